@@ -1,0 +1,55 @@
+# Every target sets up what it needs in .venv by itself; `make demo` and `make test` are all a newcomer runs.
+PYTHON ?= python3
+VENV   := .venv
+BIN    := $(VENV)/bin
+READY  := $(VENV)/.ready
+DATA   ?=
+
+.DEFAULT_GOAL := help
+.PHONY: help setup demo test check fix integration bench evals soak docs clean
+
+help:  ## show the targets
+	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /  make \1\t/' | expand -t 22
+
+$(READY): pyproject.toml
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[dev]'
+	@touch $@
+
+setup: $(READY)  ## create .venv with the package and its development tools
+
+demo: $(READY)  ## index a small bilingual workspace and search it, step by step
+	@$(BIN)/python examples/demo.py
+
+test: $(READY)  ## the test suite: Python packages only
+	$(BIN)/python -m pytest -n auto -m "not integration and not soak"
+
+check: $(READY)  ## lint, formatting, types, generated docs
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/python docs/generate.py --check
+
+fix: $(READY)  ## mend lint and formatting, regenerate docs
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+	$(BIN)/python docs/generate.py
+
+docs: $(READY)  ## regenerate the generated parts of docs/
+	$(BIN)/python docs/generate.py
+
+integration: $(READY)  ## tests with outside programs and heavy packages
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r training/requirements.txt
+	$(BIN)/python -m pytest -m integration
+
+soak: $(READY)  ## long runs of the crash and state-machine tests
+	RECOLLECT_SOAK=1 $(BIN)/python -m pytest -m "soak or not soak" --timeout 7200 tests/faults
+
+bench: $(READY)  ## speed, beside sqlite-vec and plain FTS5
+	$(BIN)/python -m bench
+
+evals: $(READY)  ## retrieval quality: make evals DATA=DIR (a folder of JSONL sets; evals/README.md)
+	$(BIN)/python -m evals $(if $(DATA),--data $(DATA))
+
+clean:  ## remove what the targets made
+	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .hypothesis demo-workspace

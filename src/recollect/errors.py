@@ -1,0 +1,65 @@
+"""One tree of errors. A class stands for what the caller does differently; the message says what, on what, what to do.
+
+RecollectError
+├── ConfigError            a setting is wrong: names the key, the value and where it came from
+│   └── UntrustedConfig    a workspace's own settings file tries to set what only the owner may
+├── SourceError            a file cannot be used; syncs collect it in their report
+│   └── PathRefused        a path that is not inside the workspace or its extra paths
+├── NotFound               the named file or thing does not exist; offers the nearest
+├── EmbeddingError         an embedder failed
+│   └── EmbedderUnavailable  no model, no extra, no key: keywords still work
+└── StoreError             the database cannot be used
+    ├── StoreBroken        its bytes are damaged; derived stores are rebuilt
+    ├── StoreLocked        another process holds it for longer than we wait
+    └── SchemaTooNew       it was written by a newer release
+"""
+
+from __future__ import annotations
+
+
+class RecollectError(Exception):
+    """Base of all errors that recollect raises on purpose; ``str(error)`` is fit to be shown to a person."""
+
+
+class ConfigError(RecollectError):
+    """A setting is unknown or has a wrong value."""
+
+
+class UntrustedConfig(ConfigError):
+    """A settings file inside a workspace sets something that only the owner's own file may set."""
+
+
+class SourceError(RecollectError):
+    """A file cannot be read or used."""
+
+
+class PathRefused(SourceError):
+    """A path leads outside the workspace and its extra paths."""
+
+
+class NotFound(RecollectError):
+    """The named thing does not exist."""
+
+
+class EmbeddingError(RecollectError):
+    """An embedder failed, or returned what cannot be used."""
+
+
+class EmbedderUnavailable(EmbeddingError):
+    """The embedder cannot be used here: no model, no extra, no key."""
+
+
+class StoreError(RecollectError):
+    """The database cannot be used."""
+
+
+class StoreBroken(StoreError):
+    """The database file is damaged, truncated, or not ours."""
+
+
+class StoreLocked(StoreError):
+    """Another process holds the database for longer than we wait."""
+
+
+class SchemaTooNew(StoreError):
+    """The database was written by a newer release."""

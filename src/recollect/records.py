@@ -1,0 +1,205 @@
+"""The frozen values that pass between rooms.
+
+Every room speaks in these: a leaf takes and gives them, a joiner hands them on, a door prints them. They hold
+no behaviour beyond what follows from their own fields, and they import nothing of the package.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Literal
+
+Source = Literal["memory", "sessions"]
+"""Where a document comes from: people's own files, or session transcripts."""
+
+CitationMode = Literal["on", "off", "auto"]
+
+
+# ---- what is read ---------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class FoundFile:
+    """A file that a source lists: known by its stat alone, not yet read."""
+
+    path: str  #: as people cite it: relative to the workspace, with "/"; absolute only for extra paths outside it
+    source: Source
+    absolute: Path
+    mtime_ns: int
+    size: int  #: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """One file's text, as it was at one moment."""
+
+    path: str
+    source: Source
+    text: str
+    sha256: str  #: of the bytes on disk
+    mtime_ns: int
+    size: int
+    note: str | None = None  #: what a person should know about the reading: "read as gb18030", "only the first 4 MiB"
+
+
+@dataclass(frozen=True, slots=True)
+class Chunk:
+    """A run of whole lines of one document: the unit that is indexed, found and cited."""
+
+    id: str  #: stable: same path and same text give the same id, wherever in the file the lines stand
+    path: str
+    source: Source
+    start_line: int  #: 1-based
+    end_line: int  #: inclusive
+    text: str
+    headings: tuple[str, ...] = ()  #: the headings in force above the first line, outermost first
+    date: str | None = None  #: the note's own day, "YYYY-MM-DD", from its front matter or name
+
+    @property
+    def embedding_text(self) -> str:
+        """What the embedder reads: the text under its headings, which say what the lines are about."""
+        return f"{' > '.join(self.headings)}\n{self.text}" if self.headings else self.text
+
+    @property
+    def hash(self) -> str:
+        """Key of the chunk's vector: equal text is embedded once, wherever it stands."""
+        return hashlib.sha256(self.embedding_text.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+@dataclass(frozen=True, slots=True)
+class Identity:
+    """Whose vectors these are. Vectors of different identities never meet."""
+
+    provider: str
+    model: str
+    dimensions: int
+    key: str = ""  #: digest of every further setting that changes vectors (weights, prefixes, length)
+
+    def __str__(self) -> str:
+        return f"{self.provider}/{self.model}/{self.dimensions}" + (f"/{self.key[:12]}" if self.key else "")
+
+
+# ---- what is found --------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """One term of a hit's score. The contributions of all parts sum to the score."""
+
+    name: str  #: "vector", "keyword", "decay", …
+    value: float  #: the leg's own measure, 0–1
+    weight: float
+    contribution: float
+    detail: str = ""  #: in words: matched terms, rank in the leg, age of the note
+
+
+@dataclass(frozen=True, slots=True)
+class Explanation:
+    """How a hit's score was made."""
+
+    fusion: str
+    parts: tuple[Part, ...]
+    matched: tuple[str, ...] = ()  #: query tokens that the chunk contains
+
+
+@dataclass(frozen=True, slots=True)
+class Hit:
+    """A chunk that answers a query, with its place, its score and its reasons."""
+
+    path: str
+    start_line: int
+    end_line: int
+    score: float
+    snippet: str
+    source: Source
+    citation: str  #: "memory/2026-02-08.md#L10-L25"
+    explain: Explanation
+    chunk_id: str = ""
+    date: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What a search gives back: the hits, who made them, and what was missing meanwhile."""
+
+    hits: tuple[Hit, ...]
+    provider: str  #: of the vectors: "local", "none", …
+    model: str
+    fallback: str | None = None  #: what answered instead of the configured provider or backend, and why
+    citations: CitationMode = "auto"
+    degraded: str | None = None  #: in words, what this answer went without
+
+
+@dataclass(frozen=True, slots=True)
+class Excerpt:
+    """Lines read from one file of the workspace."""
+
+    path: str
+    text: str
+    start_line: int
+    end_line: int
+    total_lines: int
+
+
+# ---- what is reported -----------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """One file that could not be used, or only in part; a line of a report, never an exception."""
+
+    path: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """How far a long piece of work has come; handed to callbacks."""
+
+    stage: str  #: "scan", "embed", "write"
+    done: int
+    total: int
+    path: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class SyncReport:
+    """What one sync did. ``files`` and ``chunks`` count what the index holds afterwards."""
+
+    files: int = 0
+    chunks: int = 0
+    changed: int = 0  #: files written into the index by this sync
+    unchanged: int = 0
+    removed: int = 0
+    failed: int = 0  #: files that could not be read at all
+    embedded: int = 0  #: chunks whose vectors were computed now
+    cached: int = 0  #: chunks whose vectors were known already
+    pending: int = 0  #: chunks that still have no vector: keyword search only
+    rebuilt: bool = False
+    seconds: float = 0.0
+    problems: tuple[Problem, ...] = ()
+    degraded: str | None = None
+    healed: str | None = None  #: what was wrong with the index that this sync replaced
+
+
+@dataclass(frozen=True, slots=True)
+class Status:
+    """What a manager says about itself."""
+
+    backend: str
+    workspace: str
+    files: int
+    chunks: int
+    embedded: int  #: chunks with a vector of the current embedder
+    provider: str
+    model: str
+    vector_engine: str
+    index_path: str
+    index_bytes: int
+    last_sync: float | None = None  #: seconds since the epoch
+    fallback: str | None = None
+    degraded: str | None = None
+    details: Mapping[str, object] = field(default_factory=dict)
