@@ -115,7 +115,7 @@ class Hit:
     score: float
     snippet: str
     source: Source
-    citation: str  #: "memory/2026-02-08.md#L10-L25"
+    citation: str | None  #: "memory/2026-02-08.md#L10-L25"; None where this session is not shown places
     explain: Explanation
     chunk_id: str = ""
     date: str | None = None
@@ -128,8 +128,8 @@ class Answer:
     hits: tuple[Hit, ...]
     provider: str  #: of the vectors: "local", "none", …
     model: str
-    fallback: str | None = None  #: what answered instead of the configured provider or backend, and why
-    citations: CitationMode = "auto"
+    fallback: bool = False  #: something else than the configured provider or backend answered; ``degraded`` says why
+    citations: bool = True  #: whether this session is shown the places of the hits
     degraded: str | None = None  #: in words, what this answer went without
 
 
@@ -200,6 +200,6 @@ class Status:
     index_path: str
     index_bytes: int
     last_sync: float | None = None  #: seconds since the epoch
-    fallback: str | None = None
+    fallback: bool = False
     degraded: str | None = None
     details: Mapping[str, object] = field(default_factory=dict)
