@@ -1,0 +1,215 @@
+"""What one place sets: a file, the environment or the arguments, as dotted keys with values and origins.
+
+Unknown keys are found here, paths are made absolute against the place that names them, and a workspace's own
+file is held to what a stranger may set. Whether a value fits its key is the duty of `settings`.
+"""
+
+from __future__ import annotations
+
+import os
+import typing
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from types import NoneType
+from typing import NamedTuple
+
+from pydantic import SecretStr
+
+from recollect.config.documents import parse, read, shown
+from recollect.config.settings import did_you_mean, keys
+from recollect.errors import ConfigError, UntrustedConfig
+
+PREFIX = "RECOLLECT_"
+CONFIG_VARIABLE = "RECOLLECT_CONFIG"
+TEST_PREFIX = "RECOLLECT_TEST_"  #: read by test suites, never a setting
+WORKSPACE_FILE = ".recollect.yaml"
+
+WORKSPACE_MAY_SET = ("chunking.", "search.", "memory.citations", "files.patterns", "files.extra_paths")
+"""A workspace may arrive with a cloned repository: its file tunes, and names no programs, hosts or keys."""
+
+OWNERS_PLACE = "put it into your own config.yaml"
+
+
+class Given(NamedTuple):
+    """A value, and who gave it."""
+
+    value: object
+    origin: str
+
+
+Layer = dict[str, Given]
+
+
+def from_file(path: Path, text: str, mistakes: list[ConfigError]) -> Layer:
+    """What the owner's file sets."""
+    origin = shown(path)
+    layer = Layer()
+    try:
+        entries = list(_entries(parse(text, origin), origin, mistakes))
+    except ConfigError as error:
+        mistakes.append(error)
+        return layer
+    for key, value in entries:
+        _put(layer, key, value, origin=origin, base=path.parent, mistakes=mistakes)
+    return layer
+
+
+def from_workspace(workspace: Path, mistakes: list[ConfigError]) -> Layer:
+    """What the workspace's own file sets, of what it may."""
+    path = workspace / WORKSPACE_FILE
+    try:
+        text = read(path, follow_links=False)
+    except ConfigError as error:
+        mistakes.append(error)
+        return {}
+    layer = from_file(path, text, mistakes) if text is not None else {}
+    mistakes.extend(_overreach(layer, workspace))
+    return layer
+
+
+def from_environment(environ: Mapping[str, str], cwd: Path, mistakes: list[ConfigError]) -> Layer:
+    """What `RECOLLECT_…` sets, and `MEMORY_DIR` and `STORAGE_DIR`, which other tools share with us."""
+    names = variables()
+    layer = Layer()
+    for name in ("STORAGE_DIR", "MEMORY_DIR", *sorted(environ)):
+        text = environ.get(name, "")
+        if name in names and text:
+            try:
+                value = _parsed(names[name], text, name)
+            except ConfigError as error:
+                mistakes.append(error)
+                continue
+            _put(layer, names[name], value, origin=name, base=cwd, mistakes=mistakes)
+        elif (
+            name.startswith(PREFIX)
+            and not name.startswith(TEST_PREFIX)
+            and name not in (CONFIG_VARIABLE, *names)
+        ):
+            mistakes.append(ConfigError(f"unknown variable {shown(name)}{did_you_mean(name, names)}"))
+    if "workspace" in layer and layer["workspace"].origin == "MEMORY_DIR":
+        # Who sets MEMORY_DIR keeps the notes right in that folder, not in a folder `memory` below it.
+        layer.setdefault("files.extra_paths", Given((layer["workspace"].value,), "MEMORY_DIR"))
+    return layer
+
+
+def from_arguments(arguments: Mapping[str, object], cwd: Path, mistakes: list[ConfigError]) -> Layer:
+    """What the caller sets; None means not given."""
+    layer = Layer()
+    for key, value in arguments.items():
+        origin = "--" + key.rpartition(".")[2].replace("_", "-")
+        if key not in keys():
+            mistakes.append(
+                ConfigError(f"unknown setting {key!r} in the arguments{did_you_mean(key, keys())}")
+            )
+        elif value is not None:
+            _put(layer, key, value, origin=origin, base=cwd, mistakes=mistakes)
+    return layer
+
+
+def variables() -> dict[str, str]:
+    """Every environment variable that sets something, with its key."""
+    named = {PREFIX + key.upper().replace(".", "__"): key for key in keys()}
+    return {"STORAGE_DIR": "home", "MEMORY_DIR": "workspace", **named}
+
+
+def allows_none(key: str) -> bool:
+    """Whether null is a value of this setting, rather than "not given"."""
+    return NoneType in typing.get_args(keys()[key].annotation)
+
+
+def is_secret(key: str) -> bool:
+    """Whether the value must never be shown."""
+    return _holds(key, SecretStr)
+
+
+def _entries(data: object, origin: str, mistakes: list[ConfigError]) -> Iterator[tuple[str, object]]:
+    """The known settings of a file; the unknown ones become mistakes."""
+    if data is None:
+        return
+    if not isinstance(data, dict):
+        raise ConfigError(f"{origin}: must be a list of settings such as 'agent: main'")
+    for name, value in data.items():
+        section = isinstance(name, str) and any(key.startswith(f"{name}.") for key in keys())
+        if not section:
+            pairs = [(str(name), value)]
+        elif isinstance(value, dict):
+            pairs = [(f"{name}.{inner}", item) for inner, item in value.items()]
+        elif value is None:
+            continue
+        else:
+            example = next(key for key in keys() if key.startswith(f"{name}."))
+            mistakes.append(
+                ConfigError(f"{name} in {origin}: must be a section with keys such as {example!r}")
+            )
+            continue
+        for key, item in pairs:
+            if key in keys():
+                yield key, item
+            else:
+                mistakes.append(
+                    ConfigError(f"unknown setting {key[:200]!r} in {origin}{did_you_mean(key, keys())}")
+                )
+
+
+def _put(
+    layer: Layer, key: str, value: object, *, origin: str, base: Path, mistakes: list[ConfigError]
+) -> None:
+    if value is None and not allows_none(key):
+        return
+    try:
+        layer[key] = Given(_anchored(value, base) if _holds(key, Path) else value, origin)
+    except (OSError, RuntimeError, ValueError) as error:
+        mistakes.append(
+            ConfigError(f"{key} from {origin}: not a usable path: {' '.join(str(error).split())[:200]}")
+        )
+
+
+def _parsed(key: str, text: str, name: str) -> object:
+    """A variable's text as its setting wants it: lists as YAML or joined as in PATH, else as it stands."""
+    if allows_none(key) and text.lower() in ("null", "none", "~"):
+        return None
+    if not _holds(key, tuple):
+        return text
+    if text.lstrip().startswith("["):
+        return parse(text, name)
+    return [item for item in text.split(os.pathsep) if item]
+
+
+def _holds(key: str, kind: type) -> bool:
+    annotation = keys()[key].annotation
+    return kind in (annotation, typing.get_origin(annotation), *typing.get_args(annotation))
+
+
+def _anchored(value: object, base: Path) -> object:
+    match value:
+        case str() | Path():
+            if not str(value):
+                raise ValueError("it is empty")
+            return (base / Path(value).expanduser()).resolve()
+        case list() | tuple():
+            return tuple(_anchored(item, base) for item in value)
+        case None:
+            return None
+        case _:
+            raise ValueError(f"{str(value)[:80]!r} is no text")
+
+
+def _overreach(layer: Layer, workspace: Path) -> Iterator[UntrustedConfig]:
+    """What a workspace's file sets and may not."""
+    for key, given in layer.items():
+        if not key.startswith(WORKSPACE_MAY_SET):
+            yield UntrustedConfig(
+                f"{key} in {given.origin}: a workspace's own file may not set it; {OWNERS_PLACE}"
+            )
+    for path in _paths(layer.get("files.extra_paths")):
+        if not path.is_relative_to(workspace):
+            file = shown(workspace / WORKSPACE_FILE)
+            yield UntrustedConfig(
+                f"files.extra_paths in {file}: {shown(path)} is outside the workspace; {OWNERS_PLACE}"
+            )
+
+
+def _paths(given: Given | None) -> list[Path]:
+    if given is None or not isinstance(given.value, tuple):
+        return []
+    return [path for path in given.value if isinstance(path, Path)]

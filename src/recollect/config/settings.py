@@ -1,0 +1,316 @@
+"""The settings themselves: every key with its type, its default, its limits and its meaning.
+
+The page `docs/config.md` is made from the descriptions here. Where values come from is not decided here: see
+`loading`.
+"""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Iterator, Mapping
+from functools import cache
+from pathlib import Path, PurePosixPath
+from typing import Annotated, Literal, NamedTuple, Self
+
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    PrivateAttr,
+    SecretStr,
+    field_validator,
+    model_validator,
+)
+from pydantic.fields import FieldInfo
+
+from recollect.errors import ConfigError
+
+PROVIDERS = ("auto", "local", "none")
+EMBEDDER_ENTRY_POINTS = "recollect.embedders"  #: installed packages may add providers under this group
+
+
+def _no_bool(value: object) -> object:
+    """Refuse `max_results: true`: Python would take it as 1."""
+    if isinstance(value, bool):
+        # pydantic collects ValueErrors, not TypeErrors.
+        raise ValueError("must be a number, not true or false")  # noqa: TRY004
+    return value
+
+
+Whole = Annotated[int, BeforeValidator(_no_bool)]
+Number = Annotated[float, BeforeValidator(_no_bool)]
+Share = Annotated[float, BeforeValidator(_no_bool), Field(ge=0, le=1)]
+
+
+class Section(BaseModel):
+    """A group of settings; frozen, and an unknown key is an error."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False, coerce_numbers_to_str=True)
+
+
+class Files(Section):
+    """Which files are memories."""
+
+    extra_paths: tuple[Path, ...] = Field(
+        default=(),
+        description="Files and folders to index beside `MEMORY.md` and `memory/`; "
+        "a workspace's own file may name only paths inside it.",
+    )
+    patterns: tuple[str, ...] = Field(
+        default=("**/*.md",),
+        min_length=1,
+        description="Which files count inside `memory/` and the extra folders.",
+    )
+    max_bytes: Whole = Field(
+        default=4 * 1024 * 1024,
+        ge=1024,
+        description="Only this many bytes of a file are indexed, from its beginning.",
+    )
+
+    @field_validator("patterns")
+    @classmethod
+    def _stays_inside(cls, patterns: tuple[str, ...]) -> tuple[str, ...]:
+        for pattern in patterns:
+            path = PurePosixPath(pattern.replace("\\", "/"))
+            if not pattern or "\0" in pattern or path.is_absolute() or ".." in path.parts:
+                raise ValueError(
+                    "must be patterns below a folder, such as '**/*.md', without '..' or a leading '/'"
+                )
+        return patterns
+
+
+class Chunking(Section):
+    """How notes are cut into the pieces that are found."""
+
+    tokens: Whole = Field(default=512, ge=8, le=8192, description="Most tokens in a chunk.")
+    overlap: Whole = Field(
+        default=64, ge=0, description="Tokens repeated from the end of one chunk at the start of the next."
+    )
+
+    @model_validator(mode="after")
+    def _overlap_is_smaller(self) -> Self:
+        if self.overlap >= self.tokens:
+            raise ValueError(f"overlap ({self.overlap}) must be smaller than tokens ({self.tokens})")
+        return self
+
+
+class Embedding(Section):
+    """What turns text into vectors."""
+
+    provider: str = Field(
+        default="auto",
+        description="`auto` (the local model if there is one, else keywords only), `local`, `none` "
+        "(keywords only), or one that an installed package adds.",
+    )
+    model_path: Path | None = Field(
+        default=None,
+        description="Folder of an ONNX model with its `tokenizer.json`, instead of the bundled one.",
+    )
+    threads: Whole = Field(
+        default=0,
+        ge=0,
+        le=256,
+        description="Threads of the local model; 0 chooses by the machine, at most 4.",
+    )
+    batch_items: Whole = Field(default=64, ge=1, le=2048, description="Most texts embedded in one call.")
+    batch_tokens: Whole = Field(
+        default=8192, ge=64, description="Most tokens (estimated) embedded in one call."
+    )
+    concurrency: Whole = Field(
+        default=4, ge=1, le=64, description="Calls to a remote embedder at the same time."
+    )
+    cache_limit_mb: Whole = Field(
+        default=512, ge=0, description="Size at which the oldest cached vectors are dropped."
+    )
+
+    @field_validator("provider")
+    @classmethod
+    def _is_known(cls, name: str) -> str:
+        if name in PROVIDERS or name in _added_providers():
+            return name
+        known = (*PROVIDERS, *_added_providers())
+        raise ValueError(f"must be one of {', '.join(known)}{did_you_mean(name, known)}")
+
+
+class Index(Section):
+    """How the derived index is kept."""
+
+    vector_engine: Literal["scan", "sqlite-vec"] = Field(
+        default="scan",
+        description="`scan` (numpy, needs nothing more) or `sqlite-vec` (the extra of that name).",
+    )
+
+
+class Search(Section):
+    """How a query is answered."""
+
+    max_results: Whole = Field(default=6, ge=1, le=1000, description="Most hits in an answer.")
+    min_score: Share = Field(
+        default=0.35, description="Hits below this score are left out, unless they match by exact keyword."
+    )
+    fusion: Literal["weighted", "rrf"] = Field(
+        default="weighted",
+        description="How the legs are joined: a `weighted` sum of scores, or `rrf` (reciprocal ranks).",
+    )
+    vector_weight: Share = Field(default=0.7, description="Weight of meaning in the `weighted` sum.")
+    text_weight: Share = Field(default=0.3, description="Weight of keywords; the two weights sum to 1.")
+    candidates: Whole = Field(
+        default=200, ge=1, le=10_000, description="Candidates that each leg hands to the fusion."
+    )
+    snippet_chars: Whole = Field(
+        default=700, ge=40, le=100_000, description="Most characters in a hit's snippet."
+    )
+    diversity: Share = Field(
+        default=0.0, description="0: the best hits, however alike; towards 1: less repetition (MMR)."
+    )
+    half_life_days: Annotated[float, BeforeValidator(_no_bool), Field(gt=0)] | None = Field(
+        default=None,
+        description="Dated notes lose half their weight in this many days; not set: age does not matter.",
+    )
+    sync_before: bool = Field(default=True, description="A search first takes in what changed on disk.")
+    sync_interval_s: Number = Field(
+        default=2.0, ge=0, description="Seconds within which a search does not look at the disk again."
+    )
+
+    @model_validator(mode="after")
+    def _weights_sum_to_one(self) -> Self:
+        if abs(self.vector_weight + self.text_weight - 1) > 1e-6:
+            given = f"vector_weight ({self.vector_weight:g}) and text_weight ({self.text_weight:g})"
+            raise ValueError(f"{given} must sum to 1: set both")
+        return self
+
+
+class MemorySettings(Section):
+    """Who answers, and how sources are shown."""
+
+    backend: Literal["builtin"] = Field(default="builtin", description="What searches: `builtin`.")
+    citations: Literal["on", "off", "auto"] = Field(
+        default="auto",
+        description="`Source: path#L10-L25` under each hit: `on`, `off`, or `auto` (direct chats only).",
+    )
+
+
+class Logging(Section):
+    """What is told on standard error."""
+
+    level: Literal["debug", "info", "warning", "error"] = Field(
+        default="warning", description="Least level that is shown."
+    )
+
+    @field_validator("level", mode="before")
+    @classmethod
+    def _in_small_letters(cls, level: object) -> object:
+        return level.lower() if isinstance(level, str) else level
+
+
+class Setting(NamedTuple):
+    """One line of `Settings.describe`."""
+
+    key: str
+    value: object  #: plain data; a secret is "***"
+    origin: str
+
+
+class Settings(Section):
+    """All settings, each knowing where it came from."""
+
+    model_config = ConfigDict(validate_default=True)
+
+    workspace: Path = Field(
+        default=Path("~/.recollect/workspace"),
+        description="The folder with `MEMORY.md` and `memory/`. Not set: the current folder if it "
+        "holds one of them, else `workspace` in the home.",
+    )
+    home: Path = Field(
+        default=Path("~/.recollect"),
+        description="Where the index and everything else of recollect's own is kept.",
+    )
+    agent: str = Field(
+        default="main", max_length=64, description="Whose memory this is; names a folder in the home."
+    )
+    files: Files = Field(default_factory=Files)
+    chunking: Chunking = Field(default_factory=Chunking)
+    embedding: Embedding = Field(default_factory=Embedding)
+    index: Index = Field(default_factory=Index)
+    search: Search = Field(default_factory=Search)
+    memory: MemorySettings = Field(default_factory=MemorySettings)
+    logging: Logging = Field(default_factory=Logging)
+
+    _origins: Mapping[str, str] = PrivateAttr(default_factory=dict)
+
+    @field_validator("workspace", "home")
+    @classmethod
+    def _from_the_users_home(cls, path: Path) -> Path:
+        return path.expanduser()
+
+    @field_validator("agent")
+    @classmethod
+    def _is_a_folder_name(cls, agent: str) -> str:
+        if not re.fullmatch(r"[A-Za-z0-9_-][A-Za-z0-9_.-]*", agent, re.ASCII):
+            raise ValueError("must be letters, digits, '-', '_' and '.', not starting with '.'")
+        return agent
+
+    @property
+    def agent_folder(self) -> Path:
+        """Where this agent's index and truth are kept."""
+        return self.home / "agents" / self.agent
+
+    def origin(self, key: str) -> str:
+        """Where a value came from: "default", a file's path, a variable's name or an argument's."""
+        if key not in keys():
+            raise ConfigError(f"unknown setting {key!r}{did_you_mean(key, keys())}")
+        return self._origins.get(key, "default")
+
+    def describe(self) -> list[Setting]:
+        """Every setting with its value and origin, in the order of the reference page."""
+        return [Setting(key, _plain(self._value(key)), self.origin(key)) for key in keys()]
+
+    def _value(self, key: str) -> object:
+        value: object = self
+        for name in key.split("."):
+            value = getattr(value, name)
+        return value
+
+
+@cache
+def keys() -> Mapping[str, FieldInfo]:
+    """Every setting by its dotted key, such as "search.max_results"."""
+    return dict(_walk(Settings, ""))
+
+
+def _walk(section: type[BaseModel], prefix: str) -> Iterator[tuple[str, FieldInfo]]:
+    for name, field in section.model_fields.items():
+        kind = field.annotation
+        if isinstance(kind, type) and issubclass(kind, Section):
+            yield from _walk(kind, f"{prefix}{name}.")
+        else:
+            yield f"{prefix}{name}", field
+
+
+def did_you_mean(name: str, choices: Mapping[str, object] | tuple[str, ...]) -> str:
+    """The end of a sentence that offers the nearest right name, or nothing when none is near."""
+    tails = [choice for choice in choices if choice.rpartition(".")[2] == name.rpartition(".")[2]]
+    near = tails or difflib.get_close_matches(name[:200], list(choices), n=1, cutoff=0.5)
+    return f"; did you mean {near[0]!r}?" if near else ""
+
+
+@cache
+def _added_providers() -> tuple[str, ...]:
+    # The scan of installed packages costs tens of milliseconds: only names that are not ours are worth it.
+    from importlib.metadata import entry_points  # noqa: PLC0415
+
+    return tuple(sorted(entry_points(group=EMBEDDER_ENTRY_POINTS).names))
+
+
+def _plain(value: object) -> object:
+    match value:
+        case SecretStr():
+            return "***"
+        case Path():
+            return str(value)
+        case tuple():
+            return [_plain(item) for item in value]
+        case _:
+            return value
