@@ -1,0 +1,121 @@
+"""The one tokenizer of index and query: what a text is cut into, so that a question meets the note that answers it.
+
+Both sides go through the same steps: Unicode NFKC, dates to one form (``dates``), stop words out (``stopwords``),
+words whole and by part (``words``), Chinese, Japanese and Korean as overlapping pairs. A token holds no space,
+quote or NUL, at most 64 characters, and of ASCII punctuation only ``_ - . / : @ # +``: the store quotes it and hands
+it to FTS5 as it is. How matches are weighed is not decided here.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections import Counter
+from itertools import chain
+
+from recollect.text.dates import DATE, tokens_of
+from recollect.text.stopwords import CHINESE
+from recollect.text.words import MAX_TOKEN, whole_word, word_tokens
+
+TOKENIZER_VERSION = 1
+"""Raised when the same text gives other tokens; an index made by another version is built anew."""
+
+MAX_QUERY = 4096  #: characters of a query that are looked at
+
+# Han with extension A, compatibility and the supplementary planes, kana without its middle dot, Hangul syllables.
+CJK = "々〇ぁ-ゖゝ-ゟァ-ヺー-ヿ\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7a3\uf900-\ufaff\U00020000-\U0003347f"
+_CJK_RUN = re.compile(f"[{CJK}]+")
+# Vowel signs and points that are part of a word, though Python's \w leaves them out.
+_MARKS = "\u0300-\u036f\u0591-\u05bd\u0610-\u061a\u064b-\u065f\u0900-\u0963\u0966-\u0dff\u0e00-\u0eff\u1000-\u109f"
+_PICTURES = "\u2600-\u27bf\U0001f300-\U0001faff"
+_INVISIBLE = re.compile("[\u00ad\u200c\u200d\u2060\ufe00-\ufe0f\ufeff]")
+
+# What may stand between the parts of one word: user@example.com, src/text, a::b, don't, 1,000, __init__.py
+_JOINER = r"(?:_*[-./:@#+]_*|_+|://|::|['’]|(?<=\d),(?=\d{3}(?!\d)))"
+
+
+def _word_pattern(letters: str) -> str:
+    return rf"{letters}(?:{_JOINER}{letters})*(?:\+\+|\#(?!\w))?"
+
+
+_ASCII_WORD = re.compile(_word_pattern("[A-Za-z0-9]+"))
+_LETTERS = rf"(?:[^\W_{CJK}]|[{_MARKS}])+"
+_WORD = re.compile(f"[{CJK}]+|{_word_pattern(_LETTERS)}|[{_PICTURES}]")
+
+
+def tokenize(text: str) -> list[str]:
+    """The tokens of a document, with repeats and in order, dates last.
+
+    >>> tokenize("Moved the GitHub备份 to memory-core on 8 May")
+    ['move', 'github', 'git', 'hub', '备份', 'memory-core', 'memory', 'core', '@05-08', '@05']
+    """
+    dates: list[str] = []
+    if text.isascii():
+        found = _ASCII_WORD.findall(_without_dates(text, dates))
+    else:
+        text = _INVISIBLE.sub("", unicodedata.normalize("NFKC", text))
+        found = _WORD.findall(CHINESE.sub(" ", _without_dates(text, dates)))
+    tokens = list(chain.from_iterable(map(_known.__getitem__, found)))
+    return tokens + dates if dates else tokens
+
+
+def query_terms(text: str, limit: int = 64) -> list[str]:
+    """The distinct tokens of a query in their order; of a very long one, the ``limit`` that say most.
+
+    A query is bounded before it is cut: the beginning and the end are kept, where people put what they ask.
+    """
+    if len(text) > MAX_QUERY:
+        text = f"{text[: MAX_QUERY // 2]} {text[-MAX_QUERY // 2 :]}"
+    counts = Counter(tokenize(text)) or Counter(_every_word(text))
+    if len(counts) <= limit:
+        return list(counts)
+    kept = set(sorted(counts, key=lambda term: -_worth(term, counts[term]))[:limit])
+    return [term for term in counts if term in kept]
+
+
+def _every_word(text: str) -> list[str]:
+    """The words of a query that is all stop words: better than no term at all."""
+    found = _WORD.findall(_INVISIBLE.sub("", unicodedata.normalize("NFKC", text)))
+    return [token for word in found for token in (_pairs(word) if _is_cjk(word) else (whole_word(word),))]
+
+
+def _worth(term: str, count: int) -> int:
+    """How far a term narrows a search, guessed from its looks: dates, identifiers and long words do most."""
+    length = 12 if term[0] == "@" else min(len(term), 12) if term.isascii() else 6
+    return length + 2 * min(count - 1, 3)
+
+
+def _without_dates(text: str, dates: list[str]) -> str:
+    """The text with the dates taken out and put, in their one form, into ``dates``."""
+
+    def collect(match: re.Match[str]) -> str:
+        tokens = tokens_of(match)
+        dates.extend(tokens)
+        # A date in figures is also a name ("2026-02-08.md"), a year also a number: they stay as well.
+        return " " if tokens and not match["iso"] and not match["y9"] else match[0]
+
+    return DATE.sub(collect, text)
+
+
+class _Known(dict[str, tuple[str, ...]]):
+    """The tokens of each word met so far: texts repeat their words, so most are looked up and not made again."""
+
+    def __missing__(self, word: str) -> tuple[str, ...]:
+        tokens = _pairs(word) if _is_cjk(word) else word_tokens(word)
+        if len(word) <= MAX_TOKEN:
+            if len(self) >= 50_000:  # about 10 MB
+                self.clear()
+            self[word] = tokens
+        return tokens
+
+
+_known = _Known()
+
+
+def _is_cjk(word: str) -> bool:
+    return word[0] >= "々" and _CJK_RUN.match(word) is not None
+
+
+def _pairs(run: str) -> tuple[str, ...]:
+    """A run of Chinese, Japanese or Korean as overlapping pairs, which need no dictionary."""
+    return tuple(map("".join, zip(run, run[1:], strict=False))) if len(run) > 1 else (run,)
