@@ -32,29 +32,44 @@ _MONTHS = {
 }
 
 _YEAR = r"(?:19|20)\d\d"
-_MONTH = "(?:" + "|".join(sorted(_MONTHS, key=len, reverse=True)) + r")\b\.?"
+_MONTH = rf"(?:{'|'.join(_MONTHS)})\b\.?"
 # Alone, a month counts only when its name is no other word; "in May" and "since March" are months as well.
 _ALONE = "january|february|april|june|july|august|september|october|november|december"
 _DAY = r"\d{1,2}(?:st|nd|rd|th)?(?![\w:])"
 
-# Each alternative begins with a figure or a month's name; the named groups say which parts a form states.
-DATE = re.compile(
+# A glance at lower-cased text that spares most texts the slower search for months. Each alternative begins with a
+# letter of its own, so that the regex engine skips most of the text.
+_GLANCE = re.compile(
+    r"(?:j(?:an(?:uary)?|une?|uly?)|feb(?:ruary)?|ma(?:r(?:ch)?|y)|apr(?:il)?|aug(?:ust)?"
+    r"|sep(?:t(?:ember)?)?|oct(?:ober)?|nov(?:ember)?|dec(?:ember)?)\b"
+)
+_IN_WORDS = re.compile(
     rf"""
-    (?<![\w@]) (?:
-      (?P<iso>(?P<y1>{_YEAR})([-/.])(?P<m1>\d{{1,2}})(?:\3(?P<d1>\d{{1,2}}))?(?![\d]|[-/.]\d))
-    | (?P<d3>{_DAY})(?:\s+of)?[\s-]+(?P<n3>{_MONTH})(?:,?[\s-]+(?P<y3>{_YEAR})(?!\w))?
-    | (?P<n4>{_MONTH})[\s-]+(?P<d4>{_DAY})(?:,?[\s-]+(?P<y4>{_YEAR})(?!\w))?
-    | (?P<n5>{_MONTH}),?[\s-]+(?P<y5>{_YEAR})(?!\w)
-    | (?P<n6>{_ALONE})(?!\w)
-    | (?:in|since|until|during|early|late|mid)[\s-]+(?P<n7>may|march)(?!\w|,?[\s-]+\d)
+    (?<![\w@/.-]) (?:
+      (?P<d1>{_DAY})(?:\s+of)?[\s-]+(?P<n1>{_MONTH})(?:,?[\s-]+(?P<y1>{_YEAR})(?!\w))?
+    | (?P<n2>{_MONTH})[\s-]+(?P<d2>{_DAY})(?:,?[\s-]+(?P<y2>{_YEAR})(?!\w))?
+    | (?P<n3>{_MONTH}),?[\s-]+(?P<y3>{_YEAR})(?!\w)
+    | (?P<n4>{_ALONE})(?!\w)
+    | (?:in|since|until|during|early|late|mid)[\s-]+(?P<n5>may|march)(?!\w|,?[\s-]+\d)
     )
-    | (?<!\d)(?P<chinese>
-        (?P<y2>{_YEAR})\s?年(?:\s?(?P<m2>\d{{1,2}})\s?月(?:份|\s?(?P<d2>\d{{1,2}})\s?[日号號])?)?
-      | (?P<m8>\d{{1,2}})\s?月(?:份|\s?(?P<d8>\d{{1,2}})\s?[日号號])?
-      )
-    | (?<![\w@.:/+-])(?P<y9>{_YEAR})(?![\w:/+-]|\.\d)
     """,
     re.VERBOSE | re.IGNORECASE,
+)
+_IN_CHINESE = re.compile(
+    rf"""
+    (?<!\d)(?:
+      (?P<y1>{_YEAR})\s?年(?:\s?(?P<m1>\d{{1,2}})\s?月(?:份|\s?(?P<d1>\d{{1,2}})\s?[日号號])?)?
+    | (?P<m2>\d{{1,2}})\s?月(?:份|\s?(?P<d2>\d{{1,2}})\s?[日号號])?
+    )
+    """,
+    re.VERBOSE,
+)
+_IN_FIGURES = re.compile(
+    r"""
+    (?P<y1>[12](?<![\w@./:+-][12])[09]\d\d)
+    (?: ([-/.])(?P<m1>\d{1,2})(?:\2(?P<d1>\d{1,2}))?(?!\d|[-/.]\d) | (?![\w:/+-]|\.\d) )
+    """,
+    re.VERBOSE,
 )
 
 
@@ -68,30 +83,43 @@ def date_tokens(iso: str) -> list[str]:
     return _tokens(int(year), int(month), int(day))
 
 
-def tokens_of(match: re.Match[str]) -> list[str]:
-    """What a match of ``DATE`` states; nothing when it is no day of a calendar, such as 2026-13-45."""
-    stated = {name: text for name, text in match.groupdict().items() if text}
-    year = next((int(text) for name, text in stated.items() if name[0] == "y"), None)
-    day = next((int(re.sub(r"\D", "", text)) for name, text in stated.items() if name[0] == "d"), None)
-    month = next((int(text) for name, text in stated.items() if name[0] == "m"), None)
-    for name, text in stated.items():
-        if name[0] == "n":
-            month = _MONTHS[text.lower().rstrip(".")]
-    if not 1 <= (month or 1) <= 12 or not 1 <= (day or 1) <= 31:
-        return []
-    return _tokens(year, month, day)
+def take_dates(text: str, tokens: list[str]) -> str:
+    """The text without its dates, whose tokens are added to ``tokens``.
+
+    Dates in figures stay in the text as well: "2026-02-08.md" is also a name, and 2026 also a number.
+    """
+
+    def take(match: re.Match[str]) -> str:
+        stated = _stated(match)
+        tokens.extend(stated)
+        return " " if stated else match[0]
+
+    if _GLANCE.search(text.lower()):
+        text = _IN_WORDS.sub(take, text)
+    if "月" in text or "年" in text:
+        text = _IN_CHINESE.sub(take, text)
+    for match in _IN_FIGURES.finditer(text):
+        tokens.extend(_stated(match))
+    return text
 
 
-def _tokens(year: int | None, month: int | None, day: int | None) -> list[str]:
-    tokens = []
-    if year and month and day:
-        tokens.append(f"@{year:04}-{month:02}-{day:02}")
-    if year and month:
-        tokens.append(f"@{year:04}-{month:02}")
-    if month and day:
-        tokens.append(f"@{month:02}-{day:02}")
-    if month:
-        tokens.append(f"@{month:02}")
-    if year:
-        tokens.append(f"@{year:04}")
-    return tokens
+def _stated(match: re.Match[str]) -> list[str]:
+    """The tokens of a date; none when no calendar has it, such as 2026-13-45 or the year 1099."""
+    parts = {name[0]: text for name, text in match.groupdict().items() if text}
+    year = int(parts.get("y", 0))
+    month = int(parts.get("m", 0)) or _MONTHS.get(parts.get("n", "").rstrip(".").lower(), 0)
+    day = int(parts.get("d", "0").rstrip("stndrhSTNDRH"))
+    impossible = (year and not 1900 <= year < 2100) or month > 12 or day > 31 or ("m" in parts and not month)
+    return [] if impossible or ("d" in parts and not day) else _tokens(year, month, day)
+
+
+def _tokens(year: int, month: int, day: int) -> list[str]:
+    """One token for each thing that is stated; 0 stands for what is not."""
+    stated = (
+        (year and month and day, f"@{year:04}-{month:02}-{day:02}"),
+        (year and month, f"@{year:04}-{month:02}"),
+        (month and day, f"@{month:02}-{day:02}"),
+        (month, f"@{month:02}"),
+        (year, f"@{year:04}"),
+    )
+    return [token for known, token in stated if known]

@@ -60,18 +60,20 @@ _CHINESE_CHARACTERS = {
 }
 
 
-def _grammar(characters: str, before: str, after: str) -> str:
-    behind = "".join(word.rstrip("_") for word in before.split())
-    ahead = "".join(word.lstrip("_") for word in after.split())
-    return (f"(?<![{behind}])" if behind else "") + f"[{characters}]" + (f"(?![{ahead}])" if ahead else "")
+def _alternatives() -> dict[str, list[str]]:
+    """Every stop word's pattern without its first character, under that character, longest first."""
+    rest: dict[str, list[str]] = {}
+    for word in sorted(_CHINESE_WORDS, key=len, reverse=True):
+        rest.setdefault(word[0], []).append(word[1:])
+    for characters, (before, after) in _CHINESE_CHARACTERS.items():
+        behind = "".join(word.rstrip("_") for word in before.split())
+        ahead = "".join(word.lstrip("_") for word in after.split())
+        for character in characters:
+            unless = (f"(?<![{behind}]{character})" if behind else "") + (f"(?![{ahead}])" if ahead else "")
+            rest.setdefault(character, []).append(unless)
+    return rest
 
 
-CHINESE = re.compile(
-    "|".join(
-        [
-            *sorted(_CHINESE_WORDS, key=len, reverse=True),
-            *(_grammar(key, before, after) for key, (before, after) in _CHINESE_CHARACTERS.items()),
-        ]
-    )
-)
+# Each alternative begins with a character of its own: the regex engine then skips all other text at once.
+CHINESE = re.compile("|".join(f"{first}(?:{'|'.join(rest)})" for first, rest in _alternatives().items()))
 """Matches the stop words inside a run of Chinese; what lies between them is what the run is about."""

@@ -12,8 +12,9 @@ import re
 import unicodedata
 from collections import Counter
 from itertools import chain
+from operator import add
 
-from recollect.text.dates import DATE, tokens_of
+from recollect.text.dates import take_dates
 from recollect.text.stopwords import CHINESE
 from recollect.text.words import MAX_TOKEN, whole_word, word_tokens
 
@@ -29,6 +30,7 @@ _CJK_RUN = re.compile(f"[{CJK}]+")
 _MARKS = "\u0300-\u036f\u0591-\u05bd\u0610-\u061a\u064b-\u065f\u0900-\u0963\u0966-\u0dff\u0e00-\u0eff\u1000-\u109f"
 _PICTURES = "\u2600-\u27bf\U0001f300-\U0001faff"
 _INVISIBLE = re.compile("[\u00ad\u200c\u200d\u2060\ufe00-\ufe0f\ufeff]")
+_WIDE_PUNCTUATION = "，：；！？（）…～"
 
 # What may stand between the parts of one word: user@example.com, src/text, a::b, don't, 1,000, __init__.py
 _JOINER = r"(?:_*[-./:@#+]_*|_+|://|::|['’]|(?<=\d),(?=\d{3}(?!\d)))"
@@ -51,10 +53,9 @@ def tokenize(text: str) -> list[str]:
     """
     dates: list[str] = []
     if text.isascii():
-        found = _ASCII_WORD.findall(_without_dates(text, dates))
+        found = _ASCII_WORD.findall(take_dates(text, dates))
     else:
-        text = _INVISIBLE.sub("", unicodedata.normalize("NFKC", text))
-        found = _WORD.findall(CHINESE.sub(" ", _without_dates(text, dates)))
+        found = _WORD.findall(CHINESE.sub(" ", take_dates(_normalised(text), dates)))
     tokens = list(chain.from_iterable(map(_known.__getitem__, found)))
     return tokens + dates if dates else tokens
 
@@ -75,8 +76,7 @@ def query_terms(text: str, limit: int = 64) -> list[str]:
 
 def _every_word(text: str) -> list[str]:
     """The words of a query that is all stop words: better than no term at all."""
-    found = _WORD.findall(_INVISIBLE.sub("", unicodedata.normalize("NFKC", text)))
-    return [token for word in found for token in (_pairs(word) if _is_cjk(word) else (whole_word(word),))]
+    return [token for word in _WORD.findall(_normalised(text)) for token in (_pairs(word) if _is_cjk(word) else (whole_word(word),))]
 
 
 def _worth(term: str, count: int) -> int:
@@ -85,23 +85,20 @@ def _worth(term: str, count: int) -> int:
     return length + 2 * min(count - 1, 3)
 
 
-def _without_dates(text: str, dates: list[str]) -> str:
-    """The text with the dates taken out and put, in their one form, into ``dates``."""
-
-    def collect(match: re.Match[str]) -> str:
-        tokens = tokens_of(match)
-        dates.extend(tokens)
-        # A date in figures is also a name ("2026-02-08.md"), a year also a number: they stay as well.
-        return " " if tokens and not match["iso"] and not match["y9"] else match[0]
-
-    return DATE.sub(collect, text)
+def _normalised(text: str) -> str:
+    """NFKC, without the marks that nobody sees; wide punctuation parts words and never joins them."""
+    for mark in _WIDE_PUNCTUATION:  # taken out first: most Chinese text is in NFKC already but for these
+        text = text.replace(mark, " ")
+    return _INVISIBLE.sub("", unicodedata.normalize("NFKC", text))
 
 
 class _Known(dict[str, tuple[str, ...]]):
     """The tokens of each word met so far: texts repeat their words, so most are looked up and not made again."""
 
     def __missing__(self, word: str) -> tuple[str, ...]:
-        tokens = _pairs(word) if _is_cjk(word) else word_tokens(word)
+        if _is_cjk(word):
+            return _pairs(word)  # as quick to make as to look up
+        tokens = word_tokens(word)
         if len(word) <= MAX_TOKEN:
             if len(self) >= 50_000:  # about 10 MB
                 self.clear()
@@ -118,4 +115,4 @@ def _is_cjk(word: str) -> bool:
 
 def _pairs(run: str) -> tuple[str, ...]:
     """A run of Chinese, Japanese or Korean as overlapping pairs, which need no dictionary."""
-    return tuple(map("".join, zip(run, run[1:], strict=False))) if len(run) > 1 else (run,)
+    return tuple(map(add, run, run[1:])) if len(run) > 1 else (run,)
