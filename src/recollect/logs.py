@@ -1,7 +1,7 @@
 """One logger of recollect's own, quiet until somebody asks.
 
-A library must not print: everything goes to the logger `recollect`, which stays silent until the host configures
-logging or a door calls `setup`. The root logger is the host's and is never touched.
+A library must not print: everything goes to the logger `recollect`, which stays silent until the host
+configures logging or a door calls `setup`. The root logger is the host's and is never touched.
 """
 
 from __future__ import annotations

@@ -1,0 +1,108 @@
+"""Many texts in batches of bounded size, a few batches at a time.
+
+A batch is bounded by items and by estimated tokens. The first failure stops the workers: no further batch
+begins, and what is done has been handed over. Retries are not its duty.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from itertools import islice
+from typing import TYPE_CHECKING, TypeAlias
+
+from recollect.records import Identity
+
+if TYPE_CHECKING:
+    from recollect.embedding.protocol import Embedder, Matrix
+
+    OnBatch: TypeAlias = Callable[[Sequence[int], Matrix], None]
+
+
+class Batched:
+    """An embedder that may be given any number of texts at once."""
+
+    def __init__(
+        self, embedder: Embedder, *, items: int = 64, tokens: int = 8192, concurrency: int = 4
+    ) -> None:
+        self.embedder = embedder
+        self._items = items
+        self._tokens = tokens
+        self._concurrency = concurrency
+
+    @property
+    def identity(self) -> Identity:
+        """Whose vectors these are."""
+        return self.embedder.identity
+
+    def embed(self, texts: Sequence[str], *, on_batch: OnBatch | None = None, collect: bool = True) -> Matrix:
+        """Vectors of the texts, in their order; `on_batch` gets each batch's indices and rows as it is done.
+
+        `on_batch` runs in the calling thread. With `collect=False` nothing is gathered and the result is
+        empty: for work so large that only the callback should hold it.
+        """
+        import numpy as np  # noqa: PLC0415
+
+        dimensions = self.identity.dimensions
+        result = np.zeros((len(texts) if collect else 0, dimensions), dtype=np.float32)
+
+        def take(indices: range, rows: Matrix) -> None:
+            if collect:
+                result[indices.start : indices.stop] = rows
+            if on_batch:
+                on_batch(indices, rows)
+
+        self._work(texts, take)
+        return result
+
+    def embed_query(self, text: str) -> Matrix:
+        """The vector of a query."""
+        return self.embedder.embed_query(text)
+
+    def close(self) -> None:
+        """Give back what the embedder holds."""
+        self.embedder.close()
+
+    def _work(self, texts: Sequence[str], take: Callable[[range, Matrix], None]) -> None:
+        batches = split(texts, items=self._items, tokens=self._tokens)
+        failure: BaseException | None = None
+        with ThreadPoolExecutor(self._concurrency, thread_name_prefix="recollect-embed") as pool:
+
+            def begin(count: int) -> dict[Future[Matrix], range]:
+                return {
+                    pool.submit(self._embed, [texts[i] for i in run]): run for run in islice(batches, count)
+                }
+
+            running = begin(self._concurrency)
+            while running:
+                done = wait(running, return_when=FIRST_COMPLETED).done
+                for future in done:
+                    indices = running.pop(future)
+                    if error := future.exception():
+                        failure = failure or error
+                    else:
+                        take(indices, future.result())
+                # A batch begins only when another has ended well: after a failure no further one does.
+                running |= begin(len(done)) if failure is None else {}
+        if failure:
+            raise failure
+
+    def _embed(self, texts: list[str]) -> Matrix:
+        from recollect.embedding.vectors import clean, validate  # noqa: PLC0415
+
+        return clean(validate(self.embedder.embed(texts), len(texts), self.identity.dimensions))
+
+
+def split(texts: Sequence[str], *, items: int, tokens: int) -> Iterator[range]:
+    """Runs of neighbouring texts within both budgets; a text that alone passes them is a batch of its own."""
+    from recollect.text.estimate import estimate_tokens  # noqa: PLC0415
+
+    start, spent = 0, 0
+    for index, text in enumerate(texts):
+        cost = estimate_tokens(text)
+        if index > start and (index - start >= items or spent + cost > tokens):
+            yield range(start, index)
+            start, spent = index, 0
+        spent += cost
+    if start < len(texts):
+        yield range(start, len(texts))
