@@ -4,6 +4,16 @@ Pure functions of their arguments, on the standard library alone.
 """
 
 from recollect.text.dates import date_tokens
+from recollect.text.estimate import estimate_tokens, width
+from recollect.text.snippet import snippet
 from recollect.text.tokens import TOKENIZER_VERSION, query_terms, tokenize
 
-__all__ = ["TOKENIZER_VERSION", "date_tokens", "query_terms", "tokenize"]
+__all__ = [
+    "TOKENIZER_VERSION",
+    "date_tokens",
+    "estimate_tokens",
+    "query_terms",
+    "snippet",
+    "tokenize",
+    "width",
+]

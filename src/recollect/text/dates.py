@@ -8,6 +8,7 @@ of any year, a month, a year. No word can become such a token, so dates and word
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 
 _MONTHS = {
     name: number
@@ -94,13 +95,25 @@ def take_dates(text: str, tokens: list[str]) -> str:
         tokens.extend(stated)
         return " " if stated else match[0]
 
-    if _GLANCE.search(text.lower()):
-        text = _IN_WORDS.sub(take, text)
-    if "月" in text or "年" in text:
-        text = _IN_CHINESE.sub(take, text)
+    for form in _forms_in(text):
+        text = form.sub(take, text)
     for match in _IN_FIGURES.finditer(text):
         tokens.extend(_stated(match))
     return text
+
+
+def find_dates(text: str) -> Iterator[tuple[int, int, list[str]]]:
+    """Where dates stand in a text: start, end and tokens of each."""
+    for form in (*_forms_in(text), _IN_FIGURES):
+        yield from ((match.start(), match.end(), _stated(match)) for match in form.finditer(text))
+
+
+def _forms_in(text: str) -> Iterator[re.Pattern[str]]:
+    """The forms with words that a glance does not rule out; they come before figures, being longer."""
+    if _GLANCE.search(text.lower()):
+        yield _IN_WORDS
+    if "月" in text or "年" in text:
+        yield _IN_CHINESE
 
 
 def _stated(match: re.Match[str]) -> list[str]:

@@ -11,6 +11,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections import Counter
+from collections.abc import Callable, Iterator
 from itertools import chain
 from operator import add
 
@@ -27,8 +28,10 @@ MAX_QUERY = 4096  #: characters of a query that are looked at
 CJK = "々〇ぁ-ゖゝ-ゟァ-ヺー-ヿ\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7a3\uf900-\ufaff\U00020000-\U0003347f"
 _CJK_RUN = re.compile(f"[{CJK}]+")
 # Vowel signs and points that are part of a word, though Python's \w leaves them out.
-_MARKS = "\u0300-\u036f\u0591-\u05bd\u0610-\u061a\u064b-\u065f\u0900-\u0963\u0966-\u0dff\u0e00-\u0eff\u1000-\u109f"
-_PICTURES = "\u2600-\u27bf\U0001f300-\U0001faff"
+_MARKS = (
+    "\u0300-\u036f\u0591-\u05bd\u0610-\u061a\u064b-\u065f\u0900-\u0963\u0966-\u0dff\u0e00-\u0eff\u1000-\u109f"
+)
+PICTURES = "\u2600-\u27bf\U0001f300-\U0001faff"
 _INVISIBLE = re.compile("[\u00ad\u200c\u200d\u2060\ufe00-\ufe0f\ufeff]")
 _WIDE_PUNCTUATION = "，：；！？（）…～"
 
@@ -42,7 +45,7 @@ def _word_pattern(letters: str) -> str:
 
 _ASCII_WORD = re.compile(_word_pattern("[A-Za-z0-9]+"))
 _LETTERS = rf"(?:[^\W_{CJK}]|[{_MARKS}])+"
-_WORD = re.compile(f"[{CJK}]+|{_word_pattern(_LETTERS)}|[{_PICTURES}]")
+_WORD = re.compile(f"[{CJK}]+|{_word_pattern(_LETTERS)}|[{PICTURES}]")
 
 
 def tokenize(text: str) -> list[str]:
@@ -51,13 +54,7 @@ def tokenize(text: str) -> list[str]:
     >>> tokenize("Moved the GitHub备份 to memory-core on 8 May")
     ['move', 'github', 'git', 'hub', '备份', 'memory-core', 'memory', 'core', '@05-08', '@05']
     """
-    dates: list[str] = []
-    if text.isascii():
-        found = _ASCII_WORD.findall(take_dates(text, dates))
-    else:
-        found = _WORD.findall(CHINESE.sub(" ", take_dates(_normalised(text), dates)))
-    tokens = list(chain.from_iterable(map(_known.__getitem__, found)))
-    return tokens + dates if dates else tokens
+    return _cut(text, _in_documents)
 
 
 def query_terms(text: str, limit: int = 64) -> list[str]:
@@ -67,16 +64,41 @@ def query_terms(text: str, limit: int = 64) -> list[str]:
     """
     if len(text) > MAX_QUERY:
         text = f"{text[: MAX_QUERY // 2]} {text[-MAX_QUERY // 2 :]}"
-    counts = Counter(tokenize(text)) or Counter(_every_word(text))
+    counts = Counter(_cut(text, _in_queries)) or Counter(_every_word(text))
     if len(counts) <= limit:
         return list(counts)
     kept = set(sorted(counts, key=lambda term: -_worth(term, counts[term]))[:limit])
     return [term for term in counts if term in kept]
 
 
+def find_words(text: str) -> Iterator[tuple[int, int, tuple[str, ...]]]:
+    """Where words stand in a text: start, end and tokens of each, of Chinese each pair and each character."""
+    for match in _WORD.finditer(text):
+        if not _is_cjk(match[0]):
+            word = unicodedata.normalize("NFKC", match[0])
+            yield match.start(), match.end(), _in_queries[word] if _WORD.fullmatch(word) else ()
+            continue
+        for at, pair in enumerate(_pairs(match[0]), match.start()):
+            yield at, at + len(pair), tuple({pair, pair[0], pair[-1]})
+
+
+def _cut(text: str, known: _Known) -> list[str]:
+    dates: list[str] = []
+    if text.isascii():
+        words = _ASCII_WORD.findall(take_dates(text, dates))
+    else:
+        words = _WORD.findall(CHINESE.sub(" ", take_dates(normalised(text), dates)))
+    tokens = list(chain.from_iterable(map(known.__getitem__, words)))
+    return tokens + dates if dates else tokens
+
+
 def _every_word(text: str) -> list[str]:
     """The words of a query that is all stop words: better than no term at all."""
-    return [token for word in _WORD.findall(_normalised(text)) for token in (_pairs(word) if _is_cjk(word) else (whole_word(word),))]
+    return [
+        token
+        for word in _WORD.findall(normalised(text))
+        for token in (_pairs(word) if _is_cjk(word) else (whole_word(word),))
+    ]
 
 
 def _worth(term: str, count: int) -> int:
@@ -85,28 +107,11 @@ def _worth(term: str, count: int) -> int:
     return length + 2 * min(count - 1, 3)
 
 
-def _normalised(text: str) -> str:
+def normalised(text: str) -> str:
     """NFKC, without the marks that nobody sees; wide punctuation parts words and never joins them."""
     for mark in _WIDE_PUNCTUATION:  # taken out first: most Chinese text is in NFKC already but for these
         text = text.replace(mark, " ")
     return _INVISIBLE.sub("", unicodedata.normalize("NFKC", text))
-
-
-class _Known(dict[str, tuple[str, ...]]):
-    """The tokens of each word met so far: texts repeat their words, so most are looked up and not made again."""
-
-    def __missing__(self, word: str) -> tuple[str, ...]:
-        if _is_cjk(word):
-            return _pairs(word)  # as quick to make as to look up
-        tokens = word_tokens(word)
-        if len(word) <= MAX_TOKEN:
-            if len(self) >= 50_000:  # about 10 MB
-                self.clear()
-            self[word] = tokens
-        return tokens
-
-
-_known = _Known()
 
 
 def _is_cjk(word: str) -> bool:
@@ -116,3 +121,33 @@ def _is_cjk(word: str) -> bool:
 def _pairs(run: str) -> tuple[str, ...]:
     """A run of Chinese, Japanese or Korean as overlapping pairs, which need no dictionary."""
     return tuple(map(add, run, run[1:])) if len(run) > 1 else (run,)
+
+
+def _pairs_and_last(run: str) -> tuple[str, ...]:
+    """The pairs, and the last character alone, which in Chinese is what a compound is about: 龙井茶 is a 茶.
+
+    Every other character begins a pair. So a query of one character finds all its runs by prefix, and the index
+    is spared the single characters, which would double it and, measured, rank no better.
+    """
+    return (*map(add, run, run[1:]), run[-1])
+
+
+class _Known(dict[str, tuple[str, ...]]):
+    """The tokens of each word met so far: texts repeat their words, so most are looked up and not made again."""
+
+    def __init__(self, cjk: Callable[[str], tuple[str, ...]]) -> None:
+        self._cjk = cjk
+
+    def __missing__(self, word: str) -> tuple[str, ...]:
+        if _is_cjk(word):
+            return self._cjk(word)  # as quick to make as to look up
+        tokens = word_tokens(word)
+        if len(word) <= MAX_TOKEN:
+            if len(self) >= 50_000:  # about 10 MB
+                self.clear()
+            self[word] = tokens
+        return tokens
+
+
+_in_documents = _Known(_pairs_and_last)
+_in_queries = _Known(_pairs)
