@@ -1,0 +1,113 @@
+"""Rewrite the generated parts of the pages in this folder, or check that they are up to date.
+
+    python docs/generate.py            rewrites
+    python docs/generate.py --check    changes nothing; exit 1 and one sentence a page if something is stale
+
+A generated part stands between `<!-- generated: NAME -->` and `<!-- end -->`. To add one, write a function
+that returns its Markdown and register it under its name with `@renders("NAME")`.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Callable, Iterator
+from itertools import groupby
+from pathlib import Path
+
+PAGES = Path(__file__).parent
+sys.path.insert(0, str(PAGES.parent / "src"))
+
+REGION = re.compile(r"(?P<open><!-- generated: (?P<name>[\w-]+) -->\n).*?(?P<close><!-- end -->)", re.DOTALL)
+RENDERERS: dict[str, Callable[[], str]] = {}
+
+
+def renders(name: str) -> Callable[[Callable[[], str]], Callable[[], str]]:
+    """Register the function that makes the region of this name."""
+
+    def register(render: Callable[[], str]) -> Callable[[], str]:
+        RENDERERS[name] = render
+        return render
+
+    return register
+
+
+@renders("config")
+def config() -> str:
+    """Every setting, section by section."""
+    from recollect.config import Settings, keys  # noqa: PLC0415
+
+    lines: list[str] = []
+    for section, group in groupby(keys().items(), key=lambda item: item[0].rpartition(".")[0]):
+        kind = Settings.model_fields[section].annotation if section else None
+        lines += [f"### `{section}`", "", (kind.__doc__ or "").strip()] if kind else ["### Where and whose"]
+        lines += ["", "| key | default | environment variable | meaning |", "| --- | --- | --- | --- |"]
+        lines += [_setting_row(key, field.default, field.description or "") for key, field in group]
+        lines += [""]
+    return "\n".join(lines)
+
+
+def _setting_row(key: str, default: object, meaning: str) -> str:
+    variable = "RECOLLECT_" + key.upper().replace(".", "__")
+    return f"| `{key}` | {_shown(default)} | `{variable}` | {meaning.replace('|', '&#124;')} |"
+
+
+def _shown(default: object) -> str:
+    """A default as one would write it in the settings file."""
+    match default:
+        case None:
+            return "not set"
+        case bool():
+            return f"`{str(default).lower()}`"
+        case tuple():
+            return f"`[{', '.join(repr(item) for item in default)}]`"
+        case _:
+            return f"`{default}`"
+
+
+def main(arguments: list[str]) -> int:
+    """Rewrite or check every page; the exit status."""
+    stale = [
+        (page, new)
+        for page in sorted(PAGES.glob("**/*.md"))
+        if (new := rendered(page)) != page.read_text("utf-8")
+    ]
+    if "--check" in arguments:
+        for line in (difference(page, new) for page, new in stale):
+            sys.stderr.write(line + "\n")
+        return 1 if stale else 0
+    for page, new in stale:
+        page.write_text(new, "utf-8")
+        sys.stdout.write(f"rewrote {page.name}\n")
+    return 0
+
+
+def rendered(page: Path) -> str:
+    """The page as it should be."""
+
+    def replace(match: re.Match[str]) -> str:
+        if match["name"] not in RENDERERS:
+            raise SystemExit(
+                f"{page.name}: nothing renders the region {match['name']!r}; see docs/generate.py"
+            )
+        return match["open"] + RENDERERS[match["name"]]().strip("\n") + "\n" + match["close"]
+
+    return REGION.sub(replace, page.read_text("utf-8"))
+
+
+def difference(page: Path, new: str) -> str:
+    """One sentence: where the page first differs from what it should say."""
+    old_lines, new_lines = page.read_text("utf-8").splitlines(), new.splitlines()
+    number, old, wanted = next(_differing(old_lines, new_lines))
+    return f"docs/{page.name}, line {number}: {old!r} should be {wanted!r}; run `python docs/generate.py`"
+
+
+def _differing(old: list[str], new: list[str]) -> Iterator[tuple[int, str, str]]:
+    for index in range(max(len(old), len(new))):
+        pair = [lines[index] if index < len(lines) else "" for lines in (old, new)]
+        if pair[0] != pair[1]:
+            yield index + 1, pair[0], pair[1]
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
