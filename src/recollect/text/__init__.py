@@ -1,5 +1,6 @@
-"""How is language cut? Texts and queries into tokens, dates into one form, chunks into snippets; and how long is a text.
+"""How is language cut?
 
+Texts and queries into tokens, dates into one form, chunks into snippets; and how long a text is for a model.
 Pure functions of their arguments, on the standard library alone.
 """
 

@@ -1,8 +1,8 @@
 """Dates in words and figures, brought to one form, so that "2月8日", "8 Feb" and "2026-02-08" meet.
 
-A date becomes tokens that begin with "@", one for each thing it states: a day in a year, a month in a year, a day
-of any year, a month, a year. No word can become such a token, so dates and words never mix. Reckoning with time
-("last week") is not done here.
+A date becomes tokens that begin with "@", one for each thing it states: a day in a year, a month in a year,
+a day of any year, a month, a year. No word can become such a token, so dates and words never mix. Reckoning
+with time ("last week") is not done here.
 """
 
 from __future__ import annotations
@@ -38,8 +38,8 @@ _MONTH = rf"(?:{'|'.join(_MONTHS)})\b\.?"
 _ALONE = "january|february|april|june|july|august|september|october|november|december"
 _DAY = r"\d{1,2}(?:st|nd|rd|th)?(?![\w:])"
 
-# A glance at lower-cased text that spares most texts the slower search for months. Each alternative begins with a
-# letter of its own, so that the regex engine skips most of the text.
+# A glance at lower-cased text that spares most texts the slower search for months. Each alternative begins with
+# a letter, so that the regex engine skips whatever begins with another.
 _GLANCE = re.compile(
     r"(?:j(?:an(?:uary)?|une?|uly?)|feb(?:ruary)?|ma(?:r(?:ch)?|y)|apr(?:il)?|aug(?:ust)?"
     r"|sep(?:t(?:ember)?)?|oct(?:ober)?|nov(?:ember)?|dec(?:ember)?)\b"

@@ -1,7 +1,7 @@
 """How long a text is for a model, without asking one.
 
-Four Latin letters make about a token, a Chinese, Japanese or Korean character or an emoji one of its own, two letters
-of other scripts one. Close enough to fill a budget; not what a provider bills.
+Four Latin letters make about a token, a Chinese, Japanese or Korean character or an emoji one of its own, two
+letters of other scripts one. Close enough to fill a budget; not what a provider bills.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""The part of a chunk that shows why it was found: a window around the densest matches, cut where a reader would.
+"""The part of a chunk that shows why it was found: a window around its densest matches, cut as a reader would.
 
-It takes terms as ``query_terms`` gives them and finds them in the text as it is written. Which chunks are shown, and
-how much of each, is decided elsewhere.
+It takes terms as ``query_terms`` gives them and finds them in the text as it is written. Which chunks are
+shown, and how much of each, is decided elsewhere.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class _Match(NamedTuple):
 
 
 def snippet(text: str, terms: Collection[str], max_chars: int) -> str:
-    """At most ``max_chars`` of the text around the terms, "…" where it is cut; without a match its beginning."""
+    """At most ``max_chars`` around the terms, with "…" where the text is cut; without a match its beginning."""
     text = text.strip()
     if len(text) <= max_chars:
         return text
@@ -43,8 +43,8 @@ def _matches(text: str, terms: frozenset[str]) -> Iterator[_Match]:
     for start, end, tokens in find_words(text):
         yield from (_Match(start, end, token) for token in tokens if token in terms)
     if any(term[0] == "@" for term in terms):
-        for start, end, tokens in find_dates(text):
-            yield from (_Match(start, end, token) for token in tokens if token in terms)
+        for start, end, stated in find_dates(text):
+            yield from (_Match(start, end, token) for token in stated if token in terms)
 
 
 def _window(text: str, matches: list[_Match], room: int) -> tuple[int, int]:
@@ -82,7 +82,7 @@ def _begin(text: str, at: int, latest: int) -> int:
 
 
 def _finish(text: str, at: int, earliest: int) -> int:
-    """The end of a word, at or before ``at``; where there is none after ``earliest``, the end of a character."""
+    """The end of a word, at or before ``at``; if there is none after ``earliest``, of a character."""
     if at >= len(text):
         return len(text)
     end = at

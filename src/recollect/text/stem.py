@@ -22,10 +22,11 @@ _IRREGULAR = {
     "women": "woman",
 }
 # Words that only look inflected; stemming them would join them to a stranger ("evening" to "even").
-_AS_THEY_ARE = frozenset(
-    "always anomaly evening family italy lens morning news perhaps physics politics sales series species "
-    "united wedding wednesday".split()
-)
+_NOT_INFLECTED = """
+    always anomaly evening family italy lens morning news perhaps physics politics sales series species united
+    wedding wednesday
+"""
+_AS_THEY_ARE = frozenset(_NOT_INFLECTED.split())
 
 _VOWEL = re.compile(r"[aeiouy]")
 _VOWEL_THEN_CONSONANT = re.compile(r"[aeiouy]+[^aeiouy]+")
@@ -80,7 +81,7 @@ def _without_adverb(word: str) -> str:
 
 
 def _without_final_e(word: str) -> str:
-    """Drop the e that "-ing" drops too, so that "schedule" meets "scheduling"; short verbs got it back instead."""
+    """Drop the e that "-ing" drops, so that "schedule" meets "scheduling"; short verbs got it back instead."""
     base = word[:-1]
     if len(word) < 5 or word[-1] != "e" or _LOST_E.fullmatch(base) or not _VOWEL_THEN_CONSONANT.search(base):
         return word

@@ -8,28 +8,29 @@ from __future__ import annotations
 
 import re
 
-ENGLISH = frozenset(
-    """
-    a about after again against all also am an and any are as at be because been before being between both but by
-    can could did do does doing done down during each few for from further get gets getting got had has have having
-    he her here hers herself him himself his how however i if in into is it its itself just let lets like me might
-    more most much must my myself no nor not now of off on once only or other our ours ourselves out over own please
-    quite rather really same shall she should since so some still such tell than that the their theirs them
-    themselves then there these they this those though through to too under until up upon us very via was we were
-    what whatever when whenever where whether which while who whom whose why will with within without would yes yet
-    you your yours yourself yourselves may etc eg ie th nd rd st
-    """.split()
-)
+_ENGLISH_WORDS = """
+    a about after again against all also am an and any are as at be because been before being between both
+    but by can could did do does doing done down during each few for from further get gets getting got had
+    has have having he her here hers herself him himself his how however i if in into is it its itself
+    just let lets like me might more most much must my myself no nor not now of off on once only or other
+    our ours ourselves out over own please quite rather really same shall she should since so some still
+    such tell than that the their theirs them themselves then there these they this those though through
+    to too under until up upon us very via was we were what whatever when whenever where whether which
+    while who whom whose why will with within without would yes yet you your yours yourself yourselves may
+    etc eg ie th nd rd st
+"""
+ENGLISH = frozenset(_ENGLISH_WORDS.split())
 
 # Words of question and grammar; each is cut out of a run of Chinese wherever it stands.
 _CHINESE_WORDS = """
     什么时候 为什么 怎么样 怎么办 有没有 是不是 能不能 可不可以 有哪些 是什么 告诉我 一下子
     什么 怎么 怎样 如何 为何 哪些 哪个 哪里 哪儿 哪天 哪位 哪种 多少 几个 是否 请问 可否 能否
     我们 你们 他们 她们 它们 咱们 自己 大家 这个 那个 这些 那些 这里 那里 这样 那样 这么 那么 这种 那种
-    但是 因为 所以 如果 虽然 然后 而且 并且 或者 还是 还有 以及 不过 于是 由于 因此 其中 之后 之前 关于 对于 通过
+    但是 因为 所以 如果 虽然 然后 而且 并且 或者 还是 还有 以及 不过 于是 由于 因此 其中 之后 之前 关于
+    对于 通过
     没有 可以 可能 应该 已经 正在 曾经 一个 一些 一下 一样 非常 比较 不是 就是 都是 也是 还要 只是
     什麼 怎麼 怎麼樣 為什麼 哪裡 我們 你們 他們 這個 那個 這些 這裡 這樣 這麼 沒有 已經 還是 還有 應該 關於
-""".split()
+"""
 
 # Single characters that are words of grammar unless they stand in one of the named words ("目的", "了解").
 _CHINESE_CHARACTERS = {
@@ -63,7 +64,7 @@ _CHINESE_CHARACTERS = {
 def _alternatives() -> dict[str, list[str]]:
     """Every stop word's pattern without its first character, under that character, longest first."""
     rest: dict[str, list[str]] = {}
-    for word in sorted(_CHINESE_WORDS, key=len, reverse=True):
+    for word in sorted(_CHINESE_WORDS.split(), key=len, reverse=True):
         rest.setdefault(word[0], []).append(word[1:])
     for characters, (before, after) in _CHINESE_CHARACTERS.items():
         behind = "".join(word.rstrip("_") for word in before.split())

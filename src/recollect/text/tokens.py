@@ -1,9 +1,9 @@
-"""The one tokenizer of index and query: what a text is cut into, so that a question meets the note that answers it.
+"""The one tokenizer of index and query: it cuts a text so that a question meets the note that answers it.
 
-Both sides go through the same steps: Unicode NFKC, dates to one form (``dates``), stop words out (``stopwords``),
-words whole and by part (``words``), Chinese, Japanese and Korean as overlapping pairs. A token holds no space,
-quote or NUL, at most 64 characters, and of ASCII punctuation only ``_ - . / : @ # +``: the store quotes it and hands
-it to FTS5 as it is. How matches are weighed is not decided here.
+Both sides go through the same steps: Unicode NFKC, dates to one form (``dates``), stop words out
+(``stopwords``), words whole and by part (``words``), Chinese, Japanese and Korean as overlapping pairs. A token
+holds no space, quote or NUL, at most 64 characters, and of ASCII punctuation only ``_ - . / : @ # +``: the store
+quotes it and hands it to FTS5 as it is. How matches are weighed is not decided here.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ TOKENIZER_VERSION = 1
 
 MAX_QUERY = 4096  #: characters of a query that are looked at
 
-# Han with extension A, compatibility and the supplementary planes, kana without its middle dot, Hangul syllables.
+# Han with its extensions and compatibility forms, kana without its middle dot, Hangul syllables.
 CJK = "々〇ぁ-ゖゝ-ゟァ-ヺー-ヿ\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7a3\uf900-\ufaff\U00020000-\U0003347f"
 _CJK_RUN = re.compile(f"[{CJK}]+")
 # Vowel signs and points that are part of a word, though Python's \w leaves them out.
@@ -52,7 +52,7 @@ def tokenize(text: str) -> list[str]:
     """The tokens of a document, with repeats and in order, dates last.
 
     >>> tokenize("Moved the GitHub备份 to memory-core on 8 May")
-    ['move', 'github', 'git', 'hub', '备份', 'memory-core', 'memory', 'core', '@05-08', '@05']
+    ['move', 'github', 'git', 'hub', '备份', '份', 'memory-core', 'memory', 'core', '@05-08', '@05']
     """
     return _cut(text, _in_documents)
 
@@ -126,14 +126,14 @@ def _pairs(run: str) -> tuple[str, ...]:
 def _pairs_and_last(run: str) -> tuple[str, ...]:
     """The pairs, and the last character alone, which in Chinese is what a compound is about: 龙井茶 is a 茶.
 
-    Every other character begins a pair. So a query of one character finds all its runs by prefix, and the index
-    is spared the single characters, which would double it and, measured, rank no better.
+    Every other character begins a pair. So a query of one character finds all its runs by prefix, and the
+    index is spared all single characters, which would double it and, measured, rank no better.
     """
     return (*map(add, run, run[1:]), run[-1])
 
 
 class _Known(dict[str, tuple[str, ...]]):
-    """The tokens of each word met so far: texts repeat their words, so most are looked up and not made again."""
+    """The tokens of each word met so far: texts repeat their words, so most are looked up, not made."""
 
     def __init__(self, cjk: Callable[[str], tuple[str, ...]]) -> None:
         self._cjk = cjk

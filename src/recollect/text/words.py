@@ -1,7 +1,7 @@
 """One word and the tokens it gives: a plain word its stem, an identifier itself and its parts.
 
-``ERR_CONN_42`` is found as a whole, as ``err`` and as ``conn``; a path by its folders and its file's name; ``camelCase``
-by its humps. Which runs of characters are words is decided in ``tokens``.
+``ERR_CONN_42`` is found as a whole, as ``err`` and as ``conn``; a path by its folders and its file's name;
+``camelCase`` by its humps. Which runs of characters are words is decided in ``tokens``.
 """
 
 from __future__ import annotations
@@ -31,20 +31,19 @@ _ACCENTS = re.compile("[\u0300-\u036f]")
 def word_tokens(word: str) -> tuple[str, ...]:
     """The distinct tokens of one word; none for a stop word.
 
-    >>> word_tokens("backups"), word_tokens("src/textTools.py")
-    (('backup',), ('src/texttools.py', 'src', 'texttools.py', 'texttools', 'text', 'tool', 'py'))
+    >>> word_tokens("backups"), word_tokens("src/myTools.py")
+    (('backup',), ('src/mytools.py', 'src', 'mytools.py', 'mytools', 'mytool', 'tool', 'py'))
     """
     if word[-3:].lower() in ("n't", "n’t"):
         return ()  # don't, won't, isn't: always an auxiliary
     word = _CLITIC.sub("", word).replace(",", "")
     if not _JOINT.search(word):
         return tuple(dict.fromkeys(_simple(word)))
-    if len(word) > _MAX_PARTED or word.replace(".", "").lower() in ENGLISH and not _shouted(word):
-        return (whole_word(word),) if len(word) > _MAX_PARTED else ()
-    parts = list(_parts(word))
-    if not parts and all(_is_stop(part) for part in _JOINT.split(word)):
-        return ()  # "and/or"
-    return tuple(dict.fromkeys((whole_word(word), *parts)))
+    if len(word) > _MAX_PARTED:
+        return (whole_word(word),)
+    if _is_stop(word.replace(".", "")) or all(_is_stop(part) for part in _JOINT.split(word)):
+        return ()  # "e.g", "and/or"
+    return tuple(dict.fromkeys((whole_word(word), *_parts(word))))
 
 
 def whole_word(word: str) -> str:
