@@ -21,7 +21,7 @@ from recollect.errors import ConfigError, UntrustedConfig
 
 PREFIX = "RECOLLECT_"
 CONFIG_VARIABLE = "RECOLLECT_CONFIG"
-TEST_PREFIX = "RECOLLECT_TEST_"  #: read by test suites, never a setting
+NO_SETTINGS = (CONFIG_VARIABLE, "RECOLLECT_TEST_", "RECOLLECT_SOAK")  #: beginnings; the last two steer tests
 WORKSPACE_FILE = ".recollect.yaml"
 
 WORKSPACE_MAY_SET = ("chunking.", "search.", "memory.citations", "files.patterns", "files.extra_paths")
@@ -71,21 +71,16 @@ def from_environment(environ: Mapping[str, str], cwd: Path, mistakes: list[Confi
     """What `RECOLLECT_…` sets, and `MEMORY_DIR` and `STORAGE_DIR`, which other tools share with us."""
     names = variables()
     layer = Layer()
-    for name in ("STORAGE_DIR", "MEMORY_DIR", *sorted(environ)):
-        text = environ.get(name, "")
-        if name in names and text:
+    for name in ("STORAGE_DIR", "MEMORY_DIR", *sorted(_ours(environ))):
+        if name not in names:
+            mistakes.append(ConfigError(f"unknown variable {shown(name)}{did_you_mean(name, names)}"))
+        elif text := environ.get(name):
             try:
                 value = _parsed(names[name], text, name)
             except ConfigError as error:
                 mistakes.append(error)
-                continue
-            _put(layer, names[name], value, origin=name, base=cwd, mistakes=mistakes)
-        elif (
-            name.startswith(PREFIX)
-            and not name.startswith(TEST_PREFIX)
-            and name not in (CONFIG_VARIABLE, *names)
-        ):
-            mistakes.append(ConfigError(f"unknown variable {shown(name)}{did_you_mean(name, names)}"))
+            else:
+                _put(layer, names[name], value, origin=name, base=cwd, mistakes=mistakes)
     if "workspace" in layer and layer["workspace"].origin == "MEMORY_DIR":
         # Who sets MEMORY_DIR keeps the notes right in that folder, not in a folder `memory` below it.
         layer.setdefault("files.extra_paths", Given((layer["workspace"].value,), "MEMORY_DIR"))
@@ -120,6 +115,10 @@ def allows_none(key: str) -> bool:
 def is_secret(key: str) -> bool:
     """Whether the value must never be shown."""
     return _holds(key, SecretStr)
+
+
+def _ours(environ: Mapping[str, str]) -> Iterator[str]:
+    return (name for name in environ if name.startswith(PREFIX) and not name.startswith(NO_SETTINGS))
 
 
 def _entries(data: object, origin: str, mistakes: list[ConfigError]) -> Iterator[tuple[str, object]]:

@@ -118,9 +118,7 @@ class Embedding(Section):
     batch_tokens: Whole = Field(
         default=8192, ge=64, description="Most tokens (estimated) embedded in one call."
     )
-    concurrency: Whole = Field(
-        default=4, ge=1, le=64, description="Calls to the embedder at the same time."
-    )
+    concurrency: Whole = Field(default=4, ge=1, le=64, description="Calls to the embedder at the same time.")
     cache_limit_mb: Whole = Field(
         default=512, ge=0, description="Size at which the oldest cached vectors are dropped."
     )

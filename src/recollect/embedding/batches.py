@@ -12,6 +12,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, TypeAlias
 
 from recollect.records import Identity
+from recollect.text.estimate import estimate_tokens
 
 if TYPE_CHECKING:
     from recollect.embedding.protocol import Embedder, Matrix
@@ -95,8 +96,6 @@ class Batched:
 
 def split(texts: Sequence[str], *, items: int, tokens: int) -> Iterator[range]:
     """Runs of neighbouring texts within both budgets; a text that alone passes them is a batch of its own."""
-    from recollect.text.estimate import estimate_tokens  # noqa: PLC0415
-
     start, spent = 0, 0
     for index, text in enumerate(texts):
         cost = estimate_tokens(text)
