@@ -1,0 +1,58 @@
+"""Which vectors are nearest? Engines behind one Protocol, tested by one contract.
+
+An engine owns no vectors: they stand in the embedding cache, and what an engine keeps beside them can be made again.
+Rows only ever come with greater numbers than all before, and a row that is gone may stay in an engine until its next
+refresh: whoever asks drops it.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    import apsw
+    import numpy as np
+    import numpy.typing as npt
+
+    from recollect.records import Identity
+    from recollect.store.database import Database
+
+    Vector = npt.NDArray[np.float32]
+    Rows = npt.NDArray[np.int64]
+    """Rowids, ascending."""
+
+
+class VectorIndex(Protocol):
+    """Finds the rows whose vectors are nearest to one."""
+
+    def ready(self, identity: Identity) -> None:
+        """Before a search: be able to answer for this identity."""
+
+    def search(
+        self,
+        connection: apsw.Connection,
+        query: Vector,
+        identity: Identity,
+        *,
+        limit: int,
+        allow: Rows | None,
+    ) -> list[tuple[int, float]]:
+        """The nearest rows as (rowid, cosine), best first, of those allowed. Zero vectors are never found."""
+
+    def follow(self, connection: apsw.Connection, identity: Identity) -> None:
+        """Inside a write transaction that has added rows."""
+
+    def refresh(self, identity: Identity) -> None:
+        """After a sync: drop what is gone and put the engine's own files or tables in order."""
+
+
+def open_engine(name: str, database: Database, folder: Path) -> VectorIndex:
+    """The engine of this name; ``folder`` is where it may keep files."""
+    if name == "sqlite-vec":
+        from recollect.store.vectors.sqlite_vec import SqliteVec  # noqa: PLC0415
+
+        return SqliteVec(database)
+    from recollect.store.vectors.scan import Scan  # noqa: PLC0415
+
+    return Scan(database, folder)

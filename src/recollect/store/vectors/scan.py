@@ -1,0 +1,225 @@
+"""The default engine: every vector is looked at, by numpy.
+
+Below ``threshold`` rows all vectors are in memory as float32 and the answer is exact. Above it most are in side files
+(``sidefiles``), and only the rows newer than the files are in memory. When the files are missing or not to be
+trusted, all vectors are read from the database again: slower, never wrong.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import apsw
+import numpy as np
+
+from recollect.errors import StoreLocked
+from recollect.records import Identity
+from recollect.store import cache
+from recollect.store.database import Database
+from recollect.store.files import file_lock
+from recollect.store.keywords import Filter
+from recollect.store.vectors import codec
+from recollect.store.vectors.building import build, remove_others
+from recollect.store.vectors.nearest import allowed
+from recollect.store.vectors.sidefiles import SideFiles, best, open_files, positions
+
+if TYPE_CHECKING:
+    from recollect.store.vectors import Rows, Vector
+
+POINTER = "vectors"  #: the meta key that names the side files in force
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """When the engine changes its ways."""
+
+    threshold: int = 20_000  #: rows from which side files are kept
+    tail_share: float = 0.05  #: of all rows, that may be newer than the files
+    tail_rows: int = 5_000  #: that may always be newer
+    dead_share: float = 0.2  #: of the rows held, that may be gone
+    candidates: int = 4_000  #: rows that pass from the sign bits to int8
+    rescored: int = 200  #: rows that pass from int8 to float32
+
+
+@dataclass(slots=True)
+class _Tail:
+    """Vectors in memory, appended in place: a view taken earlier stays as it was."""
+
+    ids: Rows
+    matrix: Vector
+    count: int = 0
+
+    def append(self, ids: Rows, matrix: Vector) -> None:
+        end = self.count + len(ids)
+        if end > len(self.ids):
+            room = max(end, 2 * len(self.ids), 256)
+            self.ids = _grown(self.ids, self.count, room)
+            self.matrix = _grown(self.matrix, self.count, room)
+        self.ids[self.count : end] = ids
+        self.matrix[self.count : end] = matrix
+        self.count = end
+
+    def keep(self, rows: Rows) -> None:
+        kept = np.isin(self.ids[: self.count], rows, assume_unique=True)
+        self.ids, self.matrix = self.ids[: self.count][kept], self.matrix[: self.count][kept]
+        self.count = len(self.ids)
+
+
+@dataclass(slots=True)
+class _State:
+    """What this process holds of one index and one identity."""
+
+    store: str  #: which index.db this is of
+    identity: Identity
+    pointer: str | None
+    files: SideFiles | None
+    last: int  #: the greatest rowid seen
+    tail: _Tail
+    compact: int = 0  #: rows in the tail when the dead were last dropped
+    views: tuple[Rows, Vector] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.publish()
+
+    def publish(self) -> None:
+        self.views = self.tail.ids[: self.tail.count], self.tail.matrix[: self.tail.count]
+
+
+class Scan:
+    """Looks at every vector. Threads may share one: what a search works on never changes under it."""
+
+    def __init__(self, database: Database, folder: Path, limits: Limits = Limits()) -> None:  # noqa: B008 - frozen
+        self._database = database
+        self._folder = folder
+        self._limits = limits
+        self._lock = threading.Lock()
+        self._state: _State | None = None
+
+    def ready(self, identity: Identity) -> None:
+        """Nothing to do: a search reads what is new by itself."""
+
+    def follow(self, connection: apsw.Connection, identity: Identity) -> None:
+        """Nothing to do: a search reads what is new by itself."""
+
+    def search(
+        self,
+        connection: apsw.Connection,
+        query: Vector,
+        identity: Identity,
+        *,
+        limit: int,
+        allow: Rows | None,
+    ) -> list[tuple[int, float]]:
+        """The nearest rows as (rowid, cosine), best first."""
+        with self._lock:
+            state = self._caught_up(connection, identity)
+            files, (ids, matrix) = state.files, state.views
+        found = [_exact(ids, matrix, query, limit, allow)]
+        if files is not None:
+            limits = self._limits
+            found.append(
+                files.search(
+                    query, limit=limit, allow=allow, candidates=limits.candidates, rescored=limits.rescored
+                )
+            )
+        rows = np.concatenate([part[0] for part in found])
+        scores = np.concatenate([part[1] for part in found])
+        order = np.lexsort((rows, -scores))[:limit]
+        return [(int(rows[i]), float(scores[i])) for i in order]
+
+    # ---- what is in memory ------------------------------------------------------------------------------------
+
+    def _caught_up(self, connection: apsw.Connection, identity: Identity) -> _State:
+        store, pointer = _where(connection)
+        state = self._state
+        if state is None or (state.store, state.identity, state.pointer) != (store, identity, pointer):
+            files = open_files(self._folder, pointer, identity)
+            nothing = np.empty((0, identity.dimensions), dtype=np.float32)
+            tail = _Tail(np.empty(0, dtype=np.int64), nothing)
+            state = _State(store, identity, pointer, files, files.max_rowid if files else 0, tail)
+        self._append_new(connection, state)
+        self._state = state
+        return state
+
+    def _append_new(self, connection: apsw.Connection, state: _State) -> None:
+        bound = (state.last, *cache.key_of(state.identity), str(state.identity))
+        rows = connection.execute(cache.AFTER_ROW, bound)
+        before = state.last
+        for last, ids, matrix in codec.blocks(rows, state.identity.dimensions):
+            state.tail.append(ids, matrix)
+            state.last = last
+        if state.last == before:
+            return
+        grown = state.tail.count - state.compact
+        if state.compact and grown > max(1_000, self._limits.dead_share * state.compact):
+            # What is replaced comes back under new numbers, so growth means dead rows as well.
+            state.tail.keep(allowed(connection, state.identity, Filter()))
+            state.compact = state.tail.count
+        state.compact = state.compact or state.tail.count
+        state.publish()
+
+    # ---- what is in files -------------------------------------------------------------------------------------
+
+    def refresh(self, identity: Identity) -> None:
+        """Rebuild the side files when too much has changed since they were made; drop dead rows from memory."""
+        with self._database.read() as connection:
+            rows = allowed(connection, identity, Filter())
+            store, pointer = _where(connection)
+        files = open_files(self._folder, pointer, identity)
+        if self._want_files(rows, files):
+            self._rebuild(identity)
+        elif pointer is not None and len(rows) < self._limits.threshold / 2:
+            self._point(None)
+        with self._lock:
+            if self._state is not None and (self._state.store, self._state.identity) == (store, identity):
+                self._state.tail.keep(rows)
+                self._state.compact = self._state.tail.count
+                self._state.publish()
+
+    def _want_files(self, rows: Rows, files: SideFiles | None) -> bool:
+        if len(rows) < self._limits.threshold:
+            return False
+        if files is None:
+            return True
+        newer = len(rows) - int(np.searchsorted(rows, files.max_rowid, side="right"))
+        dead = files.count - (len(rows) - newer)
+        allowed_newer = max(self._limits.tail_rows, self._limits.tail_share * len(rows))
+        return newer > allowed_newer or dead > self._limits.dead_share * files.count
+
+    def _rebuild(self, identity: Identity) -> None:
+        with contextlib.suppress(StoreLocked), file_lock(self._folder, timeout_s=0):  # one builder is enough
+            with self._database.snapshot(), self._database.read() as connection:
+                bound = (0, *cache.key_of(identity), str(identity))
+                blocks = codec.blocks(connection.execute(cache.AFTER_ROW, bound), identity.dimensions)
+                pointer = build(self._folder, blocks, identity)
+            self._point(pointer)
+
+    def _point(self, pointer: str | None) -> None:
+        """Put other files in force and remove the rest; whoever has those open keeps them."""
+        with self._database.write() as connection:
+            connection.execute("delete from meta where key = ?", (POINTER,))
+            if pointer is not None:
+                connection.execute("insert into meta(key, value) values(?, ?)", (POINTER, pointer))
+        remove_others(self._folder, pointer)
+
+
+def _where(connection: apsw.Connection) -> tuple[str, str | None]:
+    found = dict(connection.execute("select key, value from meta where key in ('store', ?)", (POINTER,)))
+    return found.get("store", ""), found.get(POINTER)
+
+
+def _exact(ids: Rows, matrix: Vector, query: Vector, limit: int, allow: Rows | None) -> tuple[Rows, Vector]:
+    if allow is not None:
+        at = positions(ids, allow)
+        ids, matrix = ids[at], matrix[at]
+    return best(ids, matrix @ query, limit)
+
+
+def _grown(array: np.ndarray, count: int, room: int) -> np.ndarray:
+    larger = np.empty((room, *array.shape[1:]), dtype=array.dtype)
+    larger[:count] = array[:count]
+    return larger
