@@ -176,6 +176,14 @@ class Index:
             stat = (document.mtime_ns, document.size, document.path)
             connection.execute("update files set mtime_ns = ?, size = ? where path = ?", stat)
 
+    def touch(self, document: Document) -> None:
+        """Keep a document's new stat: its bytes, and so its rows, are the same."""
+        with self._database.write() as connection:
+            connection.execute(
+                "update files set mtime_ns = ?, size = ? where path = ?",
+                (document.mtime_ns, document.size, document.path),
+            )
+
     def remove(self, paths: Iterable[str]) -> int:
         """Drop these documents; how many there were."""
         with self._database.write() as connection:
@@ -299,6 +307,11 @@ class Index:
         """Bytes on disk: the database, its log and the vector engine's files."""
         places = [self.path, self.path.with_name("index.db-wal"), *self.path.parent.glob("vectors/*/*")]
         return sum(place.stat().st_size for place in places if place.exists())
+
+    def size(self) -> int:
+        """Bytes on disk, with what waits in the write-ahead log and with the vector files."""
+        files = [*self.path.parent.glob("index.db*"), *(self.path.parent / "vectors").rglob("*")]
+        return sum(file.stat().st_size for file in files if file.is_file())
 
     def heal(self, reason: str) -> None:
         """Set the file aside and begin an empty one, unless another thread or process has done so already."""
