@@ -35,7 +35,7 @@ def renders(name: str) -> Callable[[Callable[[], str]], Callable[[], str]]:
 @renders("config")
 def config() -> str:
     """Every setting, section by section."""
-    from recollect.config import Settings, keys  # noqa: PLC0415
+    from recollect.config import Settings, keys
 
     lines: list[str] = []
     for section, group in groupby(keys().items(), key=lambda item: item[0].rpartition(".")[0]):

@@ -55,9 +55,9 @@ class HashEmbedder:
         """Nothing is held."""
 
     def _vectors(self, texts: Sequence[str]) -> Matrix:
-        import numpy as np  # noqa: PLC0415
+        import numpy as np
 
-        from recollect.embedding.vectors import clean  # noqa: PLC0415
+        from recollect.embedding.vectors import clean
 
         rows = np.zeros((len(texts), self._identity.dimensions), dtype=np.float64)
         for row, text in zip(rows, texts, strict=True):

@@ -16,7 +16,7 @@ from typing import NamedTuple
 from pydantic import SecretStr
 
 from recollect.config.documents import parse, read, shown
-from recollect.config.settings import did_you_mean, keys
+from recollect.config.settings import did_you_mean, keys, nearest
 from recollect.errors import ConfigError, UntrustedConfig
 
 PREFIX = "RECOLLECT_"
@@ -73,7 +73,10 @@ def from_environment(environ: Mapping[str, str], cwd: Path, mistakes: list[Confi
     layer = Layer()
     for name in ("STORAGE_DIR", "MEMORY_DIR", *sorted(_ours(environ))):
         if name not in names:
-            mistakes.append(ConfigError(f"unknown variable {shown(name)}{did_you_mean(name, names)}"))
+            near = nearest(name.removeprefix(PREFIX).lower().replace("__", "."), keys())
+            mistakes.append(
+                ConfigError(f"unknown variable {shown(name)}{did_you_mean(near and variable(near))}")
+            )
         elif text := environ.get(name):
             try:
                 value = _parsed(names[name], text, name)
@@ -94,7 +97,7 @@ def from_arguments(arguments: Mapping[str, object], cwd: Path, mistakes: list[Co
         origin = "--" + key.rpartition(".")[2].replace("_", "-")
         if key not in keys():
             mistakes.append(
-                ConfigError(f"unknown setting {key!r} in the arguments{did_you_mean(key, keys())}")
+                ConfigError(f"unknown setting {key!r} in the arguments{did_you_mean(nearest(key, keys()))}")
             )
         elif value is not None:
             _put(layer, key, value, origin=origin, base=cwd, mistakes=mistakes)
@@ -103,8 +106,12 @@ def from_arguments(arguments: Mapping[str, object], cwd: Path, mistakes: list[Co
 
 def variables() -> dict[str, str]:
     """Every environment variable that sets something, with its key."""
-    named = {PREFIX + key.upper().replace(".", "__"): key for key in keys()}
-    return {"STORAGE_DIR": "home", "MEMORY_DIR": "workspace", **named}
+    return {"STORAGE_DIR": "home", "MEMORY_DIR": "workspace", **{variable(key): key for key in keys()}}
+
+
+def variable(key: str) -> str:
+    """The environment variable of a setting."""
+    return PREFIX + key.upper().replace(".", "__")
 
 
 def allows_none(key: str) -> bool:
@@ -126,27 +133,26 @@ def _entries(data: object, origin: str, mistakes: list[ConfigError]) -> Iterator
     if data is None:
         return
     if not isinstance(data, dict):
-        raise ConfigError(f"{origin}: must be a list of settings such as 'agent: main'")
+        raise ConfigError(f"{origin}: must be keys with values, such as 'agent: main'")
     for name, value in data.items():
-        section = isinstance(name, str) and any(key.startswith(f"{name}.") for key in keys())
-        if not section:
-            pairs = [(str(name), value)]
-        elif isinstance(value, dict):
+        if isinstance(value, dict) and name not in keys():
             pairs = [(f"{name}.{inner}", item) for inner, item in value.items()]
-        elif value is None:
-            continue
+        elif example := next((key for key in keys() if key.startswith(f"{name}.")), None):
+            pairs = []
+            if value is not None:
+                mistakes.append(
+                    ConfigError(f"{name} in {origin}: must be a section with keys such as {example!r}")
+                )
         else:
-            example = next(key for key in keys() if key.startswith(f"{name}."))
-            mistakes.append(
-                ConfigError(f"{name} in {origin}: must be a section with keys such as {example!r}")
-            )
-            continue
+            pairs = [(str(name), value)]
         for key, item in pairs:
             if key in keys():
                 yield key, item
             else:
                 mistakes.append(
-                    ConfigError(f"unknown setting {key[:200]!r} in {origin}{did_you_mean(key, keys())}")
+                    ConfigError(
+                        f"unknown setting {key[:200]!r} in {origin}{did_you_mean(nearest(key, keys()))}"
+                    )
                 )
 
 

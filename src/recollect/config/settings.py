@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
 from pathlib import Path, PurePosixPath
 from typing import Annotated, Literal, NamedTuple, Self
@@ -129,7 +129,7 @@ class Embedding(Section):
         if name in PROVIDERS or name in _added_providers():
             return name
         known = (*PROVIDERS, *_added_providers())
-        raise ValueError(f"must be one of {', '.join(known)}{did_you_mean(name, known)}")
+        raise ValueError(f"must be one of {', '.join(known)}{did_you_mean(nearest(name, known))}")
 
 
 class Index(Section):
@@ -258,7 +258,7 @@ class Settings(Section):
     def origin(self, key: str) -> str:
         """Where a value came from: "default", a file's path, a variable's name or an argument's."""
         if key not in keys():
-            raise ConfigError(f"unknown setting {key!r}{did_you_mean(key, keys())}")
+            raise ConfigError(f"unknown setting {key!r}{did_you_mean(nearest(key, keys()))}")
         return self._origins.get(key, "default")
 
     def describe(self) -> list[Setting]:
@@ -287,17 +287,23 @@ def _walk(section: type[BaseModel], prefix: str) -> Iterator[tuple[str, FieldInf
             yield f"{prefix}{name}", field
 
 
-def did_you_mean(name: str, choices: Mapping[str, object] | tuple[str, ...]) -> str:
-    """The end of a sentence that offers the nearest right name, or nothing when none is near."""
+def nearest(name: str, choices: Iterable[str]) -> str | None:
+    """The choice that was probably meant: the same last part, or nearly the same letters."""
+    choices = list(choices)
     tails = [choice for choice in choices if choice.rpartition(".")[2] == name.rpartition(".")[2]]
-    near = tails or difflib.get_close_matches(name[:200], list(choices), n=1, cutoff=0.5)
-    return f"; did you mean {near[0]!r}?" if near else ""
+    near = tails or difflib.get_close_matches(name[:200], choices, n=1, cutoff=0.75)
+    return near[0] if near else None
+
+
+def did_you_mean(name: str | None) -> str:
+    """The end of a sentence that offers the nearest right name, if there is one."""
+    return f"; did you mean {name!r}?" if name else ""
 
 
 @cache
 def _added_providers() -> tuple[str, ...]:
     # The scan of installed packages costs tens of milliseconds: only names that are not ours are worth it.
-    from importlib.metadata import entry_points  # noqa: PLC0415
+    from importlib.metadata import entry_points
 
     return tuple(sorted(entry_points(group=EMBEDDER_ENTRY_POINTS).names))
 

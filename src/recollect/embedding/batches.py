@@ -42,7 +42,7 @@ class Batched:
         `on_batch` runs in the calling thread. With `collect=False` nothing is gathered and the result is
         empty: for work so large that only the callback should hold it.
         """
-        import numpy as np  # noqa: PLC0415
+        import numpy as np
 
         dimensions = self.identity.dimensions
         result = np.zeros((len(texts) if collect else 0, dimensions), dtype=np.float32)
@@ -89,7 +89,7 @@ class Batched:
             raise failure
 
     def _embed(self, texts: list[str]) -> Matrix:
-        from recollect.embedding.vectors import clean, validate  # noqa: PLC0415
+        from recollect.embedding.vectors import clean, validate
 
         return clean(validate(self.embedder.embed(texts), len(texts), self.identity.dimensions))
 

@@ -65,9 +65,9 @@ class LocalEmbedder:
             loaded.pool.shutdown(wait=True)
 
     def _run(self, texts: list[str]) -> Matrix:
-        import numpy as np  # noqa: PLC0415
+        import numpy as np
 
-        from recollect.embedding.vectors import clean, validate  # noqa: PLC0415
+        from recollect.embedding.vectors import clean, validate
 
         rows = np.zeros((len(texts), self.model.dimensions), dtype=np.float32)
         spoken = [index for index, text in enumerate(texts) if text]
@@ -103,7 +103,7 @@ class _Loaded:
         return list(self.pool.map(self._vector, texts))
 
     def _vector(self, text: str) -> Matrix:
-        import numpy as np  # noqa: PLC0415
+        import numpy as np
 
         # A lone surrogate, as a broken file may hold, has no UTF-8 form and would stop the tokenizer.
         limit = self.model.max_length * CHARS_PER_TOKEN
@@ -120,7 +120,7 @@ class _Loaded:
         return _pooled(output, self.model.pooling)
 
     def _feed(self, name: str, ids: Any) -> Any:
-        import numpy as np  # noqa: PLC0415
+        import numpy as np
 
         match name:
             case "input_ids":
@@ -161,7 +161,7 @@ def _output(model: Model, names: list[str]) -> str:
 
 
 def _tokenizer(model: Model) -> Any:
-    from tokenizers import Tokenizer  # noqa: PLC0415
+    from tokenizers import Tokenizer
 
     path = model.folder / model.tokenizer
     try:
@@ -175,7 +175,7 @@ def _tokenizer(model: Model) -> Any:
 
 
 def _session(model: Model, threads: int) -> Any:
-    import onnxruntime as ort  # noqa: PLC0415
+    import onnxruntime as ort
 
     ort.disable_telemetry_events()
     options = ort.SessionOptions()

@@ -60,7 +60,7 @@ def bundled_model() -> Path | None:
 
 
 def _local(model_path: Path | None, threads: int) -> Choice:
-    from recollect.embedding.local import LocalEmbedder  # noqa: PLC0415
+    from recollect.embedding.local import LocalEmbedder
 
     folder = model_path or bundled_model()
     if folder is None:
@@ -72,7 +72,7 @@ def _local(model_path: Path | None, threads: int) -> Choice:
 
 
 def _added(provider: str) -> Choice:
-    from importlib.metadata import entry_points  # noqa: PLC0415
+    from importlib.metadata import entry_points
 
     found = {point.name: point for point in entry_points(group=ENTRY_POINTS)}
     if provider not in found:

@@ -1,0 +1,37 @@
+"""A place to load settings from: a home, a workspace and an environment of the test's own."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from recollect.config import Settings, load
+
+
+@dataclass
+class Place:
+    """A home and a workspace, with what their files and the environment say."""
+
+    root: Path
+    environ: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def home(self) -> Path:
+        return self.root / "home"
+
+    @property
+    def workspace(self) -> Path:
+        return self.root / "workspace"
+
+    @property
+    def own_file(self) -> Path:
+        return self.home / "config.yaml"
+
+    @property
+    def workspace_file(self) -> Path:
+        return self.workspace / ".recollect.yaml"
+
+    def load(self, arguments: Mapping[str, object] | None = None, config: Path | None = None) -> Settings:
+        places = {"RECOLLECT_HOME": str(self.home), "RECOLLECT_WORKSPACE": str(self.workspace)}
+        return load(config=config, arguments=arguments, environ=places | self.environ, cwd=self.root)

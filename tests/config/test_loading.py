@@ -1,0 +1,162 @@
+"""Where values come from, and which place wins."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+from places import Place
+
+from recollect.config import Setting, Settings, keys, load
+from recollect.errors import ConfigError
+
+
+def test_nothing_has_to_be_set(place: Place) -> None:
+    settings = place.load()
+    assert settings.model_dump() == Settings(workspace=place.workspace, home=place.home).model_dump()
+    assert {line.origin for line in settings.describe()} == {
+        "default",
+        "RECOLLECT_HOME",
+        "RECOLLECT_WORKSPACE",
+    }
+
+
+def test_later_places_win_and_each_value_knows_its_place(place: Place) -> None:
+    place.own_file.write_text("search: {max_results: 1, candidates: 11, snippet_chars: 111, diversity: 0.1}")
+    place.workspace_file.write_text("search: {candidates: 22, snippet_chars: 222, diversity: 0.2}")
+    place.environ |= {"RECOLLECT_SEARCH__SNIPPET_CHARS": "333", "RECOLLECT_SEARCH__DIVERSITY": "0.3"}
+    settings = place.load({"search.diversity": 0.4})
+    assert [
+        line for line in settings.describe() if line.key.startswith("search.") and line.origin != "default"
+    ] == [
+        Setting("search.max_results", 1, str(place.own_file)),
+        Setting("search.candidates", 22, str(place.workspace_file)),
+        Setting("search.snippet_chars", 333, "RECOLLECT_SEARCH__SNIPPET_CHARS"),
+        Setting("search.diversity", 0.4, "--diversity"),
+    ]
+
+
+def test_an_argument_of_none_was_not_given(place: Place) -> None:
+    settings = place.load({"search.max_results": None})
+    assert (settings.search.max_results, settings.origin("search.max_results")) == (6, "default")
+
+
+def test_settings_are_frozen() -> None:
+    with pytest.raises(ValueError, match="frozen"):
+        Settings().search.max_results = 3  # type: ignore[misc]
+
+
+def test_every_setting_can_be_set_by_its_variable(place: Place) -> None:
+    values = {line.key: line.value for line in place.load().describe()}
+    for key, value in values.items():
+        if value is not None:
+            text = ":".join(value) if isinstance(value, list) else str(value)
+            place.environ["RECOLLECT_" + key.upper().replace(".", "__")] = text
+    settings = place.load()
+    assert {line.key: line.value for line in settings.describe()} == values
+    assert settings.origin("search.sync_before") == "RECOLLECT_SEARCH__SYNC_BEFORE"
+
+
+@pytest.mark.parametrize("text", ['["a/*.md", "b/*.txt"]', f"a/*.md{os.pathsep}b/*.txt"])
+def test_a_list_in_a_variable_is_yaml_or_like_path(place: Place, text: str) -> None:
+    place.environ["RECOLLECT_FILES__PATTERNS"] = text
+    assert place.load().files.patterns == ("a/*.md", "b/*.txt")
+
+
+def test_an_empty_variable_is_not_set(place: Place) -> None:
+    place.environ |= {"RECOLLECT_SEARCH__MAX_RESULTS": "", "MEMORY_DIR": ""}
+    assert place.load().search.max_results == 6
+
+
+def test_null_unsets_what_is_optional_and_is_ignored_elsewhere(place: Place) -> None:
+    place.own_file.write_text("agent:\nsearch:\n  half_life_days: 30\n  max_results:\nchunking:\n")
+    assert place.load().search.half_life_days == 30
+    place.environ["RECOLLECT_SEARCH__HALF_LIFE_DAYS"] = "null"
+    assert place.load().search.half_life_days is None
+
+
+def test_a_relative_path_starts_where_it_is_written(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", str(place.root / "user"))
+    place.own_file.write_text(
+        "files: {extra_paths: [notes, ~/journal, /abs]}\nembedding: {model_path: ../model}"
+    )
+    settings = place.load()
+    assert settings.files.extra_paths == (place.home / "notes", place.root / "user" / "journal", Path("/abs"))
+    assert settings.embedding.model_path == place.root / "model"
+    assert place.load({"files.extra_paths": ["notes"]}).files.extra_paths == (place.root / "notes",)
+
+
+def test_words_that_old_yaml_takes_for_booleans_are_words(place: Place) -> None:
+    place.own_file.write_text("agent: no\nmemory: {citations: off}\nsearch: {sync_before: off}")
+    settings = place.load()
+    assert (settings.agent, settings.memory.citations, settings.search.sync_before) == ("no", "off", False)
+
+
+def test_a_file_with_a_byte_order_mark_or_no_content_is_read(place: Place) -> None:
+    place.own_file.write_bytes(b"\xef\xbb\xbfagent: bom\n")
+    assert place.load().agent == "bom"
+    place.own_file.write_text("# nothing yet\n")
+    assert place.load().agent == "main"
+
+
+def test_config_names_the_file_instead_of_the_one_in_the_home(place: Place) -> None:
+    place.own_file.write_text("agent: home")
+    other = place.root / "other.yaml"
+    other.write_text("agent: other")
+    assert place.load(config=Path("other.yaml")).agent == "other"
+    place.environ["RECOLLECT_CONFIG"] = str(other)
+    assert place.load().origin("agent") == str(other)
+
+
+def test_a_named_file_must_exist(place: Place) -> None:
+    with pytest.raises(ConfigError) as caught:
+        place.load(config=Path("gone.yaml"))
+    assert str(caught.value) == f"settings file {place.root / 'gone.yaml'}, named by --config, does not exist"
+
+
+class TestTheWorkspace:
+    def test_is_the_current_folder_if_that_holds_memories(self, tmp_path: Path) -> None:
+        (tmp_path / "memory").mkdir()
+        settings = load(environ={"RECOLLECT_HOME": str(tmp_path / "home")}, cwd=tmp_path)
+        assert (settings.workspace, settings.origin("workspace")) == (tmp_path, "the current folder")
+
+    def test_is_in_the_home_otherwise(self, tmp_path: Path) -> None:
+        settings = load(environ={"RECOLLECT_HOME": str(tmp_path / "home")}, cwd=tmp_path)
+        assert (settings.workspace, settings.origin("workspace")) == (
+            tmp_path / "home" / "workspace",
+            "default",
+        )
+
+    def test_goes_by_argument_then_variable_then_memory_dir_then_file(self, place: Place) -> None:
+        (place.root / "memory").mkdir()
+        place.own_file.write_text("workspace: ./file")
+        environ = {"STORAGE_DIR": str(place.home), "MEMORY_DIR": "dir", "RECOLLECT_WORKSPACE": "variable"}
+        origins = [load(environ=environ, cwd=place.root, arguments={"workspace": "here"}).origin("workspace")]
+        for name in ("RECOLLECT_WORKSPACE", "MEMORY_DIR"):
+            origins.append(load(environ=environ, cwd=place.root).origin("workspace"))
+            del environ[name]
+        origins.append(load(environ=environ, cwd=place.root).origin("workspace"))
+        assert origins == ["--workspace", "RECOLLECT_WORKSPACE", "MEMORY_DIR", str(place.own_file)]
+
+    def test_of_memory_dir_has_its_notes_right_in_it(self, tmp_path: Path) -> None:
+        settings = load(environ={"MEMORY_DIR": "data/memory", "STORAGE_DIR": "data"}, cwd=tmp_path)
+        notes = tmp_path / "data" / "memory"
+        assert (settings.workspace, settings.files.extra_paths, settings.home) == (
+            notes,
+            (notes,),
+            tmp_path / "data",
+        )
+
+
+def test_the_agents_folder_is_in_the_home(place: Place) -> None:
+    assert place.load({"agent": "writer"}).agent_folder == place.home / "agents" / "writer"
+
+
+def test_the_origin_of_an_unknown_setting_is_a_mistake() -> None:
+    with pytest.raises(ConfigError, match=r"unknown setting 'search.limit'"):
+        Settings().origin("search.limit")
+
+
+def test_every_setting_is_described() -> None:
+    assert [key for key, field in keys().items() if not field.description] == []

@@ -1,0 +1,44 @@
+"""One logger of our own, quiet until somebody asks."""
+
+from __future__ import annotations
+
+import io
+import logging
+from collections.abc import Iterator
+
+import pytest
+
+from recollect import logs
+
+
+@pytest.fixture(autouse=True)
+def untouched_afterwards() -> Iterator[None]:
+    logger = logs.get()
+    handlers, level, propagate = list(logger.handlers), logger.level, logger.propagate
+    yield
+    logger.handlers[:], logger.level, logger.propagate = handlers, level, propagate
+
+
+def test_a_room_has_a_logger_below_ours() -> None:
+    assert [logs.get(name).name for name in ("", "recollect", "store", "recollect.store.index")] == [
+        "recollect",
+        "recollect",
+        "recollect.store",
+        "recollect.store.index",
+    ]
+
+
+def test_it_is_quiet_by_default(capsys: pytest.CaptureFixture[str]) -> None:
+    logs.get("store").error("nobody asked")
+    assert capsys.readouterr() == ("", "")
+
+
+def test_setup_shows_messages_of_the_level_once_however_often_it_is_called() -> None:
+    stream = io.StringIO()
+    root = list(logging.getLogger().handlers)
+    logs.setup("debug", io.StringIO())
+    logs.setup("warning", stream)
+    logs.get("store").info("not this")
+    logs.get("store").warning("but this")
+    assert stream.getvalue() == "WARNING recollect.store: but this\n"
+    assert logging.getLogger().handlers == root

@@ -1,0 +1,280 @@
+"""A mistake in the settings is one sentence that names the key, the value, the place and what is right."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+import yaml
+from hypothesis import HealthCheck, given
+from hypothesis import settings as hypothesis_settings
+from hypothesis import strategies as st
+from places import Place
+
+from recollect.config import Settings, keys, load
+from recollect.errors import ConfigError, UntrustedConfig
+
+NO_RESET = hypothesis_settings(
+    max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+
+
+def told(place: Place, arguments: dict[str, object] | None = None) -> str:
+    with pytest.raises(ConfigError) as caught:
+        place.load(arguments)
+    return (
+        str(caught.value).replace(str(place.own_file), "FILE").replace(str(place.workspace_file), "WORKSPACE")
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        (
+            "search: {max_result: 3}",
+            "unknown setting 'search.max_result' in FILE; did you mean 'search.max_results'?",
+        ),
+        ("max_results: 3", "unknown setting 'max_results' in FILE; did you mean 'search.max_results'?"),
+        ("xyzzy: 3", "unknown setting 'xyzzy' in FILE"),
+        ("serch: {fusion: rrf}", "unknown setting 'serch.fusion' in FILE; did you mean 'search.fusion'?"),
+        ("search: 5", "search in FILE: must be a section with keys such as 'search.max_results'"),
+        (
+            "search: {max_results: many}",
+            (
+                "search.max_results = 'many' from FILE: must be a valid integer, "
+                "unable to parse string as an integer"
+            ),
+        ),
+        ("search: {max_results: 0}", "search.max_results = 0 from FILE: must be greater than or equal to 1"),
+        (
+            "search: {min_score: true}",
+            "search.min_score = True from FILE: must be a number, not true or false",
+        ),
+        ("search: {min_score: .nan}", "search.min_score = nan from FILE: must be a finite number"),
+        ("search: {fusion: sum}", "search.fusion = 'sum' from FILE: must be 'weighted' or 'rrf'"),
+        (
+            "search: {vector_weight: 0.5}",
+            "search from FILE: vector_weight (0.5) and text_weight (0.3) must sum to 1: set both",
+        ),
+        ("chunking: {tokens: 64}", "chunking from FILE: overlap (64) must be smaller than tokens (64)"),
+        (
+            "embedding: {provider: locl}",
+            "embedding.provider = 'locl' from FILE: must be one of auto, local, none; did you mean 'local'?",
+        ),
+        ("embedding: {model_path: 3}", "embedding.model_path from FILE: not a usable path: '3' is no text"),
+        (
+            "files: {patterns: [../*.md]}",
+            (
+                "files.patterns = ['../*.md'] from FILE: "
+                "must be patterns below a folder, such as '**/*.md', without '..' or a leading '/'"
+            ),
+        ),
+        (
+            "agent: ../main",
+            "agent = '../main' from FILE: must be letters, digits, '-', '_' and '.', not starting with '.'",
+        ),
+        ("- agent", "FILE: must be keys with values, such as 'agent: main'"),
+        ("search: [", "FILE, line 1: not valid YAML: expected the node content, but found '<stream end>'"),
+        ("agent: a\nagent: b", "FILE, line 2: not valid YAML: the key 'agent' stands twice"),
+        ("agent: &a b\nhome: *a", "FILE, line 2: not valid YAML: aliases are not used in settings"),
+        (
+            "agent: !!python/name:os.system x",
+            (
+                "FILE, line 1: not valid YAML: could not determine a constructor for the tag "
+                "'tag:yaml.org,2002:python/name:os.system'"
+            ),
+        ),
+        (
+            "search: {max_results: 0, fusion: sum}\nhme: /x",
+            "unknown setting 'hme' in FILE; did you mean 'home'? (and 2 more mistakes in the settings)",
+        ),
+    ],
+)
+def test_in_a_file(place: Place, text: str, sentence: str) -> None:
+    place.own_file.write_text(text)
+    assert told(place) == sentence
+
+
+def test_in_a_variable(place: Place) -> None:
+    place.environ["RECOLLECT_SEARCH__MIN_SCORE"] = "2"
+    assert (
+        told(place)
+        == "search.min_score = '2' from RECOLLECT_SEARCH__MIN_SCORE: must be less than or equal to 1"
+    )
+
+
+def test_in_the_name_of_a_variable(place: Place) -> None:
+    place.environ["RECOLLECT_SERCH__MAX_RESULTS"] = "2"
+    assert told(place) == (
+        "unknown variable RECOLLECT_SERCH__MAX_RESULTS; did you mean 'RECOLLECT_SEARCH__MAX_RESULTS'?"
+    )
+
+
+def test_in_an_argument(place: Place) -> None:
+    assert told(place, {"search.max_results": 0}) == (
+        "search.max_results = 0 from --max-results: must be greater than or equal to 1"
+    )
+    assert told(place, {"search.limit": 3}) == "unknown setting 'search.limit' in the arguments"
+
+
+def test_between_two_places_names_both(place: Place) -> None:
+    place.own_file.write_text("chunking: {tokens: 100}")
+    place.environ["RECOLLECT_CHUNKING__OVERLAP"] = "100"
+    assert told(place) == (
+        "chunking from FILE and RECOLLECT_CHUNKING__OVERLAP: overlap (100) must be smaller than tokens (100)"
+    )
+
+
+def test_in_the_form_of_a_file(place: Place) -> None:
+    place.own_file.write_bytes(b"agent: \xff\xfe")
+    assert told(place) == "settings file FILE is not UTF-8 (byte 7)"
+    place.own_file.write_text("#" * 300_000)
+    assert told(place) == "settings file FILE is larger than 256 KiB"
+    place.own_file.write_text("[" * 100_000)
+    assert told(place).startswith("FILE: not valid YAML: ")
+    place.own_file.unlink()
+    place.own_file.mkdir()
+    assert told(place) == "settings file FILE cannot be read: Is a directory"
+
+
+ALLOWED = {
+    *(key for key in keys() if key.startswith(("chunking.", "search."))),
+    *("memory.citations", "files.patterns", "files.extra_paths"),
+}
+
+
+class TestAWorkspacesOwnFile:
+    @pytest.mark.parametrize(
+        "text",
+        [
+            "chunking: {tokens: 100}",
+            "search: {max_results: 2}",
+            "memory: {citations: on}",
+            "files: {patterns: ['*.txt']}",
+        ],
+    )
+    def test_may_tune(self, place: Place, text: str) -> None:
+        place.workspace_file.write_text(text)
+        origins = {line.origin for line in place.load().describe()}
+        assert str(place.workspace_file) in origins
+
+    @pytest.mark.parametrize("key", [key for key in keys() if key not in ALLOWED])
+    def test_may_not_set_what_is_the_owners(self, place: Place, key: str) -> None:
+        section, _, name = key.rpartition(".")
+        place.workspace_file.write_text(f"{section}: {{{name}: x}}" if section else f"{name}: x")
+        with pytest.raises(UntrustedConfig) as caught:
+            place.load()
+        assert str(caught.value).startswith(
+            f"{key} in {place.workspace_file}: a workspace's own file may not set it; put it into your own"
+        )
+
+    def test_may_name_paths_inside_only(self, place: Place) -> None:
+        place.workspace_file.write_text("files: {extra_paths: [docs, ./a/../b]}")
+        assert place.load().files.extra_paths == (place.workspace / "docs", place.workspace / "b")
+        (place.workspace / "link").symlink_to("/etc")
+        for outside in ("..", "/etc", "~/x", "docs/../../x", "link/x"):
+            place.workspace_file.write_text(f"files: {{extra_paths: [docs, {outside}]}}")
+            with pytest.raises(UntrustedConfig, match="is outside the workspace; put it into your own"):
+                place.load()
+
+    def test_is_told_first_of_several_mistakes(self, place: Place) -> None:
+        place.own_file.write_text("xyzzy: 1")
+        place.workspace_file.write_text("home: /elsewhere")
+        assert told(place) == (
+            "home in WORKSPACE: a workspace's own file may not set it; put it into your own config.yaml "
+            "(and 1 more mistake in the settings)"
+        )
+
+    @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no pipes here")
+    def test_is_not_followed_out_and_not_waited_for(self, place: Place) -> None:
+        secret = place.root / "secret"
+        secret.write_text("search: {max_results: 1}")
+        place.workspace_file.symlink_to(secret)
+        assert told(place).startswith("settings file WORKSPACE cannot be read: ")
+        place.workspace_file.unlink()
+        os.mkfifo(place.workspace_file)
+        assert told(place) == "WORKSPACE is not a plain file, so no settings are read from it"
+
+
+SCALARS = st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=20)
+VALUES = st.recursive(
+    SCALARS,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=8), inner, max_size=3),
+)
+KEYS = st.sampled_from(sorted(keys())) | st.text(max_size=20)
+
+
+def gives_settings_or_one_sentence(place: Place, arguments: dict[str, object] | None = None) -> None:
+    sentence = "fine"
+    try:
+        assert isinstance(place.load(arguments), Settings)
+    except ConfigError as error:
+        sentence = str(error)
+    assert sentence.splitlines() == [sentence]
+    assert len(sentence) < 1500
+
+
+@NO_RESET
+@given(key=KEYS, value=VALUES)
+def test_any_key_and_value_in_a_file_give_settings_or_one_sentence(
+    place: Place, key: str, value: object
+) -> None:
+    section, _, name = key.rpartition(".")
+    document = {section: {name: value}} if section else {name: value}
+    for file in (place.own_file, place.workspace_file):
+        file.write_text(yaml.safe_dump(document, allow_unicode=True), "utf-8")
+        gives_settings_or_one_sentence(place)
+        file.unlink()
+
+
+@NO_RESET
+@given(data=st.binary(max_size=60))
+def test_any_bytes_as_a_file_give_settings_or_one_sentence(place: Place, data: bytes) -> None:
+    place.own_file.write_bytes(data)
+    gives_settings_or_one_sentence(place)
+
+
+@NO_RESET
+@given(key=KEYS, value=VALUES)
+def test_any_argument_gives_settings_or_one_sentence(place: Place, key: str, value: object) -> None:
+    gives_settings_or_one_sentence(place, {key: value})
+
+
+@NO_RESET
+@given(name=st.sampled_from(sorted(keys())) | st.text("ABC_", max_size=8), text=st.text(max_size=30))
+def test_any_variable_gives_settings_or_one_sentence(tmp_path: Path, name: str, text: str) -> None:
+    variable = "RECOLLECT_" + name.upper().replace(".", "__")
+    gives_settings_or_one_sentence(Place(tmp_path, {variable: text}))
+
+
+def test_variables_of_test_suites_are_no_settings(tmp_path: Path) -> None:
+    load(
+        environ={"RECOLLECT_HOME": str(tmp_path), "RECOLLECT_TEST_MODEL": "/x", "RECOLLECT_SOAK": "1"},
+        cwd=tmp_path,
+    )
+
+
+def test_a_secret_is_never_shown(monkeypatch: pytest.MonkeyPatch, place: Place) -> None:
+    from pydantic import Field, SecretStr
+
+    from recollect.config import settings as module
+
+    class WithKey(module.Section):
+        api_key: SecretStr = Field(default=SecretStr("hunter2"), max_length=10, description="A key.")
+
+    class Extended(Settings):
+        remote: WithKey = Field(default_factory=WithKey)
+
+    monkeypatch.setattr(module, "Settings", Extended)
+    module.keys.cache_clear()
+    try:
+        shown = {line.key: line.value for line in Extended().describe()}
+        assert shown["remote.api_key"] == "***"
+        assert "hunter2" not in repr(Extended())
+        monkeypatch.setattr("recollect.config.loading.Settings", Extended)
+        place.environ["RECOLLECT_REMOTE__API_KEY"] = "far-too-long-a-secret"
+        assert told(place).startswith("remote.api_key = *** from RECOLLECT_REMOTE__API_KEY: ")
+        assert "far-too" not in told(place)
+    finally:
+        module.keys.cache_clear()
