@@ -1,0 +1,269 @@
+"""What must never be kept: secrets are replaced by their kind, private spans are cut out.
+
+It is applied to everything that is written down or indexed from a conversation. Every pattern starts at a fixed
+prefix and is bounded, so the time grows with the text and with nothing else. Nothing here guesses by entropy: a
+false alarm destroys somebody's note.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import NamedTuple
+
+__all__ = ["Secret", "find_secrets", "redact", "without_private"]
+
+
+class Secret(NamedTuple):
+    """A place in a text that holds a secret."""
+
+    start: int
+    end: int
+    kind: str
+
+
+def redact(text: str) -> str:
+    """The text with each secret replaced by its kind. Doing it twice changes nothing more.
+
+    >>> redact("push with ghp_0123456789abcdefghijABCDEFGHIJ012345, then delete it")
+    'push with [redacted github token], then delete it'
+    """
+    parts, at = [], 0
+    for secret in find_secrets(text):
+        parts += [text[at : secret.start], f"[redacted {secret.kind}]"]
+        at = secret.end
+    return "".join([*parts, text[at:]]) if parts else text
+
+
+def find_secrets(text: str) -> list[Secret]:
+    """Where secrets stand, in order, none over another; of two that overlap, the first and longer."""
+    lowered = text.lower()
+    found = [
+        secret for rule in RULES if any(hint in lowered for hint in rule.hints) for secret in rule.find(text)
+    ]
+    kept: list[Secret] = []
+    for secret in sorted(found, key=lambda one: (one.start, -one.end)):
+        if not kept or secret.start >= kept[-1].end:
+            kept.append(secret)
+    return kept
+
+
+_PRIVATE = re.compile(r"<(/?)private\s{0,8}>", re.IGNORECASE)
+
+
+def without_private(text: str) -> str:
+    """The text without ``<private>…</private>``; a span that is never closed reaches to the end.
+
+    >>> without_private("keep <private>PIN 4711</private> this")
+    'keep  this'
+    """
+    kept, at, depth = [], 0, 0
+    for tag in _PRIVATE.finditer(text):
+        closes = bool(tag.group(1))
+        if depth == 0:
+            kept.append(text[at : tag.start()])
+        depth = max(0, depth - 1) if closes else depth + 1
+        at = tag.end()
+    if depth == 0:
+        kept.append(text[at:])
+    return "".join(kept)
+
+
+# ---- the rules ------------------------------------------------------------------------------------------------
+
+Judge = Callable[[str], bool]
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """One kind of secret; the group ``s`` of the pattern is what is replaced, or the whole match."""
+
+    kind: str
+    hints: tuple[str, ...]  #: in small letters; a text with none of them is not searched
+    pattern: re.Pattern[str]
+    judge: Judge | None = None
+
+    def find(self, text: str) -> Iterator[Secret]:
+        group: str | int = "s" if "s" in self.pattern.groupindex else 0
+        for match in self.pattern.finditer(text):
+            if self.judge is None or self.judge(match.group(group)):
+                yield Secret(*match.span(group), self.kind)
+
+
+def _token(kind: str, body: str, *hints: str) -> Rule:
+    """A vendor's key: known by its prefix, and not a part of a longer word."""
+    return Rule(kind, hints, re.compile(rf"(?<![A-Za-z0-9_]){body}(?![A-Za-z0-9_])"))
+
+
+def _worded(value: str) -> bool:
+    """Whether a value after ``password:`` looks like a secret rather than like prose, code or a blank to fill in."""
+    if (
+        value.startswith(("[redacted", "<", "$", "{", "%", "*", "...", "…", "(", "process.", "os.", "env."))
+        or "(" in value
+    ):
+        return False
+    kinds = (
+        any(c.isdigit() for c in value),
+        any(c.isalpha() for c in value),
+        any(not c.isalnum() for c in value),
+    )
+    return (
+        sum(kinds) >= 2 and len(set(value)) > 3 and not re.fullmatch(r"[A-Za-z]+[-_./'’][A-Za-z]+.?", value)
+    )
+
+
+def _luhn(number: str) -> bool:
+    """Whether a card scheme gives out such a number: prefix, length and check digit."""
+    digits = [int(c) for c in number if c.isdigit()]
+    head = number.replace(" ", "").replace("-", "")
+    lengths = next((sizes for prefixes, sizes in _CARDS if head.startswith(prefixes)), ())
+    doubled = (d if i % 2 == 0 else sum(divmod(2 * d, 10)) for i, d in enumerate(reversed(digits)))
+    return len(digits) in lengths and sum(doubled) % 10 == 0
+
+
+_CARDS: tuple[tuple[tuple[str, ...], tuple[int, ...]], ...] = (
+    (("34", "37"), (15,)),
+    (("4",), (13, 16, 19)),
+    (tuple(map(str, [*range(51, 56), *range(2221, 2721)])), (16,)),
+    (("6011", "65", "35"), (16,)),
+    (("62",), (16, 17, 18, 19)),
+)
+
+# Words that name a secret, and what joins them with it.
+_NAMES = (
+    r"pass(?:word|wd|phrase|code)?|pwd|secret|(?:api|access|secret|private|auth|encryption)[ _-]?key(?:[ _-]id)?"
+    r"|(?:auth|access|refresh|bearer|api|bot)[ _-]?token|token|client[ _-]?secret|aws_secret_access_key"
+)
+_CHINESE_NAMES = "密码|口令|密钥|私钥|令牌|密碼|金鑰|權杖|暗号|パスワード|비밀번호"
+_VALUE = r"""(?P<s>[^\s"'`“”‘’，。；、<>]{5,199}[^\s"'`“”‘’，。；、<>,;.:)])"""
+
+RULES: tuple[Rule, ...] = (
+    Rule(
+        "private key",
+        ("private key",),
+        re.compile(
+            r"-----BEGIN [A-Z ]{0,30}PRIVATE KEY(?: BLOCK)?-----"
+            r"(?:(?:[^-]|-(?!----)){0,20000}+-----END [A-Z ]{0,30}PRIVATE KEY(?: BLOCK)?-----"
+            r"|(?:(?:\\n|\s){0,4}+[A-Za-z0-9+/=]{16,100}+){0,400}+)"  # cut off before its end
+        ),
+    ),
+    _token("anthropic key", r"sk-ant-[A-Za-z0-9_-]{16,200}", "sk-ant-"),
+    _token("openai key", r"sk-(?!ant-)(?:[a-z]{2,10}-)?[A-Za-z0-9_-]{20,220}", "sk-"),
+    _token(
+        "github token",
+        r"(?:gh[pousr]_[A-Za-z0-9]{30,255}|github_pat_[A-Za-z0-9_]{22,255})",
+        "gh",
+        "github_pat_",
+    ),
+    _token("gitlab token", r"gl(?:pat|ptt|dt|rt|cbt|ft|soat|imt|agent)-[A-Za-z0-9_-]{20,200}", "gl"),
+    _token("aws key", r"(?:AKIA|ASIA|ABIA|ACCA)[A-Z0-9]{16}", "akia", "asia", "abia", "acca"),
+    _token("slack token", r"(?:xox[abceoprs]|xapp)-[A-Za-z0-9-]{10,250}", "xox", "xapp-"),
+    Rule(
+        "webhook",
+        (
+            "hooks.slack.com",
+            "/api/webhooks/",
+            "qyapi.weixin",
+            "oapi.dingtalk",
+            "open.feishu",
+            "open.larksuite",
+        ),
+        re.compile(
+            r"https://(?:hooks\.slack\.com/(?:services|workflows)/[A-Za-z0-9/_+-]{20,200}"
+            r"|(?:\w{1,10}\.)?discord(?:app)?\.com/api/webhooks/\d{5,30}/[\w-]{20,120}"
+            r"|qyapi\.weixin\.qq\.com/cgi-bin/webhook/send\?key=[\w-]{10,80}"
+            r"|oapi\.dingtalk\.com/robot/send\?access_token=\w{20,100}"
+            r"|open\.(?:feishu\.cn|larksuite\.com)/open-apis/bot/v2/hook/[\w-]{20,80})"
+        ),
+    ),
+    _token("google key", r"AIza[A-Za-z0-9_-]{35}", "aiza"),
+    _token(
+        "google token", r"(?:ya29\.[A-Za-z0-9_-]{20,300}|GOCSPX-[A-Za-z0-9_-]{20,60})", "ya29.", "gocspx-"
+    ),
+    _token("stripe key", r"[rsp]k_(?:live|test)_[A-Za-z0-9]{16,200}", "k_live_", "k_test_"),
+    _token("webhook key", r"whsec_[A-Za-z0-9+/]{20,100}", "whsec_"),
+    _token("sendgrid key", r"SG\.[A-Za-z0-9_-]{16,32}\.[A-Za-z0-9_-]{30,64}", "sg."),
+    _token("twilio key", r"SK[0-9a-f]{32}", "sk"),
+    _token("npm token", r"npm_[A-Za-z0-9]{30,60}", "npm_"),
+    _token("pypi token", r"pypi-[A-Za-z0-9_-]{40,300}", "pypi-"),
+    _token("hugging face token", r"hf_[A-Za-z0-9]{30,60}", "hf_"),
+    _token("telegram token", r"\d{8,10}:AA[A-Za-z0-9_-]{30,40}", ":aa"),
+    _token("discord token", r"[MNO][A-Za-z0-9_-]{22,27}\.[A-Za-z0-9_-]{6}\.[A-Za-z0-9_-]{27,45}", "."),
+    _token("digitalocean token", r"do[opr]_v1_[a-f0-9]{64}", "_v1_"),
+    _token("shopify token", r"shp(?:at|ca|pa|ss)_[a-fA-F0-9]{32}", "shp"),
+    _token("databricks token", r"dapi[a-f0-9]{32}(?:-\d)?", "dapi"),
+    _token("alibaba key", r"LTAI[A-Za-z0-9]{12,26}", "ltai"),
+    _token("tencent key", r"AKID[A-Za-z0-9]{13,40}", "akid"),
+    _token("vault token", r"hv[sbr]\.[A-Za-z0-9_-]{20,200}", "hvs.", "hvb.", "hvr."),
+    _token(
+        "key",
+        r"(?:gsk_|xai-|pplx-|tvly-|r8_|lin_api_|ntn_|sbp_|glsa_|sntry[su]_|NRAK-|PMAK-|pscale_(?:tkn|pw)_|dp\.pt\."
+        r"|jina_|nvapi-|sq0(?:atp|csp)-|EAAA|AGE-SECRET-KEY-1)[A-Za-z0-9_-]{22,200}",
+        "gsk_",
+        "xai-",
+        "pplx-",
+        "tvly-",
+        "r8_",
+        "lin_api_",
+        "ntn_",
+        "sbp_",
+        "glsa_",
+        "sntry",
+        "nrak-",
+        "pmak-",
+        "pscale_",
+        "dp.pt.",
+        "jina_",
+        "nvapi-",
+        "sq0",
+        "eaaa",
+        "age-secret",
+    ),
+    _token(
+        "azure key",
+        r"(?:AccountKey|SharedAccessKey|sig)=[A-Za-z0-9+/%]{40,120}={0,2}",
+        "accesskey=",
+        "accountkey=",
+        "sig=",
+    ),
+    _token("jwt", r"eyJ[A-Za-z0-9_-]{8,2000}\.[A-Za-z0-9_-]{8,8000}\.[A-Za-z0-9_-]{8,2000}", "eyj"),
+    Rule(
+        "bearer token",
+        ("bearer", "basic"),
+        re.compile(
+            r"(?i)(?<![a-z])(?:bearer|authorization: ?basic)\s{1,3}(?P<s>[A-Za-z0-9._~+/-]{16,2000}={0,2})"
+        ),
+        lambda value: any(c.isdigit() for c in value),
+    ),
+    Rule(
+        "password",
+        ("://",),
+        re.compile(
+            r"(?<![A-Za-z0-9+.-])[A-Za-z][A-Za-z0-9+.-]{1,20}://[^\s/:@\[\]]{0,100}:(?P<s>[^\s/@]{1,200})@"
+        ),
+        lambda value: not value.startswith(("[redacted", "<", "$", "{", "*")),
+    ),
+    Rule(
+        "secret",
+        ("pass", "pwd", "secret", "key", "token"),
+        re.compile(
+            rf"""(?i)(?<![a-z])(?:{_NAMES})["'`]?\s{{0,3}}(?:=>|:=|[:=：＝]|\bis\b)\s{{0,3}}["'`“]?{_VALUE}"""
+        ),
+        _worded,
+    ),
+    Rule(
+        "secret",
+        ("密", "口令", "私钥", "令牌", "金鑰", "權杖", "暗号", "パスワード", "비밀번호"),
+        re.compile(
+            rf"""(?:{_CHINESE_NAMES})\s{{0,3}}(?:[:=：＝]|是|为|為|は|는)\s{{0,3}}["'`“「]?(?P<s>[!-~]{{6,200}})"""
+        ),
+        _worded,
+    ),
+    Rule(
+        "card number",
+        tuple("0123456789"),
+        re.compile(r"(?<![A-Za-z0-9_.-])\d(?:[ -]?\d){12,18}(?![A-Za-z0-9_-]|\.\d)"),
+        _luhn,
+    ),
+)
