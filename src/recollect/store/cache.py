@@ -1,7 +1,7 @@
 """The embedding cache: each vector once, by who made it and by the hash of the text it was made from.
 
-A chunk finds its vector here, so the cache is the store of all vectors and not only of those to be reused. It holds
-bytes; what they mean is known to ``vectors``. It decides what may be evicted, not when.
+A chunk finds its vector here, so the cache is the store of all vectors and not only of those to be reused.
+It holds bytes; what they mean is known to ``vectors``. It decides what may be evicted, not when.
 """
 
 from __future__ import annotations
@@ -9,13 +9,12 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Iterable, Iterator, Mapping
-
 from typing import cast
 
 import apsw
 
 from recollect.records import Identity
-from recollect.store.database import value
+from recollect.store.connection import value
 
 # The text of an Identity, as chunks.model has it; kept true by a test.
 _IDENTITY = (
@@ -90,7 +89,7 @@ def save(connection: apsw.Connection, identity: Identity, vectors: Mapping[str, 
 def release(connection: apsw.Connection, hashes: Iterable[str]) -> None:
     """Note that chunks have let go of these vectors: from now on they age."""
     released = _array(hashes)
-    for key in _keys(connection):
+    for key in _keys(connection) if released != "[]" else ():
         connection.execute(_RELEASE, (time.time(), *key, released))
 
 
@@ -108,7 +107,7 @@ def size(connection: apsw.Connection) -> int:
 
 
 def prune(connection: apsw.Connection, limit_bytes: int) -> int:
-    """Drop the vectors longest out of use until the rest fits; those that chunks use stay. How many were dropped."""
+    """Drop vectors, longest out of use first, until the rest fits; those that chunks use stay. How many."""
     excess = size(connection) - limit_bytes
     doomed = []
     for provider, model, key, hash_, dims in connection.execute(_UNUSED) if excess > 0 else ():

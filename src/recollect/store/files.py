@@ -14,12 +14,12 @@ from recollect.errors import StoreError, StoreLocked
 
 
 def make_private_folder(folder: Path) -> None:
-    """Make the folder and its missing parents, 0700 whatever the umask; a folder that exists is left as it is."""
-    missing = [folder, *folder.parents]
+    """Make the folder and its missing parents, 0700 whatever the umask; what exists is left as it is."""
     try:
-        for place in reversed(missing[: next(i for i, at in enumerate(missing) if at.is_dir())]):
-            place.mkdir(mode=0o700, exist_ok=True)
-            place.chmod(0o700)
+        for place in reversed([folder, *folder.parents]):
+            if not place.is_dir():
+                place.mkdir(mode=0o700, exist_ok=True)
+                place.chmod(0o700)
     except OSError as error:
         raise StoreError(f"{folder}: cannot be made ({error.strerror})") from error
 
@@ -27,16 +27,18 @@ def make_private_folder(folder: Path) -> None:
 def make_private_file(path: Path) -> None:
     """Make an empty file, 0600 whatever the umask, unless one is there. Call it under ``file_lock``.
 
-    The descriptor is closed before anybody can know of the file, so no lock of SQLite's is dropped by the closing.
+    It comes to its name after our descriptor of it is closed: closing one later would drop SQLite's locks.
     """
+    made = path.with_name(path.name + ".new")
     try:
-        descriptor = os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600)
-    except FileExistsError:
-        return
+        os.close(os.open(made, os.O_CREAT | os.O_WRONLY, 0o600))
+        made.chmod(0o600)
+        if path.exists():
+            made.unlink()
+        else:
+            made.rename(path)
     except OSError as error:
         raise StoreError(f"{path}: cannot be made ({error.strerror})") from error
-    os.close(descriptor)
-    path.chmod(0o600)
 
 
 def tighten(path: Path, *suffixes: str) -> None:
@@ -48,8 +50,8 @@ def tighten(path: Path, *suffixes: str) -> None:
 
 @contextlib.contextmanager
 def file_lock(path: Path, *, timeout_s: float) -> Iterator[None]:
-    """Hold ``<path>.lock`` against every other thread and process; ``StoreLocked`` when it cannot be had in time."""
-    import filelock  # noqa: PLC0415 - 80 ms, and needed only when files are made, set aside or rebuilt
+    """Hold ``<path>.lock`` against every other thread and process; ``StoreLocked`` when it takes too long."""
+    import filelock
 
     lock = filelock.FileLock(path.with_name(path.name + ".lock"), timeout=timeout_s, mode=0o600)
     try:

@@ -10,21 +10,21 @@ import re
 from pathlib import Path
 
 from recollect.errors import StoreError
-from recollect.store.database import SIDE_FILES, inode_of
+from recollect.store.connection import SIDE_FILES, Inode, inode_of
 from recollect.store.files import file_lock
 
 KEPT = 2
 """Broken files that are kept for whoever wants to look at them."""
 
 
-def set_aside(path: Path, *, broken: tuple[int, int, int] | None, timeout_s: float = 30.0) -> str | None:
+def set_aside(path: Path, *, broken: Inode | None, timeout_s: float) -> str | None:
     """Rename the database and what lies beside it to ``<name>.broken-<n>``; the new name.
 
-    ``broken`` is the file that was found broken: when another one stands at the path, somebody else has healed it
-    already, and nothing is done.
+    ``broken`` is the file that was found broken: when another one stands at the path, or none, somebody else
+    has been here already, and nothing is done.
     """
     with file_lock(path, timeout_s=timeout_s):
-        if inode_of(path) is None or (broken is not None and inode_of(path) != broken):
+        if broken is None or inode_of(path) != broken:
             return None
         number = max(_numbers(path), default=0) + 1
         aside = path.with_name(f"{path.name}.broken-{number}")

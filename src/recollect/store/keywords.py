@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import apsw
 
 from recollect.records import Chunk, Source
-from recollect.store.database import value
+from recollect.store.connection import value
 from recollect.text import date_tokens, tokenize
 
 TITLE_WEIGHT = 2.0  #: of a match in headings, path and date, against 1 in the text
@@ -22,7 +22,7 @@ MAX_TERMS = 64  #: of one query; the rarest are kept
 MIN_BUDGET = 20_000  #: matching rows that may always be ranked
 BUDGET_SHARE = 0.2  #: of all rows, that may be ranked in a larger index
 
-# What the FTS5 tokenizer of the schema keeps together. A term of ours is one such run; of any other string, its runs.
+# What the FTS5 tokenizer of the schema keeps together: a token is one such run, any other text is its runs.
 _RUN = re.compile(r"[0-9A-Za-z_\-./:@#+\u0080-\ud7ff\ue000-\U0010ffff]+")
 
 

@@ -5,7 +5,7 @@ A new release adds a migration at the end and changes none that stands.
 
 from __future__ import annotations
 
-from recollect.store.database import Migration
+from recollect.store.connection import Migration
 
 APPLICATION_ID = 0x7265636C  # "recl"
 

@@ -1,8 +1,8 @@
 """Which vectors are nearest? Engines behind one Protocol, tested by one contract.
 
-An engine owns no vectors: they stand in the embedding cache, and what an engine keeps beside them can be made again.
-Rows only ever come with greater numbers than all before, and a row that is gone may stay in an engine until its next
-refresh: whoever asks drops it.
+An engine owns no vectors: they stand in the embedding cache, and what an engine keeps can be made from it again.
+Rows only ever come with greater numbers than all before. A row that is gone may stay in an engine until its next
+refresh; whoever asks drops it.
 """
 
 from __future__ import annotations
@@ -50,9 +50,9 @@ class VectorIndex(Protocol):
 def open_engine(name: str, database: Database, folder: Path) -> VectorIndex:
     """The engine of this name; ``folder`` is where it may keep files."""
     if name == "sqlite-vec":
-        from recollect.store.vectors.sqlite_vec import SqliteVec  # noqa: PLC0415
+        from recollect.store.vectors.sqlite_vec import SqliteVec
 
         return SqliteVec(database)
-    from recollect.store.vectors.scan import Scan  # noqa: PLC0415
+    from recollect.store.vectors.scan import Scan
 
     return Scan(database, folder)

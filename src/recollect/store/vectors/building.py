@@ -1,6 +1,6 @@
-"""Making a generation of side files: in blocks, so that memory stays bounded, and whole before anybody is told.
+"""Making a generation of side files: in blocks, so that memory stays bounded; whole before anybody is told.
 
-What the files are for is said in ``sidefiles``. Nothing here is put in force: the pointer is the caller's to set.
+What the files are for is said in ``sidefiles``. Nothing here is put in force: the pointer is the caller's.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ FILES = ("ids", "full", "codes", "bits")
 
 
 def build(folder: Path, blocks: Iterable[tuple[int, Rows, Vector]], identity: Identity) -> str | None:
-    """Write a new generation from (last rowid, rowids, matrix) blocks; its pointer, or None when there are no rows."""
+    """Write a new generation from (last rowid, rowids, matrix) blocks; its pointer, None without rows."""
     make_private_folder(folder)
     generation = max(_generations(folder), default=0) + 1
     place = folder / str(generation)
@@ -49,7 +49,7 @@ def build(folder: Path, blocks: Iterable[tuple[int, Rows, Vector]], identity: Id
 
 
 def remove_others(folder: Path, pointer: str | None) -> None:
-    """Remove every generation but the one that the pointer names. What cannot be removed now will be later."""
+    """Remove every generation but the one that the pointer names. What cannot go now will go later."""
     kept = pointer.partition(" ")[0] if pointer else None
     for generation in _generations(folder):
         if str(generation) != kept:
@@ -110,11 +110,11 @@ def _quantise(place: Path, full: Vector, mean: Vector, scale: np.float32) -> Non
 
 
 def _private(path: Path) -> IO[bytes]:
-    return open(path, "wb", opener=lambda name, flags: os.open(name, flags, 0o600))  # noqa: PTH123, SIM115
+    return open(path, "wb", opener=lambda name, flags: os.open(name, flags, 0o600))
 
 
 def _sync(place: Path) -> None:
-    """A power cut must not leave files of the right size and the wrong content under a pointer that says otherwise."""
+    """A power cut must not leave files of the right size and the wrong content under a valid pointer."""
     for path in (*place.iterdir(), place):
         descriptor = os.open(path, os.O_RDONLY)
         try:

@@ -1,4 +1,4 @@
-"""One nearest-vector search over any engine: the query made fit, filters made a list of rows, dead rows dropped."""
+"""One search over any engine: the query is made fit, filters become a list of rows, dead rows are dropped."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ import apsw
 import numpy as np
 
 from recollect.records import Identity
-from recollect.store.database import Database, value
+from recollect.store.connection import value
+from recollect.store.database import Database
 from recollect.store.keywords import Filter
 from recollect.store.vectors import VectorIndex, codec
 
@@ -27,7 +28,7 @@ def nearest(
     if query is None or limit <= 0:
         return []
     engine.ready(identity)
-    with database.snapshot(), database.read() as connection:
+    with database.snapshot() as connection:
         if where.source is not None or where.path_prefix:
             allow = allowed(connection, identity, where)
             return engine.search(connection, query, identity, limit=limit, allow=allow)
@@ -60,7 +61,7 @@ def allowed(connection: apsw.Connection, identity: Identity, where: Filter) -> R
 
 
 def after_prefix(prefix: str) -> str | None:
-    """The first text after all that begin with the prefix, in the order of code points; None when there is none."""
+    """The first text after all that begin with the prefix, by code points; None when there is none."""
     stem = prefix.rstrip("\U0010ffff")
     if not stem:
         return None

@@ -1,17 +1,17 @@
 """The default engine: every vector is looked at, by numpy.
 
-Below ``threshold`` rows all vectors are in memory as float32 and the answer is exact. Above it most are in side files
-(``sidefiles``), and only the rows newer than the files are in memory. When the files are missing or not to be
-trusted, all vectors are read from the database again: slower, never wrong.
+Below ``threshold`` rows all vectors are in memory as float32 and the answer is exact. Above it most are in side
+files (``sidefiles``), and only the rows newer than the files are in memory. When the files are missing or not to
+be trusted, all vectors are read from the database again: slower, never wrong.
 """
 
 from __future__ import annotations
 
 import contextlib
 import threading
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import apsw
 import numpy as np
@@ -73,20 +73,15 @@ class _Tail:
 class _State:
     """What this process holds of one index and one identity."""
 
-    store: str  #: which index.db this is of
-    identity: Identity
-    pointer: str | None
+    key: tuple[str, str | None, Identity]  #: which index.db, which side files, whose vectors
     files: SideFiles | None
-    last: int  #: the greatest rowid seen
     tail: _Tail
-    compact: int = 0  #: rows in the tail when the dead were last dropped
-    views: tuple[Rows, Vector] = field(init=False)
+    last: int  #: the greatest rowid seen
+    room: int = 1_000  #: rows in the tail from which the dead are dropped
 
-    def __post_init__(self) -> None:
-        self.publish()
-
-    def publish(self) -> None:
-        self.views = self.tail.ids[: self.tail.count], self.tail.matrix[: self.tail.count]
+    def views(self) -> tuple[SideFiles | None, Rows, Vector]:
+        """What a search works on, unmoved by whatever is appended later."""
+        return self.files, self.tail.ids[: self.tail.count], self.tail.matrix[: self.tail.count]
 
 
 class Scan:
@@ -115,70 +110,65 @@ class Scan:
         allow: Rows | None,
     ) -> list[tuple[int, float]]:
         """The nearest rows as (rowid, cosine), best first."""
-        with self._lock:
-            state = self._caught_up(connection, identity)
-            files, (ids, matrix) = state.files, state.views
+        files, ids, matrix = self._held(connection, identity)
         found = [_exact(ids, matrix, query, limit, allow)]
         if files is not None:
-            limits = self._limits
-            found.append(
-                files.search(
-                    query, limit=limit, allow=allow, candidates=limits.candidates, rescored=limits.rescored
-                )
-            )
+            wide, narrow = self._limits.candidates, self._limits.rescored
+            found.append(files.search(query, limit=limit, allow=allow, candidates=wide, rescored=narrow))
         rows = np.concatenate([part[0] for part in found])
         scores = np.concatenate([part[1] for part in found])
         order = np.lexsort((rows, -scores))[:limit]
         return [(int(rows[i]), float(scores[i])) for i in order]
 
-    # ---- what is in memory ------------------------------------------------------------------------------------
+    # ---- what is in memory -----------------------------------------------------------------------------------
 
-    def _caught_up(self, connection: apsw.Connection, identity: Identity) -> _State:
+    def _held(self, connection: apsw.Connection, identity: Identity) -> tuple[SideFiles | None, Rows, Vector]:
+        """Side files and, newer than they, vectors in memory; together every row that the connection sees."""
+        if connection.txn_state() == apsw.SQLITE_TXN_WRITE:
+            # Rows that are not committed may be rolled back, and their numbers given again: do not keep them.
+            return self._caught_up(connection, self._fresh(connection, identity)).views()
+        with self._lock:
+            state = self._state
+            if state is None or state.key != (*_where(connection), identity):
+                state = self._fresh(connection, identity)
+            self._state = self._caught_up(connection, state)
+            return self._state.views()
+
+    def _fresh(self, connection: apsw.Connection, identity: Identity) -> _State:
         store, pointer = _where(connection)
-        state = self._state
-        if state is None or (state.store, state.identity, state.pointer) != (store, identity, pointer):
-            files = open_files(self._folder, pointer, identity)
-            nothing = np.empty((0, identity.dimensions), dtype=np.float32)
-            tail = _Tail(np.empty(0, dtype=np.int64), nothing)
-            state = _State(store, identity, pointer, files, files.max_rowid if files else 0, tail)
-        self._append_new(connection, state)
-        self._state = state
-        return state
+        files = open_files(self._folder, pointer, identity)
+        tail = _Tail(np.empty(0, dtype=np.int64), np.empty((0, identity.dimensions), dtype=np.float32))
+        return _State((store, pointer, identity), files, tail, last=files.max_rowid if files else 0)
 
-    def _append_new(self, connection: apsw.Connection, state: _State) -> None:
-        bound = (state.last, *cache.key_of(state.identity), str(state.identity))
-        rows = connection.execute(cache.AFTER_ROW, bound)
-        before = state.last
-        for last, ids, matrix in codec.blocks(rows, state.identity.dimensions):
+    def _caught_up(self, connection: apsw.Connection, state: _State) -> _State:
+        identity = state.key[2]
+        rows: Any = connection.execute(cache.AFTER_ROW, (state.last, *cache.key_of(identity), str(identity)))
+        for last, ids, matrix in codec.blocks(rows, identity.dimensions):
             state.tail.append(ids, matrix)
             state.last = last
-        if state.last == before:
-            return
-        grown = state.tail.count - state.compact
-        if state.compact and grown > max(1_000, self._limits.dead_share * state.compact):
-            # What is replaced comes back under new numbers, so growth means dead rows as well.
-            state.tail.keep(allowed(connection, state.identity, Filter()))
-            state.compact = state.tail.count
-        state.compact = state.compact or state.tail.count
-        state.publish()
+        if state.tail.count > state.room:
+            # What is replaced comes back under new numbers: where rows have come, others have gone.
+            self._compact(state, allowed(connection, identity, Filter()))
+        return state
 
-    # ---- what is in files -------------------------------------------------------------------------------------
+    def _compact(self, state: _State, live: Rows) -> None:
+        state.tail.keep(live)
+        state.room = int(state.tail.count * (1 + self._limits.dead_share)) + 1_000
+
+    # ---- what is in files ------------------------------------------------------------------------------------
 
     def refresh(self, identity: Identity) -> None:
-        """Rebuild the side files when too much has changed since they were made; drop dead rows from memory."""
-        with self._database.read() as connection:
+        """Rebuild the side files when too much has changed since; drop dead rows from memory."""
+        with self._database.snapshot() as connection:
             rows = allowed(connection, identity, Filter())
             store, pointer = _where(connection)
-        files = open_files(self._folder, pointer, identity)
-        if self._want_files(rows, files):
+        if self._want_files(rows, open_files(self._folder, pointer, identity)):
             self._rebuild(identity)
         elif pointer is not None and len(rows) < self._limits.threshold / 2:
             self._point(None)
         with self._lock:
-            if self._state is not None and (self._state.store, self._state.identity) == (store, identity):
-                self._state.tail.keep(rows)
-                self._state.compact = self._state.tail.count
-                self._state.publish()
+            if self._state is not None and self._state.key == (store, pointer, identity):
+                self._compact(self._state, rows)
 
     def _want_files(self, rows: Rows, files: SideFiles | None) -> bool:
         if len(rows) < self._limits.threshold:
@@ -186,16 +176,15 @@ class Scan:
         if files is None:
             return True
         newer = len(rows) - int(np.searchsorted(rows, files.max_rowid, side="right"))
-        dead = files.count - (len(rows) - newer)
-        allowed_newer = max(self._limits.tail_rows, self._limits.tail_share * len(rows))
-        return newer > allowed_newer or dead > self._limits.dead_share * files.count
+        gone = files.count - (len(rows) - newer)
+        enough = max(self._limits.tail_rows, self._limits.tail_share * len(rows))
+        return newer > enough or gone > self._limits.dead_share * files.count
 
     def _rebuild(self, identity: Identity) -> None:
         with contextlib.suppress(StoreLocked), file_lock(self._folder, timeout_s=0):  # one builder is enough
-            with self._database.snapshot(), self._database.read() as connection:
-                bound = (0, *cache.key_of(identity), str(identity))
-                blocks = codec.blocks(connection.execute(cache.AFTER_ROW, bound), identity.dimensions)
-                pointer = build(self._folder, blocks, identity)
+            with self._database.snapshot() as connection:
+                rows: Any = connection.execute(cache.AFTER_ROW, (0, *cache.key_of(identity), str(identity)))
+                pointer = build(self._folder, codec.blocks(rows, identity.dimensions), identity)
             self._point(pointer)
 
     def _point(self, pointer: str | None) -> None:
@@ -208,7 +197,9 @@ class Scan:
 
 
 def _where(connection: apsw.Connection) -> tuple[str, str | None]:
-    found = dict(connection.execute("select key, value from meta where key in ('store', ?)", (POINTER,)))
+    found: dict[str, str] = dict(
+        connection.execute("select key, value from meta where key in ('store', ?)", (POINTER,))
+    )
     return found.get("store", ""), found.get(POINTER)
 
 

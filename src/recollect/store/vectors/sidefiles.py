@@ -1,8 +1,8 @@
 """Memory-mapped side files: sign bits, then int8, then float32, each stage looking at fewer rows.
 
-One generation is one folder, written once and never changed: ``ids`` (int64, ascending), ``full`` (float32), ``codes``
-(int8), ``bits`` (uint64, one column of 64 signs after another) and ``manifest.json``. The pointer that the database
-keeps names the folder and the manifest's digest; a folder without a pointer to it is never read.
+One generation is one folder, written once and never changed: ``ids`` (int64, ascending), ``full`` (float32),
+``codes`` (int8), ``bits`` (uint64, one column of 64 signs after another) and ``manifest.json``. The database keeps
+a pointer, which names the folder and the manifest's digest; a folder that it does not name is never read.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ class SideFiles:
         return best(self.ids[at], self.full[at] @ query, limit)
 
     def _by_bits(self, query: Vector, at: npt.NDArray[np.intp] | None, wanted: int) -> npt.NDArray[np.intp]:
-        """Positions of the rows whose signs differ least: about ``wanted``, never more than four times as many."""
+        """Positions of the rows whose signs differ least: about ``wanted``, at most four times as many."""
         distances = self._distances(query)
         if at is not None:
             distances = distances[at]
@@ -86,9 +86,10 @@ def positions(ids: Rows, allow: Rows) -> npt.NDArray[np.intp]:
     """Where the allowed rows stand in ``ids``; both ascend."""
     if not len(ids):
         return np.empty(0, dtype=np.intp)
-    at = np.searchsorted(ids, allow)
+    at: npt.NDArray[np.intp] = np.searchsorted(ids, allow)
     at[at == len(ids)] = 0
-    return at[ids[at] == allow]
+    present: npt.NDArray[np.intp] = at[ids[at] == allow]
+    return present
 
 
 def best(ids: Rows, scores: Vector, limit: int) -> tuple[Rows, Vector]:
@@ -103,7 +104,8 @@ def best(ids: Rows, scores: Vector, limit: int) -> tuple[Rows, Vector]:
 def _largest(scores: Vector, wanted: int) -> npt.NDArray[np.intp]:
     if len(scores) <= wanted:
         return np.arange(len(scores))
-    return np.argpartition(scores, len(scores) - wanted)[len(scores) - wanted :]
+    order: npt.NDArray[np.intp] = np.argpartition(scores, len(scores) - wanted)
+    return order[len(scores) - wanted :]
 
 
 def _threshold(distances: npt.NDArray[np.uint16], wanted: int) -> int:
@@ -122,11 +124,11 @@ def sign_bits(matrix: Vector, mean: Vector) -> npt.NDArray[np.uint64]:
     return padded.view(np.uint64)
 
 
-# ---- opening --------------------------------------------------------------------------------------------------
+# ---- opening -------------------------------------------------------------------------------------------------
 
 
 def open_files(folder: Path, pointer: str | None, identity: Identity) -> SideFiles | None:
-    """The files that the pointer names, or None when they are not there, not whole, or not of this identity."""
+    """The files that the pointer names; None when they are not there, not whole, or of another identity."""
     if pointer is None:
         return None
     generation, _, digest = pointer.partition(" ")

@@ -1,7 +1,7 @@
 """The engine inside the database: sqlite-vec's ``chunks_vec``, which takes part in every transaction.
 
-The table holds one identity's vectors, copied from the embedding cache. ``meta`` says whose they are and how far they
-have followed the chunks, so an index that was written with another engine meanwhile is caught up with.
+The table holds one identity's vectors, copied from the embedding cache. ``meta`` says whose they are and how far
+they have followed the chunks, so that rows written under another engine are caught up with.
 """
 
 from __future__ import annotations
@@ -13,7 +13,8 @@ import apsw
 
 from recollect.records import Identity
 from recollect.store import cache
-from recollect.store.database import Database, value
+from recollect.store.connection import value
+from recollect.store.database import Database
 
 if TYPE_CHECKING:
     from recollect.store.vectors import Rows, Vector
@@ -35,7 +36,7 @@ class SqliteVec:
 
     def ready(self, identity: Identity) -> None:
         """Catch up with chunks that came while another engine was in use."""
-        with self._database.snapshot(), self._database.read() as connection:
+        with self._database.snapshot() as connection:
             last = _followed(connection, identity)
             behind = (
                 last is None
@@ -103,7 +104,7 @@ class SqliteVec:
 
 
 def _followed(connection: apsw.Connection, identity: Identity) -> int | None:
-    """The last row that the table has taken in; None when it holds another identity's vectors, or is not there."""
+    """The last row that the table has taken in; None when it is not there, or holds another's vectors."""
     pointer = value(connection, "select value from meta where key = ?", (POINTER,))
     if pointer is None:
         return None
