@@ -6,6 +6,7 @@ Pure functions of their arguments, on the standard library alone.
 
 from recollect.text.dates import date_tokens
 from recollect.text.estimate import estimate_tokens, width
+from recollect.text.lines import split_lines
 from recollect.text.snippet import snippet
 from recollect.text.tokens import TOKENIZER_VERSION, query_terms, tokenize
 
@@ -15,6 +16,7 @@ __all__ = [
     "estimate_tokens",
     "query_terms",
     "snippet",
+    "split_lines",
     "tokenize",
     "width",
 ]

@@ -38,8 +38,8 @@ _MONTH = rf"(?:{'|'.join(_MONTHS)})\b\.?"
 _ALONE = "january|february|april|june|july|august|september|october|november|december"
 _DAY = r"\d{1,2}(?:st|nd|rd|th)?(?![\w:])"
 
-# A glance at lower-cased text that spares most texts the slower search for months. Each alternative begins with
-# a letter, so that the regex engine skips whatever begins with another.
+# A glance at lower-cased text, which spares most texts the slower search for months. Each alternative begins
+# with a letter, so that the regex engine skips whatever begins with another.
 _GLANCE = re.compile(
     r"(?:j(?:an(?:uary)?|une?|uly?)|feb(?:ruary)?|ma(?:r(?:ch)?|y)|apr(?:il)?|aug(?:ust)?"
     r"|sep(?:t(?:ember)?)?|oct(?:ober)?|nov(?:ember)?|dec(?:ember)?)\b"

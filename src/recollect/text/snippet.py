@@ -1,4 +1,4 @@
-"""The part of a chunk that shows why it was found: a window around its densest matches, cut as a reader would.
+"""The part of a chunk that shows why it was found: a window around its densest matches, cut between words.
 
 It takes terms as ``query_terms`` gives them and finds them in the text as it is written. Which chunks are
 shown, and how much of each, is decided elsewhere.
@@ -26,7 +26,7 @@ class _Match(NamedTuple):
 
 
 def snippet(text: str, terms: Collection[str], max_chars: int) -> str:
-    """At most ``max_chars`` around the terms, with "…" where the text is cut; without a match its beginning."""
+    """At most ``max_chars`` around the terms, with "…" where it is cut; without a match the beginning."""
     text = text.strip()
     if len(text) <= max_chars:
         return text

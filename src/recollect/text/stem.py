@@ -81,7 +81,7 @@ def _without_adverb(word: str) -> str:
 
 
 def _without_final_e(word: str) -> str:
-    """Drop the e that "-ing" drops, so that "schedule" meets "scheduling"; short verbs got it back instead."""
+    """Drop the e that "-ing" drops, so that "schedule" meets "scheduling"; short verbs have got it back."""
     base = word[:-1]
     if len(word) < 5 or word[-1] != "e" or _LOST_E.fullmatch(base) or not _VOWEL_THEN_CONSONANT.search(base):
         return word

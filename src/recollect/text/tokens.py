@@ -1,9 +1,9 @@
 """The one tokenizer of index and query: it cuts a text so that a question meets the note that answers it.
 
 Both sides go through the same steps: Unicode NFKC, dates to one form (``dates``), stop words out
-(``stopwords``), words whole and by part (``words``), Chinese, Japanese and Korean as overlapping pairs. A token
-holds no space, quote or NUL, at most 64 characters, and of ASCII punctuation only ``_ - . / : @ # +``: the store
-quotes it and hands it to FTS5 as it is. How matches are weighed is not decided here.
+(``stopwords``), words whole and by part (``words``), Chinese, Japanese and Korean as overlapping pairs. A
+token holds no space, quote or NUL, at most 64 characters, and of ASCII punctuation only ``_ - . / : @ # +``:
+the store quotes it and hands it to FTS5 as it is. How matches are weighed is not decided here.
 """
 
 from __future__ import annotations
