@@ -8,6 +8,11 @@ RecollectError
 ├── NotFound               the named file or thing does not exist; offers the nearest
 ├── EmbeddingError         an embedder failed
 │   └── EmbedderUnavailable  no model, no extra, no key: keywords still work
+├── WriteError             a note could not be written; what stood there is whole
+│   └── EditConflict       somebody else changed it meanwhile, and it is theirs
+├── ChatError              a language model failed; what can be done without one is done
+│   ├── ChatUnavailable    none is configured, no extra, no key
+│   └── BudgetSpent        the day's tokens are used up
 └── StoreError             the database cannot be used
     ├── StoreBroken        its bytes are damaged; derived stores are rebuilt
     ├── StoreLocked        another process holds it for longer than we wait
@@ -47,6 +52,26 @@ class EmbeddingError(RecollectError):
 
 class EmbedderUnavailable(EmbeddingError):
     """The embedder cannot be used here: no model, no extra, no key."""
+
+
+class WriteError(RecollectError):
+    """A note could not be written; what stood there before is whole."""
+
+
+class EditConflict(WriteError):
+    """A note is not what the caller believes it to be, so it is not overwritten."""
+
+
+class ChatError(RecollectError):
+    """A language model failed, or answered what cannot be used."""
+
+
+class ChatUnavailable(ChatError):
+    """No language model can be used here: none configured, no extra, no key."""
+
+
+class BudgetSpent(ChatError):
+    """The tokens that the settings allow for a day are used up."""
 
 
 class StoreError(RecollectError):
