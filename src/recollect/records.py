@@ -144,6 +144,24 @@ class Excerpt:
     total_lines: int
 
 
+# ---- what is written ------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Saved:
+    """Something that is on the disk now, and where."""
+
+    path: str  #: as people cite it, relative to the workspace
+    start_line: int
+    end_line: int
+    already: bool = False  #: it stood there before, so nothing was written
+    note: str | None = None  #: what a person should know: that secrets were left out, that no model was used
+
+    @property
+    def citation(self) -> str:
+        return f"{self.path}#L{self.start_line}-L{self.end_line}"
+
+
 # ---- what is reported -----------------------------------------------------------------------------------------
 
 
