@@ -11,6 +11,7 @@ from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from itertools import islice
 from typing import TYPE_CHECKING, TypeAlias
 
+from recollect.embedding.checked import Checked
 from recollect.records import Identity
 from recollect.text.estimate import estimate_tokens
 
@@ -26,7 +27,7 @@ class Batched:
     def __init__(
         self, embedder: Embedder, *, items: int = 64, tokens: int = 8192, concurrency: int = 4
     ) -> None:
-        self.embedder = embedder
+        self.embedder = Checked(embedder)
         self._items = items
         self._tokens = tokens
         self._concurrency = concurrency
@@ -71,7 +72,8 @@ class Batched:
 
             def begin(count: int) -> dict[Future[Matrix], range]:
                 return {
-                    pool.submit(self._embed, [texts[i] for i in run]): run for run in islice(batches, count)
+                    pool.submit(self.embedder.embed, [texts[i] for i in run]): run
+                    for run in islice(batches, count)
                 }
 
             running = begin(self._concurrency)
@@ -87,11 +89,6 @@ class Batched:
                 running |= begin(len(done)) if failure is None else {}
         if failure:
             raise failure
-
-    def _embed(self, texts: list[str]) -> Matrix:
-        from recollect.embedding.vectors import clean, validate
-
-        return clean(validate(self.embedder.embed(texts), len(texts), self.identity.dimensions))
 
 
 def split(texts: Sequence[str], *, items: int, tokens: int) -> Iterator[range]:

@@ -108,6 +108,8 @@ class _Loaded:
         # A lone surrogate, as a broken file may hold, has no UTF-8 form and would stop the tokenizer.
         limit = self.model.max_length * CHARS_PER_TOKEN
         encoding = self.tokenizer.encode(text[:limit].encode("utf-8", "replace").decode("utf-8"))
+        if not encoding.ids:
+            return np.zeros(self.model.dimensions, dtype=np.float32)
         ids = np.asarray([encoding.ids], dtype=np.int64)
         feeds = {name: self._feed(name, ids) for name in self.inputs}
         try:

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Self
 
 from recollect.embedding.cache import RememberedQueries
+from recollect.embedding.checked import Checked
 from recollect.embedding.protocol import Embedder
 from recollect.errors import EmbedderUnavailable
 
@@ -38,7 +39,7 @@ class Choice:
     def given(cls, embedder: Embedder) -> Self:
         """An embedder that the caller made."""
         identity = embedder.identity
-        return cls(embedder, identity.provider, identity.model, "given by the caller")
+        return cls(Checked(embedder), identity.provider, identity.model, "given by the caller")
 
 
 def resolve(provider: str = "auto", *, model_path: Path | None = None, threads: int = 0) -> Choice:
@@ -87,7 +88,9 @@ def _added(provider: str) -> Choice:
     except Exception as error:
         # A stranger's package may fail in any way; memory goes on with keywords and says so.
         raise EmbedderUnavailable(f"the embedder {provider!r} failed to start: {error}") from error
-    return Choice(RememberedQueries(embedder), identity.provider, identity.model, f"{provider}, as set")
+    return Choice(
+        RememberedQueries(Checked(embedder)), identity.provider, identity.model, f"{provider}, as set"
+    )
 
 
 def _version(name: str) -> int:

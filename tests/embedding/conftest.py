@@ -1,0 +1,47 @@
+"""A real model where there is one, a tiny one everywhere."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import tiny_model
+
+from recollect.embedding.local import LocalEmbedder
+from recollect.embedding.lookup import bundled_model
+
+# Read while tests are collected: while they run, the environment is clean.
+NAMED = os.environ.get("RECOLLECT_TEST_MODEL")
+
+
+@pytest.fixture(scope="session")
+def model_folder() -> Path:
+    """The bundled model, or the one that RECOLLECT_TEST_MODEL names."""
+    folder = bundled_model() or (Path(NAMED) if NAMED else None)
+    if folder is None:
+        pytest.skip("no model is bundled and RECOLLECT_TEST_MODEL names none")
+    return folder
+
+
+@pytest.fixture(scope="session")
+def real(model_folder: Path) -> Iterator[LocalEmbedder]:
+    embedder = LocalEmbedder(model_folder, threads=2)
+    yield embedder
+    embedder.close()
+
+
+@pytest.fixture(scope="session")
+def tiny_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("tiny")
+    tiny_model.write(folder)
+    tiny_model.write_manifest(folder)
+    return folder
+
+
+@pytest.fixture(scope="session")
+def tiny(tiny_folder: Path) -> Iterator[LocalEmbedder]:
+    embedder = LocalEmbedder(tiny_folder, threads=2)
+    yield embedder
+    embedder.close()

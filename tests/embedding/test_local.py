@@ -1,0 +1,223 @@
+"""Models in folders: what is read from them, how graphs are fed, and what is refused in one sentence."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import threading
+from pathlib import Path
+
+import numpy as np
+import pytest
+import tiny_model
+
+from recollect.embedding import local, manifest
+from recollect.embedding.local import LocalEmbedder
+from recollect.embedding.manifest import Model
+from recollect.errors import EmbedderUnavailable, EmbeddingError
+
+WORDS = "the database backup"
+
+
+def unit(vector: np.ndarray) -> np.ndarray:
+    return (vector / np.linalg.norm(vector)).astype(np.float32)
+
+
+def rows_of(text: str) -> np.ndarray:
+    return np.stack([tiny_model.vector_of(word) for word in text.split()])
+
+
+@pytest.mark.parametrize(
+    ("pooling", "in_graph", "expected"),
+    [
+        ("mean", False, unit(rows_of(WORDS).mean(axis=0))),
+        ("cls", False, unit(rows_of(WORDS)[0])),
+        ("last", False, unit(rows_of(WORDS)[-1])),
+        ("in-graph", True, unit(rows_of(WORDS).mean(axis=0))),
+    ],
+)
+def test_vectors_are_pooled_as_the_manifest_says(
+    tmp_path: Path, pooling: str, in_graph: bool, expected: np.ndarray
+) -> None:
+    tiny_model.write(tmp_path, in_graph=in_graph)
+    tiny_model.write_manifest(tmp_path, pooling=pooling)
+    np.testing.assert_allclose(LocalEmbedder(tmp_path).embed([WORDS])[0], expected, atol=1e-6)
+
+
+def test_a_graph_gets_the_inputs_it_asks_for(tmp_path: Path) -> None:
+    tiny_model.write(tmp_path, inputs=("input_ids", "attention_mask", "token_type_ids", "position_ids"))
+    tiny_model.write_manifest(tmp_path)
+    assert LocalEmbedder(tmp_path).embed([WORDS]).any()
+    tiny_model.write(tmp_path, inputs=("input_ids", "pixel_values"))
+    tiny_model.write_manifest(tmp_path)
+    with pytest.raises(
+        EmbeddingError, match=r"^the model tiny wants an input 'pixel_values' that is not known here$"
+    ):
+        LocalEmbedder(tmp_path).embed([WORDS])
+
+
+def test_prefixes_are_put_before_queries_and_documents(tmp_path: Path) -> None:
+    tiny_model.write(tmp_path)
+    tiny_model.write_manifest(tmp_path, query_prefix="query: ", doc_prefix="passage: ")
+    embedder = LocalEmbedder(tmp_path)
+    np.testing.assert_allclose(
+        [embedder.embed_query("night"), embedder.embed(["night"])[0]],
+        [unit(rows_of("query: night").mean(axis=0)), unit(rows_of("passage: night").mean(axis=0))],
+        atol=1e-6,
+    )
+
+
+def test_a_text_is_cut_at_the_models_length(tmp_path: Path) -> None:
+    tiny_model.write(tmp_path)
+    tiny_model.write_manifest(tmp_path, max_length=2)
+    np.testing.assert_array_equal(*LocalEmbedder(tmp_path).embed(["the backup", "the backup runs at night"]))
+
+
+def test_a_sentence_transformers_folder_works_without_a_manifest(tmp_path: Path) -> None:
+    folder = tmp_path / "bge-tiny"
+    tiny_model.write(folder)
+    (folder / "onnx").mkdir()
+    (folder / "model.onnx").rename(folder / "onnx" / "model_quantized.onnx")
+    (folder / "1_Pooling").mkdir()
+    facts = {
+        "config.json": {"hidden_size": tiny_model.DIMS, "max_position_embeddings": 512, "model_type": "bert"},
+        "1_Pooling/config.json": {"pooling_mode_cls_token": True, "pooling_mode_mean_tokens": False},
+        "tokenizer_config.json": {"model_max_length": 10**30},
+        "sentence_bert_config.json": {"max_seq_length": 128},
+        "config_sentence_transformers.json": {"prompts": {"query": "query: ", "passage": "passage: "}},
+    }
+    for name, fact in facts.items():
+        (folder / name).write_text(json.dumps(fact))
+    assert manifest.read(folder) == Model(
+        folder=folder,
+        name="bge-tiny",
+        dimensions=tiny_model.DIMS,
+        onnx="onnx/model_quantized.onnx",
+        pooling="cls",
+        max_length=128,
+        query_prefix="query: ",
+        doc_prefix="passage: ",
+    )
+    np.testing.assert_allclose(
+        LocalEmbedder(folder).embed(["the night"])[0], unit(tiny_model.vector_of("passage:")), atol=1e-6
+    )
+
+
+def test_the_length_of_a_roberta_leaves_out_its_reserved_positions(tmp_path: Path) -> None:
+    tiny_model.write(tmp_path)
+    config = {"hidden_size": 8, "max_position_embeddings": 514, "model_type": "xlm-roberta"}
+    (tmp_path / "config.json").write_text(json.dumps(config))
+    assert manifest.read(tmp_path).max_length == 512
+
+
+class TestIdentity:
+    def test_comes_from_the_files_and_not_from_the_place(self, tiny_folder: Path, tmp_path: Path) -> None:
+        copy = shutil.copytree(tiny_folder, tmp_path / "copy")
+        assert LocalEmbedder(copy).identity == LocalEmbedder(tiny_folder).identity
+
+    @pytest.mark.parametrize("change", [{"query_prefix": "query: "}, {"max_length": 64}, {"pooling": "cls"}])
+    def test_changes_with_whatever_changes_vectors(
+        self, tiny_folder: Path, tmp_path: Path, change: dict[str, object]
+    ) -> None:
+        copy = shutil.copytree(tiny_folder, tmp_path / "copy")
+        tiny_model.write_manifest(copy, **change)
+        assert LocalEmbedder(copy).identity != LocalEmbedder(tiny_folder).identity
+
+    def test_changes_with_the_weights_where_no_manifest_gives_their_digest(self, tmp_path: Path) -> None:
+        tiny_model.write(tmp_path)
+        (tmp_path / "config.json").write_text('{"hidden_size": 8}')
+        before = LocalEmbedder(tmp_path).identity
+        data = (tmp_path / "model.onnx").read_bytes()
+        (tmp_path / "model.onnx").write_bytes(data[:-20] + bytes(20))
+        assert LocalEmbedder(tmp_path).identity != before
+
+
+class TestRefused:
+    def sentence(self, folder: Path) -> str:
+        with pytest.raises(EmbedderUnavailable) as caught:
+            LocalEmbedder(folder).embed(["the"])
+        return str(caught.value).replace(str(folder), "FOLDER")
+
+    @pytest.fixture
+    def folder(self, tmp_path: Path) -> Path:
+        tiny_model.write(tmp_path)
+        tiny_model.write_manifest(tmp_path)
+        return tmp_path
+
+    def test_a_folder_that_is_not_there(self, tmp_path: Path) -> None:
+        assert self.sentence(tmp_path / "gone") == "there is no model folder FOLDER"
+
+    def test_a_folder_without_a_graph(self, folder: Path) -> None:
+        (folder / "model.onnx").unlink()
+        assert self.sentence(folder) == "the model folder FOLDER has no model.onnx"
+
+    def test_a_folder_that_does_not_tell_its_width(self, folder: Path) -> None:
+        (folder / "manifest.json").unlink()
+        assert "neither manifest.json (dims) nor config.json (hidden_size)" in self.sentence(folder)
+
+    def test_other_weights_than_the_manifest_names(self, folder: Path) -> None:
+        data = (folder / "model.onnx").read_bytes()
+        (folder / "model.onnx").write_bytes(data[:-1] + b"\1")
+        assert self.sentence(folder).startswith(
+            "the model file FOLDER/model.onnx is not the one that its manifest.json names (sha256 "
+        )
+
+    def test_a_manifest_that_is_no_manifest(self, folder: Path) -> None:
+        tiny_model.write_manifest(folder, pooling="max")
+        assert "pooling is 'max', not one of in-graph, mean, cls, last" in self.sentence(folder)
+        tiny_model.write_manifest(folder, files={"../../secret.onnx": {"sha256": "0"}})
+        assert "a file lies outside the folder" in self.sentence(folder)
+        (folder / "manifest.json").write_text("[]")
+        assert self.sentence(folder) == "FOLDER/manifest.json is not a JSON object"
+        (folder / "manifest.json").write_text("{")
+        assert self.sentence(folder).startswith("FOLDER/manifest.json cannot be read: ")
+
+    def test_an_output_that_is_not_there(self, folder: Path) -> None:
+        tiny_model.write_manifest(folder, output="pooled")
+        assert self.sentence(folder) == "the model tiny has no output 'pooled'; it has last_hidden_state"
+
+    def test_a_graph_and_a_tokenizer_that_are_none(self, folder: Path) -> None:
+        (folder / "model.onnx").write_bytes(b"not a graph")
+        tiny_model.write_manifest(folder)
+        assert self.sentence(folder).startswith("FOLDER/model.onnx cannot be loaded: ")
+        (folder / "tokenizer.json").write_text("{}")
+        tiny_model.write_manifest(folder)
+        assert self.sentence(folder).startswith("FOLDER/tokenizer.json is not a tokenizer: ")
+
+    def test_vectors_of_another_width_than_announced(self, folder: Path) -> None:
+        tiny_model.write_manifest(folder, dims=12)
+        with pytest.raises(EmbeddingError) as caught:
+            LocalEmbedder(folder).embed(["the"])
+        assert str(caught.value) == "the embedder returned vectors of 8 dimensions, but 12 were announced"
+
+
+def test_the_model_is_loaded_once_however_many_threads_ask(
+    tiny_folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    loads = []
+    session = local._session
+    monkeypatch.setattr(local, "_session", lambda *arguments: loads.append(1) or session(*arguments))
+    embedder = LocalEmbedder(tiny_folder)
+    threads = [threading.Thread(target=embedder.embed_query, args=("the night",)) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    embedder.embed(["the night", "the backup"])
+    assert len(loads) == 1
+
+
+def test_after_closing_the_next_text_loads_the_model_again(tiny_folder: Path) -> None:
+    embedder = LocalEmbedder(tiny_folder)
+    before = embedder.embed(["the night"])
+    embedder.close()
+    embedder.close()
+    np.testing.assert_array_equal(embedder.embed(["the night"]), before)
+
+
+def test_a_paraphrase_is_nearer_than_another_matter(real: LocalEmbedder) -> None:
+    notes = real.embed(
+        ["数据库每天凌晨自动备份到另一个城市。", "我最喜欢喝普洱茶。", "The half marathon is in October."]
+    )
+    for query in ("资料多久保存一次副本？", "How often do we copy our data off site?"):
+        assert np.argmax(notes @ real.embed_query(query)) == 0

@@ -1,0 +1,106 @@
+"""Which embedder answers, and the reason in words."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from importlib.metadata import EntryPoint
+from pathlib import Path
+
+import pytest
+import tiny_model
+
+from recollect.embedding import Choice, lookup, resolve
+from recollect.testing import FailingEmbedder, HashEmbedder
+
+
+@pytest.fixture
+def no_bundle(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
+    monkeypatch.setattr(lookup, "BUNDLED", tmp_path / "models")
+    return tmp_path / "models"
+
+
+def offer(monkeypatch: pytest.MonkeyPatch, **points: str) -> None:
+    """Pretend that an installed package offers these embedders."""
+    offered = [EntryPoint(name, value, lookup.ENTRY_POINTS) for name, value in points.items()]
+    monkeypatch.setattr("importlib.metadata.entry_points", lambda group: offered)
+
+
+def test_none_is_keyword_search_as_set() -> None:
+    assert resolve("none") == Choice(None, "none", "", "keyword search only, as set")
+
+
+@pytest.mark.parametrize("provider", ["auto", "local"])
+def test_a_named_folder_is_used(tiny_folder: Path, provider: str) -> None:
+    choice = resolve(provider, model_path=tiny_folder)
+    assert (choice.provider, choice.model, choice.reason, choice.wanted) == (
+        "local",
+        "tiny",
+        f"the model in {tiny_folder}, as set",
+        True,
+    )
+    assert choice.embedder is not None
+    assert choice.embedder.embed_query("the night").any()
+
+
+@pytest.mark.usefixtures("no_bundle")
+def test_without_any_model_it_says_how_to_get_one() -> None:
+    assert resolve() == Choice(
+        None,
+        "none",
+        "",
+        "keyword search only: no model came with this installation; set embedding.model_path "
+        "(RECOLLECT_EMBEDDING__MODEL_PATH) to a folder with an ONNX model and its tokenizer.json",
+        wanted=False,
+    )
+
+
+def test_a_folder_that_cannot_be_used_is_told(tmp_path: Path) -> None:
+    reason = f"keyword search only: there is no model folder {tmp_path / 'gone'}"
+    assert resolve(model_path=tmp_path / "gone") == Choice(None, "none", "", reason, wanted=False)
+
+
+def test_the_newest_bundled_model_is_used(no_bundle: Path) -> None:
+    for version in ("2", "10", "9"):
+        tiny_model.write(no_bundle / f"recollect-embed-{version}")
+        tiny_model.write_manifest(no_bundle / f"recollect-embed-{version}", name=f"recollect-embed-{version}")
+    choice = resolve()
+    assert (choice.model, choice.reason) == ("recollect-embed-10", "the model that comes with recollect")
+
+
+def test_an_unknown_name_offers_the_nearest() -> None:
+    assert (
+        resolve("locle").reason == "keyword search only: there is no embedder 'locle'; did you mean 'local'?"
+    )
+
+
+def test_an_installed_package_can_add_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    offer(monkeypatch, hash="recollect.testing:HashEmbedder")
+    choice = resolve("hash")
+    assert (choice.provider, choice.model, choice.reason) == ("hash", "hash", "hash, as set")
+
+
+def test_an_added_one_that_fails_to_start_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    offer(monkeypatch, broken="recollect.testing:NoSuchThing")
+    choice = resolve("broken")
+    assert (choice.embedder, choice.wanted) == (None, False)
+    assert choice.reason.startswith("keyword search only: the embedder 'broken' failed to start: ")
+
+
+def test_an_embedder_may_be_given() -> None:
+    choice = Choice.given(HashEmbedder(dims=16))
+    assert (choice.provider, choice.model, choice.reason) == ("hash", "hash", "given by the caller")
+    assert Choice.given(FailingEmbedder()).embedder is not None
+
+
+def test_nothing_heavy_is_loaded_to_decide(tiny_folder: Path) -> None:
+    code = f"""
+import sys
+from pathlib import Path
+from recollect.embedding import Batched, Cached, resolve
+choice = resolve(model_path=Path({str(tiny_folder)!r}))
+assert choice.embedder is not None, choice
+print([name for name in ("numpy", "onnxruntime", "tokenizers", "pydantic") if name in sys.modules])
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "[]\n"

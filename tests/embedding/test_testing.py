@@ -1,0 +1,33 @@
+"""The fakes that ship are fit to be used."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from recollect.testing import NOTES, HashEmbedder, sample_workspace
+from recollect.text import tokenize
+
+
+def test_the_sample_workspace_holds_its_notes(tmp_path: Path) -> None:
+    folder = sample_workspace(tmp_path / "workspace")
+    found = {path.relative_to(folder).as_posix(): path.read_text("utf-8") for path in folder.rglob("*.md")}
+    assert found == NOTES
+
+
+def test_the_sample_workspace_can_be_searched_in_both_languages() -> None:
+    tokens = {path: set(tokenize(text)) for path, text in NOTES.items()}
+    for query, path in {
+        "数据库": "memory/projects/backup.md",
+        "止损": "memory/projects/investing.md",
+        "GitHub备份": "memory/projects/backup.md",
+        "ERR_IMAGE_TOO_LARGE": "memory/2026-02-03.md",
+        "hazelnuts": "MEMORY.md",
+    }.items():
+        assert max(tokens, key=lambda name: len(set(tokenize(query)) & tokens[name])) == path
+
+
+def test_a_hash_embedder_counts_what_it_embeds() -> None:
+    embedder = HashEmbedder()
+    embedder.embed(["a", "b"])
+    embedder.embed_query("c")
+    assert (embedder.texts, embedder.queries) == (2, 1)

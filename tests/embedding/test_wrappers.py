@@ -1,0 +1,194 @@
+"""Batches within budgets, vectors computed once, failures told and never raised by `ensure`."""
+
+from __future__ import annotations
+
+import hashlib
+import threading
+from collections.abc import Iterable, Mapping, Sequence
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from recollect.embedding import Batched, Cached, Ensured, RememberedQueries
+from recollect.embedding.batches import split
+from recollect.embedding.checked import Checked
+from recollect.errors import EmbeddingError
+from recollect.records import Identity, Progress
+from recollect.testing import FailingEmbedder, HashEmbedder
+from recollect.text import estimate_tokens
+
+TEXTS = [f"note number {number} about the garden" for number in range(20)]
+
+
+class Shelf:
+    """A VectorCache in memory."""
+
+    def __init__(self) -> None:
+        self.vectors: dict[tuple[Identity, str], np.ndarray] = {}
+        self.saves: list[int] = []
+
+    def known(self, identity: Identity, hashes: Iterable[str]) -> set[str]:
+        return {digest for digest in hashes if (identity, digest) in self.vectors}
+
+    def load(self, identity: Identity, hashes: Iterable[str]) -> dict[str, np.ndarray]:
+        return {digest: self.vectors[identity, digest] for digest in self.known(identity, hashes)}
+
+    def save(self, identity: Identity, vectors: Mapping[str, np.ndarray]) -> None:
+        self.saves.append(len(vectors))
+        self.vectors |= {(identity, digest): vector for digest, vector in vectors.items()}
+
+
+def by_hash(texts: Sequence[str]) -> dict[str, str]:
+    return {hashlib.sha256(text.encode()).hexdigest(): text for text in texts}
+
+
+class Lying(HashEmbedder):
+    """Returns what it is told to."""
+
+    def __init__(self, answer: object) -> None:
+        super().__init__(2)
+        self.answer = answer
+
+    def _vectors(self, texts: Sequence[str]) -> np.ndarray:
+        if isinstance(self.answer, Exception):
+            raise self.answer
+        return self.answer  # type: ignore[return-value]
+
+
+class TestBatches:
+    @given(st.lists(st.text(max_size=60), max_size=30), st.integers(1, 5), st.integers(1, 40))
+    def test_cover_the_texts_in_order_within_both_budgets(
+        self, texts: list[str], items: int, tokens: int
+    ) -> None:
+        batches = list(split(texts, items=items, tokens=tokens))
+        assert [index for batch in batches for index in batch] == list(range(len(texts)))
+        for batch in batches:
+            cost = sum(estimate_tokens(texts[index]) for index in batch)
+            assert len(batch) == 1 or (len(batch) <= items and cost <= tokens)
+
+    def test_keep_the_order_of_the_texts(self) -> None:
+        embedder = HashEmbedder()
+        rows = Batched(embedder, items=3, concurrency=4).embed(TEXTS)
+        np.testing.assert_array_equal(rows, embedder.embed(TEXTS))
+
+    def test_are_handed_over_as_they_are_done(self) -> None:
+        seen: list[int] = []
+        threads: set[int] = set()
+
+        def keep(indices: Sequence[int], rows: np.ndarray) -> None:
+            assert len(indices) == len(rows) <= 3
+            seen.extend(indices)
+            threads.add(threading.get_ident())
+
+        rows = Batched(HashEmbedder(), items=3).embed(TEXTS, on_batch=keep, collect=False)
+        assert sorted(seen) == list(range(len(TEXTS)))
+        assert threads == {threading.get_ident()}
+        assert rows.shape == (0, 64)
+
+    def test_run_four_at_a_time_and_no_more(self) -> None:
+        four = threading.Barrier(4, timeout=20)
+        running, most = 0, 0
+        lock = threading.Lock()
+
+        class Meeting(HashEmbedder):
+            def embed(self, texts: Sequence[str]) -> np.ndarray:
+                nonlocal running, most
+                with lock:
+                    running += 1
+                    most = max(most, running)
+                four.wait()
+                with lock:
+                    running -= 1
+                return super().embed(texts)
+
+        Batched(Meeting(), items=1, concurrency=4).embed(TEXTS[:12])
+        assert most == 4
+
+    def test_stop_at_the_first_failure_and_what_is_done_was_handed_over(self) -> None:
+        embedder = FailingEmbedder(after=5)
+        kept: list[int] = []
+        with pytest.raises(EmbeddingError, match="out of order"):
+            Batched(embedder, items=1, concurrency=2).embed(TEXTS, on_batch=lambda i, _: kept.extend(i))
+        assert len(kept) == 5
+        assert embedder.texts <= 7
+
+
+class TestWhatIsComputed:
+    def test_is_saved_and_not_computed_again(self) -> None:
+        embedder, shelf = HashEmbedder(), Shelf()
+        cached = Cached(Batched(embedder, items=6), shelf)
+        assert cached.ensure(by_hash(TEXTS)) == Ensured(embedded=20)
+        assert sorted(shelf.saves) == [2, 6, 6, 6]
+        assert cached.ensure(by_hash([*TEXTS, "one more"])) == Ensured(embedded=1, cached=20)
+        assert embedder.texts == 21
+        np.testing.assert_array_equal(
+            [shelf.vectors[cached.identity, digest] for digest in by_hash(TEXTS)], embedder.embed(TEXTS)
+        )
+
+    def test_is_kept_when_the_embedder_fails_and_the_failure_is_told(self) -> None:
+        embedder, shelf = FailingEmbedder(after=2), Shelf()
+        cached = Cached(Batched(embedder, items=5, concurrency=1), shelf)
+        done = cached.ensure(by_hash(TEXTS))
+        assert done == Ensured(embedded=10, missing=10, error="the embedder is out of order")
+        embedder.heal()
+        assert cached.ensure(by_hash(TEXTS)) == Ensured(embedded=10, cached=10)
+
+    def test_is_told_as_it_goes(self) -> None:
+        told: list[Progress] = []
+        Cached(Batched(HashEmbedder(), items=10, concurrency=1), Shelf()).ensure(by_hash(TEXTS), told.append)
+        assert told == [Progress("embed", 10, 20), Progress("embed", 20, 20)]
+
+    def test_needs_nothing_when_nothing_is_wanted(self) -> None:
+        assert Cached(Batched(FailingEmbedder()), Shelf()).ensure({}) == Ensured()
+
+    @pytest.mark.parametrize(
+        ("answer", "error"),
+        [
+            (np.zeros((1, 2)), "the embedder returned 1 vectors for 2 texts"),
+            (np.zeros((2, 3)), "the embedder returned vectors of 3 dimensions, but 2 were announced"),
+            ([[1.0], [1.0, 2.0]], "the embedder returned vectors of different lengths"),
+            (None, "the embedder returned object where numbers were expected"),
+            (RuntimeError("boom\nin detail"), "the embedder hash failed: boom"),
+            (KeyError(), "the embedder hash failed: KeyError"),
+        ],
+    )
+    def test_is_never_a_bad_vector(self, answer: object, error: str) -> None:
+        shelf = Shelf()
+        done = Cached(Batched(Lying(answer)), shelf).ensure({"1": "a", "2": "b"})
+        assert (done, shelf.vectors) == (Ensured(missing=2, error=error), {})
+
+    def test_is_cleaned_before_it_is_saved(self) -> None:
+        shelf = Shelf()
+        lying = Lying(np.array([[np.nan, 5], [np.inf, np.nan]]))
+        assert Cached(Batched(lying), shelf).ensure({"1": "a", "2": "b"}) == Ensured(embedded=2)
+        vectors = [shelf.vectors[lying.identity, digest] for digest in ("1", "2")]
+        np.testing.assert_array_equal(vectors, [[0, 1], [0, 0]])
+
+
+class TestQueries:
+    def test_are_remembered_and_the_oldest_forgotten(self) -> None:
+        embedder = HashEmbedder()
+        queries = RememberedQueries(embedder, size=2)
+        for text in ("a1", "b2", "a1", "c3", "a1", "b2"):
+            np.testing.assert_array_equal(queries.embed_query(text), HashEmbedder().embed_query(text))
+        assert embedder.queries == 4
+
+    def test_give_vectors_that_nobody_can_change_for_the_next_asker(self) -> None:
+        with pytest.raises(ValueError, match="read-only"):
+            RememberedQueries(HashEmbedder()).embed_query("a1")[0] = 5
+
+    def test_that_fail_are_asked_again(self) -> None:
+        embedder = FailingEmbedder()
+        queries = RememberedQueries(embedder)
+        with pytest.raises(EmbeddingError):
+            queries.embed_query("garden")
+        embedder.heal()
+        assert queries.embed_query("garden").any()
+
+    def test_of_a_strange_embedder_fail_in_one_way_only(self) -> None:
+        with pytest.raises(EmbeddingError, match=r"^the embedder hash failed: boom$"):
+            Checked(Lying(OSError("boom"))).embed_query("garden")
+        with pytest.raises(EmbeddingError, match="3 dimensions, but 2 were announced"):
+            Checked(Lying(np.zeros((1, 3)))).embed_query("garden")
