@@ -7,11 +7,11 @@ shown, and how much of each, is decided elsewhere.
 from __future__ import annotations
 
 import re
-import unicodedata
 from collections import Counter
 from collections.abc import Collection, Iterator
 from typing import NamedTuple
 
+from recollect.text.borders import is_border, last_border
 from recollect.text.dates import find_dates
 from recollect.text.tokens import find_words
 
@@ -52,7 +52,7 @@ def _window(text: str, matches: list[_Match], room: int) -> tuple[int, int]:
     first, last = _densest(matches, room)
     start = min(first - max(0, room - (last - first)) // 3, len(text) - room)
     start = _begin(text, start, max(first, 0)) if start > 0 else 0
-    return start, _finish(text, start + room, max(last, start + room // 2))
+    return start, last_border(text, start + room, max(last, start + room // 2))
 
 
 def _densest(matches: list[_Match], room: int) -> tuple[int, int]:
@@ -76,43 +76,6 @@ def _begin(text: str, at: int, latest: int) -> int:
     for sentence in _SENTENCE_END.finditer(text, max(0, at - 2), latest):
         if sentence.end() >= at:
             return sentence.end()
-    while at < latest and not _is_border(text, at):
+    while at < latest and not is_border(text, at):
         at += 1
     return at
-
-
-def _finish(text: str, at: int, earliest: int) -> int:
-    """The end of a word, at or before ``at``; if there is none after ``earliest``, of a character."""
-    if at >= len(text):
-        return len(text)
-    end = at
-    while end > earliest and not _is_border(text, end):
-        end -= 1
-    if not _is_border(text, end):
-        end = at
-        while end > 1 and _is_joined(text, end):
-            end -= 1
-    return end
-
-
-def _is_border(text: str, at: int) -> bool:
-    """Whether a cut here divides no word; between Chinese characters it may."""
-    if at <= 0 or at >= len(text):
-        return True
-    before, after = text[at - 1], text[at]
-    if _is_joined(text, at):
-        return False
-    return not (before.isalnum() and after.isalnum()) or before >= "\u2e80" or after >= "\u2e80"
-
-
-def _is_joined(text: str, at: int) -> bool:
-    """Whether the character here belongs to the one before: an accent, a vowel sign, a part of one emoji."""
-    after = text[at]
-    if after.isascii():
-        return False
-    return (
-        unicodedata.category(after) in ("Mn", "Mc", "Me", "Cs")
-        or after in "\u200c\u200d"
-        or "\U0001f3fb" <= after <= "\U0001f3ff"
-        or text[at - 1] == "\u200d"
-    )
