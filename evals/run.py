@@ -1,0 +1,179 @@
+"""Put a set through recollect: write its items as notes, sync, ask every query in every mode.
+
+Each group becomes a workspace of its own with one note per item, so a search cannot leave it. Workspaces and indexes
+stay in the cache folder; a second run finds its files unchanged and embeds nothing. Scoring is not done here.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from evals.metrics import expand
+from evals.sets import EvalSet, Item, Query
+from recollect import Memory
+
+if TYPE_CHECKING:
+    from recollect.embedding import Embedder
+
+Overrides = Mapping[str, object]
+
+MODES: Mapping[str, Overrides] = {
+    "keyword": {"embedding.provider": "none"},
+    "vector": {"search.vector_weight": 1.0, "search.text_weight": 0.0},
+    "hybrid": {},
+}
+
+DEPTH = 100  #: hits asked for a ranking, enough for MRR
+
+# A search must not look at the disk while it is timed.
+QUIET: Overrides = {"search.sync_before": False}
+
+
+@dataclass(frozen=True, slots=True)
+class Setup:
+    """Which embedder and settings are evaluated, and where work is kept."""
+
+    cache: Path
+    overrides: Overrides
+    embedder: Embedder | None = None  #: instead of the configured one
+
+    @property
+    def key(self) -> str:
+        """Names the folder whose indexes hold vectors of this embedder."""
+        chosen = {key: str(value) for key, value in self.overrides.items() if key.startswith("embedding.")}
+        chosen |= {"embedder": str(self.embedder.identity)} if self.embedder else {}
+        return _digest(json.dumps(chosen, sort_keys=True))[:12] if chosen else "default"
+
+
+@dataclass(frozen=True, slots=True)
+class Build:
+    """What it took to index a group from nothing."""
+
+    items: int
+    chunks: int
+    cpu_s: float
+    index_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What one query brought in one mode."""
+
+    query: Query
+    ranked: tuple[str, ...]  #: item ids, best first, without a threshold
+    returned: tuple[str, ...]  #: item ids that a search with default settings gives
+    confidence: float  #: the best hit's score
+    cpu_ms: float  #: of the search with default settings, with the query's embedding
+
+
+@dataclass(frozen=True, slots=True)
+class SetResult:
+    """All outcomes of a set, by mode."""
+
+    name: str
+    outcomes: Mapping[str, Sequence[Outcome]]
+    builds: Sequence[Build]
+    model: str
+
+
+def run_set(
+    chosen: EvalSet, modes: Iterable[str], setup: Setup, *, tell: Callable[[str], None] = lambda _: None
+) -> SetResult:
+    """Index every group and ask every query in every mode."""
+    outcomes: dict[str, list[Outcome]] = {mode: [] for mode in modes}
+    builds, model = [], ""
+    for group, items, queries in chosen.groups():
+        tell(f"{chosen.name}/{group}: {len(items)} items, {len(queries)} queries")
+        place = setup.cache / setup.key / chosen.name / _digest(group)[:12]
+        by_path = write_notes(place / "workspace", items)
+        build, model = _index(place, items, setup)
+        builds.append(build)
+        for mode, found in outcomes.items():
+            found.extend(_ask(place, queries, by_path, mode, setup))
+    return SetResult(chosen.name, outcomes, builds, model)
+
+
+def write_notes(workspace: Path, items: Sequence[Item]) -> dict[str, str]:
+    """One note per item; gives path → item id.
+
+    Names come from a digest: were they in the corpus' order, an engine that breaks ties by name would profit from
+    sets that list the answer first.
+    """
+    folder = workspace / "memory"
+    folder.mkdir(parents=True, exist_ok=True)
+    by_path, wanted = {}, set()
+    for item in items:
+        name = f"{_digest(item.id)[:16]}.md"
+        wanted.add(name)
+        by_path[f"memory/{name}"] = item.id
+        text = f"---\ndate: {item.day}\n---\n{item.text}\n" if item.day else f"{item.text}\n"
+        path, data = folder / name, text.encode("utf-8", "surrogatepass")
+        if not path.exists() or path.read_bytes() != data:
+            path.write_bytes(data)
+    for path in folder.iterdir():
+        if path.name not in wanted:
+            path.unlink()
+    return by_path
+
+
+def _open(place: Path, setup: Setup, overrides: Overrides) -> Memory:
+    # No settings of the user who runs this may change the figures.
+    config = place / "config.yaml"
+    config.touch()
+    return Memory.open(
+        place / "workspace",
+        home=place / "home",
+        config=config,
+        overrides={**setup.overrides, **QUIET, **overrides},
+        embedder=None if "embedding.provider" in overrides else setup.embedder,
+    )
+
+
+def _index(place: Path, items: Sequence[Item], setup: Setup) -> tuple[Build, str]:
+    """Sync; what the first build took is remembered beside it, because later ones find everything in place."""
+    notes = place / "build.json"
+    start = time.process_time()
+    with _open(place, setup, {}) as memory:
+        report = memory.sync()
+        status = memory.status()
+        if report.degraded:
+            raise RuntimeError(f"the index of {place} is not complete: {report.degraded}")
+    build = Build(len(items), report.chunks, time.process_time() - start, _bytes_below(place / "home"))
+    if report.unchanged == len(items) and notes.exists():
+        return Build(**json.loads(notes.read_text())), status.model
+    notes.write_text(json.dumps(asdict(build)))
+    return build, status.model
+
+
+def _ask(
+    place: Path, queries: Sequence[Query], by_path: Mapping[str, str], mode: str, setup: Setup
+) -> Iterator[Outcome]:
+    with _open(place, setup, MODES[mode]) as memory:
+        memory.search("warm-up: the model and the index are loaded once")
+        for query in queries:
+            start = time.process_time()
+            answer = memory.search(query.text)
+            cpu_ms = 1000 * (time.process_time() - start)
+            deep = memory.search(query.text, max_results=DEPTH, min_score=0.0)
+            yield Outcome(
+                query,
+                ranked=tuple(expand([by_path[hit.path]] for hit in deep.hits)),
+                returned=tuple(expand([by_path[hit.path]] for hit in answer.hits)),
+                confidence=deep.hits[0].score if deep.hits else 0.0,
+                cpu_ms=cpu_ms,
+            )
+
+
+def _bytes_below(folder: Path) -> int:
+    return sum(Path(root, name).stat().st_size for root, _, names in os.walk(folder) for name in names)
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
