@@ -1,0 +1,68 @@
+"""The manifest of a model folder: what a loader needs to know, and the digests it checks."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from pathlib import Path
+from typing import Any
+
+NAME = "recollect-embed-1"
+FILES = ("model.onnx", "tokenizer.json")
+
+
+def digest(path: Path) -> str:
+    """Return a file's sha256."""
+    return hashlib.sha256(path.read_bytes()).hexdigest()
+
+
+def build(folder: Path, vocabulary: int, settings: dict[str, Any], data: str) -> dict[str, Any]:
+    """Describe the model whose files lie in `folder`."""
+    student, train = settings["student"], settings["train"]
+    return {
+        "name": NAME,
+        "version": "1",
+        "dims": student["hidden"],
+        "truncatable_dims": [256, 128],
+        "pooling": "in-graph",
+        "output": "sentence_embedding",
+        "inputs": ["input_ids (int64)", "attention_mask (int64)"],
+        "token_type_ids": False,
+        "normalized": True,
+        "similarity": "dot = cosine",
+        "max_length": student["max_length"],
+        "trained_max_length": student["max_length"],
+        "query_prefix": "",
+        "doc_prefix": "",
+        "layers": student["layers"],
+        "hidden": student["hidden"],
+        "heads": student["heads"],
+        "vocab": vocabulary,
+        "lowercase": True,
+        "languages": ["zh", "en"],
+        "licence": "Apache-2.0",
+        "quantization": "int8 dynamic, per channel, reduced range (MatMul, word table)",
+        "opset": 17,
+        "needs": "onnxruntime >= 1.20 (com.microsoft MultiHeadAttention, Gelu), tokenizers",
+        "files": {name: {"sha256": digest(folder / name)} for name in FILES},
+        "training": {
+            "steps": train["steps"],
+            "seed": train["seed"],
+            "data_digest": data,
+            "card": "docs/model.md",
+        },
+    }
+
+
+def write(folder: Path, manifest: dict[str, Any]) -> None:
+    """Write manifest.json."""
+    text = json.dumps(manifest, indent=1, ensure_ascii=False) + "\n"
+    (folder / "manifest.json").write_text(text, encoding="utf-8")
+
+
+def check(folder: Path) -> None:
+    """Raise ValueError where a file does not match the manifest."""
+    stored = json.loads((folder / "manifest.json").read_text(encoding="utf-8"))
+    for name, entry in stored["files"].items():
+        if digest(folder / name) != entry["sha256"]:
+            raise ValueError(f"{name} does not match the manifest")

@@ -1,0 +1,206 @@
+"""Make natural queries: what stands in the sources, never a question template.
+
+A heading asks for its section, a first sentence for the rest of its text, a question turn for the
+turn that follows, a reading-comprehension question for its passage. Two more kinds are made by
+plain rules: a few words out of a text, as one types into a search box, and a first-person turn
+retold with its speaker's name, as a memory note would put it.
+"""
+
+from __future__ import annotations
+
+import random
+import re
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from training.config import DataConfig
+from training.corpus import is_chinese, length
+
+_END = ".!?。！？:：;；,，"
+_QUESTION = re.compile(r"[?？]\s*$")
+_SENTENCE = re.compile(r"(?<=[。！？!?])|(?<=[.])\s+(?=[A-Z])")
+_CODE = re.compile(r"[=<>{}\[\]|\\]|https?:|--|^\W|\w+\(\)?")
+_ENGLISH = (
+    "Tom Mary Adam Beth Carl Dana Erik Fiona George Helen Iris Jonas Karen Liam Monica Nora Oscar "
+    "Paula Quinn Rosa Simon Tina Ursula Vera Walter Yara Zack Amy Bill Chloe Derek Eva"
+)
+_CHINESE = (
+    "小王 小张 李娜 王芳 刘强 陈晨 杨柳 黄磊 周洁 吴涛 徐静 孙浩 马丽 朱明 胡军 郭敏 何欣 高飞 "
+    "林雪 罗杰 用户 助手"
+)
+_REGULAR = (
+    "like love want need hate enjoy prefer plan hope work live play think own study speak drive "
+    "watch teach eat drink collect know feel run read write believe wish cook travel remember"
+)
+ENGLISH_NAMES, CHINESE_NAMES = _ENGLISH.split(), _CHINESE.split()
+_PRESENT = frozenset(_REGULAR.split())
+_VERB = re.compile(r"\b[Ii] (also |really |always |usually |often |just )?([a-z]+)\b")
+_AUXILIARY = {
+    "i'm": "is", "i am": "is", "i've": "has", "i have": "has", "i was": "was", "i'll": "will",
+    "i'd": "would",
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Ask:
+    """A query and the text that it should find."""
+
+    kind: str
+    query: str
+    text: str
+
+
+def is_question(text: str) -> bool:
+    """Whether a text reads as one question of a usable size."""
+    return bool(_QUESTION.search(text)) and 4 <= length(text) <= 48
+
+
+def is_heading(text: str) -> bool:
+    """Short, no closing mark, no code."""
+    return 2 <= length(text) <= 16 and text[-1] not in _END and not _CODE.search(text)
+
+
+def glue(texts: Sequence[str]) -> str:
+    """Join paragraphs into one text."""
+    return " ".join(texts)
+
+
+def headings(texts: Sequence[str], limit: int) -> Iterator[tuple[int, list[int]]]:
+    """Yield (index of a heading, indices of its section), headings that recur left out."""
+    often = Counter(texts)
+    for index, text in enumerate(texts):
+        if not is_heading(text) or often[text] > 2:
+            continue
+        section: list[int] = []
+        size = 0
+        for later in range(index + 1, len(texts)):
+            here = length(texts[later])
+            if is_heading(texts[later]) or size + here > limit:
+                break
+            section.append(later)
+            size += here
+        if size >= 24:
+            yield index, section
+
+
+def turns(texts: Sequence[str]) -> Iterator[tuple[int, int]]:
+    """Yield (question turn, the turn after it)."""
+    for index in range(len(texts) - 1):
+        if is_question(texts[index]) and not is_question(texts[index + 1]):
+            yield index, index + 1
+
+
+def passages(texts: Sequence[str], limit: int) -> Iterator[tuple[int, list[int]]]:
+    """Yield (question, passage): the passage is what stands before a block of questions."""
+    passage: list[int] = []
+    asked = False
+    for index, text in enumerate(texts):
+        if is_question(text):
+            asked = True
+            if passage:
+                yield index, passage
+            continue
+        if asked:
+            passage, asked = [], False
+        passage = [*passage, index]
+        while len(passage) > 1 and sum(length(texts[i]) for i in passage) > limit:
+            passage = passage[1:]
+
+
+def lead(text: str, rng: random.Random) -> Ask | None:
+    """One sentence, mostly the first, for the rest of the text."""
+    parts = [part.strip() for part in _SENTENCE.split(text) if part and part.strip()]
+    if len(parts) < 3 or length(text) < 40:
+        return None
+    place = 0 if rng.random() < 0.6 else rng.randrange(len(parts))
+    sentence = parts.pop(place)
+    if not 5 <= length(sentence) <= 48 or length(glue(parts)) < 24:
+        return None
+    return Ask("lead", sentence, glue(parts))
+
+
+def keywords(text: str, rng: random.Random) -> Ask | None:
+    """A few of a text's own words, in their order."""
+    if is_chinese(text):
+        clauses = [c for c in re.split(r"[，。！？；：、,\s“”（）《》]+", text) if 3 <= len(c) <= 24]
+        if len(clauses) < 2:
+            return None
+        chosen = sorted(rng.sample(range(len(clauses)), min(len(clauses), rng.randint(1, 2))))
+        cut = [_piece(clauses[i], rng) for i in chosen]
+    else:
+        words = [w for w in re.findall(r"[A-Za-z][A-Za-z'-]+", text) if len(w) > 3]
+        if len(words) < 6:
+            return None
+        chosen = sorted(rng.sample(range(len(words)), rng.randint(2, 5)))
+        cut = [words[i] for i in chosen]
+    return Ask("keywords", " ".join(cut), text)
+
+
+def _piece(clause: str, rng: random.Random) -> str:
+    size = min(len(clause), rng.randint(3, 8))
+    start = rng.randint(0, len(clause) - size)
+    return clause[start : start + size]
+
+
+def restated(turn: str, rng: random.Random) -> Ask | None:
+    """A sentence of a first-person turn with the speaker's name, for the turn itself."""
+    chinese = is_chinese(turn)
+    parts = [p.strip() for p in _SENTENCE.split(turn) if p and p.strip()]
+    parts = [p for p in parts if 6 <= length(p) <= 40 and not _QUESTION.search(p)]
+    if not parts:
+        return None
+    name = rng.choice(CHINESE_NAMES if chinese else ENGLISH_NAMES)
+    told = _retell_chinese(rng.choice(parts), name) if chinese else _retell(rng.choice(parts), name)
+    if not told:
+        return None
+    return Ask("restated", told, f"{name}：{turn}" if chinese else f"{name}: {turn}")
+
+
+def _retell_chinese(sentence: str, name: str) -> str:
+    if "我" not in sentence or "我们" in sentence or "你" in sentence:
+        return ""
+    return sentence.replace("我", name, 1).replace("我", "自己").strip("。！ ")
+
+
+def _retell(sentence: str, name: str) -> str:
+    if re.search(r"\b(you|your|we|us)\b", sentence, re.IGNORECASE):
+        return ""
+    told = sentence.rstrip(".! ")
+    for phrase, verb in _AUXILIARY.items():
+        told = re.sub(rf"\b{phrase}\b", f"{name} {verb}", told, flags=re.IGNORECASE)
+    match = _VERB.search(told)
+    if match:
+        verb = match[2] + ("s" if match[2] in _PRESENT else "")
+        told = f"{told[: match.start()]}{name} {match[1] or ''}{verb}{told[match.end() :]}"
+    if name not in told:
+        return ""
+    told = re.sub(r"\bmy\b", "their", told, flags=re.IGNORECASE)
+    told = re.sub(r"\b(me|myself)\b", "them", told, flags=re.IGNORECASE)
+    return re.sub(r"\bI\b", "they", told)
+
+
+def speak(turn: str, rng: random.Random) -> str:
+    """Put a name in front of every other turn: memories of talk carry their speaker."""
+    if rng.random() < 0.5:
+        return turn
+    if is_chinese(turn):
+        return f"{rng.choice(CHINESE_NAMES)}：{turn}"
+    return f"{rng.choice(ENGLISH_NAMES)}: {turn}"
+
+
+def wanted(asks: list[Ask], config: DataConfig, rng: random.Random) -> list[Ask]:
+    """Hold the two rule-made kinds to their numbers; drop repeats and empty queries."""
+    limits = {"restated": config.restatements, "keywords": config.keyword_queries}
+    rng.shuffle(asks)
+    seen: set[tuple[str, str]] = set()
+    used: Counter[str] = Counter()
+    kept = []
+    for ask in asks:
+        key = (ask.query, ask.text)
+        full = used[ask.kind] >= limits.get(ask.kind, len(asks))
+        if ask.query and ask.query != ask.text and key not in seen and not full:
+            seen.add(key)
+            used[ask.kind] += 1
+            kept.append(ask)
+    return kept
