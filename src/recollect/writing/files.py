@@ -1,0 +1,258 @@
+"""The one way in which a note is changed: whole, durable, and never over somebody else's edit.
+
+A new version is written beside the note, synced, and exchanged with it in one step; the folder is synced before
+anybody is told that it is saved. What comes out of the exchange is compared with what the change was made from: if a
+person saved in between, their version is put back and the change is made again on top of it. Writers of ours take
+turns by a lock on the folder, which needs no lock file among people's notes.
+
+What is written is not decided here.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import hashlib
+import itertools
+import os
+import stat
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+from recollect.errors import EditConflict, WriteError
+from recollect.writing.exchange import exchange, is_settled, place
+
+__all__ = ["append", "digest", "read", "update", "write"]
+
+Change = Callable[[str | None], str | None]
+"""Given the note's text, or None when there is no such note: the new text, or None to leave all as it is."""
+
+LOCK_WAIT_S = 10.0
+ATTEMPTS = 20  #: exchanges that somebody else's saving may spoil before we give up
+NEW_FILE_MODE = 0o600
+
+_counter = itertools.count()
+
+
+def digest(text: str) -> str:
+    """What `write` compares: the SHA-256 of the text's bytes."""
+    return hashlib.sha256(text.encode("utf-8", "surrogateescape")).hexdigest()
+
+
+def read(path: Path) -> str | None:
+    """The note's text, to the byte; None when there is none."""
+    data = _load(path)
+    return None if data is None else _decoded(data, path)
+
+
+def write(path: Path, text: str, *, expected: str | None) -> bool:
+    """Put a text in place of the version with the digest ``expected``, or make a new note when that is None."""
+
+    def change(old: str | None) -> str:
+        if (None if old is None else digest(old)) != expected:
+            raise EditConflict(f"{path} was changed by somebody else and is left as it is.")
+        return text
+
+    return update(path, change)
+
+
+def append(path: Path, text: str, *, head: str = "") -> bool:
+    """Add a text at the end; a new note begins with ``head``. What stands there is kept to the byte."""
+
+    def change(old: str | None) -> str:
+        before = head if old is None else old
+        newline = "\r\n" if "\r\n" in before else "\n"
+        gap = "" if not before or before.endswith("\n") else newline
+        return before + gap + text.replace("\n", newline)
+
+    return update(path, change)
+
+
+def update(path: Path, change: Change, *, wait_s: float = LOCK_WAIT_S) -> bool:
+    """Change a note by a function of its text; whether it changed. True means: it is on the disk.
+
+    Raises `WriteError`, and then the note is as it was.
+    """
+    try:
+        _make_folder(path.parent)
+        with _alone(path.parent, wait_s):
+            return _update(path, change)
+    except OSError as error:
+        raise WriteError(
+            f"{path} could not be written ({error.strerror or error}); it is as it was."
+        ) from error
+
+
+def _update(path: Path, change: Change) -> bool:
+    _sweep(path)
+    for _ in range(ATTEMPTS):
+        old = _load(path)
+        text = change(None if old is None else _decoded(old, path))
+        new = None if text is None else text.encode("utf-8", "surrogateescape")
+        if new is None or new == old:
+            return False
+        if _install(path, old, new):
+            return True
+    raise EditConflict(f"{path} is being changed by somebody else all the time; try again.")
+
+
+def _install(path: Path, old: bytes | None, new: bytes) -> bool:
+    """Exchange the note for its new version; False when it is no longer what the new version was made from."""
+    temporary = _write_beside(path, new)
+    try:
+        if not (_place(temporary, path) if old is None else _exchange(temporary, path, old)):
+            return False
+        try:
+            _sync_folder(path.parent)
+        except OSError:
+            # Nobody knows what the disk has now: show the old version again, and let the caller hear of it.
+            _take_back(temporary, path, was_new=old is None)
+            raise
+        return True
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def _write_beside(path: Path, data: bytes) -> Path:
+    temporary = path.with_name(f".{path.name[:40]}.{os.getpid()}-{next(_counter)}.tmp")
+    descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, NEW_FILE_MODE)
+    try:
+        with contextlib.suppress(FileNotFoundError):
+            os.chmod(temporary, stat.S_IMODE(path.stat().st_mode))  # noqa: PTH101
+        view = memoryview(data)
+        while view:
+            view = view[os.write(descriptor, view) :]
+        os.fsync(descriptor)
+    except BaseException:
+        temporary.unlink(missing_ok=True)
+        raise
+    finally:
+        os.close(descriptor)
+    return temporary
+
+
+# ---- the exchange ---------------------------------------------------------------------------------------------
+
+
+def _place(temporary: Path, path: Path) -> bool:
+    try:
+        place(temporary, path)
+    except FileExistsError:
+        return False
+    return True
+
+
+def _exchange(temporary: Path, path: Path, old: bytes) -> bool:
+    if _load(path) != old:
+        return False
+    try:
+        if not exchange(temporary, path):
+            temporary.replace(path)  # a system without exchange: the comparison above must do
+            return True
+    except FileNotFoundError:
+        return False  # the note was deleted under our hands: begin again with that
+    if is_settled(temporary) and _load(temporary) == old:
+        return True
+    _give_back(temporary, path)
+    return False
+
+
+def _give_back(theirs: Path, path: Path) -> None:
+    """A person's version came out of the exchange: put it back, or at least leave it where they see it."""
+    try:
+        exchange(theirs, path)
+    except OSError:
+        theirs.rename(path.with_name(f"{path.stem}.edited{path.suffix}"))
+        raise
+
+
+def _take_back(temporary: Path, path: Path, *, was_new: bool) -> None:
+    with contextlib.suppress(OSError):
+        if was_new:
+            path.unlink(missing_ok=True)
+        elif temporary.exists():
+            exchange(temporary, path)
+
+
+# ---- folders, locks, bytes ------------------------------------------------------------------------------------
+
+
+def _make_folder(folder: Path) -> None:
+    """Make the folder and its missing parents, and sync each parent: a note in a lost folder is lost."""
+    missing = list(itertools.takewhile(lambda at: not at.is_dir(), (folder, *folder.parents)))
+    for new in reversed(missing):
+        new.mkdir(mode=0o700, exist_ok=True)
+        _sync_folder(new.parent)
+
+
+def _sync_folder(folder: Path) -> None:
+    if sys.platform == "win32":
+        return  # folders cannot be opened there, and NTFS journals names by itself
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+@contextlib.contextmanager
+def _alone(folder: Path, wait_s: float) -> Iterator[None]:
+    """No other writer of ours, in any thread or process, changes a note of this folder meanwhile."""
+    if sys.platform == "win32":
+        from filelock import FileLock
+
+        with FileLock(folder / ".recollect.lock", timeout=wait_s):
+            yield
+        return
+    import fcntl
+
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        end, pause = time.monotonic() + wait_s, 0.001
+        while True:
+            try:
+                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                break
+            except BlockingIOError:
+                if time.monotonic() > end:
+                    raise WriteError(
+                        f"Another process has been writing in {folder} for {wait_s:g} s; try again."
+                    ) from None
+                time.sleep(pause)
+                pause = min(pause * 1.5, 0.02)
+        yield
+    finally:
+        os.close(descriptor)
+
+
+def _sweep(path: Path) -> None:
+    """Remove what killed writers left: under the lock no living one has a temporary file here."""
+    prefix = f".{path.name[:40]}."
+    for entry in os.scandir(path.parent):
+        if entry.name.startswith(prefix) and entry.name.endswith(".tmp"):
+            with contextlib.suppress(OSError):
+                os.unlink(entry.path)  # noqa: PTH108
+
+
+def _load(path: Path) -> bytes | None:
+    try:
+        descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0))
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        if error.errno == errno.ELOOP:
+            raise WriteError(f"{path} is a symbolic link; it is not written through.") from error
+        raise
+    with os.fdopen(descriptor, "rb") as file:
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+            raise WriteError(f"{path} is not a plain file; it is left as it is.")
+        return file.read()
+
+
+def _decoded(data: bytes, path: Path) -> str:
+    try:
+        return data.decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise WriteError(f"{path} is not UTF-8 (byte {error.start}); it is left as it is.") from error

@@ -1,0 +1,144 @@
+"""The workspace as a place to write: the day's log `memory/YYYY-MM-DD.md`, and items `memory/<category>/<title>.md`.
+
+Every text is cleaned here before it is written, and what stands in the file already is not written again, so a caller
+that does not know whether its last try succeeded can simply try again.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Sequence
+from datetime import datetime
+from pathlib import Path
+
+from recollect.errors import WriteError
+from recollect.records import Saved
+from recollect.text.redaction import redact, without_private
+from recollect.writing import files
+from recollect.writing.slugs import slug
+
+Clock = Callable[[], datetime]
+
+
+def local_now() -> datetime:
+    """The time by the system's own clock and zone."""
+    return datetime.now().astimezone()
+
+
+class Notebook:
+    """Writes into one workspace."""
+
+    def __init__(self, root: Path, *, now: Clock = local_now) -> None:
+        self.root = root
+        self.now = now
+
+    def save(
+        self, content: str, title: str = "", tags: Sequence[str] = (), category: str | None = None
+    ) -> Saved:
+        """Write something down for good: into an item of a category, else into the day's log.
+
+        A tag that is the name of a folder in `memory/` counts as the category, when none is named.
+        """
+        text, left_out = cleaned(content)
+        if not text:
+            raise WriteError("There is nothing to save: the content is empty or private.")
+        title = one_line(cleaned(title)[0])
+        tags = [tag for tag in (one_line(cleaned(tag)[0]).lstrip("#") for tag in tags) if tag]
+        folder = category or next((tag for tag in tags if self._is_category(tag)), None)
+        if folder:
+            saved = self._save_item(folder, title or _first_words(text), text, tags)
+        else:
+            saved = self.log(text, title, tags)
+        return Saved(saved.path, saved.start_line, saved.end_line, saved.already, left_out)
+
+    def log(self, text: str, title: str = "", tags: Sequence[str] = (), *, mark: str = "") -> Saved:
+        """Add to the day's log. With a ``mark`` it is written once for that mark, whatever the text."""
+        now = self.now()
+        heading = f"## {now:%H:%M} {title}".rstrip()
+        entry = _block(heading, text, _tags(tags), mark)
+        path = f"memory/{now:%Y-%m-%d}.md"
+        return self.add(path, entry, needle=mark or text, head=f"# {now:%Y-%m-%d}\n")
+
+    def add(self, path: str, entry: str, *, needle: str, head: str) -> Saved:
+        """Append an entry to a note, unless the note has the needle already."""
+        text, already = "", False
+
+        def change(old: str | None) -> str | None:
+            nonlocal text, already
+            before = head if old is None else old
+            already = _lines_of(needle, before) is not None
+            text = before if already else _joined(before, entry)
+            return None if already else text
+
+        files.update(self._inside(path), change)
+        start, end = _lines_of(needle if already else entry, text) or (1, 1)
+        return Saved(path, start, end, already)
+
+    def _save_item(self, category: str, title: str, text: str, tags: Sequence[str]) -> Saved:
+        now = self.now()
+        path = f"memory/{slug(category)}/{slug(title)}.md"
+        front = _front_matter(title=title, tags=list(tags), created=f"{now:%Y-%m-%d}")
+        if self._inside(path).exists():
+            return self.add(path, _block(f"## {now:%Y-%m-%d %H:%M}", text), needle=text, head="")
+        return self.add(path, _block(text), needle=text, head=f"{front}\n# {title}\n")
+
+    def _is_category(self, tag: str) -> bool:
+        return (self.root / "memory" / slug(tag)).is_dir()
+
+    def _inside(self, path: str) -> Path:
+        """The file in the workspace; a folder that is a link to somewhere else is refused."""
+        file = self.root / path
+        if not file.parent.resolve().is_relative_to(self.root.resolve()):
+            raise WriteError(f"{path} leads out of the workspace; nothing is written there.")
+        return file
+
+
+def cleaned(text: str) -> tuple[str, str | None]:
+    """The text as it may be kept, and a word on what was left out."""
+    open_text = without_private(text.replace("\r\n", "\n").replace("\x00", ""))
+    kept = redact(open_text).strip()
+    left = [
+        *(["private spans"] if open_text != text.replace("\r\n", "\n").replace("\x00", "") else []),
+        *(["secrets"] if kept != open_text.strip() else []),
+    ]
+    return kept, f"Left out: {' and '.join(left)}." if left else None
+
+
+def one_line(text: str) -> str:
+    """The text on one line, fit for a heading or front matter."""
+    return " ".join(text.split())[:200]
+
+
+def _front_matter(**values: object) -> str:
+    lines = [f"{key}: {json.dumps(value, ensure_ascii=False)}" for key, value in values.items() if value]
+    return "\n".join(["---", *lines, "---", ""])
+
+
+def _tags(tags: Sequence[str]) -> str:
+    return f"Tags: {', '.join(tags)}" if tags else ""
+
+
+def _block(*parts: str) -> str:
+    return "\n\n".join(part for part in parts if part) + "\n"
+
+
+def _joined(before: str, entry: str) -> str:
+    """The entry under what stands there, one empty line between, in the note's own line ends."""
+    newline = "\r\n" if "\r\n" in before else "\n"
+    gap = "" if not before else newline if before.endswith("\n") else newline * 2
+    return before + gap + entry.replace("\n", newline)
+
+
+def _lines_of(needle: str, text: str) -> tuple[int, int] | None:
+    """The lines on which the needle stands as whole lines."""
+    text, needle = text.replace("\r\n", "\n"), needle.strip("\n")
+    found = re.search(rf"(?:\A|\n)({re.escape(needle)})(?:\n|\Z)", text)
+    if not found:
+        return None
+    start = text.count("\n", 0, found.start(1)) + 1
+    return start, start + needle.count("\n")
+
+
+def _first_words(text: str) -> str:
+    return one_line(re.split(r"[\n。．.!?！？;；]", text, maxsplit=1)[0])[:60]
