@@ -113,10 +113,11 @@ def prune(connection: apsw.Connection, limit_bytes: int) -> int:
     for provider, model, key, hash_, dims in connection.execute(_UNUSED) if excess > 0 else ():
         if excess <= 0:
             break
-        doomed.append((provider, model, key, hash_))
+        doomed.append((provider, model, key, hash_, dims))
         excess -= dims * 4
     connection.executemany(
-        "delete from embedding_cache where provider = ? and model = ? and provider_key = ? and hash = ?",
+        "delete from embedding_cache"
+        " where provider = ? and model = ? and provider_key = ? and hash = ? and dims = ?",
         doomed,
     )
     return len(doomed)

@@ -56,6 +56,10 @@ _COUNTS = """
     select (select count(*) from files), (select count(*) from chunks),
     (select count(*) from chunks where model = ?1 and model <> ''), (select coalesce(sum(size), 0) from files)"""
 
+_DATES = """
+    select c.rowid, c.date from json_each(?) wanted cross join chunks c on c.rowid = wanted.value
+    where c.date is not null"""
+
 _CHUNKS = """
     select c.rowid, c.headings, c.model, c.id, c.path, c.source, c.start_line, c.end_line, c.date, c.text
     from json_each(?) wanted cross join chunks c on c.rowid = wanted.value"""
@@ -105,6 +109,12 @@ def chunks(connection: apsw.Connection, rowids: Iterable[int]) -> dict[int, Stor
     """The chunks in these rows; a row that is gone is left out."""
     rows: Any = connection.execute(_CHUNKS, (json.dumps(list(rowids)),))
     return {row[0]: _stored(*row) for row in rows}
+
+
+def dates(connection: apsw.Connection, rowids: Iterable[int]) -> dict[int, str]:
+    """The notes' own days of the chunks in these rows, where they have one."""
+    rows: Any = connection.execute(_DATES, (json.dumps(list(rowids)),))
+    return dict(rows)
 
 
 def _stored(rowid: int, headings: str, model: str, *fields: Any) -> StoredChunk:

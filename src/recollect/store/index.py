@@ -167,6 +167,11 @@ class Index:
 
         return nearest(self._engine, self._database, vector, identity, limit=limit, where=where)
 
+    def dates_of(self, rowids: Iterable[int]) -> dict[int, str]:
+        """The notes' own days of the chunks in these rows, where they have one."""
+        with self._database.read() as connection:
+            return documents.dates(connection, rowids)
+
     def vectors_of(self, rowids: Iterable[int], identity: Identity) -> dict[int, Vector]:
         """The vectors of the chunks in these rows, where they have one of this identity."""
         from recollect.store.vectors import codec

@@ -34,7 +34,7 @@ _M001 = Migration(
         """create table embedding_cache(
             provider text not null, model text not null, provider_key text not null, hash text not null,
             dims integer not null, vector blob not null, used_at real not null,
-            primary key(provider, model, provider_key, hash)) without rowid""",
+            primary key(provider, model, provider_key, hash, dims)) without rowid""",
         "create index embedding_cache_used on embedding_cache(used_at, dims)",
     ),
 )

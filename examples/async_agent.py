@@ -1,0 +1,30 @@
+"""In an event loop: several questions at once, under a deadline; memory answers or says what is missing."""
+
+from __future__ import annotations
+
+import asyncio
+import tempfile
+from pathlib import Path
+
+from recollect import AsyncMemory
+from recollect.testing import sample_workspace
+
+QUESTIONS = ["Which food must Mira avoid?", "妈妈什么时候到里斯本？", "How do I roll back a deployment?"]
+
+
+async def main() -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        workspace = sample_workspace(Path(folder) / "notes")
+        async with await AsyncMemory.open(workspace, home=Path(folder) / "home") as memory:
+            await memory.sync()
+            async with asyncio.timeout(30):
+                answers = await asyncio.gather(
+                    *(memory.search(question, max_results=1) for question in QUESTIONS)
+                )
+            for question, answer in zip(QUESTIONS, answers, strict=True):
+                places = [hit.citation for hit in answer.hits]
+                print(f"{question}  →  {places}  {answer.degraded or ''}")
+
+
+if __name__ == "__main__":
+    asyncio.run(main())

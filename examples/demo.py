@@ -1,0 +1,79 @@
+"""The main job, step by step: notes in, the right few lines out, in English and Chinese, offline.
+
+It writes a small workspace to ./demo-workspace and runs the real command line over it; every command is printed
+before it runs, so that you can go on by hand where it ends.
+"""
+
+from __future__ import annotations
+
+import os
+import shlex
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+from recollect.testing import sample_workspace
+
+WORKSPACE = Path("demo-workspace")
+HOME = WORKSPACE / ".home"
+
+
+def say(*lines: str) -> None:
+    print(
+        "\n" + "\n".join(f"\033[1m{line}\033[0m" if sys.stdout.isatty() else line for line in lines),
+        flush=True,
+    )
+
+
+def recollect(*arguments: str) -> None:
+    print(f"\n$ recollect {shlex.join(arguments)}", flush=True)
+    environment = {**os.environ, "RECOLLECT_WORKSPACE": str(WORKSPACE), "RECOLLECT_HOME": str(HOME)}
+    subprocess.run([sys.executable, "-m", "recollect", *arguments], env=environment, check=True)  # noqa: S603
+
+
+def main() -> None:
+    shutil.rmtree(WORKSPACE, ignore_errors=True)
+    sample_workspace(WORKSPACE)
+    say(
+        "1. A workspace is a folder of Markdown notes. This one belongs to Mira, who builds an app in Lisbon:"
+    )
+    for file in sorted(WORKSPACE.rglob("*.md")):
+        print(f"   {file.relative_to(WORKSPACE)}")
+
+    say("2. Index it. The embedding model comes with the package: no key, no download.")
+    recollect("index")
+
+    say(
+        "3. Ask by meaning. The note says “sign-in by e-mail link, no passwords”; the question shares no such word."
+    )
+    recollect("search", "how do users log into their account?", "-n", "1", "--explain")
+
+    say("4. 用中文问，意思对就行：笔记里写的是“亏损要早认”，问题里没有这几个字。")
+    recollect("search", "股票赔钱了应该怎么办？", "-n", "1", "--explain")
+
+    say("5. Languages cross: an English question finds a Chinese note.")
+    recollect("search", "why did the website go down in the night?", "-n", "1")
+
+    say("6. Keywords find identifiers and Chinese words inside mixed text, exactly.")
+    recollect("search", "ERR_IMAGE_TOO_LARGE", "-n", "1")
+    recollect("search", "备份", "-n", "1", "--explain")
+
+    say("7. Every hit cites its lines; read just those.")
+    recollect("get", "memory/projects/backup.md", "--from", "8", "--lines", "3")
+
+    say("8. Edit a note in any editor: the next search knows.")
+    note = WORKSPACE / "memory/2026-02-15.md"
+    note.write_text("# 2026-02-15\n\n- The spare key of the studio is with Dona Graça on the second floor.\n")
+    print(f"   (wrote {note})")
+    recollect("search", "who can let me in when I am locked out?", "-n", "1")
+
+    say(
+        "Go on by yourself:",
+        f"  export RECOLLECT_WORKSPACE={WORKSPACE.resolve()} RECOLLECT_HOME={HOME.resolve()}",
+        "  .venv/bin/recollect search 'what is Tomás afraid of?'",
+    )
+
+
+if __name__ == "__main__":
+    main()

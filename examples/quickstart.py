@@ -1,0 +1,26 @@
+"""From Python: open a workspace, sync, search, read what a hit cites."""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+
+from recollect import Memory
+from recollect.testing import sample_workspace
+
+
+def main() -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        workspace = sample_workspace(Path(folder) / "notes")
+        with Memory.open(workspace, home=Path(folder) / "home") as memory:
+            report = memory.sync()
+            print(f"{report.files} files, {report.chunks} chunks")
+            answer = memory.search("when does the backup run?", max_results=3)
+            for hit in answer.hits:
+                print(f"{hit.score:.2f}  {hit.citation}")
+            best = answer.hits[0]
+            print(memory.read(best.path, best.start_line, 4).text)
+
+
+if __name__ == "__main__":
+    main()

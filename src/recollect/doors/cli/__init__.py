@@ -1,0 +1,31 @@
+"""The command line. Exit status: 0 done, 1 failed (one sentence on stderr), 2 wrong usage."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+
+
+def main() -> None:
+    """Run the command line; every failure that we foresee is one sentence."""
+    from recollect.doors.cli.app import app
+    from recollect.errors import RecollectError
+
+    try:
+        app()
+    except RecollectError as error:
+        _fail(str(error))
+    except BrokenPipeError:
+        # The reader, such as `head`, has seen enough: no failure. Python must not try to flush again at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    except OSError as error:
+        place = f" ({error.filename})" if error.filename else ""
+        _fail(f"The system refused: {error.strerror or error}{place}.")
+
+
+def _fail(sentence: str) -> None:
+    if "--json" in sys.argv[1:]:
+        sys.stdout.write(json.dumps({"error": sentence}, ensure_ascii=False) + "\n")
+    sys.stderr.write(f"recollect: {sentence}\n")
+    raise SystemExit(1)

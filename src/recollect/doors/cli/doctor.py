@@ -1,0 +1,110 @@
+"""`recollect doctor`: is everything in order, and if not, how is it mended?"""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import shutil
+import stat
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+from recollect.errors import RecollectError
+
+if TYPE_CHECKING:
+    from recollect.config import Settings
+    from recollect.doors.cli.app import Globals
+    from recollect.records import Status
+
+#: The index of a large workspace needs some hundred megabytes; less than this is a warning.
+LOW_DISK_BYTES = 500 * 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One thing that was looked at."""
+
+    name: str
+    state: Literal["ok", "note", "wrong"]
+    text: str
+    mend: str = ""
+
+
+def examine(typed: Globals) -> list[Finding]:
+    """Look at everything; a check that cannot be made is itself a finding."""
+    try:
+        settings = typed.settings()
+    except RecollectError as error:
+        return [Finding("settings", "wrong", str(error), "Mend the named key, then run this again.")]
+    findings = [
+        Finding("settings", "ok", f"valid; home {settings.home}"),
+        *_machine(),
+        _workspace(settings),
+        *_home(settings),
+    ]
+    try:
+        with typed.memory() as memory:
+            findings += _index(memory.status(deep=True))
+    except RecollectError as error:
+        findings.append(Finding("index", "wrong", str(error), "Run `recollect index --force`."))
+    return findings
+
+
+def _machine() -> Iterator[Finding]:
+    import apsw
+
+    python = ".".join(str(part) for part in sys.version_info[:3])
+    yield Finding("python", "ok", f"Python {python}, SQLite {apsw.sqlite_lib_version()}")
+    if importlib.util.find_spec("sqlite_vec") is None:
+        yield Finding(
+            "sqlite-vec",
+            "note",
+            "not installed; the default engine `scan` does not need it",
+            "pip install 'recollect[sqlite-vec]'",
+        )
+
+
+def _workspace(settings: Settings) -> Finding:
+    root = settings.workspace
+    if not root.is_dir():
+        return Finding(
+            "workspace", "wrong", f"{root} is not a folder", "Run `recollect init`, or name --workspace."
+        )
+    if not any((root / name).exists() for name in ("MEMORY.md", "memory.md", "memory")):
+        return Finding(
+            "workspace", "note", f"{root} has no notes yet", "Run `recollect init`, then write some."
+        )
+    return Finding("workspace", "ok", str(root))
+
+
+def _home(settings: Settings) -> Iterator[Finding]:
+    home = settings.home
+    if not home.exists():
+        return
+    if os.name == "posix" and stat.S_IMODE(home.stat().st_mode) & 0o077:
+        yield Finding("home", "note", f"{home} can be read by other users", f"chmod 700 {home}")
+    free = shutil.disk_usage(home).free
+    if free < LOW_DISK_BYTES:
+        yield Finding("disk", "note", f"only {free >> 20} MB are free under {home}", "Make room.")
+
+
+def _index(status: Status) -> Iterator[Finding]:
+    details = status.details
+    damaged = details["store"] != "ok"
+    yield Finding(
+        "index",
+        "wrong" if damaged else "ok",
+        str(details["store"]) if damaged else f"{status.files} files, {status.chunks} chunks",
+        "Run `recollect index`: it is rebuilt from the files." if damaged else "",
+    )
+    if behind := details["behind"]:
+        yield Finding("freshness", "note", f"{behind} files differ from the index", "Run `recollect index`.")
+    working = details["embedding"] == "ok"
+    if working and status.embedded < status.chunks:
+        missing = status.chunks - status.embedded
+        yield Finding("vectors", "note", f"{missing} chunks have no vector", "Run `recollect index`.")
+    yield Finding(
+        "embedder", "ok" if working else "note", str(details["embedder" if working else "embedding"])
+    )

@@ -1,0 +1,303 @@
+"""Make the index say what the files say.
+
+A sync lists the workspace by stat, reads and hashes only what may have changed, and writes it in groups of whole
+documents: vectors first (each batch is kept as it comes), then rows. Whatever interrupts it, the next sync goes on
+from there. A rebuild does the same beside the old rows and swaps them in one transaction, so searches never see a
+half-built index.
+
+Not its duty: where files come from (`sources`), where they are cut (`chunking`), what is stored how (`store`).
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
+
+from recollect import logs
+from recollect.chunking import CHUNKER_VERSION, chunk_markdown
+from recollect.errors import SourceError, StoreBroken, StoreLocked
+from recollect.records import Chunk, Document, FoundFile, Problem, Progress, SyncReport
+from recollect.store.index import FileRow, Index
+from recollect.text import TOKENIZER_VERSION
+
+if TYPE_CHECKING:
+    from recollect.embedding.cache import Cached
+    from recollect.sources import Scan, Workspace
+
+log = logs.get("indexing")
+
+#: Chunks gathered before a group is embedded and written: enough for full batches, little enough to hold in memory.
+GROUP_CHUNKS = 256
+
+#: A file changed this recently may change again within its timestamp's grain, so its stat is not yet believed.
+UNSETTLED_NS = 2_000_000_000
+
+ProgressCallback = Callable[[Progress], None]
+Read = tuple[Document, list[Chunk]]
+
+
+@dataclass(frozen=True, slots=True)
+class Rules:
+    """What decides how files become rows; another signature means that every row must be made again."""
+
+    tokens: int = 512
+    overlap: int = 64
+    cache_limit_bytes: int = 1 << 30
+
+    @property
+    def signature(self) -> str:
+        return f"chunker {CHUNKER_VERSION} ({self.tokens}/{self.overlap}), tokenizer {TOKENIZER_VERSION}"
+
+
+@dataclass(slots=True)
+class _Tally:
+    """What one sync has seen so far."""
+
+    changed: int = 0
+    unchanged: int = 0
+    removed: int = 0
+    embedded: int = 0
+    cached: int = 0
+    rebuilt: bool = False
+    degraded: str | None = None
+    unreadable: dict[str, Problem] = field(default_factory=dict)
+    remarks: dict[str, Problem] = field(default_factory=dict)
+
+
+class Indexer:
+    """Keeps one index in step with one workspace."""
+
+    def __init__(
+        self,
+        workspace: Workspace,
+        index: Index,
+        embedder: Cached | None,
+        *,
+        rules: Rules | None = None,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        self.workspace = workspace
+        self.index = index
+        self.embedder = embedder
+        self.rules = rules or Rules()
+        self._clock = clock
+        self._model = str(embedder.identity) if embedder else ""
+
+    def sync(
+        self,
+        *,
+        force: bool = False,
+        verify: bool = False,
+        wait_s: float = 600.0,
+        progress: ProgressCallback | None = None,
+    ) -> SyncReport:
+        """Bring the index up to date; ``verify`` looks for silent damage first.
+
+        Raises `StoreLocked` when another process is still syncing after ``wait_s``.
+        """
+        report = progress or (lambda _: None)
+        with self._alone(wait_s):
+            started = time.perf_counter()
+            try:
+                done = self._run(force, verify or self._was_interrupted(), report)
+            except StoreBroken as broken:
+                log.warning("the index was damaged and is rebuilt: %s", broken)
+                self.index.heal(str(broken))
+                done = self._run(force=False, verify=False, progress=report)
+            return replace(done, seconds=time.perf_counter() - started, healed=self.index.healed)
+
+    def behind(self) -> int:
+        """How many files differ from the index by their stat: what a sync would have to look at."""
+        known = self.index.files()
+        files = self._scan().files
+        gone = len(known.keys() - {found.path for found in files})
+        return gone + sum(not _same_stat(found, known.get(found.path)) for found in files)
+
+    # ---- one run ----------------------------------------------------------------------------------------------
+
+    @contextmanager
+    def _alone(self, wait_s: float) -> Iterator[None]:
+        from filelock import FileLock, Timeout
+
+        lock = FileLock(self.index.path.with_name("sync.lock"), timeout=wait_s, mode=0o600)
+        try:
+            lock.acquire()
+        except Timeout:
+            raise StoreLocked(
+                f"Another process is still indexing this workspace (lock {lock.lock_file}); try again when it is done."
+            ) from None
+        try:
+            yield
+        finally:
+            lock.release()
+
+    def _scan(self) -> Scan:
+        """List the files; a workspace that is away, on an unmounted disk perhaps, is no workspace without files."""
+        if not self.workspace.root.is_dir():
+            raise SourceError(
+                f"The workspace {self.workspace.root} is not a folder; make it with `recollect init`,"
+                " or name another one with --workspace."
+            )
+        return self.workspace.scan()
+
+    def _was_interrupted(self) -> bool:
+        return self.index.meta("syncing") == "yes"
+
+    def _run(self, force: bool, verify: bool, progress: ProgressCallback) -> SyncReport:
+        if verify and (damage := self.index.check(deep=False)):
+            raise StoreBroken("; ".join(damage))
+        scan = self._scan()
+        tally = _Tally(remarks={problem.path: problem for problem in scan.problems})
+        known = self.index.files()
+        self.index.set_meta(syncing="yes")
+        if force or self._must_rebuild(known):
+            self._rebuild(scan.files, known, tally, progress)
+        else:
+            self._update(scan.files, known, tally, progress)
+        return self._finish(tally)
+
+    def _must_rebuild(self, known: Mapping[str, FileRow]) -> bool:
+        """Old rows cannot stand beside new ones: they were cut, tokenised or embedded by other rules."""
+        if not known:
+            return False
+        other_model = self.embedder is not None and self.index.meta("model") not in (None, "", self._model)
+        return other_model or self.index.meta("signature") != self.rules.signature
+
+    def _update(
+        self,
+        files: Sequence[FoundFile],
+        known: Mapping[str, FileRow],
+        tally: _Tally,
+        progress: ProgressCallback,
+    ) -> None:
+        stale = self.index.stale(self._model) if self.embedder else set()
+        due = [f for f in files if f.path in stale or not _same_stat(f, known.get(f.path))]
+        tally.unchanged = len(files) - len(due)
+        for group in self._groups(due, tally, progress, known=known, stale=stale):
+            self._embed(group, tally)
+            self._write(group, tally)
+        gone = (known.keys() - {found.path for found in files}) | (known.keys() & tally.unreadable.keys())
+        tally.removed = self.index.remove(gone)
+
+    def _rebuild(
+        self,
+        files: Sequence[FoundFile],
+        known: Mapping[str, FileRow],
+        tally: _Tally,
+        progress: ProgressCallback,
+    ) -> None:
+        """Embed everything first, then swap all rows in one transaction: readers keep the old ones until the commit."""
+        if self.embedder:
+            for group in self._groups(files, _Tally(), progress, stage="embed"):
+                self._embed(group, tally)
+                if tally.degraded and self.index.meta("signature") == self.rules.signature:
+                    # Only the embedder is new and it fails: the old rows are better than rows without vectors.
+                    self._update(files, known, tally, progress)
+                    return
+        tally.rebuilt = True
+        with self.index.transaction():
+            self.index.clear()
+            for group in self._groups(files, tally, progress):
+                self._write(group, tally)
+        tally.removed = len(known.keys() - {found.path for found in files})
+
+    def _groups(
+        self,
+        files: Iterable[FoundFile],
+        tally: _Tally,
+        progress: ProgressCallback,
+        *,
+        stage: str = "write",
+        known: Mapping[str, FileRow] | None = None,
+        stale: set[str] | None = None,
+    ) -> Iterator[list[Read]]:
+        """Read and cut the files, a group of whole documents at a time."""
+        files = list(files)
+        group: list[Read] = []
+        size = 0
+        for number, found in enumerate(files, 1):
+            document = self._read(found, tally)
+            if document and not self._is_known(document, known or {}, stale or set(), tally):
+                chunks = chunk_markdown(document, tokens=self.rules.tokens, overlap=self.rules.overlap)
+                group.append((document, chunks))
+                size += max(1, len(chunks))
+            if size >= GROUP_CHUNKS:
+                yield group
+                group, size = [], 0
+            progress(Progress(stage, number, len(files), found.path))
+        if group:
+            yield group
+
+    def _read(self, found: FoundFile, tally: _Tally) -> Document | None:
+        try:
+            document = self.workspace.read(found)
+        except SourceError as error:
+            tally.unreadable[found.path] = Problem(found.path, str(error))
+            return None
+        if document.note:
+            tally.remarks[found.path] = Problem(found.path, document.note)
+        unsettled = abs(self._clock() * 1e9 - document.mtime_ns) < UNSETTLED_NS
+        return replace(document, mtime_ns=0) if unsettled else document
+
+    def _is_known(
+        self, document: Document, known: Mapping[str, FileRow], stale: set[str], tally: _Tally
+    ) -> bool:
+        """The stat changed but the bytes did not: remember the new stat, touch nothing else."""
+        row = known.get(document.path)
+        if row is None or row.sha256 != document.sha256 or document.path in stale:
+            return False
+        if (row.mtime_ns, row.size) != (document.mtime_ns, document.size):
+            self.index.touch(document)
+        tally.unchanged += 1
+        return True
+
+    def _embed(self, group: Sequence[Read], tally: _Tally) -> None:
+        """Make sure that the group's vectors are in the cache; after a first failure keywords must do."""
+        if self.embedder is None or tally.degraded:
+            return
+        wanted = {chunk.hash: chunk.embedding_text for _, chunks in group for chunk in chunks}
+        done = self.embedder.ensure(wanted)
+        tally.embedded += done.embedded
+        tally.cached += done.cached
+        tally.degraded = done.error
+
+    def _write(self, group: Sequence[Read], tally: _Tally) -> None:
+        identity = self.embedder.identity if self.embedder else None
+        with self.index.transaction():
+            for document, chunks in group:
+                self.index.replace(document, chunks, identity=identity)
+        tally.changed += len(group)
+
+    def _finish(self, tally: _Tally) -> SyncReport:
+        self.index.prune(self.rules.cache_limit_bytes)
+        marks = {"signature": self.rules.signature, "last_sync": repr(self._clock()), "syncing": "no"}
+        if self.embedder:
+            if not tally.degraded or tally.rebuilt:
+                marks["model"] = self._model
+            self.index.refresh(self.embedder.identity)
+        self.index.set_meta(**marks)
+        counts = self.index.counts(self._model)
+        pending = counts.chunks - counts.embedded if self.embedder else 0
+        degraded = f"{pending} chunks have no vector yet: {tally.degraded}" if tally.degraded else None
+        problems = sorted({**tally.remarks, **tally.unreadable}.values(), key=lambda problem: problem.path)
+        return SyncReport(
+            files=counts.files,
+            chunks=counts.chunks,
+            changed=tally.changed,
+            unchanged=tally.unchanged,
+            removed=tally.removed,
+            failed=len(tally.unreadable),
+            embedded=tally.embedded,
+            cached=tally.cached,
+            pending=pending,
+            rebuilt=tally.rebuilt,
+            problems=tuple(problems),
+            degraded=degraded,
+        )
+
+
+def _same_stat(found: FoundFile, row: FileRow | None) -> bool:
+    return row is not None and (row.mtime_ns, row.size) == (found.mtime_ns, found.size)

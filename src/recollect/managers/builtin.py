@@ -1,0 +1,208 @@
+"""The builtin manager: our own index answers.
+
+It decides when a search first takes in what changed on disk, and what to do when the index turns out damaged. How
+files become rows is `indexing`'s duty, how rows become hits is `retrieval`'s.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from recollect import logs
+from recollect.errors import EmbeddingError, SourceError, StoreBroken, StoreError, StoreLocked
+from recollect.recall import shows_citations
+from recollect.records import Answer, CitationMode, Excerpt, Hit, Source, Status, SyncReport
+from recollect.retrieval import Found
+from recollect.store.index import Filter, Index
+
+if TYPE_CHECKING:
+    from recollect.embedding import Choice
+    from recollect.indexing import Indexer, ProgressCallback
+    from recollect.retrieval import Searcher
+    from recollect.sources import Workspace
+
+log = logs.get("managers")
+
+#: A search takes in at most this many changed files by itself; more are left to a sync that somebody asked for.
+SYNC_BEFORE_SEARCH_FILES = 200
+
+
+@dataclass(frozen=True, slots=True)
+class Conduct:
+    """How the manager behaves around a search."""
+
+    max_results: int = 6
+    citations: CitationMode = "auto"
+    sync_before: bool = True
+    sync_interval_s: float = 2.0
+
+
+class BuiltinManager:
+    """Answers for one agent from `index.db`."""
+
+    def __init__(
+        self,
+        workspace: Workspace,
+        index: Index,
+        choice: Choice,
+        indexer: Indexer,
+        searcher: Searcher,
+        conduct: Conduct | None = None,
+        *,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self.workspace = workspace
+        self.index = index
+        self.choice = choice
+        self.indexer = indexer
+        self.searcher = searcher
+        self.conduct = conduct or Conduct()
+        self._clock = clock
+        self._looked: float | None = None  #: when the files were last compared with the index
+
+    # ---- search -----------------------------------------------------------------------------------------------
+
+    def search(
+        self,
+        query: str,
+        *,
+        max_results: int | None = None,
+        min_score: float | None = None,
+        source: Source | None = None,
+        path_prefix: str | None = None,
+        session_key: str | None = None,
+    ) -> Answer:
+        """The hits that answer the query; what is missing meanwhile is said in ``degraded``."""
+        cited = shows_citations(self.conduct.citations, session_key)
+        limit = self.conduct.max_results if max_results is None else max(0, max_results)
+        where = Filter(source=source, path_prefix=path_prefix)
+        try:
+            behind = self._catch_up()
+            found = self._find(query, limit, min_score, where)
+        except StoreError as error:  # memory never breaks the agent: the failure is part of the answer
+            log.error("the search failed: %s", error)
+            found, behind = Found(()), str(error)
+        return Answer(
+            hits=found.hits if cited else tuple(_uncited(hit) for hit in found.hits),
+            provider=self.choice.provider,
+            model=self.choice.model,
+            citations=cited,
+            degraded=_sentences(self._without_vectors(), found.degraded, behind),
+        )
+
+    def _find(self, query: str, limit: int, min_score: float | None, where: Filter) -> Found:
+        try:
+            return self.searcher.search(query, max_results=limit, min_score=min_score, where=where)
+        except StoreBroken as broken:
+            log.warning("the index is damaged and is rebuilt from the files: %s", broken)
+            self.index.heal(str(broken))
+            self.sync()
+            return self.searcher.search(query, max_results=limit, min_score=min_score, where=where)
+
+    def _catch_up(self) -> str | None:
+        """Take in what changed on disk, if it is little; otherwise say how much is missing."""
+        now = self._clock()
+        fresh = self._looked is not None and now - self._looked < self.conduct.sync_interval_s
+        if not self.conduct.sync_before or fresh:
+            return None
+        self._looked = now
+        try:
+            return self._take_in(self.indexer.behind())
+        except StoreLocked:
+            return "Another process is indexing; this answer is from what it has written so far."
+        except StoreBroken:
+            return self.sync().degraded
+        except SourceError as error:
+            return str(error)
+
+    def _take_in(self, behind: int) -> str | None:
+        if not behind:
+            return None
+        if behind > SYNC_BEFORE_SEARCH_FILES and self.index.meta("last_sync"):
+            return f"{behind} files changed since the last sync; run `recollect index` to take them in."
+        return self.indexer.sync(wait_s=0).degraded
+
+    def _without_vectors(self) -> str | None:
+        """Why there is no vector leg at all; nothing to say when the owner switched it off."""
+        return None if self.choice.embedder or self.choice.wanted else self.choice.reason
+
+    # ---- the rest of the interface ----------------------------------------------------------------------------
+
+    def read_file(self, rel_path: str, from_line: int = 1, lines: int | None = None) -> Excerpt:
+        """Some lines of one file of the workspace; every path that leads outside is refused."""
+        return self.workspace.excerpt(rel_path, from_line, lines)
+
+    def sync(
+        self, *, force: bool = False, verify: bool = False, progress: ProgressCallback | None = None
+    ) -> SyncReport:
+        """Bring the index up to date with the files."""
+        report = self.indexer.sync(force=force, verify=verify, progress=progress)
+        self._looked = self._clock()
+        return report
+
+    def status(self, *, deep: bool = False) -> Status:
+        """What the index holds; ``deep`` also tries the embedder, the vectors and the store."""
+        embedder = self.choice.embedder
+        counts = self.index.counts(str(embedder.identity) if embedder else "")
+        last_sync = self.index.meta("last_sync")
+        details: dict[str, object] = {"embedder": self.choice.reason, "source_bytes": counts.bytes}
+        if deep:
+            details |= {
+                "embedding": self.probe_embedding() or "ok",
+                "vectors": self.probe_vector() or "ok",
+                "store": "; ".join(self.index.check(deep=True)) or "ok",
+                "behind": self.indexer.behind(),
+            }
+        return Status(
+            backend="builtin",
+            workspace=str(self.workspace.root),
+            files=counts.files,
+            chunks=counts.chunks,
+            embedded=counts.embedded if embedder else 0,
+            provider=self.choice.provider,
+            model=self.choice.model,
+            vector_engine=self.index.engine,
+            index_path=str(self.index.path),
+            index_bytes=self.index.size(),
+            last_sync=float(last_sync) if last_sync else None,
+            degraded=self._without_vectors(),
+            details=details,
+        )
+
+    def probe_embedding(self) -> str | None:
+        """Try to embed one text."""
+        if self.choice.embedder is None:
+            return self.choice.reason
+        try:
+            self.choice.embedder.embed_query("recollect")
+        except EmbeddingError as error:
+            return str(error)
+        return None
+
+    def probe_vector(self) -> str | None:
+        """Try one vector search."""
+        if self.choice.embedder is None:
+            return self.choice.reason
+        try:
+            query = self.choice.embedder.embed_query("recollect")
+            self.index.nearest(query, self.choice.embedder.identity, limit=1)
+        except (EmbeddingError, StoreError) as error:
+            return str(error)
+        return None
+
+    def close(self) -> None:
+        """Close the index and the embedder."""
+        self.index.close()
+        if self.choice.embedder:
+            self.choice.embedder.close()
+
+
+def _uncited(hit: Hit) -> Hit:
+    return replace(hit, citation=None)
+
+
+def _sentences(*parts: str | None) -> str | None:
+    return " ".join(part for part in parts if part) or None

@@ -1,0 +1,42 @@
+"""The keyword leg: which chunks contain the query's words, and how much of the query they cover.
+
+BM25 has no ceiling, so its scores cannot be compared between queries or added to a cosine. They are scaled by what a
+chunk of average length would earn for holding every query term once: 1 means "all of it is here", and a chunk that
+shares one common word of six stays near 0 however weak its rivals are.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+from recollect.store.index import Filter, Index
+
+
+@dataclass(frozen=True, slots=True)
+class KeywordLeg:
+    """What the keyword leg found: a value for each chunk row, and what the terms weigh."""
+
+    values: Mapping[int, float]  #: rowid → 0–1
+    idf: Mapping[str, float]
+
+    def is_exact(self, rowid: int, matched: Callable[[int], Sequence[str]]) -> bool:
+        """Whether the chunk holds every term of the query: no threshold may drop it."""
+        return rowid in self.values and len(matched(rowid)) == len(self.idf)
+
+
+def keyword_leg(index: Index, terms: Sequence[str], *, limit: int, where: Filter) -> KeywordLeg:
+    """Find the chunks that hold any of the terms, best first, with absolute values."""
+    if not terms:
+        return KeywordLeg({}, {})
+    rows = max(1, index.counts("").chunks)
+    idf = {term: _idf(rows, df) for term, df in index.terms(terms).items()}
+    full = sum(idf.values()) or 1.0
+    matches = index.keyword(terms, limit=limit, where=where)
+    return KeywordLeg({match.rowid: min(1.0, match.score / full) for match in matches}, idf)
+
+
+def _idf(rows: int, frequency: int) -> float:
+    """As FTS5 weighs a term; one that stands in more than half of the chunks says nothing."""
+    return max(1e-6, math.log((rows - frequency + 0.5) / (frequency + 0.5)))

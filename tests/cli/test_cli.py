@@ -1,0 +1,208 @@
+"""The command line as people and programs use it: the real process, its output and its exit status."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+Run = Callable[..., subprocess.CompletedProcess[str]]
+
+
+@pytest.fixture
+def recollect(workspace: Path, tmp_path: Path) -> Run:
+    def run(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [sys.executable, "-m", "recollect", *arguments],
+            capture_output=True,
+            text=True,
+            env={
+                **os.environ,
+                "RECOLLECT_WORKSPACE": str(workspace),
+                "RECOLLECT_HOME": str(tmp_path / "state"),
+                "RECOLLECT_EMBEDDING__PROVIDER": "none",
+                "NO_COLOR": "1",
+                "COLUMNS": "120",
+                **environment,
+            },
+            check=False,
+        )
+
+    return run
+
+
+@pytest.fixture
+def notes(note: Callable[[str, str], Path]) -> None:
+    note("MEMORY.md", "# Facts\n\nThe backup runs every night at two.\n")
+    note("memory/2026-02-08.md", "# 周日\n\n把数据库备份改到了新硬盘。\n\n止损设在百分之八。\n")
+
+
+def test_init_makes_what_is_missing_and_keeps_what_is_there(recollect: Run, tmp_path: Path) -> None:
+    root = tmp_path / "new"
+    first = recollect("init", "--json", RECOLLECT_WORKSPACE=str(root))
+    assert (first.returncode, sorted(Path(p).name for p in json.loads(first.stdout)["made"])) == (
+        0,
+        ["MEMORY.md", "config.yaml", "memory", "new", "state"],
+    )
+    (root / "MEMORY.md").write_text("mine")
+    second = recollect("init", "--json", RECOLLECT_WORKSPACE=str(root))
+    assert json.loads(second.stdout)["made"] == []
+    assert (root / "MEMORY.md").read_text() == "mine"
+    assert (tmp_path / "state/config.yaml").stat().st_mode & 0o777 == 0o600
+
+
+@pytest.mark.usefixtures("notes")
+def test_index_then_search_gives_the_documented_json(recollect: Run) -> None:
+    indexed = recollect("index", "--json")
+    assert indexed.returncode == 0, indexed.stderr
+    report = json.loads(indexed.stdout)
+    wanted = ["files", "chunks", "embedded", "cached", "unchanged", "removed", "failed"]
+    assert [report[key] for key in wanted] == [2, 2, 0, 0, 0, 0, 0]
+    found = recollect("search", "backup", "--json")
+    answer = json.loads(found.stdout)
+    assert answer == {
+        "results": [
+            {
+                "path": "MEMORY.md",
+                "startLine": 1,
+                "endLine": 3,
+                "score": answer["results"][0]["score"],
+                "snippet": "# Facts\n\nThe backup runs every night at two.",
+                "source": "memory",
+                "citation": "MEMORY.md#L1-L3",
+            }
+        ],
+        "provider": "none",
+        "model": "",
+        "fallback": False,
+        "citations": True,
+        "degraded": None,
+    }
+
+
+@pytest.mark.usefixtures("notes")
+@pytest.mark.parametrize("word", ["数据库", "备份", "止损"])
+def test_chinese_words_are_found_without_any_setup(recollect: Run, word: str) -> None:
+    found = json.loads(recollect("search", word, "--json").stdout)
+    assert [hit["citation"] for hit in found["results"]] == ["memory/2026-02-08.md#L1-L5"]
+
+
+@pytest.mark.usefixtures("notes")
+def test_explain_shows_parts_that_sum_to_the_score(recollect: Run) -> None:
+    [hit] = json.loads(recollect("search", "backup", "--json", "--explain").stdout)["results"]
+    assert sum(part["contribution"] for part in hit["explain"]["parts"]) == pytest.approx(
+        hit["score"], abs=1e-5
+    )
+    shown = recollect("search", "backup", "--explain").stdout
+    assert "MEMORY.md#L1-L3" in shown
+    assert "keyword" in shown
+
+
+@pytest.mark.usefixtures("notes")
+def test_get_prints_the_lines_and_nothing_else(recollect: Run) -> None:
+    done = recollect("get", "memory/2026-02-08.md", "--from", "3", "--lines", "1")
+    assert (done.returncode, done.stdout) == (0, "把数据库备份改到了新硬盘。\n")
+    as_json = json.loads(recollect("get", "MEMORY.md", "--json").stdout)
+    assert as_json == {
+        "path": "MEMORY.md",
+        "text": "# Facts\n\nThe backup runs every night at two.",
+        "startLine": 1,
+        "endLine": 3,
+        "totalLines": 3,
+    }
+
+
+@pytest.mark.usefixtures("notes")
+@pytest.mark.parametrize(
+    "path", ["../../etc/passwd", "/etc/passwd", "memory/../..", "memory/link.md", "", "memory/\n", "~/x.md"]
+)
+def test_get_refuses_what_is_outside_in_one_sentence(recollect: Run, workspace: Path, path: str) -> None:
+    (workspace / "memory/link.md").symlink_to("/etc/passwd")
+    done = recollect("get", path)
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr.startswith("recollect: ")
+    assert len(done.stderr.strip().splitlines()) == 1
+
+
+def test_a_failure_is_one_sentence_and_json_for_machines(recollect: Run) -> None:
+    done = recollect("get", "memory/none.md", "--json")
+    assert done.returncode == 1
+    assert list(json.loads(done.stdout)) == ["error"]
+    assert "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["search"],
+        ["search", "x", "--max-results", "many"],
+        ["fly"],
+        ["search", "x", "--source", "web"],
+        ["get"],
+    ],
+)
+def test_wrong_usage_exits_with_two(recollect: Run, arguments: list[str]) -> None:
+    done = recollect(*arguments)
+    assert (done.returncode, done.stdout) == (2, "")
+
+
+def test_a_wrong_setting_names_the_key_and_the_nearest_right_one(recollect: Run) -> None:
+    done = recollect("status", RECOLLECT_SEARCH__MAX_RESULT="3")
+    assert done.returncode == 1
+    assert "RECOLLECT_SEARCH__MAX_RESULT" in done.stderr
+    assert "max_results" in done.stderr.lower()
+    assert len(done.stderr.strip().splitlines()) == 1
+
+
+@pytest.mark.usefixtures("notes")
+def test_status_stats_doctor_and_config_answer_in_json(recollect: Run, workspace: Path) -> None:
+    recollect("index")
+    status = json.loads(recollect("status", "--json", "--deep").stdout)
+    assert (status["files"], status["chunks"], status["provider"]) == (2, 2, "none")
+    stats = json.loads(recollect("stats", "--json").stdout)
+    size = sum(file.stat().st_size for file in workspace.rglob("*.md"))
+    assert stats == {"file_count": 2, "chunk_count": 2, "total_size": size}
+    doctor = recollect("doctor", "--json")
+    assert (doctor.returncode, {f["state"] for f in json.loads(doctor.stdout)} <= {"ok", "note"}) == (0, True)
+    shown = json.loads(recollect("config", "show", "--json").stdout)
+    assert shown["embedding.provider"] == {"value": "none", "origin": "RECOLLECT_EMBEDDING__PROVIDER"}
+
+
+def test_doctor_finds_a_missing_workspace(recollect: Run, tmp_path: Path) -> None:
+    done = recollect("doctor", RECOLLECT_WORKSPACE=str(tmp_path / "nowhere"))
+    assert done.returncode == 1
+    assert "nowhere" in done.stdout
+
+
+@pytest.mark.usefixtures("notes")
+def test_a_note_cannot_send_control_codes_to_the_terminal(recollect: Run, note) -> None:
+    note("memory/evil.md", "heron \x1b]0;owned\x07 \x1b[31m[bold]red[/bold]")
+    shown = recollect("search", "heron").stdout
+    assert "[bold]red[/bold]" in shown
+    assert "\x1b" not in shown
+    assert "\x07" not in shown
+
+
+@pytest.mark.usefixtures("notes")
+def test_a_closed_pipe_is_no_failure(recollect: Run, workspace: Path, tmp_path: Path) -> None:
+    command = f"{sys.executable} -m recollect get MEMORY.md | true; exit ${{PIPESTATUS[0]}}"
+    done = subprocess.run(
+        ["bash", "-c", command],
+        capture_output=True,
+        text=True,
+        env={**os.environ, "RECOLLECT_WORKSPACE": str(workspace), "RECOLLECT_HOME": str(tmp_path / "state")},
+        check=False,
+    )
+    assert "Traceback" not in done.stderr
+
+
+def test_help_lists_every_command_with_examples(recollect: Run) -> None:
+    top = recollect("--help").stdout
+    for command in ("init", "index", "search", "get", "status", "stats", "doctor", "config"):
+        assert f"  {command} " in top
+    assert "Example" in recollect("search", "--help").stdout

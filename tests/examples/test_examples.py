@@ -1,0 +1,48 @@
+"""The examples run, and say what the docs say they say."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+EXAMPLES = Path(__file__).parents[2] / "examples"
+
+
+def run(name: str, folder: Path) -> str:
+    done = subprocess.run(
+        [sys.executable, str(EXAMPLES / name)],
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=100,
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    return done.stdout
+
+
+def test_the_quickstart_finds_the_backup_note(tmp_path: Path) -> None:
+    assert "memory/projects/backup.md#L" in run("quickstart.py", tmp_path)
+
+
+def test_the_async_example_answers_every_question(tmp_path: Path) -> None:
+    out = run("async_agent.py", tmp_path)
+    for place in ("MEMORY.md#L", "memory/2026-02-14.md#L", "memory/projects/fern.md#L"):
+        assert place in out
+
+
+@pytest.mark.timeout(200)
+def test_the_demo_shows_the_whole_flow(tmp_path: Path) -> None:
+    out = run("demo.py", tmp_path)
+    for place in (
+        "memory/projects/fern.md#L",
+        "memory/projects/investing.md#L",
+        "memory/2026-02-08.md#L",
+        "memory/2026-02-03.md#L",
+        "memory/projects/backup.md#L",
+        "memory/2026-02-15.md#L",
+    ):
+        assert place in out

@@ -1,0 +1,255 @@
+"""The whole flow through `Memory`: notes in, lines out."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from recollect import AsyncMemory, Memory
+from recollect.errors import NotFound, PathRefused
+from recollect.records import SyncReport
+from recollect.testing import FailingEmbedder, HashEmbedder
+
+
+def paths(answer) -> list[str]:
+    return [hit.path for hit in answer.hits]
+
+
+def test_a_note_is_found_by_a_word_of_it(note, open_memory) -> None:
+    note("MEMORY.md", "# Facts\n\nThe backup runs every night at two.\n")
+    note("memory/2026-02-08.md", "# Monday\n\nWe ate dumplings.\n")
+    answer = open_memory().search("backup")
+    best = answer.hits[0]
+    assert (best.path, best.start_line, best.end_line) == ("MEMORY.md", 1, 3)
+    assert best.citation == "MEMORY.md#L1-L3"
+    assert "The backup runs every night" in best.snippet
+    assert (answer.degraded, answer.fallback, answer.citations) == (None, False, True)
+
+
+@pytest.mark.parametrize("word", ["数据库", "止损", "备份"])
+def test_a_chinese_word_inside_a_sentence_is_found_by_keyword_alone(word, note, open_memory) -> None:
+    note("memory/运维.md", "昨晚把数据库迁移到新机器，GitHub备份也一起改了。\n")
+    note("memory/交易.md", "这周的止损设在百分之八，不再移动。\n")
+    note("memory/天气.md", "今天下雨，没有出门。\n")
+    answer = open_memory(embedding__provider="none").search(word)
+    assert paths(answer) == ["memory/交易.md" if word == "止损" else "memory/运维.md"]
+
+
+def test_scores_are_the_sums_of_their_explained_parts(note, open_memory) -> None:
+    note("memory/a.md", "The heron stands in the shallow water at dawn.")
+    note("memory/b.md", "A heron and a stork share the marsh.")
+    answer = open_memory(search__half_life_days=30.0).search("heron at dawn", min_score=0)
+    assert len(answer.hits) == 2
+    for hit in answer.hits:
+        assert hit.score == pytest.approx(sum(part.contribution for part in hit.explain.parts))
+        assert 0 <= hit.score <= 1
+
+
+def test_a_sync_reports_what_it_did_and_a_second_one_does_nothing(note, open_memory) -> None:
+    note("MEMORY.md", "one")
+    note("memory/a.md", "two")
+    memory = open_memory()
+    first = memory.sync()
+    again = memory.sync()
+    assert first == SyncReport(files=2, chunks=2, changed=2, embedded=2, seconds=first.seconds)
+    assert again == SyncReport(files=2, chunks=2, unchanged=2, seconds=again.seconds)
+
+
+def test_an_edit_of_equal_length_within_the_same_moment_is_seen(note, open_memory) -> None:
+    memory = open_memory(search__sync_interval_s=0.0)
+    note("MEMORY.md", "the cat")
+    memory.sync()
+    note("MEMORY.md", "the dog")
+    assert paths(memory.search("dog")) == ["MEMORY.md"]
+    assert paths(memory.search("cat", min_score=0.2)) == []
+
+
+def test_text_that_moves_to_another_file_is_not_embedded_again(note, open_memory, workspace) -> None:
+    memory = open_memory()
+    note("memory/old.md", "The heron stands in the water.")
+    memory.sync()
+    (workspace / "memory/old.md").rename(workspace / "memory/new.md")
+    report = memory.sync()
+    assert (report.embedded, report.cached, report.removed, report.changed) == (0, 1, 1, 1)
+    assert paths(memory.search("heron")) == ["memory/new.md"]
+
+
+def test_a_forced_rebuild_gives_the_same_answers(note, open_memory) -> None:
+    for number in range(20):
+        note(f"memory/{number}.md", f"Note number {number} about heron {number}.")
+    memory = open_memory()
+    memory.sync()
+    before = memory.search("heron 7")
+    report = memory.sync(force=True)
+    assert (report.rebuilt, report.files, report.embedded, report.cached) == (True, 20, 0, 20)
+    assert [(h.chunk_id, h.score) for h in memory.search("heron 7").hits] == [
+        (h.chunk_id, h.score) for h in before.hits
+    ]
+
+
+def test_another_embedder_rebuilds_the_vectors_and_never_mixes_them(note, open_memory) -> None:
+    note("memory/a.md", "The heron stands in the water.")
+    first = open_memory(HashEmbedder(dims=64))
+    first.sync()
+    second = open_memory(HashEmbedder(dims=32))
+    report = second.sync()
+    assert (report.rebuilt, report.embedded, second.status().embedded) == (True, 1, 1)
+    assert second.search("heron").hits[0].explain.parts[0].name == "vector"
+    back = open_memory(HashEmbedder(dims=64)).sync()
+    assert (back.embedded, back.cached) == (0, 1), "switching back costs nothing"
+
+
+def test_a_failing_embedder_leaves_keyword_search_and_says_so(note, open_memory) -> None:
+    note("memory/a.md", "The heron stands in the water.")
+    memory = open_memory(FailingEmbedder(after=0))
+    report = memory.sync()
+    assert (report.files, report.chunks, report.pending) == (1, 1, 1)
+    assert report.degraded is not None
+    answer = memory.search("heron")
+    assert paths(answer) == ["memory/a.md"]
+    assert answer.degraded is not None
+
+
+def test_vectors_that_failed_are_made_by_the_next_sync(note, open_memory) -> None:
+    note("memory/a.md", "The heron stands in the water.")
+    open_memory(FailingEmbedder(after=0)).sync()
+    healed = open_memory(HashEmbedder()).sync()
+    assert (healed.embedded, healed.pending) == (1, 0)
+
+
+def test_an_exact_keyword_hit_survives_any_threshold(note, open_memory) -> None:
+    note("memory/a.md", "The code ERR_CONN_42 appears when the proxy sleeps.\n" + "filler words here\n" * 60)
+    note("memory/b.md", "Nothing of the kind.")
+    answer = open_memory().search("ERR_CONN_42", min_score=0.99)
+    assert paths(answer) == ["memory/a.md"]
+
+
+def test_filters_by_path_and_source_apply_to_both_legs(note, open_memory) -> None:
+    note("memory/work/a.md", "heron in the office")
+    note("memory/home/a.md", "heron at home")
+    memory = open_memory()
+    assert paths(memory.search("heron", path_prefix="memory/work/", min_score=0)) == ["memory/work/a.md"]
+    assert paths(memory.search("heron", source="sessions", min_score=0)) == []
+
+
+def test_a_group_chat_is_not_shown_where_notes_lie(note, open_memory) -> None:
+    note("memory/a.md", "heron")
+    memory = open_memory()
+    direct = memory.search("heron", session_key="agent:main:main")
+    group = memory.search("heron", session_key="agent:main:telegram:group:42")
+    assert (direct.citations, direct.hits[0].citation) == (True, "memory/a.md#L1-L1")
+    assert (group.citations, group.hits[0].citation) == (False, None)
+
+
+def test_dated_notes_age_only_when_asked_and_never_vanish(note, open_memory) -> None:
+    note("memory/1999-01-01.md", "heron heron heron by the river")
+    plain = open_memory().search("heron river", min_score=0).hits[0]
+    aged = open_memory(search__half_life_days=10.0).search("heron river", min_score=0).hits[0]
+    assert aged.score == pytest.approx(plain.score / 2)
+    assert [part.name for part in aged.explain.parts][-1] == "decay"
+
+
+def test_diversity_puts_a_repetition_behind_something_new(note, open_memory) -> None:
+    note("memory/a.md", "heron in the marsh at dawn")
+    note("memory/b.md", "heron in the marsh at dawn")
+    note("memory/c.md", "heron feeding its young chicks with small fish")
+    memory = open_memory(search__diversity=0.5)
+    assert set(paths(memory.search("heron in the marsh", max_results=2, min_score=0))) == {
+        "memory/a.md",
+        "memory/c.md",
+    }
+
+
+def test_reading_gives_the_cited_lines_and_refuses_what_is_outside(note, open_memory, tmp_path) -> None:
+    note("memory/a.md", "one\ntwo\nthree\nfour\n")
+    (tmp_path / "secret.md").write_text("secret")
+    memory = open_memory()
+    excerpt = memory.read("memory/a.md", 2, 2)
+    assert (excerpt.text, excerpt.start_line, excerpt.end_line, excerpt.total_lines) == (
+        "two\nthree",
+        2,
+        3,
+        4,
+    )
+    for path in ("../secret.md", "memory/../../secret.md", str(tmp_path / "secret.md"), "/etc/passwd"):
+        with pytest.raises(PathRefused):
+            memory.read(path)
+    with pytest.raises(NotFound, match=r"memory/a\.md"):
+        memory.read("memory/aa.md")
+
+
+def test_a_missing_workspace_is_an_answer_not_a_purge(note, open_memory, workspace: Path) -> None:
+    note("memory/a.md", "heron")
+    memory = open_memory(search__sync_interval_s=0.0)
+    memory.sync()
+    workspace.rename(workspace.with_name("away"))
+    answer = memory.search("heron")
+    assert paths(answer) == ["memory/a.md"]
+    assert answer.degraded is not None
+
+
+def test_the_asynchronous_memory_gives_the_same_answers(note, open_memory, workspace, tmp_path) -> None:
+    note("memory/a.md", "The heron stands in the water.")
+    expected = open_memory().search("heron").hits
+
+    async def ask():
+        async with await AsyncMemory.open(
+            workspace, home=tmp_path / "state", embedder=HashEmbedder()
+        ) as memory:
+            report = await memory.sync()
+            answers = await asyncio.gather(*(memory.search("heron") for _ in range(8)))
+            excerpt = await memory.read("memory/a.md")
+            return report, answers, excerpt, await memory.status()
+
+    report, answers, excerpt, status = asyncio.run(ask())
+    assert (report.files, excerpt.text, status.files) == (1, "The heron stands in the water.", 1)
+    assert [answer.hits for answer in answers] == [expected] * 8
+
+
+HOSTILE = [
+    "",
+    " ",
+    '"',
+    "a OR",
+    "NEAR(",
+    "col:x",
+    "-x",
+    "(" * 2000,
+    "\0",
+    "x\0y",
+    "💥" * 50,
+    "* ^ + {}",
+    "AND OR NOT",
+    "title:heron",
+    "' OR 1=1 --",
+    "word " * 10_000,
+    "a" * 1_000_000,
+    "数" * 100_000,
+    "\ud800",
+    "的了吗",
+]
+
+
+@pytest.mark.parametrize("query", HOSTILE, ids=range(len(HOSTILE)))
+def test_any_string_is_a_safe_query(query, note, open_memory) -> None:
+    note("memory/a.md", "The heron stands in the water.")
+    answer = open_memory().search(query)
+    assert isinstance(answer.hits, tuple)
+
+
+@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(query=st.text(max_size=300))
+def test_no_text_at_all_makes_a_search_fail(query, shared_memory: Memory) -> None:
+    assert isinstance(shared_memory.search(query).hits, tuple)
+
+
+@pytest.fixture
+def shared_memory(note, open_memory) -> Memory:
+    note("memory/a.md", "The heron stands in the water. 数据库备份")
+    memory = open_memory(search__sync_before=False)
+    memory.sync()
+    return memory
