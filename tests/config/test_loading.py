@@ -93,6 +93,13 @@ def test_words_that_old_yaml_takes_for_booleans_are_words(place: Place) -> None:
     assert (settings.agent, settings.memory.citations, settings.search.sync_before) == ("no", "off", False)
 
 
+def test_a_name_of_digits_stays_as_it_is_written(place: Place) -> None:
+    place.own_file.write_text("agent: 007")
+    assert place.load().agent == "007"
+    place.own_file.write_text("agent: 2026-02-08")
+    assert place.load().agent == "2026-02-08"
+
+
 def test_a_file_with_a_byte_order_mark_or_no_content_is_read(place: Place) -> None:
     place.own_file.write_bytes(b"\xef\xbb\xbfagent: bom\n")
     assert place.load().agent == "bom"
