@@ -44,7 +44,7 @@ def _word_pattern(letters: str) -> str:
 
 
 _ASCII_WORD = re.compile(_word_pattern("[A-Za-z0-9]+"))
-_LETTERS = rf"(?:[^\W_{CJK}]|[{_MARKS}])+"
+_LETTERS = rf"[^\W_{CJK}]+(?:[{_MARKS}]+[^\W_{CJK}]*)*"
 _WORD = re.compile(f"[{CJK}]+|{_word_pattern(_LETTERS)}|[{PICTURES}]")
 
 

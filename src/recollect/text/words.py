@@ -25,6 +25,7 @@ _OUTER_JOINT = re.compile(r"[/:@#]+_*")  # between the pieces of an address or a
 _INNER_JOINT = re.compile(r"[-_.+'’]+")  # inside such a piece
 _HUMP = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
 _VERSION = re.compile(r"v\d+(?:\.\d+)+")
+_TIMESTAMP = re.compile(r"(\d{4}-\d\d-\d\d)[tT]\d\d:\d\d")
 _ACCENTS = re.compile("[\u0300-\u036f]")
 
 
@@ -43,6 +44,8 @@ def word_tokens(word: str) -> tuple[str, ...]:
         return (whole_word(word),)
     if _is_stop(word.replace(".", "")) or all(_is_stop(part) for part in _JOINT.split(word)):
         return ()  # "e.g", "and/or"
+    if match := _TIMESTAMP.match(word):
+        return (whole_word(word), match[1])
     return tuple(dict.fromkeys((whole_word(word), *_parts(word))))
 
 

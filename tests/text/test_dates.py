@@ -1,0 +1,80 @@
+"""Dates in any writing meet."""
+
+from __future__ import annotations
+
+import datetime
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from recollect.text import date_tokens, query_terms, tokenize
+
+FULL = ["@2023-05-08", "@2023-05", "@05-08", "@05", "@2023"]
+days = st.dates(datetime.date(1900, 1, 1), datetime.date(2099, 12, 31))
+ENGLISH = "January February March April May June July August September October November December".split()
+
+
+def dates(text: str) -> list[str]:
+    return [token for token in tokenize(text) if token.startswith("@")]
+
+
+@pytest.mark.parametrize(
+    ("text", "tokens"),
+    [
+        ("2023-05-08", FULL),
+        ("2023/5/8", FULL),
+        ("2023.05.08", FULL),
+        ("2023-05-08T10:00:00Z", FULL),
+        ("2023年5月8日", FULL),
+        ("２０２３年５月８日", FULL),
+        ("2023 年 5 月 8 号", FULL),
+        ("8 May 2023", FULL),
+        ("1:56 pm on 8 May, 2023", FULL),
+        ("May 8, 2023", FULL),
+        ("the 8th of May 2023", FULL),
+        ("MAY-08-2023", FULL),
+        ("2023-05-08-slug.md", FULL),
+        ("5月8日", ["@05-08", "@05"]),
+        ("8 May", ["@05-08", "@05"]),
+        ("May 8th", ["@05-08", "@05"]),
+        ("2023年5月", ["@2023-05", "@05", "@2023"]),
+        ("May 2023", ["@2023-05", "@05", "@2023"]),
+        ("in May 2023", ["@2023-05", "@05", "@2023"]),
+        ("2023-05", ["@2023-05", "@05", "@2023"]),
+        ("5月份", ["@05"]),
+        ("since May", ["@05"]),
+        ("in September", ["@09"]),
+        ("2023年", ["@2023"]),
+        ("in 2023", ["@2023"]),
+        ("May I come in? You may. Maybe", []),
+        ("2023-13-45", []),
+        ("13月", []),
+        ("0月0日", []),
+        ("1099-01-01", []),
+        ("192.168.20.19 and 12023-05-08", []),
+    ],
+)
+def test_a_date_states_what_is_written(text: str, tokens: list[str]) -> None:
+    assert dates(text) == tokens
+
+
+@given(days)
+def test_every_writing_of_a_day_gives_the_tokens_of_the_day(day: datetime.date) -> None:
+    month = ENGLISH[day.month - 1]
+    written = [
+        day.isoformat(),
+        f"{day.year}/{day.month}/{day.day}",
+        f"{day.year}年{day.month}月{day.day}日",
+        f"{day.day} {month} {day.year}",
+        f"{month} {day.day}, {day.year}",
+        f"{month[:3]}-{day.day:02}-{day.year}",
+    ]
+    assert [dates(text) for text in written] == [date_tokens(day.isoformat())] * len(written)
+
+
+@given(days)
+def test_a_day_without_its_year_finds_a_note_of_that_day(day: datetime.date) -> None:
+    note = set(date_tokens(day.isoformat()))
+    asked = [f"{day.month}月{day.day}日发生了什么", f"What happened on {day.day} {ENGLISH[day.month - 1]}?"]
+    assert all(f"@{day.month:02}-{day.day:02}" in note & set(query_terms(query)) for query in asked)
