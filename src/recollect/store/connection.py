@@ -15,7 +15,7 @@ from typing import Any, Literal
 
 import apsw
 
-from recollect.errors import SchemaTooNew, StoreBroken
+from recollect.errors import SchemaTooNew, StoreBroken, StoreError
 from recollect.store.files import file_lock, make_private_file, make_private_folder, tighten
 
 SIDE_FILES = ("-wal", "-shm")
@@ -91,11 +91,13 @@ class Opener:
         """A regular file stands at the path, and only its owner may read it."""
         try:
             mode = self.path.stat().st_mode
-        except FileNotFoundError:
+        except (FileNotFoundError, NotADirectoryError):
             make_private_folder(self.path.parent)
             with file_lock(self.path, timeout_s=self.timeout_s):
                 make_private_file(self.path)
             return
+        except OSError as error:
+            raise StoreError(f"{self.path}: cannot be reached ({error.strerror})") from error
         if not stat.S_ISREG(mode):
             raise StoreBroken(f"{self.path}: is not a regular file")
         if mode & 0o077:
@@ -144,10 +146,10 @@ class Opener:
 
 
 def inode_of(path: Path) -> Inode | None:
-    """Which file stands at the path now."""
+    """Which file stands at the path now; None when none can be seen."""
     try:
         found = path.stat()
-    except FileNotFoundError:
+    except OSError:
         return None
     return os.getpid(), found.st_dev, found.st_ino
 

@@ -45,6 +45,9 @@ class Limits:
     rescored: int = 200  #: rows that pass from int8 to float32
 
 
+LIMITS = Limits()
+
+
 @dataclass(slots=True)
 class _Tail:
     """Vectors in memory, appended in place: a view taken earlier stays as it was."""
@@ -87,10 +90,10 @@ class _State:
 class Scan:
     """Looks at every vector. Threads may share one: what a search works on never changes under it."""
 
-    def __init__(self, database: Database, folder: Path, limits: Limits = Limits()) -> None:  # noqa: B008 - frozen
+    def __init__(self, database: Database, folder: Path, limits: Limits | None = None) -> None:
         self._database = database
         self._folder = folder
-        self._limits = limits
+        self._limits = limits or LIMITS
         self._lock = threading.Lock()
         self._state: _State | None = None
 

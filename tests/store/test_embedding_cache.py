@@ -1,0 +1,117 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from store_samples import ALICE, by_hand, document, units
+
+from recollect.errors import StoreError
+from recollect.records import Identity
+from recollect.store import Index, open_index
+
+BOB = Identity("local", "bob", 8)
+VECTORS = dict(zip("abcdefgh", units(8, 8), strict=True))
+ONE = 8 * 4  #: bytes of one vector
+
+
+@pytest.fixture
+def index(tmp_path: Path) -> Index:
+    return open_index(tmp_path)
+
+
+def age(index: Index, **used_at: float) -> None:
+    with by_hand(index.path) as connection:
+        connection.executemany(
+            "update embedding_cache set used_at = ? where hash = ?",
+            [(at, name) for name, at in used_at.items()],
+        )
+
+
+def held(index: Index, identity: Identity = ALICE) -> set[str]:
+    return index.known(identity, "abcdefgh")
+
+
+def use(index: Index, path: str, text: str, identity: Identity) -> str:
+    """Index a chunk that uses a vector of this identity; the vector's hash."""
+    note, chunks = document(path, text)
+    index.save(identity, {chunks[0].hash: VECTORS["a"]})
+    index.replace(note, chunks, identity=identity)
+    return chunks[0].hash
+
+
+def test_a_vector_comes_back_bit_for_bit_under_its_identity_alone(index: Index) -> None:
+    index.save(ALICE, {"a": VECTORS["a"], "b": VECTORS["b"]})
+    loaded = index.load(ALICE, ["a", "b", "c"])
+    assert {name: vector.tobytes() for name, vector in loaded.items()} == {
+        name: VECTORS[name].tobytes() for name in "ab"
+    }
+    assert (index.known(ALICE, ["b", "c"]), index.known(BOB, ["a"]), index.load(BOB, ["a"])) == (
+        {"b"},
+        set(),
+        {},
+    )
+
+
+def test_the_same_model_with_another_length_has_vectors_of_its_own(index: Index) -> None:
+    index.save(ALICE, {"a": VECTORS["a"]})
+    shorter = Identity(ALICE.provider, ALICE.model, 4, ALICE.key)
+    assert index.known(shorter, ["a"]) == set()
+    index.save(shorter, {"a": units(1, 4)[0]})
+    assert [len(index.load(identity, ["a"])["a"]) for identity in (shorter, ALICE)] == [4, 8]
+
+
+@pytest.mark.parametrize("bad", [np.full(8, np.nan), np.full(8, np.inf), np.ones(7), np.ones((1, 8))])
+def test_a_vector_that_cannot_be_used_is_not_kept(index: Index, bad: object) -> None:
+    with pytest.raises(StoreError, match="cannot be kept"):
+        index.save(ALICE, {"a": VECTORS["a"], "b": bad})  # type: ignore[dict-item]
+    assert held(index) == set()
+
+
+def test_a_cache_within_its_limit_is_left_alone(index: Index) -> None:
+    index.save(ALICE, VECTORS)
+    assert (index.prune(8 * ONE), index.prune(10**9), len(held(index))) == (0, 0, 8)
+
+
+def test_the_vectors_longest_out_of_use_go_first(index: Index) -> None:
+    index.save(ALICE, {name: VECTORS[name] for name in "abcd"})
+    age(index, a=4, b=1, c=3, d=2)
+    assert (index.prune(2 * ONE), held(index)) == (2, {"a", "c"})
+
+
+def test_a_vector_in_use_is_never_dropped_whatever_the_limit(index: Index) -> None:
+    used = use(index, "a.md", "text", ALICE)
+    index.save(ALICE, VECTORS)
+    age(index, **{used: 0.0})
+    assert (index.prune(0), index.known(ALICE, [used]), held(index)) == (8, {used}, set())
+    assert list(index.vectors_of([1], ALICE)) == [1]
+
+
+def test_another_models_vector_of_the_same_text_is_not_in_use(index: Index) -> None:
+    hash_ = use(index, "a.md", "text", ALICE)
+    index.save(BOB, {hash_: VECTORS["b"]})
+    assert (index.prune(0), index.known(ALICE, [hash_]), index.known(BOB, [hash_])) == (1, {hash_}, set())
+
+
+def test_a_vector_ages_from_when_it_was_let_go(index: Index) -> None:
+    let_go = use(index, "a.md", "text", ALICE)
+    index.save(ALICE, {"b": VECTORS["b"]})
+    age(index, **{let_go: 1.0, "b": 2.0})
+    index.remove(["a.md"])
+    assert (index.prune(ONE), index.known(ALICE, [let_go, "b"])) == (1, {let_go})
+
+
+def test_text_that_moves_or_comes_back_needs_no_new_vector(index: Index) -> None:
+    hash_ = use(index, "a.md", "text", ALICE)
+    index.remove(["a.md"])
+    note, chunks = document("other/place.md", "text")
+    index.replace(note, chunks, identity=ALICE)
+    assert (chunks[0].hash, index.counts(str(ALICE)).embedded) == (hash_, 1)
+
+
+def test_writing_vectors_joins_the_transaction(index: Index) -> None:
+    with pytest.raises(ZeroDivisionError), index.transaction():
+        index.save(ALICE, VECTORS)
+        assert len(held(index)) == 8
+        raise ZeroDivisionError
+    assert held(index) == set()

@@ -1,0 +1,215 @@
+from __future__ import annotations
+
+import os
+import shutil
+import stat
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from store_samples import ALICE, put_vector, units
+
+from recollect.errors import StoreError
+from recollect.records import Identity
+from recollect.store import Filter, Index, open_index
+from recollect.store.files import file_lock
+from recollect.store.vectors import scan
+from recollect.store.vectors.building import build
+from recollect.store.vectors.nearest import after_prefix
+from recollect.store.vectors.sidefiles import open_files
+
+WIDE = Identity("local", "wide", 100)  #: no multiple of 64
+LIMITS = scan.Limits(threshold=50, tail_rows=10, dead_share=0.2)
+
+
+@pytest.fixture
+def index(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Index:
+    monkeypatch.setattr(scan, "LIMITS", LIMITS)
+    return open_index(tmp_path)
+
+
+def fill(index: Index, vectors: Any, first: int = 0) -> None:
+    with index.transaction():
+        for number, vector in enumerate(vectors, start=first):
+            put_vector(index, f"{number}.md", vector, ALICE)
+
+
+def generations(index: Index) -> list[str]:
+    folder = index.path.parent / "vectors"
+    return sorted(place.name for place in folder.iterdir()) if folder.exists() else []
+
+
+def clustered(count: int, dims: int) -> Any:
+    """Vectors in clusters with a common offset, as an encoder makes them."""
+    chance = np.random.default_rng(0)
+    centres = chance.normal(size=(60, dims))
+    vectors = centres[chance.integers(0, 60, count)] + 0.6 * chance.normal(size=(count, dims)) + 0.4
+    return (vectors / np.linalg.norm(vectors, axis=1, keepdims=True)).astype(np.float32)
+
+
+def test_a_small_store_has_no_files(index: Index) -> None:
+    fill(index, units(49, 8))
+    index.refresh(ALICE)
+    assert (generations(index), index.meta("vectors")) == ([], None)
+
+
+def test_files_are_made_kept_and_made_again_when_enough_has_changed(index: Index) -> None:
+    fill(index, units(60, 8))
+    index.refresh(ALICE)
+    first = generations(index)
+    fill(index, units(10, 8, seed=1), first=60)
+    index.refresh(ALICE)  # ten newer rows are not enough
+    kept = generations(index)
+    fill(index, units(1, 8, seed=2), first=70)
+    index.refresh(ALICE)
+    newer = generations(index)
+    index.remove([f"{number}.md" for number in range(15)])
+    index.refresh(ALICE)  # fifteen of 71 are gone
+    assert (first, kept, newer, generations(index)) == (["1"], ["1"], ["2"], ["3"])
+    assert len(index.nearest(units(1, 8)[0], ALICE, limit=100)) == 56
+
+
+def test_files_go_when_the_store_has_become_small(index: Index) -> None:
+    fill(index, units(60, 8))
+    index.refresh(ALICE)
+    index.remove([f"{number}.md" for number in range(40)])
+    index.refresh(ALICE)
+    assert (generations(index), index.meta("vectors")) == ([], None)
+    assert len(index.nearest(units(1, 8)[0], ALICE, limit=100)) == 20
+
+
+@pytest.mark.parametrize("name", ["ids", "full", "codes", "bits", "manifest.json"])
+@pytest.mark.parametrize("harm", ["delete", "shorten", "lengthen"])
+def test_files_that_are_not_whole_are_not_trusted(index: Index, name: str, harm: str) -> None:
+    vectors = units(60, 8)
+    fill(index, vectors)
+    index.refresh(ALICE)
+    file = index.path.parent / "vectors" / "1" / name
+    content = file.read_bytes()
+    file.unlink()
+    if harm != "delete":
+        file.write_bytes(content[:-1] if harm == "shorten" else content + b"\0")
+    with open_index(index.path.parent) as other:
+        assert len(other.nearest(vectors[0], ALICE, limit=100)) == 60
+        other.refresh(ALICE)
+        assert generations(other) == ["2"]
+        assert other.nearest(vectors[0], ALICE, limit=1)[0][1] == pytest.approx(1, abs=1e-5)
+
+
+def test_files_of_other_vectors_under_the_right_name_are_not_trusted(index: Index, tmp_path: Path) -> None:
+    fill(index, units(60, 8))
+    index.refresh(ALICE)
+    with open_index(tmp_path / "other") as other:
+        fill(other, units(60, 8, seed=9))
+        other.refresh(ALICE)
+    shutil.rmtree(tmp_path / "vectors" / "1")
+    shutil.copytree(tmp_path / "other" / "vectors" / "1", tmp_path / "vectors" / "1")
+    with open_index(tmp_path) as again:
+        assert again.nearest(units(60, 8)[0], ALICE, limit=1)[0][1] == pytest.approx(1, abs=1e-5)
+
+
+def test_a_reader_goes_on_with_the_files_it_has_while_new_ones_are_made(index: Index) -> None:
+    vectors = units(90, 8)
+    fill(index, vectors[:60])
+    index.refresh(ALICE)
+    with open_index(index.path.parent) as other:
+        assert len(other.nearest(vectors[0], ALICE, limit=100)) == 60
+        fill(index, vectors[60:], first=60)
+        index.refresh(ALICE)
+        assert generations(index) == ["2"]
+        assert len(other.nearest(vectors[0], ALICE, limit=100)) == 90
+
+
+def test_while_one_process_makes_files_another_does_not(index: Index) -> None:
+    fill(index, units(60, 8))
+    with file_lock(index.path.parent / "vectors", timeout_s=0):
+        index.refresh(ALICE)
+    assert index.meta("vectors") is None
+    index.refresh(ALICE)
+    assert generations(index) == ["1"]
+
+
+def test_files_that_cannot_be_written_are_a_sentence_and_nothing_is_left_of_them(
+    index: Index, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fill(index, units(60, 8))
+
+    def full_disk(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("recollect.store.vectors.building._quantise", full_disk)
+    with pytest.raises(StoreError, match="No space left on device"):
+        index.refresh(ALICE)
+    assert (generations(index), len(index.nearest(units(1, 8)[0], ALICE, limit=100))) == ([], 60)
+
+
+def test_side_files_are_private_under_any_umask(index: Index) -> None:
+    fill(index, units(60, 8))
+    before = os.umask(0)
+    try:
+        index.refresh(ALICE)
+    finally:
+        os.umask(before)
+    places = [index.path.parent / "vectors", *(index.path.parent / "vectors").rglob("*")]
+    modes = {place.name: stat.S_IMODE(place.stat().st_mode) for place in places}
+    files = dict.fromkeys(["ids", "full", "codes", "bits", "manifest.json"], 0o600)
+    assert modes == {"vectors": 0o700, "1": 0o700, **files}
+
+
+@pytest.mark.parametrize("dims", [5, 64, 100, 384])
+def test_few_candidates_find_nearly_all_that_an_exact_scan_finds(tmp_path: Path, dims: int) -> None:
+    vectors, queries = np.split(clustered(6_020, dims), [6_000])
+    identity = Identity("local", "m", dims)
+    ids = np.arange(1, 6_001) * 3
+    pointer = build(tmp_path, [(18_000, ids, vectors)], identity)
+    files = open_files(tmp_path, pointer, identity)
+    assert files is not None
+    found = 0
+    for query in queries:
+        rows, _ = files.search(query, limit=10, allow=None, candidates=600, rescored=100)
+        exact = ids[np.argsort(-(vectors @ query))[:10]]
+        found += len(set(rows) & set(exact))
+    assert found / (10 * len(queries)) > (0.97 if dims > 5 else 0.4)  # five signs say little
+
+
+def test_an_allow_list_is_kept_to_at_every_size(tmp_path: Path) -> None:
+    vectors = clustered(3_000, 100)
+    ids = np.arange(1, 3_001)
+    files = open_files(tmp_path, build(tmp_path, [(3_000, ids, vectors)], WIDE), WIDE)
+    assert files is not None
+    for step in (2, 7, 100, 2_999):
+        allow = ids[::step]
+        rows, scores = files.search(vectors[1], limit=10, allow=allow, candidates=500, rescored=100)
+        exact = allow[np.argsort(-(vectors[allow - 1] @ vectors[1]))[:10]]
+        assert set(rows) <= set(allow)
+        assert len(set(rows) & set(exact)) >= min(10, len(allow)) - 1
+        assert scores == pytest.approx(vectors[rows - 1] @ vectors[1], abs=1e-6)
+
+
+def test_many_copies_of_one_vector_do_not_make_the_search_wide(tmp_path: Path) -> None:
+    vectors = np.repeat(units(1, 100), 5_000, axis=0)
+    files = open_files(tmp_path, build(tmp_path, [(5_000, np.arange(1, 5_001), vectors)], WIDE), WIDE)
+    assert files is not None
+    assert len(files._by_bits(vectors[0], None, 100)) == 400
+    rows, _ = files.search(vectors[0], limit=10, allow=None, candidates=100, rescored=50)
+    assert len(set(rows)) == 10
+
+
+def test_no_rows_make_no_files(tmp_path: Path) -> None:
+    assert (build(tmp_path, [], WIDE), list(tmp_path.iterdir())) == (None, [])
+
+
+def test_the_text_after_all_with_a_prefix() -> None:
+    cases = {"a": "b", "a/": "a0", "数": "敱", "a\U0010ffff": "b", "\U0010ffff": None, "\ud7ff": "\ue000"}
+    assert {prefix: after_prefix(prefix) for prefix in cases} == cases
+
+
+def test_a_prefix_at_the_end_of_the_alphabet_is_found(index: Index) -> None:
+    for path in ("\U0010ffff/a.md", "a\U0010ffff.md", "b.md"):
+        put_vector(index, path, units(1, 8)[0], ALICE)
+    hits = [
+        len(index.nearest(units(1, 8)[0], ALICE, limit=9, where=Filter(path_prefix=p)))
+        for p in ("\U0010ffff", "a", "b")
+    ]
+    assert hits == [1, 1, 1]

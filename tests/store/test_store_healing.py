@@ -1,0 +1,230 @@
+from __future__ import annotations
+
+import random
+import shutil
+import threading
+from pathlib import Path
+
+import pytest
+from store_samples import ALICE, by_hand, put, put_vector, units
+
+from recollect.errors import StoreBroken
+from recollect.store import Index, open_index
+
+
+def fill(index: Index) -> None:
+    """Enough of everything that each table has pages of its own."""
+    with index.transaction():
+        for number, vector in enumerate(units(60, 8)):
+            put_vector(index, f"memory/{number}.md", vector, ALICE)
+            put(index, f"notes/{number}.md", " ".join(f"word{number * at}" for at in range(150)))
+
+
+@pytest.fixture(scope="module")
+def sound(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of a closed index with a few hundred pages."""
+    folder = tmp_path_factory.mktemp("sound")
+    with open_index(folder) as index:
+        fill(index)
+        assert index.check(deep=True) == []
+    assert not (folder / "index.db-wal").exists()
+    return folder
+
+
+@pytest.fixture
+def folder(sound: Path, tmp_path: Path) -> Path:
+    shutil.copytree(sound, tmp_path / "copy")
+    return tmp_path / "copy"
+
+
+def works(index: Index) -> bool:
+    """Whether the index takes a document and finds it again."""
+    put(index, "fresh.md", "freshly written")
+    fresh = index.keyword(["fresh"], limit=5) + index.keyword(["written"], limit=5)
+    return len(fresh) > 0 and index.check(deep=True) == []
+
+
+def names(folder: Path) -> list[str]:
+    return sorted(place.name for place in folder.iterdir() if "broken" in place.name)
+
+
+def test_a_sound_index_is_not_healed(folder: Path) -> None:
+    with open_index(folder) as index:
+        assert (index.healed, index.counts("").files, names(folder)) == (None, 120, [])
+
+
+def test_a_missing_index_is_begun_without_ado(tmp_path: Path) -> None:
+    with open_index(tmp_path / "new") as index:
+        assert (index.healed, index.counts("").files, works(index)) == (None, 0, True)
+
+
+@pytest.mark.parametrize(
+    ("content", "reason"),
+    [
+        (b"these are my notes, not a database\n" * 40, "file is not a database"),
+        (b"\x00" * 5000, "file is not a database"),
+        (b"SQLite format 3\x00" + b"\xff" * 4000, "is damaged"),
+    ],
+)
+def test_a_file_that_is_no_database_is_set_aside(tmp_path: Path, content: bytes, reason: str) -> None:
+    (tmp_path / "index.db").write_bytes(content)
+    with open_index(tmp_path) as index:
+        assert index.healed is not None
+        assert reason in index.healed
+        assert index.healed.endswith("set aside as index.db.broken-1")
+        assert works(index)
+    assert (tmp_path / "index.db.broken-1").read_bytes() == content
+
+
+def test_an_empty_file_is_a_beginning(tmp_path: Path) -> None:
+    (tmp_path / "index.db").touch()
+    with open_index(tmp_path) as index:
+        assert (index.healed, works(index)) == (None, True)
+
+
+def test_another_programs_database_is_set_aside_whole(tmp_path: Path) -> None:
+    with by_hand(tmp_path / "index.db") as connection:
+        connection.execute("create table theirs(x)")
+        connection.execute("insert into theirs values('precious')")
+    with open_index(tmp_path) as index:
+        assert (
+            index.healed == f"{index.path}: is a database of another program; set aside as index.db.broken-1"
+        )
+        assert works(index)
+    with by_hand(tmp_path / "index.db.broken-1") as connection:
+        assert connection.execute("select x from theirs").fetchall() == [("precious",)]
+
+
+def test_an_index_of_a_newer_release_is_set_aside(folder: Path) -> None:
+    with by_hand(folder / "index.db") as connection:
+        connection.execute("pragma user_version = 99")
+    with open_index(folder) as index:
+        assert index.healed is not None
+        assert "has schema 99, this release knows" in index.healed
+        assert works(index)
+
+
+def test_a_folder_in_its_place_is_set_aside(tmp_path: Path) -> None:
+    (tmp_path / "index.db").mkdir()
+    with open_index(tmp_path) as index:
+        assert (works(index), names(tmp_path)) == (True, ["index.db.broken-1"])
+
+
+def test_only_the_last_two_broken_files_are_kept(tmp_path: Path) -> None:
+    for number in range(5):
+        (tmp_path / "index.db").write_text(f"broken {number} " * 100)
+        open_index(tmp_path).close()
+    assert names(tmp_path) == ["index.db.broken-4", "index.db.broken-5"]
+
+
+def test_the_log_goes_with_the_file_that_it_belongs_to(folder: Path) -> None:
+    with open_index(folder) as index:
+        put(index, "a.md", "only in the log")
+        index.heal("broken")
+        assert names(folder) == ["index.db.broken-1", "index.db.broken-1-shm", "index.db.broken-1-wal"]
+    with by_hand(folder / "index.db.broken-1") as connection:
+        assert connection.execute("select count(*) from files").fetchall() == [(121,)]
+
+
+def damage_is_met(folder: Path) -> str:
+    """Open, use and check a damaged index; how the damage showed."""
+    with open_index(folder) as index:
+        if index.healed:
+            return "at once" if works(index) else "not healed"
+        try:
+            index.files()
+            index.keyword(["word9", "word3"], limit=20)
+            index.chunks(range(200))
+            index.nearest(units(1, 8)[0], ALICE, limit=20)
+            put(index, "memory/1.md", "changed")
+            found = index.check(deep=True)
+        except StoreBroken as error:
+            found = [str(error)]
+        if not found:
+            return "harmless"
+        index.heal(found[0])
+        return "in use" if works(index) and index.healed else "not healed"
+
+
+@pytest.mark.parametrize("part", [0.0005, 0.003, 0.01, 0.1, 0.3, 0.5, 0.77, 0.9, 0.999])
+def test_a_truncated_index_heals(folder: Path, part: float) -> None:
+    with (folder / "index.db").open("r+b") as file:
+        size = file.seek(0, 2)
+        file.truncate(int(size * part))
+    assert damage_is_met(folder) in {"at once", "in use"}
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_flipped_bytes_are_met_and_healed(folder: Path, seed: int) -> None:
+    chance = random.Random(seed)
+    data = bytearray((folder / "index.db").read_bytes())
+    for _ in range(chance.choice([1, 8, 64])):
+        start = chance.randrange(len(data))
+        for at in range(start, min(start + chance.choice([1, 16, 512]), len(data))):
+            data[at] ^= chance.randrange(1, 256)
+    (folder / "index.db").write_bytes(data)
+    assert damage_is_met(folder) in {"at once", "in use", "harmless"}
+
+
+def test_most_of_those_flips_are_noticed(sound: Path, tmp_path: Path) -> None:
+    """The control of the test above: 512 damaged bytes in the middle of a page are never called harmless twice."""
+    chance = random.Random(1)
+    met = []
+    for number in range(10):
+        folder = tmp_path / str(number)
+        shutil.copytree(sound, folder)
+        data = bytearray((folder / "index.db").read_bytes())
+        start = 8192 * chance.randrange(len(data) // 8192)
+        data[start : start + 512] = bytes(512)  # a page without its header
+        (folder / "index.db").write_bytes(data)
+        met.append(damage_is_met(folder))
+    assert met.count("harmless") <= 1
+    assert "not healed" not in met
+
+
+def test_damage_under_an_open_index_heals_for_all_its_threads(folder: Path) -> None:
+    index = open_index(folder)
+    seen: list[int] = []
+    healed = threading.Event()
+    ready = threading.Event()
+
+    def other() -> None:
+        seen.append(index.counts("").files)
+        ready.set()
+        healed.wait()
+        seen.append(index.counts("").files)
+
+    thread = threading.Thread(target=other)
+    thread.start()
+    ready.wait()
+    index.heal("the disk has a bad day")
+    put(index, "a.md", "one")
+    healed.set()
+    thread.join()
+    assert index.healed == "the disk has a bad day; set aside as index.db.broken-1"
+    assert (seen, index.check(deep=True)) == ([120, 1], [])
+    index.close()
+
+
+def test_what_one_thread_or_process_healed_is_not_set_aside_by_the_next(folder: Path) -> None:
+    with open_index(folder) as first, open_index(folder) as second:
+        assert second.counts("").files == 120  # it has seen the file that is found broken
+        first.heal("broken")
+        put(first, "a.md", "one")
+        second.heal("broken")
+        assert (second.healed, list(second.files())) == ("broken", ["a.md"])
+        assert not (folder / "index.db.broken-2").exists()
+
+
+def test_a_deleted_index_is_begun_anew_while_it_is_in_use(folder: Path) -> None:
+    with open_index(folder) as index:
+        index.counts("")
+        for place in folder.glob("index.db*"):
+            place.unlink()
+        assert (index.counts("").files, works(index)) == (0, True)
+
+
+def test_side_files_of_an_index_that_was_set_aside_are_not_used(folder: Path) -> None:
+    with open_index(folder) as index:
+        index.heal("broken")
+        assert index.nearest(units(1, 8)[0], ALICE, limit=5) == []

@@ -1,0 +1,323 @@
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from store_samples import ALICE, by_hand, document, put, unit
+
+from recollect.errors import StoreBroken, StoreError
+from recollect.records import Chunk, Document, Identity
+from recollect.store import Counts, FileRow, Filter, Index, StoredChunk, open_index
+from recollect.store.keywords import columns
+from recollect.text import tokenize
+
+
+@pytest.fixture
+def index(tmp_path: Path) -> Index:
+    return open_index(tmp_path)
+
+
+def found(index: Index, *terms: str, where: Filter = Filter()) -> list[str]:
+    """The texts that the keyword leg finds, best first."""
+    tokens = [token for term in terms for token in tokenize(term) or [term]]
+    rows = [match.rowid for match in index.keyword(tokens, limit=10, where=where)]
+    stored = index.chunks(rows)
+    return [stored[row].chunk.text for row in rows]
+
+
+def test_a_document_comes_back_as_it_went_in(index: Index) -> None:
+    note = Document(
+        "memory/一.md", "sessions", "whatever", "ab" * 32, 12345678901234567, 9, "read as gb18030"
+    )
+    chunk = Chunk("id-1", note.path, "sessions", 3, 7, "正文\ntext 🎉", ("标题", "Sub"), "2026-02-08")
+    index.replace(note, [chunk])
+    assert index.files() == {note.path: FileRow(note.path, "sessions", 12345678901234567, 9, "ab" * 32)}
+    assert index.chunks([1, 2]) == {1: StoredChunk(1, chunk, "")}
+    assert index.counts("") == Counts(files=1, chunks=1, embedded=0, bytes=9)
+
+
+def test_replacing_a_document_leaves_nothing_of_the_old_one(index: Index) -> None:
+    put(index, "a.md", "kiwi", "pear")
+    put(index, "b.md", "kiwi pie")
+    put(index, "a.md", "plum")
+    assert [found(index, term) for term in ("kiwi", "pear", "plum")] == [["kiwi pie"], [], ["plum"]]
+    assert index.terms(["kiwi", "pear", "plum"]) == {"kiwi": 1, "pear": 0, "plum": 1}
+    assert (index.counts("").chunks, index.check(deep=True)) == (2, [])
+
+
+def test_a_row_number_is_never_given_twice(index: Index) -> None:
+    put(index, "a.md", "one", "two")
+    index.remove(["a.md"])
+    put(index, "a.md", "three")
+    index.clear()
+    put(index, "a.md", "four")
+    assert list(index.chunks(range(10))) == [4]
+
+
+def test_removing_tells_how_many_documents_there_were(index: Index) -> None:
+    put(index, "a.md", "one")
+    put(index, "b.md", "two")
+    assert (index.remove(["a.md", "nowhere.md"]), list(index.files())) == (1, ["b.md"])
+
+
+def test_a_document_without_text_is_still_known(index: Index) -> None:
+    put(index, "empty.md")
+    assert (list(index.files()), index.counts("").chunks, index.stale("any")) == (["empty.md"], 0, set())
+
+
+def test_a_new_stat_is_noted_without_touching_the_text(index: Index) -> None:
+    put(index, "a.md", "one")
+    note, _ = document("a.md", "one")
+    index.touch(Document(note.path, note.source, note.text, note.sha256, mtime_ns=99, size=note.size))
+    assert (index.files()["a.md"].mtime_ns, list(index.chunks([1]))) == (99, [1])
+
+
+def test_notes_about_the_index_are_kept_and_replaced(index: Index) -> None:
+    index.set_meta(model="one", signature="s")
+    index.set_meta(model="two")
+    assert [index.meta(key) for key in ("model", "signature", "unknown")] == ["two", "s", None]
+
+
+# ---- transactions ---------------------------------------------------------------------------------------------
+
+
+def test_a_rebuild_in_one_transaction_is_seen_only_when_it_is_done(tmp_path: Path, index: Index) -> None:
+    put(index, "old.md", "old kiwi")
+    with open_index(tmp_path) as other:
+        with index.transaction():
+            index.clear()
+            put(index, "new.md", "new kiwi")
+            put(index, "newer.md", "newer kiwi")
+            assert (found(other, "kiwi"), list(other.files())) == (["old kiwi"], ["old.md"])
+            assert sorted(found(index, "kiwi")) == ["new kiwi", "newer kiwi"]
+        assert (sorted(found(other, "kiwi")), sorted(other.files())) == (
+            ["new kiwi", "newer kiwi"],
+            ["new.md", "newer.md"],
+        )
+
+
+def test_a_rebuild_that_fails_leaves_the_old_index(index: Index) -> None:
+    put(index, "old.md", "old kiwi")
+    with pytest.raises(ZeroDivisionError), index.transaction():
+        index.clear()
+        put(index, "new.md", "new kiwi")
+        raise ZeroDivisionError
+    assert (found(index, "kiwi"), index.check(deep=True)) == (["old kiwi"], [])
+
+
+def test_a_snapshot_keeps_a_search_in_one_state(tmp_path: Path, index: Index) -> None:
+    put(index, "a.md", "old kiwi")
+    with open_index(tmp_path) as other, index.snapshot():
+        rows = [match.rowid for match in index.keyword(["kiwi"], limit=5)]
+        put(other, "a.md", "new kiwi")
+        assert [stored.chunk.text for stored in index.chunks(rows).values()] == ["old kiwi"]
+
+
+# ---- keywords -------------------------------------------------------------------------------------------------
+
+
+def test_any_of_the_terms_finds_and_more_of_them_rank_higher(index: Index) -> None:
+    put(index, "a.md", "kiwi", "kiwi pear", "plum")
+    for number in range(10):
+        put(index, f"filler-{number}.md", "something else")
+    assert found(index, "kiwi", "pear") == ["kiwi pear", "kiwi"]
+    assert all(match.score > 0 for match in index.keyword(["kiwi", "pear", "someth"], limit=50))
+
+
+def test_chinese_is_found_inside_a_sentence_and_beside_latin_letters(index: Index) -> None:
+    put(index, "a.md", "昨天把GitHub备份迁移到新的数据库", "设置止损价")
+    assert [found(index, term) for term in ("备份", "数据", "止损", "github")] == [
+        ["昨天把GitHub备份迁移到新的数据库"],
+        ["昨天把GitHub备份迁移到新的数据库"],
+        ["设置止损价"],
+        ["昨天把GitHub备份迁移到新的数据库"],
+    ]
+
+
+def headed(path: str, heading: str, text: str, date: str | None = None) -> tuple[Document, list[Chunk]]:
+    return document(path)[0], [Chunk(path, path, "memory", 1, 1, text, (heading,), date)]
+
+
+def test_headings_path_and_date_find_a_chunk(index: Index) -> None:
+    note, chunks = headed("memory/lisbon.md", "Travel plans", "we ate well", "2026-02-08")
+    index.replace(note, chunks)
+    put(index, "b.md", "travel by train")
+    assert [found(index, word) for word in ("plans", "lisbon", "8 Feb 2026")] == [["we ate well"]] * 3
+    assert columns(chunks[0])[1] == "ate well"
+
+
+def test_a_word_in_the_heading_weighs_more_than_one_in_the_text(index: Index) -> None:
+    index.replace(*headed("a.md", "dinner", "travel"))
+    index.replace(*headed("b.md", "travel", "dinner"))
+    for number in range(10):
+        put(index, f"filler-{number}.md", "other words")
+    assert found(index, "travel") == ["dinner", "travel"]
+
+
+def test_filters_by_source_and_by_path(index: Index) -> None:
+    put(index, "memory/a.md", "kiwi a")
+    put(index, "memory/ab.md", "kiwi ab", source="sessions")
+    put(index, "memory/a%.md", "kiwi percent")
+    cases = {
+        Filter(source="sessions"): ["kiwi ab"],
+        Filter(path_prefix="memory/a%"): ["kiwi percent"],
+        Filter(path_prefix="memory/a", source="memory"): ["kiwi a", "kiwi percent"],
+        Filter(path_prefix="memory/"): ["kiwi a", "kiwi ab", "kiwi percent"],
+        Filter(path_prefix="nowhere"): [],
+    }
+    assert {where: sorted(found(index, "kiwi", where=where)) for where in cases} == cases
+
+
+def test_no_terms_and_no_room_find_nothing(index: Index) -> None:
+    put(index, "a.md", "kiwi")
+    assert (index.keyword([], limit=5), index.keyword(["kiwi"], limit=0), index.terms([])) == ([], [], {})
+
+
+HOSTILE = [
+    '"',
+    '""',
+    "a OR b",
+    "NEAR(",
+    "title:x",
+    "-x",
+    "(",
+    "*",
+    "^a",
+    "\0",
+    "a\0b",
+    "",
+    " ",
+    "\ud800",
+    "AND",
+    "{a}:",
+]
+
+
+@pytest.mark.parametrize("term", HOSTILE)
+def test_fts_syntax_in_a_term_is_only_text(index: Index, term: str) -> None:
+    put(index, "a.md", "kiwi and pear")
+    index.keyword([term], limit=5)
+    assert found(index, term, "kiwi") == ["kiwi and pear"]
+    assert index.terms([term, "kiwi"])["kiwi"] == 1
+
+
+@given(terms=st.lists(st.text(max_size=30), max_size=20))
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_any_strings_are_safe_terms(index: Index, terms: list[str]) -> None:
+    assert set(index.terms(terms)) == set(terms)
+    index.keyword(terms, limit=3, where=Filter(path_prefix="x"))
+
+
+@given(text=st.text(st.characters(exclude_categories=["Cs"]), max_size=80))
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_every_token_of_a_text_finds_it(index: Index, text: str) -> None:
+    put(index, "a.md", text)
+    _, body = columns(document("a.md", text)[1][0])
+    assert all(len(index.keyword([token], limit=5)) == 1 for token in set(body.split(" ")) - {""})
+
+
+def test_terms_beyond_the_budget_only_add_to_the_score(index: Index, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("recollect.store.keywords.MIN_BUDGET", 5)
+    for number in range(100):
+        put(index, f"{number}.md", "blip filler" if number < 30 else "filler filler")
+    put(index, "both.md", "blip zork")
+    put(index, "one.md", "zork filler")
+    assert found(index, "blip", "zork") == ["blip zork", "zork filler"]
+
+
+def test_a_common_term_alone_is_looked_for_in_the_newest_rows(
+    index: Index, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("recollect.store.keywords.MIN_BUDGET", 5)
+    for number in range(100):
+        put(index, f"{number}.md", f"common {number}")
+    matches = index.keyword(["common"], limit=100)
+    assert sorted(match.rowid for match in matches) == list(range(81, 101))  # a fifth of the rows
+
+
+# ---- vectors in the cache -------------------------------------------------------------------------------------
+
+
+def test_a_chunk_has_a_vector_when_the_cache_has_one_of_its_embedder(index: Index) -> None:
+    note, chunks = document("a.md", "one", "two")
+    index.save(ALICE, {chunks[0].hash: unit(*range(1, 9))})
+    index.replace(note, chunks, identity=ALICE)
+    put(index, "b.md", "three")
+    stored = index.chunks([1, 2, 3])
+    assert [stored[row].model for row in (1, 2, 3)] == [str(ALICE), "", ""]
+    assert index.stale(str(ALICE)) == {"a.md", "b.md"}
+    assert index.counts(str(ALICE)) == Counts(files=2, chunks=3, embedded=1, bytes=12)
+    assert {row: vector.tolist() for row, vector in index.vectors_of([1, 2, 3], ALICE).items()} == {
+        1: unit(*range(1, 9)).tolist()
+    }
+
+
+def test_without_an_embedder_no_document_is_stale_for_it(index: Index) -> None:
+    put(index, "a.md", "one")
+    assert (index.stale(""), index.stale("m")) == (set(), {"a.md"})
+
+
+# ---- the rest -------------------------------------------------------------------------------------------------
+
+
+def test_an_unknown_engine_is_refused_with_the_names_of_those_there_are(tmp_path: Path) -> None:
+    with pytest.raises(StoreError, match="no vector engine 'faiss'; choose one of scan, sqlite-vec"):
+        open_index(tmp_path, engine="faiss")
+
+
+def test_a_missing_extension_names_the_install_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("importlib.util.find_spec", lambda _: None)
+    with pytest.raises(StoreError, match=r"pip install 'recollect\[sqlite-vec\]'"):
+        open_index(tmp_path, engine="sqlite-vec")
+
+
+def test_check_sees_where_the_tables_contradict_each_other(tmp_path: Path, index: Index) -> None:
+    put(index, "a.md", "one", "two")
+    put(index, "b.md", "three")
+    with by_hand(index.path) as connection:
+        connection.execute("delete from files where path = 'b.md'")
+        connection.execute("delete from chunks where rowid = 1")
+        connection.execute("update chunks set model = 'm' where rowid = 2")
+    assert index.check() == [
+        "1 keyword rows belong to no chunk",
+        "1 chunks belong to no file",
+        "1 chunks have lost their vector",
+    ]
+
+
+def test_headings_that_cannot_be_read_are_damage(index: Index) -> None:
+    put(index, "a.md", "one")
+    with by_hand(index.path) as connection:
+        connection.execute("update chunks set headings = '[\"x'")
+    with pytest.raises(StoreBroken, match="chunk 1 of the index cannot be read"):
+        index.chunks([1])
+
+
+def test_the_size_on_disk_counts_database_and_log(index: Index) -> None:
+    put(index, "a.md", "one")
+    assert index.size() == sum(
+        (index.path.parent / name).stat().st_size for name in ("index.db", "index.db-wal")
+    )
+
+
+def test_keywords_do_not_load_numpy(tmp_path: Path) -> None:
+    program = (
+        "import sys; from pathlib import Path; from recollect.store import open_index\n"
+        f"index = open_index(Path({str(tmp_path)!r})); index.keyword(['a'], limit=3); index.files(); index.check()\n"
+        "print('numpy' in sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert done.stdout == "False\n"
+
+
+def test_the_cache_and_the_chunks_name_an_identity_alike(index: Index) -> None:
+    vectors = {"h": unit(*range(1, 9))}
+    for identity in (ALICE, Identity("p/x", "m y", 8), Identity("p", "m", 8, "short")):
+        note, chunks = document(f"{identity}.md", f"text of {identity}")
+        index.save(identity, {chunks[0].hash: vectors["h"]})
+        index.replace(note, chunks, identity=identity)
+    assert index.prune(0) == 0  # all three are in use
