@@ -87,6 +87,12 @@ def test_a_relative_path_starts_where_it_is_written(place: Place, monkeypatch: p
     assert place.load({"files.extra_paths": ["notes"]}).files.extra_paths == (place.root / "notes",)
 
 
+def test_a_list_of_one_may_be_written_without_brackets(place: Place) -> None:
+    place.own_file.write_text("files: {extra_paths: ./journal, patterns: '*.txt'}")
+    files = place.load().files
+    assert (files.extra_paths, files.patterns) == ((place.home / "journal",), ("*.txt",))
+
+
 def test_words_that_old_yaml_takes_for_booleans_are_words(place: Place) -> None:
     place.own_file.write_text("agent: no\nmemory: {citations: off}\nsearch: {sync_before: off}")
     settings = place.load()

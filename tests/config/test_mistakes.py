@@ -74,6 +74,7 @@ def told(place: Place, arguments: dict[str, object] | None = None) -> str:
             "agent: ../main",
             "agent = '../main' from FILE: must be letters, digits, '-', '_' and '.', not starting with '.'",
         ),
+        ("files: {patterns: 5}", "files.patterns = 5 from FILE: must be a valid list"),
         ("- agent", "FILE: must be keys with values, such as 'agent: main'"),
         ("search: [", "FILE, line 1: not valid YAML: expected the node content, but found '<stream end>'"),
         ("agent: a\nagent: b", "FILE, line 2: not valid YAML: the key 'agent' stands twice"),

@@ -161,6 +161,8 @@ def _put(
 ) -> None:
     if value is None and not allows_none(key):
         return
+    if _holds(key, tuple) and isinstance(value, str | Path):
+        value = [value]  # `extra_paths: ~/journal` means what it says
     try:
         layer[key] = Given(_anchored(value, base) if _holds(key, Path) else value, origin)
     except (OSError, RuntimeError, ValueError) as error:

@@ -102,7 +102,12 @@ def _sentences(error: ValidationError, layer: Layer) -> Iterator[ConfigError]:
     for detail in error.errors(include_url=False, include_context=False):
         path = ".".join(str(part) for part in detail["loc"][:2])
         key = path if path in keys() else str(detail["loc"][0])
-        reason = detail["msg"].removeprefix("Value error, ").replace("Input should be", "must be")
+        reason = (
+            detail["msg"]
+            .removeprefix("Value error, ")
+            .replace("Input should be", "must be")
+            .replace("tuple", "list")
+        )
         reason = reason[:1].lower() + reason[1:]
         if key in layer:
             value = "***" if layers.is_secret(key) else reprlib.repr(detail["input"])
