@@ -15,6 +15,9 @@ from typing import Literal
 Source = Literal["memory", "sessions"]
 """Where a document comes from: people's own files, or session transcripts."""
 
+Trust = Literal["owner", "agent", "untrusted"]
+"""Whose words a text is made of, most trusted first: people's own, an agent's, or what came in from outside."""
+
 CitationMode = Literal["on", "off", "auto"]
 
 
@@ -33,6 +36,28 @@ class FoundFile:
 
 
 @dataclass(frozen=True, slots=True)
+class Turn:
+    """What one side said in a session, cleaned: no tool noise, no secrets, no text that we injected ourselves."""
+
+    role: Literal["user", "assistant"]
+    text: str
+    line: int  #: of the transcript, 1-based
+    time: float | None = None  #: seconds since the epoch
+    trust: Trust = "owner"
+
+
+@dataclass(frozen=True, slots=True)
+class Passage:
+    """Turns of a transcript that stand together, as one text with its place."""
+
+    start_line: int
+    end_line: int
+    text: str
+    date: str | None
+    trust: Trust
+
+
+@dataclass(frozen=True, slots=True)
 class Document:
     """One file's text, as it was at one moment."""
 
@@ -43,6 +68,9 @@ class Document:
     mtime_ns: int
     size: int
     note: str | None = None  #: what a person should know about the reading: "read as gb18030", "only the first 4 MiB"
+    passages: tuple[Passage, ...] = ()  #: of a transcript, instead of a text
+    from_line: int = 1  #: what the index holds of lines before this one is still right, and was not read again
+    state: str = ""  #: where the source goes on when the file has grown
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +85,7 @@ class Chunk:
     text: str
     headings: tuple[str, ...] = ()  #: the headings in force above the first line, outermost first
     date: str | None = None  #: the note's own day, "YYYY-MM-DD", from its front matter or name
+    trust: Trust = "owner"
 
     @property
     def embedding_text(self) -> str:
@@ -119,6 +148,7 @@ class Hit:
     explain: Explanation
     chunk_id: str = ""
     date: str | None = None
+    trust: Trust = "owner"
 
 
 @dataclass(frozen=True, slots=True)
