@@ -8,6 +8,9 @@ RecollectError
 ├── NotFound               the named file or thing does not exist; offers the nearest
 ├── EmbeddingError         an embedder failed
 │   └── EmbedderUnavailable  no model, no extra, no key: keywords still work
+├── EngineError            an outside search engine failed; the builtin one answers instead
+│   └── EngineBusy         it is not ready yet: the builtin one answers this once
+├── Cancelled              the caller gave up waiting; nothing failed
 ├── WriteError             a note could not be written; what stood there is whole
 │   └── EditConflict       somebody else changed it meanwhile, and it is theirs
 ├── ChatError              a language model failed; what can be done without one is done
@@ -72,6 +75,18 @@ class ChatUnavailable(ChatError):
 
 class BudgetSpent(ChatError):
     """The tokens that the settings allow for a day are used up."""
+
+
+class EngineError(RecollectError):
+    """An outside search engine failed, or answered what cannot be used."""
+
+
+class EngineBusy(EngineError):
+    """An outside search engine is still building its index; it is well otherwise."""
+
+
+class Cancelled(RecollectError):
+    """The caller gave up waiting for the answer."""
 
 
 class StoreError(RecollectError):
