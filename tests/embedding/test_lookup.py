@@ -11,6 +11,7 @@ import pytest
 import tiny_model
 
 from recollect.embedding import Choice, lookup, resolve
+from recollect.errors import EmbeddingError
 from recollect.testing import FailingEmbedder, HashEmbedder
 
 
@@ -41,6 +42,14 @@ def test_a_named_folder_is_used(tiny_folder: Path, provider: str) -> None:
     )
     assert choice.embedder is not None
     assert choice.embedder.embed_query("the night").any()
+
+
+def test_a_missing_library_is_an_embedding_error(tiny_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "onnxruntime", None)
+    embedder = resolve(model_path=tiny_folder).embedder
+    assert embedder is not None
+    with pytest.raises(EmbeddingError, match="^the embedder local failed: import of onnxruntime halted"):
+        embedder.embed_query("the night")
 
 
 @pytest.mark.usefixtures("no_bundle")

@@ -25,9 +25,7 @@ if TYPE_CHECKING:
     from recollect.embedding.protocol import Matrix
 
 MOST_THREADS = 4  #: chosen by ourselves; the owner may set more
-CHARS_PER_TOKEN = (
-    32  #: text beyond this many characters for each token of the model's limit is not even tokenized
-)
+CHARS_PER_TOKEN = 32  #: what lies beyond this many characters a token of the model's limit is never tokenized
 LARGE_GRAPH = 200 * 1024 * 1024  #: bytes; one text of such a model is worth several cores
 
 _verified: set[tuple[str, int, int]] = set()  #: path, size and mtime_ns of files whose digest was right

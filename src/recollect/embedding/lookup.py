@@ -69,7 +69,7 @@ def _local(model_path: Path | None, threads: int) -> Choice:
     embedder = LocalEmbedder(folder, threads=threads)
     identity = embedder.identity
     reason = f"the model in {folder}, as set" if model_path else "the model that comes with recollect"
-    return Choice(RememberedQueries(embedder), identity.provider, identity.model, reason)
+    return Choice(RememberedQueries(Checked(embedder)), identity.provider, identity.model, reason)
 
 
 def _added(provider: str) -> Choice:
