@@ -48,7 +48,7 @@ def test_a_missing_library_is_an_embedding_error(tiny_folder: Path, monkeypatch:
     monkeypatch.setitem(sys.modules, "onnxruntime", None)
     embedder = resolve(model_path=tiny_folder).embedder
     assert embedder is not None
-    with pytest.raises(EmbeddingError, match="^the embedder local failed: import of onnxruntime halted"):
+    with pytest.raises(EmbeddingError, match=r"^the embedder local failed: import of onnxruntime halted"):
         embedder.embed_query("the night")
 
 
