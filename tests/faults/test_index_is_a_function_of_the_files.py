@@ -7,6 +7,7 @@ import shutil
 import tempfile
 from pathlib import Path
 
+import apsw
 import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
@@ -38,14 +39,16 @@ class Crash(Exception):
 
 def rows(memory: Memory) -> dict[str, list[tuple[object, ...]]]:
     """All that the index says, less what may differ: row numbers and times."""
-    db = memory.manager.index.database.reader()
+    db = apsw.Connection(memory.status().index_path, flags=apsw.SQLITE_OPEN_READONLY)
     tables = {
         "files": "SELECT path, source, size, sha256 FROM files ORDER BY path",
         "chunks": "SELECT id, path, source, start_line, end_line, text, headings, date, hash, model"
         " FROM chunks ORDER BY path, start_line, id",
         "terms": "SELECT term, doc, cnt FROM chunks_terms ORDER BY term",
     }
-    return {name: db.execute(query).fetchall() for name, query in tables.items()}
+    held = {name: db.execute(query).fetchall() for name, query in tables.items()}
+    db.close()
+    return held
 
 
 class FilesAndIndex(RuleBasedStateMachine):
@@ -139,5 +142,5 @@ class FilesAndIndex(RuleBasedStateMachine):
 
 TestFilesAndIndex = pytest.mark.timeout(3600 if SOAK else 300)(FilesAndIndex.TestCase)
 TestFilesAndIndex.settings = settings(
-    max_examples=400 if SOAK else 15, stateful_step_count=30 if SOAK else 10, deadline=None
+    max_examples=400 if SOAK else 30, stateful_step_count=30 if SOAK else 10, deadline=None
 )
