@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import contextlib
 from pathlib import Path
 
 import numpy as np
@@ -110,7 +111,7 @@ def test_text_that_moves_or_comes_back_needs_no_new_vector(index: Index) -> None
 
 
 def test_writing_vectors_joins_the_transaction(index: Index) -> None:
-    with pytest.raises(ZeroDivisionError), index.transaction():
+    with contextlib.suppress(ZeroDivisionError), index.transaction():
         index.save(ALICE, VECTORS)
         assert len(held(index)) == 8
         raise ZeroDivisionError

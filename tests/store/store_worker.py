@@ -1,0 +1,142 @@
+"""What the tests of several processes run in them: ``python store_worker.py COMMAND FOLDER [NUMBER]``.
+
+A document's text carries the round that wrote it, in every chunk, so a reader can tell a torn one.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import sys
+from pathlib import Path
+
+from store_samples import document
+
+from recollect.store import Index, open_index
+
+DOCUMENTS = 4
+CHUNKS = 6
+
+
+def say(*words: object) -> None:
+    """A line for the test that started this process."""
+    sys.stdout.write(" ".join(map(str, words)) + "\n")
+    sys.stdout.flush()
+
+
+def write_round(index: Index, number: int) -> None:
+    """Every document anew, in one transaction."""
+    with index.transaction():
+        for which in range(DOCUMENTS):
+            texts = [f"round{number} line{line} words enough to fill a little" for line in range(CHUNKS)]
+            index.replace(*document(f"{which}.md", *texts))
+        index.set_meta(round=str(number))
+
+
+def write_torn(index: Index, number: int) -> None:
+    """The control: the same in many transactions instead of one."""
+    for which in range(DOCUMENTS):
+        index.remove([f"{which}.md"])
+        texts = [f"round{number} line{line} words enough to fill a little" for line in range(CHUNKS)]
+        index.replace(*document(f"{which}.md", *texts))
+    index.set_meta(round=str(number))
+
+
+def torn(index: Index) -> str | None:
+    """What is wrong with the state that this process sees; None when it is that of one whole round."""
+    with index.snapshot():
+        number = index.meta("round")
+        matches = index.keyword([f"round{number}"], limit=1000)
+        stored = index.chunks([match.rowid for match in matches])
+        held = index.counts("")
+    if number is None:
+        return None if held.chunks == 0 else "rows without a round"
+    wanted = (DOCUMENTS, DOCUMENTS * CHUNKS, DOCUMENTS * CHUNKS, DOCUMENTS * CHUNKS)
+    found = (held.files, held.chunks, len(matches), len(stored))
+    return None if found == wanted else f"round {number}: {found} instead of {wanted}"
+
+
+def write(folder: Path, rounds: int) -> None:
+    """Write rounds, each acknowledged on standard output."""
+    with open_index(folder) as index:
+        for number in range(rounds):
+            write_round(index, number)
+            say(number)
+
+
+def read(folder: Path, rounds: int) -> None:
+    """Look at the index until it holds the last round; say what was torn."""
+    looks = 0
+    with open_index(folder) as index:
+        while index.meta("round") != str(rounds - 1):
+            looks += 1
+            if wrong := torn(index):
+                say("torn:", wrong)
+    say("looks:", looks)
+
+
+def add(folder: Path, number: int) -> None:
+    """Open the index as one of several that find none, and add documents."""
+    with open_index(folder) as index:
+        for which in range(20):
+            index.replace(*document(f"{number}-{which}.md", f"from process{number}"))
+    say("done")
+
+
+def killed(folder: Path, rounds: int, *, whole: bool) -> None:
+    """Kill a writer without warning, again and again; say what it left behind.
+
+    The writer is a fork, so that a round costs no start of Python; this process has one thread and, while it forks,
+    no open database.
+    """
+    chance = random.Random(rounds)
+    acknowledged = 0
+    for _ in range(rounds):
+        reading, writing = os.pipe()
+        child = os.fork()
+        if child == 0:
+            os.close(reading)
+            _write_until_killed(folder, writing, acknowledged + 1, whole=whole)
+        os.close(writing)
+        with os.fdopen(reading) as acks:
+            line = "0"
+            for _ in range(chance.randrange(1, 4)):
+                line = acks.readline()
+            _spin(chance.randrange(60_000))
+            os.kill(child, signal.SIGKILL)
+            os.waitpid(child, 0)
+            acknowledged = max(int(at) for at in (line, *acks) if at.strip().isdigit())
+        _inspect(folder, acknowledged)
+    say("acknowledged:", acknowledged)
+
+
+def _write_until_killed(folder: Path, pipe: int, number: int, *, whole: bool) -> None:
+    index = open_index(folder)
+    while True:
+        (write_round if whole else write_torn)(index, number)
+        os.write(pipe, b"%d\n" % number)
+        number += 1
+
+
+def _spin(steps: int) -> None:
+    """Let the writer go on for a while that no clock decides."""
+    for _ in range(steps):
+        pass
+
+
+def _inspect(folder: Path, acknowledged: int) -> None:
+    with open_index(folder) as index:
+        wrong = [index.healed, *index.check(deep=True), torn(index)]
+        if int(index.meta("round") or 0) < acknowledged:
+            wrong.append(f"lost round {acknowledged}")
+    for words in filter(None, wrong):
+        say("wrong:", words)
+
+
+if __name__ == "__main__":
+    command, place, count = sys.argv[1], Path(sys.argv[2]), int(sys.argv[3])
+    if command in {"kill", "kill-torn"}:
+        killed(place, count, whole=command == "kill")
+    else:
+        {"write": write, "read": read, "add": add}[command](place, count)
