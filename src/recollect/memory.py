@@ -6,11 +6,10 @@ embedder block anyway, so there is one implementation.
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, ParamSpec, Self, TypeVar
 
 from recollect.indexing import Indexer, ProgressCallback, Rules
 from recollect.managers import Manager
@@ -23,6 +22,9 @@ from recollect.store.index import open_index
 if TYPE_CHECKING:
     from recollect.config import Settings
     from recollect.embedding import Embedder
+
+P = ParamSpec("P")
+T = TypeVar("T")
 
 
 class Memory:
@@ -158,6 +160,12 @@ def build_manager(settings: Settings, embedder: Embedder | None = None) -> Manag
     )
 
 
+async def _in_thread(call: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+    from asyncio import to_thread  # loaded already wherever this runs; a plain `Memory` does not pay for it
+
+    return await to_thread(call, *args, **kwargs)
+
+
 class AsyncMemory:
     """`Memory` for event loops: every call runs in a thread and can be awaited."""
 
@@ -177,7 +185,7 @@ class AsyncMemory:
     ) -> AsyncMemory:
         """Open the memory of a workspace, as `Memory.open` does."""
         return cls(
-            await asyncio.to_thread(
+            await _in_thread(
                 Memory.open,
                 workspace,
                 home=home,
@@ -192,7 +200,7 @@ class AsyncMemory:
         self, *, force: bool = False, verify: bool = False, progress: ProgressCallback | None = None
     ) -> SyncReport:
         """As `Memory.sync`."""
-        return await asyncio.to_thread(self.memory.sync, force=force, verify=verify, progress=progress)
+        return await _in_thread(self.memory.sync, force=force, verify=verify, progress=progress)
 
     async def search(
         self,
@@ -205,7 +213,7 @@ class AsyncMemory:
         session_key: str | None = None,
     ) -> Answer:
         """As `Memory.search`."""
-        return await asyncio.to_thread(
+        return await _in_thread(
             self.memory.search,
             query,
             max_results=max_results,
@@ -217,15 +225,15 @@ class AsyncMemory:
 
     async def read(self, path: str, start: int = 1, lines: int | None = None) -> Excerpt:
         """As `Memory.read`."""
-        return await asyncio.to_thread(self.memory.read, path, start, lines)
+        return await _in_thread(self.memory.read, path, start, lines)
 
     async def status(self, *, deep: bool = False) -> Status:
         """As `Memory.status`."""
-        return await asyncio.to_thread(self.memory.status, deep=deep)
+        return await _in_thread(self.memory.status, deep=deep)
 
     async def close(self) -> None:
         """As `Memory.close`."""
-        await asyncio.to_thread(self.memory.close)
+        await _in_thread(self.memory.close)
 
     async def __aenter__(self) -> Self:
         return self
