@@ -44,7 +44,7 @@ class _Unit:
     start: int  #: index of its first line
     end: int  #: index after its last line that is not blank
     width: int  #: from its first line to the end of its last that is not blank
-    blank: int  #: blank lines after it
+    gap: int  #: width of the blank lines after it
     level: int  #: of the heading it begins with, or 0
     path: Path  #: headings in force above it
     border: int  #: how good a cut right before it is
@@ -52,7 +52,7 @@ class _Unit:
 
     @property
     def full_width(self) -> int:
-        return self.width + 1 + self.blank
+        return self.width + 1 + self.gap
 
 
 def chunk_markdown(document: Document, *, tokens: int = 512, overlap: int = 64) -> list[Chunk]:
@@ -86,7 +86,7 @@ def _units(lines: Sequence[str], structure: Structure, budget: int) -> Iterator[
         unit = block
         if held and held.full_width + block.width <= budget:
             held.width = held.full_width + block.width
-            held.end, held.blank, held.is_heading = block.end, block.blank, block.is_heading
+            held.end, held.gap, held.is_heading = block.end, block.gap, block.is_heading
             unit = held
         elif held:
             yield held
@@ -100,9 +100,10 @@ def _units(lines: Sequence[str], structure: Structure, budget: int) -> Iterator[
 def _blocks(lines: Sequence[str], structure: Structure, budget: int) -> Iterator[_Unit]:
     """The smallest runs of lines that belong together, with the headings above each."""
     path: Path = ()
+    ends = _ends_of_blocks(structure)
     blank = number = _blank_from(lines, 0)
     while number < len(lines):
-        end = _end_of_block(structure, number)
+        end = ends.get(number, number + 1)
         size = width(lines[number])
         if end > number + 1:
             whole = sum(map(width, lines[number:end])) + end - number - 1
@@ -113,7 +114,8 @@ def _blocks(lines: Sequence[str], structure: Structure, budget: int) -> Iterator
             path = tuple(above for above in path if above[0] < level)
         border = _border(lines[number], level, after_blank=blank > 0)
         blank = _blank_from(lines, end)
-        yield _Unit(number, end, size, blank, level, path, border, is_heading=heading is not None)
+        gap = sum(map(width, lines[end : end + blank])) + blank if blank else 0
+        yield _Unit(number, end, size, gap, level, path, border, level > 0)
         if heading:
             path = (*path, (level, heading.title))
         elif number == 0 and structure.fields.get("title"):
@@ -121,12 +123,11 @@ def _blocks(lines: Sequence[str], structure: Structure, budget: int) -> Iterator
         number = end + blank
 
 
-def _end_of_block(structure: Structure, number: int) -> int:
-    if number == 0 and structure.front_matter:
-        return structure.front_matter
-    if number in structure.headings:
-        return number + structure.headings[number].lines
-    return structure.fences.get(number, number + 1)
+def _ends_of_blocks(structure: Structure) -> dict[int, int]:
+    """First line → line after the last, of every block that is more than a line."""
+    underlined = {start: start + 2 for start, heading in structure.headings.items() if heading.lines == 2}
+    front_matter = {0: structure.front_matter} if structure.front_matter else {}
+    return {**structure.fences, **underlined, **front_matter}
 
 
 def _blank_from(lines: Sequence[str], start: int) -> int:
@@ -165,8 +166,10 @@ def _cuts(units: Sequence[_Unit], budget: int, overlap: int) -> Iterator[tuple[i
 def _filled(units: Sequence[_Unit], fresh: int, used: int, budget: int) -> int:
     """The unit before which a chunk that begins with ``fresh`` ends."""
     at = fresh
+    goes_on = fresh > 0 and not units[fresh].level  # the rest of a section is not mixed with the next
     while at < len(units) and (at == fresh or used + units[at].width <= budget):
-        if at > fresh and units[at].level and used >= budget * _full_enough(units[at].level):
+        level = units[at].level if at > fresh else 0
+        if level and (used >= budget * _full_enough(level) or (goes_on and level <= 2)):
             return at
         used += units[at].full_width
         at += 1
