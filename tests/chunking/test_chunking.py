@@ -116,7 +116,12 @@ def test_a_line_over_the_budget_is_cut_into_pieces_of_its_own() -> None:
 
 def test_chinese_characters_have_their_own_weight() -> None:
     text = "\n".join(["数据库备份方案" * 5] * 8)
-    assert [(chunk.start_line, chunk.end_line) for chunk in chunks(text, tokens=80)] == [(1, 2), (3, 4), (5, 6), (7, 8)]
+    assert [(chunk.start_line, chunk.end_line) for chunk in chunks(text, tokens=80)] == [
+        (1, 2),
+        (3, 4),
+        (5, 6),
+        (7, 8),
+    ]
 
 
 @pytest.mark.parametrize(

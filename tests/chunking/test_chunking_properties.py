@@ -14,10 +14,27 @@ from recollect.records import Document
 from recollect.text import width
 
 LINES = st.sampled_from(
-    ["", "", "# One", "## Two", "### Three", "Title", "=====", "---", "```", "~~~~", "```py", "- item", "  more", "> q"]
+    [
+        "",
+        "",
+        "# One",
+        "## Two",
+        "### Three",
+        "Title",
+        "=====",
+        "---",
+        "```",
+        "~~~~",
+        "```py",
+        "- item",
+        "  more",
+        "> q",
+    ]
 ) | st.text(st.sampled_from("ab x数据库🎉\x0c\u2028\x85\t#-`é\u0301"), max_size=90)
 ENDS = st.sampled_from(["\n", "\n", "\n", "\r\n", "\r"])
-texts = st.lists(st.tuples(LINES, ENDS), max_size=60).map(lambda lines: "".join(map("".join, lines))) | st.text()
+texts = (
+    st.lists(st.tuples(LINES, ENDS), max_size=60).map(lambda lines: "".join(map("".join, lines))) | st.text()
+)
 
 
 def document(text: str) -> Document:
@@ -26,7 +43,9 @@ def document(text: str) -> Document:
 
 @settings(max_examples=300, deadline=None)
 @given(texts, st.sampled_from([1, 8, 16, 40, 512]), st.sampled_from([0, 2, 8, 64]))
-def test_chunks_cover_the_text_with_true_lines_within_the_budget(text: str, tokens: int, overlap: int) -> None:
+def test_chunks_cover_the_text_with_true_lines_within_the_budget(
+    text: str, tokens: int, overlap: int
+) -> None:
     chunks = chunk_markdown(document(text), tokens=tokens, overlap=overlap)
     lines = re.split(r"\r\n|\n|\r", text)
     budget = max(32, tokens * 4)
@@ -43,7 +62,9 @@ def test_chunks_cover_the_text_with_true_lines_within_the_budget(text: str, toke
         covered.update(range(chunk.start_line, chunk.end_line + 1))
     assert {number for number, line in enumerate(lines, 1) if line.strip()} <= covered
     for number, piece in pieces.items():
-        assert piece.split() == lines[number - 1].split() or "".join(piece.split()) == "".join(lines[number - 1].split())
+        assert piece.split() == lines[number - 1].split() or "".join(piece.split()) == "".join(
+            lines[number - 1].split()
+        )
 
 
 @settings(max_examples=100, deadline=None)
@@ -78,7 +99,18 @@ def test_blank_lines_above_change_no_id(text: str, blank: int) -> None:
         "# " + "#" * 1_000_000,
         "-" * 500_000 + "\n" + "=" * 500_000,
     ],
-    ids=["prose", "short", "blank", "one line", "chinese", "headings", "fences", "backticks", "hashes", "rules"],
+    ids=[
+        "prose",
+        "short",
+        "blank",
+        "one line",
+        "chinese",
+        "headings",
+        "fences",
+        "backticks",
+        "hashes",
+        "rules",
+    ],
 )
 def test_time_grows_with_the_text_and_no_faster(text: str) -> None:
     start = time.process_time()

@@ -12,7 +12,7 @@ from recollect.text import date_tokens, query_terms, tokenize
 
 FULL = ["@2023-05-08", "@2023-05", "@05-08", "@05", "@2023"]
 days = st.dates(datetime.date(1900, 1, 1), datetime.date(2099, 12, 31))
-ENGLISH = "January February March April May June July August September October November December".split()
+ENGLISH = [datetime.date(2000, month, 1).strftime("%B") for month in range(1, 13)]
 
 
 def dates(text: str) -> list[str]:

@@ -9,10 +9,22 @@ from recollect.text import estimate_tokens
 
 
 def test_scripts_have_their_own_weight() -> None:
-    texts = ["", "a", "four words of English", "数据库备份", "かな漢字", "백업", "Привет", "🎉🎉", "GitHub备份"]
+    texts = [
+        "",
+        "a",
+        "four words of English",
+        "数据库备份",
+        "かな漢字",
+        "백업",
+        "Привет",
+        "🎉🎉",
+        "GitHub备份",
+    ]
     assert [estimate_tokens(text) for text in texts] == [0, 1, 6, 5, 4, 2, 3, 2, 4]
 
 
 @given(st.text(), st.text())
 def test_more_text_is_never_fewer_tokens(text: str, more: str) -> None:
-    assert estimate_tokens(text) <= estimate_tokens(text + more) <= estimate_tokens(text) + estimate_tokens(more)
+    assert (
+        estimate_tokens(text) <= estimate_tokens(text + more) <= estimate_tokens(text) + estimate_tokens(more)
+    )

@@ -33,7 +33,9 @@ def test_a_snippet_shows_the_matches(text: str, query: str, max_chars: int, expe
 
 
 def test_where_matches_are_densest_wins() -> None:
-    text = "A backup. " + "Nothing here. " * 20 + "The nightly database backup failed. " + "Nothing here. " * 20
+    text = (
+        "A backup. " + "Nothing here. " * 20 + "The nightly database backup failed. " + "Nothing here. " * 20
+    )
     assert "nightly database backup" in snippet(text, query_terms("nightly database backup"), 60)
 
 
@@ -49,13 +51,18 @@ def test_an_emoji_or_accented_letter_is_never_cut_in_two() -> None:
 
 
 @given(st.text(), st.lists(st.text(min_size=1), max_size=4), st.integers(0, 60))
-def test_a_snippet_is_a_part_of_the_text_and_never_too_long(text: str, terms: list[str], max_chars: int) -> None:
+def test_a_snippet_is_a_part_of_the_text_and_never_too_long(
+    text: str, terms: list[str], max_chars: int
+) -> None:
     shown = snippet(text, terms, max_chars)
     assert len(shown) <= max_chars
     assert shown in text or shown.removeprefix("…").removesuffix("…") in text
 
 
-@given(st.lists(st.sampled_from(["备份", "数据", "hello", "\n", "。", "x" * 30, " "]), max_size=80), st.integers(12, 50))
+@given(
+    st.lists(st.sampled_from(["备份", "数据", "hello", "\n", "。", "x" * 30, " "]), max_size=80),
+    st.integers(12, 50),
+)
 def test_the_term_is_shown_where_there_is_room(words: list[str], max_chars: int) -> None:
     text = "".join([*words, " needle ", *words])
     assert "needle" in snippet(text, query_terms("needle"), max_chars)

@@ -14,7 +14,9 @@ from recollect.text import date_tokens, query_terms, tokenize
 
 TOKEN_CHARACTERS = "_-./:@#+"
 any_text = st.text(st.characters(codec=None)) | st.text(
-    st.sampled_from("aB9 _-./:@#+'’,\"\n\0年月日号的了是备份数据库ÀéßİŉΩñ한글かなカﾅ２０２６Ｇ…，🎉\u200d\ufe0f\ud800\u0301")
+    st.sampled_from(
+        "aB9 _-./:@#+'’,\"\n\0年月日号的了是备份数据库ÀéßİŉΩñ한글かなカﾅ２０２６Ｇ…，🎉\u200d\ufe0f\ud800\u0301"
+    )
 )
 
 
@@ -68,7 +70,9 @@ def test_a_query_keeps_what_it_is_about(text: str, terms: list[str]) -> None:
     assert query_terms(text) == terms
 
 
-@pytest.mark.parametrize(("text", "terms"), [("what is it", ["what", "is", "it"]), ("怎么", ["怎么"]), ("的", ["的"])])
+@pytest.mark.parametrize(
+    ("text", "terms"), [("what is it", ["what", "is", "it"]), ("怎么", ["怎么"]), ("的", ["的"])]
+)
 def test_a_query_of_stop_words_alone_keeps_them(text: str, terms: list[str]) -> None:
     assert query_terms(text) == terms
 
@@ -98,7 +102,9 @@ def test_a_query_finds_the_document(query: str, document: str) -> None:
     assert finds(query, document)
 
 
-@pytest.mark.parametrize(("query", "document"), [("car", "take care"), ("even", "this evening"), ("new", "the news")])
+@pytest.mark.parametrize(
+    ("query", "document"), [("car", "take care"), ("even", "this evening"), ("new", "the news")]
+)
 def test_words_with_another_meaning_are_kept_apart(query: str, document: str) -> None:
     assert not finds(query, document)
 
@@ -117,14 +123,18 @@ def test_every_token_is_fit_for_the_index(text: str) -> None:
 @given(st.lists(any_text, min_size=1, max_size=4))
 def test_every_token_is_one_token_of_fts5(texts: list[str]) -> None:
     connection = apsw.Connection(":memory:")
-    connection.execute(f"create virtual table t using fts5(x, tokenize=\"ascii tokenchars '{TOKEN_CHARACTERS}'\")")
+    connection.execute(
+        f"create virtual table t using fts5(x, tokenize=\"ascii tokenchars '{TOKEN_CHARACTERS}'\")"
+    )
     connection.execute("create virtual table v using fts5vocab(t, instance)")
     tokens = [token for text in texts for token in tokenize(text)]
     connection.execute("insert into t values (?)", (" ".join(tokens),))
     stored = [row[0] for row in connection.execute("select term from v order by offset")]
     assert stored == tokens
     for token in set(tokens):
-        assert connection.execute("select count(*) from t where t match ?", (f'"{token}"',)).fetchone() == (1,)
+        assert connection.execute("select count(*) from t where t match ?", (f'"{token}"',)).fetchone() == (
+            1,
+        )
 
 
 @settings(max_examples=200, deadline=None)
@@ -145,14 +155,23 @@ def test_query_terms_are_distinct_bounded_and_the_same_each_time(text: str, limi
 
 def test_a_long_query_keeps_the_terms_that_say_most() -> None:
     filler = " ".join(f"w{number}" for number in range(400))
-    terms = query_terms(f"{filler} why does ERR_CONN_42 break the replication of the warehouse since 2026-02-08")
+    terms = query_terms(
+        f"{filler} why does ERR_CONN_42 break the replication of the warehouse since 2026-02-08"
+    )
     assert len(terms) == 64
     assert {"err_conn_42", "replication", "warehous", "@2026-02-08"} <= set(terms)
 
 
 @pytest.mark.parametrize(
     "text",
-    ["x" * 1_000_000, "数" * 1_000_000, "word " * 200_000, "a_" * 500_000, "a" + "_" * 999_999, "\0\"' OR (" * 100_000],
+    [
+        "x" * 1_000_000,
+        "数" * 1_000_000,
+        "word " * 200_000,
+        "a_" * 500_000,
+        "a" + "_" * 999_999,
+        "\0\"' OR (" * 100_000,
+    ],
 )
 def test_a_megabyte_of_anything_is_a_quick_query(text: str) -> None:
     start = time.process_time()
@@ -161,7 +180,15 @@ def test_a_megabyte_of_anything_is_a_quick_query(text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["a" + "_" * 300_000, "1,000" * 60_000, "a.b" * 100_000, "May " * 75_000, "1月" * 150_000, "的" * 300_000]
+    "text",
+    [
+        "a" + "_" * 300_000,
+        "1,000" * 60_000,
+        "a.b" * 100_000,
+        "May " * 75_000,
+        "1月" * 150_000,
+        "的" * 300_000,
+    ],
 )
 def test_a_document_of_any_shape_is_cut_in_linear_time(text: str) -> None:
     start = time.process_time()

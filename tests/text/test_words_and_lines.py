@@ -36,7 +36,9 @@ def test_the_inflections_of_a_word_meet(family: str) -> None:
     assert len(set(tokenize(family))) == 1
 
 
-@pytest.mark.parametrize("pair", ["car care", "plan plane", "news new", "even evening", "hop hope", "bus busy"])
+@pytest.mark.parametrize(
+    "pair", ["car care", "plan plane", "news new", "even evening", "hop hope", "bus busy"]
+)
 def test_other_words_do_not(pair: str) -> None:
     assert len(set(tokenize(pair))) == 2
 

@@ -96,8 +96,8 @@ class Walk:
 
     def _follow(self, path: str, link: str) -> None:
         """Go where a link leads, if that is inside the tree and does not lead back to where it stands."""
-        real = os.path.realpath(link)
         try:
+            real = os.path.realpath(link)
             found = os.stat(real)  # noqa: PTH116
         except OSError:
             if self._tree.wants(path):

@@ -148,7 +148,10 @@ class Workspace:
     def _resolved(self, tree: Tree, relative: str) -> str:
         """Where the path leads once its links are followed, all of which must stay inside the tree."""
         plain = os.path.join(tree.real, *relative.split("/"))  # noqa: PTH118
-        real = os.path.realpath(plain)
+        try:
+            real = os.path.realpath(plain)
+        except OSError as error:
+            raise PathRefused("It was replaced while it was being read.") from error
         if real != plain and not tree.may_lead_to(real, relative):
             raise PathRefused(
                 "It is a symbolic link that leads out of the workspace, or to another kind of file."
@@ -157,13 +160,14 @@ class Workspace:
 
     def _not_found(self, path: str) -> NotFound:
         known = [found.path for found in self.scan().files]
-        nearest = difflib.get_close_matches(path, known, n=1, cutoff=0.5)
+        nearest = difflib.get_close_matches(path, known, n=1, cutoff=0.6)
         return NotFound(f"{path!r} does not exist." + (f" Did you mean {nearest[0]!r}?" if nearest else ""))
 
 
 def _head(data: bytes) -> bytes:
-    """The whole lines of a beginning; if it is all one line, all of it."""
-    return data[: data.rfind(b"\n") + 1] or data
+    """The whole lines of a beginning, unless its last line is most of it."""
+    end = data.rfind(b"\n") + 1
+    return data[:end] if end > len(data) // 2 else data
 
 
 def _within(lines: list[str], limit: int) -> list[str]:

@@ -1,0 +1,154 @@
+"""Reading a file of lines that only grows, from where the last reading stopped.
+
+A `Mark` says how far a transcript was read and what must still be true of the file for the reading to go on there; a
+`Reading` takes whole lines from an open file and folds them into passages. Files are opened by ``transcripts``.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import BinaryIO
+
+from recollect.records import Passage, Trust, Turn
+from recollect.sources.messages import NOTHING, Damaged, Message, parse
+from recollect.sources.passages import Passages
+
+SLICE_BYTES = 8 * 1024 * 1024  #: read at a time, so that a huge transcript never stands in memory whole
+MAX_LINE = 4 * 1024 * 1024  #: bytes; a longer line is a picture or a tool's output, and skipped unread
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """How far a transcript was read, and what it must look like for the reading to go on from there."""
+
+    inode: int = 0
+    head: str = ""  #: digest of its first bytes
+    tail: str = ""  #: digest of the last bytes before ``offset``
+    offset: int = 0
+    line: int = 0  #: whole lines before ``offset``
+    damaged: int = 0
+    tainted: bool = False  #: text from the network came in since a person last spoke
+    session: str = ""
+    open: tuple[Turn, ...] = ()  #: turns whose passage is not complete
+
+    def to_json(self) -> str:
+        fields = {name: getattr(self, name) for name in self.__slots__ if name != "open"}
+        turns = [[turn.role, turn.text, turn.line, turn.time, turn.trust] for turn in self.open]
+        return json.dumps({**fields, "open": turns}, ensure_ascii=False)
+
+    @classmethod
+    def from_json(cls, text: str) -> Mark:
+        try:
+            fields = json.loads(text)
+            return cls(**{**fields, "open": tuple(Turn(*turn) for turn in fields["open"])})
+        except (ValueError, TypeError, KeyError):
+            return cls()  # not ours, or of another release: read from the start
+
+
+class Reading:
+    """Turns lines into passages and keeps count."""
+
+    def __init__(self, mark: Mark, tokens: int) -> None:
+        self._before = mark
+        self._tokens = tokens
+        self._passages = Passages(tokens, mark.open)
+        self._ending: Turn | None = None  #: said by a last line that has no line end yet
+        self.done: list[Passage] = []
+        self.taken = 0
+        self.offset, self.line, self.damaged = mark.offset, mark.line, mark.damaged
+        self.tainted, self.session = mark.tainted, mark.session
+
+    def take(self, file: BinaryIO) -> bool:
+        """Read a slice of whole lines; whether there is more."""
+        while self.taken < SLICE_BYTES:
+            line = file.readline(MAX_LINE)
+            self.taken += len(line)
+            if not line:
+                return False
+            if line.endswith(b"\n"):
+                self._whole(line)
+            elif len(line) < MAX_LINE:
+                # The last line, perhaps half written: shown if it makes sense already, read again next time.
+                self._ending, _ = turn_of(parsed(line), self.line + 1, self.tainted)
+                return False
+            elif not self._skip(file, len(line)):
+                return False
+        return True
+
+    def _whole(self, line: bytes) -> None:
+        self.offset += len(line)
+        self.line += 1
+        try:
+            message = parse(line) if line.strip() else NOTHING
+        except Damaged:
+            self.damaged += 1
+            return
+        self.session = self.session or message.session or ""
+        turn = self._turn(message, self.line)
+        if turn:
+            self.done += self._passages.add(turn)
+
+    def _turn(self, message: Message, line: int) -> Turn | None:
+        turn, self.tainted = turn_of(message, line, self.tainted)
+        return turn
+
+    def _skip(self, file: BinaryIO, length: int) -> bool:
+        """Pass over a line that is too long to matter; False when its end is not written yet."""
+        while part := file.readline(MAX_LINE):
+            self.taken += len(part)
+            length += len(part)
+            if part.endswith(b"\n"):
+                self.offset += length
+                self.line += 1
+                return True
+        return False
+
+    def mark(self) -> Mark:
+        return Mark(
+            offset=self.offset,
+            line=self.line,
+            damaged=self.damaged,
+            tainted=self.tainted,
+            session=self.session,
+            open=tuple(self._passages.open),
+        )
+
+    def rest(self) -> list[Passage]:
+        """The passages that are not complete, as they stand now; the mark knows nothing of them."""
+        ending = Passages(self._tokens, self._passages.open)
+        return [*(ending.add(self._ending) if self._ending else []), *ending.rest()]
+
+
+def turn_of(message: Message, line: int, tainted: bool) -> tuple[Turn | None, bool]:
+    """What was said, with whose words it is, and whether text from outside is in play after it.
+
+    What an agent says after a tool brought in text from the network may be a stranger's words, until a person speaks.
+    """
+    tainted = (tainted and message.role != "user") or message.outside
+    if message.role is None:
+        return None, tainted
+    trust: Trust = "owner" if message.role == "user" else "untrusted" if tainted else "agent"
+    return Turn(message.role, message.text, line, message.time, trust), tainted
+
+
+def turns_of(file: BinaryIO) -> Iterator[Turn | None]:
+    """One item a line, from the start: what was said there, or None."""
+    tainted, number = False, 0
+    while line := file.readline(MAX_LINE):
+        number += 1
+        if len(line) == MAX_LINE and not line.endswith(b"\n"):
+            while (rest := file.readline(MAX_LINE)) and not rest.endswith(b"\n"):
+                pass
+            line = b""
+        turn, tainted = turn_of(parsed(line), number, tainted)
+        yield turn
+
+
+def parsed(line: bytes) -> Message:
+    """What the line says; nothing when it is damaged."""
+    try:
+        return parse(line)
+    except Damaged:
+        return NOTHING

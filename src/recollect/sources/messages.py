@@ -1,0 +1,203 @@
+"""One line of a session's transcript: who said what, when.
+
+Three forms are told apart line by line, by what the line holds: OpenClaw's (``{"type": "message", "message": …}``),
+Claude Code's (``{"type": "user" | "assistant", "message": …}``) and a plain one (``{"role", "content", "time"}``). Only
+what a person or the agent said is taken. Where the lines come from is not known here.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Literal, cast
+
+from recollect.text.redaction import redact, without_private
+
+Role = Literal["user", "assistant"]
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """What a line says that matters to a memory."""
+
+    role: Role | None = None  #: None when nobody said anything: a tool's result, a header
+    text: str = ""
+    time: float | None = None
+    session: str | None = None  #: the id of the session, where the line gives it
+    outside: bool = False  #: a tool was used that brings in text from the network
+
+
+class Damaged(ValueError):
+    """The line is not JSON, or not an object."""
+
+
+NOTHING = Message()
+
+
+def parse(line: bytes | str) -> Message:
+    """What the line says; raises `Damaged`."""
+    try:
+        record = json.loads(line)
+    except (ValueError, RecursionError) as error:
+        raise Damaged from error
+    if not isinstance(record, dict):
+        raise Damaged
+    body = _body(record)
+    if body is None:
+        return Message(
+            session=_text(record.get("id")) if record.get("type") == "session" else _session(record)
+        )
+    role = body.get("role")
+    text = ""
+    if role in ("user", "assistant") and not _is_bookkeeping(record):
+        text = clean(_said(body.get("content")))
+    return Message(
+        role=cast("Role", role) if text else None,
+        text=text,
+        time=_time(record, body),
+        session=_session(record),
+        outside=any(map(_brings_in_text, _tools(body))),
+    )
+
+
+def _body(record: Mapping[str, object]) -> Mapping[str, object] | None:
+    """The part of the record that holds role and content, in any of the three forms."""
+    inner = record.get("message")
+    if isinstance(inner, dict) and record.get("type") in ("message", "user", "assistant"):
+        return inner
+    return record if "role" in record and "content" in record else None
+
+
+def _is_bookkeeping(record: Mapping[str, object]) -> bool:
+    """What the harness wrote in a person's name, and what a sub-agent said to its agent."""
+    return any(
+        record.get(mark) is True
+        for mark in (
+            "isMeta",
+            "isSidechain",
+            "isCompactSummary",
+            "isVisibleInTranscriptOnly",
+            "isApiErrorMessage",
+        )
+    )
+
+
+def _said(content: object) -> str:
+    if isinstance(content, str):
+        return content
+    return "\n\n".join(
+        _text(block.get("text")) or "" for block in _blocks(content, "text", "input_text", "output_text")
+    )
+
+
+def _blocks(content: object, *kinds: str) -> Iterator[Mapping[str, object]]:
+    if isinstance(content, list):
+        for block in content:
+            if isinstance(block, dict) and block.get("type") in kinds:
+                yield block
+
+
+def _tools(body: Mapping[str, object]) -> Iterator[str]:
+    """Names of the tools that the line calls or answers for."""
+    for block in _blocks(body.get("content"), "tool_use", "toolCall", "server_tool_use"):
+        yield str(block.get("name", ""))
+    if "toolName" in body:
+        yield str(body["toolName"])
+
+
+_NETWORK = re.compile(r"web|fetch|brows|http|url|crawl|scrape|mail|inbox", re.IGNORECASE)
+
+
+def _brings_in_text(tool: str) -> bool:
+    return _NETWORK.search(tool) is not None
+
+
+def _session(record: Mapping[str, object]) -> str | None:
+    return _text(record.get("sessionId")) or _text(record.get("session_id"))
+
+
+def _text(value: object) -> str | None:
+    return value if isinstance(value, str) else None
+
+
+# ---- time -----------------------------------------------------------------------------------------------------
+
+
+def _time(record: Mapping[str, object], body: Mapping[str, object]) -> float | None:
+    for value in (
+        record.get("timestamp"),
+        record.get("time"),
+        record.get("created_at"),
+        body.get("timestamp"),
+    ):
+        seconds = _seconds(value)
+        if seconds is not None:
+            return seconds
+    return None
+
+
+def _seconds(value: object) -> float | None:
+    """Seconds since the epoch, from an ISO time, seconds or milliseconds."""
+    if isinstance(value, str):
+        try:
+            moment = datetime.fromisoformat(value)
+        except ValueError:
+            return None
+        # A time without a zone is taken as UTC, which is what programs write.
+        value = (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return None
+    seconds = value / 1000 if value > 1e11 else float(value)
+    return seconds if 0 < seconds < 1e11 else None
+
+
+# ---- what nobody said -----------------------------------------------------------------------------------------
+
+#: What we or another memory put before a prompt: learning it again would make it true by repetition.
+_INJECTED = "relevant[-_]memories|recalled-memories|memory-context|supermemory-context|hindsight_memories"
+_HARNESS = (
+    "system-reminder|local-command-(?:stdout|stderr|caveat)|command-(?:name|message|args|contents)"
+    "|bash-(?:input|stdout|stderr)|task-notification|ide_[a-z_]+|user-prompt-submit-hook|environment_context"
+)
+_TAG = re.compile(
+    rf"<(/?)((?:{_INJECTED})(?:-[\w-]{{1,40}})?|{_HARNESS})(?:\s[^<>]{{0,400}})?>", re.IGNORECASE
+)
+_METADATA = re.compile(
+    r"^[A-Z][A-Za-z ,]{2,60} \(untrusted[a-z ,]{0,40}\):\n```json\n[^`]{0,20000}\n```\n?"
+    r"|^\[message_id: [^\]\n]{1,80}\]$",
+    re.MULTILINE,
+)
+_SILENT = ("NO_REPLY", "HEARTBEAT_OK", "[Request interrupted by user", "Read HEARTBEAT.md", "(no content)")
+
+
+def clean(text: str) -> str:
+    """The words of the speaker alone, as they may be kept: no injected blocks, private spans or secrets."""
+    said = without_private(_METADATA.sub("", without_blocks(text.replace("\x00", ""))))
+    said = redact(said.encode("utf-8", "replace").decode()).strip()
+    return "" if said.startswith(_SILENT) else said
+
+
+def without_blocks(text: str) -> str:
+    """The text without blocks that memories and harnesses put around it.
+
+    A block that is never closed is cut to the end when it is a memory's; otherwise it is just text about a tag.
+    """
+    tags = list(_TAG.finditer(text))
+    last_closing = {tag.group(2).lower(): tag.start() for tag in tags if tag.group(1)}
+    kept, at, inside = list[str](), 0, ""
+    for tag in tags:
+        closing, name = bool(tag.group(1)), tag.group(2).lower()
+        if inside and closing and name == inside:
+            at, inside = tag.end(), ""
+        elif not inside and not closing:
+            if last_closing.get(name, -1) > tag.start():
+                inside = name
+            elif re.match(_INJECTED, name):
+                return "".join([*kept, text[at : tag.start()]])
+            else:
+                continue
+            kept.append(text[at : tag.start()])
+    return "".join([*kept, text[at:]])
