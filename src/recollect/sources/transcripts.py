@@ -122,7 +122,7 @@ class Transcripts:
             sha256=hashlib.sha256(f"{after.head} {after.tail} {status.st_size}".encode()).hexdigest(),
             mtime_ns=status.st_mtime_ns,
             size=status.st_size,
-            note=f"{after.damaged} damaged lines are left out" if after.damaged else None,
+            note=_damage(after.damaged),
             passages=tuple(reading.done if more else reading.done + reading.rest()),
             from_line=first,
             state=after.to_json(),
@@ -176,6 +176,10 @@ class _Opened:
     def __exit__(self, *error: object) -> None:
         self._file.close()
         self._opening.__exit__(None, None, None)
+
+
+def _damage(lines: int) -> str | None:
+    return f"{lines} damaged {'line is' if lines == 1 else 'lines are'} left out" if lines else None
 
 
 def _shown(turn: Turn) -> str:
