@@ -135,6 +135,7 @@ class Searcher:
             ),
             chunk_id=chunk.id,
             date=chunk.date,
+            trust=chunk.trust,
         )
 
 

@@ -28,6 +28,7 @@ class FileRow:
     mtime_ns: int
     size: int  #: bytes
     sha256: str
+    state: str = ""  #: where its source goes on reading when it has grown
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,16 +62,16 @@ _DATES = """
     where c.date is not null"""
 
 _CHUNKS = """
-    select c.rowid, c.headings, c.model, c.id, c.path, c.source, c.start_line, c.end_line, c.date, c.text
+    select c.rowid, c.headings, c.model, c.id, c.path, c.source, c.start_line, c.end_line, c.date, c.text, c.trust
     from json_each(?) wanted cross join chunks c on c.rowid = wanted.value"""
 
 _INSERT_CHUNK = """
-    insert into chunks(id, path, source, start_line, end_line, headings, date, hash, model, text)
-    values(?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"""
+    insert into chunks(id, path, source, start_line, end_line, headings, date, hash, model, text, trust)
+    values(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"""
 
 _INSERT_FILE = """
-    insert or replace into files(path, source, mtime_ns, size, sha256, indexed_at, note)
-    values(?, ?, ?, ?, ?, ?, ?)"""
+    insert or replace into files(path, source, mtime_ns, size, sha256, indexed_at, note, state)
+    values(?, ?, ?, ?, ?, ?, ?, ?)"""
 
 _UNSOUND = {
     "chunks cannot be found by keyword": """
@@ -89,7 +90,7 @@ _UNSOUND = {
 
 def files(connection: apsw.Connection) -> dict[str, FileRow]:
     """Every document, by path."""
-    rows: Any = connection.execute("select path, source, mtime_ns, size, sha256 from files")
+    rows: Any = connection.execute("select path, source, mtime_ns, size, sha256, state from files")
     return {row[0]: FileRow(*row) for row in rows}
 
 
@@ -119,8 +120,8 @@ def dates(connection: apsw.Connection, rowids: Iterable[int]) -> dict[int, str]:
 
 def _stored(rowid: int, headings: str, model: str, *fields: Any) -> StoredChunk:
     try:
-        id_, path, source, start_line, end_line, date, text = fields
-        chunk = Chunk(id_, path, source, start_line, end_line, text, tuple(json.loads(headings)), date)
+        id_, path, source, start_line, end_line, date, text, trust = fields
+        chunk = Chunk(id_, path, source, start_line, end_line, text, tuple(json.loads(headings)), date, trust)
     except (ValueError, TypeError) as error:
         raise StoreBroken(f"chunk {rowid} of the index cannot be read") from error
     return StoredChunk(rowid, chunk, model)
@@ -140,25 +141,27 @@ def insert(connection: apsw.Connection, document: Document, chunks: Sequence[tup
     for chunk, hash_, model in chunks:
         _insert_chunk(connection, chunk, hash_, model)
     stat = (document.mtime_ns, document.size, document.sha256)
-    connection.execute(_INSERT_FILE, (document.path, document.source, *stat, time.time(), document.note))
+    reading = (time.time(), document.note, document.state)
+    connection.execute(_INSERT_FILE, (document.path, document.source, *stat, *reading))
 
 
 def _insert_chunk(connection: apsw.Connection, chunk: Chunk, hash_: str, model: str) -> None:
     place = (chunk.id, chunk.path, chunk.source, chunk.start_line, chunk.end_line)
     headings = json.dumps(chunk.headings, ensure_ascii=False)
-    connection.execute(_INSERT_CHUNK, (*place, headings, chunk.date, hash_, model, chunk.text))
+    connection.execute(_INSERT_CHUNK, (*place, headings, chunk.date, hash_, model, chunk.text, chunk.trust))
     connection.execute(
         "insert into chunks_fts(rowid, title, body) values(?, ?, ?)",
         (connection.last_insert_rowid(), *keywords.columns(chunk)),
     )
 
 
-def delete(connection: apsw.Connection, path: str) -> set[str]:
-    """Drop a document's chunks; the hashes of the vectors that they had."""
-    found = connection.execute("select rowid, hash, model from chunks where path = ?", (path,))
+def delete(connection: apsw.Connection, path: str, from_line: int = 1) -> set[str]:
+    """Drop a document's chunks from a line on; the hashes of the vectors that they had."""
+    place = (path, from_line)
+    found = connection.execute("select rowid, hash, model from chunks where path = ? and start_line >= ?", place)
     rows: list[Any] = found.fetchall()
     connection.executemany("delete from chunks_fts where rowid = ?", ((row[0],) for row in rows))
-    connection.execute("delete from chunks where path = ?", (path,))
+    connection.execute("delete from chunks where path = ? and start_line >= ?", place)
     return {hash_ for _, hash_, model in rows if model}
 
 

@@ -111,7 +111,7 @@ class Index:
     def replace(
         self, document: Document, chunks: Sequence[Chunk], *, identity: Identity | None = None
     ) -> None:
-        """Put a document in place of what stood under its path.
+        """Put a document in place of what stood under its path, from its ``from_line`` on.
 
         A chunk whose vector of this identity is in the cache has it from now on; the others can be found by
         keyword until their document is replaced again.
@@ -120,7 +120,8 @@ class Index:
         with self._database.write() as connection:
             having = cache.known(connection, identity, hashes) if identity else set()
             models = [str(identity) if hash_ in having else "" for hash_ in hashes]
-            cache.release(connection, documents.delete(connection, document.path) - set(hashes))
+            dropped = documents.delete(connection, document.path, document.from_line)
+            cache.release(connection, dropped - set(hashes))
             documents.insert(connection, document, list(zip(chunks, hashes, models, strict=True)))
             if identity and having and self.engine != "scan":
                 self._engine.follow(connection, identity)

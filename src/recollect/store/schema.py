@@ -39,4 +39,15 @@ _M001 = Migration(
     ),
 )
 
-MIGRATIONS = (_M001,)
+_M002 = Migration(
+    "m002_sessions",
+    (
+        "alter table files add column state text not null default ''",
+        "alter table chunks add column trust text not null default 'owner'",
+        # A transcript that grew has only its last chunks replaced, of perhaps a hundred thousand.
+        "create index chunks_place on chunks(path, start_line)",
+        "drop index chunks_path",
+    ),
+)
+
+MIGRATIONS = (_M001, _M002)
