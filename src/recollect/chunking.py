@@ -76,6 +76,21 @@ def chunk_markdown(document: Document, *, tokens: int = 512, overlap: int = 64) 
     return chunks
 
 
+def chunk_passages(document: Document, *, tokens: int = 512) -> list[Chunk]:
+    """A transcript's passages as chunks; a passage over the budget is one long turn, and cut into pieces."""
+    chunks = []
+    for passage in document.passages:
+        for number, text in enumerate(_pieces(passage.text, max(32, tokens * 4))):
+            # The place is part of the id: a transcript only grows, so a line never moves, and words like "yes" repeat.
+            key = "\0".join((document.source, document.path, str(passage.start_line), str(number), text))
+            id_ = hashlib.sha256(key.encode("utf-8", "surrogatepass")).hexdigest()[:32]
+            place = (passage.start_line, passage.end_line)
+            chunks.append(
+                Chunk(id_, document.path, document.source, *place, text, (), passage.date, passage.trust)
+            )
+    return chunks
+
+
 # ---- what stays together --------------------------------------------------------------------------------------
 
 
