@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from itertools import chain
 from operator import add
 
@@ -49,12 +49,12 @@ _WORD = re.compile(f"[{CJK}]+|{_word_pattern(_LETTERS)}|[{PICTURES}]")
 
 
 def tokenize(text: str) -> list[str]:
-    """The tokens of a document, with repeats and in order, dates last.
+    """The tokens of a document, with repeats: words in order, then dates, then single characters.
 
     >>> tokenize("Moved the GitHub备份 to memory-core on 8 May")
-    ['move', 'github', 'git', 'hub', '备份', '份', 'memory-core', 'memory', 'core', '@05-08', '@05']
+    ['move', 'github', 'git', 'hub', '备份', 'memory-core', 'memory', 'core', '@05-08', '@05', '备', '份']
     """
-    return _cut(text, _in_documents)
+    return _cut(text, characters=True)
 
 
 def query_terms(text: str, limit: int = 64) -> list[str]:
@@ -64,7 +64,7 @@ def query_terms(text: str, limit: int = 64) -> list[str]:
     """
     if len(text) > MAX_QUERY:
         text = f"{text[: MAX_QUERY // 2]} {text[-MAX_QUERY // 2 :]}"
-    counts = Counter(_cut(text, _in_queries)) or Counter(_every_word(text))
+    counts = Counter(_cut(text, characters=False)) or Counter(_every_word(text))
     if len(counts) <= limit:
         return list(counts)
     kept = set(sorted(counts, key=lambda term: -_worth(term, counts[term]))[:limit])
@@ -76,20 +76,27 @@ def find_words(text: str) -> Iterator[tuple[int, int, tuple[str, ...]]]:
     for match in _WORD.finditer(text):
         if not _is_cjk(match[0]):
             word = unicodedata.normalize("NFKC", match[0])
-            yield match.start(), match.end(), _in_queries[word] if _WORD.fullmatch(word) else ()
+            yield match.start(), match.end(), _known[word] if _WORD.fullmatch(word) else ()
             continue
         for at, pair in enumerate(_pairs(match[0]), match.start()):
             yield at, at + len(pair), tuple({pair, pair[0], pair[-1]})
 
 
-def _cut(text: str, known: _Known) -> list[str]:
-    dates: list[str] = []
+def _cut(text: str, *, characters: bool) -> list[str]:
+    """Words, then dates, then, of a document, each Chinese character once, so that 茶 finds 龙井茶 and 茶叶.
+
+    Once, because repeats would double the index and, measured, rank no better. A query has a character of its own
+    only where nothing stands beside it.
+    """
+    more: list[str] = []
     if text.isascii():
-        words = _ASCII_WORD.findall(take_dates(text, dates))
+        words = _ASCII_WORD.findall(take_dates(text, more))
     else:
-        words = _WORD.findall(CHINESE.sub(" ", take_dates(normalised(text), dates)))
-    tokens = list(chain.from_iterable(map(known.__getitem__, words)))
-    return tokens + dates if dates else tokens
+        text = CHINESE.sub(" ", take_dates(normalised(text), more))
+        words = _WORD.findall(text)
+        if characters:
+            more += dict.fromkeys("".join(run for run in _CJK_RUN.findall(text) if len(run) > 1))
+    return [*chain.from_iterable(map(_known.__getitem__, words)), *more]
 
 
 def _every_word(text: str) -> list[str]:
@@ -123,24 +130,12 @@ def _pairs(run: str) -> tuple[str, ...]:
     return tuple(map(add, run, run[1:])) if len(run) > 1 else (run,)
 
 
-def _pairs_and_last(run: str) -> tuple[str, ...]:
-    """The pairs, and the last character alone, which in Chinese is what a compound is about: 龙井茶 is a 茶.
-
-    Every other character begins a pair. So a query of one character finds all its runs by prefix, and the
-    index is spared all single characters, which would double it and, measured, rank no better.
-    """
-    return (*map(add, run, run[1:]), run[-1])
-
-
 class _Known(dict[str, tuple[str, ...]]):
     """The tokens of each word met so far: texts repeat their words, so most are looked up, not made."""
 
-    def __init__(self, cjk: Callable[[str], tuple[str, ...]]) -> None:
-        self._cjk = cjk
-
     def __missing__(self, word: str) -> tuple[str, ...]:
         if _is_cjk(word):
-            return self._cjk(word)  # as quick to make as to look up
+            return _pairs(word)  # as quick to make as to look up
         tokens = word_tokens(word)
         if len(word) <= MAX_TOKEN:
             if len(self) >= 50_000:  # about 10 MB
@@ -149,5 +144,4 @@ class _Known(dict[str, tuple[str, ...]]):
         return tokens
 
 
-_in_documents = _Known(_pairs_and_last)
-_in_queries = _Known(_pairs)
+_known = _Known()
