@@ -1,9 +1,9 @@
 """Make the index say what the files say.
 
-A sync lists the workspace by stat, reads and hashes only what may have changed, and writes it in groups of whole
-documents: vectors first (each batch is kept as it comes), then rows. Whatever interrupts it, the next sync goes on
-from there. A rebuild does the same beside the old rows and swaps them in one transaction, so searches never see a
-half-built index.
+A sync lists notes and transcripts by stat, reads and hashes only what may have changed (of a transcript that grew,
+only the growth), and writes it in groups of whole documents: vectors first (each batch is kept as it comes), then
+rows. Whatever interrupts it, the next sync goes on from there. A rebuild does the same beside the old rows and swaps
+them in one transaction, so searches never see a half-built index.
 
 Not its duty: where files come from (`sources`), where they are cut (`chunking`), what is stored how (`store`).
 """
@@ -14,10 +14,10 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from recollect import logs
-from recollect.chunking import CHUNKER_VERSION, chunk_markdown
+from recollect.chunking import CHUNKER_VERSION, chunk_markdown, chunk_passages
 from recollect.errors import SourceError, StoreBroken, StoreLocked
 from recollect.records import Chunk, Document, FoundFile, Problem, Progress, SyncReport
 from recollect.store.index import FileRow, Index
@@ -25,7 +25,7 @@ from recollect.text import TOKENIZER_VERSION
 
 if TYPE_CHECKING:
     from recollect.embedding.cache import Cached
-    from recollect.sources import Scan, Workspace
+    from recollect.sources import Scan, Transcripts, Workspace
 
 log = logs.get("indexing")
 
@@ -52,11 +52,18 @@ class Rules:
         return f"chunker {CHUNKER_VERSION} ({self.tokens}/{self.overlap}), tokenizer {TOKENIZER_VERSION}"
 
 
+class Backlog(NamedTuple):
+    """What differs from the index by its stat: what a sync would have to look at."""
+
+    files: int
+    bytes: int  #: to be read, at most
+
+
 @dataclass(slots=True)
 class _Tally:
     """What one sync has seen so far."""
 
-    changed: int = 0
+    changed: set[str] = field(default_factory=set)  #: paths
     unchanged: int = 0
     removed: int = 0
     embedded: int = 0
@@ -68,7 +75,7 @@ class _Tally:
 
 
 class Indexer:
-    """Keeps one index in step with one workspace."""
+    """Keeps one index in step with one workspace, and with the transcripts beside it."""
 
     def __init__(
         self,
@@ -76,10 +83,12 @@ class Indexer:
         index: Index,
         embedder: Cached | None,
         *,
+        sessions: Transcripts | None = None,
         rules: Rules | None = None,
         clock: Callable[[], float] = time.time,
     ) -> None:
         self.workspace = workspace
+        self.sessions = sessions
         self.index = index
         self.embedder = embedder
         self.rules = rules or Rules()
@@ -110,11 +119,16 @@ class Indexer:
             return replace(done, seconds=time.perf_counter() - started, healed=self.index.healed)
 
     def behind(self) -> int:
-        """How many files differ from the index by their stat: what a sync would have to look at."""
+        """How many files differ from the index by their stat."""
+        return self.backlog().files
+
+    def backlog(self) -> Backlog:
+        """How much differs from the index by its stat."""
         known = self.index.files()
         files = self._scan().files
         gone = len(known.keys() - {found.path for found in files})
-        return gone + sum(not _same_stat(found, known.get(found.path)) for found in files)
+        changed = [found for found in files if not _same_stat(found, known.get(found.path))]
+        return Backlog(gone + len(changed), sum(_growth(found, known.get(found.path)) for found in changed))
 
     # ---- one run ----------------------------------------------------------------------------------------------
 
@@ -141,7 +155,11 @@ class Indexer:
                 f"The workspace {self.workspace.root} is not a folder; make it with `recollect init`,"
                 " or name another one with --workspace."
             )
-        return self.workspace.scan()
+        notes = self.workspace.scan()
+        if self.sessions is None:
+            return notes
+        talks = self.sessions.scan()
+        return replace(notes, files=notes.files + talks.files, problems=notes.problems + talks.problems)
 
     def _was_interrupted(self) -> bool:
         return self.index.meta("syncing") == "yes"
@@ -219,35 +237,43 @@ class Indexer:
         group: list[Read] = []
         size = 0
         for number, found in enumerate(files, 1):
-            document = self._read(found, tally)
-            if document and not self._is_known(document, known or {}, stale or set(), tally):
-                chunks = chunk_markdown(document, tokens=self.rules.tokens, overlap=self.rules.overlap)
-                group.append((document, chunks))
-                size += max(1, len(chunks))
-            if size >= GROUP_CHUNKS:
-                yield group
-                group, size = [], 0
+            row = (known or {}).get(found.path) if found.path not in (stale or ()) else None
+            for document in self._read(found, row, tally):
+                if not self._is_known(document, row, tally):
+                    chunks = self._cut(document)
+                    group.append((document, chunks))
+                    size += max(1, len(chunks))
+                if size >= GROUP_CHUNKS:
+                    yield group
+                    group, size = [], 0
             progress(Progress(stage, number, len(files), found.path))
         if group:
             yield group
 
-    def _read(self, found: FoundFile, tally: _Tally) -> Document | None:
+    def _read(self, found: FoundFile, row: FileRow | None, tally: _Tally) -> Iterator[Document]:
+        """The file's document; of a transcript, what it says beyond the row, in slices."""
         try:
-            document = self.workspace.read(found)
+            for document in self._documents(found, row):
+                if document.note:
+                    tally.remarks[found.path] = Problem(found.path, document.note)
+                unsettled = abs(self._clock() * 1e9 - document.mtime_ns) < UNSETTLED_NS
+                yield replace(document, mtime_ns=0) if unsettled else document
         except SourceError as error:
             tally.unreadable[found.path] = Problem(found.path, str(error))
-            return None
-        if document.note:
-            tally.remarks[found.path] = Problem(found.path, document.note)
-        unsettled = abs(self._clock() * 1e9 - document.mtime_ns) < UNSETTLED_NS
-        return replace(document, mtime_ns=0) if unsettled else document
 
-    def _is_known(
-        self, document: Document, known: Mapping[str, FileRow], stale: set[str], tally: _Tally
-    ) -> bool:
+    def _documents(self, found: FoundFile, row: FileRow | None) -> Iterable[Document]:
+        if found.source == "sessions" and self.sessions:
+            return self.sessions.read(found, row.state if row else "")
+        return [self.workspace.read(found)]
+
+    def _cut(self, document: Document) -> list[Chunk]:
+        if document.source == "sessions":
+            return chunk_passages(document, tokens=self.rules.tokens)
+        return chunk_markdown(document, tokens=self.rules.tokens, overlap=self.rules.overlap)
+
+    def _is_known(self, document: Document, row: FileRow | None, tally: _Tally) -> bool:
         """The stat changed but the bytes did not: remember the new stat, touch nothing else."""
-        row = known.get(document.path)
-        if row is None or row.sha256 != document.sha256 or document.path in stale:
+        if row is None or row.sha256 != document.sha256:
             return False
         if (row.mtime_ns, row.size) != (document.mtime_ns, document.size):
             self.index.touch(document)
@@ -269,7 +295,7 @@ class Indexer:
         with self.index.transaction():
             for document, chunks in group:
                 self.index.replace(document, chunks, identity=identity)
-        tally.changed += len(group)
+        tally.changed |= {document.path for document, _ in group}
 
     def _finish(self, tally: _Tally) -> SyncReport:
         self.index.prune(self.rules.cache_limit_bytes)
@@ -286,7 +312,7 @@ class Indexer:
         return SyncReport(
             files=counts.files,
             chunks=counts.chunks,
-            changed=tally.changed,
+            changed=len(tally.changed),
             unchanged=tally.unchanged,
             removed=tally.removed,
             failed=len(tally.unreadable),
@@ -297,6 +323,11 @@ class Indexer:
             problems=tuple(problems),
             degraded=degraded,
         )
+
+
+def _growth(found: FoundFile, row: FileRow | None) -> int:
+    grew = row is not None and found.source == "sessions" and found.size >= row.size
+    return found.size - row.size if row and grew else found.size
 
 
 def _same_stat(found: FoundFile, row: FileRow | None) -> bool:
