@@ -39,12 +39,19 @@ def config() -> str:
 
     lines: list[str] = []
     for section, group in groupby(keys().items(), key=lambda item: item[0].rpartition(".")[0]):
-        kind = Settings.model_fields[section].annotation if section else None
+        kind = _section(Settings, section) if section else None
         lines += [f"### `{section}`", "", (kind.__doc__ or "").strip()] if kind else ["### Where and whose"]
         lines += ["", "| key | default | environment variable | meaning |", "| --- | --- | --- | --- |"]
         lines += [_setting_row(key, field.default, field.description or "") for key, field in group]
         lines += [""]
     return "\n".join(lines)
+
+
+def _section(kind: type, path: str) -> type:
+    """The class of a section, by its dotted key."""
+    for name in path.split("."):
+        kind = kind.model_fields[name].annotation  # type: ignore[attr-defined]
+    return kind
 
 
 def _setting_row(key: str, default: object, meaning: str) -> str:

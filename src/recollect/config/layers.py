@@ -7,6 +7,7 @@ file is held to what a stranger may set. Whether a value fits its key is the dut
 from __future__ import annotations
 
 import os
+import re
 import typing
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -26,6 +27,16 @@ WORKSPACE_FILE = ".recollect.yaml"
 
 WORKSPACE_MAY_SET = ("chunking.", "search.", "memory.citations", "files.patterns", "files.extra_paths")
 """A workspace may arrive with a cloned repository: its file tunes, and names no programs, hosts or keys."""
+
+ALSO_CALLED = {
+    "memory.qmd.collections": "memory.qmd.paths",
+    "memory.qmd.citations": "memory.citations",
+    "memory.qmd.limits.max_injected_chars": "memory.max_injected_chars",
+    "memory.qmd.scope": "memory.scope",
+}
+"""Names that other memories have for the same settings; here they hold for every backend."""
+
+DEEPEST = 4  #: dots in a key; sections lie no deeper
 
 OWNERS_PLACE = "put it into your own config.yaml"
 
@@ -93,7 +104,8 @@ def from_environment(environ: Mapping[str, str], cwd: Path, mistakes: list[Confi
 def from_arguments(arguments: Mapping[str, object], cwd: Path, mistakes: list[ConfigError]) -> Layer:
     """What the caller sets; None means not given."""
     layer = Layer()
-    for key, value in arguments.items():
+    for name, value in arguments.items():
+        key = canonical(name)
         origin = "--" + key.rpartition(".")[2].replace("_", "-")
         if key not in keys():
             mistakes.append(
@@ -102,6 +114,17 @@ def from_arguments(arguments: Mapping[str, object], cwd: Path, mistakes: list[Co
         elif value is not None:
             _put(layer, key, value, origin=origin, base=cwd, mistakes=mistakes)
     return layer
+
+
+def canonical(key: str) -> str:
+    """The key as we write it: small letters with underscores, under our name for it."""
+    if key in keys():
+        return key
+    key = re.sub(r"(?<=[a-z0-9])[A-Z]", lambda letter: f"_{letter[0].lower()}", key)
+    for other, ours in ALSO_CALLED.items():
+        if key == other or key.startswith(f"{other}."):
+            return ours + key[len(other) :]
+    return key
 
 
 def variables() -> dict[str, str]:
@@ -134,26 +157,27 @@ def _entries(data: object, origin: str, mistakes: list[ConfigError]) -> Iterator
         return
     if not isinstance(data, dict):
         raise ConfigError(f"{origin}: must be keys with values, such as 'agent: main'")
+    yield from _below("", data, origin, mistakes)
+
+
+def _below(
+    prefix: str, data: Mapping[object, object], origin: str, mistakes: list[ConfigError]
+) -> Iterator[tuple[str, object]]:
     for name, value in data.items():
-        if isinstance(value, dict) and name not in keys():
-            pairs = [(f"{name}.{inner}", item) for inner, item in value.items()]
-        elif example := next((key for key in keys() if key.startswith(f"{name}.")), None):
-            pairs = []
+        key = canonical(f"{prefix}{name}")
+        if key in keys():
+            yield key, value
+        elif isinstance(value, dict) and key.count(".") < DEEPEST:
+            yield from _below(f"{key}.", value, origin, mistakes)
+        elif example := next((known for known in keys() if known.startswith(f"{key}.")), None):
             if value is not None:
                 mistakes.append(
-                    ConfigError(f"{name} in {origin}: must be a section with keys such as {example!r}")
+                    ConfigError(f"{key} in {origin}: must be a section with keys such as {example!r}")
                 )
         else:
-            pairs = [(str(name), value)]
-        for key, item in pairs:
-            if key in keys():
-                yield key, item
-            else:
-                mistakes.append(
-                    ConfigError(
-                        f"unknown setting {key[:200]!r} in {origin}{did_you_mean(nearest(key, keys()))}"
-                    )
-                )
+            mistakes.append(
+                ConfigError(f"unknown setting {key[:200]!r} in {origin}{did_you_mean(nearest(key, keys()))}")
+            )
 
 
 def _put(

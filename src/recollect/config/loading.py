@@ -91,17 +91,17 @@ def _checked(layer: Layer, mistakes: list[ConfigError]) -> Settings:
 def _nested(layer: Layer) -> dict[str, object]:
     tree: dict[str, object] = {}
     for key, given in layer.items():
-        section, _, name = key.rpartition(".")
-        folder = tree.setdefault(section, {}) if section else tree
-        assert isinstance(folder, dict)
+        *sections, name = key.split(".")
+        folder = tree
+        for section in sections:
+            folder = folder.setdefault(section, {})  # type: ignore[assignment]
         folder[name] = given.value
     return tree
 
 
 def _sentences(error: ValidationError, layer: Layer) -> Iterator[ConfigError]:
     for detail in error.errors(include_url=False, include_context=False):
-        path = ".".join(str(part) for part in detail["loc"][:2])
-        key = path if path in keys() else str(detail["loc"][0])
+        key = _key_at([str(part) for part in detail["loc"]])
         reason = (
             detail["msg"]
             .removeprefix("Value error, ")
@@ -115,6 +115,12 @@ def _sentences(error: ValidationError, layer: Layer) -> Iterator[ConfigError]:
         else:
             origins = {given.origin: None for name, given in layer.items() if name.startswith(f"{key}.")}
             yield ConfigError(f"{key} from {' and '.join(origins)}: {reason}")
+
+
+def _key_at(place: list[str]) -> str:
+    """The setting in which a mistake lies, or the section if it is about several."""
+    paths = [".".join(place[:size]) for size in range(len(place), 0, -1)]
+    return next((path for path in paths if path in keys()), paths[0])
 
 
 def _told(mistakes: list[ConfigError]) -> ConfigError:

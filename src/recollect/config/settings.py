@@ -41,6 +41,17 @@ def _no_bool(value: object) -> object:
 
 Whole = Annotated[int, BeforeValidator(_no_bool)]
 Number = Annotated[float, BeforeValidator(_no_bool)]
+
+
+def _seconds(value: object) -> object:
+    """Seconds, from a number or a text with a unit."""
+    match = re.fullmatch(r"\s*([0-9.]+)\s*(ms|s|m|h)?\s*", value) if isinstance(value, str) else None
+    if match:
+        return float(match[1]) * {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}[match[2] or "s"]
+    return _no_bool(value)
+
+
+Duration = Annotated[float, BeforeValidator(_seconds)]
 Share = Annotated[float, BeforeValidator(_no_bool), Field(ge=0, le=1)]
 
 
@@ -85,6 +96,11 @@ class Chunking(Section):
     """How notes are cut into the pieces that are found."""
 
     tokens: Whole = Field(default=512, ge=8, le=8192, description="Most tokens in a chunk.")
+    target: Whole = Field(
+        default=64,
+        ge=1,
+        description="After this many tokens a chunk ends at the next heading, paragraph or list item.",
+    )
     overlap: Whole = Field(
         default=64, ge=0, description="Tokens repeated from the end of one chunk at the start of the next."
     )
@@ -180,14 +196,143 @@ class Search(Section):
         return self
 
 
-class MemorySettings(Section):
-    """Who answers, and how sources are shown."""
+class ScopeRule(Section):
+    """What is done with sessions of one kind, such as "allow chat_type=group channel=slack"."""
 
-    backend: Literal["builtin"] = Field(default="builtin", description="What searches: `builtin`.")
+    action: Literal["allow", "deny"]
+    channel: str | None = None
+    chat_type: Literal["direct", "group", "channel", "unattended"] | None = None
+    key_prefix: str | None = None
+
+    @model_validator(mode="before")
+    @classmethod
+    def _from_text(cls, value: object) -> object:
+        if not isinstance(value, str):
+            return _flat_rule(value)
+        action, *conditions = value.split() or [""]
+        if any("=" not in condition for condition in conditions):
+            raise ValueError("must be a rule such as 'allow chat_type=group channel=slack'")
+        return {"action": action, **dict(condition.split("=", 1) for condition in conditions)}
+
+    def __str__(self) -> str:
+        given = {name: getattr(self, name) for name in ("channel", "chat_type", "key_prefix")}
+        return " ".join([self.action, *(f"{name}={value}" for name, value in given.items() if value)])
+
+    def __repr__(self) -> str:
+        return repr(str(self))
+
+
+def _flat_rule(value: object) -> object:
+    """A rule whose conditions stand under `match`, with names in camelCase, as other memories write it."""
+    if not isinstance(value, dict):
+        return value
+    match = value.get("match")
+    flat = {**value, **(match if isinstance(match, dict) else {})}
+    flat.pop("match", None)
+    also = {"chatType": "chat_type", "keyPrefix": "key_prefix"}
+    return {also.get(str(name), name): item for name, item in flat.items()}
+
+
+class ScopeSettings(Section):
+    """Which sessions may search at all. The first rule that matches decides."""
+
+    default: Literal["allow", "deny"] = Field(default="deny", description="What holds when no rule matches.")
+    rules: tuple[ScopeRule, ...] = Field(
+        default=(ScopeRule(action="allow", chat_type="direct"),),
+        description="Rules such as `allow chat_type=direct` or `deny channel=slack key_prefix=slack:channel:`; "
+        "conditions: `channel`, `chat_type` (`direct`, `group`, `channel`, `unattended`), `key_prefix`.",
+    )
+
+
+class QmdUpdate(Section):
+    """When qmd takes in what changed. Times are seconds, or texts such as `500ms`, `15s`, `5m`, `1h`."""
+
+    interval: Duration = Field(
+        default=300.0, ge=0, description="An update at least so often; 0: only after changes."
+    )
+    debounce: Duration = Field(default=1.0, ge=0, description="Pause between two updates.")
+    wait: Duration = Field(
+        default=2.0,
+        ge=0,
+        description="A search waits so long for what was just written, at most half its time limit.",
+    )
+    command_timeout: Duration = Field(default=30.0, gt=0, description="Time limit of small commands.")
+    update_timeout: Duration = Field(default=120.0, gt=0, description="Time limit of `qmd update`.")
+    embed_interval: Duration = Field(
+        default=3600.0, ge=0, description="Pause between two runs of `qmd embed`."
+    )
+    embed_timeout: Duration = Field(default=600.0, gt=0, description="Time limit of `qmd embed`.")
+
+
+class QmdLimits(Section):
+    """How much qmd may give, and how long it may take."""
+
+    max_results: Whole = Field(default=6, ge=1, le=100, description="Most hits in an answer.")
+    max_snippet_chars: Whole = Field(
+        default=700, ge=40, le=100_000, description="Most characters in a snippet."
+    )
+    timeout_ms: Whole = Field(
+        default=4000,
+        ge=100,
+        le=600_000,
+        description="A search that takes longer has failed, and `builtin` answers.",
+    )
+
+
+class QmdSection(Section):
+    """The outside engine `qmd`; used when `memory.backend` is `qmd`."""
+
+    command: str = Field(
+        default="qmd",
+        min_length=1,
+        description="The program: a name on the PATH, a file, or its script `qmd.js`.",
+    )
+    node: str = Field(default="node", min_length=1, description="What runs the script, if `command` is one.")
+    search_mode: Literal["search", "vsearch", "query"] = Field(
+        default="search",
+        description="`search` (keywords), `query` (keywords and vectors), `vsearch` (vectors, after a language "
+        "model rewrote the query; slow). The last two need a model.",
+    )
+    paths: tuple[Path, ...] = Field(
+        default=(),
+        description="Files and folders beside those of `files.extra_paths`, with this backend only.",
+    )
+    sessions: bool = Field(
+        default=True, description="Export session transcripts for qmd, where there are any."
+    )
+    embed_model: str | None = Field(
+        default=None,
+        description="A `.gguf` file or `hf:` name; not set: qmd's own default, if it was downloaded.",
+    )
+    models_folder: Path | None = Field(
+        default=None,
+        description="Where the owner's qmd keeps its models, which are shared; not set: `~/.cache/qmd/models`.",
+    )
+    cool_down: Duration = Field(
+        default=60.0, ge=0, description="After a failure qmd is left alone so long, then tried again."
+    )
+    update: QmdUpdate = Field(default_factory=QmdUpdate)
+    limits: QmdLimits = Field(default_factory=QmdLimits)
+
+
+class MemorySettings(Section):
+    """Who answers, to whom, and how sources are shown."""
+
+    backend: Literal["builtin", "qmd"] = Field(
+        default="builtin",
+        description="What searches: `builtin`, or `qmd` with `builtin` when it fails.",
+    )
     citations: Literal["on", "off", "auto"] = Field(
         default="auto",
         description="`Source: path#L10-L25` under each hit: `on`, `off`, or `auto` (direct chats only).",
     )
+    max_injected_chars: Whole = Field(
+        default=4000,
+        ge=100,
+        description="Most characters of all snippets together that a tool gives to the model.",
+    )
+    scope: ScopeSettings = Field(default_factory=ScopeSettings)
+    qmd: QmdSection = Field(default_factory=QmdSection)
 
 
 class Logging(Section):
@@ -313,6 +458,8 @@ def _plain(value: object) -> object:
         case SecretStr():
             return "***"
         case Path():
+            return str(value)
+        case ScopeRule():
             return str(value)
         case tuple():
             return [_plain(item) for item in value]
