@@ -130,6 +130,9 @@ def test_a_missing_file_offers_the_nearest(root: Path) -> None:
         NotFound, match=r"^'memory/sub/aa\.md' does not exist\. Did you mean 'memory/sub/a\.md'\?$"
     ):
         Workspace(root).excerpt("memory/sub/aa.md")
+    (root / "MEMORY.md").rename(root / "memory.md")
+    with pytest.raises(NotFound, match=r"Did you mean 'memory\.md'\?$"):
+        Workspace(root).excerpt("MEMORY.md")
     with pytest.raises(NotFound, match=r"^'memory/zzzzzzzzzzzz\.md' does not exist\.$"):
         Workspace(root).excerpt("memory/zzzzzzzzzzzz.md")
 

@@ -99,6 +99,21 @@ def test_an_extra_path_that_is_part_of_the_memory_adds_nothing(tmp_path: Path) -
 
 
 @needs_links
+def test_an_extra_path_may_be_a_link_for_the_owner_named_it(tmp_path: Path) -> None:
+    write(tmp_path, "work/MEMORY.md", "elsewhere/a.md")
+    (tmp_path / "work/notes").symlink_to(tmp_path / "elsewhere")
+    workspace = Workspace(tmp_path / "work", extra_paths=[Path("notes")])
+    scan = workspace.scan()
+    assert [found.path for found in scan.files] == ["MEMORY.md", "notes/a.md"]
+    assert workspace.read(scan.files[1]).text == workspace.excerpt("notes/a.md").text + "\n"
+
+
+def test_the_whole_workspace_may_be_an_extra_path(tmp_path: Path) -> None:
+    write(tmp_path, "MEMORY.md", "README.md", "memory/a.md", "docs/b.md")
+    assert listed(tmp_path, extra_paths=[tmp_path]) == ["MEMORY.md", "README.md", "docs/b.md", "memory/a.md"]
+
+
+@needs_links
 def test_a_symlink_that_leaves_the_workspace_is_not_followed(tmp_path: Path) -> None:
     root = tmp_path / "work"
     write(root, "memory/a.md")

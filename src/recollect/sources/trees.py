@@ -50,11 +50,12 @@ def trees_of(root: Path, extra_paths: Iterable[Path], patterns: Sequence[str]) -
         path = absolute(root, extra)
         real = os.path.realpath(path)
         if Path(real).is_dir():
-            trees.append(Tree(real, _shown(home, real, path), _any_of(patterns), ("",)))
+            shown = _shown(str(root.absolute()), path) or _shown(home, real) or _folder(path)
+            trees.append(Tree(real, shown.removeprefix("./"), _any_of(patterns), ("",)))
         elif Path(real).exists():
             folder, name = os.path.split(real)
-            prefix = _shown(home, folder, str(Path(path).parent))
-            trees.append(Tree(folder, prefix, re.compile(re.escape(name)), (name,)))
+            shown = _shown(home, folder) or _folder(folder)
+            trees.append(Tree(folder, shown.removeprefix("./"), re.compile(re.escape(name)), (name,)))
     return trees
 
 
@@ -70,11 +71,14 @@ def is_citable(path: str) -> bool:
     )
 
 
-def _shown(home: str, real: str, path: str) -> str:
-    if real == home:
-        return ""
-    inside = real.startswith(home.rstrip(os.sep) + os.sep)
-    return (os.path.relpath(real, home) if inside else path).replace(os.sep, "/").rstrip("/") + "/"
+def _shown(home: str, folder: str) -> str | None:
+    """What is written before the files of a folder inside the workspace; "./" for the workspace itself."""
+    inside = (folder + os.sep).startswith(home.rstrip(os.sep) + os.sep)
+    return _folder(os.path.relpath(folder, home)) if inside else None
+
+
+def _folder(path: str) -> str:
+    return path.replace(os.sep, "/").rstrip("/") + "/"
 
 
 def _any_of(patterns: Sequence[str]) -> re.Pattern[str]:

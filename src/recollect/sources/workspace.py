@@ -132,9 +132,7 @@ class Workspace:
         """The tree and the relative path that a written path means; asks no file, so it tells nothing of them."""
         written = path.removeprefix("./").replace(os.sep, "/")
         if not path or not is_citable(path) or ".." in written.split("/"):
-            raise PathRefused(
-                f"{path!r} is refused: a path is written from the workspace down, without '..'."
-            )
+            raise PathRefused(f"{path[:200]!r} is refused: write it from the workspace down, without '..'.")
         self._trees = self._current_trees()
         for tree in self._trees:
             for prefix in (tree.shown, f"{tree.real}/", f"{self.root.absolute()}/{tree.shown}"):
@@ -142,7 +140,7 @@ class Workspace:
                 if written.startswith(prefix) and tree.wants(relative):
                     return tree, relative
         raise PathRefused(
-            f"{path!r} is refused: only MEMORY.md, memory/**/*.md and the extra paths that the owner named can be read."
+            f"{path[:200]!r} is refused: only MEMORY.md, memory/**/*.md and the owner's extra paths can be read."
         )
 
     def _resolved(self, tree: Tree, relative: str) -> str:
@@ -159,9 +157,10 @@ class Workspace:
         return tree.relative(real)
 
     def _not_found(self, path: str) -> NotFound:
-        known = [found.path for found in self.scan().files]
-        nearest = difflib.get_close_matches(path, known, n=1, cutoff=0.6)
-        return NotFound(f"{path!r} does not exist." + (f" Did you mean {nearest[0]!r}?" if nearest else ""))
+        known = {found.path.lower(): found.path for found in self.scan().files}
+        nearest = difflib.get_close_matches(path.lower(), known, n=1)
+        offer = f" Did you mean {known[nearest[0]]!r}?" if nearest else ""
+        return NotFound(f"{path!r} does not exist.{offer}")
 
 
 def _head(data: bytes) -> bytes:
