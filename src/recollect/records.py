@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
-Source = Literal["memory", "sessions"]
-"""Where a document comes from: people's own files, or session transcripts."""
+Source = Literal["memory", "sessions", "entries"]
+"""Where a hit comes from: people's own files, session transcripts, or what was learned in conversation."""
 
 Trust = Literal["owner", "agent", "untrusted"]
 """Whose words a text is made of, most trusted first: people's own, an agent's, or what came in from outside."""
@@ -172,6 +172,76 @@ class Excerpt:
     start_line: int
     end_line: int
     total_lines: int
+
+
+# ---- what is learned ------------------------------------------------------------------------------------------
+
+EntryType = Literal[
+    "user_preference",
+    "project_context",
+    "technical_decision",
+    "workflow",
+    "fact",
+    "skill",
+    "relationship",
+    "other",
+]
+Origin = Literal["owner", "agent", "untrusted", "system"]
+"""Who an entry comes from. It is set by the way in which it came, never by what it says."""
+
+EntryState = Literal["active", "superseded", "expired", "forgotten"]
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One short typed statement kept from a conversation. Times are seconds since the epoch."""
+
+    id: str  #: a UUID
+    text: str
+    type: EntryType = "other"
+    category: str | None = None
+    importance: float = 3.0  #: 1–5
+    confidence: float = 1.0  #: 0–1
+    origin: Origin = "owner"
+    state: EntryState = "active"
+    session: str | None = None  #: the conversation that it comes from
+    source: str | None = None  #: the place in it, or the door that it came in by
+    created_at: float = 0.0
+    updated_at: float = 0.0
+    valid_from: float = 0.0  #: since when it holds
+    expires_at: float | None = None  #: None: never
+    superseded_by: str | None = None
+    last_accessed_at: float | None = None
+    access_count: int = 0
+    repetitions: int = 1  #: how often it was said
+    related: tuple[str, ...] = ()
+    tags: tuple[str, ...] = ()
+    seq: int = 0  #: of the last event that changed it
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """One change of one entry. Without its texts when the entry was forgotten."""
+
+    seq: int
+    change: int  #: what was changed together has the same number
+    at: float
+    kind: str  #: "add", "repeat", "merge", "supersede", "update", "expire", "forget", "undo", "import"
+    entry_id: str
+    by: str
+    note: str
+    before: Entry | None
+    after: Entry | None
+
+
+@dataclass(frozen=True, slots=True)
+class EntryHit:
+    """An entry that answers a query, with its score and its reasons."""
+
+    entry: Entry
+    score: float
+    similarity: float  #: 0–1, how well it fits the query, whatever its importance
+    explain: Explanation
 
 
 # ---- what is written ------------------------------------------------------------------------------------------
