@@ -15,8 +15,8 @@ from recollect.records import Identity
 from recollect.store import Filter, Index, open_index
 from recollect.store.files import file_lock
 from recollect.store.vectors import scan
+from recollect.store.vectors.allowed import after_prefix
 from recollect.store.vectors.building import build
-from recollect.store.vectors.nearest import after_prefix
 from recollect.store.vectors.sidefiles import open_files
 
 WIDE = Identity("local", "wide", 100)  #: no multiple of 64

@@ -242,6 +242,40 @@ def test_a_common_term_alone_is_looked_for_in_the_newest_rows(
     assert sorted(match.rowid for match in matches) == list(range(81, 101))  # a fifth of the rows
 
 
+def test_the_number_of_chunks_is_known_without_counting(index: Index) -> None:
+    seen = [index.total()]
+    with index.transaction():
+        for number in range(300):
+            put(index, f"{number}.md", "one", "two")
+    seen.append(index.total())
+    index.remove(["0.md", "1.md"])
+    put(index, "2.md", "three")
+    seen.append(index.total())
+    index.clear()
+    assert [*seen, index.total()] == [0, 600, 595, 0]
+
+
+def test_a_common_terms_number_is_remembered_until_enough_rows_have_come(
+    index: Index, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("recollect.store.keywords.COMMON", 50)
+    put(index, "many.md", *["zork"] * 100)
+    put(index, "few.md", *["blip"] * 10)
+    seen = [index.terms(["zork", "blip"])]
+    put(index, "one.md", "zork blip")
+    seen.append(index.terms(["zork", "blip"]))
+    put(index, "more.md", *["zork blip"] * 5)
+    seen.append(index.terms(["zork", "blip"]))
+    index.clear()
+    put(index, "new.md", "zork")
+    assert [*seen, index.terms(["zork", "blip"])] == [
+        {"zork": 100, "blip": 10},
+        {"zork": 100, "blip": 11},
+        {"zork": 106, "blip": 16},
+        {"zork": 1, "blip": 0},
+    ]
+
+
 # ---- vectors in the cache -------------------------------------------------------------------------------------
 
 
@@ -290,6 +324,16 @@ def test_check_sees_where_the_tables_contradict_each_other(tmp_path: Path, index
         "1 chunks belong to no file",
         "1 chunks have lost their vector",
     ]
+
+
+def test_check_is_not_misled_by_what_its_reader_remembers(tmp_path: Path, index: Index) -> None:
+    for number in range(40):
+        put(index, f"{number}.md", *[f"zork number{number * line}" for line in range(20)])
+        index.keyword(["zork"], limit=5)
+    with open_index(tmp_path) as other:
+        other.keyword(["zork"], limit=5)
+        index.remove([f"{number}.md" for number in range(30)])
+        assert (other.check(), other.check(deep=True), index.check()) == ([], [], [])
 
 
 def test_headings_that_cannot_be_read_are_damage(index: Index) -> None:

@@ -32,10 +32,13 @@ _LOAD = """
     where provider = ? and model = ? and provider_key = ? and dims = ?
     and hash in (select value from json_each(?))"""
 
+# Each part is one seek. Compared as a row, (provider, model, provider_key) > (?, ?, ?) walks over all vectors.
 _NEXT_KEY = """
     select provider, model, provider_key from embedding_cache
-    where (provider, model, provider_key) > (?, ?, ?)
-    order by provider, model, provider_key limit 1"""
+    where provider = ?1 and model = ?2 and provider_key > ?3
+    union all select provider, model, provider_key from embedding_cache where provider = ?1 and model > ?2
+    union all select provider, model, provider_key from embedding_cache where provider > ?1
+    order by 1, 2, 3 limit 1"""
 
 _RELEASE = """
     update embedding_cache set used_at = ?
@@ -48,10 +51,11 @@ OF_ROWS = """
     cross join embedding_cache e on e.hash = c.hash
     where e.provider = ? and e.model = ? and e.provider_key = ? and e.dims = ? and c.model = ?"""
 
+# The sign keeps SQLite from the index on model: what is new is a short range of rowids.
 AFTER_ROW = """
     select c.rowid, e.vector from chunks c
     cross join embedding_cache e on e.hash = c.hash
-    where c.rowid > ? and e.provider = ? and e.model = ? and e.provider_key = ? and e.dims = ? and c.model = ?
+    where c.rowid > ? and e.provider = ? and e.model = ? and e.provider_key = ? and e.dims = ? and +c.model = ?
     order by c.rowid"""
 
 _UNUSED = f"""

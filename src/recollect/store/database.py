@@ -205,11 +205,19 @@ class Database:
     # ---- checking --------------------------------------------------------------------------------------------
 
     def check(self, *, deep: bool = False) -> list[str]:
-        """What is wrong with the file's structure, full-text tables included; empty when all is well."""
+        """What is wrong with the file's structure, full-text tables included; empty when all is well.
+
+        A fresh connection looks: on one that has searched, FTS5 checks its own memory of the index, and calls it
+        damaged when another connection has written since.
+        """
+        pragma = "pragma integrity_check(20)" if deep else "pragma quick_check(20)"
         try:
-            with self.read() as connection:
-                pragma = "pragma integrity_check(20)" if deep else "pragma quick_check(20)"
-                found = [str(row[0]) for row in connection.execute(pragma)]
+            with translated(self.path):
+                handle = self._open(query_only=True)
+                try:
+                    found = [str(row[0]) for row in handle.connection.execute(pragma)]
+                finally:
+                    self._drop(handle)
         except StoreBroken as error:
             return [str(error)]
         return [] if found == ["ok"] else found

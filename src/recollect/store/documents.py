@@ -158,7 +158,9 @@ def _insert_chunk(connection: apsw.Connection, chunk: Chunk, hash_: str, model: 
 def delete(connection: apsw.Connection, path: str, from_line: int = 1) -> set[str]:
     """Drop a document's chunks from a line on; the hashes of the vectors that they had."""
     place = (path, from_line)
-    found = connection.execute("select rowid, hash, model from chunks where path = ? and start_line >= ?", place)
+    found = connection.execute(
+        "select rowid, hash, model from chunks where path = ? and start_line >= ?", place
+    )
     rows: list[Any] = found.fetchall()
     connection.executemany("delete from chunks_fts where rowid = ?", ((row[0],) for row in rows))
     connection.execute("delete from chunks where path = ? and start_line >= ?", place)

@@ -24,7 +24,8 @@ from recollect.store.keywords import Filter, KeywordMatch
 from recollect.store.schema import APPLICATION_ID, MIGRATIONS
 
 if TYPE_CHECKING:
-    from recollect.store.vectors import Vector, VectorIndex
+    from recollect.store.vectors import Vector
+    from recollect.store.vectors.nearest import Nearest
 
 ENGINES = ("scan", "sqlite-vec")
 EVERYTHING = Filter()
@@ -51,7 +52,8 @@ class Index:
         self.healed: str | None = None  #: in words, what was wrong with the file that this one replaced
         self.engine = engine
         self._timeout_s = timeout_s
-        self._vectors: VectorIndex | None = None  # made at first use: it brings numpy
+        self._nearest: Nearest | None = None  # made at first use: it brings numpy
+        self._frequencies = keywords.Frequencies()
         self._database = Database(
             self.path,
             application_id=APPLICATION_ID,
@@ -124,7 +126,7 @@ class Index:
             cache.release(connection, dropped - set(hashes))
             documents.insert(connection, document, list(zip(chunks, hashes, models, strict=True)))
             if identity and having and self.engine != "scan":
-                self._engine.follow(connection, identity)
+                self._vectors.engine.follow(connection, identity)
 
     def touch(self, document: Document) -> None:
         """Note that a document whose text is as it was has another stat."""
@@ -151,12 +153,17 @@ class Index:
     def terms(self, terms: Sequence[str]) -> dict[str, int]:
         """How many chunks hold each term; 0 for one that is unknown."""
         with self._database.read() as connection:
-            return keywords.frequencies(connection, terms)
+            return self._frequencies.of(connection, terms)
 
     def keyword(self, terms: Sequence[str], *, limit: int, where: Filter = EVERYTHING) -> list[KeywordMatch]:
         """The chunks that hold any of the terms, best first."""
         with self._database.snapshot() as connection:
-            return keywords.search(connection, terms, limit=limit, where=where)
+            return keywords.search(connection, self._frequencies, terms, limit=limit, where=where)
+
+    def total(self) -> int:
+        """How many chunks there are, without counting them: for a search, where ``counts`` would take too long."""
+        with self._database.read() as connection:
+            return keywords.total(connection)
 
     # ---- vectors ---------------------------------------------------------------------------------------------
 
@@ -164,9 +171,7 @@ class Index:
         self, vector: Vector, identity: Identity, *, limit: int, where: Filter = EVERYTHING
     ) -> list[tuple[int, float]]:
         """The chunks whose vectors of this identity are nearest, as (rowid, cosine), best first."""
-        from recollect.store.vectors.nearest import nearest
-
-        return nearest(self._engine, self._database, vector, identity, limit=limit, where=where)
+        return self._vectors.search(vector, identity, limit=limit, where=where)
 
     def dates_of(self, rowids: Iterable[int]) -> dict[int, str]:
         """The notes' own days of the chunks in these rows, where they have one."""
@@ -184,15 +189,17 @@ class Index:
 
     def refresh(self, identity: Identity) -> None:
         """After a sync: let the vector engine put its own files or tables in order."""
-        self._engine.refresh(identity)
+        self._vectors.engine.refresh(identity)
 
     @property
-    def _engine(self) -> VectorIndex:
-        if self._vectors is None:
+    def _vectors(self) -> Nearest:
+        if self._nearest is None:
             from recollect.store.vectors import open_engine
+            from recollect.store.vectors.nearest import Nearest
 
-            self._vectors = open_engine(self.engine, self._database, self.path.parent / "vectors")
-        return self._vectors
+            engine = open_engine(self.engine, self._database, self.path.parent / "vectors")
+            self._nearest = Nearest(engine, self._database)
+        return self._nearest
 
     # ---- the embedding cache ---------------------------------------------------------------------------------
 
@@ -246,12 +253,12 @@ class Index:
         broken = self._database.used_inode() or inode_of(self.path)
         aside = healing.set_aside(self.path, broken=broken, timeout_s=self._timeout_s)
         self.healed = _healed(reason, aside)
-        self._vectors = None
+        self._nearest = None
         self._database.reader()  # begins the new file
 
     def close(self) -> None:
         """Close every connection; the index can no longer be used."""
-        self._vectors = None
+        self._nearest = None
         self._database.close()
 
     def __enter__(self) -> Index:

@@ -19,11 +19,15 @@ from recollect.text import date_tokens, tokenize
 
 TITLE_WEIGHT = 2.0  #: of a match in headings, path and date, against 1 in the text
 MAX_TERMS = 64  #: of one query; the rarest are kept
-MIN_BUDGET = 20_000  #: matching rows that may always be ranked
+MIN_BUDGET = 5_000  #: matching rows that may always be ranked; each costs about 1 µs
+COMMON = 2_000  #: chunks that hold a term, from which the number is remembered
 BUDGET_SHARE = 0.2  #: of all rows, that may be ranked in a larger index
 
 # What the FTS5 tokenizer of the schema keeps together: a token is one such run, any other text is its runs.
 _RUN = re.compile(r"[0-9A-Za-z_\-./:@#+\u0080-\ud7ff\ue000-\U0010ffff]+")
+
+
+_TERMS = "select t.term, t.doc from json_each(?) wanted cross join chunks_terms t on t.term = wanted.value"
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,23 +53,49 @@ def columns(chunk: Chunk) -> tuple[str, str]:
     return " ".join(title), " ".join(tokenize(chunk.text))
 
 
-def frequencies(connection: apsw.Connection, terms: Sequence[str]) -> dict[str, int]:
-    """How many chunks hold each term; 0 for one that none holds."""
-    wanted = {term: runs[0] for term in terms if len(runs := _RUN.findall(term)) == 1}
-    found = connection.execute(
-        "select t.term, t.doc from json_each(?) wanted cross join chunks_terms t on t.term = wanted.value",
-        (json.dumps([run.lower() for run in set(wanted.values())]),),
-    )
-    counts = dict(found)
-    return {term: counts.get(wanted.get(term, "").lower(), 0) for term in terms}
+class Frequencies:
+    """How many chunks hold a term. FTS5 counts by walking the term's rows, so common terms are remembered."""
+
+    def __init__(self) -> None:
+        self._common: dict[
+            str, tuple[int, int, int]
+        ] = {}  # chunks that hold it; newest row and all rows then
+
+    def of(self, connection: apsw.Connection, terms: Sequence[str]) -> dict[str, int]:
+        """The number for each term, 0 for one that no chunk holds; of a common one it may be some percent old."""
+        runs = {term: found[0].lower() for term in terms if len(found := _RUN.findall(term)) == 1}
+        now = (value(connection, "select coalesce(max(rowid), 0) from chunks"), total(connection))
+        counts = {run: self._remembered(run, *now) for run in runs.values()}
+        unknown = [run for run, count in counts.items() if not count]
+        for run, count in connection.execute(_TERMS, (json.dumps(unknown),)) if unknown else ():
+            counts[run] = count
+            if count >= COMMON:
+                self._common[run] = (count, *now)
+        return {term: counts[runs[term]] if term in runs else 0 for term in terms}
+
+    def _remembered(self, run: str, newest: int, rows: int) -> int:
+        """The number while hardly any row has come or gone; else 0."""
+        count, newest_then, rows_then = self._common.get(run, (0, 0, 0))
+        little = 0.02 * rows_then
+        return count if 0 <= newest - newest_then <= little and abs(rows - rows_then) <= little else 0
+
+
+def total(connection: apsw.Connection) -> int:
+    """How many chunks there are. FTS5 keeps the number: a varint at the head of its record of averages."""
+    number = 0
+    for byte in value(connection, "select block from chunks_fts_data where id = 1") or b"":
+        number = number << 7 | byte & 0x7F
+        if byte < 0x80:
+            break
+    return number
 
 
 def search(
-    connection: apsw.Connection, terms: Sequence[str], *, limit: int, where: Filter
+    connection: apsw.Connection, frequencies: Frequencies, terms: Sequence[str], *, limit: int, where: Filter
 ) -> list[KeywordMatch]:
     """The best chunks that hold any of the terms."""
     runs = list(dict.fromkeys(run for term in terms for run in _RUN.findall(term)))
-    counts = {run: count for run, count in frequencies(connection, runs).items() if count}
+    counts = {run: count for run, count in frequencies.of(connection, runs).items() if count}
     rarest_first = sorted(counts, key=counts.__getitem__)[:MAX_TERMS]
     if not rarest_first or limit <= 0:
         return []
@@ -104,7 +134,7 @@ def _budget(connection: apsw.Connection, matching: int) -> int:
     """How many rows may be ranked: what costs is ranking, not matching."""
     if matching <= MIN_BUDGET:
         return MIN_BUDGET
-    return max(MIN_BUDGET, int(BUDGET_SHARE * value(connection, "select count(*) from chunks")))
+    return max(MIN_BUDGET, int(BUDGET_SHARE * total(connection)))
 
 
 def _within(budget: int, rarest_first: Sequence[str], counts: dict[str, int]) -> list[str]:

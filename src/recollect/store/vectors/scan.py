@@ -23,8 +23,8 @@ from recollect.store.database import Database
 from recollect.store.files import file_lock
 from recollect.store.keywords import Filter
 from recollect.store.vectors import codec
+from recollect.store.vectors.allowed import allowed
 from recollect.store.vectors.building import build, remove_others
-from recollect.store.vectors.nearest import allowed
 from recollect.store.vectors.sidefiles import SideFiles, best, open_files, positions
 
 if TYPE_CHECKING:
