@@ -1,7 +1,8 @@
 """Who answers for this agent?
 
 A manager answers search, read, status and sync for one agent. Other rooms know the `Manager` interface only, so that
-engines can be exchanged and paired.
+engines can be exchanged and paired: `builtin` is our own index, `qmd` an outside program, `fallback` the two together,
+and `select` decides.
 """
 
 from __future__ import annotations
@@ -39,6 +40,12 @@ class Manager(Protocol):
         self, *, force: bool = False, verify: bool = False, progress: ProgressCallback | None = None
     ) -> SyncReport:
         """Bring the index up to date with the files."""
+
+    def changed(self) -> None:
+        """Something was just written: the next search takes it in first, waiting a bounded time for that."""
+
+    def start(self) -> None:
+        """Keep the index fresh from now on, also while nobody searches, until closed."""
 
     def probe_embedding(self) -> str | None:
         """Try to embed one text: None when it works, otherwise one sentence."""

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from recollect import logs
 from recollect.errors import EmbeddingError, SourceError, StoreBroken, StoreError, StoreLocked
+from recollect.managers.scope import Guard
 from recollect.recall import shows_citations
 from recollect.records import Answer, CitationMode, Excerpt, Hit, Source, Status, SyncReport
 from recollect.retrieval import Found
@@ -38,6 +39,7 @@ class Conduct:
     citations: CitationMode = "auto"
     sync_before: bool = True
     sync_interval_s: float = 2.0
+    wait_s: float = 2.0  #: a search waits so long for a sync that takes in what was just written
 
 
 class BuiltinManager:
@@ -52,6 +54,7 @@ class BuiltinManager:
         searcher: Searcher,
         conduct: Conduct | None = None,
         *,
+        guard: Guard | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self.workspace = workspace
@@ -60,7 +63,9 @@ class BuiltinManager:
         self.indexer = indexer
         self.searcher = searcher
         self.conduct = conduct or Conduct()
+        self.guard = guard or Guard()
         self._clock = clock
+        self._announced = False  #: somebody wrote and said so
         self._looked: float | None = None  #: when the files were last compared with the index
 
     # ---- search -----------------------------------------------------------------------------------------------
@@ -77,6 +82,8 @@ class BuiltinManager:
     ) -> Answer:
         """The hits that answer the query; what is missing meanwhile is said in ``degraded``."""
         cited = shows_citations(self.conduct.citations, session_key)
+        if not self.guard.admits(session_key):
+            return Answer((), provider=self.choice.provider, model=self.choice.model, citations=cited)
         limit = self.conduct.max_results if max_results is None else max(0, max_results)
         where = Filter(source=source, path_prefix=path_prefix)
         try:
@@ -105,31 +112,40 @@ class BuiltinManager:
     def _catch_up(self) -> str | None:
         """Take in what changed on disk, if it is little; otherwise say how much is missing."""
         now = self._clock()
+        announced, self._announced = self._announced, False
         fresh = self._looked is not None and now - self._looked < self.conduct.sync_interval_s
-        if not self.conduct.sync_before or fresh:
+        if not self.conduct.sync_before or (fresh and not announced):
             return None
         self._looked = now
         try:
-            return self._take_in(self.indexer.behind())
+            return self._take_in(self.indexer.behind(), self.conduct.wait_s if announced else 0.0)
         except StoreLocked:
+            self._announced = announced
             return "Another process is indexing; this answer is from what it has written so far."
         except StoreBroken:
             return self.sync().degraded
         except SourceError as error:
             return str(error)
 
-    def _take_in(self, behind: int) -> str | None:
+    def _take_in(self, behind: int, wait_s: float) -> str | None:
         if not behind:
             return None
         if behind > SYNC_BEFORE_SEARCH_FILES and self.index.meta("last_sync"):
             return f"{behind} files changed since the last sync; run `recollect index` to take them in."
-        return self.indexer.sync(wait_s=0).degraded
+        return self.indexer.sync(wait_s=wait_s).degraded
 
     def _without_vectors(self) -> str | None:
         """Why there is no vector leg at all; nothing to say when the owner switched it off."""
         return None if self.choice.embedder or self.choice.wanted else self.choice.reason
 
+    def changed(self) -> None:
+        """Something was just written: the next search takes it in first."""
+        self._announced = True
+
     # ---- the rest of the interface ----------------------------------------------------------------------------
+
+    def start(self) -> None:
+        """Nothing to do: a search takes in what changed, and a watcher may do so before."""
 
     def read_file(self, rel_path: str, from_line: int = 1, lines: int | None = None) -> Excerpt:
         """Some lines of one file of the workspace; every path that leads outside is refused."""

@@ -1,0 +1,287 @@
+"""A pair of managers: the primary answers until it fails, then the builtin one does, until the primary is well again.
+
+The builtin manager is created only when it is needed. After a failure the primary is closed and left alone for a
+while; then the next search tries a new one, and the pair heals without a restart. A caller who gave up waiting is no
+failure. Which managers these are, and who shares them, is `select`'s duty.
+"""
+
+from __future__ import annotations
+
+import concurrent.futures
+import threading
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from recollect import logs
+from recollect.errors import Cancelled, EngineBusy, EngineError, RecollectError
+from recollect.managers.asking import Asked
+from recollect.records import Answer, Excerpt, Source, Status, SyncReport
+
+if TYPE_CHECKING:
+    from recollect.indexing import ProgressCallback
+    from recollect.managers import Manager
+
+log = logs.get("managers")
+
+#: Not failures of the primary: somebody stopped waiting for it.
+GIVEN_UP = (Cancelled, concurrent.futures.CancelledError)
+
+
+@dataclass(frozen=True, slots=True)
+class CoolDown:
+    """How long a failed primary is left alone; in seconds, doubled after each failure in a row."""
+
+    first_s: float = 60.0
+    longest_s: float = 600.0
+
+    def after(self, failures: int) -> float:
+        """The pause after so many failures."""
+        return min(self.first_s * 2.0 ** min(max(failures, 1) - 1, 30), self.longest_s)
+
+
+class FallbackManager:
+    """Sends each call to the primary while it is well, and to the builtin manager otherwise."""
+
+    def __init__(
+        self,
+        create_primary: Callable[[], Manager],
+        create_fallback: Callable[[], Manager],
+        *,
+        name: str = "qmd",
+        cool_down: CoolDown | None = None,
+        clock: Callable[[], float] = time.monotonic,
+        evict: Callable[[FallbackManager], None] = lambda _: None,
+        keep: Callable[[FallbackManager], None] = lambda _: None,
+    ) -> None:
+        self.name = name
+        self.last_error: str | None = None
+        self.switches = 0  #: how often the primary was given up
+        self._create_primary = create_primary
+        self._create_fallback = create_fallback
+        self._cool_down = cool_down or CoolDown()
+        self._clock = clock
+        self._evict, self._keep = evict, keep  #: out of the cache that shares us, and back into it
+        self._lock = threading.RLock()
+        self._creating = threading.Lock()  #: apart, since opening an index takes a while
+        self._primary: Manager | None = None
+        self._fallback: Manager | None = None
+        self._failures = 0  #: in a row
+        self._retry_at = float("-inf")
+        self._trying = False
+        self._holders = 1
+        self._closed = False
+
+    # ---- who holds it -----------------------------------------------------------------------------------------
+
+    def open_primary(self) -> None:
+        """Create the primary now; raises what its creation raises."""
+        self._primary = self._create_primary()
+
+    def begin_failed(self, error: str, retry_at: float) -> None:
+        """Begin with the builtin manager, because the primary failed elsewhere; raises what its creation raises."""
+        self.last_error, self._retry_at, self._failures = error, retry_at, 1
+        self._builtin()
+
+    def share(self) -> FallbackManager | None:
+        """The same manager for one more holder; None when it is closed already."""
+        with self._lock:
+            if self._closed:
+                return None
+            self._holders += 1
+            return self
+
+    def close(self) -> None:
+        """Close both managers when the last holder closes, and leave the cache."""
+        with self._lock:
+            self._holders -= 1
+            if self._holders > 0 or self._closed:
+                return
+            self._closed = True
+            primary, self._primary = self._primary, None
+            fallback, self._fallback = self._fallback, None
+        self._evict(self)
+        for manager in (primary, fallback):
+            if manager is not None:
+                manager.close()
+
+    # ---- search -----------------------------------------------------------------------------------------------
+
+    @property
+    def primary_failed(self) -> bool:
+        """Whether the builtin manager answers at the moment."""
+        return self._primary is None
+
+    @property
+    def retry_at(self) -> float:
+        """When the primary is tried again, on our clock."""
+        return self._retry_at
+
+    def search(
+        self,
+        query: str,
+        *,
+        max_results: int | None = None,
+        min_score: float | None = None,
+        source: Source | None = None,
+        path_prefix: str | None = None,
+        session_key: str | None = None,
+    ) -> Answer:
+        """The primary's hits, or else the builtin manager's; the answer says which, and why."""
+        asked = Asked(query, max_results, min_score, source, path_prefix, session_key)
+        primary = self._primary
+        try:
+            answer = asked.of(primary) if primary is not None else self._try_again(asked)
+        except GIVEN_UP:
+            raise
+        except EngineBusy as busy:
+            return self._by_builtin(asked, str(busy))
+        except Exception as error:  # noqa: BLE001  whatever the engine does, the agent is answered
+            if primary is not None:
+                self._give_up(primary, error)
+            return self._by_builtin(asked, str(error))
+        return answer if answer is not None else self._by_builtin(asked, self.last_error or "")
+
+    def _by_builtin(self, asked: Asked, reason: str) -> Answer:
+        sentence = f"The builtin engine answered, because {self.name} could not: {reason}"
+        try:
+            answer = asked.of(self._builtin())
+        except GIVEN_UP:
+            raise
+        except Exception as error:  # noqa: BLE001  the last one to ask: what it lacks is said in words
+            log.error("neither %s nor the builtin engine can answer: %s", self.name, error)
+            missing = f"Neither {self.name} nor the builtin engine can answer: {reason} {error}"
+            return Answer((), provider="none", model="", fallback=True, degraded=missing)
+        degraded = f"{sentence} {answer.degraded}" if answer.degraded else sentence
+        return replace(answer, fallback=True, degraded=degraded)
+
+    # ---- giving up and trying again ---------------------------------------------------------------------------
+
+    def _give_up(self, primary: Manager, error: Exception) -> None:
+        """Switch to the builtin manager; of several threads that saw the failure, one does it."""
+        with self._lock:
+            if self._primary is not primary:
+                return
+            self._primary = None
+            self.switches += 1
+            self._failed(error)
+        pause = self._cool_down.after(self._failures)
+        log.warning(
+            "%s failed, the builtin engine answers for at least %.0f s: %s", self.name, pause, self.last_error
+        )
+        self._evict(self)
+        _close(primary)
+
+    def _failed(self, error: Exception) -> None:
+        self.last_error = str(error) or type(error).__name__
+        self._failures += 1
+        self._retry_at = self._clock() + self._cool_down.after(self._failures)
+
+    def _try_again(self, asked: Asked) -> Answer | None:
+        """After the pause, one caller asks a new primary; None for everybody else."""
+        with self._lock:
+            if self._closed or self._trying or self._clock() < self._retry_at:
+                return None
+            self._trying = True
+        try:
+            return self._trial(asked)
+        finally:
+            self._trying = False
+
+    def _trial(self, asked: Asked) -> Answer | None:
+        primary: Manager | None = None
+        try:
+            primary = self._create_primary()
+            answer = asked.of(primary)
+        except GIVEN_UP:
+            _close(primary)
+            raise
+        except EngineBusy:
+            assert primary is not None
+            self._take_back(primary)
+            raise
+        except Exception as error:  # noqa: BLE001  it is not well yet, in whatever way
+            with self._lock:
+                self._failed(error)
+            log.info("%s still fails: %s", self.name, error)
+            _close(primary)
+            return None
+        self._take_back(primary)
+        return answer
+
+    def _take_back(self, primary: Manager) -> None:
+        with self._lock:
+            if self._closed:
+                _close(primary)
+                return
+            self._primary = primary
+            self._failures = 0
+        log.info("%s answers again", self.name)
+        self._keep(self)
+
+    def _builtin(self) -> Manager:
+        with self._creating:
+            if self._closed:
+                raise EngineError("This memory is closed.")
+            if self._fallback is None:
+                self._fallback = self._create_fallback()
+            return self._fallback
+
+    # ---- the rest of the interface ----------------------------------------------------------------------------
+
+    def _active(self) -> Manager:
+        return self._primary or self._builtin()
+
+    def read_file(self, rel_path: str, from_line: int = 1, lines: int | None = None) -> Excerpt:
+        """Some lines of one file of the workspace."""
+        return self._active().read_file(rel_path, from_line, lines)
+
+    def status(self, *, deep: bool = False) -> Status:
+        """What the manager that answers now says, and why the other does not."""
+        status = self._active().status(deep=deep)
+        if not self.primary_failed:
+            return status
+        reason = f"{self.name} failed, the builtin engine answers: {self.last_error}"
+        retry_in = max(0.0, self._retry_at - self._clock())
+        details = {
+            **status.details,
+            "primary": self.name,
+            "last_error": self.last_error,
+            "retry_in_s": round(retry_in),
+        }
+        degraded = f"{reason} {status.degraded}" if status.degraded else reason
+        return replace(status, fallback=True, degraded=degraded, details=details)
+
+    def sync(
+        self, *, force: bool = False, verify: bool = False, progress: ProgressCallback | None = None
+    ) -> SyncReport:
+        """Bring the index of the manager that answers now up to date."""
+        return self._active().sync(force=force, verify=verify, progress=progress)
+
+    def changed(self) -> None:
+        """Something was just written: whoever answers next takes it in first."""
+        for manager in (self._primary, self._fallback):
+            if manager is not None:
+                manager.changed()
+
+    def start(self) -> None:
+        """Let the manager that answers now keep itself fresh."""
+        self._active().start()
+
+    def probe_embedding(self) -> str | None:
+        """Try to embed one text: None when it works, otherwise one sentence."""
+        return self._active().probe_embedding()
+
+    def probe_vector(self) -> str | None:
+        """Try one search as configured: None when it works, otherwise one sentence."""
+        if self.primary_failed:
+            return f"{self.name} failed: {self.last_error}"
+        return self._active().probe_vector()
+
+
+def _close(manager: Manager | None) -> None:
+    if manager is not None:
+        with suppress(RecollectError, OSError):
+            manager.close()
