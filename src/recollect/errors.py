@@ -7,7 +7,9 @@ RecollectError
 │   └── PathRefused        a path that is not inside the workspace or its extra paths
 ├── NotFound               the named file or thing does not exist; offers the nearest
 ├── EmbeddingError         an embedder failed
-│   └── EmbedderUnavailable  no model, no extra, no key: keywords still work
+│   ├── EmbedderUnavailable  no model, no extra, no key: keywords still work
+│   ├── EmbedderBusy       a passing failure: the same call may work when it is tried again
+│   └── QuotaSpent         the account at the provider is used up; trying again at once cannot help
 ├── EngineError            an outside search engine failed; the builtin one answers instead
 │   └── EngineBusy         it is not ready yet: the builtin one answers this once
 ├── Cancelled              the caller gave up waiting; nothing failed
@@ -55,6 +57,18 @@ class EmbeddingError(RecollectError):
 
 class EmbedderUnavailable(EmbeddingError):
     """The embedder cannot be used here: no model, no extra, no key."""
+
+
+class EmbedderBusy(EmbeddingError):
+    """A passing failure of an embedder: overload, a rate limit, a lost connection."""
+
+    def __init__(self, message: str, retry_after_s: float | None = None) -> None:
+        super().__init__(message)
+        self.retry_after_s = retry_after_s  #: how long the provider itself asks us to wait
+
+
+class QuotaSpent(EmbeddingError):
+    """The account at the provider has no credit or quota left."""
 
 
 class WriteError(RecollectError):
