@@ -235,6 +235,16 @@ class Event:
 
 
 @dataclass(frozen=True, slots=True)
+class Remembered:
+    """What became of a statement that was to be remembered."""
+
+    entry: Entry | None  #: that says it now; None when it was refused
+    action: Literal["added", "repeated", "merged", "superseded", "refused"]
+    replaced: str | None = None  #: the id of the entry that this one supersedes
+    note: str | None = None  #: why, in words
+
+
+@dataclass(frozen=True, slots=True)
 class EntryHit:
     """An entry that answers a query, with its score and its reasons."""
 

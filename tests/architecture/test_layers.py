@@ -11,7 +11,7 @@ ROOT = Path(recollect.__file__).parent
 
 SHARED = {"records", "errors", "logs"}
 LEAVES = {"text", "sources", "chunking", "embedding", "llm", "store"}
-JOINERS = {"indexing", "retrieval", "recall", "writing", "managers"}
+JOINERS = {"indexing", "retrieval", "entries", "recall", "writing", "managers"}
 
 MAY_IMPORT: dict[str, set[str]] = {
     "records": set(),
@@ -26,7 +26,8 @@ MAY_IMPORT: dict[str, set[str]] = {
     "llm": SHARED | {"text"},
     "indexing": SHARED | LEAVES,
     "retrieval": SHARED | LEAVES,
-    "recall": SHARED | LEAVES | {"retrieval"},
+    "entries": SHARED | LEAVES | {"retrieval"},
+    "recall": SHARED | LEAVES | {"retrieval", "entries"},
     "writing": SHARED | LEAVES,
     "managers": SHARED | LEAVES | JOINERS,
     "memory": SHARED | LEAVES | JOINERS | {"config"},

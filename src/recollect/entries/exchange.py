@@ -1,0 +1,175 @@
+"""Entries out and in, with their history: one JSON object a line. Import is all or nothing.
+
+What is there already, by its id, is left as it is, so an import can be repeated. Other programs' files are read by
+`importers`.
+"""
+
+from __future__ import annotations
+
+import json
+import uuid
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import asdict, dataclass, fields, replace
+from typing import Any, get_args, get_type_hints
+
+import apsw
+
+from recollect.entries.kinds import ORIGINS, TYPES
+from recollect.errors import WriteError
+from recollect.records import Entry, EntryState, Event
+from recollect.store import entry_rows
+from recollect.store.entries import Entries
+from recollect.store.entry_rows import EntryFilter
+
+FORMAT = "recollect entries 1"
+EVERYTHING = EntryFilter(states=())
+
+_NUMBERS = {"importance", "confidence", "created_at", "updated_at", "valid_from"}
+_KNOWN = {field.name for field in fields(Entry)}
+
+
+@dataclass(frozen=True, slots=True)
+class Imported:
+    """What an import did."""
+
+    added: int
+    already: int
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One entry with its history, as a file has it."""
+
+    entry: Entry
+    history: tuple[Event, ...] = ()
+
+
+# ---- out -----------------------------------------------------------------------------------------------------
+
+
+def export_lines(entries: Entries, where: EntryFilter = EVERYTHING) -> Iterator[str]:
+    """Every entry that the filter admits, oldest first, each on a line of its own; a head line before them."""
+    yield json.dumps({"format": FORMAT})
+    for entry in reversed(entries.find(where)):
+        history = [_event_json(event) for event in entries.history(entry.id)]
+        yield json.dumps({"entry": asdict(entry), "history": history}, ensure_ascii=False)
+
+
+def _event_json(event: Event) -> dict[str, object]:
+    return {name: value for name, value in asdict(event).items() if value not in (None, "")}
+
+
+# ---- in ------------------------------------------------------------------------------------------------------
+
+
+def parse_lines(lines: Iterable[str]) -> Iterator[Line]:
+    """The entries of an exported file; a line that is none is refused with its number."""
+    for number, line in enumerate(lines, 1):
+        if not line.strip():
+            continue
+        try:
+            record = json.loads(line)
+            if isinstance(record, dict) and "format" in record:
+                _check_format(record["format"])
+                continue
+            yield _line(record)
+        except (ValueError, KeyError, TypeError, RecursionError) as error:
+            raise WriteError(f"line {number}: {_words(error)}; nothing was imported") from error
+
+
+def import_lines(entries: Entries, lines: Iterable[Line], *, at: float, by: str) -> Imported:
+    """Take in entries that are not there yet, with their history; all of them or none."""
+    added = already = 0
+    with entries.database.write() as connection:
+        numbers = dict[int, int]()  # old number of a change → new one
+        for line in lines:
+            if entry_rows.load(connection, [line.entry.id]):
+                already += 1
+                continue
+            _take_in(connection, entries, line, numbers, at=at, by=by)
+            added += 1
+    return Imported(added, already)
+
+
+def _take_in(
+    connection: apsw.Connection, entries: Entries, line: Line, numbers: dict[int, int], *, at: float, by: str
+) -> None:
+    """One entry and its events, under new numbers; an entry without a past gets the import as its first event."""
+    arrival = Event(0, 0, at, "import", line.entry.id, by, "from another program", None, line.entry)
+    for event in line.history or (arrival,):
+        seq = entry_rows.next_seq(connection)
+        change = numbers.setdefault(event.change, seq) if line.history else seq
+        entry_rows.add_event(connection, _renumbered(event, seq, change))
+    entry = replace(line.entry, seq=seq)
+    entry_rows.put(connection, entry, entries.digest(entry.text))
+
+
+def _renumbered(event: Event, seq: int, change: int) -> Event:
+    after = replace(event.after, seq=seq) if event.after else None
+    return replace(event, seq=seq, change=change, after=after)
+
+
+def _check_format(name: object) -> None:
+    if name != FORMAT:
+        raise ValueError(f"the format {name!r} is not known here")
+
+
+def _line(record: Any) -> Line:
+    if not isinstance(record, dict) or not isinstance(record.get("entry"), dict):
+        raise ValueError("there is no entry")  # noqa: TRY004 - one kind of error for one kind of sentence
+    history = tuple(_event(event) for event in record.get("history", ()))
+    return Line(entry_from(record["entry"]), history)
+
+
+def entry_from(values: Mapping[str, Any]) -> Entry:
+    """An entry from plain data; refuses what no entry can be."""
+    if unknown := set(values) - _KNOWN:
+        raise ValueError(f"an entry has no {', '.join(sorted(unknown))}")
+    entry = Entry(**dict(values) | {name: _texts(values.get(name, ()), name) for name in ("related", "tags")})
+    if str(uuid.UUID(entry.id)) != entry.id:
+        raise ValueError(f"{entry.id!r} is not an id")
+    for name, choices in (("type", TYPES), ("origin", ORIGINS), ("state", get_args(EntryState))):
+        if getattr(entry, name) not in choices:
+            raise ValueError(f"{name} must be one of {', '.join(choices)}")
+    if not isinstance(entry.text, str) or not any(char.isalnum() for char in entry.text):
+        raise ValueError("its text holds no word")
+    _check_numbers(entry)
+    return entry
+
+
+def _check_numbers(entry: Entry) -> None:
+    for name, hint in get_type_hints(Entry).items():
+        value = getattr(entry, name)
+        if hint in (float, int) and (isinstance(value, bool) or not isinstance(value, hint | int)):
+            raise ValueError(f"{name} must be a number")
+    if not 1 <= entry.importance <= 5 or not 0 <= entry.confidence <= 1:
+        raise ValueError("importance is from 1 to 5, confidence from 0 to 1")
+
+
+def _texts(values: object, name: str) -> tuple[str, ...]:
+    if not isinstance(values, list | tuple) or not all(isinstance(value, str) for value in values):
+        raise ValueError(f"{name} must be a list of texts")
+    return tuple(values)
+
+
+def _event(record: Mapping[str, Any]) -> Event:
+    before, after = record.get("before"), record.get("after")
+    return Event(
+        int(record["seq"]),
+        int(record["change"]),
+        float(record["at"]),
+        str(record["kind"]),
+        str(record["entry_id"]),
+        str(record.get("by", "")),
+        str(record.get("note", "")),
+        entry_from(before) if before else None,
+        entry_from(after) if after else None,
+    )
+
+
+def _words(error: Exception) -> str:
+    if isinstance(error, json.JSONDecodeError):
+        return "is not JSON"
+    if isinstance(error, KeyError):
+        return f"{error.args[0]} is missing"
+    return str(error) or "cannot be read"

@@ -1,0 +1,226 @@
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from recollect.entries import Draft, Keeper
+from recollect.entries.exchange import export_lines, import_lines, parse_lines
+from recollect.entries.kinds import CATEGORIES, TYPES, category_of, expiry, from_share, to_share, type_of
+from recollect.entries.opening import open_keeper
+from recollect.errors import EditConflict, NotFound, WriteError
+from recollect.records import Entry
+from recollect.store.digests import normal_form
+from recollect.store.entry_rows import EntryFilter
+from recollect.testing import HashEmbedder
+
+DAY = 86_400.0
+
+
+class Clock:
+    """A clock that goes on by itself, a second a look."""
+
+    def __init__(self, at: float = 1_000_000.0) -> None:
+        self.at = at
+
+    def __call__(self) -> float:
+        self.at += 1
+        return self.at
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
+@pytest.fixture
+def keeper(tmp_path: Path, clock: Clock) -> Iterator[Keeper]:
+    keeper = open_keeper(tmp_path / "agent", HashEmbedder(), clock=clock)
+    yield keeper
+    keeper.close()
+
+
+def remember(keeper: Keeper, text: str, **more: object) -> Entry:
+    entry = keeper.remember(Draft(text, **more)).entry  # type: ignore[arg-type]
+    assert entry is not None
+    return entry
+
+
+# ---- scales and types ----------------------------------------------------------------------------------------
+
+
+@given(st.floats(0, 1))
+def test_both_scales_of_importance_map_onto_one(share: float) -> None:
+    assert 1 <= from_share(share) <= 5
+    assert to_share(from_share(share)) == pytest.approx(share, abs=1e-4)
+
+
+def test_the_five_categories_and_the_eight_types_map_onto_each_other() -> None:
+    assert {category: type_of(category) for category in CATEGORIES} == {
+        "preference": "user_preference",
+        "decision": "technical_decision",
+        "entity": "relationship",
+        "fact": "fact",
+        "other": "other",
+    }
+    assert all(category_of(type_of(category)) == category for category in CATEGORIES)
+    assert {category_of(type_) for type_ in TYPES} <= set(CATEGORIES)
+    with pytest.raises(ValueError, match="no type 'mood'"):
+        type_of("mood")
+
+
+def test_each_type_has_its_lifetime_and_the_most_important_never_expires() -> None:
+    days = {type_: (expiry(type_, 4, 0.0) or 0) / DAY for type_ in TYPES}
+    assert days == {
+        "user_preference": 3650,
+        "project_context": 365,
+        "technical_decision": 365,
+        "workflow": 90,
+        "fact": 365,
+        "skill": 1825,
+        "relationship": 730,
+        "other": 90,
+    }
+    assert expiry("other", 5, 0.0) is None
+
+
+# ---- remembering ---------------------------------------------------------------------------------------------
+
+
+def test_what_is_remembered_is_there_after_reopening(tmp_path: Path, clock: Clock) -> None:
+    with_all = Draft(
+        "We deploy on Tuesdays",
+        "workflow",
+        "release",
+        importance=4,
+        confidence=0.8,
+        origin="agent",
+        session="s1",
+        source="cli",
+        tags=("Ops", "ops", "deploy"),
+    )
+    keeper = open_keeper(tmp_path / "agent", clock=clock)
+    entry = keeper.remember(with_all).entry
+    keeper.close()
+    again = open_keeper(tmp_path / "agent", clock=clock)
+    assert entry is not None
+    assert again.get(entry.id[:8]) == entry
+    assert (entry.tags, entry.expires_at) == (("ops", "deploy"), entry.created_at + 90 * DAY)
+    again.close()
+
+
+def test_the_same_words_are_one_entry_and_counted(keeper: Keeper) -> None:
+    first = remember(keeper, "I prefer tabs.")
+    again = keeper.remember(Draft("  i  PREFER tabs", importance=4))
+    assert (again.action, again.entry and again.entry.id) == ("repeated", first.id)
+    assert again.entry is not None
+    assert (again.entry.repetitions, again.entry.importance) == (2, 4)
+    assert remember(keeper, "I prefer C").id != remember(keeper, "I prefer C++").id
+    assert normal_form("我用 Python，很好。") == normal_form("我用Python很好")
+
+
+@pytest.mark.parametrize("text", ["", "   ", "…!?", "<private>all of it</private>", "x" * 2001])
+def test_what_is_no_statement_is_refused(keeper: Keeper, text: str) -> None:
+    with pytest.raises(WriteError):
+        keeper.remember(Draft(text))
+    assert keeper.find() == []
+
+
+def test_secrets_are_not_kept(keeper: Keeper, tmp_path: Path) -> None:
+    entry = remember(keeper, "My token is ghp_0123456789abcdefghijABCDEFGHIJ012345, remember it")
+    assert "ghp_" not in entry.text
+
+
+def test_entries_are_listed_by_filter_and_expired_ones_are_hidden(keeper: Keeper, clock: Clock) -> None:
+    tea = remember(keeper, "I like tea", type="user_preference", tags=("drink",), importance=4)
+    remember(keeper, "Standup is at nine", type="workflow", origin="agent", session="s2")
+    assert [e.id for e in keeper.find(EntryFilter(types=("user_preference",)))] == [tea.id]
+    assert [e.id for e in keeper.find(EntryFilter(tags=("drink",)))] == [tea.id]
+    assert [e.id for e in keeper.find(EntryFilter(min_importance=3.5))] == [tea.id]
+    assert [e.text for e in keeper.find(EntryFilter(origins=("agent",)))] == ["Standup is at nine"]
+    assert [e.text for e in keeper.find(EntryFilter(session="s2"))] == ["Standup is at nine"]
+    clock.at += 91 * DAY
+    assert [e.id for e in keeper.find()] == [tea.id]
+
+
+# ---- history and undo ----------------------------------------------------------------------------------------
+
+
+def test_every_change_is_an_event_with_before_and_after(keeper: Keeper) -> None:
+    entry = remember(keeper, "The port is 8080", type="fact")
+    changed = keeper.update(entry.id, {"text": "The port is 9090", "importance": 9})
+    assert (changed.text, changed.importance) == ("The port is 9090", 5)
+    events = keeper.history(entry.id)
+    assert [(e.kind, e.before and e.before.text, e.after and e.after.text) for e in events] == [
+        ("add", None, "The port is 8080"),
+        ("update", "The port is 8080", "The port is 9090"),
+    ]
+
+
+def test_undo_takes_back_the_newest_change_and_itself(keeper: Keeper) -> None:
+    entry = remember(keeper, "The port is 8080")
+    keeper.update(entry.id, {"text": "The port is 9090"})
+    keeper.undo(entry.id)
+    assert keeper.get(entry.id).text == "The port is 8080"
+    keeper.undo(entry.id)
+    assert keeper.get(entry.id).text == "The port is 9090"
+    other = remember(keeper, "The host is fern")
+    keeper.undo()
+    with pytest.raises(NotFound):
+        keeper.entries.get(other.id)
+    keeper.undo(other.id)
+    assert keeper.get(other.id).text == "The host is fern"
+
+
+def test_a_change_by_somebody_else_meanwhile_is_a_conflict(keeper: Keeper) -> None:
+    from recollect.store.entries import Edit
+
+    entry = remember(keeper, "The port is 8080")
+    keeper.update(entry.id, {"importance": 4})
+    with pytest.raises(EditConflict):
+        keeper.entries.apply([Edit("update", replace(entry, text="lost"), entry)], at=1.0, by="late")
+
+
+# ---- export and import ---------------------------------------------------------------------------------------
+
+
+def test_export_and_import_carry_everything(keeper: Keeper, tmp_path: Path, clock: Clock) -> None:
+    entry = remember(keeper, "我喜欢喝茶 ☕", type="user_preference", tags=("饮料",), importance=4.5)
+    keeper.update(entry.id, {"text": "我喜欢喝绿茶 ☕"})
+    remember(keeper, 'quotes " and \\ and\nlines')
+    lines = list(export_lines(keeper.entries))
+    other = open_keeper(tmp_path / "other", clock=clock)
+    done = import_lines(other.entries, parse_lines(lines), at=5.0, by="import")
+    assert (done.added, done.already) == (2, 0)
+    seqless = [replace(e, seq=0) for e in keeper.find()]
+    assert [replace(e, seq=0) for e in other.find()] == seqless
+    assert [e.kind for e in other.history(entry.id)] == ["add", "update"]
+    again = import_lines(other.entries, parse_lines(lines), at=6.0, by="import")
+    assert (again.added, again.already) == (0, 2)
+    other.undo(entry.id)
+    assert other.get(entry.id).text == "我喜欢喝茶 ☕"
+    other.close()
+
+
+def test_nonsense_is_refused_with_its_line_and_nothing_is_imported(keeper: Keeper) -> None:
+    good = Entry("00000000-0000-4000-8000-000000000001", "fine")
+    head, line = next(export_lines(keeper.entries)), json.dumps({"entry": {"id": good.id, "text": "fine"}})
+    for nonsense, words in [
+        ("{", "is not JSON"),
+        ("[" * 100_000, ""),
+        ("7", "no entry"),
+        (json.dumps({"entry": {"text": "x"}}), ""),
+        (json.dumps({"entry": {"id": "../x", "text": "x"}}), ""),
+        (json.dumps({"entry": {"id": good.id, "text": "x", "importance": 7}}), "importance"),
+        (json.dumps({"entry": {"id": good.id, "text": "x", "type": "mood"}}), "type"),
+        (json.dumps({"entry": {"id": good.id, "text": "x", "vibe": 1}}), "vibe"),
+        (json.dumps({"entry": {"id": good.id, "text": "x", "tags": "a"}}), "tags"),
+    ]:
+        with pytest.raises(WriteError, match=f"line 3: .*{words}"):
+            import_lines(keeper.entries, parse_lines([head, line, nonsense]), at=1.0, by="import")
+        assert keeper.find() == []
