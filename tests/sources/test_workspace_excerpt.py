@@ -107,7 +107,7 @@ def test_links_out_pipes_and_folders_are_refused(root: Path, tmp_path: Path) -> 
     (root / "memory/dir.md").mkdir()
     os.mkfifo(root / "memory/pipe.md")
     for path in ("memory/link.md", "memory/folder/a.md", "memory/key.md", "memory/dir.md", "memory/pipe.md"):
-        with pytest.raises(PathRefused, match=rf"^'{path}' cannot be read\. "):
+        with pytest.raises(PathRefused, match=rf"^'{path}' cannot be used\. "):
             Workspace(root).excerpt(path)
 
 

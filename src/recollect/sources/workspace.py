@@ -121,7 +121,7 @@ class Workspace:
         except SourceError as error:
             if isinstance(error.__cause__, FileNotFoundError):
                 raise self._not_found(cited) from error
-            raise type(error)(f"{path!r} cannot be read. {error}") from error
+            raise type(error)(f"{path!r} cannot be used. {error}") from error
         every = split_lines(document.text)
         chosen = every[start - 1 : start - 1 + (lines or EXCERPT_LINES)]
         if lines is None:
