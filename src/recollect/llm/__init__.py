@@ -1,0 +1,85 @@
+"""Who summarises and extracts? A language model, if the owner named one; otherwise nobody.
+
+`Chat` is a Protocol of three members: an OpenAI-compatible server, Anthropic's, or `Nobody`. The vendors' own clients
+do timeouts and retries; `Budgeted` holds any of them to a number of tokens a day. Nothing is spent unless switched on,
+and every caller must be able to do without: what fails here is a `ChatError`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+from recollect.errors import ChatError, ChatUnavailable
+
+__all__ = ["Chat", "Nobody", "Reply", "open_chat"]
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """What a model answered, and what it cost."""
+
+    text: str
+    input_tokens: int
+    output_tokens: int
+
+
+class Chat(Protocol):
+    """Something that answers."""
+
+    @property
+    def name(self) -> str:
+        """Provider and model, as it is written under what was made with it."""
+        ...
+
+    def complete(self, system: str, user: str, *, max_tokens: int) -> Reply:
+        """Answer one prompt; raises `ChatError`."""
+        ...
+
+    def close(self) -> None:
+        """Give back connections."""
+        ...
+
+
+class Nobody:
+    """The model of those who named none."""
+
+    name = "none"
+
+    def complete(self, system: str, user: str, *, max_tokens: int) -> Reply:  # noqa: ARG002
+        raise ChatUnavailable("No language model is configured (llm.provider).")
+
+    def close(self) -> None:
+        """There is nothing to give back."""
+
+
+def open_chat(
+    provider: str,
+    *,
+    model: str = "",
+    base_url: str | None = None,
+    api_key: str | None = None,
+    timeout_s: float = 60.0,
+    retries: int = 2,
+) -> Chat:
+    """The model that the settings name. Nothing is asked of it yet."""
+    if provider == "none":
+        return Nobody()
+    if not model:
+        raise ChatUnavailable(f"llm.model must name a model of {provider}.")
+    try:
+        if provider == "openai":
+            from recollect.llm.openai import OpenAIChat
+
+            return OpenAIChat(model, base_url=base_url, api_key=api_key, timeout_s=timeout_s, retries=retries)
+        if provider == "anthropic":
+            from recollect.llm.anthropic import AnthropicChat
+
+            return AnthropicChat(
+                model, base_url=base_url, api_key=api_key, timeout_s=timeout_s, retries=retries
+            )
+    except ImportError as error:
+        raise ChatUnavailable(
+            f"The client of {provider} is not installed: pip install 'recollect[{provider}]'."
+        ) from error
+    raise ChatError(f"There is no llm.provider {provider!r}: openai, anthropic or none.")
