@@ -25,40 +25,12 @@ from pydantic import (
 )
 from pydantic.fields import FieldInfo
 
+from recollect.config.base import Duration, Number, Section, Share, Whole, no_bool
+from recollect.config.learning import Cleanup, EntriesSettings, Extraction, Retrieval
 from recollect.errors import ConfigError
 
 PROVIDERS = ("auto", "local", "none")
 EMBEDDER_ENTRY_POINTS = "recollect.embedders"  #: installed packages may add providers under this group
-
-
-def _no_bool(value: object) -> object:
-    """Refuse `max_results: true`: Python would take it as 1."""
-    if isinstance(value, bool):
-        # pydantic collects ValueErrors, not TypeErrors.
-        raise ValueError("must be a number, not true or false")  # noqa: TRY004
-    return value
-
-
-Whole = Annotated[int, BeforeValidator(_no_bool)]
-Number = Annotated[float, BeforeValidator(_no_bool)]
-
-
-def _seconds(value: object) -> object:
-    """Seconds, from a number or a text with a unit."""
-    match = re.fullmatch(r"\s*([0-9.]+)\s*(ms|s|m|h)?\s*", value) if isinstance(value, str) else None
-    if match:
-        return float(match[1]) * {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}[match[2] or "s"]
-    return _no_bool(value)
-
-
-Duration = Annotated[float, BeforeValidator(_seconds)]
-Share = Annotated[float, BeforeValidator(_no_bool), Field(ge=0, le=1)]
-
-
-class Section(BaseModel):
-    """A group of settings; frozen, and an unknown key is an error."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False, coerce_numbers_to_str=True)
 
 
 class Files(Section):
@@ -179,7 +151,7 @@ class Search(Section):
     diversity: Share = Field(
         default=0.0, description="0: the best hits, however alike; towards 1: less repetition (MMR)."
     )
-    half_life_days: Annotated[float, BeforeValidator(_no_bool), Field(gt=0)] | None = Field(
+    half_life_days: Annotated[float, BeforeValidator(no_bool), Field(gt=0)] | None = Field(
         default=None,
         description="Dated notes lose half their weight in this many days; not set: age does not matter.",
     )
@@ -379,6 +351,10 @@ class Settings(Section):
     index: Index = Field(default_factory=Index)
     search: Search = Field(default_factory=Search)
     memory: MemorySettings = Field(default_factory=MemorySettings)
+    entries: EntriesSettings = Field(default_factory=EntriesSettings)
+    extraction: Extraction = Field(default_factory=Extraction)
+    retrieval: Retrieval = Field(default_factory=Retrieval)
+    cleanup: Cleanup = Field(default_factory=Cleanup)
     logging: Logging = Field(default_factory=Logging)
 
     _origins: Mapping[str, str] = PrivateAttr(default_factory=dict)

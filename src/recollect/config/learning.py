@@ -1,0 +1,69 @@
+"""The settings of what is learned in conversation: entries, extraction, retrieval, cleanup."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import Field
+
+from recollect.config.base import Section, Share, Whole
+
+
+class EntriesSettings(Section):
+    """How entries are kept."""
+
+    vector_engine: Literal["scan", "sqlite-vec", "lancedb"] = Field(
+        default="scan",
+        description="Where the vectors of entries are searched: `scan`, or the extra `sqlite-vec` or `lancedb`.",
+    )
+    capture: bool = Field(
+        default=True,
+        description="What the owner says about themselves and their work is remembered by rules.",
+    )
+    capture_max_chars: Whole = Field(
+        default=500, ge=20, le=2000, description="Longer turns are not looked at by the rules."
+    )
+    capture_max_per_turn: Whole = Field(default=3, ge=0, le=20, description="Most entries from one turn.")
+
+
+class Trigger(Section):
+    """When a language model is asked what to remember."""
+
+    message_interval: Whole = Field(default=10, ge=1, description="After so many messages.")
+    on_session_end: bool = Field(default=True, description="When a session ends.")
+
+
+class Extraction(Section):
+    """What a language model takes from a conversation; without one, the rules serve."""
+
+    auto_extract: bool = Field(
+        default=False, description="Ask the language model by itself. Off: nothing spends tokens."
+    )
+    min_confidence: Share = Field(default=0.7, description="Less sure statements are not kept.")
+    min_importance: Whole = Field(
+        default=2, ge=1, le=5, description="Less important statements are not kept."
+    )
+    trigger: Trigger = Field(default_factory=Trigger)
+
+
+class Retrieval(Section):
+    """What is put in front of the agent by itself."""
+
+    inject_on_query: bool = Field(default=True, description="Recall before the agent answers.")
+    max_memories: Whole = Field(default=10, ge=0, le=100, description="Most entries in a prompt.")
+    similarity_threshold: Share = Field(
+        default=0.6, description="Entries that fit the conversation less are left out."
+    )
+    budget_ratio: Share = Field(
+        default=0.1, description="Share of the conversation's tokens that recalled text may take."
+    )
+
+
+class Cleanup(Section):
+    """What happens to entries that have expired."""
+
+    auto_cleanup: bool = Field(default=True, description="Clean up by itself.")
+    interval: Whole = Field(default=24, ge=1, description="Hours between cleanups.")
+    retention_days: Whole = Field(
+        default=30, ge=0, description="Days that an expired entry is kept, hidden, before it is erased."
+    )
