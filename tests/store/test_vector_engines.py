@@ -133,13 +133,13 @@ def test_a_filter_asked_before_is_true_to_what_came_and_went_since(index: Index)
     fill(index, vectors)
     where = Filter(path_prefix="1")
     query = vectors[0]
-    before = index.nearest(query, ALICE, limit=10, where=where)
-    index.remove(paths(index, before))
+    before = paths(index, index.nearest(query, ALICE, limit=10, where=where))
+    index.remove(before)
     index.remove([f"1{number:02}.md" for number in range(50)])  # all but 1.md and 10.md to 19.md
-    after = index.nearest(query, ALICE, limit=10, where=where)
+    after = paths(index, index.nearest(query, ALICE, limit=10, where=where))
     put_vector(index, "1-new.md", query, ALICE)
-    assert set(paths(index, before)).isdisjoint(paths(index, after))
-    assert set(paths(index, after)) <= {f"{n}.md" for n in (1, *range(10, 20))}
+    assert set(before).isdisjoint(after)
+    assert set(after) <= {f"{n}.md" for n in (1, *range(10, 20))}
     assert paths(index, index.nearest(query, ALICE, limit=1, where=where)) == ["1-new.md"]
 
 

@@ -41,7 +41,9 @@ class Limits:
     tail_share: float = 0.05  #: of all rows, that may be newer than the files
     tail_rows: int = 5_000  #: that may always be newer
     dead_share: float = 0.2  #: of the rows held, that may be gone
-    candidates: int = 4_000  #: rows that pass from the sign bits to int8
+    candidates: int = (
+        16_000  #: rows that pass from the sign bits to int8: 4,000 found 93 % of ten in a million, these 99 %
+    )
     rescored: int = 200  #: rows that pass from int8 to float32
 
 
@@ -207,10 +209,12 @@ def _where(connection: apsw.Connection) -> tuple[str, str | None]:
 
 
 def _exact(ids: Rows, matrix: Vector, query: Vector, limit: int, allow: Rows | None) -> tuple[Rows, Vector]:
-    if allow is not None:
-        at = positions(ids, allow)
-        ids, matrix = ids[at], matrix[at]
-    return best(ids, matrix @ query, limit)
+    if allow is None:
+        return best(ids, matrix @ query, limit)
+    at = positions(ids, allow)
+    # Copying a row costs more than multiplying it: from a few rows on, multiply all.
+    scores = matrix[at] @ query if len(at) < len(ids) / 8 else (matrix @ query)[at]
+    return best(ids[at], scores, limit)
 
 
 def _grown(array: np.ndarray, count: int, room: int) -> np.ndarray:
