@@ -22,6 +22,7 @@ from recollect.store.index import open_index
 if TYPE_CHECKING:
     from recollect.config import Settings
     from recollect.embedding import Embedder
+    from recollect.entries import Keeper
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -33,6 +34,7 @@ class Memory:
     def __init__(self, settings: Settings, manager: Manager) -> None:
         self.settings = settings
         self.manager = manager
+        self._keeper: Keeper | None = None
 
     @classmethod
     def open(
@@ -91,8 +93,17 @@ class Memory:
         """What is indexed, by which embedder, and what is wrong."""
         return self.manager.status(deep=deep)
 
+    @property
+    def keeper(self) -> Keeper:
+        """What was learned in conversation; opened at first use."""
+        if self._keeper is None:
+            self._keeper = build_keeper(self.settings, self.manager)
+        return self._keeper
+
     def close(self) -> None:
         """Give back files and threads."""
+        if self._keeper is not None:
+            self._keeper.close()
         self.manager.close()
 
     def __enter__(self) -> Self:
@@ -164,6 +175,24 @@ async def _in_thread(call: Callable[P, T], *args: P.args, **kwargs: P.kwargs) ->
     from asyncio import to_thread  # loaded already wherever this runs; a plain `Memory` does not pay for it
 
     return await to_thread(call, *args, **kwargs)
+
+
+def build_keeper(settings: Settings, manager: Manager) -> Keeper:
+    """The keeper of the agent's entries; it shares the embedder of a builtin manager."""
+    from recollect.embedding import resolve
+    from recollect.entries import Ways
+    from recollect.entries.opening import open_keeper
+
+    chosen = settings.embedding
+    choice = (
+        manager.choice
+        if isinstance(manager, BuiltinManager)
+        else resolve(chosen.provider, model_path=chosen.model_path, threads=chosen.threads)
+    )
+    ways = Ways(threshold=settings.retrieval.similarity_threshold)
+    return open_keeper(
+        settings.agent_folder, choice.embedder, engine=settings.entries.vector_engine, ways=ways
+    )
 
 
 class AsyncMemory:
