@@ -245,6 +245,14 @@ class Remembered:
 
 
 @dataclass(frozen=True, slots=True)
+class Imported:
+    """What an import of entries did."""
+
+    added: int
+    already: int  #: that were there before, and were left as they are
+
+
+@dataclass(frozen=True, slots=True)
 class EntryHit:
     """An entry that answers a query, with its score and its reasons."""
 

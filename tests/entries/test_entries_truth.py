@@ -70,7 +70,7 @@ def test_the_five_categories_and_the_eight_types_map_onto_each_other() -> None:
     }
     assert all(category_of(type_of(category)) == category for category in CATEGORIES)
     assert {category_of(type_) for type_ in TYPES} <= set(CATEGORIES)
-    with pytest.raises(ValueError, match="no type 'mood'"):
+    with pytest.raises(WriteError, match="no type 'mood'"):
         type_of("mood")
 
 

@@ -16,7 +16,7 @@ import apsw
 
 from recollect.entries.kinds import ORIGINS, TYPES
 from recollect.errors import WriteError
-from recollect.records import Entry, EntryState, Event
+from recollect.records import Entry, EntryState, Event, Imported
 from recollect.store import entry_rows
 from recollect.store.entries import Entries
 from recollect.store.entry_rows import EntryFilter
@@ -26,14 +26,6 @@ EVERYTHING = EntryFilter(states=())
 
 _NUMBERS = {"importance", "confidence", "created_at", "updated_at", "valid_from"}
 _KNOWN = {field.name for field in fields(Entry)}
-
-
-@dataclass(frozen=True, slots=True)
-class Imported:
-    """What an import did."""
-
-    added: int
-    already: int
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,17 +6,17 @@ How two statements relate is `merge`'s duty, how long one lasts `lifecycle`'s, h
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypedDict, Unpack
 
-from recollect.entries import history
+from recollect.entries import exchange, history
 from recollect.entries.drafts import Draft
 from recollect.entries.following import Following
-from recollect.entries.kinds import TYPES, expiry
+from recollect.entries.kinds import TYPES, expiry, type_of
 from recollect.entries.search import EntrySearch, FoundEntries, Mode
 from recollect.errors import WriteError
-from recollect.records import Entry, Event, Remembered
+from recollect.records import Entry, Event, Imported, Origin, Remembered
 from recollect.store.entries import IN_FORCE, Edit, Entries
 from recollect.store.entry_rows import EntryFilter
 
@@ -30,6 +30,18 @@ class Ways:
     """How the keeper behaves; the defaults are those of the settings."""
 
     threshold: float = 0.6
+
+
+class DraftFields(TypedDict, total=False):
+    """What may be said of a statement beside its text and type."""
+
+    category: str | None
+    importance: float
+    confidence: float
+    origin: Origin
+    session: str | None
+    source: str | None
+    tags: tuple[str, ...]
 
 
 class Keeper:
@@ -67,6 +79,10 @@ class Keeper:
                 return self._repeat(same[0], draft, at, by)
             (entry,) = self.entries.apply([Edit("add", draft.entry(at))], at=at, by=by)
         return Remembered(entry, "added")
+
+    def add(self, text: str, type_: str = "other", **fields: Unpack[DraftFields]) -> Remembered:
+        """Keep a statement that somebody wants kept."""
+        return self.remember(Draft(text, type_of(type_), **fields), by=fields.get("origin", "owner"))
 
     def _refusal(self, draft: Draft, begun: int) -> str | None:
         """Why a forgotten text stays forgotten; saying it again on purpose, later, lifts that."""
@@ -129,6 +145,19 @@ class Keeper:
         """The entries that the filter admits, newest first; expired ones are hidden."""
         return self.entries.find(replace(where, now=self.clock()) if where.now is None else where, limit)
 
+    def listed(
+        self,
+        type_: str | None,
+        *,
+        tags: Sequence[str] = (),
+        everything: bool = False,
+        limit: int | None = None,
+    ) -> list[Entry]:
+        """The entries of one type or of all, newest first; ``everything``: also those no longer in force."""
+        types = (type_of(type_),) if type_ else ()
+        where = EntryFilter(types=types, tags=tuple(tags), states=() if everything else ("active",))
+        return self.entries.find(where, limit) if everything else self.find(where, limit)
+
     def search(
         self,
         query: str,
@@ -154,6 +183,18 @@ class Keeper:
         """Take back the newest change, of one entry or of all."""
         whole = self.entries.complete_id(entry_id) if entry_id else None
         return history.undo(self.entries, entry_id=whole, at=self.clock(), by=by)
+
+    # ---- out and in ------------------------------------------------------------------------------------------
+
+    def export(self, type_: str | None = None) -> Iterator[str]:
+        """Every entry with its history, one JSON object a line."""
+        where = EntryFilter(types=(type_of(type_),) if type_ else (), states=())
+        return exchange.export_lines(self.entries, where)
+
+    def take_in(self, text: str, *, by: str = "owner") -> Imported:
+        """Import what another export holds: all of it or nothing."""
+        lines = exchange.parse_lines(text.split("\n"))
+        return exchange.import_lines(self.entries, lines, at=self.clock(), by=by)
 
     def stats(self) -> dict[str, object]:
         """Counts, averages and times of the entries in force."""

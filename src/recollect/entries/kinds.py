@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import Literal, get_args
 
+from recollect.errors import WriteError
 from recollect.records import EntryType, Origin
 
 DAY = 86_400.0
@@ -57,7 +58,7 @@ def type_of(name: str) -> EntryType:
         return name
     if name in _TYPE_OF:
         return _TYPE_OF[name]
-    raise ValueError(f"there is no type {name!r}; choose one of {', '.join((*TYPES, *CATEGORIES[:3]))}")
+    raise WriteError(f"there is no type {name!r}; choose one of {', '.join((*TYPES, *CATEGORIES[:3]))}")
 
 
 def category_of(type_: EntryType) -> Category:

@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
+from recollect.doors.cli import entries
+
 if TYPE_CHECKING:
     from recollect.config import Settings
     from recollect.memory import Memory
@@ -219,3 +221,6 @@ def config_show(context: typer.Context, as_json: Json = False) -> None:
     from recollect.doors.cli import render
 
     render.settings(context.obj.settings(), as_json)
+
+
+entries.register(app)

@@ -1,0 +1,129 @@
+"""The commands about entries: what each takes, and which call of the keeper it is. Looks are `entry_tables`' duty.
+
+Imports of the package stay inside the functions, so that ``--help`` costs no more than typer itself.
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+Json = Annotated[bool, typer.Option("--json", help="Print JSON for machines.")]
+Type = Annotated[
+    str | None,
+    typer.Option(
+        "--type",
+        help="user_preference, project_context, technical_decision, workflow, fact, skill, relationship, other.",
+        show_default=False,
+    ),
+]
+
+
+def add(
+    context: typer.Context,
+    text: Annotated[str, typer.Argument(help="One statement worth remembering.")],
+    type_: Type = None,
+    importance: Annotated[float, typer.Option(min=1, max=5, help="1 to 5; 5 never expires.")] = 3,
+    tags: Annotated[str, typer.Option(help="Separated by commas.", show_default=False)] = "",
+    as_json: Json = False,
+) -> None:
+    """Remember a statement."""
+    from recollect.doors.cli import entry_tables
+
+    with context.obj.memory() as memory:
+        done = memory.keeper.add(
+            text, type_ or "other", importance=importance, tags=_words(tags), source="cli"
+        )
+        entry_tables.remembered(done, as_json)
+
+
+def list_(
+    context: typer.Context,
+    type_: Type = None,
+    tags: Annotated[str, typer.Option(help="Only with all of these tags.", show_default=False)] = "",
+    everything: Annotated[bool, typer.Option("--all", help="Also superseded and expired ones.")] = False,
+    limit: Annotated[int, typer.Option("--limit", "-n", min=1, help="At most so many.")] = 100,
+    as_json: Json = False,
+) -> None:
+    """List what was learned, newest first."""
+    from recollect.doors.cli import entry_tables
+
+    with context.obj.memory() as memory:
+        found = memory.keeper.listed(type_, tags=_words(tags), everything=everything, limit=limit)
+        entry_tables.entries(found, as_json)
+
+
+def history(
+    context: typer.Context,
+    entry_id: Annotated[str, typer.Argument(help="The entry's id, or the beginning of it.")],
+    as_json: Json = False,
+) -> None:
+    """Show everything that happened to an entry."""
+    from recollect.doors.cli import entry_tables
+
+    with context.obj.memory() as memory:
+        entry_tables.events(memory.keeper.history(entry_id), as_json)
+
+
+def undo(
+    context: typer.Context,
+    entry_id: Annotated[
+        str | None, typer.Argument(help="Only changes of this entry.", show_default=False)
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Take back the newest change."""
+    from recollect.doors.cli import entry_tables
+
+    with context.obj.memory() as memory:
+        undone, now = memory.keeper.undo(entry_id)
+        entry_tables.undone(undone, now, as_json)
+
+
+def export(
+    context: typer.Context,
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", help="The file to write.", show_default=False)
+    ] = None,
+    type_: Type = None,
+    as_json: Json = False,
+) -> None:
+    """Write all entries with their history, one JSON object a line."""
+    from recollect.doors.cli import entry_tables
+
+    with context.obj.memory() as memory:
+        lines = memory.keeper.export(type_)
+        if output is None:
+            for line in lines:
+                sys.stdout.write(line + "\n")
+            return
+        entry_tables.exported(entry_tables.write_private(output, lines), output, as_json)
+
+
+def import_(
+    context: typer.Context,
+    file: Annotated[Path, typer.Argument(help="An export of recollect, mem0 or ChatGPT, or plain JSON.")],
+    as_json: Json = False,
+) -> None:
+    """Take in entries from a file: all of them or none; those that are there already are left as they are."""
+    from recollect.doors.cli import entry_tables
+
+    with context.obj.memory() as memory:
+        entry_tables.imported(memory.keeper.take_in(file.read_text(encoding="utf-8")), as_json)
+
+
+def _words(text: str) -> tuple[str, ...]:
+    return tuple(part for part in (piece.strip() for piece in text.split(",")) if part)
+
+
+def register(app: typer.Typer) -> None:
+    """Give the application the commands of this module."""
+    app.command(epilog="Example: recollect add 'I prefer tabs' --type user_preference --importance 4")(add)
+    app.command("list")(list_)
+    app.command()(history)
+    app.command()(undo)
+    app.command()(export)
+    app.command("import")(import_)
