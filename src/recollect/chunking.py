@@ -26,10 +26,14 @@ from recollect.text.markdown import Structure, structure_of
 CHUNKER_VERSION = 1
 """Raised when the same text is cut otherwise; an index made by another version is built anew."""
 
-# How full a chunk must be for a heading of this level to begin a new one. Subjects that share a chunk blur each
-# other's vector, so sections part early; but a chunk of one line says too little to be found.
+# How full a chunk must be, as a share of the target, for a heading of this level to begin a new one. Subjects that
+# share a chunk blur each other's vector, so sections part early; but a chunk of one line says too little to be found.
 _FULL_ENOUGH = {1: 0.25, 2: 0.25, 3: 0.5}
 _FULL_ENOUGH_BELOW = 0.75
+
+# How good a cut before a line is, from worst to best; a heading's is above all of them.
+_INSIDE, _LINE, _ITEM, _PARAGRAPH = range(4)
+_LIST_ITEM = re.compile(r"(?:[-*+]|\d{1,9}[.)])\s")
 
 _DAY_IN_NAME = re.compile(r"(?<!\d)((?:19|20)\d\d)([-_.]?)(\d\d)\2(\d\d)(?!\d)")
 _DAY_IN_FIELD = re.compile(r"(\d{4})[-/.](\d{1,2})[-/.](\d{1,2})(?!\d)")
@@ -55,10 +59,14 @@ class _Unit:
         return self.width + 1 + self.gap
 
 
-def chunk_markdown(document: Document, *, tokens: int = 512, overlap: int = 64) -> list[Chunk]:
+def chunk_markdown(
+    document: Document, *, tokens: int = 512, overlap: int = 64, target: int = 64
+) -> list[Chunk]:
     """Cut a document into chunks of at most ``tokens`` (four Latin letters or one Chinese character each).
 
-    Where a section is cut, the next chunk begins with the lines before the cut, up to ``overlap`` tokens of them.
+    A chunk ends at the first heading, paragraph or list item after ``target`` tokens: notes hold many small things,
+    and a chunk of few is found more surely and costs a prompt less. Running text is kept whole up to the limit; where
+    it must be cut, the next chunk begins with the lines before the cut, up to ``overlap`` tokens of them.
     """
     lines = split_lines(document.text)
     structure = structure_of(lines)
@@ -67,7 +75,7 @@ def chunk_markdown(document: Document, *, tokens: int = 512, overlap: int = 64) 
     date = _date(document.path, structure)
     seen: Counter[str] = Counter()
     chunks = []
-    for first, last in _cuts(units, budget, min(overlap * 4, budget // 2)):
+    for first, last in _cuts(units, budget, min(target * 4, budget), min(overlap * 4, budget // 2)):
         start, end = units[first].start, units[last].end
         headings = tuple(title for _, title in units[first].path if title)
         for text in _pieces("\n".join(lines[start:end]), budget):
@@ -157,34 +165,38 @@ def _border(line: str, level: int, *, after_blank: bool) -> int:
     """How good a cut before this line is: at a heading, a paragraph, a line of its own, or within a list's item."""
     if level:
         return 10 - level
+    if line[0] in " \t":
+        return _INSIDE
     if after_blank:
-        return 2
-    return 0 if line[0] in " \t" else 1
+        return _PARAGRAPH
+    return _ITEM if _LIST_ITEM.match(line) else _LINE
 
 
 # ---- where it is cut ------------------------------------------------------------------------------------------
 
 
-def _cuts(units: Sequence[_Unit], budget: int, overlap: int) -> Iterator[tuple[int, int]]:
+def _cuts(units: Sequence[_Unit], budget: int, target: int, overlap: int) -> Iterator[tuple[int, int]]:
     """First and last unit of each chunk. Chunks share units only where one section goes on in the next."""
     first = fresh = 0  # ``first`` may lie before ``fresh``: the units between were in the last chunk already
     while fresh < len(units):
         used = sum(unit.full_width for unit in units[first:fresh])
         if used + units[fresh].width > budget:
             first, used = fresh, 0
-        after = _filled(units, fresh, used, budget)
+        after = _filled(units, fresh, used, budget, target)
         yield first, after - 1
         fresh = after
         first = _carried(units, first, fresh, overlap)
 
 
-def _filled(units: Sequence[_Unit], fresh: int, used: int, budget: int) -> int:
+def _filled(units: Sequence[_Unit], fresh: int, used: int, budget: int, target: int) -> int:
     """The unit before which a chunk that begins with ``fresh`` ends."""
     at = fresh
     goes_on = fresh > 0 and not units[fresh].level  # the rest of a section is not mixed with the next
     while at < len(units) and (at == fresh or used + units[at].width <= budget):
         level = units[at].level if at > fresh else 0
-        if level and (used >= budget * _full_enough(level) or (goes_on and level <= 2)):
+        if level and (used >= target * _full_enough(level) or (goes_on and level <= 2)):
+            return at
+        if at > fresh and used >= target and units[at].border >= _ITEM:
             return at
         used += units[at].full_width
         at += 1
@@ -209,9 +221,9 @@ def _best_border(units: Sequence[_Unit], fresh: int, at: int) -> int:
 
 
 def _carried(units: Sequence[_Unit], first: int, fresh: int, overlap: int) -> int:
-    """The unit with which the next chunk begins: some units back, unless a section begins there."""
+    """The unit with which the next chunk begins: some units back where running text was cut."""
     at, room = fresh, overlap
-    if fresh < len(units) and not units[fresh].level:
+    if fresh < len(units) and units[fresh].border < _ITEM:
         while at - 1 > first and not units[at - 1].is_heading and units[at - 1].full_width <= room:
             at -= 1
             room -= units[at].full_width

@@ -45,11 +45,12 @@ class Rules:
 
     tokens: int = 512
     overlap: int = 64
+    target: int = 64
     cache_limit_bytes: int = 1 << 30
 
     @property
     def signature(self) -> str:
-        return f"chunker {CHUNKER_VERSION} ({self.tokens}/{self.overlap}), tokenizer {TOKENIZER_VERSION}"
+        return f"chunker {CHUNKER_VERSION} ({self.tokens}/{self.overlap}/{self.target}), tokenizer {TOKENIZER_VERSION}"
 
 
 class Backlog(NamedTuple):
@@ -269,7 +270,9 @@ class Indexer:
     def _cut(self, document: Document) -> list[Chunk]:
         if document.source == "sessions":
             return chunk_passages(document, tokens=self.rules.tokens)
-        return chunk_markdown(document, tokens=self.rules.tokens, overlap=self.rules.overlap)
+        return chunk_markdown(
+            document, tokens=self.rules.tokens, overlap=self.rules.overlap, target=self.rules.target
+        )
 
     def _is_known(self, document: Document, row: FileRow | None, tally: _Tally) -> bool:
         """The stat changed but the bytes did not: remember the new stat, touch nothing else."""

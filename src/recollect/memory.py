@@ -6,14 +6,20 @@ embedder block anyway, so there is one implementation.
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, ParamSpec, Self, TypeVar
 
+from recollect.errors import RecollectError
 from recollect.indexing import Indexer, ProgressCallback, Rules
 from recollect.managers import Manager
 from recollect.managers.builtin import BuiltinManager, Conduct
+from recollect.managers.cancel import cancellable
+from recollect.managers.scope import Guard, Rule, Scope
+from recollect.managers.select import Managers, Selection, builtin_only, cache_key, warm_up
+from recollect.recall import for_prompt
 from recollect.records import Answer, Excerpt, Source, Status, SyncReport
 from recollect.retrieval import Options, Searcher
 from recollect.sources import Workspace
@@ -23,9 +29,12 @@ if TYPE_CHECKING:
     from recollect.config import Settings
     from recollect.embedding import Embedder
     from recollect.entries import Keeper
+    from recollect.managers.qmd import QmdSettings
 
 P = ParamSpec("P")
 T = TypeVar("T")
+
+_managers: dict[float, Managers] = {}  #: of outside engines, by how long a failed one is left alone
 
 
 class Memory:
@@ -85,6 +94,29 @@ class Memory:
             session_key=session_key,
         )
 
+    def search_for_prompt(
+        self,
+        query: str,
+        *,
+        max_results: int | None = None,
+        min_score: float | None = None,
+        source: Source | None = None,
+        session_key: str | None = None,
+    ) -> Answer:
+        """As `search`, for a model to read: places under snippets, together within `memory.max_injected_chars`."""
+        answer = self.search(
+            query, max_results=max_results, min_score=min_score, source=source, session_key=session_key
+        )
+        return for_prompt(answer, self.settings.memory.max_injected_chars)
+
+    def changed(self) -> None:
+        """Say that a note was just written: the next search takes it in first."""
+        self.manager.changed()
+
+    def start(self) -> str | None:
+        """Warm up an outside engine; one sentence when it does not work, which `status` repeats."""
+        return None if self.settings.memory.backend == "builtin" else warm_up(self.manager)
+
     def read(self, path: str, start: int = 1, lines: int | None = None) -> Excerpt:
         """Some lines of a file that a hit cites."""
         return self.manager.read_file(path, start, lines)
@@ -116,6 +148,88 @@ class Memory:
 
 
 def build_manager(settings: Settings, embedder: Embedder | None = None) -> Manager:
+    """The manager that the settings name; raises what stands in its way."""
+    selection = select_manager(settings, embedder)
+    if selection.manager is None:
+        raise selection.cause or RecollectError(selection.error)
+    return selection.manager
+
+
+def select_manager(settings: Settings, embedder: Embedder | None = None) -> Selection:
+    """The manager that the settings name, or builtin in its stead, or one sentence why there is none."""
+    scope = settings.memory.scope
+    rules = [Rule(rule.action, rule.channel, rule.chat_type, rule.key_prefix) for rule in scope.rules]
+    guard = Guard(Scope(rules, scope.default))
+
+    def builtin() -> Manager:
+        return build_builtin(settings, embedder, guard)
+
+    if settings.memory.backend == "builtin":
+        return builtin_only(builtin)
+    from recollect.managers.fallback import CoolDown
+    from recollect.managers.qmd import Exports, QmdManager
+    from recollect.sources.transcripts import Transcripts
+
+    wanted = _qmd_settings(settings)
+
+    def qmd() -> Manager:
+        transcripts = Transcripts(wanted.sessions)
+        exports = Exports(transcripts, wanted.folder / "sessions") if wanted.sessions else None
+        return QmdManager.create(wanted, _workspace(settings), exports=exports, guard=guard)
+
+    pause = settings.memory.qmd.cool_down
+    managers = _managers.setdefault(pause, Managers(cool_down=CoolDown(pause, max(pause, 600.0))))
+    return managers.get(cache_key(settings.agent, (wanted, guard.scope)), qmd, builtin)
+
+
+def _qmd_settings(settings: Settings) -> QmdSettings:
+    from recollect.managers.qmd import QmdSettings, Schedule
+
+    qmd = settings.memory.qmd
+    update = qmd.update
+    return QmdSettings(
+        folder=settings.agent_folder / "qmd",
+        workspace=settings.workspace,
+        extra_paths=_extra_paths(settings),
+        patterns=settings.files.patterns,
+        command=qmd.command,
+        node=qmd.node,
+        search_mode=qmd.search_mode,
+        embed_model=qmd.embed_model,
+        models_folder=qmd.models_folder or Path("~/.cache/qmd/models").expanduser(),
+        sessions=(settings.agent_folder / "sessions",) if qmd.sessions else (),
+        max_results=qmd.limits.max_results,
+        max_snippet_chars=qmd.limits.max_snippet_chars,
+        timeout_s=qmd.limits.timeout_ms / 1000,
+        command_timeout_s=update.command_timeout,
+        citations=settings.memory.citations,
+        schedule=Schedule(
+            interval_s=update.interval,
+            debounce_s=update.debounce,
+            wait_s=update.wait,
+            update_timeout_s=update.update_timeout,
+            embed_interval_s=update.embed_interval,
+            embed_timeout_s=update.embed_timeout,
+        ),
+    )
+
+
+def _extra_paths(settings: Settings) -> tuple[Path, ...]:
+    """What is indexed beside the workspace's own files; by both engines, so that a fallback finds the same."""
+    more = settings.memory.qmd.paths if settings.memory.backend == "qmd" else ()
+    return (*settings.files.extra_paths, *more)
+
+
+def _workspace(settings: Settings) -> Workspace:
+    return Workspace(
+        settings.workspace,
+        extra_paths=_extra_paths(settings),
+        patterns=settings.files.patterns,
+        max_bytes=settings.files.max_bytes,
+    )
+
+
+def build_builtin(settings: Settings, embedder: Embedder | None, guard: Guard) -> BuiltinManager:
     """Join the rooms as the settings say."""
     from recollect.embedding import Batched, Cached, Choice, resolve
 
@@ -135,14 +249,12 @@ def build_manager(settings: Settings, embedder: Embedder | None = None) -> Manag
             concurrency=chosen.concurrency,
         )
         cached = Cached(batched, index)
-    workspace = Workspace(
-        settings.workspace,
-        extra_paths=settings.files.extra_paths,
-        patterns=settings.files.patterns,
-        max_bytes=settings.files.max_bytes,
-    )
+    workspace = _workspace(settings)
     rules = Rules(
-        settings.chunking.tokens, settings.chunking.overlap, settings.embedding.cache_limit_mb * 1024 * 1024
+        tokens=settings.chunking.tokens,
+        overlap=settings.chunking.overlap,
+        target=settings.chunking.target,
+        cache_limit_bytes=settings.embedding.cache_limit_mb * 1024 * 1024,
     )
     search = settings.search
     options = Options(
@@ -168,13 +280,20 @@ def build_manager(settings: Settings, embedder: Embedder | None = None) -> Manag
         Indexer(workspace, index, cached, rules=rules),
         Searcher(index, choice.embedder, options),
         conduct,
+        guard=guard,
     )
 
 
 async def _in_thread(call: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-    from asyncio import to_thread  # loaded already wherever this runs; a plain `Memory` does not pay for it
+    import asyncio  # loaded already wherever this runs; a plain `Memory` does not pay for it
 
-    return await to_thread(call, *args, **kwargs)
+    given_up = threading.Event()
+    with cancellable(given_up):
+        try:
+            return await asyncio.to_thread(call, *args, **kwargs)
+        except asyncio.CancelledError:
+            given_up.set()  # an outside program that works for us is stopped; the thread itself cannot be
+            raise
 
 
 def build_keeper(settings: Settings, manager: Manager) -> Keeper:

@@ -12,8 +12,10 @@ def document(text: str, path: str = "memory/note.md") -> Document:
     return Document(path, "memory", text, sha256="", mtime_ns=0, size=len(text))
 
 
-def chunks(text: str, *, tokens: int = 512, overlap: int = 0, path: str = "memory/note.md") -> list[Chunk]:
-    return chunk_markdown(document(text, path), tokens=tokens, overlap=overlap)
+def chunks(
+    text: str, *, tokens: int = 512, overlap: int = 0, target: int = 512, path: str = "memory/note.md"
+) -> list[Chunk]:
+    return chunk_markdown(document(text, path), tokens=tokens, overlap=overlap, target=target)
 
 
 def places(found: list[Chunk]) -> list[tuple[int, int, tuple[str, ...]]]:
@@ -46,6 +48,30 @@ def test_a_section_begins_a_new_chunk_when_the_last_says_enough() -> None:
 def test_small_subsections_share_a_chunk() -> None:
     text = "\n".join(["## Day", *(line for n in range(4) for line in (f"### Hour {n}", prose(n), prose(n)))])
     assert places(chunks(text)) == [(1, 13, ())]
+
+
+def test_after_the_target_a_chunk_ends_at_the_next_heading_paragraph_or_item() -> None:
+    facts = [
+        "# Facts",
+        "",
+        "- the cat is called Mo and eats twice a day",
+        "- the dog is afraid of the postman",
+        "",
+    ]
+    paragraph = ["One thought that runs on over", "several lines without a pause", "and is not cut.", ""]
+    text = "\n".join([*facts, *paragraph, "## Later", "Something else, said at some length."])
+    assert places(chunks(text, target=8)) == [
+        (1, 3, ()),
+        (4, 4, ("Facts",)),
+        (6, 8, ("Facts",)),
+        (10, 11, ("Facts",)),
+    ]
+    assert places(chunks(text, target=512)) == [(1, 11, ())]
+
+
+def test_lines_that_go_on_with_an_item_stay_with_it() -> None:
+    text = "- first item, which is rather long\n  and goes on here\n\n  and here\n- second item\n"
+    assert places(chunks(text, target=1)) == [(1, 4, ()), (5, 5, ())]
 
 
 def test_a_heading_stays_with_its_text() -> None:
