@@ -158,7 +158,7 @@ def build_manager(settings: Settings, embedder: Embedder | None = None) -> Manag
 def select_manager(settings: Settings, embedder: Embedder | None = None) -> Selection:
     """The manager that the settings name, or builtin in its stead, or one sentence why there is none."""
     scope = settings.memory.scope
-    rules = [Rule(rule.action, rule.channel, rule.chat_type, rule.key_prefix) for rule in scope.rules]
+    rules = tuple(Rule(rule.action, rule.channel, rule.chat_type, rule.key_prefix) for rule in scope.rules)
     guard = Guard(Scope(rules, scope.default))
 
     def builtin() -> Manager:
@@ -251,10 +251,7 @@ def build_builtin(settings: Settings, embedder: Embedder | None, guard: Guard) -
         cached = Cached(batched, index)
     workspace = _workspace(settings)
     rules = Rules(
-        tokens=settings.chunking.tokens,
-        overlap=settings.chunking.overlap,
-        target=settings.chunking.target,
-        cache_limit_bytes=settings.embedding.cache_limit_mb * 1024 * 1024,
+        settings.chunking.tokens, settings.chunking.overlap, settings.embedding.cache_limit_mb * 1024 * 1024
     )
     search = settings.search
     options = Options(
