@@ -138,7 +138,7 @@ def test_filters_by_path_and_source_apply_to_both_legs(note, open_memory) -> Non
 
 def test_a_group_chat_is_not_shown_where_notes_lie(note, open_memory) -> None:
     note("memory/a.md", "heron")
-    memory = open_memory()
+    memory = open_memory(memory__scope__default="allow")
     direct = memory.search("heron", session_key="agent:main:main")
     group = memory.search("heron", session_key="agent:main:telegram:group:42")
     assert (direct.citations, direct.hits[0].citation) == (True, "memory/a.md#L1-L1")

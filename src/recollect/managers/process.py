@@ -67,7 +67,7 @@ def run(
             reader.close()
     if out.overflow.is_set():
         raise _too_much(name, max_bytes)
-    return Finished(process.returncode, bytes(out.data), bytes(err.data))
+    return Finished(process.returncode, bytes(out.data), bytes(err.data[:STDERR_BYTES]))
 
 
 def _wait(process: subprocess.Popen[bytes], out: _Reader, name: str, timeout_s: float) -> None:
@@ -111,8 +111,7 @@ class _Reader:
 
     def _read(self) -> None:
         while part := os.read(self._pipe.fileno(), 65536):
-            if len(self.data) < self.limit:
-                self.data += part[: self.limit - len(self.data) + 1]
+            self.data += part[: self.limit + 1 - len(self.data)]
             if len(self.data) > self.limit:
                 self.overflow.set()
                 if not self._drain:

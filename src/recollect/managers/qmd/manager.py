@@ -22,12 +22,22 @@ from recollect.managers.qmd.sessions import Exports
 from recollect.managers.qmd.upkeep import Schedule, Upkeep
 from recollect.managers.scope import Guard
 from recollect.recall import shows_citations
-from recollect.records import Answer, CitationMode, Excerpt, FoundFile, Hit, Source, Status, SyncReport
+from recollect.records import (
+    Answer,
+    CitationMode,
+    Excerpt,
+    FoundFile,
+    Hit,
+    Problem,
+    Source,
+    Status,
+    SyncReport,
+)
 from recollect.text import query_terms, split_lines
 
 if TYPE_CHECKING:
     from recollect.indexing import ProgressCallback
-    from recollect.sources import Workspace
+    from recollect.sources import Scan, Workspace
 
 #: Results asked for beyond those wanted, since some may be files that the workspace does not show.
 SPARE_RESULTS = 10
@@ -36,6 +46,8 @@ FILTERED_RESULTS = 100  #: and so many when only some paths are wanted
 MAX_WORDS = 12
 #: Waiting for an update leaves at least this share of the time limit to the search itself.
 SEARCH_SHARE = 0.5
+#: qmd never looks into folders of these names.
+UNSEEN = frozenset({"node_modules", "vendor", "dist", "build"})
 #: A file changed this recently may change again within its timestamp's grain, so its stat is not yet believed.
 UNSETTLED_NS = 50_000_000
 
@@ -99,7 +111,8 @@ class QmdManager:
     ) -> QmdManager:
         """Find the program, see that it starts, and write its configuration; raises `EngineError`."""
         try:
-            for folder in (settings.folder, settings.folder / "config", settings.folder / "cache" / "qmd"):
+            folders = (settings.folder, settings.folder / "config", settings.folder / "cache" / "qmd")
+            for folder in (*folders, *((exports.folder,) if exports else ())):
                 folder.mkdir(mode=0o700, parents=True, exist_ok=True)
             qmd = Qmd(locate(settings.command, settings.node), settings.folder)
             version = qmd.version()
@@ -261,7 +274,10 @@ class QmdManager:
             removed=counts.removed,
             rebuilt=force,
             seconds=time.perf_counter() - started,
-            problems=scan.problems,
+            problems=(
+                *scan.problems,
+                *(Problem(path, "qmd does not look into this folder.") for path in _unseen(scan)),
+            ),
             degraded=f"qmd could not take in what changed on disk: {job.error}" if job.error else None,
         )
 
@@ -366,3 +382,7 @@ class QmdManager:
     def close(self) -> None:
         """Stop the upkeep; a search in another thread ends by itself."""
         self.upkeep.close()
+
+
+def _unseen(scan: Scan) -> Iterator[str]:
+    return (file.path for file in scan.files if not UNSEEN.isdisjoint(file.path.split("/")[:-1]))

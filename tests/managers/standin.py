@@ -1,0 +1,68 @@
+"""The stand-in qmd as tests use it: set a fault, see the calls; and processes, seen from outside."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+SOURCE = Path(__file__).with_name("fake_qmd.py")
+
+
+@dataclass(frozen=True)
+class StandIn:
+    """An executable `qmd` in a folder of its own."""
+
+    folder: Path
+
+    @classmethod
+    def make(cls, folder: Path) -> StandIn:
+        folder.mkdir(parents=True)
+        made = cls(folder)
+        made.repair()
+        return made
+
+    @property
+    def command(self) -> Path:
+        return self.folder / "qmd"
+
+    def repair(self) -> None:
+        """Everything works, and the program is there."""
+        self.fault("")
+        self.command.write_text(f"#!{sys.executable} -SE\n{SOURCE.read_text('utf-8')}", "utf-8")
+        self.command.chmod(0o755)
+
+    def fault(self, name: str) -> None:
+        """What goes wrong from now on: a fault of `fake_qmd`, perhaps " on search"; or "vanish"."""
+        (self.folder / "fault").write_text("" if name == "vanish" else name)
+        if name == "vanish":
+            self.command.unlink()
+
+    def calls(self, command: str | None = None) -> list[list[str]]:
+        """The arguments of the calls so far."""
+        return [arguments for arguments, _ in self._log() if command in (None, arguments[0])]
+
+    def environments(self) -> list[dict[str, str]]:
+        return [environment for _, environment in self._log()]
+
+    def _log(self) -> list[tuple[list[str], dict[str, str]]]:
+        file = self.folder / "calls"
+        return [tuple(json.loads(line)) for line in file.read_text().splitlines()] if file.exists() else []
+
+    def left_behind(self) -> list[int]:
+        """Processes of a hanging call that are still alive."""
+        file = self.folder / "pids"
+        return [pid for pid in map(int, file.read_text().split()) if is_alive(pid)] if file.exists() else []
+
+    def remove(self) -> None:
+        shutil.rmtree(self.folder)
+
+
+def is_alive(pid: int) -> bool:
+    """Whether a process runs; one that is dead and only not yet collected does not."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] != "Z"
+    except OSError:
+        return False
