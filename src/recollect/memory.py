@@ -251,7 +251,10 @@ def build_builtin(settings: Settings, embedder: Embedder | None, guard: Guard) -
         cached = Cached(batched, index)
     workspace = _workspace(settings)
     rules = Rules(
-        settings.chunking.tokens, settings.chunking.overlap, settings.embedding.cache_limit_mb * 1024 * 1024
+        tokens=settings.chunking.tokens,
+        overlap=settings.chunking.overlap,
+        target=settings.chunking.target,
+        cache_limit_bytes=settings.embedding.cache_limit_mb * 1024 * 1024,
     )
     search = settings.search
     options = Options(
