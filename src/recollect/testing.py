@@ -1,7 +1,8 @@
 """Fakes that ship: for our tests and for yours.
 
-`HashEmbedder` is a real embedder without a model, `FailingEmbedder` one that breaks when told to, and
-`sample_workspace` writes a small bilingual memory to search in. Used by tests, examples and the demo alone.
+`HashEmbedder` is a real embedder without a model, `FailingEmbedder` one that breaks when told to, `ScriptedChat` a
+language model that says what it is given, and `sample_workspace` writes a small bilingual memory to search in. Used by
+tests, examples and the demo alone.
 """
 
 from __future__ import annotations
@@ -12,7 +13,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from recollect.errors import EmbeddingError
+from recollect.errors import ChatError, EmbeddingError
+from recollect.llm import Reply
 from recollect.records import Identity
 from recollect.text import tokenize
 
@@ -88,6 +90,27 @@ class FailingEmbedder(HashEmbedder):
             if self._left < 0:
                 raise EmbeddingError(self._message)
         return super()._vectors(texts)
+
+
+class ScriptedChat:
+    """A language model that gives the answers it was made with, in turn; an answer that is an error is raised."""
+
+    name = "scripted/chat"
+
+    def __init__(self, *answers: str | ChatError) -> None:
+        self._answers = list(answers)
+        self.asked: list[str] = []  #: the prompts so far
+
+    def complete(self, system: str, user: str, *, max_tokens: int) -> Reply:
+        """The next answer."""
+        self.asked.append(f"{system}\n\n{user}")
+        answer = self._answers.pop(0) if self._answers else ChatError("the script is at its end")
+        if isinstance(answer, ChatError):
+            raise answer
+        return Reply(answer, len(user) // 4, min(max_tokens, len(answer) // 4))
+
+    def close(self) -> None:
+        """There is nothing to give back."""
 
 
 def sample_workspace(folder: Path) -> Path:

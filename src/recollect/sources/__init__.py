@@ -4,7 +4,8 @@ From the Markdown files of a workspace, and from the transcripts that sessions l
 read safely, whatever their bytes are.
 """
 
+from recollect.sources.growth import turns_of_messages
 from recollect.sources.transcripts import Transcripts
 from recollect.sources.workspace import Scan, Workspace
 
-__all__ = ["Scan", "Transcripts", "Workspace"]
+__all__ = ["Scan", "Transcripts", "Workspace", "turns_of_messages"]

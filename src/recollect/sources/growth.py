@@ -7,12 +7,12 @@ A `Mark` says how far a transcript was read and what must still be true of the f
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import BinaryIO
 
 from recollect.records import Passage, Trust, Turn
-from recollect.sources.messages import NOTHING, Damaged, Message, parse
+from recollect.sources.messages import NOTHING, Damaged, Message, parse, read_record
 from recollect.sources.passages import Passages
 
 SLICE_BYTES = 8 * 1024 * 1024  #: read at a time, so that a huge transcript never stands in memory whole
@@ -131,6 +131,15 @@ def turn_of(message: Message, line: int, tainted: bool) -> tuple[Turn | None, bo
         return None, tainted
     trust: Trust = "owner" if message.role == "user" else "untrusted" if tainted else "agent"
     return Turn(message.role, message.text, line, message.time, trust), tainted
+
+
+def turns_of_messages(messages: Iterable[Mapping[str, object]]) -> list[Turn]:
+    """What was said in messages that a host hands over, in any form that a transcript may have."""
+    turns, tainted = list[Turn](), False
+    for number, message in enumerate(messages, 1):
+        turn, tainted = turn_of(read_record(message), number, tainted)
+        turns += [turn] if turn else []
+    return turns
 
 
 def turns_of(file: BinaryIO) -> Iterator[Turn | None]:

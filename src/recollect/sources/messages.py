@@ -45,6 +45,11 @@ def parse(line: bytes | str) -> Message:
         raise Damaged from error
     if not isinstance(record, dict):
         raise Damaged
+    return read_record(record)
+
+
+def read_record(record: Mapping[str, object]) -> Message:
+    """What a record of a transcript says, or a message as hosts hand it over."""
     body = _body(record)
     if body is None:
         return Message(

@@ -6,6 +6,8 @@ that a person can read and edit. How it is found again is not this room's duty.
 
 from __future__ import annotations
 
+from recollect.writing.flush import Flush, Threshold
 from recollect.writing.notebook import Notebook
+from recollect.writing.summary import Summaries
 
-__all__ = ["Notebook"]
+__all__ = ["Flush", "Notebook", "Summaries", "Threshold"]

@@ -52,13 +52,11 @@ class Notebook:
             saved = self.log(text, title, tags)
         return Saved(saved.path, saved.start_line, saved.end_line, saved.already, left_out)
 
-    def log(self, text: str, title: str = "", tags: Sequence[str] = (), *, mark: str = "") -> Saved:
-        """Add to the day's log. With a ``mark`` it is written once for that mark, whatever the text."""
+    def log(self, text: str, title: str = "", tags: Sequence[str] = ()) -> Saved:
+        """Add to the day's log."""
         now = self.now()
-        heading = f"## {now:%H:%M} {title}".rstrip()
-        entry = _block(heading, text, _tags(tags), mark)
-        path = f"memory/{now:%Y-%m-%d}.md"
-        return self.add(path, entry, needle=mark or text, head=f"# {now:%Y-%m-%d}\n")
+        entry = block(f"## {now:%H:%M} {title}".rstrip(), text, _tags(tags))
+        return self.add(f"memory/{now:%Y-%m-%d}.md", entry, needle=text, head=f"# {now:%Y-%m-%d}\n")
 
     def add(self, path: str, entry: str, *, needle: str, head: str) -> Saved:
         """Append an entry to a note, unless the note has the needle already."""
@@ -71,22 +69,22 @@ class Notebook:
             text = before if already else _joined(before, entry)
             return None if already else text
 
-        files.update(self._inside(path), change)
+        files.update(self.inside(path), change)
         start, end = _lines_of(needle if already else entry, text) or (1, 1)
         return Saved(path, start, end, already)
 
     def _save_item(self, category: str, title: str, text: str, tags: Sequence[str]) -> Saved:
         now = self.now()
         path = f"memory/{slug(category)}/{slug(title)}.md"
-        front = _front_matter(title=title, tags=list(tags), created=f"{now:%Y-%m-%d}")
-        if self._inside(path).exists():
-            return self.add(path, _block(f"## {now:%Y-%m-%d %H:%M}", text), needle=text, head="")
-        return self.add(path, _block(text), needle=text, head=f"{front}\n# {title}\n")
+        front = front_matter(title=title, tags=list(tags), created=f"{now:%Y-%m-%d}")
+        if self.inside(path).exists():
+            return self.add(path, block(f"## {now:%Y-%m-%d %H:%M}", text), needle=text, head="")
+        return self.add(path, block(text), needle=text, head=f"{front}\n# {title}\n")
 
     def _is_category(self, tag: str) -> bool:
         return (self.root / "memory" / slug(tag)).is_dir()
 
-    def _inside(self, path: str) -> Path:
+    def inside(self, path: str) -> Path:
         """The file in the workspace; a folder that is a link to somewhere else is refused."""
         file = self.root / path
         if not file.parent.resolve().is_relative_to(self.root.resolve()):
@@ -110,7 +108,8 @@ def one_line(text: str) -> str:
     return " ".join(text.split())[:200]
 
 
-def _front_matter(**values: object) -> str:
+def front_matter(**values: object) -> str:
+    """Values at the head of a note, as YAML that is JSON too."""
     lines = [f"{key}: {json.dumps(value, ensure_ascii=False)}" for key, value in values.items() if value]
     return "\n".join(["---", *lines, "---", ""])
 
@@ -119,7 +118,8 @@ def _tags(tags: Sequence[str]) -> str:
     return f"Tags: {', '.join(tags)}" if tags else ""
 
 
-def _block(*parts: str) -> str:
+def block(*parts: str) -> str:
+    """The parts that are not empty, an empty line between."""
     return "\n\n".join(part for part in parts if part) + "\n"
 
 

@@ -1,0 +1,127 @@
+"""Before a host shortens a conversation: what it would lose is written into the day's log, once for each overflow.
+
+A mark per session, kept on disk, says whether the overflow that is on now has been written. It is set before the log is
+touched and names the place, and the entry in the log carries its number, so neither a second call nor a crash in
+between writes it twice. When the conversation is short again, the mark is ready for the next overflow.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Literal
+
+from recollect.llm import Chat
+from recollect.records import Saved, Turn
+from recollect.text.estimate import estimate_tokens
+from recollect.writing import files
+from recollect.writing.notebook import Notebook, block
+from recollect.writing.points import make_points, render
+
+
+@dataclass(frozen=True, slots=True)
+class Threshold:
+    """When a conversation is so long that its host will soon shorten it."""
+
+    rule: Literal["reserve", "margin"] = "reserve"
+    reserve_tokens: int = 20_000  #: what the host keeps free for its answer
+    soft_tokens: int = 4_000  #: how long before that we write
+    margin_tokens: int = 20_000  #: for the rule "margin"
+
+    def tokens(self, window: int) -> int:
+        """The length at which it is time, for a model with this context window."""
+        below = self.margin_tokens if self.rule == "margin" else self.reserve_tokens + self.soft_tokens
+        # A small window would have no room for the distance: half of it is early enough.
+        return max(window - below, window // 2)
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """What is known of a session's overflows."""
+
+    overflow: int = 0  #: how many there were
+    phase: Literal["ready", "writing", "written"] = "ready"
+    path: str = ""  #: of the note that this overflow goes to
+    last: str = ""  #: digest of the last turn that was written
+
+
+class Flush:
+    """Writes what a compaction would lose."""
+
+    def __init__(self, notebook: Notebook, chat: Chat, state: Path, threshold: Threshold) -> None:
+        self.notebook = notebook
+        self.chat = chat
+        self.threshold = threshold
+        self._folder = state / "flushes"
+
+    def maybe(
+        self, turns: Sequence[Turn], session: str, *, window: int, tokens: int | None = None
+    ) -> Saved | None:
+        """Write the new turns down if the conversation passes the threshold and this was not done yet.
+
+        ``tokens`` is what the host counted; without it the turns are estimated.
+        """
+        from filelock import FileLock
+
+        length = count_tokens(turns) if tokens is None else tokens
+        self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        file = self._folder / f"{_digest(session)}.json"
+        with FileLock(f"{file}.lock", mode=0o600):
+            mark = _load(file)
+            if length < self.threshold.tokens(window):
+                if mark.phase != "ready":
+                    _store(file, replace(mark, phase="ready"))
+                return None
+            return None if mark.phase == "written" else self._write(turns, session, file, mark)
+
+    def _write(self, turns: Sequence[Turn], session: str, file: Path, mark: Mark) -> Saved | None:
+        new = [turn for turn in _since(turns, mark.last) if turn.trust != "untrusted"]
+        if not new:
+            return None
+        now = self.notebook.now()
+        if mark.phase == "ready":
+            path = f"memory/{now:%Y-%m-%d}.md"
+            mark = replace(mark, overflow=mark.overflow + 1, phase="writing", path=path)
+            _store(file, mark)
+        needle = f"<!-- recollect: flush {mark.overflow} of {_digest(session)} -->"
+        made = make_points(new, self.chat, task="flush", date=f"{now:%Y-%m-%d}")
+        entry = block(f"## {now:%H:%M} {made.points.title}", render(made.points, level=3), needle)
+        saved = self.notebook.add(mark.path, entry, needle=needle, head=f"# {Path(mark.path).stem}\n")
+        _store(file, replace(mark, phase="written", last=_turn_digest(turns[-1])))
+        return replace(saved, note=made.note)
+
+
+def count_tokens(turns: Sequence[Turn]) -> int:
+    """About how many tokens a conversation takes in a model's window, whatever its language."""
+    return sum(estimate_tokens(turn.text) + 4 for turn in turns)
+
+
+def _since(turns: Sequence[Turn], last: str) -> Sequence[Turn]:
+    """The turns after the one that was written last; all of them when the host has dropped that one."""
+    for place in range(len(turns) - 1, -1, -1):
+        if last and _turn_digest(turns[place]) == last:
+            return turns[place + 1 :]
+    return turns
+
+
+def _turn_digest(turn: Turn) -> str:
+    return _digest(f"{turn.role} {turn.text}")
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:24]
+
+
+def _load(file: Path) -> Mark:
+    try:
+        return Mark(**json.loads(files.read(file) or ""))
+    except (ValueError, TypeError):
+        return Mark()
+
+
+def _store(file: Path, mark: Mark) -> None:
+    text = json.dumps(asdict(mark), ensure_ascii=False) + "\n"
+    files.update(file, lambda _: text)
