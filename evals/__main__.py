@@ -9,6 +9,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from evals.page import put
 from evals.report import Figures, figures, markdown
 from evals.run import MODES, Setup, run_set
 from evals.sets import OWN, EvalSet, find_sets, load_set
@@ -29,7 +30,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             options.json.write_text(json.dumps(found, ensure_ascii=False, indent=1) + "\n")
     tables = markdown(found)
     if options.out:
-        options.out.write_text(tables)
+        put(options.out, "evals", tables)
     else:
         print(tables)
     return 0

@@ -1,0 +1,77 @@
+"""`python -m bench`: measure everything once and print the tables."""
+
+from __future__ import annotations
+
+import os
+
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # before numpy: engines are compared on one core
+
+import argparse
+import sys
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+
+from bench import cold, searching, syncing
+from bench.built import build
+from bench.report import Figures, markdown
+from evals.page import put
+
+SIZES = (10_000, 100_000, 1_000_000)
+RESIDENT_AT = 100_000  #: chunks
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Measure what was asked for, smallest first."""
+    options = parser().parse_args(arguments)
+    sizes = options.sizes or (SIZES[:1] if options.quick else SIZES)
+    figures = Figures(files=1_000 if options.quick else 10_000)
+    with tempfile.TemporaryDirectory(prefix="recollect-bench-") as name:
+        place = Path(name)
+        _say("command line")
+        figures.cold = cold.commands(place / "cold", repeats=3 if options.quick else 9)
+        _say(f"sync of {figures.files:,} unchanged files")
+        figures.unchanged = syncing.unchanged(place / "unchanged", figures.files)
+        _say("indexing")
+        few, with_model = (25, 2) if options.quick else (500, 25)
+        figures.indexed = syncing.indexing(
+            place / "indexing", few, model=options.model, with_model=with_model
+        )
+        for size in sizes:
+            _search(figures, place, size, quick=options.quick)
+    tables = markdown(figures)
+    if options.out:
+        put(options.out, "bench", tables)
+    else:
+        print(tables)
+    return 0
+
+
+def parser() -> argparse.ArgumentParser:
+    """The command line."""
+    made = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
+    made.add_argument("--quick", action="store_true", help="small sizes: does it run, and roughly how fast")
+    made.add_argument("--sizes", type=_sizes, default=(), help="numbers of chunks, with commas between")
+    made.add_argument("--model", type=Path, help="folder of the local model, instead of the bundled one")
+    made.add_argument("--out", type=Path, help="put the tables into this page, between its marks")
+    return made
+
+
+def _search(figures: Figures, place: Path, size: int, *, quick: bool) -> None:
+    _say(f"search at {size:,} chunks")
+    built = build(place / str(size), size, questions=20 if quick else 100)
+    figures.timed += searching.searches(built, peer_questions=10 if quick or size > 500_000 else 40)
+    if size == RESIDENT_AT or quick:
+        figures.resident[size] = searching.resident(built)
+
+
+def _sizes(text: str) -> tuple[int, ...]:
+    return tuple(int(part) for part in text.split(",") if part)
+
+
+def _say(line: str) -> None:
+    print(line, file=sys.stderr, flush=True)
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

@@ -1,0 +1,108 @@
+"""An index of a given size, filled through the store's own writing, and the questions to ask it.
+
+Vectors are synthetic and come with the texts, so that no embedder's time is in the figures.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+
+import numpy as np
+
+from bench.corpus import Writer
+from bench.vectors import Matrix, synthetic
+from recollect import Memory
+from recollect.records import Chunk, Document, Identity
+from recollect.store import open_index
+
+DIMS = 384
+IDENTITY = Identity("bench", "synthetic", DIMS)
+PER_DOCUMENT = 20
+PER_TRANSACTION = 5_000  #: chunks
+
+
+class GivenVectors:
+    """An embedder that takes no time: every question has its vector already."""
+
+    identity = IDENTITY
+
+    def __init__(self, questions: Sequence[str]) -> None:
+        vectors = np.concatenate(list(synthetic(max(1, len(questions)), DIMS, seed=2)))
+        self._vectors = dict(zip(questions, vectors, strict=False))
+        self._default: Matrix = vectors[0]
+
+    def embed(self, texts: Sequence[str]) -> Matrix:
+        """The same vector for all: what it says does not matter to the work of storing it."""
+        return np.repeat(self._default[None], len(texts), axis=0)
+
+    def embed_query(self, text: str) -> Matrix:
+        """The question's vector."""
+        vector: Matrix = self._vectors.get(text, self._default)
+        return vector
+
+    def close(self) -> None:
+        """Nothing is held."""
+
+
+@dataclass(frozen=True, slots=True)
+class Built:
+    """An index on disk, and questions to it."""
+
+    place: Path
+    size: int
+    questions: tuple[str, ...]
+
+    def open(self) -> Memory:
+        """The memory over this index, as a user opens it."""
+        config = self.place / "config.yaml"
+        config.touch()
+        return Memory.open(
+            self.place / "workspace",
+            home=self.place / "home",
+            config=config,
+            overrides={"search.sync_before": False, "search.min_score": 0.0},
+            embedder=GivenVectors(self.questions),
+        )
+
+
+def build(place: Path, size: int, *, questions: int) -> Built:
+    """Fill an index with that many chunks of about 80 words, 20 to a document."""
+    (place / "workspace" / "memory").mkdir(parents=True)
+    writer = Writer(seed=3)
+    built = Built(place, size, tuple(writer.question() for _ in range(questions)))
+    with built.open() as memory:
+        folder = memory.settings.agent_folder
+    with open_index(folder) as index:
+        chunks, vectors = _chunks(size), _rows(size)
+        for _ in range(0, size, PER_TRANSACTION):
+            block = list(islice(chunks, PER_TRANSACTION))
+            with index.transaction():
+                index.save(IDENTITY, {chunk.hash: next(vectors) for chunk in block})
+                for start in range(0, len(block), PER_DOCUMENT):
+                    part = block[start : start + PER_DOCUMENT]
+                    index.replace(_document(part), part, identity=IDENTITY)
+        index.refresh(IDENTITY)
+    return built
+
+
+def texts(size: int) -> Iterator[str]:
+    """The texts that `build` stores."""
+    return Writer(seed=1).texts(size)
+
+
+def _rows(size: int) -> Iterator[Matrix]:
+    return (row for block in synthetic(size, DIMS, seed=1) for row in block)
+
+
+def _chunks(size: int) -> Iterator[Chunk]:
+    for number, text in enumerate(texts(size)):
+        document, line = divmod(number, PER_DOCUMENT)
+        path = f"memory/{document % 100:02d}/{document:07d}.md"
+        yield Chunk(f"{number:012d}", path, "memory", 2 * line + 1, 2 * line + 1, text)
+
+
+def _document(chunks: Sequence[Chunk]) -> Document:
+    return Document(chunks[0].path, "memory", "", "0" * 64, 0, sum(len(chunk.text) for chunk in chunks))

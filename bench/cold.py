@@ -1,0 +1,33 @@
+"""How long does the command line take from nothing to its answer?"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+from bench.corpus import Writer
+from bench.measure import child
+
+RECOLLECT = (sys.executable, "-m", "recollect")
+
+
+def commands(place: Path, *, repeats: int) -> dict[str, float]:
+    """CPU milliseconds of each command, and of an interpreter that does nothing."""
+    workspace = place / "workspace"
+    (workspace / "memory").mkdir(parents=True)
+    writer = Writer(seed=7)
+    for number in range(20):
+        (workspace / "memory" / f"{number}.md").write_text(writer.note(5))
+    env = {**os.environ, "HOME": str(place), "RECOLLECT_EMBEDDING__PROVIDER": "none"}
+    at = ("--workspace", str(workspace), "--home", str(place / "home"))
+    subprocess.run([*RECOLLECT, *at, "index"], env=env, check=True, stdout=subprocess.DEVNULL)
+    question = writer.question()
+    return {
+        "python -c pass": child([sys.executable, "-c", "pass"], env=env, repeats=repeats),
+        "recollect --help": child([*RECOLLECT, "--help"], env=env, repeats=repeats),
+        "recollect search (20 notes, keywords only)": child(
+            [*RECOLLECT, *at, "search", question], env=env, repeats=repeats
+        ),
+    }

@@ -1,0 +1,95 @@
+"""Figures of a run as Markdown, beside the budgets that they are held to."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from bench.measure import Took
+from bench.searching import Timed
+from bench.syncing import Indexed
+from recollect.records import SyncReport
+
+SEARCH_BUDGET_MS = {10_000: 5.0, 100_000: 12.0, 1_000_000: 30.0}
+
+
+@dataclass
+class Figures:
+    """What a run has measured so far."""
+
+    files: int = 0
+    unchanged: Took[SyncReport] | None = None
+    indexed: Sequence[Indexed] = ()
+    cold: Mapping[str, float] = field(default_factory=dict)
+    timed: list[Timed] = field(default_factory=list)
+    resident: dict[int, Mapping[str, float]] = field(default_factory=dict)
+
+
+def markdown(figures: Figures) -> str:
+    """All tables."""
+    parts = [
+        "#### Budgets",
+        _table(["what", "budget", "measured", ""], _budgets(figures)),
+        "#### Search, warm, without the query's embedding (CPU ms)",
+        _table(
+            ["chunks", "work", "p50", "p95", "wall p50", "beside", "its p50", "times faster"],
+            map(_timed_row, figures.timed),
+        ),
+        "#### Indexing",
+        _table(["how", "chunks", "CPU s", "wall s", "chunks per CPU s"], map(_indexed_row, figures.indexed)),
+        "#### Command line, cold (CPU ms)",
+        _table(["command", "CPU ms"], [[name, f"{ms:.0f}"] for name, ms in figures.cold.items()]),
+    ]
+    return "\n\n".join(parts) + "\n"
+
+
+def _budgets(figures: Figures) -> Iterable[list[str]]:
+    if figures.unchanged:
+        took = figures.unchanged
+        yield _kept(f"no-change sync of {figures.files:,} files", 0.3, took.cpu_s, "s CPU")
+    for run in figures.indexed[:1]:
+        measured = f"{run.per_second:,.0f} chunks/s"
+        yield ["indexing, no embedder", "≥ 5,000 chunks/s", measured, _word(run.per_second >= 5000)]
+    for one in figures.timed:
+        if one.work == "search" and one.size in SEARCH_BUDGET_MS:
+            yield _kept(
+                f"search at {one.size:,} chunks, p50", SEARCH_BUDGET_MS[one.size], one.took.p50, "ms CPU"
+            )
+    for size, held in figures.resident.items():
+        limit = f"resident memory at {size:,} chunks"
+        yield _kept(limit, 400, held["all"], f"MB ({held['own']:.0f} of it not mapped files)")
+    for name, budget in (("--help", 300), ("search", 400)):
+        for command, ms in figures.cold.items():
+            if command.startswith(f"recollect {name}"):
+                yield _kept(f"{command}, cold", budget, ms, "ms CPU")
+
+
+def _kept(what: str, budget: float, measured: float, unit: str) -> list[str]:
+    return [
+        what,
+        f"≤ {budget:g} {unit.split(maxsplit=1)[0]}",
+        f"{measured:.3g} {unit}",
+        _word(measured <= budget),
+    ]
+
+
+def _word(kept: bool) -> str:
+    return "kept" if kept else "**missed**"
+
+
+def _timed_row(one: Timed) -> list[str]:
+    took, peer = one.took, one.peer
+    row = [f"{one.size:,}", one.work, f"{took.p50:.2f}", f"{took.p95:.2f}", f"{took.wall_p50:.2f}"]
+    if peer is None:
+        return [*row, "", "", ""]
+    return [*row, one.beside, f"{peer.p50:.2f}", f"{peer.p50 / took.p50:.1f}×"]
+
+
+def _indexed_row(run: Indexed) -> list[str]:
+    took = run.took
+    return [run.how, f"{run.chunks:,}", f"{took.cpu_s:.2f}", f"{took.wall_s:.2f}", f"{run.per_second:,.0f}"]
+
+
+def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    lines = [list(head), ["---"] * len(head), *map(list, rows)]
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)

@@ -1,0 +1,84 @@
+"""How fast are files taken in, and how long does it take to see that nothing changed?"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from bench.built import GivenVectors
+from bench.corpus import Writer
+from bench.measure import Took, median_of, timed
+from recollect import Memory
+from recollect.records import SyncReport
+
+if TYPE_CHECKING:
+    from recollect.embedding import Embedder
+
+KEYWORDS_ONLY: Mapping[str, object] = {"embedding.provider": "none"}
+SHORT_CHUNKS: Mapping[str, object] = {"chunking.tokens": 128, "chunking.overlap": 0}
+
+
+@dataclass(frozen=True, slots=True)
+class Indexed:
+    """One way of indexing the same notes."""
+
+    how: str
+    chunks: int
+    took: Took[SyncReport]
+
+    @property
+    def per_second(self) -> float:
+        """Chunks per CPU second."""
+        return self.chunks / self.took.cpu_s
+
+
+def unchanged(place: Path, files: int) -> Took[SyncReport]:
+    """A sync of that many files, none of which changed."""
+    _write(place / "workspace", files, paragraphs=1)
+    with _open(place, "home", KEYWORDS_ONLY) as memory:
+        memory.sync()
+        took = median_of(memory.sync, 5)
+    assert took.result.unchanged == files, took.result
+    return took
+
+
+def indexing(place: Path, files: int, *, model: Path | None, with_model: int) -> list[Indexed]:
+    """First syncs: keywords only, with vectors that cost nothing, and with the local model."""
+    _write(place / "workspace", files, paragraphs=20)
+    runs = [
+        _index(place, "keywords only", KEYWORDS_ONLY),
+        _index(place, "with given vectors", {}, GivenVectors([])),
+    ]
+    few = place / "few"
+    _write(few / "workspace", with_model, paragraphs=20)
+    local = {"embedding.provider": "local", **({"embedding.model_path": str(model)} if model else {})}
+    run = _index(few, "with the local model", local)
+    return [*runs, run] if not run.took.result.pending and run.took.result.embedded else runs
+
+
+def _index(
+    place: Path, how: str, overrides: Mapping[str, object], embedder: Embedder | None = None
+) -> Indexed:
+    with _open(place, f"home {how}", {**SHORT_CHUNKS, **overrides}, embedder) as memory:
+        took = timed(memory.sync)
+    return Indexed(how, took.result.chunks, took)
+
+
+def _open(
+    place: Path, home: str, overrides: Mapping[str, object], embedder: Embedder | None = None
+) -> Memory:
+    config = place / "config.yaml"
+    config.touch()
+    return Memory.open(
+        place / "workspace", home=place / home, config=config, overrides=overrides, embedder=embedder
+    )
+
+
+def _write(workspace: Path, files: int, *, paragraphs: int) -> None:
+    writer = Writer(seed=5)
+    for number in range(files):
+        path = workspace / "memory" / f"{number % 100:02d}" / f"{number:06d}.md"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(writer.note(paragraphs))
