@@ -27,6 +27,7 @@ from pydantic.fields import FieldInfo
 
 from recollect.config.base import Duration, Number, Section, Share, Whole, no_bool
 from recollect.config.learning import Cleanup, EntriesSettings, Extraction, Retrieval
+from recollect.config.sessions import Llm, Sessions, Watch, Writing
 from recollect.errors import ConfigError
 
 PROVIDERS = ("auto", "local", "none")
@@ -355,6 +356,10 @@ class Settings(Section):
     extraction: Extraction = Field(default_factory=Extraction)
     retrieval: Retrieval = Field(default_factory=Retrieval)
     cleanup: Cleanup = Field(default_factory=Cleanup)
+    sessions: Sessions = Field(default_factory=Sessions)
+    watch: Watch = Field(default_factory=Watch)
+    writing: Writing = Field(default_factory=Writing)
+    llm: Llm = Field(default_factory=Llm)
     logging: Logging = Field(default_factory=Logging)
 
     _origins: Mapping[str, str] = PrivateAttr(default_factory=dict)
