@@ -12,7 +12,7 @@ from recollect import Memory
 from recollect.embedding import Embedder
 from recollect.testing import HashEmbedder
 
-OURS = ("RECOLLECT_", "MEMORY_DIR", "STORAGE_DIR", "OLLAMA_")
+OURS = ("RECOLLECT_", "MEMORY_DIR", "STORAGE_DIR", "OLLAMA_", "OPENAI_", "GEMINI_", "GOOGLE_", "VOYAGE_")
 KEPT = ("RECOLLECT_SOAK", "RECOLLECT_TEST_MODEL")
 
 

@@ -12,22 +12,22 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, ParamSpec, Self, TypeVar
 
-from recollect.errors import RecollectError
+from recollect.errors import MemoryDisabled, RecollectError
 from recollect.indexing import Indexer, ProgressCallback, Rules
 from recollect.managers import Manager
 from recollect.managers.builtin import BuiltinManager, Conduct
 from recollect.managers.cancel import cancellable
 from recollect.managers.scope import Guard, Rule, Scope
 from recollect.managers.select import Managers, Selection, builtin_only, cache_key, warm_up
-from recollect.recall import for_prompt
+from recollect.recall import Language, for_prompt, memory_section, shows_citations
 from recollect.records import Answer, Excerpt, Source, Status, SyncReport
 from recollect.retrieval import Options, Searcher
 from recollect.sources import Workspace
-from recollect.store.index import open_index
+from recollect.store.index import Index, open_index
 
 if TYPE_CHECKING:
     from recollect.config import Settings
-    from recollect.embedding import Embedder
+    from recollect.embedding import Cached, Choice, Embedder, Wish
     from recollect.entries import Keeper
     from recollect.managers.qmd import QmdSettings
 
@@ -44,6 +44,7 @@ class Memory:
         self.settings = settings
         self.manager = manager
         self._keeper: Keeper | None = None
+        self._guard: Guard | None = None
 
     @classmethod
     def open(
@@ -109,6 +110,19 @@ class Memory:
         )
         return for_prompt(answer, self.settings.memory.max_injected_chars)
 
+    def admits(self, session_key: str | None) -> bool:
+        """Whether this session may use the memory at all (`memory.scope`)."""
+        if self._guard is None:
+            self._guard = Guard(_scope(self.settings))
+        return self._guard.admits(session_key)
+
+    def prompt_section(
+        self, hints: Mapping[str, str], *, language: Language = "en", session_key: str | None = None
+    ) -> str:
+        """What the system prompt says of the memory to an agent with these tools; nothing to one who may not use it."""
+        cited = shows_citations(self.settings.memory.citations, session_key)
+        return memory_section(hints, language=language, citations=cited) if self.admits(session_key) else ""
+
     def changed(self) -> None:
         """Say that a note was just written: the next search takes it in first."""
         self.manager.changed()
@@ -157,9 +171,10 @@ def build_manager(settings: Settings, embedder: Embedder | None = None) -> Manag
 
 def select_manager(settings: Settings, embedder: Embedder | None = None) -> Selection:
     """The manager that the settings name, or builtin in its stead, or one sentence why there is none."""
-    scope = settings.memory.scope
-    rules = tuple(Rule(rule.action, rule.channel, rule.chat_type, rule.key_prefix) for rule in scope.rules)
-    guard = Guard(Scope(rules, scope.default))
+    if settings.plugins.slots.memory == "none":
+        off = MemoryDisabled("Memory is switched off: `plugins.slots.memory` is `none`.")
+        return Selection(None, str(off), off)
+    guard = Guard(_scope(settings))
 
     def builtin() -> Manager:
         return build_builtin(settings, embedder, guard)
@@ -180,6 +195,12 @@ def select_manager(settings: Settings, embedder: Embedder | None = None) -> Sele
     pause = settings.memory.qmd.cool_down
     managers = _managers.setdefault(pause, Managers(cool_down=CoolDown(pause, max(pause, 600.0))))
     return managers.get(cache_key(settings.agent, (wanted, guard.scope)), qmd, builtin)
+
+
+def _scope(settings: Settings) -> Scope:
+    given = settings.memory.scope
+    rules = (Rule(rule.action, rule.channel, rule.chat_type, rule.key_prefix) for rule in given.rules)
+    return Scope(tuple(rules), given.default)
 
 
 def _qmd_settings(settings: Settings) -> QmdSettings:
@@ -229,26 +250,56 @@ def _workspace(settings: Settings) -> Workspace:
     )
 
 
-def build_builtin(settings: Settings, embedder: Embedder | None, guard: Guard) -> BuiltinManager:
-    """Join the rooms as the settings say."""
-    from recollect.embedding import Batched, Cached, Choice, resolve
+def wish_of(settings: Settings) -> Wish:
+    """What the settings ask of the embedding room."""
+    from recollect.embedding import Wish
 
     chosen = settings.embedding
-    choice = (
-        Choice.given(embedder)
-        if embedder
-        else resolve(chosen.provider, model_path=chosen.model_path, threads=chosen.threads)
+    keys = {"openai": chosen.openai_api_key, "gemini": chosen.gemini_api_key, "voyage": chosen.voyage_api_key}
+    urls = {"openai": chosen.openai_base_url, "ollama": chosen.ollama_base_url}
+    if chosen.provider not in ("auto", "none"):
+        urls |= {chosen.provider: chosen.base_url or urls.get(chosen.provider)}
+    return Wish(
+        provider=chosen.provider,
+        model=chosen.model,
+        dimensions=chosen.dimensions,
+        model_path=chosen.model_path,
+        base_urls={name: url for name, url in urls.items() if url},
+        keys={name: key.get_secret_value() for name, key in keys.items() if key},
+        fallback=chosen.fallback,
+        redact=chosen.redact,
+        threads=chosen.threads,
+        attempts=chosen.attempts,
+        query_s=chosen.query_timeout_s,
+        batch_s=chosen.batch_timeout_s,
+        local_query_s=chosen.local_query_timeout_s,
+        local_batch_s=chosen.local_batch_timeout_s,
     )
+
+
+def _cached(choice: Choice | None, index: Index, settings: Settings) -> Cached | None:
+    """The embedder as the indexer uses it: in batches, and never twice for the same text."""
+    from recollect.embedding import Batched, Cached, Jobs
+
+    if choice is None or choice.embedder is None:
+        return None
+    chosen, limits = settings.embedding, choice.limits
+    budgets = {"items": chosen.batch_items, "tokens": chosen.batch_tokens, "bytes": chosen.batch_bytes}
+    if limits:
+        budgets = {name: min(budget, getattr(limits, name)) for name, budget in budgets.items()}
+    jobs = Jobs(choice.remote, index) if choice.remote and Jobs.offered_by(choice.remote) else None
+    batched = Batched(choice.embedder, **budgets, concurrency=chosen.concurrency)
+    return Cached(batched, index, recipe=choice.recipe, jobs=jobs)
+
+
+def build_builtin(settings: Settings, embedder: Embedder | None, guard: Guard) -> BuiltinManager:
+    """Join the rooms as the settings say."""
+    from recollect.embedding import Choice, resolve
+
+    wish = wish_of(settings)
+    choice = Choice.given(embedder, wish) if embedder else resolve(wish)
     index = open_index(settings.agent_folder, engine=settings.index.vector_engine)
-    cached = None
-    if choice.embedder:
-        batched = Batched(
-            choice.embedder,
-            items=chosen.batch_items,
-            tokens=chosen.batch_tokens,
-            concurrency=chosen.concurrency,
-        )
-        cached = Cached(batched, index)
+    cached = _cached(choice, index, settings)
     workspace = _workspace(settings)
     rules = Rules(
         tokens=settings.chunking.tokens,
@@ -302,12 +353,7 @@ def build_keeper(settings: Settings, manager: Manager) -> Keeper:
     from recollect.entries import Ways
     from recollect.entries.opening import open_keeper
 
-    chosen = settings.embedding
-    choice = (
-        manager.choice
-        if isinstance(manager, BuiltinManager)
-        else resolve(chosen.provider, model_path=chosen.model_path, threads=chosen.threads)
-    )
+    choice = manager.choice if isinstance(manager, BuiltinManager) else resolve(wish_of(settings))
     ways = Ways(threshold=settings.retrieval.similarity_threshold)
     return open_keeper(
         settings.agent_folder, choice.embedder, engine=settings.entries.vector_engine, ways=ways

@@ -1,8 +1,13 @@
-"""What every group of settings is made of: numbers that are no booleans, durations, frozen sections."""
+"""What every group of settings is made of: numbers that are no booleans, durations, frozen sections.
+
+Also here: how a wrong name is answered.
+"""
 
 from __future__ import annotations
 
+import difflib
 import re
+from collections.abc import Iterable
 from typing import Annotated
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
@@ -36,3 +41,16 @@ class Section(BaseModel):
     """A group of settings; frozen, and an unknown key is an error."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False, coerce_numbers_to_str=True)
+
+
+def nearest(name: str, choices: Iterable[str]) -> str | None:
+    """The choice that was probably meant: the same last part, or nearly the same letters."""
+    choices = list(choices)
+    tails = [choice for choice in choices if choice.rpartition(".")[2] == name.rpartition(".")[2]]
+    near = tails or difflib.get_close_matches(name[:200], choices, n=1, cutoff=0.75)
+    return near[0] if near else None
+
+
+def did_you_mean(name: str | None) -> str:
+    """The end of a sentence that offers the nearest right name, if there is one."""
+    return f"; did you mean {name!r}?" if name else ""

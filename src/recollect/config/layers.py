@@ -16,14 +16,27 @@ from typing import NamedTuple
 
 from pydantic import SecretStr
 
+from recollect.config.base import did_you_mean, nearest
 from recollect.config.documents import parse, read, shown
-from recollect.config.settings import did_you_mean, keys, nearest
+from recollect.config.settings import keys
 from recollect.errors import ConfigError, UntrustedConfig
 
 PREFIX = "RECOLLECT_"
 CONFIG_VARIABLE = "RECOLLECT_CONFIG"
 NO_SETTINGS = (CONFIG_VARIABLE, "RECOLLECT_TEST_", "RECOLLECT_SOAK")  #: beginnings; the last two steer tests
 WORKSPACE_FILE = ".recollect.yaml"
+
+SHARED = {
+    "STORAGE_DIR": "home",
+    "MEMORY_DIR": "workspace",
+    "OLLAMA_BASE_URL": "embedding.ollama_base_url",
+    "OPENAI_BASE_URL": "embedding.openai_base_url",
+    "OPENAI_API_KEY": "embedding.openai_api_key",
+    "GOOGLE_API_KEY": "embedding.gemini_api_key",
+    "GEMINI_API_KEY": "embedding.gemini_api_key",
+    "VOYAGE_API_KEY": "embedding.voyage_api_key",
+}
+"""Variables that other tools know too, with their keys; of two for one key the later wins."""
 
 WORKSPACE_MAY_SET = ("chunking.", "search.", "memory.citations", "files.patterns", "files.extra_paths")
 """A workspace may arrive with a cloned repository: its file tunes, and names no programs, hosts or keys."""
@@ -79,10 +92,10 @@ def from_workspace(workspace: Path, mistakes: list[ConfigError]) -> Layer:
 
 
 def from_environment(environ: Mapping[str, str], cwd: Path, mistakes: list[ConfigError]) -> Layer:
-    """What `RECOLLECT_…` sets, and `MEMORY_DIR` and `STORAGE_DIR`, which other tools share with us."""
+    """What `RECOLLECT_…` sets, and the names that other tools share with us."""
     names = variables()
     layer = Layer()
-    for name in ("STORAGE_DIR", "MEMORY_DIR", *sorted(_ours(environ))):
+    for name in (*SHARED, *sorted(_ours(environ))):
         if name not in names:
             near = nearest(name.removeprefix(PREFIX).lower().replace("__", "."), keys())
             mistakes.append(
@@ -129,7 +142,7 @@ def canonical(key: str) -> str:
 
 def variables() -> dict[str, str]:
     """Every environment variable that sets something, with its key."""
-    return {"STORAGE_DIR": "home", "MEMORY_DIR": "workspace", **{variable(key): key for key in keys()}}
+    return {**SHARED, **{variable(key): key for key in keys()}}
 
 
 def variable(key: str) -> str:

@@ -6,9 +6,8 @@ The page `docs/config.md` is made from the descriptions here. Where values come 
 
 from __future__ import annotations
 
-import difflib
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from functools import cache
 from pathlib import Path, PurePosixPath
 from typing import Annotated, Literal, NamedTuple, Self
@@ -25,13 +24,20 @@ from pydantic import (
 )
 from pydantic.fields import FieldInfo
 
-from recollect.config.base import Duration, Number, Section, Share, Whole, no_bool
+from recollect.config.base import (
+    Duration,
+    Number,
+    Section,
+    Share,
+    Whole,
+    did_you_mean,
+    nearest,
+    no_bool,
+)
+from recollect.config.embedding import Embedding
 from recollect.config.learning import Cleanup, EntriesSettings, Extraction, Retrieval
 from recollect.config.sessions import Llm, Sessions, Watch, Writing
 from recollect.errors import ConfigError
-
-PROVIDERS = ("auto", "local", "none")
-EMBEDDER_ENTRY_POINTS = "recollect.embedders"  #: installed packages may add providers under this group
 
 
 class Files(Section):
@@ -83,42 +89,6 @@ class Chunking(Section):
         if self.overlap >= self.tokens:
             raise ValueError(f"overlap ({self.overlap}) must be smaller than tokens ({self.tokens})")
         return self
-
-
-class Embedding(Section):
-    """What turns text into vectors."""
-
-    provider: str = Field(
-        default="auto",
-        description="`auto` (the local model if there is one, else keywords only), `local`, `none` "
-        "(keywords only), or one that an installed package adds.",
-    )
-    model_path: Path | None = Field(
-        default=None,
-        description="Folder of an ONNX model with its `tokenizer.json`, instead of the bundled one.",
-    )
-    threads: Whole = Field(
-        default=0,
-        ge=0,
-        le=256,
-        description="Threads of the local model; 0 chooses by the machine, at most 4.",
-    )
-    batch_items: Whole = Field(default=64, ge=1, le=2048, description="Most texts embedded in one call.")
-    batch_tokens: Whole = Field(
-        default=8192, ge=64, description="Most tokens (estimated) embedded in one call."
-    )
-    concurrency: Whole = Field(default=4, ge=1, le=64, description="Calls to the embedder at the same time.")
-    cache_limit_mb: Whole = Field(
-        default=512, ge=0, description="Size at which the oldest cached vectors are dropped."
-    )
-
-    @field_validator("provider")
-    @classmethod
-    def _is_known(cls, name: str) -> str:
-        if name in PROVIDERS or name in _added_providers():
-            return name
-        known = (*PROVIDERS, *_added_providers())
-        raise ValueError(f"must be one of {', '.join(known)}{did_you_mean(nearest(name, known))}")
 
 
 class Index(Section):
@@ -308,6 +278,20 @@ class MemorySettings(Section):
     qmd: QmdSection = Field(default_factory=QmdSection)
 
 
+class Slots(Section):
+    """What fills the places that only one thing can fill."""
+
+    memory: Literal["memory-core", "none"] = Field(
+        default="memory-core", description="The agent's memory: `memory-core`, or `none` to switch it off."
+    )
+
+
+class Plugins(Section):
+    """What is plugged in."""
+
+    slots: Slots = Field(default_factory=Slots)
+
+
 class Logging(Section):
     """What is told on standard error."""
 
@@ -360,6 +344,7 @@ class Settings(Section):
     watch: Watch = Field(default_factory=Watch)
     writing: Writing = Field(default_factory=Writing)
     llm: Llm = Field(default_factory=Llm)
+    plugins: Plugins = Field(default_factory=Plugins)
     logging: Logging = Field(default_factory=Logging)
 
     _origins: Mapping[str, str] = PrivateAttr(default_factory=dict)
@@ -411,27 +396,6 @@ def _walk(section: type[BaseModel], prefix: str) -> Iterator[tuple[str, FieldInf
             yield from _walk(kind, f"{prefix}{name}.")
         else:
             yield f"{prefix}{name}", field
-
-
-def nearest(name: str, choices: Iterable[str]) -> str | None:
-    """The choice that was probably meant: the same last part, or nearly the same letters."""
-    choices = list(choices)
-    tails = [choice for choice in choices if choice.rpartition(".")[2] == name.rpartition(".")[2]]
-    near = tails or difflib.get_close_matches(name[:200], choices, n=1, cutoff=0.75)
-    return near[0] if near else None
-
-
-def did_you_mean(name: str | None) -> str:
-    """The end of a sentence that offers the nearest right name, if there is one."""
-    return f"; did you mean {name!r}?" if name else ""
-
-
-@cache
-def _added_providers() -> tuple[str, ...]:
-    # The scan of installed packages costs tens of milliseconds: only names that are not ours are worth it.
-    from importlib.metadata import entry_points
-
-    return tuple(sorted(entry_points(group=EMBEDDER_ENTRY_POINTS).names))
 
 
 def _plain(value: object) -> object:

@@ -1,14 +1,14 @@
 """What is this text's vector?
 
-An `Embedder` turns texts into vectors of length one; `resolve` finds the one that the settings name, and says
+An `Embedder` turns texts into vectors of length one; `resolve` finds the one that a `Wish` names, and says
 in words why it is that one, or why there is none. Wrappers add what every provider needs: `Batched` (budgets
-and workers), `Cached` (never embed the same text twice), `RememberedQueries`. Comparing vectors is the
-store's duty.
+and workers), `Cached` (never embed the same text twice), `RememberedQueries`, `Retrying`, `Deadline`, `Breaker`.
+Comparing vectors is the store's duty.
 
-Importing this room is cheap: numpy, onnxruntime and tokenizers load with the first text.
+Importing this room is cheap: numpy, models and vendors' clients load with the first text.
 
-    >>> from recollect.embedding import resolve
-    >>> resolve("none").reason
+    >>> from recollect.embedding import Wish, resolve
+    >>> resolve(Wish("none")).reason
     'keyword search only, as set'
 """
 
@@ -16,8 +16,10 @@ from __future__ import annotations
 
 from recollect.embedding.batches import Batched
 from recollect.embedding.cache import Cached, Ensured, RememberedQueries, VectorCache
-from recollect.embedding.lookup import Choice, resolve
+from recollect.embedding.jobs import Jobs
+from recollect.embedding.lookup import Choice, remake, resolve
 from recollect.embedding.protocol import Embedder
+from recollect.embedding.wish import Wish
 
 __all__ = [
     "Batched",
@@ -25,7 +27,10 @@ __all__ = [
     "Choice",
     "Embedder",
     "Ensured",
+    "Jobs",
     "RememberedQueries",
     "VectorCache",
+    "Wish",
+    "remake",
     "resolve",
 ]

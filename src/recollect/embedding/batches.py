@@ -1,6 +1,6 @@
 """Many texts in batches of bounded size, a few batches at a time.
 
-A batch is bounded by items and by estimated tokens. The first failure stops the workers: no further batch
+A batch is bounded by items, by estimated tokens and by bytes. The first failure stops the workers: no further batch
 begins, and what is done has been handed over. Retries are not its duty.
 """
 
@@ -25,11 +25,16 @@ class Batched:
     """An embedder that may be given any number of texts at once."""
 
     def __init__(
-        self, embedder: Embedder, *, items: int = 64, tokens: int = 8192, concurrency: int = 4
+        self,
+        embedder: Embedder,
+        *,
+        items: int = 64,
+        tokens: int = 8192,
+        bytes: int = 1 << 20,  # noqa: A002 - a budget beside two others
+        concurrency: int = 4,
     ) -> None:
         self.embedder = Checked(embedder)
-        self._items = items
-        self._tokens = tokens
+        self._budgets = {"items": items, "tokens": tokens, "bytes": bytes}
         self._concurrency = concurrency
 
     @property
@@ -66,7 +71,7 @@ class Batched:
         self.embedder.close()
 
     def _work(self, texts: Sequence[str], take: Callable[[range, Matrix], None]) -> None:
-        batches = split(texts, items=self._items, tokens=self._tokens)
+        batches = split(texts, **self._budgets)
         failure: BaseException | None = None
         with ThreadPoolExecutor(self._concurrency, thread_name_prefix="recollect-embed") as pool:
 
@@ -91,14 +96,21 @@ class Batched:
             raise failure
 
 
-def split(texts: Sequence[str], *, items: int, tokens: int) -> Iterator[range]:
-    """Runs of neighbouring texts within both budgets; a text that alone passes them is a batch of its own."""
-    start, spent = 0, 0
+def split(
+    texts: Sequence[str],
+    *,
+    items: int,
+    tokens: int,
+    bytes: int = 1 << 20,  # noqa: A002
+) -> Iterator[range]:
+    """Runs of neighbouring texts within all budgets; a text that alone passes them is a batch of its own."""
+    start, spent, size = 0, 0, 0
     for index, text in enumerate(texts):
-        cost = estimate_tokens(text)
-        if index > start and (index - start >= items or spent + cost > tokens):
+        cost, length = estimate_tokens(text), len(text.encode("utf-8", "replace"))
+        full = index - start >= items or spent + cost > tokens or size + length > bytes
+        if index > start and full:
             yield range(start, index)
-            start, spent = index, 0
-        spent += cost
+            start, spent, size = index, 0, 0
+        spent, size = spent + cost, size + length
     if start < len(texts):
         yield range(start, len(texts))

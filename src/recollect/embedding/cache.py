@@ -16,6 +16,7 @@ from recollect.records import Identity, Progress
 
 if TYPE_CHECKING:
     from recollect.embedding.batches import Batched
+    from recollect.embedding.jobs import Jobs
     from recollect.embedding.protocol import Embedder, Matrix
 
 QUERIES = 128  #: remembered query vectors; 384 dimensions take 1.5 KB each
@@ -44,38 +45,61 @@ class Ensured:
 class Cached:
     """An embedder that saves what it computes and computes only what is not saved."""
 
-    def __init__(self, embedder: Batched, cache: VectorCache) -> None:
+    def __init__(
+        self, embedder: Batched, cache: VectorCache, *, recipe: str = "", jobs: Jobs | None = None
+    ) -> None:
         self.embedder = embedder
         self.cache = cache
+        self.recipe = recipe  #: what makes the same embedder again, kept beside its vectors
+        self.jobs = jobs
 
     @property
     def identity(self) -> Identity:
         """Whose vectors these are."""
         return self.embedder.identity
 
-    def ensure(self, items: Mapping[str, str], progress: Callable[[Progress], None] | None = None) -> Ensured:
+    def ensure(
+        self,
+        items: Mapping[str, str],
+        progress: Callable[[Progress], None] | None = None,
+        *,
+        by_job: bool = False,
+    ) -> Ensured:
         """See to it that the cache has the vectors of these texts, keyed by hash.
 
         Each batch is saved as soon as it is there, so a kill loses at most the batches under way. The first
-        failure of the embedder ends the work and is told in the answer; what was computed is kept.
+        failure of the embedder ends the work and is told in the answer; what was computed is kept. With ``by_job``
+        the provider's batch API is used, where it has one; what that does not bring, plain calls do.
         """
         known = self.cache.known(self.identity, items)
         wanted = [digest for digest in items if digest not in known]
         cached, saved = len(items) - len(wanted), 0
 
-        def keep(indices: Sequence[int], vectors: Matrix) -> None:
+        def keep(vectors: Mapping[str, Matrix]) -> None:
             nonlocal saved
-            self.cache.save(self.identity, {wanted[i]: row for i, row in zip(indices, vectors, strict=True)})
-            saved += len(indices)
+            self.cache.save(self.identity, vectors)
+            saved += len(vectors)
             if progress:
                 progress(Progress("embed", cached + saved, len(items)))
 
-        error = None
+        if by_job and self.jobs and wanted:
+            self.jobs.run({digest: items[digest] for digest in wanted}, keep, progress)
+            known = self.cache.known(self.identity, wanted)
+        left = [digest for digest in wanted if digest not in known]
+        error = self._compute(left, items, keep)
+        return Ensured(embedded=saved, cached=cached, missing=max(0, len(wanted) - saved), error=error)
+
+    def _compute(
+        self, left: Sequence[str], items: Mapping[str, str], keep: Callable[[Mapping[str, Matrix]], None]
+    ) -> str | None:
+        def on_batch(indices: Sequence[int], vectors: Matrix) -> None:
+            keep({left[i]: row for i, row in zip(indices, vectors, strict=True)})
+
         try:
-            self.embedder.embed([items[digest] for digest in wanted], on_batch=keep, collect=False)
+            self.embedder.embed([items[digest] for digest in left], on_batch=on_batch, collect=False)
         except EmbeddingError as failure:
-            error = str(failure)
-        return Ensured(embedded=saved, cached=cached, missing=len(wanted) - saved, error=error)
+            return str(failure)
+        return None
 
     def embed(self, texts: Sequence[str]) -> Matrix:
         """Vectors of documents, computed."""

@@ -41,8 +41,7 @@ class Model:
         """Everything that changes vectors, digested: the weights, the tokens, the prefixes, the length."""
         settings = {name: value for name, value in asdict(self).items() if name not in ("folder", "digests")}
         weights = {
-            name: self.digests.get(name) or _sample(self.folder / name)
-            for name in (self.onnx, self.tokenizer)
+            name: self.digests.get(name) or sample(self.folder / name) for name in (self.onnx, self.tokenizer)
         }
         text = json.dumps([settings, weights], sort_keys=True)
         return Identity("local", self.name, self.dimensions, hashlib.sha256(text.encode()).hexdigest())
@@ -143,7 +142,7 @@ def _json(path: Path) -> dict[str, Any]:
     return data
 
 
-def _sample(path: Path) -> str:
+def sample(path: Path) -> str:
     """A quick digest of a large file: its size, its beginning, its middle and its end."""
     size = path.stat().st_size
     digest = hashlib.sha256(str(size).encode())

@@ -136,7 +136,7 @@ class BuiltinManager:
 
     def _without_vectors(self) -> str | None:
         """Why there is no vector leg at all; nothing to say when the owner switched it off."""
-        return None if self.choice.embedder or self.choice.wanted else self.choice.reason
+        return self.choice.reason if self.choice.missing else None
 
     def changed(self) -> None:
         """Something was just written: the next search takes it in first."""

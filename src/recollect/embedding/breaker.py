@@ -1,0 +1,121 @@
+"""An embedder that rests after it has failed a few times, and comes back by itself.
+
+While it rests, calls fail at once and say why and until when; so a search during an outage costs nothing, and
+the provider is left alone. After the rest one call is let through: if it works all is well, if not the next
+rest is twice as long.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, TypeVar
+
+from recollect import logs
+from recollect.errors import EmbedderBusy, EmbeddingError, QuotaSpent
+from recollect.records import Identity
+
+if TYPE_CHECKING:
+    from recollect.embedding.protocol import Embedder, Matrix
+
+log = logs.get("embedding")
+T = TypeVar("T")
+
+FAILURES = 3  #: in a row
+FIRST_REST_S = 15.0
+LONGEST_REST_S = 600.0
+
+
+class Breaker:
+    """The same embedder, left alone for a while when it fails."""
+
+    def __init__(
+        self,
+        embedder: Embedder,
+        *,
+        failures: int = FAILURES,
+        rest_s: float = FIRST_REST_S,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self.embedder = embedder
+        self._allowed = failures
+        self._first_rest_s = rest_s
+        self._clock = clock
+        self._lock = threading.Lock()
+        self._failures = 0
+        self._rest_s = rest_s  #: the next one
+        self._until: float | None = None  #: resting; None: at work
+        self._trying = False  #: one call has been let through after a rest
+        self._reason = ""
+
+    @property
+    def identity(self) -> Identity:
+        """Whose vectors these are."""
+        return self.embedder.identity
+
+    @property
+    def resting(self) -> str | None:
+        """Why calls fail at once now, in words; None when they do not."""
+        with self._lock:
+            return self._words() if self._until is not None else None
+
+    def embed(self, texts: Sequence[str]) -> Matrix:
+        """Vectors of documents."""
+        return self._call(lambda: self.embedder.embed(texts))
+
+    def embed_query(self, text: str) -> Matrix:
+        """The vector of a query."""
+        return self._call(lambda: self.embedder.embed_query(text))
+
+    def close(self) -> None:
+        """Give back what the embedder holds."""
+        self.embedder.close()
+
+    def _call(self, call: Callable[[], T]) -> T:
+        self._admit()
+        try:
+            result = call()
+        except EmbeddingError as error:
+            self._failed(error)
+            raise
+        except BaseException:
+            self._trying = False  # not the embedder's failure: the next call may try
+            raise
+        self._worked()
+        return result
+
+    def _admit(self) -> None:
+        with self._lock:
+            if self._until is None:
+                return
+            if self._trying or self._clock() < self._until:
+                raise EmbeddingError(self._words())
+            self._trying = True
+
+    def _failed(self, error: EmbeddingError) -> None:
+        with self._lock:
+            self._failures += 1
+            tried, self._trying = self._trying, False
+            self._reason = str(error)
+            if tried or self._failures >= self._allowed or isinstance(error, QuotaSpent):
+                self._rest(error)
+
+    def _rest(self, error: EmbeddingError) -> None:
+        asked = error.retry_after_s if isinstance(error, EmbedderBusy) else None
+        rest = LONGEST_REST_S if isinstance(error, QuotaSpent) else self._rest_s
+        self._until = self._clock() + max(rest, asked or 0.0)
+        self._rest_s = min(2 * self._rest_s, LONGEST_REST_S)
+        log.warning("%s", self._words())
+
+    def _worked(self) -> None:
+        with self._lock:
+            if self._until is not None:
+                log.warning("%s works again", self.identity.provider)
+            self._failures, self._until, self._trying = 0, None, False
+            self._rest_s, self._reason = self._first_rest_s, ""
+
+    def _words(self) -> str:
+        left = max(0.0, (self._until or 0.0) - self._clock())
+        when = f"in {left:.0f} s" if left >= 0.5 else "with the next call"
+        return f"{self._reason} ({self.identity.provider} is left alone and tried again {when})"
