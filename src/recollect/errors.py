@@ -3,6 +3,7 @@
 RecollectError
 ├── ConfigError            a setting is wrong: names the key, the value and where it came from
 │   └── UntrustedConfig    a workspace's own settings file tries to set what only the owner may
+├── MemoryDisabled         the owner switched memory off
 ├── SourceError            a file cannot be used; syncs collect it in their report
 │   └── PathRefused        a path that is not inside the workspace or its extra paths
 ├── NotFound               the named file or thing does not exist; offers the nearest
@@ -37,6 +38,10 @@ class ConfigError(RecollectError):
 
 class UntrustedConfig(ConfigError):
     """A settings file inside a workspace sets something that only the owner's own file may set."""
+
+
+class MemoryDisabled(RecollectError):
+    """The owner's settings leave the memory slot empty."""
 
 
 class SourceError(RecollectError):

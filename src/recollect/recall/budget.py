@@ -11,7 +11,7 @@ from dataclasses import replace
 
 from recollect.recall.citations import source_line, with_source
 from recollect.records import Answer, Hit
-from recollect.text.borders import last_border
+from recollect.text.borders import is_joined, last_border
 
 ELLIPSIS = "…"
 #: A hit shortened to less than this says nothing; it is left out.
@@ -42,4 +42,7 @@ def shortened(text: str, max_chars: int) -> str:
     if max_chars < LEAST_CHARS:
         return ""
     room = max_chars - len(ELLIPSIS)
-    return text[: last_border(text, room, room // 2)].rstrip() + ELLIPSIS
+    cut = last_border(text, room, room // 2)
+    while 0 < cut < len(text) and is_joined(text, cut):
+        cut -= 1  # a character may be longer than half the room
+    return text[:cut].rstrip() + ELLIPSIS if cut else ""

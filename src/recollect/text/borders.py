@@ -25,7 +25,16 @@ def is_joined(text: str, at: int) -> bool:
         or after in "\u200c\u200d"
         or "\U0001f3fb" <= after <= "\U0001f3ff"
         or text[at - 1] == "\u200d"
+        or _halves_flag(text, at)
     )
+
+
+def _halves_flag(text: str, at: int) -> bool:
+    """Whether the cut divides a flag, which is two letters of their own alphabet."""
+    before = at
+    while before > 0 and "\U0001f1e6" <= text[before - 1] <= "\U0001f1ff":
+        before -= 1
+    return "\U0001f1e6" <= text[at] <= "\U0001f1ff" and (at - before) % 2 == 1
 
 
 def last_border(text: str, at: int, earliest: int) -> int:

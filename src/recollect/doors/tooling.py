@@ -1,0 +1,175 @@
+"""What a tool is: a name, words for the model, parameters, a function; and the forms in which it is handed out.
+
+A call checks its arguments by the tool's own parameters and answers with plain data, whatever happens: a wrong
+argument, a refused path and a memory that is switched off are results that a model can read. Which tools there are is
+said in `tools`.
+"""
+
+from __future__ import annotations
+
+import inspect
+import json
+import keyword
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, Literal
+
+if TYPE_CHECKING:
+    from recollect.memory import Memory
+
+Kind = Literal["string", "integer", "number", "boolean", "array", "object"]
+Result = dict[str, Any]
+
+_PYTHON: Mapping[Kind, type] = {
+    "string": str, "integer": int, "number": float, "boolean": bool, "array": list, "object": dict,
+}  # fmt: skip
+
+
+class WrongArgument(ValueError):
+    """An argument that the tool cannot take; the text is for the model."""
+
+
+@dataclass(frozen=True, slots=True)
+class Param:
+    """One parameter of a tool."""
+
+    name: str
+    kind: Kind
+    description: str
+    required: bool = False
+    choices: tuple[str, ...] = ()
+    minimum: float | None = None
+    maximum: float | None = None
+    also: tuple[str, ...] = ()  #: other names by which it is taken
+
+    @property
+    def python_name(self) -> str:
+        """The name in a Python signature: small letters, and no word of the language."""
+        name = re.sub(r"(?<=[a-z0-9])[A-Z]", lambda letter: f"_{letter[0].lower()}", self.name)
+        return f"{name}_" if keyword.iskeyword(name) else name
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Every name by which it is taken."""
+        return (self.name, self.python_name, *self.also)
+
+    def schema(self) -> dict[str, object]:
+        """As JSON schema."""
+        limits = {"enum": list(self.choices) or None, "minimum": self.minimum, "maximum": self.maximum}
+        items = {"items": {"type": "string"}} if self.kind == "array" else {}
+        given = {name: value for name, value in limits.items() if value is not None}
+        return {"type": self.kind, "description": self.description, **items, **given}
+
+    def checked(self, value: object) -> object:
+        """The value in its right type; models write numbers as texts now and then."""
+        value = self._typed(value)
+        if self.choices and value not in self.choices:
+            raise WrongArgument(f"{self.name} must be one of {', '.join(self.choices)}.")
+        if isinstance(value, int | float) and not isinstance(value, bool):
+            low, high = self.minimum, self.maximum
+            if (low is not None and value < low) or (high is not None and value > high):
+                raise WrongArgument(f"{self.name} must be {_between(low, high)}.")
+        return value
+
+    def _typed(self, value: object) -> object:
+        if isinstance(value, str) and self.kind in ("integer", "number", "boolean"):
+            try:
+                value = json.loads(value.strip().lower())
+            except ValueError:
+                raise WrongArgument(f"{self.name} must be of type {self.kind}.") from None
+        if self.kind == "integer" and isinstance(value, float) and value.is_integer():
+            value = int(value)
+        if self.kind == "number" and isinstance(value, int) and not isinstance(value, bool):
+            value = float(value)
+        if not isinstance(value, _PYTHON[self.kind]) or (isinstance(value, bool) and self.kind != "boolean"):
+            raise WrongArgument(f"{self.name} must be of type {self.kind}.")
+        if isinstance(value, float) and value != value:  # noqa: PLR0124  JSON as Python reads it knows NaN
+            raise WrongArgument(f"{self.name} must be a number.")
+        return value
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """One call of a tool, its arguments checked."""
+
+    memory: Memory
+    arguments: Mapping[str, Any]
+    session_key: str | None = None
+
+    def __getitem__(self, name: str) -> Any:
+        return self.arguments.get(name)
+
+
+@dataclass(frozen=True, slots=True)
+class Tool:
+    """A tool, once and for all doors."""
+
+    name: str
+    description: str  #: for the model
+    params: tuple[Param, ...]
+    run: Callable[[Call], Result]
+    hints: Mapping[str, str]  #: one sentence a language on when to use it, for the system prompt
+    empty: Mapping[str, object] = field(default_factory=dict)  #: the result when there is nothing to give
+    read_only: bool = True
+    destructive: bool = False  #: whether it removes or overwrites what is kept
+
+    def schema(self) -> dict[str, object]:
+        """The parameters as JSON schema."""
+        return {
+            "type": "object",
+            "properties": {param.name: param.schema() for param in self.params},
+            "required": [param.name for param in self.params if param.required],
+            "additionalProperties": False,
+        }
+
+    def openai(self) -> dict[str, object]:
+        """As OpenAI's chat completions take it."""
+        function = {"name": self.name, "description": self.description, "parameters": self.schema()}
+        return {"type": "function", "function": function}
+
+    def anthropic(self) -> dict[str, object]:
+        """As Anthropic's messages take it."""
+        return {"name": self.name, "description": self.description, "input_schema": self.schema()}
+
+    def annotations(self) -> dict[str, bool]:
+        """As the Model Context Protocol names them."""
+        return {"readOnlyHint": self.read_only, "destructiveHint": self.destructive, "openWorldHint": False}
+
+    def checked(self, arguments: Mapping[str, object]) -> Mapping[str, object]:
+        """The arguments under their own names, in their right types; raises `WrongArgument`."""
+        names = {name: param for param in self.params for name in param.names}
+        given: dict[str, object] = {}
+        for name, value in arguments.items():
+            if name not in names:
+                known = ", ".join(param.name for param in self.params) or "none"
+                raise WrongArgument(f"{self.name} has no parameter {name!r}; it has: {known}.")
+            if value is not None:  # models send null for what they leave out
+                given[names[name].name] = names[name].checked(value)
+        for param in self.params:
+            if param.required and param.name not in given:
+                raise WrongArgument(f"{self.name} needs {param.name}.")
+        return MappingProxyType(given)
+
+    def signature(self) -> inspect.Signature:
+        """The parameters as a Python function would have them."""
+        ordered: Sequence[Param] = sorted(self.params, key=lambda param: not param.required)
+        return inspect.Signature(
+            [
+                inspect.Parameter(
+                    param.python_name,
+                    inspect.Parameter.POSITIONAL_OR_KEYWORD,
+                    default=inspect.Parameter.empty if param.required else None,
+                    annotation=_PYTHON[param.kind] if param.required else _PYTHON[param.kind] | None,
+                )
+                for param in ordered
+            ],
+            return_annotation=dict,
+        )
+
+
+def _between(low: float | None, high: float | None) -> str:
+    if low is not None and high is not None:
+        return f"between {low:g} and {high:g}"
+    return f"at least {low:g}" if low is not None else f"at most {high:g}"

@@ -1,0 +1,96 @@
+"""What a model is given: places under snippets, within a number of characters, cut between characters."""
+
+from __future__ import annotations
+
+import unicodedata
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from recollect.recall import for_prompt, memory_section, shows_citations
+from recollect.recall.budget import LEAST_CHARS, fitted, shortened
+from recollect.records import Answer, Explanation, Hit
+
+
+def hit(snippet: str, citation: str | None = "memory/a.md#L1-L3") -> Hit:
+    return Hit("memory/a.md", 1, 3, 0.5, snippet, "memory", citation, Explanation("", ()))
+
+
+def test_places_stand_under_the_snippets() -> None:
+    answer = for_prompt(Answer((hit("  one\ntwo\n"), hit("three", None)), "local", "m"), 4000)
+    assert [one.snippet for one in answer.hits] == ["one\ntwo\n\nSource: memory/a.md#L1-L3", "three"]
+
+
+def test_the_first_that_does_not_fit_is_shortened_and_the_rest_left_out() -> None:
+    hits = [hit("a" * 50, None), hit("word " * 40, None), hit("c", None)]
+    kept = list(fitted(hits, 100))
+    assert [one.snippet for one in kept] == ["a" * 50, "word " * 9 + "word…"]
+
+
+def test_little_room_is_no_room() -> None:
+    assert list(fitted([hit("a" * 100)], LEAST_CHARS)) == []
+    assert shortened("word " * 20, LEAST_CHARS - 1) == ""
+
+
+SOURCE = "\n\nSource: "
+texts = st.text(st.characters(codec="utf-8"), max_size=300) | st.text(
+    st.sampled_from("a é 鹭 e\u0301 👩\u200d👧 👍🏽 \n. क्षि"), max_size=300
+)
+
+
+@given(st.lists(texts, max_size=5), st.integers(0, 600))
+@example(["e\u0301" * 100], 100)
+def test_all_snippets_together_fit_and_no_place_is_cut(snippets: list[str], budget: int) -> None:
+    kept = list(fitted([hit(text) for text in snippets], budget))
+    assert sum(len(one.snippet) for one in kept) <= budget
+    for one in kept:
+        assert one.snippet.endswith(f"{SOURCE}memory/a.md#L1-L3")
+
+
+@given(texts, st.integers(0, 200))
+@example("e" + "\u0301" * 300, 60)
+@example("🇨🇳" * 100, 61)
+@example("👩\u200d👩\u200d👧\u200d👦" * 40, 33)
+def test_a_cut_never_falls_inside_a_character(text: str, room: int) -> None:
+    short = shortened(text, room)
+    if not short:
+        return
+    kept = short.removesuffix("…")
+    assert text.startswith(kept)
+    rest = text[len(kept) :]
+    if kept and rest:
+        assert unicodedata.category(rest[0]) not in ("Mn", "Me", "Mc")
+        assert rest[0] != "\u200d"
+        assert kept[-1] != "\u200d"
+        flags = len(kept) - len(kept.rstrip("🇦🇧🇨🇩🇪🇫🇬🇭🇮🇯🇰🇱🇲🇳🇴🇵🇶🇷🇸🇹🇺🇻🇼🇽🇾🇿"))
+        assert not ("🇦" <= rest[0] <= "🇿" and flags % 2)
+
+
+@pytest.mark.parametrize(
+    ("mode", "key", "shown"),
+    [
+        ("on", "agent:main:telegram:group:1", True),
+        ("off", "agent:main:main", False),
+        ("auto", None, True),
+        ("auto", "agent:main:main", True),
+        ("auto", "agent:main:telegram:direct:1", True),
+        ("auto", "agent:main:telegram:group:1", False),
+        ("auto", "agent:main:slack:channel:1:thread:2", False),
+    ],
+)
+def test_who_is_shown_places(mode, key: str | None, shown: bool) -> None:
+    assert shows_citations(mode, key) is shown
+
+
+def test_the_section_of_the_prompt_names_the_tools_that_there_are() -> None:
+    english = memory_section({"memory_search": "search first."})
+    assert english.startswith("## Memory recall\n\nBefore you answer")
+    assert "- `memory_search`: search first." in english
+    assert "memory_get" not in english
+    assert "`Source:`" in english
+    chinese = memory_section({"memory_get": "读取。"}, language="zh", citations=False)
+    assert chinese.startswith("## 记忆召回\n\n凡是涉及")
+    assert "- `memory_get`：读取。" in chinese
+    assert "不要在回复中提到文件路径" in chinese
+    assert memory_section({}) == ""
