@@ -344,6 +344,36 @@ def test_headings_that_cannot_be_read_are_damage(index: Index) -> None:
         index.chunks([1])
 
 
+def test_scrubbing_leaves_no_byte_of_what_was_removed(tmp_path: Path, index: Index) -> None:
+    words = [f"word{number}" for number in range(500)]
+    for number in range(60):
+        secret = "zqsentinelqz 机密" if number == 30 else ""
+        put(index, f"{number}.md", " ".join(words[number : number + 90]), f"{secret} and more")
+
+    def copies() -> int:
+        held = [place.read_bytes() for place in tmp_path.glob("index.db*")]
+        return sum(data.count(b"zqsentinelqz") + data.count("机密".encode()) for data in held)
+
+    index.close()  # only so may anybody but SQLite open the file
+    seen = [copies() > 0]
+    with open_index(tmp_path) as again:
+        again.remove(["30.md"])
+    seen.append(copies() > 0)
+    with open_index(tmp_path) as again:
+        assert again.scrub()
+    assert [*seen, copies() > 0] == [True, True, False]  # removing alone would not do
+
+
+def test_scrubbing_says_when_a_reader_keeps_the_log(tmp_path: Path) -> None:
+    index = open_index(tmp_path, timeout_s=0.05)
+    put(index, "a.md", "one")
+    with open_index(tmp_path) as other, other.snapshot():
+        other.counts("")
+        put(index, "b.md", "two")
+        assert not index.scrub()
+    assert index.scrub()
+
+
 def test_the_size_on_disk_counts_database_and_log(index: Index) -> None:
     put(index, "a.md", "one")
     assert index.size() == sum(

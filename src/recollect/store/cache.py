@@ -44,6 +44,11 @@ _RELEASE = """
     update embedding_cache set used_at = ?
     where provider = ? and model = ? and provider_key = ? and hash in (select value from json_each(?))"""
 
+_DROP = """
+    delete from embedding_cache
+    where provider = ? and model = ? and provider_key = ? and hash in (select value from json_each(?))
+    and hash not in (select hash from chunks where model <> '')"""
+
 # Cross joins keep the order: the chunks asked for, then each one's vector.
 OF_ROWS = """
     select c.rowid, e.vector from json_each(?) wanted
@@ -95,6 +100,13 @@ def release(connection: apsw.Connection, hashes: Iterable[str]) -> None:
     released = _array(hashes)
     for key in _keys(connection) if released != "[]" else ():
         connection.execute(_RELEASE, (time.time(), *key, released))
+
+
+def drop(connection: apsw.Connection, hashes: Iterable[str]) -> None:
+    """Delete the vectors of these hashes, whoever made them; those that chunks use stay."""
+    gone = _array(hashes)
+    for key in _keys(connection) if gone != "[]" else ():
+        connection.execute(_DROP, (*key, gone))
 
 
 def _keys(connection: apsw.Connection) -> Iterator[tuple[str, str, str]]:

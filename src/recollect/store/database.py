@@ -18,7 +18,17 @@ from typing import Literal
 import apsw
 
 from recollect.errors import StoreBroken, StoreError, StoreLocked
-from recollect.store.connection import Handle, Inode, Migration, MovedError, Opener, inode_of, roll_back, run
+from recollect.store.connection import (
+    Handle,
+    Inode,
+    Migration,
+    MovedError,
+    Opener,
+    inode_of,
+    roll_back,
+    run,
+    value,
+)
 from recollect.store.translation import translated
 
 __all__ = ["Database", "Migration"]
@@ -201,6 +211,17 @@ class Database:
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+    def truncate_log(self) -> bool:
+        """Move all that is committed into the file and leave nothing in the log; False while others read from it."""
+        if self._owner == threading.get_ident():
+            raise StoreError(f"{self.path}: the log cannot be emptied inside a transaction")
+        with self.write():
+            pass  # opens the writer where needed
+        with self._write_lock, translated(self.path):
+            assert self._writer is not None
+            busy = value(self._writer.connection, "pragma wal_checkpoint(truncate)")
+        return not busy
 
     # ---- checking --------------------------------------------------------------------------------------------
 

@@ -24,10 +24,10 @@ from recollect.store.keywords import Filter, KeywordMatch
 from recollect.store.schema import APPLICATION_ID, MIGRATIONS
 
 if TYPE_CHECKING:
-    from recollect.store.vectors import Vector
+    from recollect.store.vectors import Vector, VectorIndex
     from recollect.store.vectors.nearest import Nearest
 
-ENGINES = ("scan", "sqlite-vec")
+ENGINES = ("scan", "sqlite-vec", "lancedb")
 EVERYTHING = Filter()
 
 
@@ -126,7 +126,7 @@ class Index:
             cache.release(connection, dropped - set(hashes))
             documents.insert(connection, document, list(zip(chunks, hashes, models, strict=True)))
             if identity and having and self.engine != "scan":
-                self._vectors.engine.follow(connection, identity)
+                self._engine.follow(connection, identity)
 
     def touch(self, document: Document) -> None:
         """Note that a document whose text is as it was has another stat."""
@@ -189,7 +189,22 @@ class Index:
 
     def refresh(self, identity: Identity) -> None:
         """After a sync: let the vector engine put its own files or tables in order."""
-        self._vectors.engine.refresh(identity)
+        self._engine.refresh(identity)
+
+    def erase(self, hashes: Iterable[str], identity: Identity | None) -> bool:
+        """Keep no byte of these texts' vectors, unless chunks still use them; nor of rows that are gone.
+
+        False when another process reads at this moment, so that the log still has to be emptied.
+        """
+        with self._database.write() as connection:
+            cache.drop(connection, hashes)
+        if identity is not None:
+            self._engine.purge(identity)
+        return self.scrub()
+
+    @property
+    def _engine(self) -> VectorIndex:
+        return self._vectors.engine
 
     @property
     def _vectors(self) -> Nearest:
@@ -248,6 +263,16 @@ class Index:
         with self._database.snapshot() as connection:
             return documents.unsound(connection)
 
+    def scrub(self) -> bool:
+        """Leave nothing of removed text in the file and its log; False when others' reading keeps some in the log.
+
+        Rows are overwritten when they go, but FTS5 keeps their tokens until it merges. Vectors of removed text stay
+        in the cache until they are pruned.
+        """
+        with self._database.write() as connection:
+            connection.execute("insert into chunks_fts(chunks_fts) values('optimize')")
+        return self._database.truncate_log()
+
     def heal(self, reason: str) -> None:
         """Set the file aside and begin an empty one, unless another thread or process has just done so."""
         broken = self._database.used_inode() or inode_of(self.path)
@@ -271,7 +296,7 @@ class Index:
 def _extension(engine: str) -> Callable[[apsw.Connection], None] | None:
     if engine not in ENGINES:
         raise StoreError(f"there is no vector engine {engine!r}; choose one of {', '.join(ENGINES)}")
-    if engine == "scan":
+    if engine != "sqlite-vec":
         return None
     from recollect.store.vectors.extension import load_vec0
 

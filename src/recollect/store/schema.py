@@ -27,9 +27,10 @@ _M001 = Migration(
         "create index chunks_path on chunks(path)",
         "create index chunks_model on chunks(model, path, source)",  # filters read this alone
         # detail=full: in a contentless table bm25() needs the positions; with less detail every score is 0.
+        # FTS5's secure-delete does nothing here: contentless rows are marked as gone until segments merge, and
+        # Index.scrub merges them.
         """create virtual table chunks_fts using fts5(
             title, body, content='', contentless_delete=1, tokenize="ascii tokenchars '_-./:@#+'")""",
-        "insert into chunks_fts(chunks_fts, rank) values('secure-delete', 1)",
         "create virtual table chunks_terms using fts5vocab(chunks_fts, row)",
         """create table embedding_cache(
             provider text not null, model text not null, provider_key text not null, hash text not null,

@@ -46,6 +46,9 @@ class VectorIndex(Protocol):
     def refresh(self, identity: Identity) -> None:
         """After a sync: drop what is gone and put the engine's own files or tables in order."""
 
+    def purge(self, identity: Identity) -> None:
+        """After an erasure: keep no byte of vectors whose rows are gone, in no file, table or older version."""
+
 
 def open_engine(name: str, database: Database, folder: Path) -> VectorIndex:
     """The engine of this name; ``folder`` is where it may keep files."""
@@ -53,6 +56,10 @@ def open_engine(name: str, database: Database, folder: Path) -> VectorIndex:
         from recollect.store.vectors.sqlite_vec import SqliteVec
 
         return SqliteVec(database)
+    if name == "lancedb":
+        from recollect.store.vectors.lance import Lance
+
+        return Lance(database, folder.with_name("lance"))
     from recollect.store.vectors.scan import Scan
 
     return Scan(database, folder)

@@ -175,6 +175,13 @@ class Scan:
             if self._state is not None and self._state.key == (store, pointer, identity):
                 self._compact(self._state, rows)
 
+    def purge(self, identity: Identity) -> None:
+        """Remove the side files and what is in memory; both are made again from what is left."""
+        with self._lock:
+            self._state = None
+        self._point(None)
+        self.refresh(identity)
+
     def _want_files(self, rows: Rows, files: SideFiles | None) -> bool:
         if len(rows) < self._limits.threshold:
             return False

@@ -102,6 +102,10 @@ class SqliteVec:
             else:
                 connection.executemany("delete from chunks_vec where rowid = ?", dead)
 
+    def purge(self, identity: Identity) -> None:
+        """Drop them: the database overwrites what it deletes."""
+        self.refresh(identity)
+
 
 def _followed(connection: apsw.Connection, identity: Identity) -> int | None:
     """The last row that the table has taken in; None when it is not there, or holds another's vectors."""
