@@ -1,7 +1,7 @@
 """When is the index brought up to date by itself?
 
 After notes have changed and been quiet for a moment; after a transcript has grown by enough; at intervals. `Schedule`
-is the rule, a function of the events and the clock; `Keeper` is the thread that follows it. What a sync does is the
+is the rule, a function of the events and the clock; `Refresher` is the thread that follows it. What a sync does is the
 duty of ``indexing``, how changes are noticed that of ``sources.watch``.
 """
 
@@ -123,7 +123,7 @@ def _lines(path: str, start: int) -> int:
         return 0
 
 
-class Keeper:
+class Refresher:
     """A thread that calls ``sync`` with a reason whenever the schedule says so."""
 
     def __init__(
@@ -142,7 +142,7 @@ class Keeper:
 
     def start(self) -> None:
         """Begin to follow the schedule."""
-        self._thread = threading.Thread(target=self._run, name="recollect-keeper", daemon=True)
+        self._thread = threading.Thread(target=self._run, name="recollect-refresh", daemon=True)
         self._thread.start()
 
     def notes_changed(self) -> None:

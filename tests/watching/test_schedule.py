@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from recollect.errors import StoreLocked
-from recollect.freshness import PATIENCE, Delays, Growth, Keeper, Schedule
+from recollect.freshness import PATIENCE, Delays, Growth, Refresher, Schedule
 
 
 def test_notes_are_taken_in_after_a_moment_of_quiet() -> None:
@@ -118,16 +118,16 @@ def test_the_keeper_syncs_for_a_reason_and_ends_when_told() -> None:
         reasons.append(reason)
         synced.set()
 
-    keeper = Keeper(Schedule(QUICK), sync)
-    keeper.start()
-    keeper.notes_changed()
+    refresher = Refresher(Schedule(QUICK), sync)
+    refresher.start()
+    refresher.notes_changed()
     assert synced.wait(10)
     synced.clear()
-    keeper.session_grew("a", 5, 1)
+    refresher.session_grew("a", 5, 1)
     assert synced.wait(10)
-    keeper.stop()
+    refresher.stop()
     assert reasons == ["notes", "sessions"]
-    assert not [thread for thread in threading.enumerate() if thread.name == "recollect-keeper"]
+    assert not [thread for thread in threading.enumerate() if thread.name == "recollect-refresh"]
 
 
 def test_a_sync_that_fails_does_not_end_the_keeper() -> None:
@@ -139,12 +139,12 @@ def test_a_sync_that_fails_does_not_end_the_keeper() -> None:
         if failures:
             raise failures.pop(0)
 
-    keeper = Keeper(Schedule(QUICK), sync)
-    keeper.start()
+    refresher = Refresher(Schedule(QUICK), sync)
+    refresher.start()
     for _ in range(3):
-        keeper.notes_changed()
+        refresher.notes_changed()
         assert calls.acquire(timeout=10)
-    keeper.stop()
+    refresher.stop()
 
 
 def test_stopping_waits_for_the_sync_that_runs() -> None:
@@ -155,10 +155,10 @@ def test_stopping_waits_for_the_sync_that_runs() -> None:
         release.wait(10)
         done.set()
 
-    keeper = Keeper(Schedule(QUICK), sync)
-    keeper.start()
-    keeper.notes_changed()
+    refresher = Refresher(Schedule(QUICK), sync)
+    refresher.start()
+    refresher.notes_changed()
     assert begun.wait(10)
     release.set()
-    keeper.stop()
+    refresher.stop()
     assert done.is_set()
