@@ -60,8 +60,10 @@ def told(place: Place, arguments: dict[str, object] | None = None) -> str:
         ("chunking: {tokens: 64}", "chunking from FILE: overlap (64) must be smaller than tokens (64)"),
         (
             "embedding: {provider: locl}",
-            "embedding.provider = 'locl' from FILE: must be one of auto, local, openai, gemini, voyage, ollama, "
-            "llama-cpp, none; did you mean 'local'?",
+            (
+                "embedding.provider = 'locl' from FILE: must be one of auto, local, openai, gemini, voyage, "
+                "ollama, llama-cpp, none; did you mean 'local'?"
+            ),
         ),
         ("embedding: {model_path: 3}", "embedding.model_path from FILE: not a usable path: '3' is no text"),
         (

@@ -12,10 +12,10 @@ what a setting does is the duty of the room it is named after.
 
 from __future__ import annotations
 
+from recollect.config.embedding import Embedding
 from recollect.config.loading import load
 from recollect.config.settings import (
     Chunking,
-    Embedding,
     Files,
     Index,
     Logging,

@@ -27,8 +27,8 @@ class Trouble:
 
     status: int | None = None  #: of HTTP; None: no answer came, or none that could be read
     message: str = ""
-    unreadable: bool = False  #: an answer came, and the client could not make sense of it
     headers: Mapping[str, str] = field(default_factory=dict)
+    unreadable: bool = False  #: an answer came, and the client could not make sense of it
 
 
 def told(

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from recollect.embedding import gguf
 from recollect.embedding.manifest import sample
 from recollect.embedding.prompts import prompts_for
-from recollect.embedding.remote import digest, installed, missing_extra, shortened
+from recollect.embedding.remote import client_library, digest, installed, missing_extra, shortened
 from recollect.errors import EmbedderUnavailable, EmbeddingError
 from recollect.records import Identity
 
@@ -103,8 +103,7 @@ class LlamaCpp:
             raise EmbedderUnavailable(f"{self.path} cannot be loaded: {error}") from error
 
     def _from_llama_cpp(self) -> Runner:
-        import llama_cpp
-
+        llama_cpp = client_library("llama_cpp", "llama-cpp")
         model = llama_cpp.Llama(
             model_path=str(self.path),
             embedding=True,
@@ -119,8 +118,7 @@ class LlamaCpp:
         return run
 
     def _from_xllamacpp(self) -> Runner:
-        import xllamacpp
-
+        xllamacpp = client_library("xllamacpp", "llama-cpp")
         settings = xllamacpp.CommonParams()
         settings.model.path = str(self.path)
         settings.embedding = True

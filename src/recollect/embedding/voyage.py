@@ -123,10 +123,9 @@ class VoyageService:
         return self._requestor().request(method, path, request_timeout=timeout_s, **options).data
 
     def _requestor(self) -> Any:
-        from voyageai.api_resources.api_requestor import APIRequestor
-
         self._voyageai()
-        return APIRequestor(self.key, self.base_url)
+        requestor: Any = client_library("voyageai.api_resources.api_requestor", "voyage")
+        return requestor.APIRequestor(self.key, self.base_url)
 
     def _voyageai(self) -> Any:
         if self._package is None:
