@@ -17,7 +17,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 
-from recollect.records import Chunk, Document
+from recollect.records import Chunk, Document, Trust
 from recollect.text.borders import last_border
 from recollect.text.estimate import width
 from recollect.text.lines import split_lines
@@ -72,14 +72,14 @@ def chunk_markdown(
     structure = structure_of(lines)
     budget = max(32, tokens * 4)
     units = list(_units(lines, structure, budget))
-    date = _date(document.path, structure)
+    date, trust = _date(document.path, structure), _trust(structure)
     seen: Counter[str] = Counter()
     chunks = []
     for first, last in _cuts(units, budget, min(target * 4, budget), min(overlap * 4, budget // 2)):
         start, end = units[first].start, units[last].end
         headings = tuple(title for _, title in units[first].path if title)
         for text in _pieces("\n".join(lines[start:end]), budget):
-            chunk = Chunk("", document.path, document.source, start + 1, end, text, headings, date)
+            chunk = Chunk("", document.path, document.source, start + 1, end, text, headings, date, trust)
             chunks.append(_named(chunk, seen))
     return chunks
 
@@ -260,6 +260,12 @@ def _named(chunk: Chunk, seen: Counter[str]) -> Chunk:
     seen[chunk.embedding_text] += 1
     key = "\0".join((chunk.source, chunk.path, chunk.embedding_text, str(seen[chunk.embedding_text])))
     return replace(chunk, id=hashlib.sha256(key.encode("utf-8", "surrogatepass")).hexdigest()[:32])
+
+
+def _trust(structure: Structure) -> Trust:
+    """Whose words the note says it holds. It can only claim less than a note is worth, never more."""
+    claimed = structure.fields.get("trust", "").strip("\"' ")
+    return "untrusted" if claimed == "untrusted" else "agent" if claimed == "agent" else "owner"
 
 
 def _date(path: str, structure: Structure) -> str | None:

@@ -206,8 +206,8 @@ def test_lines_are_read_for_people_cleaned(folder: Path) -> None:
     source = Transcripts([folder])
     excerpt = source.excerpt("sessions/a.jsonl", 2, 2)
     assert (excerpt.start_line, excerpt.end_line, excerpt.total_lines) == (2, 3, 3)
-    first, second = excerpt.text.split("\n\n")
-    assert first.startswith("L2 assistant (2026-02-08 ")
+    first, second = excerpt.text.split("\n")
+    assert first.startswith("assistant (2026-02-08 ")
     assert first.endswith("): key [redacted github token]")
     assert second.endswith(": three")
     for path in ("sessions/b.jsonl", "../a.jsonl", "/etc/passwd", "sessions/../../etc/passwd"):
@@ -237,3 +237,10 @@ def test_two_folders_with_one_name_are_both_read(folder: Path, tmp_path: Path) -
     assert [one.path for one in source.scan().files] == [str(other / "a.jsonl"), "sessions/a.jsonl"]
     texts = [document.passages[0].text for one in source.scan().files for document in source.read(one)]
     assert texts == ["User: in other", "User: in sessions"]
+
+
+def test_a_passage_ends_once_it_says_enough(folder: Path) -> None:
+    (folder / "a.jsonl").write_text("".join(line(f"number {n} " + "word " * 6) for n in range(6)))
+    source, held = Transcripts([folder], tokens=512, target=16), Held()
+    held.take(list(source.read(found(source))))
+    assert [(one.start_line, one.end_line) for one in held.passages] == [(1, 2), (3, 4), (5, 6)]

@@ -50,10 +50,9 @@ class Mark:
 class Reading:
     """Turns lines into passages and keeps count."""
 
-    def __init__(self, mark: Mark, tokens: int) -> None:
-        self._before = mark
-        self._tokens = tokens
-        self._passages = Passages(tokens, mark.open)
+    def __init__(self, mark: Mark, tokens: int, target: int) -> None:
+        self._sizes = (tokens, target)
+        self._passages = Passages(*self._sizes, mark.open)
         self._ending: Turn | None = None  #: said by a last line that has no line end yet
         self.done: list[Passage] = []
         self.taken = 0
@@ -117,7 +116,7 @@ class Reading:
 
     def rest(self) -> list[Passage]:
         """The passages that are not complete, as they stand now; the mark knows nothing of them."""
-        ending = Passages(self._tokens, self._passages.open)
+        ending = Passages(*self._sizes, self._passages.open)
         return [*(ending.add(self._ending) if self._ending else []), *ending.rest()]
 
 

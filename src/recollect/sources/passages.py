@@ -20,10 +20,11 @@ PAUSE_S = 6 * 3600.0
 
 
 class Passages:
-    """Gathers turns into passages of at most ``tokens``."""
+    """Gathers turns into passages of about ``target`` and at most ``tokens`` tokens."""
 
-    def __init__(self, tokens: int = 512, open_turns: Iterable[Turn] = ()) -> None:
+    def __init__(self, tokens: int = 512, target: int = 512, open_turns: Iterable[Turn] = ()) -> None:
         self.budget = max(32, tokens * 4)
+        self.target = min(target * 4, self.budget)
         self.open: list[Turn] = list(open_turns)
 
     def add(self, turn: Turn) -> list[Passage]:
@@ -49,7 +50,8 @@ class Passages:
         # Text from outside stands alone: it must not lower the trust of what people said.
         same_side = (turn.trust == "untrusted") == (last.trust == "untrusted")
         pause = turn.time - last.time if turn.time and last.time else 0.0
-        return same_side and pause < PAUSE_S and used + width(_said(turn)) <= self.budget
+        fits = used < self.target and used + width(_said(turn)) <= self.budget
+        return same_side and pause < PAUSE_S and fits
 
 
 def passage(turns: Sequence[Turn]) -> Passage:

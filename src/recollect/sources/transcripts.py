@@ -34,9 +34,10 @@ _JSONL = re.compile(r"(?:(?!\.)[^/]+/)*(?!\.)[^/]+\.jsonl")
 class Transcripts:
     """The transcripts in some folders, or named one by one."""
 
-    def __init__(self, roots: Sequence[Path], *, tokens: int = 512) -> None:
+    def __init__(self, roots: Sequence[Path], *, tokens: int = 512, target: int | None = None) -> None:
         self.roots = tuple(Path(root) for root in roots)
         self.tokens = tokens
+        self.target = tokens if target is None else target
         self.bytes_read = 0  #: since this object was made
 
     # ---- listing ----------------------------------------------------------------------------------------------
@@ -104,7 +105,7 @@ class Transcripts:
         self, file: BinaryIO, status: os.stat_result, found: FoundFile, mark: Mark
     ) -> tuple[Document, Mark, bool]:
         """Read on from the mark; the document of the new lines, the new mark, and whether there is more."""
-        reading = Reading(mark, self.tokens)
+        reading = Reading(mark, self.tokens, self.target)
         first = mark.open[0].line if mark.open else mark.line + 1
         file.seek(mark.offset)
         more = reading.take(file)
@@ -146,7 +147,10 @@ class Transcripts:
     # ---- a few lines ------------------------------------------------------------------------------------------
 
     def excerpt(self, path: str, start: int = 1, lines: int | None = None) -> Excerpt:
-        """Some lines of a transcript as a person would read them: cleaned, with speaker and time."""
+        """Some lines of a transcript as a person would read them: cleaned, with speaker and time.
+
+        A line of the excerpt is a line of the file; one on which nobody spoke is empty.
+        """
         if start < 1 or (lines is not None and lines < 1):
             raise SourceError(f"Lines are counted from 1: from {start}, {lines} lines cannot be read.")
         found = next((one for one in self.scan().files if one.path == path), None)
@@ -157,9 +161,9 @@ class Transcripts:
         with self._opened(found) as (file, _):
             for turn in turns_of(file):
                 total += 1
-                if turn and start <= turn.line <= end:
-                    shown.append(_shown(turn))
-        return Excerpt(path, "\n\n".join(shown), start, min(end, total), total)
+                if start <= total <= end:
+                    shown.append(_shown(turn) if turn else "")
+        return Excerpt(path, "\n".join(shown), start, start - 1 + len(shown), total)
 
 
 class _Opened:
@@ -184,4 +188,4 @@ def _damage(lines: int) -> str | None:
 
 def _shown(turn: Turn) -> str:
     when = f" ({local_time(turn.time):%Y-%m-%d %H:%M})" if turn.time else ""
-    return f"L{turn.line} {turn.role}{when}: {turn.text}"
+    return f"{turn.role}{when}: {' '.join(turn.text.split())}"
