@@ -7,7 +7,7 @@ embedder block anyway, so there is one implementation.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, ParamSpec, Self, TypeVar
@@ -20,9 +20,9 @@ from recollect.managers.cancel import cancellable
 from recollect.managers.scope import Guard, Rule, Scope
 from recollect.managers.select import Managers, Selection, builtin_only, cache_key, warm_up
 from recollect.recall import Language, for_prompt, memory_section, shows_citations
-from recollect.records import Answer, Excerpt, Source, Status, SyncReport
+from recollect.records import Answer, Excerpt, Saved, Source, Status, SyncReport
 from recollect.retrieval import Options, Searcher
-from recollect.sources import Workspace
+from recollect.sources import Transcripts, Workspace
 from recollect.store.index import Index, open_index
 
 if TYPE_CHECKING:
@@ -30,9 +30,11 @@ if TYPE_CHECKING:
     from recollect.embedding import Cached, Choice, Embedder, Wish
     from recollect.entries import Keeper
     from recollect.managers.qmd import QmdSettings
+    from recollect.writing import Scribe
 
 P = ParamSpec("P")
 T = TypeVar("T")
+SavedOrNone = TypeVar("SavedOrNone", Saved, Saved | None)
 
 _managers: dict[float, Managers] = {}  #: of outside engines, by how long a failed one is left alone
 
@@ -44,6 +46,7 @@ class Memory:
         self.settings = settings
         self.manager = manager
         self._keeper: Keeper | None = None
+        self._scribe: Scribe | None = None
         self._guard: Guard | None = None
 
     @classmethod
@@ -139,6 +142,45 @@ class Memory:
         """What is indexed, by which embedder, and what is wrong."""
         return self.manager.status(deep=deep)
 
+    def save(
+        self, content: str, title: str = "", tags: Sequence[str] = (), category: str | None = None
+    ) -> Saved:
+        """Write something down for good: into the day's log, or into `memory/<category>/<title>.md`."""
+        return self._written(self.scribe.save(content, title, tags, category))
+
+    def summarise(self, messages: Iterable[Mapping[str, object]], session: str) -> Saved | None:
+        """Write the summary of a session that has ended; None when nothing was said."""
+        return self._written(self.scribe.summarise(messages, session))
+
+    def summarise_transcript(self, transcript: Path | str) -> Saved | None:
+        """The same from a transcript: a file, or as it is cited."""
+        return self._written(self.scribe.summarise_transcript(transcript))
+
+    def flush(
+        self,
+        messages: Iterable[Mapping[str, object]],
+        session: str,
+        *,
+        window: int,
+        tokens: int | None = None,
+    ) -> Saved | None:
+        """Before a conversation is shortened: write down what it would lose, once for each overflow."""
+        if not self.settings.writing.flush:
+            return None
+        return self._written(self.scribe.flush(messages, session, window=window, tokens=tokens))
+
+    def _written(self, saved: SavedOrNone) -> SavedOrNone:
+        if saved is not None and not saved.already:
+            self.changed()
+        return saved
+
+    @property
+    def scribe(self) -> Scribe:
+        """What is written down; opened at first use."""
+        if self._scribe is None:
+            self._scribe = build_scribe(self.settings)
+        return self._scribe
+
     @property
     def keeper(self) -> Keeper:
         """What was learned in conversation; opened at first use."""
@@ -150,6 +192,8 @@ class Memory:
         """Give back files and threads."""
         if self._keeper is not None:
             self._keeper.close()
+        if self._scribe is not None:
+            self._scribe.close()
         self.manager.close()
 
     def __enter__(self) -> Self:
@@ -241,6 +285,17 @@ def _extra_paths(settings: Settings) -> tuple[Path, ...]:
     return (*settings.files.extra_paths, *more)
 
 
+def _sessions(settings: Settings) -> Transcripts | None:
+    return transcripts_of(settings) if settings.sessions.enabled else None
+
+
+def transcripts_of(settings: Settings) -> Transcripts:
+    """The transcripts that hosts hand us, and those of the folders that the settings name."""
+    chunking = settings.chunking
+    roots = (settings.agent_folder / "sessions", *settings.sessions.paths)
+    return Transcripts(roots, tokens=chunking.tokens, target=chunking.target)
+
+
 def _workspace(settings: Settings) -> Workspace:
     return Workspace(
         settings.workspace,
@@ -328,7 +383,7 @@ def build_builtin(settings: Settings, embedder: Embedder | None, guard: Guard) -
         workspace,
         index,
         choice,
-        Indexer(workspace, index, cached, rules=rules),
+        Indexer(workspace, index, cached, sessions=_sessions(settings), rules=rules),
         Searcher(index, choice.embedder, options),
         conduct,
         guard=guard,
@@ -345,6 +400,36 @@ async def _in_thread(call: Callable[P, T], *args: P.args, **kwargs: P.kwargs) ->
         except asyncio.CancelledError:
             given_up.set()  # an outside program that works for us is stopped; the thread itself cannot be
             raise
+
+
+def build_scribe(settings: Settings) -> Scribe:
+    """What writes for the agent, with the language model that the settings name."""
+    from recollect.llm import open_chat
+    from recollect.llm.budget import Budgeted
+    from recollect.writing import Notebook, Scribe, Threshold
+    from recollect.writing.notebook import clock_of
+
+    llm, writing = settings.llm, settings.writing
+    key = llm.api_key.get_secret_value() if llm.api_key else None
+    chat = open_chat(
+        llm.provider,
+        model=llm.model,
+        base_url=llm.base_url,
+        api_key=key,
+        timeout_s=llm.timeout_s,
+        retries=llm.retries,
+    )
+    if llm.provider != "none":
+        chat = Budgeted(chat, settings.agent_folder / "tokens.json", daily_tokens=llm.daily_tokens)
+    threshold = Threshold(
+        writing.flush_rule,
+        writing.flush_reserve_tokens,
+        writing.flush_soft_tokens,
+        writing.flush_margin_tokens,
+    )
+    notebook = Notebook(settings.workspace, now=clock_of(writing.timezone))
+    sessions = transcripts_of(settings)
+    return Scribe(notebook, chat, state=settings.agent_folder, threshold=threshold, sessions=sessions)
 
 
 def build_keeper(settings: Settings, manager: Manager) -> Keeper:

@@ -31,8 +31,10 @@ MAY_IMPORT: dict[str, set[str]] = {
     "writing": SHARED | LEAVES,
     "managers": SHARED | LEAVES | JOINERS,
     "memory": SHARED | LEAVES | JOINERS | {"config"},
+    "freshness": SHARED,
+    "service": SHARED | {"memory", "config", "freshness", "sources"},
     "testing": SHARED | LEAVES,
-    "doors": {"records", "errors", "logs", "memory", "config", ""},
+    "doors": {"records", "errors", "logs", "memory", "service", "config", ""},
     "__main__": {"doors"},
     "": {"records", "errors", "memory", "config"},
 }

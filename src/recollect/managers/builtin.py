@@ -21,7 +21,7 @@ from recollect.store.index import Filter, Index
 
 if TYPE_CHECKING:
     from recollect.embedding import Choice
-    from recollect.indexing import Indexer, ProgressCallback
+    from recollect.indexing import Backlog, Indexer, ProgressCallback
     from recollect.retrieval import Searcher
     from recollect.sources import Workspace
 
@@ -29,6 +29,9 @@ log = logs.get("managers")
 
 #: A search takes in at most this many changed files by itself; more are left to a sync that somebody asked for.
 SYNC_BEFORE_SEARCH_FILES = 200
+
+#: And at most this much text: a transcript may have grown by a whole day's work.
+SYNC_BEFORE_SEARCH_BYTES = 8 * 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,7 +121,7 @@ class BuiltinManager:
             return None
         self._looked = now
         try:
-            return self._take_in(self.indexer.behind(), self.conduct.wait_s if announced else 0.0)
+            return self._take_in(self.indexer.backlog(), self.conduct.wait_s if announced else 0.0)
         except StoreLocked:
             self._announced = announced
             return "Another process is indexing; this answer is from what it has written so far."
@@ -127,11 +130,14 @@ class BuiltinManager:
         except SourceError as error:
             return str(error)
 
-    def _take_in(self, behind: int, wait_s: float) -> str | None:
-        if not behind:
+    def _take_in(self, backlog: Backlog, wait_s: float) -> str | None:
+        if not backlog.files:
             return None
-        if behind > SYNC_BEFORE_SEARCH_FILES and self.index.meta("last_sync"):
-            return f"{behind} files changed since the last sync; run `recollect index` to take them in."
+        much = backlog.files > SYNC_BEFORE_SEARCH_FILES or backlog.bytes > SYNC_BEFORE_SEARCH_BYTES
+        if much and self.index.meta("last_sync"):
+            return (
+                f"{backlog.files} files changed since the last sync; run `recollect index` to take them in."
+            )
         return self.indexer.sync(wait_s=wait_s).degraded
 
     def _without_vectors(self) -> str | None:
@@ -148,7 +154,9 @@ class BuiltinManager:
         """Nothing to do: a search takes in what changed, and a watcher may do so before."""
 
     def read_file(self, rel_path: str, from_line: int = 1, lines: int | None = None) -> Excerpt:
-        """Some lines of one file of the workspace; every path that leads outside is refused."""
+        """Some lines of one note or transcript; every path that leads outside is refused."""
+        if self.indexer.sessions and rel_path.endswith(".jsonl"):
+            return self.indexer.sessions.excerpt(rel_path, from_line, lines)
         return self.workspace.excerpt(rel_path, from_line, lines)
 
     def sync(

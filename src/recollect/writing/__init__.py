@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from recollect.writing.flush import Flush, Threshold
 from recollect.writing.notebook import Notebook
+from recollect.writing.scribe import Scribe
 from recollect.writing.summary import Summaries
 
-__all__ = ["Flush", "Notebook", "Summaries", "Threshold"]
+__all__ = ["Flush", "Notebook", "Scribe", "Summaries", "Threshold"]

@@ -11,6 +11,7 @@ import re
 from collections.abc import Callable, Sequence
 from datetime import datetime
 from pathlib import Path
+from zoneinfo import ZoneInfo
 
 from recollect.errors import WriteError
 from recollect.records import Saved
@@ -24,6 +25,11 @@ Clock = Callable[[], datetime]
 def local_now() -> datetime:
     """The time by the system's own clock and zone."""
     return datetime.now().astimezone()
+
+
+def clock_of(zone: str) -> Clock:
+    """A clock of the named zone, or of the system's when none is named."""
+    return (lambda: datetime.now(ZoneInfo(zone))) if zone else local_now
 
 
 class Notebook:
