@@ -18,18 +18,21 @@ from store_samples import ALICE, by_hand, document, paths, put, put_vector, unit
 from recollect.errors import StoreError
 from recollect.records import Identity
 from recollect.store import Filter, Index, open_index
-from recollect.store.vectors import scan
+from recollect.store.vectors import lance, scan
 
 FILES = scan.Limits(threshold=1, tail_rows=3, candidates=4_000)
 BOB = Identity("local", "bob", 5)
 Open = Callable[..., Index]
 
 
-@pytest.fixture(params=["scan in memory", "scan over files", "sqlite-vec"])
+@pytest.fixture(params=["scan in memory", "scan over files", "sqlite-vec", "lancedb"])
 def open_(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Open]:
     if request.param == "scan over files":
         monkeypatch.setattr(scan, "LIMITS", FILES)
-    engine = "sqlite-vec" if request.param == "sqlite-vec" else "scan"
+    if request.param == "lancedb":
+        pytest.importorskip("lancedb", reason="the extra lancedb is not installed")
+        monkeypatch.setattr(lance, "BATCH", 2)
+    engine = request.param.partition(" ")[0]
     opened: list[Index] = []
 
     def open_one(folder: Path = tmp_path) -> Index:

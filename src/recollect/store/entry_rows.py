@@ -140,12 +140,17 @@ def add_event(connection: apsw.Connection, event: Event) -> None:
     connection.execute(_EVENT, (*head, packed(event.before), packed(event.after)))
 
 
-def events(connection: apsw.Connection, clause: str, *bound: object) -> list[Event]:
+def events(connection: apsw.Connection, clause: str, *bound: str | int) -> list[Event]:
     """The events that a clause of ours selects, oldest first."""
     columns = "seq, change, at, kind, entry_id, by, note, before, after"
     statement = f"select {columns} from events where {clause} order by seq"  # noqa: S608
-    rows: Any = connection.execute(statement, bound)  # type: ignore[arg-type]
-    return [Event(*row[:7], before=unpacked(row[7]), after=unpacked(row[8])) for row in rows]
+    rows: Any = connection.execute(statement, bound)
+    return [_event(*row) for row in rows]
+
+
+def _event(seq: int, change: int, at: float, kind: str, entry_id: str, *rest: Any) -> Event:
+    by, note, before, after = rest
+    return Event(seq, change, at, kind, entry_id, by, note, unpacked(before), unpacked(after))
 
 
 def packed(entry: Entry | None) -> str | None:
