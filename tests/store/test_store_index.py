@@ -223,6 +223,12 @@ def test_every_token_of_a_text_finds_it(index: Index, text: str) -> None:
     assert all(len(index.keyword([token], limit=5)) == 1 for token in set(body.split(" ")) - {""})
 
 
+def test_a_query_of_ten_thousand_terms_or_of_a_megabyte_is_bounded(index: Index) -> None:
+    put(index, "a.md", "kiwi zork")
+    assert len(index.keyword(["kiwi", *(f"term{n}" for n in range(10_000))], limit=5)) == 1
+    assert index.keyword(["x" * 1_000_000, "(" * 1_000_000], limit=5) == []
+
+
 def test_terms_beyond_the_budget_only_add_to_the_score(index: Index, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("recollect.store.keywords.MIN_BUDGET", 5)
     for number in range(100):

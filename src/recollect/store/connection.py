@@ -126,7 +126,9 @@ class Opener:
     def _migrate(self, connection: apsw.Connection) -> None:
         version, newest = value(connection, "pragma user_version"), len(self.migrations)
         if version > newest:
-            raise SchemaTooNew(f"{self.path}: has schema {version}, this release knows {newest}")
+            raise SchemaTooNew(
+                f"{self.path}: has schema {version}, this release knows {newest}; update recollect"
+            )
         for number in range(version, newest):
             self._step(connection, number)
 

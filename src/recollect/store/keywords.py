@@ -18,7 +18,9 @@ from recollect.store.connection import value
 from recollect.text import date_tokens, tokenize
 
 TITLE_WEIGHT = 2.0  #: of a match in headings, path and date, against 1 in the text
-MAX_TERMS = 64  #: of one query; the rarest are kept
+MAX_LENGTH = 64  #: characters of a token; no longer one is ever indexed
+MAX_LOOKED_UP = 256  #: terms of one query whose frequency is asked for
+MAX_TERMS = 64  #: of those, that are searched for; the rarest are kept
 MIN_BUDGET = 5_000  #: matching rows that may always be ranked; each costs about 1 µs
 COMMON = 2_000  #: chunks that hold a term, from which the number is remembered
 BUDGET_SHARE = 0.2  #: of all rows, that may be ranked in a larger index
@@ -94,7 +96,8 @@ def search(
     connection: apsw.Connection, frequencies: Frequencies, terms: Sequence[str], *, limit: int, where: Filter
 ) -> list[KeywordMatch]:
     """The best chunks that hold any of the terms."""
-    runs = list(dict.fromkeys(run for term in terms for run in _RUN.findall(term)))
+    runs = list(dict.fromkeys(run for term in terms for run in _RUN.findall(term) if len(run) <= MAX_LENGTH))
+    runs = runs[:MAX_LOOKED_UP]
     counts = {run: count for run, count in frequencies.of(connection, runs).items() if count}
     rarest_first = sorted(counts, key=counts.__getitem__)[:MAX_TERMS]
     if not rarest_first or limit <= 0:
