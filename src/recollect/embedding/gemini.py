@@ -42,6 +42,7 @@ class GeminiService:
         dimensions = width("gemini", self.model, wish.dimensions, DIMENSIONS)
         self.identity = Identity("gemini", self.model, dimensions)
         self._made: Any = None
+        self._http: Any = None
         self._lock = threading.Lock()
 
     def vectors(self, texts: Sequence[str], purpose: Purpose, timeout_s: float) -> Any:
@@ -72,6 +73,7 @@ class GeminiService:
         made, self._made = self._made, None
         if made:
             made.close()
+            self._http.close()  # the package closes only what it has made itself
 
     # ---- the batch API ---------------------------------------------------------------------------------------
 
@@ -119,10 +121,11 @@ class GeminiService:
         with self._lock:
             if self._made is None:
                 genai = client_library("google.genai", "gemini")
+                self._http = wire.httpx_client(client_library("httpx2", "gemini"))
                 options = genai.types.HttpOptions(
                     base_url=self.base_url,
                     timeout=120_000,
-                    httpx_client=wire.httpx_client(client_library("httpx2", "gemini")),
+                    httpx_client=self._http,
                     retry_options=genai.types.HttpRetryOptions(attempts=1),
                 )
                 # vertexai is said outright: a variable of the environment would change the host.

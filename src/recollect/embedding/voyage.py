@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from recollect.embedding import answers, wire
@@ -28,6 +29,12 @@ DIMENSIONS = {
         ("voyage-3-large", "voyage-3.5", "voyage-3.5-lite", "voyage-law-2", "voyage-finance-2"), 1024
     ),
 }
+
+
+@cache
+def _session() -> Any:
+    """One for all threads: the package would make one for each, and never close it."""
+    return wire.requests_session()
 
 
 class VoyageService:
@@ -77,7 +84,9 @@ class VoyageService:
         return Trouble(message=str(error), unreadable=True)
 
     def close(self) -> None:
-        """The package keeps its connections for itself, a session for each thread."""
+        """Close the connections; the next call opens them again."""
+        if self._package is not None:
+            _session().close()
 
     # ---- the batch API ---------------------------------------------------------------------------------------
 
@@ -131,6 +140,6 @@ class VoyageService:
         if self._package is None:
             package = client_library("voyageai", "voyage")
             # The package has one place for this in a whole program; a program that has filled it keeps its own.
-            package.requestssession = package.requestssession or wire.requests_session
+            package.requestssession = package.requestssession or _session
             self._package = package
         return self._package

@@ -1,0 +1,76 @@
+"""The vendors' server, and the name under which their clients find it."""
+
+from __future__ import annotations
+
+import os
+import socket
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import vendors as fake
+from vendors import DIMS, HOST, KEY, Vendors, running, url
+
+from recollect import Memory
+
+
+@pytest.fixture
+def vendors(monkeypatch: pytest.MonkeyPatch) -> Iterator[Vendors]:
+    """The server; nothing else can be reached by name."""
+    for name in os.environ:
+        if name.lower().endswith("_proxy"):
+            monkeypatch.delenv(name)
+    real = socket.getaddrinfo
+    with running() as state:
+
+        def lookup(host: Any, port: Any, *args: Any, **options: Any) -> Any:
+            name = host.decode() if isinstance(host, bytes) else host
+            if name == HOST:
+                return real("127.0.0.1", state.resolve(name), *args, **options)
+            assert name == "127.0.0.1", f"{name} was to be reached"
+            return real(host, port, *args, **options)
+
+        monkeypatch.setattr(socket, "getaddrinfo", lookup)
+        yield state
+
+
+OpenProvider = Callable[..., Memory]
+
+
+def settings(provider: str, **more: object) -> dict[str, object]:
+    """What makes the provider's embedder talk to the server."""
+    own: dict[str, object] = {
+        "embedding.provider": provider,
+        "embedding.dimensions": DIMS,
+        "embedding.base_url": url(provider),
+        "embedding.attempts": 1,
+        "embedding.query_timeout_s": 10,
+        "embedding.batch_timeout_s": 10,
+        "search.sync_interval_s": 0,
+    }
+    if provider != "ollama":
+        own[f"embedding.{provider}_api_key"] = KEY
+    return own | {name.replace("__", "."): value for name, value in more.items()}
+
+
+@pytest.fixture
+def open_provider(vendors: Vendors, workspace: Path, tmp_path: Path) -> Iterator[OpenProvider]:
+    """Opens the workspace's memory with a vendor's embedder."""
+    opened: list[Memory] = []
+
+    def open_(provider: str, **more: object) -> Memory:
+        memory = Memory.open(workspace, home=tmp_path / "state", overrides=settings(provider, **more))
+        opened.append(memory)
+        return memory
+
+    yield open_
+    vendors.release.set()
+    for memory in opened:
+        memory.close()
+
+
+@pytest.fixture(params=fake.PATHS)
+def provider(request: pytest.FixtureRequest) -> str:
+    """Each vendor."""
+    return str(request.param)

@@ -1,0 +1,124 @@
+"""Whatever a provider does wrong: keywords answer in time, the answer says why, no bad vector is kept, and when the
+fault ends all is well again without anybody's help."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+from vendors import DIMS, KEY, Vendors, url, vector
+
+from recollect import Answer, Memory
+
+#: Each fault with words of the reason that the answer must give.
+FAULTS = {
+    "refused": "cannot be reached",
+    "dns": "cannot be reached",
+    "connect hang": "did not answer within|cannot be reached",
+    "slow headers": "did not answer within|cannot be reached",
+    "slow body": "did not answer within|cannot be reached|took longer",
+    "drip": "did not answer within|took longer",
+    "truncated": "cannot be reached|cannot be read",
+    "tls": "cannot be reached",
+    "429": "limits our rate",
+    "quota": "used up",
+    "500": "status 500",
+    "503": "status 503",
+    "401": "refused the key",
+    "wrong json": "cannot be read|no vectors|vectors for",
+    "no json": "cannot be read",
+    "html": "text/html, not with JSON",
+    "empty": "cannot be read|no vectors|vectors for",
+    "gzip bomb": "compressed",
+    "2 GiB": "too large",
+    "redirect": "redirect",
+    "wrong dims": "dimensions",
+    "mixed dims": "different lengths|dimensions",
+    "nan": "not finite",
+    "inf": "not finite",
+    "zero": "of length 0",
+    "huge": "of length",
+    "too few": "vectors for",
+    "too many": "vectors for",
+    "duplicate index": "numbered",
+    "other model": "not of",
+}
+LATE = ("connect hang", "slow headers", "slow body", "drip")
+UNSEEN = {
+    "gemini": ("duplicate index", "other model"),  # its answers carry neither numbers nor a name
+    "ollama": ("duplicate index", "tls"),  # no numbers; a server of one's own, reached without TLS
+}
+
+OpenProvider = Callable[..., Memory]
+
+
+def by_meaning(answer: Answer) -> bool:
+    return any(part.name == "vector" for hit in answer.hits for part in hit.explain.parts)
+
+
+def stored(memory: Memory) -> np.ndarray:
+    """Every vector that is kept, whosever it is."""
+    import apsw
+
+    database = apsw.Connection(str(memory.settings.agent_folder / "index.db"), flags=apsw.SQLITE_OPEN_READONLY)
+    with database:
+        blobs = [blob for (blob,) in database.execute("select vector from embedding_cache")]
+    database.close()
+    return np.array([np.frombuffer(blob, dtype="<f4") for blob in blobs])
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_a_fault_of_a_provider(
+    fault: str,
+    provider: str,
+    vendors: Vendors,
+    open_provider: OpenProvider,
+    note: Callable[[str, str], Path],
+) -> None:
+    if fault in UNSEEN.get(provider, ()):
+        pytest.skip("cannot happen, or cannot be seen, with this provider")
+    note("memory/heron.md", "The grey heron stands in the river at dawn.")
+    memory = open_provider(provider)
+    assert memory.sync().pending == 0
+    good = stored(memory)
+    assert by_meaning(memory.search("heron dawn"))
+
+    limit = 0.4 if fault in LATE else 10.0
+    address = url(provider, "https") if fault == "tls" else url(provider)
+    faulty = open_provider(
+        provider,
+        embedding__query_timeout_s=limit,
+        embedding__batch_timeout_s=limit,
+        embedding__base_url=address,
+    )
+    vendors.fault = fault
+    note("memory/otter.md", "The otter sleeps under the old bridge.")
+    started = time.monotonic()
+    answer = faulty.search("where does the otter sleep")
+    elapsed = time.monotonic() - started
+
+    assert elapsed < 5, "keywords were late"
+    assert [hit.path for hit in answer.hits] == ["memory/otter.md"]
+    assert not by_meaning(answer)
+    assert answer.degraded
+    assert any(words in answer.degraded for words in FAULTS[fault].split("|")), answer.degraded
+    assert KEY not in answer.degraded
+    np.testing.assert_array_equal(stored(memory), good)
+    assert not [path for path, _, _ in vendors.requests if "elsewhere" in path]
+
+    vendors.fault = None
+    healed = open_provider(provider)
+    report = healed.sync()
+    assert (report.pending, report.degraded) == (0, None)
+    answer = healed.search("where does the otter sleep")
+    assert (by_meaning(answer), answer.degraded) == (True, None)
+    if provider != "ollama":
+        np.testing.assert_allclose(
+            sorted(stored(healed).tolist()),
+            sorted([vector("The grey heron stands in the river at dawn.", DIMS),
+                    vector("The otter sleeps under the old bridge.", DIMS)]),
+            atol=1e-6,
+        )  # fmt: skip

@@ -1,0 +1,102 @@
+"""Each vendor's own client against a server that speaks its protocol: what is sent, and what is made of the answer."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import numpy as np
+import pytest
+from vendors import DIMS, KEY, Vendors, url, vector
+
+from recollect.embedding import Choice, Embedder, Wish, resolve
+
+Make = Callable[..., Embedder]
+
+
+@pytest.fixture
+def choose(vendors: Vendors, provider: str) -> Iterator[Callable[..., Embedder]]:
+    """Makes the provider's embedder; closes it at the end."""
+    made: list[Embedder] = []
+
+    def make(**more: object) -> Embedder:
+        embedder = chosen(provider, **more).embedder
+        assert embedder is not None
+        made.append(embedder)
+        return embedder
+
+    yield make
+    for embedder in made:
+        embedder.close()
+
+
+def chosen(provider: str, **more: object) -> Choice:
+    wish = Wish(
+        provider,
+        dimensions=DIMS,
+        base_urls={provider: url(provider)},
+        keys={provider: KEY},
+        attempts=1,
+        **more,  # type: ignore[arg-type]
+    )
+    return resolve(wish)
+
+
+def test_vectors_belong_to_their_texts(vendors: Vendors, provider: str, choose: Make) -> None:
+    embedder = choose()
+    texts = ["the heron flies", "", "苍鹭在飞", "a \ud800 surrogate"]
+    rows = embedder.embed(texts)
+    expected = [vector(texts[0]), [0.0] * DIMS, vector(texts[2]), vector("a ? surrogate")]
+    np.testing.assert_allclose(rows, expected, atol=1e-6)
+    np.testing.assert_allclose(embedder.embed_query("heron"), vector("heron"), atol=1e-6)
+
+
+def test_each_vendor_is_asked_in_its_own_way(vendors: Vendors, provider: str, choose: Make) -> None:
+    embedder = choose()
+    embedder.embed(["the heron"])
+    embedder.embed_query("heron")
+    (path, headers, document), (_, _, query) = vendors.requests
+    auth = headers.get("x-goog-api-key") or headers.get("authorization", "").removeprefix("Bearer ")
+    assert headers["accept-encoding"] == "identity"
+    assert (path, auth) == EXPECTED[provider][:2]
+    told = EXPECTED[provider][2]
+    assert [_part(document, told), _part(query, told)] == EXPECTED[provider][3]
+
+
+def _part(body: dict, names: tuple) -> object:  # type: ignore[type-arg]
+    for name in names:
+        body = body[name]
+    return body
+
+
+EXPECTED: dict[str, tuple] = {  # type: ignore[type-arg]
+    "openai": ("/v1/embeddings", KEY, ("dimensions",), [DIMS, DIMS]),
+    "voyage": ("/voyage/v1/embeddings", KEY, ("input_type",), ["document", "query"]),
+    "gemini": (
+        "/v1/models/gemini-embedding-001:batchEmbedContents",
+        KEY,
+        ("requests", 0, "taskType"),
+        ["RETRIEVAL_DOCUMENT", "RETRIEVAL_QUERY"],
+    ),
+    "ollama": ("/api/embed", "", ("input", 0), ["search_document: the heron", "search_query: heron"]),
+}
+
+
+def test_the_answer_may_come_in_any_order(vendors: Vendors, provider: str, choose: Make) -> None:
+    if provider in ("gemini", "ollama"):
+        pytest.skip("its answers carry no numbers")
+    vendors.fault = "shuffled"
+    embedder = choose()
+    np.testing.assert_allclose(
+        embedder.embed(["a1", "b2", "c3"]), [vector(t) for t in ("a1", "b2", "c3")], atol=1e-6
+    )
+
+
+def test_secrets_do_not_leave_the_machine(vendors: Vendors, provider: str, choose: Make) -> None:
+    text = "push with ghp_0123456789abcdefghijABCDEFGHIJ012345, then rest"
+    for redact in ("remote", "never"):
+        embedder = choose(redact=redact)
+        embedder.embed([text])
+        embedder.embed_query(text)
+    bare = [sent.partition(": ")[2] if provider == "ollama" else sent for sent in vendors.texts]
+    clean = "push with [redacted github token], then rest"
+    assert bare == [clean, clean, text, text]
