@@ -85,6 +85,7 @@ def test_a_fault_of_a_provider(
     assert memory.sync().pending == 0
     good = stored(memory)
     assert by_meaning(memory.search("heron dawn"))
+    memory.close()  # with its connections: the fault meets new ones
 
     limit = 0.4 if fault in LATE else 10.0
     address = url(provider, "https") if fault == "tls" else url(provider)

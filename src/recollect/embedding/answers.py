@@ -49,6 +49,8 @@ def sound(rows: object, count: int, dimensions: int) -> Matrix:
 
     if not isinstance(rows, Sequence) and not hasattr(rows, "__array__"):
         raise EmbeddingError("the provider's answer holds no vectors")
+    if isinstance(rows, Sequence) and len(rows) != count:
+        raise EmbeddingError(f"the provider returned {len(rows)} vectors for {count} texts")
     # Float64: a number that only overflows in float32 must be seen as it was sent.
     try:
         array = np.asarray(rows, dtype=np.float64)

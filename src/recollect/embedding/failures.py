@@ -55,8 +55,6 @@ def _by_status(provider: str, status: int, what: str, wait_s: float | None) -> E
             f"the quota at {provider} is used up: {what}; what is embedded is kept, "
             "and `recollect index` goes on from there when there is quota again"
         )
-    if 300 <= status < 400:
-        return EmbeddingError(f"{provider} answered with a redirect (status {status}), which is not followed")
     if status == 429:
         wait = f"; it asks to wait {wait_s:g} s" if wait_s is not None else ""
         return EmbedderBusy(f"{provider} limits our rate{wait}", wait_s)

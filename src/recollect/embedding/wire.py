@@ -58,20 +58,28 @@ def requests_session() -> Any:
             options |= {"stream": True, "allow_redirects": False}
             options["headers"] = {**(options.get("headers") or {}), **HEADERS}
             response = super().request(method, url, *args, **options)
-            is_file = _is_file(str(url))
-            refuse(response.status_code, response.headers, is_file=is_file)
-            parts = response.iter_content(65536)
-            within = given if isinstance(given, int | float) else None
+            try:
+                body = read(response, given if isinstance(given, int | float) else None)
+            except BaseException:
+                response.close()
+                raise
             # What `requests` itself does when it reads an answer, but for the limits.
-            response._content = b"".join(bounded(parts, MOST_FILE_BYTES if is_file else MOST_BYTES, within))
-            response._content_consumed = True
+            response._content, response._content_consumed = body, True
             return response
+
+    def read(response: Any, within_s: float | None) -> bytes:
+        is_file = _is_file(response.url)
+        refuse(response.status_code, response.headers, is_file=is_file)
+        limit = MOST_FILE_BYTES if is_file else MOST_BYTES
+        return b"".join(bounded(response.iter_content(65536), limit, within_s))
 
     return Session()
 
 
 def refuse(status: int, headers: Mapping[str, str], *, is_file: bool = False) -> None:
     """Raise when the head of an answer already shows that its body is not for us."""
+    if 300 <= status < 400:
+        raise EmbeddingError(f"the provider answered with a redirect (status {status}), which is not followed")
     if headers.get("content-encoding", "identity").lower() not in ("", "identity"):
         raise EmbeddingError("the provider answered with compressed data that was not asked for")
     kind = headers.get("content-type", "").partition(";")[0].strip().lower()
