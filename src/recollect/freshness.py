@@ -61,7 +61,12 @@ class Schedule:
         self.delays = delays
         self._quiet = {"notes": _Quiet(delays.notes_s), "sessions": _Quiet(delays.sessions_s)}
         self._grown: dict[str, tuple[int, int]] = {}  #: bytes and messages since the last sync, by transcript
+        self._asked: tuple[float, str] | None = None
         self._synced_at = now
+
+    def ask(self, reason: str, now: float) -> None:
+        """Somebody wants the next sync at once."""
+        self._asked = (now, reason)
 
     def notes_changed(self, now: float) -> None:
         """Some note was made, changed, renamed or deleted."""
@@ -78,6 +83,8 @@ class Schedule:
     def next(self) -> tuple[float, str] | None:
         """When the next sync is due, and for what reason."""
         times = [(at, reason) for reason, quiet in self._quiet.items() if (at := quiet.due_at()) is not None]
+        if self._asked:
+            times.append(self._asked)
         if self.delays.interval_s:
             times.append((self._synced_at + self.delays.interval_s, "interval"))
         return min(times, default=None)
@@ -87,6 +94,7 @@ class Schedule:
         for quiet in self._quiet.values():
             quiet.settle()
         self._grown.clear()
+        self._asked = None
         self._synced_at = now
 
 
@@ -144,6 +152,12 @@ class Refresher:
         """Begin to follow the schedule."""
         self._thread = threading.Thread(target=self._run, name="recollect-refresh", daemon=True)
         self._thread.start()
+
+    def ask(self, reason: str) -> None:
+        """As `Schedule.ask`, now."""
+        with self._changed:
+            self.schedule.ask(reason, self._clock())
+            self._changed.notify()
 
     def notes_changed(self) -> None:
         """As `Schedule.notes_changed`, now."""

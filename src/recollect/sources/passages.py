@@ -50,7 +50,9 @@ class Passages:
         # Text from outside stands alone: it must not lower the trust of what people said.
         same_side = (turn.trust == "untrusted") == (last.trust == "untrusted")
         pause = turn.time - last.time if turn.time and last.time else 0.0
-        fits = used < self.target and used + width(_said(turn)) <= self.budget
+        # A passage ends before a question rather than between a question and its answer.
+        enough = self.target if turn.role == "user" else 3 * self.target
+        fits = used < enough and used + width(_said(turn)) <= self.budget
         return same_side and pause < PAUSE_S and fits
 
 
