@@ -55,7 +55,7 @@ def test_nothing_changed_means_that_qmd_is_asked_nothing_but_the_query(note, ope
     again = open_qmd()
     again.search("heron")
     assert [call[0] for call in standin.calls()] == [
-        "--version", "update", "search", "search", "--version", "search",
+        "--version", "update", "search", "search", "search",
     ]  # fmt: skip
 
 
@@ -198,6 +198,8 @@ def test_a_program_that_cannot_start_is_found_at_creation(open_qmd, standin) -> 
     standin.fault("exit1")
     with pytest.raises(EngineError, match="qmd --version ended with status 1"):
         open_qmd()
+    standin.repair()
+    assert open_qmd().version == "qmd 2.8.3 (stand-in)"
     with pytest.raises(EngineError, match="does not exist"):
         open_qmd(command="/nowhere/qmd")
 
@@ -344,7 +346,8 @@ def test_with_a_model_qmd_embeds_and_both_legs_are_asked(note, open_qmd, standin
     answer = manager.search("heron")
     assert (answer.degraded, places(answer)) == (None, ["memory/a.md#L1-L1"])
     assert standin.calls("query")[-1][-1] == "lex: heron\nvec: heron"
-    manager.upkeep.close()
+    for thread in list(manager.upkeep._threads):
+        thread.join(20)
     assert len(standin.calls("embed")) == 1
     named = open_qmd(search_mode="query", embed_model=str(models / "embed.gguf"), folder=tmp_path / "other")
     named.search("heron")
@@ -398,6 +401,15 @@ def test_sessions_are_exported_and_found_at_the_transcripts_own_lines(
     assert manager.search("marsh").hits == ()
     assert list(exports.folder.glob("*.md")) == []
     manager.close()
+
+
+def test_the_version_is_asked_once_for_each_program(open_qmd, standin: StandIn) -> None:
+    open_qmd()
+    open_qmd()
+    assert len(standin.calls("--version")) == 1
+    os.utime(standin.command, ns=(0, 0))
+    open_qmd()
+    assert len(standin.calls("--version")) == 2
 
 
 def test_the_folder_is_the_agents_own(open_qmd, standin: StandIn, tmp_path: Path) -> None:

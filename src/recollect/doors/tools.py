@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Collection, Mapping
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Literal, Self
 
 from recollect import logs
 from recollect.doors.tooling import Call, Param, Result, Tool, WrongArgument
 from recollect.errors import RecollectError
 
 if TYPE_CHECKING:
-    from recollect.memory import Language, Memory
+    from recollect.memory import Memory
     from recollect.records import Hit
 
 log = logs.get("tools")
@@ -269,7 +269,7 @@ class Toolbox:
 
     def prompt(self, language: str = "en") -> str:
         """The section of the system prompt that says when to use these tools; nothing while memory is disabled."""
-        spoken: Language = "zh" if language.lower().startswith("zh") else "en"
+        spoken: Literal["en", "zh"] = "zh" if language.lower().startswith("zh") else "en"
         try:
             memory = self._memory()
         except (RecollectError, OSError):

@@ -69,6 +69,7 @@ class BuiltinManager:
         self.guard = guard or Guard()
         self._clock = clock
         self._announced = False  #: somebody wrote and said so
+        self._synced = False  #: the index was built once
         self._looked: float | None = None  #: when the files were last compared with the index
 
     # ---- search -----------------------------------------------------------------------------------------------
@@ -129,6 +130,10 @@ class BuiltinManager:
             return self.sync().degraded
         except SourceError as error:
             return str(error)
+
+    def _was_synced(self) -> bool:
+        self._synced = self._synced or self.index.meta("last_sync") is not None
+        return self._synced
 
     def _take_in(self, backlog: Backlog, wait_s: float) -> str | None:
         if not backlog.files:

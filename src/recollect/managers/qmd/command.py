@@ -13,6 +13,7 @@ import os
 import re
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -84,7 +85,22 @@ class Qmd:
         return self.folder / "cache" / "qmd" / "index.sqlite"
 
     def version(self) -> str:
-        """What the program calls itself; the proof that it can be started."""
+        """What the program calls itself; the proof that it can be started.
+
+        Starting node takes longer than a search should, so the answer is kept until the program changes.
+        """
+        note = self.folder / "version.json"
+        file = Path(self.argv[-1]).stat()
+        program = [list(self.argv), file.st_mtime_ns, file.st_size]
+        with suppress(OSError, ValueError, LookupError, TypeError):
+            known = json.loads(note.read_text("utf-8"))
+            if known["program"] == program:
+                return str(known["version"])
+        text = self._asked_version()
+        note.write_text(json.dumps({"program": program, "version": text}), "utf-8")
+        return text
+
+    def _asked_version(self) -> str:
         text = self._run(["--version"], VERSION_TIMEOUT_S).split("\n")[0].strip()
         if not text.startswith("qmd"):
             raise EngineError(f"{self.argv[-1]} is not qmd: it calls itself {text[:60]!r}.")
