@@ -1,0 +1,337 @@
+"""The tools, as an agent calls them: results in their exact form, mistakes in words, never an exception."""
+
+from __future__ import annotations
+
+import inspect
+import json
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from recollect.doors.tooling import Call, Param, Tool, WrongArgument
+from recollect.doors.tools import TOOLS, Toolbox
+
+DIRECT, GROUP = "agent:main:main", "agent:main:telegram:group:42"
+
+
+@pytest.fixture
+def toolbox(note, open_memory) -> Toolbox:
+    note("MEMORY.md", "# Facts\n\nThe heron nests in the marsh.\n")
+    note("memory/long.md", "".join(f"line {number}\n" for number in range(1, 301)))
+    return Toolbox(open_memory())
+
+
+# ---- results ------------------------------------------------------------------------------------------------------
+
+
+def test_memory_search_gives_results_and_who_made_them(toolbox: Toolbox) -> None:
+    result = toolbox.call("memory_search", {"query": "heron marsh"})
+    best = result["results"][0]
+    score = best.pop("score")
+    assert 0 < score <= 1
+    assert best == {
+        "path": "MEMORY.md",
+        "startLine": 1,
+        "endLine": 3,
+        "snippet": "# Facts\n\nThe heron nests in the marsh.\n\nSource: MEMORY.md#L1-L3",
+        "source": "memory",
+        "trust": "owner",
+        "citation": "MEMORY.md#L1-L3",
+    }
+    rest = {name: value for name, value in result.items() if name != "results"}
+    assert rest == {
+        "provider": "hash",
+        "model": "hash",
+        "fallback": False,
+        "citations": True,
+        "degraded": None,
+        "disabled": False,
+    }
+    json.dumps(result)
+
+
+@pytest.mark.parametrize("name", ["maxResults", "max_results"])
+def test_the_number_of_results_goes_by_both_names(note, toolbox: Toolbox, name: str) -> None:
+    for number in range(5):
+        note(f"memory/{number}.md", "heron\n")
+    assert len(toolbox.call("memory_search", {"query": "heron", name: 2, "minScore": 0})["results"]) == 2
+
+
+def test_filters_of_memory_search(toolbox: Toolbox) -> None:
+    assert toolbox.call("memory_search", {"query": "heron", "source": "sessions"})["results"] == []
+    assert toolbox.call("memory_search", {"query": "zebra", "minScore": 1})["results"] == []
+
+
+def test_memory_get_reads_the_lines_that_were_asked_for(toolbox: Toolbox) -> None:
+    assert toolbox.call("memory_get", {"path": "memory/long.md", "from": 3, "lines": 2}) == {
+        "path": "memory/long.md",
+        "text": "line 3\nline 4",
+        "from": 3,
+        "lines": 2,
+        "totalLines": 300,
+        "nextFrom": 5,
+        "disabled": False,
+    }
+
+
+def test_memory_get_never_gives_the_whole_file_unasked(toolbox: Toolbox, note) -> None:
+    part = toolbox.call("memory_get", {"path": "memory/long.md"})
+    assert (part["lines"], part["nextFrom"]) == (120, 121)
+    end = toolbox.call("memory_get", {"path": "memory/long.md", "from": 300})
+    assert (end["text"], end["nextFrom"]) == ("line 300", None)
+    note("memory/wide.md", "x" * 50_000 + "\nsecond\n")
+    wide = toolbox.call("memory_get", {"path": "memory/wide.md", "lines": 10})
+    assert (len(wide["text"]), wide["lines"], wide["nextFrom"]) == (12_000, 1, 2)
+
+
+@pytest.mark.parametrize("path", ["../secret.md", "/etc/passwd", "memory/none.md", "", "a\0b"])
+def test_a_path_that_cannot_be_read_is_an_error_in_words(toolbox: Toolbox, path: str) -> None:
+    result = toolbox.call("memory_get", {"path": path})
+    assert (result["text"], result["disabled"]) == ("", False)
+    assert result["error"].endswith((".", "?"))
+
+
+def test_memory_stats_counts(toolbox: Toolbox) -> None:
+    toolbox.call("memory_search", {"query": "heron"})
+    result = toolbox.call("memory_stats")
+    assert result["chunk_count"] >= 2
+    assert {
+        name: result[name] for name in ("file_count", "total_size", "backend", "provider", "fallback")
+    } == {
+        "file_count": 2,
+        "total_size": 39 + 2592,
+        "backend": "builtin",
+        "provider": "hash",
+        "fallback": False,
+    }
+
+
+# ---- mistakes -----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error"),
+    [
+        ({}, "memory_search needs query."),
+        (None, "memory_search needs query."),
+        ({"query": None}, "memory_search needs query."),
+        ({"query": 7}, "query must be of type string."),
+        ({"query": "x", "maxResults": 0}, "maxResults must be between 1 and 100."),
+        ({"query": "x", "maxResults": "many"}, "maxResults must be of type integer."),
+        ({"query": "x", "maxResults": 1.5}, "maxResults must be of type integer."),
+        ({"query": "x", "maxResults": True}, "maxResults must be of type integer."),
+        ({"query": "x", "minScore": float("nan")}, "minScore must be a number."),
+        ({"query": "x", "source": "wiki"}, "source must be one of memory, sessions."),
+        (
+            {"query": "x", "limit": 3},
+            "memory_search has no parameter 'limit'; it has: query, maxResults, minScore, source.",
+        ),
+        ("{", "The arguments are not JSON."),
+        ("[]", "The arguments must be an object."),
+    ],
+)
+def test_a_wrong_argument_is_a_sentence_for_the_model(toolbox: Toolbox, arguments, error: str) -> None:
+    result = toolbox.call("memory_search", arguments)
+    assert (result["error"], result["results"], result["disabled"]) == (error, [], False)
+
+
+def test_what_models_write_is_understood(toolbox: Toolbox) -> None:
+    text = '{"query": "heron", "maxResults": "1", "minScore": "0", "source": null}'
+    assert len(toolbox.call("memory_search", text)["results"]) == 1
+    assert len(toolbox.call("memory_search", {"query": "heron", "maxResults": 1.0})["results"]) == 1
+
+
+def test_an_unknown_tool_is_a_sentence(toolbox: Toolbox) -> None:
+    error = toolbox.call("memory_serch")["error"]
+    assert error.startswith("There is no tool 'memory_serch'; there are: memory_search, ")
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.floats() | st.integers() | st.text(max_size=20),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=9), inner, max_size=3),
+    max_leaves=5,
+)
+NAMES = st.sampled_from(["query", "path", "from", "lines", "maxResults", "minScore", "source"]) | st.text(
+    max_size=5
+)
+
+
+@given(
+    name=st.sampled_from(sorted(TOOLS)), arguments=st.dictionaries(NAMES, JSON, max_size=4) | st.text() | JSON
+)
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_no_arguments_make_a_tool_raise(toolbox: Toolbox, name: str, arguments) -> None:
+    result = toolbox.call(name, arguments)
+    assert {"disabled", *TOOLS[name].empty} <= set(result)
+    json.dumps(result)
+
+
+def test_a_mistake_of_our_own_does_not_break_the_agent(note, open_memory) -> None:
+    class Broken:
+        def admits(self, session_key: str | None) -> bool:
+            return True
+
+        def search_for_prompt(self, *args: object, **kwargs: object) -> None:
+            raise KeyError("surprise")
+
+    result = Toolbox(Broken()).call("memory_search", {"query": "x"})  # type: ignore[arg-type]
+    assert result["error"] == "memory_search failed: KeyError."
+
+
+# ---- disabled memory ----------------------------------------------------------------------------------------------
+
+
+def switched_off(root: Path) -> dict[str, object]:
+    return {"workspace": root, "home": root / "home", "overrides": {"plugins.slots.memory": "none"}}
+
+
+def wrong_settings(root: Path) -> dict[str, object]:
+    (root / "config.yaml").write_text("search: {max_result: 3}\n")
+    return {"workspace": root, "home": root / "home", "config": root / "config.yaml"}
+
+
+def unusable_home(root: Path) -> dict[str, object]:
+    (root / "file").write_text("")
+    return {"workspace": root, "home": root / "file" / "home"}
+
+
+@pytest.mark.parametrize("name", sorted(TOOLS))
+@pytest.mark.parametrize(
+    ("broken", "reason"),
+    [
+        (switched_off, "`plugins.slots.memory` is `none`."),
+        (wrong_settings, "unknown setting 'search.max_result'"),
+        (unusable_home, "file"),
+    ],
+)
+def test_disabled_memory_is_one_clear_sentence_from_every_tool(
+    tmp_path: Path, name: str, broken, reason: str
+) -> None:
+    toolbox = Toolbox.open(**broken(tmp_path))
+    arguments = {param.name: "x" for param in TOOLS[name].params if param.required}
+    result = toolbox.call(name, arguments)
+    assert result == {**TOOLS[name].empty, "disabled": True, "error": result["error"]}
+    assert result["error"].startswith("Memory is disabled: ")
+    assert reason in result["error"]
+    assert "\n" not in result["error"]
+    assert toolbox.prompt() == ""
+    toolbox.close()
+
+
+def test_what_is_mended_is_used_at_the_next_call(tmp_path: Path) -> None:
+    arguments = wrong_settings(tmp_path)
+    with Toolbox.open(**arguments, overrides={"embedding.provider": "none"}) as toolbox:
+        assert toolbox.call("memory_stats")["disabled"] is True
+        (tmp_path / "config.yaml").write_text("search: {max_results: 3}\n")
+        (tmp_path / "MEMORY.md").write_text("heron\n")
+        assert len(toolbox.call("memory_search", {"query": "heron"})["results"]) == 1
+
+
+# ---- scope --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", sorted(name for name, tool in TOOLS.items() if tool.read_only))
+def test_a_session_outside_the_scope_is_given_nothing(note, open_memory, name: str) -> None:
+    note("MEMORY.md", "heron\n")
+    toolbox = Toolbox(open_memory(), session_key=GROUP)
+    arguments = {param.name: "MEMORY.md" for param in TOOLS[name].params if param.required}
+    assert toolbox.call(name, arguments) == {**TOOLS[name].empty, "disabled": False}
+    assert toolbox.prompt() == ""
+
+
+def test_a_session_outside_the_scope_cannot_write(open_memory) -> None:
+    writes = Tool("write", "", (), lambda call: {"done": True}, {}, read_only=False)
+    toolbox = Toolbox(open_memory(), session_key=GROUP)
+    toolbox.tools["write"] = writes
+    assert toolbox.call("write") == {
+        "disabled": False,
+        "error": "This session may not write to this memory.",
+    }
+
+
+# ---- the forms in which tools are handed out ----------------------------------------------------------------------
+
+
+def test_the_forms_for_openai_and_anthropic(toolbox: Toolbox) -> None:
+    chosen = Toolbox(lambda: pytest.fail("not needed"), names=["memory_get"])
+    schema = {
+        "type": "object",
+        "properties": {
+            "path": {"type": "string", "description": TOOLS["memory_get"].params[0].description},
+            "from": {"type": "integer", "description": "The first line, counted from 1.", "minimum": 1},
+            "lines": {
+                "type": "integer",
+                "description": "How many lines; 120 if not given.",
+                "minimum": 1,
+            },
+        },
+        "required": ["path"],
+        "additionalProperties": False,
+    }
+    description = TOOLS["memory_get"].description
+    assert chosen.openai() == [
+        {
+            "type": "function",
+            "function": {"name": "memory_get", "description": description, "parameters": schema},
+        }
+    ]
+    assert chosen.anthropic() == [{"name": "memory_get", "description": description, "input_schema": schema}]
+    assert [tool["name"] for tool in toolbox.anthropic()] == list(TOOLS)
+
+
+def test_tools_are_plain_functions_too(toolbox: Toolbox) -> None:
+    functions = toolbox.functions()
+    search = functions["memory_search"]
+    assert search.__name__ == "memory_search"
+    assert (search.__doc__ or "").startswith("Mandatory recall step")
+    assert str(inspect.signature(search)) == (
+        "(query: str, max_results: int | None = None, min_score: float | None = None, "
+        "source: str | None = None) -> dict"
+    )
+    assert search("heron", max_results=1)["results"][0]["path"] == "MEMORY.md"
+    assert functions["memory_get"]("memory/long.md", from_=2, lines=1)["text"] == "line 2"
+    assert functions["memory_get"]("memory/long.md", from_line=2, lines=1)["text"] == "line 2"
+
+
+@pytest.mark.parametrize("name", sorted(TOOLS))
+def test_every_tool_is_described_whole(name: str) -> None:
+    tool = TOOLS[name]
+    assert tool.name == name
+    assert len(tool.description) > 40
+    assert set(tool.hints) == {"en", "zh"}
+    assert all(param.description.endswith(".") for param in tool.params)
+    assert not (tool.read_only and tool.destructive)
+    assert tool.annotations() == {
+        "readOnlyHint": tool.read_only,
+        "destructiveHint": tool.destructive,
+        "openWorldHint": False,
+    }
+
+
+def test_the_prompt_is_made_from_the_tools_that_are_active(open_memory) -> None:
+    memory = open_memory(memory__scope__default="allow")
+    every, one = Toolbox(memory).prompt(), Toolbox(memory, names=["memory_search"]).prompt("zh-CN")
+    assert all(f"- `{name}`: " in every for name in TOOLS)
+    assert one.startswith("## 记忆召回")
+    assert "memory_get" not in one
+    assert "`Source:`" in every
+    assert "不要在回复中提到文件路径" in Toolbox(memory, session_key=GROUP).prompt("zh")
+    assert Toolbox(memory, names=[]).prompt() == ""
+
+
+def test_parameters_check_their_values() -> None:
+    flag = Param("flag", "boolean", "")
+    assert flag.checked("true") is True
+    words = Param("words", "array", "")
+    assert words.schema() == {"type": "array", "description": "", "items": {"type": "string"}}
+    with pytest.raises(WrongArgument, match="words must be of type array"):
+        words.checked("one")
+    with pytest.raises(WrongArgument, match="at most 3"):
+        Param("n", "integer", "", maximum=3).checked(4)
+
+
+def test_a_call_gives_none_for_what_was_left_out(open_memory) -> None:
+    call = Call(open_memory(), {"query": "x"})
+    assert (call["query"], call["minScore"]) == ("x", None)
