@@ -35,6 +35,9 @@ GROUP_CHUNKS = 256
 #: A file changed this recently may change again within its timestamp's grain, so its stat is not yet believed.
 UNSETTLED_NS = 2_000_000_000
 
+#: Chunks gathered for one job of a batch API.
+JOB_CHUNKS = 10_000
+
 ProgressCallback = Callable[[Progress], None]
 Read = tuple[Document, list[Chunk]]
 
@@ -84,6 +87,7 @@ class Indexer:
         index: Index,
         embedder: Cached | None,
         *,
+        fallback: Cached | None = None,
         sessions: Transcripts | None = None,
         rules: Rules | None = None,
         clock: Callable[[], float] = time.time,
@@ -91,33 +95,73 @@ class Indexer:
         self.workspace = workspace
         self.sessions = sessions
         self.index = index
-        self.embedder = embedder
+        self.preferred = embedder
+        self.fallback = fallback
+        self.embedder = (
+            embedder  #: the one in use; changes only within a sync, of which there is one at a time
+        )
         self.rules = rules or Rules()
         self._clock = clock
-        self._model = str(embedder.identity) if embedder else ""
+        self._stop: Callable[[], None] = lambda: None
+        self._failure: str | None = None  #: of the embedder, in the run before
 
     def sync(
         self,
         *,
         force: bool = False,
         verify: bool = False,
+        light: bool = False,
+        batch: bool = False,
         wait_s: float = 600.0,
         progress: ProgressCallback | None = None,
+        stop: Callable[[], None] | None = None,
     ) -> SyncReport:
         """Bring the index up to date; ``verify`` looks for silent damage first.
+
+        ``light``: only what changed, with the embedder whose vectors are in use; a change of embedders is left to a
+        sync that has time. ``batch``: through the provider's batch API, where it has one. ``stop`` is called between
+        batches and may raise to end the work, which the next sync goes on with.
 
         Raises `StoreLocked` when another process is still syncing after ``wait_s``.
         """
         report = progress or (lambda _: None)
         with self._alone(wait_s):
             started = time.perf_counter()
+            self._stop = stop or (lambda: None)
+            self.embedder = self.serving() if light else self.preferred
             try:
-                done = self._run(force, verify or self._was_interrupted(), report)
+                done = self._run(force, verify or self._was_interrupted(), report, batch)
             except StoreBroken as broken:
                 log.warning("the index was damaged and is rebuilt: %s", broken)
                 self.index.heal(str(broken))
                 done = self._run(force=False, verify=False, progress=report)
+            if done.degraded and not light:
+                done = self._with_fallback(done, report)
             return replace(done, seconds=time.perf_counter() - started, healed=self.index.healed)
+
+    def serving(self) -> Cached | None:
+        """The embedder whose vectors the rows have; None when that is neither of ours."""
+        model = self.index.meta("model")
+        if not model:
+            return self.preferred
+        ours = (self.preferred, self.fallback)
+        return next((one for one in ours if one and str(one.identity) == model), None)
+
+    def _with_fallback(self, failed: SyncReport, progress: ProgressCallback) -> SyncReport:
+        """The preferred embedder failed: the fallback makes vectors of its own, under its own name."""
+        if self.fallback is None or self.embedder is self.fallback:
+            return failed
+        why, self.embedder = self._failure, self.fallback
+        done = self._run(force=False, verify=False, progress=progress)
+        if done.degraded:
+            return replace(done, degraded=f"{failed.degraded}; the fallback fails too: {done.degraded}")
+        told = f"The fallback's vectors ({self._model}) are used: {why}"
+        self.index.set_meta(instead=told)
+        return replace(done, embedded=done.embedded + failed.embedded, degraded=told)
+
+    @property
+    def _model(self) -> str:
+        return str(self.embedder.identity) if self.embedder else ""
 
     def behind(self) -> int:
         """How many files differ from the index by their stat."""
@@ -165,13 +209,15 @@ class Indexer:
     def _was_interrupted(self) -> bool:
         return self.index.meta("syncing") == "yes"
 
-    def _run(self, force: bool, verify: bool, progress: ProgressCallback) -> SyncReport:
+    def _run(self, force: bool, verify: bool, progress: ProgressCallback, batch: bool = False) -> SyncReport:
         if verify and (damage := self.index.check(deep=False)):
             raise StoreBroken("; ".join(damage))
         scan = self._scan()
         tally = _Tally(remarks={problem.path: problem for problem in scan.problems})
         known = self.index.files()
         self.index.set_meta(syncing="yes")
+        if batch:
+            self._by_job(scan.files, known, tally, progress)
         if force or self._must_rebuild(known):
             self._rebuild(scan.files, known, tally, progress)
         else:
@@ -192,7 +238,7 @@ class Indexer:
         tally: _Tally,
         progress: ProgressCallback,
     ) -> None:
-        stale = self.index.stale(self._model) if self.embedder else set()
+        stale = self.index.stale(self._model) if self.embedder and not tally.degraded else set()
         due = [f for f in files if f.path in stale or not _same_stat(f, known.get(f.path))]
         tally.unchanged = len(files) - len(due)
         for group in self._groups(due, tally, progress, known=known, stale=stale):
@@ -214,7 +260,8 @@ class Indexer:
                 self._embed(group, tally)
                 if tally.degraded and self.index.meta("signature") == self.rules.signature:
                     # Only the embedder is new and it fails: the old rows are better than rows without vectors.
-                    self._update(files, known, tally, progress)
+                    if self.fallback is None or self.embedder is self.fallback:
+                        self._update(files, known, tally, progress)
                     return
         tally.rebuilt = True
         with self.index.transaction():
@@ -287,10 +334,38 @@ class Indexer:
         """Make sure that the group's vectors are in the cache; after a first failure keywords must do."""
         if self.embedder is None or tally.degraded:
             return
-        wanted = {chunk.hash: chunk.embedding_text for _, chunks in group for chunk in chunks}
-        done = self.embedder.ensure(wanted)
+        done = self.embedder.ensure(_texts(group), lambda _: self._stop())
         tally.embedded += done.embedded
         tally.cached += done.cached
+        tally.degraded = done.error
+
+    def _by_job(
+        self,
+        files: Sequence[FoundFile],
+        known: Mapping[str, FileRow],
+        tally: _Tally,
+        progress: ProgressCallback,
+    ) -> None:
+        """Fill the cache through the provider's batch API, a large job at a time; the sync then finds it full."""
+        if self.embedder is None or self.embedder.jobs is None:
+            return
+        everything = self._must_rebuild(known)
+        stale = self.index.stale(self._model)
+        due = [f for f in files if everything or f.path in stale or not _same_stat(f, known.get(f.path))]
+        wanted: dict[str, str] = {}
+        for group in self._groups(due, _Tally(), lambda _: self._stop()):
+            wanted |= _texts(group)
+            if len(wanted) >= JOB_CHUNKS:
+                self._embed_by_job(wanted, tally, progress)
+                wanted = {}
+        self._embed_by_job(wanted, tally, progress)
+
+    def _embed_by_job(self, wanted: dict[str, str], tally: _Tally, progress: ProgressCallback) -> None:
+        if self.embedder is None or tally.degraded:
+            return
+        done = self.embedder.ensure(wanted, progress, by_job=True)
+        tally.embedded += done.embedded
+        tally.cached -= done.embedded  # the sync that follows will take them for cached
         tally.degraded = done.error
 
     def _write(self, group: Sequence[Read], tally: _Tally) -> None:
@@ -301,15 +376,18 @@ class Indexer:
         tally.changed |= {document.path for document, _ in group}
 
     def _finish(self, tally: _Tally) -> SyncReport:
+        self._failure = tally.degraded
         self.index.prune(self.rules.cache_limit_bytes)
         marks = {"signature": self.rules.signature, "last_sync": repr(self._clock()), "syncing": "no"}
         if self.embedder:
             if not tally.degraded or tally.rebuilt:
-                marks["model"] = self._model
+                marks |= {"model": self._model, "recipe": self.embedder.recipe, "instead": ""}
             self.index.refresh(self.embedder.identity)
         self.index.set_meta(**marks)
         counts = self.index.counts(self._model)
         pending = counts.chunks - counts.embedded if self.embedder else 0
+        if self.embedder:
+            self.index.set_meta(pending=str(pending))
         degraded = f"{pending} chunks have no vector yet: {tally.degraded}" if tally.degraded else None
         problems = sorted({**tally.remarks, **tally.unreadable}.values(), key=lambda problem: problem.path)
         return SyncReport(
@@ -326,6 +404,11 @@ class Indexer:
             problems=tuple(problems),
             degraded=degraded,
         )
+
+
+def _texts(group: Sequence[Read]) -> dict[str, str]:
+    """What is embedded of a group, by hash."""
+    return {chunk.hash: chunk.embedding_text for _, chunks in group for chunk in chunks}
 
 
 def _growth(found: FoundFile, row: FileRow | None) -> int:
