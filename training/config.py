@@ -62,7 +62,7 @@ class ListConfig:
     size: int = 16
     chunk: int = 1_024  # queries mined at a time
     max_tokens: int = 320  # of a document in front of the cross-encoder
-    remine_queries: int = 50_000
+    remine_queries: int = 30_000
     remine_at: float = 0.45  # share of the steps after which the student itself mines
 
 
@@ -71,7 +71,7 @@ class TrainConfig:
     """One training run."""
 
     seed: int = 7
-    steps: int = 6_000
+    steps: int = 1_700
     warmup: int = 200
     learning_rate: float = 6e-4
     final_rate: float = 0.02  # of the learning rate, at the last step
@@ -79,11 +79,12 @@ class TrainConfig:
     clip: float = 1.0
     ema: float = 0.998
     temperature: float = 0.05
-    mono: int = 768  # texts a step and language: distillation
+    mono_en: int = 768  # texts a step: distillation
+    mono_zh: int = 1_024
     long: int = 48  # long texts a step and language
     pairs: int = 640  # parallel pairs a step
     asks: int = 320  # natural query/text pairs a step
-    lists: int = 96  # English lists a step
+    lists: int = 88  # English lists a step
     parallel_lists: int = 64  # lists whose sides may be Chinese
     carry_chinese: bool = True  # False: parallel lists stay English
     use_lists: bool = True
@@ -127,13 +128,13 @@ TOY = Config(
         queries=40, parallel_queries=20, size=8, chunk=16, remine_queries=10, max_tokens=32
     ),
     train=TrainConfig(
-        steps=8, warmup=2, mono=16, long=2, pairs=16, asks=8, lists=4, parallel_lists=4
+        steps=8, warmup=2, mono_en=16, mono_zh=16, long=2, pairs=16, asks=8, lists=4, parallel_lists=4
     ),
 )
 
 # Short runs of one length that differ in one thing each.
 SHORT = TrainConfig(
-    steps=600, warmup=80, ema=0.99, mono=384, long=24, pairs=320, asks=160, lists=48, parallel_lists=32
+    steps=600, warmup=80, ema=0.99, mono_en=384, mono_zh=384, long=24, pairs=320, asks=160, lists=48, parallel_lists=32
 )
 ABLATIONS: dict[str, Config] = {
     "base": replace(FINAL, train=SHORT),

@@ -56,8 +56,9 @@ class Sampler:
     def mono(self, language: str) -> np.ndarray:
         """Half at random, half from clusters, where rivals are hard; long texts on top."""
         config = self.config
-        count = config.mono // 2
-        parts = [self.rng.choice(self.short[language], config.mono - count)]
+        size = config.mono_en if language == "en" else config.mono_zh
+        count = size // 2
+        parts = [self.rng.choice(self.short[language], size - count)]
         members, bounds = self.view.clusters[language]
         while count > 0:
             cluster = self.rng.integers(len(bounds) - 1)
@@ -228,7 +229,7 @@ class Trainer:
         rows = draw.rows("queries", config.lists)
         plans = [(found["queries"][rows], found["candidates"][rows],
                   torch.from_numpy(found["scores"][rows]).to(self.device), "list")]  # fmt: skip
-        directions = ((True, True), (True, True), (True, False), (False, True))
+        directions = ((False, False), (True, True), (True, False), (False, True))
         count = config.parallel_lists // len(directions)
         for asked, texts in directions:
             rows = draw.rows("parallel_queries", count)
