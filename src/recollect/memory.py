@@ -73,9 +73,19 @@ class Memory:
         return cls(settings, build_manager(settings, embedder))
 
     def sync(
-        self, *, force: bool = False, verify: bool = False, progress: ProgressCallback | None = None
+        self,
+        *,
+        force: bool = False,
+        verify: bool = False,
+        batch: bool = False,
+        progress: ProgressCallback | None = None,
     ) -> SyncReport:
-        """Make the index say what the files say; ``force`` builds it anew beside the old one."""
+        """Make the index say what the files say; ``force`` builds it anew beside the old one.
+
+        ``batch`` embeds through the provider's batch API, where it has one: cheaper, and slower.
+        """
+        if batch and isinstance(self.manager, BuiltinManager):
+            return self.manager.sync(force=force, verify=verify, batch=True, progress=progress)
         return self.manager.sync(force=force, verify=verify, progress=progress)
 
     def search(
@@ -349,12 +359,11 @@ def _cached(choice: Choice | None, index: Index, settings: Settings) -> Cached |
 
 def build_builtin(settings: Settings, embedder: Embedder | None, guard: Guard) -> BuiltinManager:
     """Join the rooms as the settings say."""
-    from recollect.embedding import Choice, resolve
+    from recollect.embedding import Choice, remake, resolve
 
     wish = wish_of(settings)
     choice = Choice.given(embedder, wish) if embedder else resolve(wish)
     index = open_index(settings.agent_folder, engine=settings.index.vector_engine)
-    cached = _cached(choice, index, settings)
     workspace = _workspace(settings)
     rules = Rules(
         tokens=settings.chunking.tokens,
@@ -378,15 +387,24 @@ def build_builtin(settings: Settings, embedder: Embedder | None, guard: Guard) -
         citations=settings.memory.citations,
         sync_before=search.sync_before,
         sync_interval_s=search.sync_interval_s,
+        background=settings.embedding.background,
     )
     return BuiltinManager(
         workspace,
         index,
         choice,
-        Indexer(workspace, index, cached, sessions=_sessions(settings), rules=rules),
+        Indexer(
+            workspace,
+            index,
+            _cached(choice, index, settings),
+            fallback=_cached(choice.fallback, index, settings),
+            sessions=_sessions(settings),
+            rules=rules,
+        ),
         Searcher(index, choice.embedder, options),
         conduct,
         guard=guard,
+        remake=lambda recipe: remake(wish, recipe),
     )
 
 
@@ -476,10 +494,15 @@ class AsyncMemory:
         )
 
     async def sync(
-        self, *, force: bool = False, verify: bool = False, progress: ProgressCallback | None = None
+        self,
+        *,
+        force: bool = False,
+        verify: bool = False,
+        batch: bool = False,
+        progress: ProgressCallback | None = None,
     ) -> SyncReport:
         """As `Memory.sync`."""
-        return await _in_thread(self.memory.sync, force=force, verify=verify, progress=progress)
+        return await _in_thread(self.memory.sync, force=force, verify=verify, batch=batch, progress=progress)
 
     async def search(
         self,

@@ -101,6 +101,11 @@ class Embedding(Section):
     local_batch_timeout_s: Duration = Field(
         gt=0, default=600.0, description="As `batch_timeout_s`, for a model on this machine."
     )
+    background: bool = Field(
+        default=True,
+        description="Missing vectors, and those of a newly set embedder, are made beside the searches; "
+        "otherwise by `recollect index` alone.",
+    )
     cache_limit_mb: Whole = Field(
         default=512, ge=0, description="Size at which the oldest cached vectors are dropped."
     )

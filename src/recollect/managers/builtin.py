@@ -13,14 +13,16 @@ from typing import TYPE_CHECKING
 
 from recollect import logs
 from recollect.errors import EmbeddingError, SourceError, StoreBroken, StoreError, StoreLocked
+from recollect.managers.renewal import Renewal
 from recollect.managers.scope import Guard
+from recollect.managers.serving import Served, Serving
 from recollect.recall import shows_citations
 from recollect.records import Answer, CitationMode, Excerpt, Hit, Source, Status, SyncReport
 from recollect.retrieval import Found
 from recollect.store.index import Filter, Index
 
 if TYPE_CHECKING:
-    from recollect.embedding import Choice
+    from recollect.embedding import Choice, Embedder
     from recollect.indexing import Backlog, Indexer, ProgressCallback
     from recollect.retrieval import Searcher
     from recollect.sources import Workspace
@@ -42,6 +44,7 @@ class Conduct:
     citations: CitationMode = "auto"
     sync_before: bool = True
     sync_interval_s: float = 2.0
+    background: bool = True  #: vectors that are missing or outdated are made beside the searches
     wait_s: float = 2.0  #: a search waits so long for a sync that takes in what was just written
 
 
@@ -58,6 +61,7 @@ class BuiltinManager:
         conduct: Conduct | None = None,
         *,
         guard: Guard | None = None,
+        remake: Callable[[str], Choice | None] | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self.workspace = workspace
@@ -67,6 +71,8 @@ class BuiltinManager:
         self.searcher = searcher
         self.conduct = conduct or Conduct()
         self.guard = guard or Guard()
+        self.serving = Serving(index, choice, remake)
+        self.renewal = Renewal(lambda stop: self.indexer.sync(wait_s=0, stop=stop))
         self._clock = clock
         self._announced = False  #: somebody wrote and said so
         self._synced = False  #: the index was built once
@@ -90,28 +96,40 @@ class BuiltinManager:
             return Answer((), provider=self.choice.provider, model=self.choice.model, citations=cited)
         limit = self.conduct.max_results if max_results is None else max(0, max_results)
         where = Filter(source=source, path_prefix=path_prefix)
+        served = Served(None, self.choice.provider, self.choice.model)
         try:
             behind = self._catch_up()
-            found = self._find(query, limit, min_score, where)
+            served = self.serving.now()
+            found = self._find(query, limit, min_score, where, served.embedder)
+            self._renew()
         except StoreError as error:  # memory never breaks the agent: the failure is part of the answer
             log.error("the search failed: %s", error)
             found, behind = Found(()), str(error)
         return Answer(
             hits=found.hits if cited else tuple(_uncited(hit) for hit in found.hits),
-            provider=self.choice.provider,
-            model=self.choice.model,
+            provider=served.provider,
+            model=served.model,
+            fallback=served.fallback,
             citations=cited,
-            degraded=_sentences(self._without_vectors(), found.degraded, behind),
+            degraded=_sentences(served.note, found.degraded, behind),
         )
 
-    def _find(self, query: str, limit: int, min_score: float | None, where: Filter) -> Found:
+    def _find(
+        self, query: str, limit: int, min_score: float | None, where: Filter, embedder: Embedder | None
+    ) -> Found:
+        searcher = self.searcher.using(embedder)
         try:
-            return self.searcher.search(query, max_results=limit, min_score=min_score, where=where)
+            return searcher.search(query, max_results=limit, min_score=min_score, where=where)
         except StoreBroken as broken:
             log.warning("the index is damaged and is rebuilt from the files: %s", broken)
             self.index.heal(str(broken))
             self.sync()
             return self.searcher.search(query, max_results=limit, min_score=min_score, where=where)
+
+    def _renew(self) -> None:
+        """See to it that missing and outdated vectors are made, without anybody waiting for it."""
+        if self.conduct.background and self.serving.outdated:
+            self.renewal.begin()
 
     def _catch_up(self) -> str | None:
         """Take in what changed on disk, if it is little; otherwise say how much is missing."""
@@ -143,11 +161,7 @@ class BuiltinManager:
             return (
                 f"{backlog.files} files changed since the last sync; run `recollect index` to take them in."
             )
-        return self.indexer.sync(wait_s=wait_s).degraded
-
-    def _without_vectors(self) -> str | None:
-        """Why there is no vector leg at all; nothing to say when the owner switched it off."""
-        return self.choice.reason if self.choice.missing else None
+        return self.indexer.sync(wait_s=wait_s, light=True).degraded
 
     def changed(self) -> None:
         """Something was just written: the next search takes it in first."""
@@ -165,21 +179,30 @@ class BuiltinManager:
         return self.workspace.excerpt(rel_path, from_line, lines)
 
     def sync(
-        self, *, force: bool = False, verify: bool = False, progress: ProgressCallback | None = None
+        self,
+        *,
+        force: bool = False,
+        verify: bool = False,
+        batch: bool = False,
+        progress: ProgressCallback | None = None,
     ) -> SyncReport:
-        """Bring the index up to date with the files."""
-        report = self.indexer.sync(force=force, verify=verify, progress=progress)
+        """Bring the index up to date with the files; ``batch``: through the provider's batch API."""
+        report = self.indexer.sync(force=force, verify=verify, batch=batch, progress=progress)
         self._looked = self._clock()
         return report
 
     def status(self, *, deep: bool = False) -> Status:
         """What the index holds; ``deep`` also tries the embedder, the vectors and the store."""
+        served = self.serving.now()
         embedder = self.choice.embedder
         counts = self.index.counts(str(embedder.identity) if embedder else "")
         last_sync = self.index.meta("last_sync")
         details: dict[str, object] = {"embedder": self.choice.reason, "source_bytes": counts.bytes}
+        if self.choice.fallback:
+            details["fallback"] = self.choice.fallback.reason
         if deep:
             details |= {
+                "other_embedders": dict(self.choice.others),
                 "embedding": self.probe_embedding() or "ok",
                 "vectors": self.probe_vector() or "ok",
                 "store": "; ".join(self.index.check(deep=True)) or "ok",
@@ -197,7 +220,8 @@ class BuiltinManager:
             index_path=str(self.index.path),
             index_bytes=self.index.size(),
             last_sync=float(last_sync) if last_sync else None,
-            degraded=self._without_vectors(),
+            fallback=served.fallback,
+            degraded=served.note,
             details=details,
         )
 
@@ -223,10 +247,13 @@ class BuiltinManager:
         return None
 
     def close(self) -> None:
-        """Close the index and the embedder."""
+        """Close the index and the embedders."""
+        self.renewal.close()
         self.index.close()
-        if self.choice.embedder:
-            self.choice.embedder.close()
+        self.serving.close()
+        for choice in (self.choice, self.choice.fallback):
+            if choice and choice.embedder:
+                choice.embedder.close()
 
 
 def _uncited(hit: Hit) -> Hit:

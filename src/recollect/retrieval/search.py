@@ -69,6 +69,12 @@ class Searcher:
         self.options = options or Options()
         self._today = today
 
+    def using(self, embedder: Embedder | None) -> Searcher:
+        """The same searcher, with the vectors of this embedder."""
+        if embedder is self.embedder:
+            return self
+        return Searcher(self.index, embedder, self.options, today=self._today)
+
     def search(
         self, text: str, *, max_results: int, min_score: float | None = None, where: Filter | None = None
     ) -> Found:
