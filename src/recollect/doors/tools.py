@@ -88,6 +88,18 @@ def _within(lines: list[str], limit: int) -> str:
     return "\n".join(kept) if kept or not lines else lines[0][:limit]
 
 
+def _save(call: Call) -> Result:
+    saved = call.memory.save(call["content"], call["title"] or "", call["tags"] or (), call["category"])
+    return {
+        "saved": True,
+        "path": saved.path,
+        "startLine": saved.start_line,
+        "endLine": saved.end_line,
+        "already": saved.already,
+        "note": saved.note,
+    }
+
+
 def _stats(call: Call) -> Result:
     status = call.memory.status()
     return {
@@ -152,6 +164,25 @@ _TOOLS = (
             "zh": "片段不够时，用结果中的路径和行号读取前后几行。",
         },
         empty={"path": "", "text": "", "from": 1, "lines": 0, "totalLines": 0, "nextFrom": None},
+    ),
+    Tool(
+        name="memory_save",
+        description="Write something down for good, when the user asks to remember it or when a decision, preference "
+        "or lasting fact comes up. It goes to the log of the day, or to memory/<category>/<title>.md when a category "
+        "is given. Secrets are left out. Saving the same text again changes nothing.",
+        params=(
+            Param("content", "string", "What to remember, in sentences that stand alone.", required=True),
+            Param("title", "string", "A few words that name it."),
+            Param("tags", "array", "Words to find it by."),
+            Param("category", "string", "The topic that it belongs to, such as `project` or `people`."),
+        ),
+        run=_save,
+        hints={
+            "en": "save what must outlast this conversation: decisions, preferences, facts, when they come up.",
+            "zh": "出现决定、偏好或重要事实时，及时保存下来。",
+        },
+        empty={"saved": False, "path": "", "startLine": 0, "endLine": 0, "already": False, "note": None},
+        read_only=False,
     ),
     Tool(
         name="memory_stats",

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from recollect.doors.cli import entries
+from recollect.doors.cli import entries, sessions
 
 if TYPE_CHECKING:
     from recollect.config import Settings
@@ -224,3 +224,4 @@ def config_show(context: typer.Context, as_json: Json = False) -> None:
 
 
 entries.register(app)
+sessions.register(app)
