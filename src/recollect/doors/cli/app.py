@@ -59,7 +59,8 @@ class Globals:
     def memory(self) -> Iterator[Memory]:
         from recollect.memory import Memory, build_manager
 
-        settings = self.settings()
+        # A command ends when its answer is there; what would go on in the background is `index`'s work.
+        settings = self.settings(**{"embedding.background": False})
         with Memory(settings, build_manager(settings)) as memory:
             yield memory
 
@@ -102,11 +103,17 @@ def init(context: typer.Context, as_json: Json = False) -> None:
     render.setup(set_up(context.obj.settings()), as_json)
 
 
-@app.command(epilog="Example: recollect index --force")
+@app.command(epilog="Examples: recollect index --force · recollect index --batch")
 def index(
     context: typer.Context,
     force: Annotated[
         bool, typer.Option("--force", help="Build everything anew, beside the old index, then switch.")
+    ] = False,
+    batch: Annotated[
+        bool,
+        typer.Option(
+            "--batch", help="Embed through the provider's batch API: cheaper, and up to an hour slower."
+        ),
     ] = False,
     as_json: Json = False,
 ) -> None:
@@ -114,20 +121,20 @@ def index(
     from recollect.doors.cli import render
 
     with context.obj.memory() as memory, render.progress(as_json) as progress:
-        report = memory.sync(force=force, verify=True, progress=progress)
+        report = memory.sync(force=force, verify=True, batch=batch, progress=progress)
     render.sync_report(report, as_json)
 
 
 @app.command(hidden=True)
 def sync(context: typer.Context, as_json: Json = False) -> None:
     """Another name of `index`."""
-    index(context, force=False, as_json=as_json)
+    index(context, force=False, batch=False, as_json=as_json)
 
 
 @app.command(hidden=True)
 def reindex(context: typer.Context, as_json: Json = False) -> None:
     """Another name of `index --force`."""
-    index(context, force=True, as_json=as_json)
+    index(context, force=True, batch=False, as_json=as_json)
 
 
 @app.command(

@@ -132,7 +132,7 @@ def progress(as_json: bool) -> Iterator[Callable[[Progress], None] | None]:
     from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
     from rich.progress import Progress as Bar
 
-    words = {"embed": "Embedding", "write": "Indexing"}
+    words = {"embed": "Embedding", "batch": "Waiting for the batch job", "write": "Indexing"}
     columns = (
         TextColumn("{task.description}"),
         BarColumn(),
@@ -198,11 +198,21 @@ def status(now: Status, as_json: bool) -> None:
         ("embedder", f"{now.provider} {now.model}".strip()),
         ("index", f"{now.index_path} ({now.index_bytes / 1e6:.1f} MB)"),
         ("last sync", f"{synced:%Y-%m-%d %H:%M:%S}" if synced else "never: run `recollect index`"),
-        *((key.replace("_", " "), str(value)) for key, value in now.details.items() if key != "source_bytes"),
+        *(
+            (key.replace("_", " "), _shown(value))
+            for key, value in now.details.items()
+            if key != "source_bytes"
+        ),
     ]
     if now.degraded:
         rows.append(("note", now.degraded))
     _console().print(_table(rows))
+
+
+def _shown(value: object) -> str:
+    if isinstance(value, Mapping):
+        return "\n".join(f"{key}: {item}" for key, item in value.items())
+    return str(value)
 
 
 def stats(now: Status, as_json: bool) -> None:
