@@ -19,7 +19,7 @@ from recollect.managers.serving import Served, Serving
 from recollect.recall import shows_citations
 from recollect.records import Answer, CitationMode, Excerpt, Hit, Source, Status, SyncReport
 from recollect.retrieval import Found
-from recollect.store.index import Filter, Index
+from recollect.store import Filter, Index
 
 if TYPE_CHECKING:
     from recollect.embedding import Choice, Embedder

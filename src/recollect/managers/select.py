@@ -129,5 +129,4 @@ def _none(error: Exception) -> Selection:
     sentence = (
         str(error) if isinstance(error, RecollectError | OSError) else f"{type(error).__name__}: {error}"
     )
-    log.error("there is no memory for this agent: %s", sentence)
     return Selection(None, sentence, error)

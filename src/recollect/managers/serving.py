@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from recollect.embedding import Choice, Embedder
-    from recollect.store.index import Index
+    from recollect.store import Index
 
     Remake = Callable[[str], Choice | None]
 

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
-from recollect.errors import RecollectError
+from recollect.errors import MemoryDisabled, RecollectError
 
 if TYPE_CHECKING:
     from recollect.config import Settings
@@ -46,7 +46,11 @@ def examine(typed: Globals) -> list[Finding]:
     ]
     try:
         with typed.memory() as memory:
-            findings += _index(memory.status(deep=True))
+            memory.start()
+            findings += _backend(settings, status := memory.status(deep=True))
+            findings += _index(status)
+    except MemoryDisabled as error:
+        findings.append(Finding("memory", "note", str(error), "Set it to `memory-core` to switch memory on."))
     except RecollectError as error:
         findings.append(Finding("index", "wrong", str(error), "Run `recollect index --force`."))
     return findings
@@ -90,6 +94,18 @@ def _home(settings: Settings) -> Iterator[Finding]:
         yield Finding("disk", "note", f"only {free >> 20} MB are free under {home}", "Make room.")
 
 
+def _backend(settings: Settings, status: Status) -> Iterator[Finding]:
+    """Whether the engine that the settings name is the one that answers, and answers as it should."""
+    if settings.memory.backend == "builtin":
+        return
+    if status.fallback:
+        mend = "Mend what is named, or set `memory.backend: builtin`."
+        yield Finding("backend", "wrong", str(status.details["last_error"]), mend)
+    else:
+        version = status.details.get(settings.memory.backend, settings.memory.backend)
+        yield Finding("backend", "note" if status.degraded else "ok", status.degraded or str(version))
+
+
 def _index(status: Status) -> Iterator[Finding]:
     details = status.details
     damaged = details["store"] != "ok"
@@ -102,7 +118,7 @@ def _index(status: Status) -> Iterator[Finding]:
     if behind := details["behind"]:
         yield Finding("freshness", "note", f"{behind} files differ from the index", "Run `recollect index`.")
     working = details["embedding"] == "ok"
-    if working and status.embedded < status.chunks:
+    if working and status.backend == "builtin" and status.embedded < status.chunks:
         missing = status.chunks - status.embedded
         yield Finding("vectors", "note", f"{missing} chunks have no vector", "Run `recollect index`.")
     yield Finding(

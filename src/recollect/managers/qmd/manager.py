@@ -164,7 +164,7 @@ class QmdManager:
         if self._mode == "query":
             return ask("query", both_legs(text))
         rows = ask(self._mode, text)
-        words = [term for term in query_terms(text) if not term.startswith("@")][:MAX_WORDS]
+        words = _words(text)
         if rows or self._mode != "search" or len(words) < 2:
             return rows
         # One absent word is enough for qmd's search to find nothing, and questions have many words.
@@ -386,3 +386,10 @@ class QmdManager:
 
 def _unseen(scan: Scan) -> Iterator[str]:
     return (file.path for file in scan.files if not UNSEEN.isdisjoint(file.path.split("/")[:-1]))
+
+
+def _words(text: str) -> list[str]:
+    """The words of a question, any of which may answer it; a single name is not taken apart."""
+    if len(text.split()) < 2 and text.isascii():
+        return [text]
+    return [term for term in query_terms(text) if not term.startswith("@")][:MAX_WORDS]

@@ -1,0 +1,105 @@
+"""`status` and `doctor` say which engine answers, and find wrong settings before anybody asks."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+STANDIN = Path(__file__).parents[1] / "managers" / "fake_qmd.py"
+Run = Callable[..., subprocess.CompletedProcess[str]]
+
+
+@pytest.fixture
+def qmd(tmp_path: Path) -> Path:
+    """A stand-in for the program."""
+    file = tmp_path / "bin" / "qmd"
+    file.parent.mkdir()
+    file.write_text(f"#!{sys.executable} -SE\n{STANDIN.read_text('utf-8')}", "utf-8")
+    file.chmod(0o755)
+    return file
+
+
+@pytest.fixture
+def recollect(workspace: Path, tmp_path: Path, note) -> Run:
+    note("MEMORY.md", "The heron nests in the marsh.\n")
+
+    def run(*arguments: str, **variables: object) -> subprocess.CompletedProcess[str]:
+        places = {"RECOLLECT_WORKSPACE": workspace, "RECOLLECT_HOME": tmp_path / "state"}
+        fixed = {"PATH": "/usr/bin:/bin", "RECOLLECT_EMBEDDING__PROVIDER": "none"}
+        environment = {name: str(value) for name, value in {**fixed, **places, **variables}.items()}
+        command = [sys.executable, "-m", "recollect", *arguments]
+        return subprocess.run(command, capture_output=True, text=True, env=environment, check=False)
+
+    return run
+
+
+def findings(done: subprocess.CompletedProcess[str]) -> dict[str, tuple[str, str]]:
+    return {one["name"]: (one["state"], one["text"]) for one in json.loads(done.stdout)}
+
+
+def settings(command: Path | str) -> dict[str, object]:
+    return {
+        "RECOLLECT_MEMORY__BACKEND": "qmd",
+        "RECOLLECT_MEMORY__QMD__COMMAND": command,
+        "RECOLLECT_MEMORY__QMD__LIMITS__TIMEOUT_MS": 30_000,
+        "RECOLLECT_MEMORY__QMD__UPDATE__WAIT": "15s",
+    }
+
+
+def test_qmd_answers_on_the_command_line(recollect: Run, qmd: Path) -> None:
+    found = json.loads(recollect("search", "heron", "--json", **settings(qmd)).stdout)
+    assert (found["provider"], found["fallback"], found["degraded"]) == ("qmd", False, None)
+    assert found["results"][0]["citation"] == "MEMORY.md#L1-L1"
+    status = json.loads(recollect("status", "--json", **settings(qmd)).stdout)
+    assert (status["backend"], status["details"]["qmd"]) == ("qmd", "qmd 2.8.3 (stand-in)")
+    doctor = recollect("doctor", "--json", **settings(qmd))
+    assert findings(doctor)["backend"] == ("ok", "qmd 2.8.3 (stand-in)")
+    assert doctor.returncode == 0
+
+
+def test_a_qmd_that_is_not_there_is_found_by_doctor_and_status_and_search_still_works(recollect: Run) -> None:
+    gone = settings("/nowhere/qmd")
+    doctor = recollect("doctor", "--json", **gone)
+    state, text = findings(doctor)["backend"]
+    assert (doctor.returncode, state) == (1, "wrong")
+    assert text == "/nowhere/qmd does not exist; set memory.qmd.command to where qmd is."
+    status = json.loads(recollect("status", "--json", **gone).stdout)
+    assert (status["backend"], status["fallback"]) == ("builtin", True)
+    assert "/nowhere/qmd does not exist" in status["degraded"]
+    search = json.loads(recollect("search", "heron", "--json", **gone).stdout)
+    assert (search["fallback"], search["results"][0]["path"]) == (True, "MEMORY.md")
+
+
+@pytest.mark.parametrize(
+    ("variable", "value", "sentence"),
+    [
+        ("MEMORY__BACKEND", "qdm", "memory.backend = 'qdm'"),
+        ("MEMORY__QMD__SEARCH_MODE", "fast", "memory.qmd.search_mode = 'fast'"),
+        ("MEMORY__QMD__LIMITS__TIMEOUT_MS", "5", "memory.qmd.limits.timeout_ms = '5'"),
+        ("MEMORY__QMD__UPDATE__INTERVAL", "soon", "memory.qmd.update.interval = 'soon'"),
+        ("MEMORY__SCOPE__RULES", "[allow everybody]", "memory.scope.rules"),
+        ("MEMORY__QMD__TIMEOUT", "5", "unknown variable RECOLLECT_MEMORY__QMD__TIMEOUT"),
+    ],
+)
+def test_wrong_settings_are_one_sentence_that_names_the_key(
+    recollect: Run, variable: str, value: str, sentence: str
+) -> None:
+    doctor = recollect("doctor", "--json", **{f"RECOLLECT_{variable}": value})
+    state, text = findings(doctor)["settings"]
+    assert (doctor.returncode, state) == (1, "wrong")
+    assert sentence in text
+
+
+def test_memory_that_is_switched_off_says_so(recollect: Run) -> None:
+    off = {"RECOLLECT_PLUGINS__SLOTS__MEMORY": "none"}
+    search = recollect("search", "heron", **off)
+    assert (search.returncode, search.stderr) == (
+        1,
+        "recollect: Memory is switched off: `plugins.slots.memory` is `none`.\n",
+    )
+    assert findings(recollect("doctor", "--json", **off))["memory"][0] == "note"
