@@ -1,0 +1,139 @@
+"""Saving, summarising and watching by the doors: the tool `memory_save` (E3), and the command line."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from recollect import Memory
+from recollect.doors.tools import TOOLS, Toolbox
+
+OpenMemory = Callable[..., Memory]
+
+
+# ---- the tool -------------------------------------------------------------------------------------------------
+
+
+def test_memory_save_writes_and_the_next_search_finds_it(open_memory: OpenMemory, workspace: Path) -> None:
+    toolbox = Toolbox(open_memory())
+    toolbox.call("memory_search", {"query": "anything"})
+    saved = toolbox.call(
+        "memory_save",
+        {"content": "用户喜欢使用 TypeScript 开发", "title": "用户偏好", "tags": ["preference", "tech"]},
+    )
+    assert saved["saved"]
+    assert re.fullmatch(r"memory/\d{4}-\d\d-\d\d\.md", saved["path"])
+    assert "Tags: preference, tech" in (workspace / saved["path"]).read_text(encoding="utf-8")
+    found = toolbox.call("memory_search", {"query": "用户喜欢什么"})
+    assert found["results"][0]["path"] == saved["path"]
+    again = toolbox.call("memory_save", {"content": "用户喜欢使用 TypeScript 开发"})
+    assert (again["already"], again["path"]) == (True, saved["path"])
+    item = toolbox.call("memory_save", {"content": "Ship in March.", "title": "Goals", "category": "project"})
+    assert item["path"] == "memory/project/goals.md"
+    assert not TOOLS["memory_save"].read_only
+
+
+def test_memory_save_says_what_is_wrong(open_memory: OpenMemory, workspace: Path) -> None:
+    toolbox = Toolbox(open_memory())
+    empty = toolbox.call("memory_save", {"content": "<private>x</private>"})
+    assert (empty["saved"], empty["error"]) == (
+        False,
+        "There is nothing to save: the content is empty or private.",
+    )
+    assert toolbox.call("memory_save", {})["error"] == "memory_save needs content."
+    (workspace / "memory").rmdir()
+    (workspace / "memory").write_text("a file", encoding="utf-8")
+    assert "could not be written" in toolbox.call("memory_save", {"content": "x"})["error"]
+
+
+# ---- the command line -----------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def environment(workspace: Path, tmp_path: Path) -> dict[str, str]:
+    return {
+        **os.environ,
+        "RECOLLECT_WORKSPACE": str(workspace),
+        "RECOLLECT_HOME": str(tmp_path / "state"),
+        "RECOLLECT_EMBEDDING__PROVIDER": "none",
+        "RECOLLECT_WATCH__DEBOUNCE_S": "0.05",
+        "RECOLLECT_WRITING__TIMEZONE": "Asia/Shanghai",
+    }
+
+
+@pytest.fixture
+def recollect(environment: dict[str, str]) -> Callable[..., subprocess.CompletedProcess[str]]:
+    def run(*arguments: str, stdin: str = "") -> subprocess.CompletedProcess[str]:
+        command = [sys.executable, "-m", "recollect", *arguments]
+        return subprocess.run(
+            command, capture_output=True, text=True, env=environment, input=stdin, check=False
+        )
+
+    return run
+
+
+def test_save_and_summarise_on_the_command_line(
+    recollect: Callable[..., subprocess.CompletedProcess[str]], workspace: Path, tmp_path: Path
+) -> None:
+    done = recollect(
+        "save", "-", "--title", "Anna", "--tags", "people,tea", "--json", stdin="Anna prefers tea.\n"
+    )
+    saved = json.loads(done.stdout)
+    assert (
+        (workspace / saved["path"])
+        .read_text(encoding="utf-8")
+        .endswith("Anna prefers tea.\n\nTags: people, tea\n")
+    )
+    again = recollect("save", "Anna prefers tea.")
+    assert again.stdout.startswith("It stands there already: memory/")
+    folder = tmp_path / "state/agents/main/sessions"
+    folder.mkdir(parents=True)
+    talk = [("user", "我们把发布改到周四，可以吗？"), ("assistant", "可以，发布改到每周四上午十点。")]
+    lines = [
+        json.dumps({"role": role, "content": text, "time": "2026-04-01T23:00:00Z"}) for role, text in talk
+    ]
+    (folder / "s1.jsonl").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    first = recollect("summarise", "sessions/s1.jsonl")
+    assert first.stdout.startswith("Saved: memory/2026-04-02-我们把发布改到周四.md#L1-L")
+    assert recollect("summarise", "sessions/s2.jsonl").returncode == 1
+
+
+@pytest.fixture
+def watching(environment: dict[str, str]) -> Iterator[subprocess.Popen[str]]:
+    command = [sys.executable, "-m", "recollect", "watch", "--json"]
+    process = subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment
+    )
+    guard = threading.Timer(60, process.kill)
+    guard.start()
+    yield process
+    guard.cancel()
+    process.kill()
+    process.communicate()
+
+
+def test_watch_shows_what_happens_and_ends_when_told(
+    watching: subprocess.Popen[str], note: Callable[[str, str], Path]
+) -> None:
+    assert watching.stdout is not None
+    first = json.loads(watching.stdout.readline())
+    assert (first["reason"], first["files"]) == ("start", 0)
+    note("memory/a.md", "The heron stands in the marsh.")
+    for line in watching.stdout:
+        told = json.loads(line)
+        if told["files"]:
+            break
+    assert (told["reason"], told["changed"], told["chunks"]) == ("notes", 1, 1)
+    watching.send_signal(signal.SIGINT)
+    assert watching.wait(20) == 0
+    assert watching.stderr is not None
+    assert watching.stderr.read() == ""
