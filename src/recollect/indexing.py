@@ -20,7 +20,7 @@ from recollect import logs
 from recollect.chunking import CHUNKER_VERSION, chunk_markdown, chunk_passages
 from recollect.errors import SourceError, StoreBroken, StoreLocked
 from recollect.records import Chunk, Document, FoundFile, Problem, Progress, SyncReport
-from recollect.store.index import FileRow, Index
+from recollect.store import FileRow, Index
 from recollect.text import TOKENIZER_VERSION
 
 if TYPE_CHECKING:
@@ -48,7 +48,7 @@ class Rules:
 
     tokens: int = 512
     overlap: int = 64
-    target: int = 64
+    target: int = 24
     cache_limit_bytes: int = 1 << 30
 
     @property

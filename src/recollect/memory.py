@@ -23,7 +23,7 @@ from recollect.recall import Language, for_prompt, memory_section, shows_citatio
 from recollect.records import Answer, Excerpt, Saved, Source, Status, SyncReport
 from recollect.retrieval import Options, Searcher
 from recollect.sources import Transcripts, Workspace
-from recollect.store.index import Index, open_index
+from recollect.store import Index, open_index
 
 if TYPE_CHECKING:
     from recollect.config import Settings

@@ -76,7 +76,7 @@ class Chunking(Section):
 
     tokens: Whole = Field(default=512, ge=8, le=8192, description="Most tokens in a chunk.")
     target: Whole = Field(
-        default=64,
+        default=24,
         ge=1,
         description="After this many tokens a chunk ends at the next heading, paragraph or list item.",
     )

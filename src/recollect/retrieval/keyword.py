@@ -11,7 +11,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from recollect.store.index import Filter, Index
+from recollect.store import Filter, Index
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +30,7 @@ def keyword_leg(index: Index, terms: Sequence[str], *, limit: int, where: Filter
     """Find the chunks that hold any of the terms, best first, with absolute values."""
     if not terms:
         return KeywordLeg({}, {})
-    rows = max(1, index.counts("").chunks)
+    rows = max(1, index.total())
     idf = {term: _idf(rows, df) for term, df in index.terms(terms).items()}
     full = sum(idf.values()) or 1.0
     matches = index.keyword(terms, limit=limit, where=where)

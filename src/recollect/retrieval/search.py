@@ -6,18 +6,19 @@ Not its duty: when to sync, who may ask, what the prompt is told.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import date
 from functools import cache
 from typing import TYPE_CHECKING
 
 from recollect.records import Explanation, Hit, Part
 from recollect.retrieval import rank
+from recollect.retrieval.context import REACH, context_leg
 from recollect.retrieval.dates import date_leg
 from recollect.retrieval.fuse import FUSIONS, Leg, Scored
-from recollect.retrieval.keyword import keyword_leg
-from recollect.retrieval.vector import complete, vector_leg
-from recollect.store.index import Filter, Index, StoredChunk
+from recollect.retrieval.keyword import KeywordLeg, keyword_leg
+from recollect.retrieval.vector import VectorLeg, complete, vector_leg
+from recollect.store import Filter, Index, StoredChunk
 from recollect.store.keywords import columns
 from recollect.text import query_terms, snippet
 
@@ -26,6 +27,12 @@ if TYPE_CHECKING:
 
 #: Longer queries are cut before they reach the embedder, which reads a few hundred tokens at most.
 MAX_QUERY_CHARS = 8_000
+
+#: Of the weight of meaning, what the lines around a chunk count.
+CONTEXT_SHARE = 0.4
+
+#: Chunks whose surroundings are looked at, and from which the hits are chosen.
+SHORTLIST = 64
 
 #: What a date in the query counts, beside the 1 of words and meaning together.
 DATE_WEIGHT = 0.3
@@ -51,6 +58,18 @@ class Found:
 
     hits: tuple[Hit, ...]
     degraded: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """What speaks for the candidates."""
+
+    terms: Sequence[str]
+    words: KeywordLeg
+    meaning: VectorLeg
+    keyword: Mapping[int, float]  #: by row
+    cosines: Mapping[int, float]
+    context: Mapping[int, float] = field(default_factory=dict)
 
 
 class Searcher:
@@ -79,40 +98,57 @@ class Searcher:
         self, text: str, *, max_results: int, min_score: float | None = None, where: Filter | None = None
     ) -> Found:
         """The chunks that answer the text best, at most ``max_results``."""
-        text, where, options = text[:MAX_QUERY_CHARS], where or Filter(), self.options
-        limit = max(options.candidates, max_results)
+        text, where = text[:MAX_QUERY_CHARS], where or Filter()
+        with self.index.snapshot():
+            evidence = self._evidence(text, max(self.options.candidates, max_results), where)
+            # The best few more than asked are enough for whatever the ranking still drops or reorders.
+            shortlist = [item.rowid for item in self._fused(evidence)[: max(2 * max_results, SHORTLIST)]]
+            scored = self._fused(self._with_context(evidence, shortlist))
+            rows = self.index.chunks(shortlist)
+            scored = self._ranked([item for item in scored if item.rowid in rows], rows)
+            # Tokenising is dear: only for those that need it.
+            matched = cache(lambda row: _matched(rows[row], evidence.terms))
+            floor = self.options.min_score if min_score is None else min_score
+            scored = rank.above(scored, floor, lambda item: evidence.words.is_exact(item.rowid, matched))
+            chosen = self._spread(scored, max_results)[:max_results]
+        hits = tuple(self._hit(item, rows[item.rowid], matched(item.rowid)) for item in chosen)
+        return Found(hits, evidence.meaning.degraded)
+
+    def _evidence(self, text: str, limit: int, where: Filter) -> Evidence:
+        """What both legs say about every chunk that one of them proposes."""
         terms = query_terms(text)
         words = keyword_leg(self.index, terms, limit=limit, where=where)
         meaning = vector_leg(self.index, self.embedder, text, limit=limit, where=where)
-        cosines = complete(meaning, self.index, self.embedder, set(words.values))
-        scored = FUSIONS[options.fusion](self._legs(terms, cosines, words.values))
-        # The best few more than asked are enough for whatever the ranking still drops or reorders.
-        scored = scored[: max(4 * max_results, 50)]
-        rows = self.index.chunks([item.rowid for item in scored])
-        scored = self._ranked([item for item in scored if item.rowid in rows], rows)
-        matched = cache(
-            lambda row: _matched(rows[row], terms)
-        )  # tokenising is dear: only for those that need it
-        floor = options.min_score if min_score is None else min_score
-        scored = rank.above(scored, floor, lambda item: words.is_exact(item.rowid, matched))
-        chosen = self._spread(scored, max_results)[:max_results]
-        return Found(
-            tuple(self._hit(item, rows[item.rowid], matched(item.rowid)) for item in chosen), meaning.degraded
+        cosines = complete(meaning, self.index, self.embedder, words.values)
+        return Evidence(terms, words, meaning, words.values, cosines)
+
+    def _with_context(self, evidence: Evidence, shortlist: Sequence[int]) -> Evidence:
+        """The same for the shortlist alone, with what stands around each chunk."""
+        around = self.index.around(shortlist, reach=REACH)
+        near = {other for others in around.values() for other in others}
+        cosines = complete(evidence.meaning, self.index, self.embedder, near | evidence.cosines.keys())
+        return replace(
+            evidence,
+            keyword=_only(evidence.keyword, shortlist),
+            cosines=_only(cosines, shortlist),
+            context=context_leg(cosines, around) if cosines else {},
         )
 
-    def _legs(
-        self, terms: Sequence[str], cosines: Mapping[int, float], words: Mapping[int, float]
-    ) -> list[Leg]:
-        """The legs that found something. Between meaning and words, an empty one leaves its weight to the other."""
-        both = self.options.vector_weight + self.options.text_weight
+    def _fused(self, evidence: Evidence) -> list[Scored]:
+        """One score of the legs that found something."""
+        options = self.options
+        both = options.vector_weight + options.text_weight
+        meaning = options.vector_weight if evidence.keyword else both
+        around = meaning * CONTEXT_SHARE if evidence.context else 0.0
         legs = [
-            Leg("vector", self.options.vector_weight if words else both, cosines),
-            Leg("keyword", self.options.text_weight if cosines else both, words),
+            Leg("vector", meaning - around, evidence.cosines),
+            Leg("context", around, evidence.context),
+            Leg("keyword", options.text_weight if evidence.cosines else both, evidence.keyword),
         ]
-        if any(term.startswith("@") for term in terms):
-            days = date_leg(terms, self.index.dates_of(cosines.keys() | words.keys()))
-            legs.append(Leg("date", DATE_WEIGHT, days))
-        return [leg for leg in legs if leg.values]
+        if any(term.startswith("@") for term in evidence.terms):
+            dates = self.index.dates_of(evidence.cosines.keys() | evidence.keyword.keys())
+            legs.append(Leg("date", DATE_WEIGHT, date_leg(evidence.terms, dates)))
+        return FUSIONS[options.fusion]([leg for leg in legs if leg.values])
 
     def _ranked(self, scored: Sequence[Scored], rows: Mapping[int, StoredChunk]) -> list[Scored]:
         if self.options.half_life_days is None:
@@ -155,5 +191,13 @@ def _matched(stored: StoredChunk, terms: Sequence[str]) -> tuple[str, ...]:
 def _in_words(part: Part, matched: Sequence[str]) -> Part:
     if part.name == "keyword":
         return replace(part, detail=f"matches {', '.join(matched)}")
-    details = {"vector": "nearness in meaning", "date": "the day that the query names"}
+    details = {
+        "vector": "nearness in meaning",
+        "context": "nearness of the lines around",
+        "date": "the day that the query names",
+    }
     return replace(part, detail=details.get(part.name, part.detail))
+
+
+def _only(values: Mapping[int, float], rows: Sequence[int]) -> dict[int, float]:
+    return {row: values[row] for row in rows if row in values}

@@ -5,13 +5,13 @@ It never fails: without an embedder, without vectors, or when the embedder errs,
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from recollect import logs
 from recollect.errors import EmbeddingError
-from recollect.store.index import Filter, Index
+from recollect.store import Filter, Index
 
 if TYPE_CHECKING:
     import numpy as np
@@ -47,14 +47,14 @@ def vector_leg(index: Index, embedder: Embedder | None, text: str, *, limit: int
 
 
 def complete(
-    leg: VectorLeg, index: Index, embedder: Embedder | None, rowids: set[int]
+    leg: VectorLeg, index: Index, embedder: Embedder | None, rowids: Iterable[int]
 ) -> Mapping[int, float]:
-    """The leg's cosines, with those of chunks that only the keyword leg proposed.
+    """The leg's cosines, with those of further rows: chunks that only the keyword leg proposed, or neighbours.
 
     Without them a keyword hit just outside the nearest would count as having nothing to do with the query.
     """
-    missing = rowids - leg.values.keys()
+    missing = set(rowids) - leg.values.keys()
     if leg.query is None or embedder is None or not missing:
         return leg.values
-    vectors = index.vectors_of(sorted(missing), embedder.identity)
-    return {**leg.values, **{row: max(0.0, float(vec @ leg.query)) for row, vec in vectors.items()}}
+    near = index.cosines(missing, leg.query, embedder.identity)
+    return {**leg.values, **{row: max(0.0, cosine) for row, cosine in near.items()}}

@@ -57,6 +57,13 @@ _COUNTS = """
     select (select count(*) from files), (select count(*) from chunks),
     (select count(*) from chunks where model = ?1 and model <> ''), (select coalesce(sum(size), 0) from files)"""
 
+# Rows of one document are numbered in their order, so its neighbours are a range of rows with the same path.
+_AROUND = """
+    select c.rowid, group_concat(n.rowid) from json_each(?1) wanted
+    cross join chunks c on c.rowid = wanted.value
+    cross join chunks n on n.rowid between c.rowid - ?2 and c.rowid + ?2 and n.path = c.path
+    group by c.rowid"""
+
 _DATES = """
     select c.rowid, c.date from json_each(?) wanted cross join chunks c on c.rowid = wanted.value
     where c.date is not null"""
@@ -116,6 +123,12 @@ def dates(connection: apsw.Connection, rowids: Iterable[int]) -> dict[int, str]:
     """The notes' own days of the chunks in these rows, where they have one."""
     rows: Any = connection.execute(_DATES, (json.dumps(list(rowids)),))
     return dict(rows)
+
+
+def around(connection: apsw.Connection, rowids: Iterable[int], reach: int) -> dict[int, list[int]]:
+    """For each of these rows, those of the same document within reach, itself among them."""
+    rows: Any = connection.execute(_AROUND, (json.dumps(list(rowids)), reach))
+    return {row: [int(other) for other in others.split(",")] for row, others in rows}
 
 
 def _stored(rowid: int, headings: str, model: str, *fields: Any) -> StoredChunk:

@@ -173,10 +173,19 @@ class Index:
         """The chunks whose vectors of this identity are nearest, as (rowid, cosine), best first."""
         return self._vectors.search(vector, identity, limit=limit, where=where)
 
+    def around(self, rowids: Iterable[int], *, reach: int) -> dict[int, list[int]]:
+        """For each of these rows, those of the same document at most ``reach`` chunks away, itself among them."""
+        with self._database.read() as connection:
+            return documents.around(connection, rowids, reach)
+
     def dates_of(self, rowids: Iterable[int]) -> dict[int, str]:
         """The notes' own days of the chunks in these rows, where they have one."""
         with self._database.read() as connection:
             return documents.dates(connection, rowids)
+
+    def cosines(self, rowids: Iterable[int], vector: Vector, identity: Identity) -> dict[int, float]:
+        """How near the chunks in these rows are to the vector, where they have one of this identity."""
+        return self._vectors.cosines(rowids, vector, identity)
 
     def vectors_of(self, rowids: Iterable[int], identity: Identity) -> dict[int, Vector]:
         """The vectors of the chunks in these rows, where they have one of this identity."""

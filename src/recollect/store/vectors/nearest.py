@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 import apsw
+import numpy as np
 
 from recollect.records import Identity
 from recollect.store.database import Database
@@ -46,6 +48,16 @@ class Nearest:
                 allow = allowed(connection, identity, where)
                 return self.engine.search(connection, query, identity, limit=limit, allow=allow)
             return alive[:limit]
+
+    def cosines(self, rowids: Iterable[int], vector: Vector, identity: Identity) -> dict[int, float]:
+        """The nearness of these rows, of those that have a vector."""
+        query = codec.unit(vector, identity.dimensions)
+        rows = np.unique(np.fromiter(rowids, dtype=np.int64))
+        if query is None or not len(rows):
+            return {}
+        self.engine.ready(identity)
+        with self._database.snapshot() as connection:
+            return dict(self.engine.search(connection, query, identity, limit=len(rows), allow=rows))
 
 
 def _alive(connection: apsw.Connection, found: list[tuple[int, float]]) -> list[tuple[int, float]]:
