@@ -49,7 +49,7 @@ integration: $(READY) $(QMD)  ## tests with outside programs and heavy packages
 	$(BIN)/python -m pytest -m integration
 
 soak: $(READY)  ## long runs of the crash and state-machine tests
-	RECOLLECT_SOAK=1 $(BIN)/python -m pytest -m "soak or not soak" --timeout 7200 tests/faults
+	RECOLLECT_SOAK=1 $(BIN)/python -m pytest -m "soak or not soak" --timeout 7200 tests/faults tests/writing tests/transcripts
 
 bench: $(READY)  ## speed, beside sqlite-vec and plain FTS5
 	$(BIN)/python -m bench

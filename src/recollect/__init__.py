@@ -25,8 +25,10 @@ if TYPE_CHECKING:
     from recollect.records import Answer as Answer
     from recollect.records import Excerpt as Excerpt
     from recollect.records import Hit as Hit
+    from recollect.records import Saved as Saved
     from recollect.records import Status as Status
     from recollect.records import SyncReport as SyncReport
+    from recollect.service import MemoryService as MemoryService
 
 _HOMES = {
     "Answer": "records",
@@ -34,7 +36,9 @@ _HOMES = {
     "Excerpt": "records",
     "Hit": "records",
     "Memory": "memory",
+    "MemoryService": "service",
     "RecollectError": "errors",
+    "Saved": "records",
     "Settings": "config",
     "Status": "records",
     "SyncReport": "records",
@@ -46,7 +50,9 @@ __all__ = [
     "Excerpt",
     "Hit",
     "Memory",
+    "MemoryService",
     "RecollectError",
+    "Saved",
     "Settings",
     "Status",
     "SyncReport",

@@ -237,13 +237,12 @@ def select_manager(settings: Settings, embedder: Embedder | None = None) -> Sele
         return builtin_only(builtin)
     from recollect.managers.fallback import CoolDown
     from recollect.managers.qmd import Exports, QmdManager
-    from recollect.sources.transcripts import Transcripts
 
     wanted = _qmd_settings(settings)
 
     def qmd() -> Manager:
-        transcripts = Transcripts(wanted.sessions)
-        exports = Exports(transcripts, wanted.folder / "sessions") if wanted.sessions else None
+        sessions = _sessions(settings) if wanted.sessions else None
+        exports = Exports(sessions, wanted.folder / "sessions") if sessions else None
         return QmdManager.create(wanted, _workspace(settings), exports=exports, guard=guard)
 
     pause = settings.memory.qmd.cool_down
@@ -272,7 +271,7 @@ def _qmd_settings(settings: Settings) -> QmdSettings:
         search_mode=qmd.search_mode,
         embed_model=qmd.embed_model,
         models_folder=qmd.models_folder or Path("~/.cache/qmd/models").expanduser(),
-        sessions=(settings.agent_folder / "sessions",) if qmd.sessions else (),
+        sessions=(settings.agent_folder / "sessions", *settings.sessions.paths) if qmd.sessions else (),
         max_results=qmd.limits.max_results,
         max_snippet_chars=qmd.limits.max_snippet_chars,
         timeout_s=qmd.limits.timeout_ms / 1000,
@@ -528,6 +527,27 @@ class AsyncMemory:
     async def read(self, path: str, start: int = 1, lines: int | None = None) -> Excerpt:
         """As `Memory.read`."""
         return await _in_thread(self.memory.read, path, start, lines)
+
+    async def save(
+        self, content: str, title: str = "", tags: Sequence[str] = (), category: str | None = None
+    ) -> Saved:
+        """As `Memory.save`."""
+        return await _in_thread(self.memory.save, content, title, tags, category)
+
+    async def summarise(self, messages: Iterable[Mapping[str, object]], session: str) -> Saved | None:
+        """As `Memory.summarise`."""
+        return await _in_thread(self.memory.summarise, messages, session)
+
+    async def flush(
+        self,
+        messages: Iterable[Mapping[str, object]],
+        session: str,
+        *,
+        window: int,
+        tokens: int | None = None,
+    ) -> Saved | None:
+        """As `Memory.flush`."""
+        return await _in_thread(self.memory.flush, messages, session, window=window, tokens=tokens)
 
     async def status(self, *, deep: bool = False) -> Status:
         """As `Memory.status`."""

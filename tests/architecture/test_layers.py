@@ -36,7 +36,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "testing": SHARED | LEAVES,
     "doors": {"records", "errors", "logs", "memory", "service", "config", ""},
     "__main__": {"doors"},
-    "": {"records", "errors", "memory", "config"},
+    "": {"records", "errors", "memory", "service", "config"},
 }
 
 
