@@ -63,7 +63,9 @@ def stored(memory: Memory) -> np.ndarray:
     """Every vector that is kept, whosever it is."""
     import apsw
 
-    database = apsw.Connection(str(memory.settings.agent_folder / "index.db"), flags=apsw.SQLITE_OPEN_READONLY)
+    database = apsw.Connection(
+        str(memory.settings.agent_folder / "index.db"), flags=apsw.SQLITE_OPEN_READONLY
+    )
     with database:
         blobs = [blob for (blob,) in database.execute("select vector from embedding_cache")]
     database.close()
