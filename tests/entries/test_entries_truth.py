@@ -1,9 +1,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -17,32 +17,8 @@ from recollect.errors import EditConflict, NotFound, WriteError
 from recollect.records import Entry
 from recollect.store.digests import normal_form
 from recollect.store.entry_rows import EntryFilter
-from recollect.testing import HashEmbedder
 
 DAY = 86_400.0
-
-
-class Clock:
-    """A clock that goes on by itself, a second a look."""
-
-    def __init__(self, at: float = 1_000_000.0) -> None:
-        self.at = at
-
-    def __call__(self) -> float:
-        self.at += 1
-        return self.at
-
-
-@pytest.fixture
-def clock() -> Clock:
-    return Clock()
-
-
-@pytest.fixture
-def keeper(tmp_path: Path, clock: Clock) -> Iterator[Keeper]:
-    keeper = open_keeper(tmp_path / "agent", HashEmbedder(), clock=clock)
-    yield keeper
-    keeper.close()
 
 
 def remember(keeper: Keeper, text: str, **more: object) -> Entry:
@@ -92,7 +68,7 @@ def test_each_type_has_its_lifetime_and_the_most_important_never_expires() -> No
 # ---- remembering ---------------------------------------------------------------------------------------------
 
 
-def test_what_is_remembered_is_there_after_reopening(tmp_path: Path, clock: Clock) -> None:
+def test_what_is_remembered_is_there_after_reopening(tmp_path: Path, clock: Any) -> None:
     with_all = Draft(
         "We deploy on Tuesdays",
         "workflow",
@@ -136,7 +112,7 @@ def test_secrets_are_not_kept(keeper: Keeper, tmp_path: Path) -> None:
     assert "ghp_" not in entry.text
 
 
-def test_entries_are_listed_by_filter_and_expired_ones_are_hidden(keeper: Keeper, clock: Clock) -> None:
+def test_entries_are_listed_by_filter_and_expired_ones_are_hidden(keeper: Keeper, clock: Any) -> None:
     tea = remember(keeper, "I like tea", type="user_preference", tags=("drink",), importance=4)
     remember(keeper, "Standup is at nine", type="workflow", origin="agent", session="s2")
     assert [e.id for e in keeper.find(EntryFilter(types=("user_preference",)))] == [tea.id]
@@ -189,7 +165,7 @@ def test_a_change_by_somebody_else_meanwhile_is_a_conflict(keeper: Keeper) -> No
 # ---- export and import ---------------------------------------------------------------------------------------
 
 
-def test_export_and_import_carry_everything(keeper: Keeper, tmp_path: Path, clock: Clock) -> None:
+def test_export_and_import_carry_everything(keeper: Keeper, tmp_path: Path, clock: Any) -> None:
     entry = remember(keeper, "我喜欢喝茶 ☕", type="user_preference", tags=("饮料",), importance=4.5)
     keeper.update(entry.id, {"text": "我喜欢喝绿茶 ☕"})
     remember(keeper, 'quotes " and \\ and\nlines')

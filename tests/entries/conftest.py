@@ -1,0 +1,51 @@
+"""What the tests of entries stand on: a clock that a test sets, and a keeper that needs no model."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from recollect.entries import Keeper, Ways
+from recollect.entries.opening import open_keeper
+from recollect.testing import HashEmbedder
+
+
+class Clock:
+    """A clock that goes on by itself, a second a look."""
+
+    def __init__(self, at: float = 1_000_000.0) -> None:
+        self.at = at
+
+    def __call__(self) -> float:
+        self.at += 1
+        return self.at
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
+OpenKeeper = Callable[..., Keeper]
+
+
+@pytest.fixture
+def open_(tmp_path: Path, clock: Clock) -> Iterator[OpenKeeper]:
+    """Opens the keeper of one folder, as often as asked; closes all at the end."""
+    opened: list[Keeper] = []
+
+    def open_one(embedder: object = None, *, engine: str = "scan", ways: Ways | None = None) -> Keeper:
+        chosen = HashEmbedder() if embedder is None else embedder
+        opened.append(open_keeper(tmp_path / "agent", chosen, engine=engine, ways=ways, clock=clock))  # type: ignore[arg-type]
+        return opened[-1]
+
+    yield open_one
+    for keeper in opened:
+        keeper.close()
+
+
+@pytest.fixture
+def keeper(open_: OpenKeeper) -> Keeper:
+    return open_()

@@ -1,0 +1,201 @@
+from __future__ import annotations
+
+import sys
+import threading
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from recollect.entries import Draft, Keeper
+from recollect.entries.exchange import export_lines
+from recollect.errors import EditConflict, NotFound, WriteError
+from recollect.records import Entry
+from recollect.store.erasure import vector_hash
+from recollect.testing import HashEmbedder
+
+sys.path.insert(0, str(Path(__file__).parent))
+from scan import holders
+
+SENTINEL = "quokkazebra42"
+CHINESE = "鸵鸟绝密计划"
+OLD = f"The codename is {SENTINEL} {CHINESE}"
+NEW = f"The codename is {SENTINEL} {CHINESE} since spring"
+
+
+def remember(keeper: Keeper, text: str, **more: Any) -> Entry:
+    entry = keeper.remember(Draft(text, **({"type": "fact"} | more))).entry
+    assert entry is not None
+    return entry
+
+
+@pytest.mark.parametrize("engine", ["scan", "sqlite-vec", "lancedb"])
+def test_a_forgotten_text_is_in_no_file(
+    open_: Any, tmp_path: Path, engine: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if engine == "lancedb":
+        pytest.importorskip("lancedb", reason="the extra lancedb is not installed")
+        monkeypatch.setattr("recollect.store.vectors.lance.BATCH", 2)
+    if engine == "scan":
+        monkeypatch.setattr("recollect.store.vectors.scan.LIMITS", small_limits())
+    home = tmp_path / "agent"
+    keeper = open_(engine=engine)
+    for number in range(6):
+        remember(keeper, f"Filler statement number {number} about herons")
+    remember(keeper, OLD, tags=("x",))
+    merged = remember(keeper, NEW)
+    keeper.update(merged.id, {"text": NEW + " again"})
+    keeper.search(f"{SENTINEL} codename", threshold=0)
+    keeper.index.refresh(keeper.following.embedder.identity)
+    list(export_lines(keeper.entries))
+    vectors = [
+        np.asarray(row, dtype=np.float32).tobytes()
+        for row in HashEmbedder().embed([OLD, NEW, NEW + " again"])
+    ]
+
+    def found() -> list[str]:
+        return holders(home, SENTINEL, CHINESE, blobs=vectors)
+
+    assert any("memory.db" in name for name in found())
+    assert any("index.db" in name or "lance" in name or "vectors" in name for name in found())
+    receipt = keeper.forget(merged.id)
+    assert len(receipt.forgotten) == 2
+    assert receipt.not_covered
+    assert found() == []
+    keeper.following.follow()
+    assert keeper.search(SENTINEL, threshold=0).hits == () or SENTINEL not in str(
+        keeper.search(SENTINEL).hits
+    )
+    keeper.close()
+    again = open_(engine=engine)
+    again.index.set_meta(entries="")  # all that is derived is made again
+    again.following.follow()
+    assert found() == []
+    assert len(again.find()) == 6
+    with pytest.raises(NotFound):
+        again.entries.get(merged.id)
+    assert [event.kind for event in again.history(merged.id)][-1] == "forget"
+    assert all(event.before is None and event.after is None for event in again.history(merged.id))
+    with pytest.raises(EditConflict, match="cannot come back"):
+        again.undo(merged.id)
+
+
+def small_limits() -> object:
+    from recollect.store.vectors.scan import Limits
+
+    return Limits(threshold=2, tail_rows=1)
+
+
+def test_the_control_a_plain_delete_leaves_the_text(keeper: Keeper, tmp_path: Path) -> None:
+    entry = remember(keeper, OLD)
+    keeper.undo(entry.id)  # takes the row away, as a plain delete would
+    assert keeper.find() == []
+    assert holders(tmp_path / "agent", SENTINEL) != []
+
+
+class SlowEmbedder(HashEmbedder):
+    """An embedder that waits in the middle of its work until it is told to go on."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.begun, self.go_on = threading.Event(), threading.Event()
+        self.slow = False
+
+    def embed(self, texts: Sequence[str]) -> Any:
+        if self.slow:
+            self.begun.set()
+            assert self.go_on.wait(20)
+        return super().embed(texts)
+
+
+def test_what_is_forgotten_while_it_is_embedded_stays_forgotten(open_: Any, tmp_path: Path) -> None:
+    writer = open_(HashEmbedder())
+    entry = remember(writer, OLD)
+    slow = SlowEmbedder()
+    slow.slow = True
+    reader = open_(slow)
+    reader.index.clear()
+    reader.index.erase([vector_hash(OLD)], None)
+    reader.index.set_meta(entries="")
+    thread = threading.Thread(target=reader.following.follow)
+    thread.start()
+    assert slow.begun.wait(20)
+    other = open_(HashEmbedder())
+    other.forget(entry.id)
+    slow.go_on.set()
+    thread.join(20)
+    reader.eraser.complete()
+    vector = np.asarray(HashEmbedder().embed([OLD])[0], dtype=np.float32).tobytes()
+    assert holders(tmp_path / "agent", SENTINEL, CHINESE, blobs=[vector]) == []
+
+
+def test_a_store_under_way_does_not_bring_back_what_is_forgotten_meanwhile(open_: Any) -> None:
+    keeper, slow = open_(HashEmbedder()), SlowEmbedder()
+    entry = remember(keeper, OLD)
+    late = open_(slow)
+    slow.slow = True
+    results: list[Any] = []
+    thread = threading.Thread(target=lambda: results.append(late.remember(Draft(NEW, "fact"))))
+    thread.start()
+    assert slow.begun.wait(20)
+    keeper.remember(Draft(NEW, "fact"))
+    keeper.forget(entry.id)
+    slow.go_on.set()
+    thread.join(20)
+    assert [done.action for done in results] == ["refused"]
+    assert keeper.find() == []
+
+
+def test_a_tombstone_stops_capture_and_yields_to_a_purpose(keeper: Keeper) -> None:
+    entry = remember(keeper, "My locker is 17")
+    keeper.forget(entry.id)
+    again = keeper.remember(Draft("my locker is 17!", on_purpose=False))
+    assert (again.action, keeper.find()) == ("refused", [])
+    assert keeper.remember(Draft("My locker is 17")).action == "added"
+    assert keeper.remember(Draft("my LOCKER is 17", on_purpose=False)).action == "repeated"
+
+
+def test_an_erasure_that_was_cut_short_is_completed_at_the_next_opening(
+    open_: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    keeper = open_()
+    entry = remember(keeper, OLD)
+    monkeypatch.setattr(keeper.eraser, "complete", lambda: True)  # killed before the derived copies went
+    keeper.forget(entry.id)
+    assert holders(tmp_path / "agent", SENTINEL) != []
+    keeper.close()
+    open_()
+    assert holders(tmp_path / "agent", SENTINEL) == []
+
+
+def test_a_query_forgets_one_sure_hit_and_otherwise_offers_candidates(keeper: Keeper) -> None:
+    tea = remember(keeper, "I drink green tea in the morning")
+    remember(keeper, "I drink black coffee in the morning")
+    offered = keeper.forget(query="drink morning")
+    assert offered.forgotten == ()
+    assert {hit.entry.text for hit in offered.candidates} == {
+        "I drink green tea in the morning",
+        "I drink black coffee in the morning",
+    }
+    dry = keeper.forget(query="i drink green tea in the morning", dry_run=True)
+    assert (dry.forgotten, dry.dry_run, len(keeper.find())) == ((tea.id,), True, 2)
+    assert keeper.forget(query="i drink green tea in the morning").forgotten == (tea.id,)
+    assert [e.text for e in keeper.find()] == ["I drink black coffee in the morning"]
+
+
+def test_forgetting_by_session_source_and_time(keeper: Keeper, clock: Any) -> None:
+    remember(keeper, "First thing said", session="s1")
+    remember(keeper, "Second thing said", session="s2", source="web")
+    middle = clock.at
+    remember(keeper, "Third thing said", session="s3")
+    assert len(keeper.forget(session="s1").forgotten) == 1
+    assert len(keeper.forget(source="web").forgotten) == 1
+    assert len(keeper.forget(since=middle).forgotten) == 1
+    assert keeper.find() == []
+    assert keeper.forget(session="s1").forgotten == ()
+    with pytest.raises(WriteError, match="one way"):
+        keeper.forget()
+    with pytest.raises(WriteError, match="one way"):
+        keeper.forget("abc", session="s1")

@@ -1,0 +1,51 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from recollect.entries import Draft, Keeper, Ways
+from recollect.entries.lifecycle import Upkeep
+from recollect.errors import NotFound
+from recollect.records import Entry
+from recollect.store.entry_rows import EntryFilter
+
+DAY = 86_400.0
+
+
+def remember(keeper: Keeper, text: str, **more: Any) -> Entry:
+    entry = keeper.remember(Draft(text, **more)).entry
+    assert entry is not None
+    return entry
+
+
+def test_expired_entries_are_hidden_at_once_marked_at_cleanup_and_purged_later(
+    keeper: Keeper, clock: Any
+) -> None:
+    note = remember(keeper, "The printer is in room four", type="other")
+    forever = remember(keeper, "I am called Mira", type="other", importance=5)
+    clock.at += 91 * DAY
+    assert [e.id for e in keeper.find()] == [forever.id]
+    assert [h.entry.id for h in keeper.search("printer room four", threshold=0).hits] == [forever.id]
+    assert keeper.get(note.id).state == "active"
+    assert (keeper.cleanup().expired, keeper.cleanup().expired) == (1, 0)
+    assert keeper.get(note.id).state == "expired"
+    clock.at += 31 * DAY
+    assert keeper.cleanup().purged == 1
+    with pytest.raises(NotFound):
+        keeper.entries.get(note.id)
+    assert remember(keeper, "The printer is in room four").state == "active"
+
+
+def test_cleanup_runs_by_itself_once_in_its_interval(open_: Any, clock: Any) -> None:
+    keeper = open_(ways=Ways(upkeep=Upkeep(interval_hours=24)))
+    remember(keeper, "The printer is in room four", type="other")
+    clock.at += 91 * DAY
+    remember(keeper, "Something else", type="fact")
+    assert len(keeper.entries.find(EntryFilter(states=("expired",)))) == 1
+    remember(keeper, "A workflow of ours", type="workflow")
+    clock.at += 3600
+    assert keeper.lifecycle.when_due() is None
+    off = Ways(upkeep=Upkeep(automatic=False))
+    clock.at += 1000 * DAY
+    assert open_(ways=off).lifecycle.when_due() is None

@@ -1,0 +1,111 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from evals.merge import judged, pairs, score, wrong_merges
+from recollect.entries import Draft, Keeper
+from recollect.entries.relation import relation
+from recollect.records import Remembered
+
+
+def say(keeper: Keeper, text: str, **more: object) -> Remembered:
+    return keeper.remember(Draft(text, **({"type": "fact"} | more)))  # type: ignore[arg-type]
+
+
+def texts(keeper: Keeper) -> list[str]:
+    return sorted(entry.text for entry in keeper.find())
+
+
+def test_a_statement_that_says_more_takes_the_place_of_the_one_it_refines(keeper: Keeper) -> None:
+    old = say(keeper, "We deploy on Tuesdays", importance=4, tags=("ops",)).entry
+    done = say(keeper, "We deploy on Tuesdays after the stand-up", confidence=0.8)
+    assert old is not None
+    assert done.entry is not None
+    assert (done.action, done.replaced) == ("merged", old.id)
+    assert (done.entry.importance, done.entry.confidence, done.entry.tags) == (4, 1.0, ("ops",))
+    assert texts(keeper) == ["We deploy on Tuesdays after the stand-up"]
+    kept = keeper.get(old.id)
+    assert (kept.state, kept.superseded_by) == ("superseded", done.entry.id)
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("I live in Paris", "I moved to Berlin"),
+        ("我住在巴黎", "我搬到柏林了"),
+        ("订单服务使用 MySQL", "订单服务改用 PostgreSQL"),
+        ("我每天早上喝咖啡", "我早上不再喝咖啡了"),
+        ("我們使用 MySQL", "我們改用 PostgreSQL 了"),
+    ],
+)
+def test_a_contradiction_supersedes_and_the_old_one_stays_as_history(open_: Any, old: str, new: str) -> None:
+    keeper = open_()
+    keeper.following.embedder = None  # by words alone: the hashing embedder knows no meaning
+    first = say(keeper, old).entry
+    done = say(keeper, new)
+    assert first is not None
+    assert (done.action, done.replaced, texts(keeper)) == ("superseded", first.id, [new])
+    assert keeper.get(first.id).state == "superseded"
+    keeper.undo()
+    assert texts(keeper) == [old]
+
+
+def test_alike_is_not_the_same(keeper: Keeper) -> None:
+    for text in ("I like apples", "I like oranges", "Invoice 1041 was paid", "Invoice 1042 was paid"):
+        assert say(keeper, text).action == "added"
+    assert len(keeper.find()) == 4
+
+
+def test_merging_stays_within_a_type(keeper: Keeper) -> None:
+    say(keeper, "We deploy on Tuesdays", type="workflow")
+    assert say(keeper, "We deploy on Tuesdays after the stand-up", type="fact").action == "added"
+
+
+def test_what_is_less_trusted_never_changes_what_is_more_trusted(keeper: Keeper) -> None:
+    keeper.following.embedder = None
+    mine = say(keeper, "I live in Paris").entry
+    assert say(keeper, "I moved to Berlin", origin="untrusted").action == "added"
+    assert mine is not None
+    assert keeper.get(mine.id).state == "active"
+    again = say(keeper, "I live in Paris", origin="untrusted", importance=5).entry
+    assert again is not None
+    assert (again.id, again.origin, again.importance) == (mine.id, "owner", 3)
+
+
+def test_a_merged_entry_is_as_little_trusted_as_its_least_trusted_part(keeper: Keeper) -> None:
+    say(keeper, "The server is in Oslo", origin="untrusted")
+    done = say(keeper, "The server is in Oslo near the harbour", origin="owner")
+    assert done.entry is not None
+    assert (done.action, done.entry.origin) == ("merged", "untrusted")
+
+
+def test_on_the_labelled_pairs_nothing_is_merged_or_ended_wrongly() -> None:
+    for name, found in (("seen", pairs()), ("unseen", pairs(UNSEEN))):
+        results = judged(found, [None] * len(found))  # by words alone; with a model: `python -m evals.merge`
+        assert wrong_merges(results) == [], name
+        assert score(results, ("same", "refinement")).recall >= 0.9
+        assert score(results, ("contradiction",)).recall >= 0.8
+    assert len(pairs()) >= 300
+
+
+UNSEEN = pairs.__defaults__[0].with_name("unseen.tsv")  # type: ignore[index]
+
+
+def test_every_pattern_takes_linear_time() -> None:
+    import time
+
+    hostile = [
+        "from " * 20_000,
+        "不" * 100_000,
+        "i live in " * 10_000,
+        "从" * 100_000,
+        "a" * 100_000,
+        "1." * 50_000,
+    ]
+    for text in hostile:
+        begun = time.process_time()
+        relation(text, text + " to x", 0.9)
+        relation("I live in Paris", text, 0.9)
+        assert time.process_time() - begun < 2.0

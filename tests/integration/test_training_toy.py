@@ -1,0 +1,154 @@
+"""The whole training pipeline at toy size on a CPU: made-up teachers, a few hundred lines."""
+
+from __future__ import annotations
+
+import json
+import lzma
+import random
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from training import config as configuration
+from training import evaluate, manifest
+from training.__main__ import main
+
+torch = pytest.importorskip("torch", reason="training/requirements.txt is not installed")
+pytest.importorskip("onnx", reason="training/requirements.txt is not installed")
+
+pytestmark = [
+    pytest.mark.integration,
+    pytest.mark.timeout(600),
+    pytest.mark.filterwarnings("ignore"),
+]
+
+HIDDEN = 32
+WORDS = "the a we you song train night garden paint owner object moves plays finds slow green old book"
+HAN = "我你他们在有去了的花园火车夜晚歌书画对象属主移动慢老绿一是不这"
+
+
+def sentence(rng: random.Random, end: str = ".") -> str:
+    return " ".join(rng.choices(WORDS.split(), k=rng.randint(6, 14))) + end
+
+
+def chinese(rng: random.Random, end: str = "。") -> str:
+    return "".join(rng.choices(HAN, k=rng.randint(8, 20))) + end
+
+
+def write_sources(folder: Path, rng: random.Random) -> None:
+    files: dict[str, list[str]] = {"en": [], "zh": [], "pairs": []}
+    for number in range(150):
+        mark = "?" if number % 3 == 0 else "."
+        files["en"].append(f"sgd\t{sentence(rng, mark)}")
+        files["zh"].append(f"smile\t{chinese(rng, '？' if number % 3 == 0 else '。')}")
+        files["pairs"].append(f"multiwoz_zh\t{sentence(rng, mark)}\t{chinese(rng)}")
+    for number in range(60):
+        heading = number % 5 == 0
+        text = " ".join(sentence(rng) for _ in range(3)) if not heading else f"old owner {number}"
+        other = chinese(rng) * 3 if not heading else f"老属主{number}"
+        files["en"].append(f"mdn_en\t{text}")
+        files["zh"].append(f"drcd\t{other}")
+        files["pairs"].append(f"k8s\t{text}\t{other}")
+    for name, rows in files.items():
+        with lzma.open(folder / f"{name}.tsv.xz", "wt", encoding="utf-8") as out:
+            out.write("\n".join(rows))
+
+
+def write_tokenizer(path: Path, pieces: list[str]) -> None:
+    from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors
+
+    numbers = {piece: number for number, piece in enumerate(pieces)}
+    made = Tokenizer(models.WordPiece(numbers, unk_token="[UNK]"))
+    made.normalizer = normalizers.BertNormalizer(lowercase=True)
+    made.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
+    made.post_processor = processors.TemplateProcessing(
+        single="[CLS] $A [SEP]",
+        special_tokens=[(t, numbers[t]) for t in ("[CLS]", "[SEP]")],
+    )
+    made.save(str(path))
+
+
+def write_teachers(folder: Path) -> None:
+    """Random weights under the names that the conversion gives the real ones."""
+    folder.mkdir(parents=True)
+    special = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
+    letters = [c for c in "abcdefghijklmnopqrstuvwxyz.?0123456789"]
+    english = [*special, *letters, *("##" + c for c in letters), *WORDS.split()[2:]]
+    han = [*special, *letters, *dict.fromkeys(HAN), "。", "？"]
+    rng = np.random.default_rng(0)
+    for name, pieces, layers in (
+        ("bge-small-en", english, 2),
+        ("bge-small-zh", han, 1),
+        ("minilm", english, 6),
+        ("cross-encoder", english, 1),
+    ):
+        np.savez(folder / f"{name}.npz", **weights(rng, len(pieces), layers))
+        write_tokenizer(folder / f"{name}.tokenizer.json", pieces)
+
+
+def weights(rng: np.random.Generator, pieces: int, layers: int) -> dict[str, np.ndarray]:
+    def drawn(*shape: int) -> np.ndarray:
+        return rng.normal(0, 0.2, shape).astype(np.float32)
+
+    found = {"word": drawn(pieces, HIDDEN), "position": drawn(512, HIDDEN), "type": drawn(2, HIDDEN)}
+    found |= {"norm.w": np.ones(HIDDEN, np.float32), "norm.b": np.zeros(HIDDEN, np.float32)}
+    found |= {"pool.w": drawn(HIDDEN, HIDDEN), "pool.b": drawn(HIDDEN)}
+    found |= {"score.w": drawn(HIDDEN, 1), "score.b": drawn(1)}
+    shapes = {name: (HIDDEN, HIDDEN) for name in "qkvo"}
+    shapes |= {"f1": (HIDDEN, 4 * HIDDEN), "f2": (4 * HIDDEN, HIDDEN)}
+    for layer in range(layers):
+        for name, shape in shapes.items():
+            found[f"{layer}.{name}.w"], found[f"{layer}.{name}.b"] = drawn(*shape), drawn(shape[1])
+        for name in ("n1", "n2"):
+            found[f"{layer}.{name}.w"] = np.ones(HIDDEN, np.float32)
+            found[f"{layer}.{name}.b"] = np.zeros(HIDDEN, np.float32)
+    return found
+
+
+def test_data_to_model_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    toy = configuration.TOY
+    shape = replace(toy.student, hidden=HIDDEN, heads=1, english_pieces=200)
+    data = replace(toy.data, max_lines=0, long_min=30, long_max=60)
+    monkeypatch.setitem(configuration.CONFIGS, "toy", replace(toy, student=shape, data=data))
+    work, model = tmp_path / "work", tmp_path / "model"
+    write_teachers(work / "teachers")
+    write_sources(tmp_path, random.Random(5))
+    common = ["--config", "toy", "--work", str(work)]
+
+    main(["data", *common, "--data", str(tmp_path)])
+    main(["tokenizer", *common])
+    main(["train", *common, "--seconds", "0.001"])  # one step, then saved
+    assert (work / "run" / "state.pt").exists()
+    assert not (work / "run" / "weights.npz").exists()
+    main(["train", *common])
+    log = (work / "run" / "log.txt").read_text(encoding="utf-8")
+    assert "resumed at step 1" in log
+    assert '"seed"' in log
+    main(["export", *common, "--model", str(model)])
+
+    manifest.check(model)
+    assert json.loads((model / "manifest.json").read_text(encoding="utf-8"))["dims"] == HIDDEN
+    texts = ["we find the old book in the garden.", "我在花园", "slow train?"]
+    found = evaluate.open_folder(model)(texts)
+    assert np.allclose(np.linalg.norm(found, axis=1), 1, atol=1e-5)
+    assert np.abs((found * in_torch(work, model, texts)).sum(1) - 1).max() < 0.05
+
+
+def in_torch(work: Path, folder: Path, texts: list[str]) -> np.ndarray:
+    """Encode with the float weights, to hold the int8 graph against."""
+    from tokenizers import Tokenizer
+
+    from training.model import Student
+
+    stored = np.load(work / "run" / "weights.npz")
+    student = Student(len(stored["encoder.word.weight"]), HIDDEN, 2, 1).eval()
+    student.load_state_dict({k: torch.from_numpy(stored[k].astype(np.float32)) for k in stored.files})
+    opened = Tokenizer.from_file(str(folder / "tokenizer.json"))
+    rows = []
+    for text in texts:
+        ids = torch.tensor([opened.encode(text).ids])
+        with torch.no_grad():
+            rows.append(student(ids, torch.ones_like(ids).bool())[0].numpy())
+    return np.stack(rows)
