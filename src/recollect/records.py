@@ -262,6 +262,17 @@ class EntryHit:
     explain: Explanation
 
 
+@dataclass(frozen=True, slots=True)
+class Receipt:
+    """What was forgotten, which copies went with it, and which are out of reach."""
+
+    forgotten: tuple[str, ...]  #: ids
+    covered: tuple[str, ...] = ()
+    not_covered: tuple[str, ...] = ()
+    candidates: tuple[EntryHit, ...] = ()  #: entries that may have been meant, when none was meant surely
+    dry_run: bool = False
+
+
 # ---- what is written ------------------------------------------------------------------------------------------
 
 

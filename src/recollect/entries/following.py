@@ -8,22 +8,25 @@ from __future__ import annotations
 
 import hashlib
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
+from itertools import islice
 from typing import TYPE_CHECKING
 
 from recollect import logs
-from recollect.errors import StoreBroken
+from recollect.errors import EmbeddingError, StoreBroken
 from recollect.records import Chunk, Document, Entry
 from recollect.store.entries import Entries
 from recollect.store.index import Index
 
 if TYPE_CHECKING:
-    from recollect.embedding import Cached
+    from recollect.embedding import Batched
+    from recollect.embedding.protocol import Matrix
 
 log = logs.get("entries")
 
 MARK = "entries"  #: the index's note of how far it has come: "<store> <seq>"
+BLOCK = 256  #: entries that are embedded and written together
 RETRY_S = 60.0  #: after the embedder failed, entries without a vector wait so long
 
 
@@ -34,7 +37,7 @@ class Following:
         self,
         entries: Entries,
         index: Index,
-        embedder: Cached | None,
+        embedder: Batched | None,
         *,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
@@ -50,16 +53,24 @@ class Following:
         """Whose vectors entries should have; empty when there is no embedder."""
         return str(self.embedder.identity) if self.embedder else ""
 
-    def follow(self) -> None:
-        """Take in what has changed in ``memory.db``; a damaged index is set aside and made again."""
+    def follow(self, vectors: Mapping[str, Matrix] | None = None) -> None:
+        """Take in what has changed in ``memory.db``; a damaged index is set aside and made again.
+
+        ``vectors`` of entries, by id, are known to the caller already.
+        """
         try:
-            self._follow()
+            self._follow(vectors or {})
         except StoreBroken as broken:
             log.warning("the index of entries is damaged and is made again: %s", broken)
             self.index.heal(str(broken))
-            self._follow()
+            self._follow({})
 
-    def _follow(self) -> None:
+    def vector(self, text: str) -> Matrix | None:
+        """The vector of a statement; None without an embedder, or when it fails."""
+        found = self._embed({"": text})
+        return found.get("")
+
+    def _follow(self, vectors: Mapping[str, Matrix]) -> None:
         target = self.entries.seq()
         known = self._known(target)
         if known is None:
@@ -67,8 +78,11 @@ class Following:
             self.index.clear()
         ids = set() if known == target else set(self.entries.changed_since(known or 0))
         ids |= self._without_vectors()
-        if ids or known != target:
-            self._take_in(ids, target)
+        waiting = iter(sorted(ids))
+        while block := list(islice(waiting, BLOCK)):
+            self._take_in(block, vectors)
+        if known != target:
+            self._mark(target)
 
     def _known(self, target: int) -> int | None:
         """Up to which event the index has come; None when what it holds cannot be built upon."""
@@ -82,26 +96,48 @@ class Following:
             return set()
         return self.index.stale(self.model)
 
-    def _take_in(self, ids: Iterable[str], target: int) -> None:
-        ids = sorted(ids)
-        self._embed([entry for entry in self.entries.load(ids).values() if entry.state == "active"])
+    def _take_in(self, ids: list[str], vectors: Mapping[str, Matrix]) -> None:
+        identity = self.embedder.identity if self.embedder else None
+        new = self._embed(self._texts(ids, vectors)) | dict(vectors)
         with self.index.transaction():
-            # Read again under the index's lock: what was forgotten while it was embedded stays out.
+            # Read again under the index's lock: what was forgotten while it was embedded leaves nothing here.
             alive = {id_: one for id_, one in self.entries.load(ids).items() if one.state == "active"}
             self.index.remove([id_ for id_ in ids if id_ not in alive])
+            if identity is not None:
+                self.index.save(
+                    identity, {chunk_of(alive[id_]).hash: new[id_] for id_ in alive if id_ in new}
+                )
             for entry in alive.values():
-                identity = self.embedder.identity if self.embedder else None
                 self.index.replace(*as_document(entry), identity=identity)
-            if (known := self._known(1 << 62)) is None or known < target:
-                self.index.set_meta(**{MARK: f"{self.entries.store_id} {target}"})
 
-    def _embed(self, entries: list[Entry]) -> None:
-        if self.embedder is None or not entries:
-            return
-        texts = {chunk_of(entry).hash: entry.text for entry in entries}
-        done = self.embedder.ensure(texts)
-        self._failed = self._clock() if done.error else None
-        self.degraded = f"Keyword search only for new entries: {done.error}" if done.error else None
+    def _texts(self, ids: list[str], vectors: Mapping[str, Matrix]) -> dict[str, str]:
+        """The texts that have no vector yet, by id."""
+        if self.embedder is None:
+            return {}
+        entries = [one for one in self.entries.load(ids).values() if one.state == "active"]
+        having = self.index.known(self.embedder.identity, [chunk_of(one).hash for one in entries])
+        return {
+            one.id: one.text for one in entries if one.id not in vectors and chunk_of(one).hash not in having
+        }
+
+    def _embed(self, texts: Mapping[str, str]) -> dict[str, Matrix]:
+        if self.embedder is None or not texts:
+            return {}
+        try:
+            rows = self.embedder.embed(list(texts.values()))
+        except EmbeddingError as error:
+            self._failed = self._clock()
+            self.degraded = f"Keyword search only for new entries: {error}"
+            return {}
+        self._failed = self.degraded = None
+        return dict(zip(texts, rows, strict=True))
+
+    def _mark(self, target: int) -> None:
+        """Note how far the index has come, unless another process has brought it further."""
+        with self.index.transaction():
+            known = self._known(1 << 62)
+            if known is None or known < target:
+                self.index.set_meta(**{MARK: f"{self.entries.store_id} {target}"})
 
 
 def chunk_of(entry: Entry) -> Chunk:

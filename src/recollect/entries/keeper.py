@@ -5,24 +5,30 @@ How two statements relate is `merge`'s duty, how long one lasts `lifecycle`'s, h
 
 from __future__ import annotations
 
+import contextlib
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, TypedDict, Unpack
 
-from recollect.entries import exchange, history
+from recollect.entries import exchange, history, merge
 from recollect.entries.drafts import Draft
+from recollect.entries.erase import MAYBE, OFFERED, Elsewhere, Eraser, everything, surely
 from recollect.entries.following import Following
-from recollect.entries.kinds import TYPES, expiry, type_of
+from recollect.entries.kinds import TYPES, type_of
+from recollect.entries.lifecycle import CleanedUp, Lifecycle, Upkeep
 from recollect.entries.search import EntrySearch, FoundEntries, Mode
-from recollect.errors import WriteError
-from recollect.records import Entry, Event, Imported, Origin, Remembered
+from recollect.errors import EditConflict, WriteError
+from recollect.records import Entry, Event, Imported, Origin, Receipt, Remembered
 from recollect.store.entries import IN_FORCE, Edit, Entries
 from recollect.store.entry_rows import EntryFilter
 
 if TYPE_CHECKING:
-    from recollect.embedding import Cached, Embedder
+    from recollect.embedding import Batched, Embedder
     from recollect.store.index import Index
+
+
+RETRIES = 5  #: of a judgement that others' changes have overtaken
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +36,7 @@ class Ways:
     """How the keeper behaves; the defaults are those of the settings."""
 
     threshold: float = 0.6
+    upkeep: Upkeep = field(default_factory=Upkeep)
 
 
 class DraftFields(TypedDict, total=False):
@@ -52,7 +59,7 @@ class Keeper:
         entries: Entries,
         index: Index,
         embedder: Embedder | None = None,
-        cached: Cached | None = None,
+        batched: Batched | None = None,
         ways: Ways | None = None,
         *,
         clock: Callable[[], float] = time.time,
@@ -61,24 +68,47 @@ class Keeper:
         self.index = index
         self.ways = ways or Ways()
         self.clock = clock
-        self.following = Following(entries, index, cached)
+        self.following = Following(entries, index, batched)
         self.searching = EntrySearch(self.following, embedder, clock=clock)
+        self.eraser = Eraser(entries, self.following, clock)
+        self.lifecycle = Lifecycle(entries, self.eraser, self.ways.upkeep, clock)
+        if self.eraser.pending():
+            self.eraser.complete()
 
     # ---- remembering -----------------------------------------------------------------------------------------
 
     def remember(self, draft: Draft, *, by: str = "owner") -> Remembered:
-        """Keep a statement, unless it is kept already; on the disk when this returns."""
-        begun = self.entries.seq()
+        """Keep a statement beside what is known already; on the disk when this returns."""
         draft = draft.cleaned()
+        self.lifecycle.when_due()
+        begun = self.entries.seq()
+        for _ in range(RETRIES):
+            with contextlib.suppress(EditConflict):
+                return self._try(draft, begun, by)
+        return self._try(draft, begun, by)
+
+    def _try(self, draft: Draft, begun: int, by: str) -> Remembered:
+        """Judge, then write, unless somebody has changed meanwhile what the judgement rests on."""
+        seen, vector = self.entries.seq(), None
+        verdict = self._known(draft)
+        if verdict is None:
+            self.following.follow()
+            vector = self.following.vector(draft.text)
+            verdict = merge.judge(draft, merge.neighbours(self.following, draft, vector))
         with self.entries.transaction():
             if refusal := self._refusal(draft, begun):
                 return Remembered(None, "refused", note=refusal)
+            if self.entries.seq() != seen:
+                raise EditConflict("the entries were changed meanwhile")
             at = self.clock()
-            same = [one for one in self.entries.same_text(draft.text) if one.state == "active"]
-            if same:
-                return self._repeat(same[0], draft, at, by)
-            (entry,) = self.entries.apply([Edit("add", draft.entry(at))], at=at, by=by)
-        return Remembered(entry, "added")
+            made = self.entries.apply(merge.edits(verdict, draft, at), at=at, by=by)
+        self.following.follow({} if vector is None else {made[0].id: vector})
+        return merge.outcome(verdict, made[0])
+
+    def _known(self, draft: Draft) -> merge.Verdict | None:
+        """Whether just this is known: no model has to be asked."""
+        same = [one for one in self.entries.same_text(draft.text) if one.state == "active"]
+        return merge.Verdict("repeat", (same[0],), "said before") if same else None
 
     def add(self, text: str, type_: str = "other", **fields: Unpack[DraftFields]) -> Remembered:
         """Keep a statement that somebody wants kept."""
@@ -93,19 +123,6 @@ class Keeper:
             self.entries.exhume(draft.text)
             return None
         return "this was forgotten on request, and is not taken in again by itself"
-
-    def _repeat(self, entry: Entry, draft: Draft, at: float, by: str) -> Remembered:
-        again = replace(
-            entry,
-            repetitions=entry.repetitions + 1,
-            importance=max(entry.importance, draft.importance),
-            confidence=max(entry.confidence, draft.confidence),
-            tags=tuple(dict.fromkeys((*entry.tags, *draft.tags))),
-            updated_at=at,
-        )
-        again = replace(again, expires_at=expiry(again.type, again.importance, at))
-        (entry,) = self.entries.apply([Edit("repeat", again, entry)], at=at, by=by)
-        return Remembered(entry, "repeated")
 
     def update(self, entry_id: str, changes: Mapping[str, object], *, by: str = "owner") -> Entry:
         """Change what an entry says or how it is kept; what it was stays in its history."""
@@ -170,6 +187,41 @@ class Keeper:
         """The entries that answer a query, best first."""
         floor = self.ways.threshold if threshold is None else threshold
         return self.searching.search(query, limit=limit, threshold=floor, mode=mode, where=where)
+
+    # ---- forgetting ------------------------------------------------------------------------------------------
+
+    def forget(
+        self,
+        entry_id: str | None = None,
+        *,
+        query: str | None = None,
+        session: str | None = None,
+        source: str | None = None,
+        since: float | None = None,
+        until: float | None = None,
+        dry_run: bool = False,
+        by: str = "owner",
+        elsewhere: Elsewhere | None = None,
+    ) -> Receipt:
+        """Erase what is named in exactly one way; a query that could mean several erases nothing and offers them."""
+        by_time = None if since is None and until is None else (since, until)
+        if sum(way is not None for way in (entry_id, query, session, source, by_time)) != 1:
+            raise WriteError("name what to forget in one way: an id, a query, a session, a source or a time")
+        if query is not None:
+            found = self.search(query, threshold=MAYBE, limit=OFFERED).hits
+            sure = surely(query, found)
+            if sure is None:
+                return Receipt((), candidates=found, dry_run=dry_run)
+            ids = [sure.entry.id]
+        elif entry_id is not None:
+            ids = [self.entries.complete_id(entry_id)]
+        else:
+            ids = [entry.id for entry in self.entries.find(everything(session, source, since, until))]
+        return self.eraser.erase(ids, by=by, dry_run=dry_run, elsewhere=elsewhere)
+
+    def cleanup(self) -> CleanedUp:
+        """Mark what has expired and erase what expired long ago, now."""
+        return self.lifecycle.cleanup()
 
     # ---- history ---------------------------------------------------------------------------------------------
 

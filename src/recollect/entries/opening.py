@@ -26,8 +26,8 @@ def open_keeper(
     clock: Callable[[], float] = time.time,
 ) -> Keeper:
     """The keeper of the entries in an agent's folder."""
-    from recollect.embedding import Batched, Cached
+    from recollect.embedding import Batched
 
     index = open_index(folder / INDEX_FOLDER, engine=engine)
-    cached = Cached(Batched(embedder), index) if embedder else None
-    return Keeper(Entries(folder), index, embedder, cached, ways, clock=clock)
+    batched = Batched(embedder) if embedder else None
+    return Keeper(Entries(folder), index, embedder, batched, ways, clock=clock)

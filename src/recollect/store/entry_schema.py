@@ -33,6 +33,8 @@ _M001 = Migration(
         "create index events_entry on events(entry_id, seq)",
         "create index events_change on events(change)",
         "create table tombstones(digest text primary key, at real not null, seq integer not null) without rowid",
+        # Vectors of erased texts that the derived index may still hold: an erasure that was cut short is completed.
+        "create table unfinished(hash text primary key) without rowid",
         """create table recalls(
             id text primary key, at real not null, door text not null, session text, query text not null,
             characters integer not null, tokens integer not null) without rowid""",

@@ -1,0 +1,72 @@
+"""How entries end by themselves: expired ones are hidden at once, marked at the next cleanup, erased later.
+
+A purge is no forgetting: nobody asked for it, so the same may be learned again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+from recollect.entries.erase import Eraser
+from recollect.entries.kinds import DAY
+from recollect.store.connection import value
+from recollect.store.entries import Edit, Entries
+from recollect.store.entry_rows import EntryFilter
+
+HOUR = 3600.0
+LAST = "last_cleanup"
+
+
+@dataclass(frozen=True, slots=True)
+class Upkeep:
+    """When to clean up, and how long what expired is kept."""
+
+    automatic: bool = True
+    interval_hours: float = 24
+    retention_days: float = 30
+
+
+@dataclass(frozen=True, slots=True)
+class CleanedUp:
+    """What a cleanup did."""
+
+    expired: int
+    purged: int
+
+
+class Lifecycle:
+    """Cleans up the entries of one keeper."""
+
+    def __init__(self, entries: Entries, eraser: Eraser, upkeep: Upkeep, clock: Callable[[], float]) -> None:
+        self.entries = entries
+        self.eraser = eraser
+        self.upkeep = upkeep
+        self._clock = clock
+
+    def when_due(self) -> CleanedUp | None:
+        """Clean up, if it is time and the settings want it."""
+        with self.entries.database.read() as connection:
+            last = value(connection, "select value from meta where key = ?", (LAST,))
+        due = last is None or self._clock() - float(last) >= self.upkeep.interval_hours * HOUR
+        return self.cleanup() if self.upkeep.automatic and due else None
+
+    def cleanup(self) -> CleanedUp:
+        """Mark what has expired; erase what expired long ago."""
+        now = self._clock()
+        over = [
+            e for e in self.entries.find(EntryFilter()) if e.expires_at is not None and e.expires_at <= now
+        ]
+        if over:
+            edits = [Edit("expire", replace(entry, state="expired"), entry) for entry in over]
+            self.entries.apply(edits, at=now, by="cleanup")
+        doomed = [
+            entry.id
+            for entry in self.entries.find(EntryFilter(states=("expired",)))
+            if (entry.expires_at or 0) + self.upkeep.retention_days * DAY <= now
+        ]
+        if doomed:
+            self.eraser.erase(doomed, by="cleanup", bury=False)
+        with self.entries.database.write() as connection:
+            connection.execute("insert or replace into meta(key, value) values(?, ?)", (LAST, str(now)))
+        return CleanedUp(len(over), len(doomed))

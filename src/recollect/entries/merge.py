@@ -1,0 +1,170 @@
+"""What becomes of a new statement beside the old ones: kept, counted, merged into a new version, or put in their place.
+
+Nothing is overwritten: a merged or contradicted entry is superseded and stays as history. A statement never changes
+an entry that is more trusted than itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from recollect.entries.drafts import Draft
+from recollect.entries.kinds import expiry
+from recollect.entries.relation import relation, slot_words
+from recollect.records import Entry, Origin, Remembered
+from recollect.store import Filter
+from recollect.store.entries import Edit
+from recollect.text import query_terms
+
+if TYPE_CHECKING:
+    from recollect.embedding.protocol import Matrix
+    from recollect.entries.following import Following
+
+NEIGHBOURS = 8  #: old statements that each leg proposes for comparison
+MOST_ENDED = 3  #: old statements that one new statement may put an end to
+
+_TRUST: dict[Origin, int] = {"owner": 0, "system": 1, "agent": 2, "untrusted": 3}
+
+
+@dataclass(frozen=True, slots=True)
+class Neighbour:
+    """An old statement near a new one."""
+
+    entry: Entry
+    cosine: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What to do with a draft, and why."""
+
+    action: str  #: "add", "repeat", "merge", "supersede"
+    targets: tuple[Entry, ...] = ()
+    why: str = ""
+
+
+def may_change(draft: Origin, entry: Origin) -> bool:
+    """Whether a statement of one origin may change an entry of another."""
+    return _TRUST[draft] <= _TRUST[entry]
+
+
+def less_trusted(one: Origin, other: Origin) -> Origin:
+    """The origin of what is made of both."""
+    return max(one, other, key=_TRUST.__getitem__)
+
+
+def neighbours(following: Following, draft: Draft, vector: Matrix | None) -> list[Neighbour]:
+    """Old statements in force that might be about the same, nearest first."""
+    index = following.index
+    cosines: dict[int, float] = {}
+    identity = following.embedder.identity if following.embedder else None
+    if vector is not None and identity is not None and vector.any():
+        cosines = dict(index.nearest(vector, identity, limit=NEIGHBOURS))
+    words = {
+        match.rowid
+        for text in (draft.text, slot_words(draft.text))
+        for match in index.keyword(query_terms(text), limit=NEIGHBOURS, where=Filter())
+    }
+    if vector is not None and identity is not None:
+        more = index.vectors_of(words - cosines.keys(), identity)
+        cosines |= {row: float(other @ vector) for row, other in more.items()}
+    rows = index.chunks(sorted({*cosines, *words}))
+    entries = following.entries.load(stored.chunk.path for stored in rows.values())
+    found = [
+        Neighbour(entry, cosines.get(row))
+        for row, stored in rows.items()
+        if (entry := entries.get(stored.chunk.path)) and entry.state == "active"
+    ]
+    return sorted(found, key=lambda one: (-(one.cosine or 0.0), one.entry.id))
+
+
+def judge(draft: Draft, near: Sequence[Neighbour]) -> Verdict:
+    """What to do with a draft."""
+    ended: list[tuple[Entry, str]] = []
+    for one in near:
+        if not may_change(draft.origin, one.entry.origin):
+            continue
+        found = relation(one.entry.text, draft.text, one.cosine)
+        if found.kind == "contradiction":
+            ended.append((one.entry, found.why))
+        elif found.kind == "same":
+            return Verdict("repeat", (one.entry,), found.why)
+        elif found.kind == "refinement" and one.entry.type == draft.type:
+            return Verdict("merge", (one.entry,), found.why)
+    if ended:
+        return Verdict("supersede", tuple(entry for entry, _ in ended[:MOST_ENDED]), ended[0][1])
+    return Verdict("add")
+
+
+def edits(verdict: Verdict, draft: Draft, at: float) -> list[Edit]:
+    """The change that a verdict asks for; what the draft becomes stands first."""
+    if verdict.action == "repeat":
+        (old,) = verdict.targets
+        return [Edit("repeat", _repeated(old, draft, at), old, verdict.why)]
+    new = draft.entry(at)
+    if verdict.action == "merge":
+        new = _merged(verdict.targets[0], new, at)
+    new = replace(new, related=tuple(dict.fromkeys((*new.related, *(old.id for old in verdict.targets)))))
+    kind = {"merge": "merge", "supersede": "add"}.get(verdict.action, "add")
+    ended = [
+        Edit(
+            "supersede",
+            replace(old, state="superseded", superseded_by=new.id, updated_at=at),
+            old,
+            verdict.why,
+        )
+        for old in verdict.targets
+    ]
+    return [Edit(kind, new, note=verdict.why), *ended]
+
+
+def _repeated(old: Entry, draft: Draft, at: float) -> Entry:
+    count = old.repetitions + 1
+    if not may_change(draft.origin, old.origin):
+        return replace(old, repetitions=count)
+    importance = max(old.importance, draft.importance)
+    return replace(
+        old,
+        repetitions=count,
+        importance=importance,
+        confidence=max(old.confidence, draft.confidence),
+        origin=draft.origin,
+        tags=tuple(dict.fromkeys((*old.tags, *draft.tags))),
+        updated_at=at,
+        expires_at=expiry(old.type, importance, at),
+    )
+
+
+def _merged(old: Entry, new: Entry, at: float) -> Entry:
+    """The new statement with all that was known of the old one; the longer text is the one that says more."""
+    importance = max(old.importance, new.importance)
+    return replace(
+        new,
+        text=new.text if len(new.text) >= len(old.text) else old.text,
+        importance=importance,
+        confidence=max(old.confidence, new.confidence),
+        origin=less_trusted(old.origin, new.origin),
+        category=new.category or old.category,
+        tags=tuple(dict.fromkeys((*old.tags, *new.tags))),
+        related=old.related,
+        repetitions=old.repetitions + 1,
+        valid_from=old.valid_from,
+        access_count=old.access_count,
+        last_accessed_at=old.last_accessed_at,
+        expires_at=expiry(new.type, importance, at),
+    )
+
+
+def outcome(verdict: Verdict, entry: Entry) -> Remembered:
+    """What to say of a change that was made."""
+    match verdict.action:
+        case "repeat":
+            return Remembered(entry, "repeated", note=verdict.why)
+        case "merge":
+            return Remembered(entry, "merged", verdict.targets[0].id, verdict.why)
+        case "supersede":
+            return Remembered(entry, "superseded", verdict.targets[0].id, verdict.why)
+        case _:
+            return Remembered(entry, "added")
