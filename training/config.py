@@ -124,9 +124,7 @@ FINAL = Config()
 TOY = Config(
     data=DataConfig(max_lines=240, long_max=220, restatements=40, keyword_queries=40),
     student=StudentConfig(layers=2, english_pieces=3_000, max_length=64),
-    lists=ListConfig(
-        queries=40, parallel_queries=20, size=8, chunk=16, remine_queries=10, max_tokens=32
-    ),
+    lists=ListConfig(queries=40, parallel_queries=20, size=8, chunk=16, remine_queries=10, max_tokens=32),
     train=TrainConfig(
         steps=8, warmup=2, mono_en=16, mono_zh=16, long=2, pairs=16, asks=8, lists=4, parallel_lists=4
     ),
@@ -134,7 +132,16 @@ TOY = Config(
 
 # Short runs of one length that differ in one thing each.
 SHORT = TrainConfig(
-    steps=600, warmup=80, ema=0.99, mono_en=384, mono_zh=384, long=24, pairs=320, asks=160, lists=48, parallel_lists=32
+    steps=600,
+    warmup=80,
+    ema=0.99,
+    mono_en=384,
+    mono_zh=384,
+    long=24,
+    pairs=320,
+    asks=160,
+    lists=48,
+    parallel_lists=32,
 )
 ABLATIONS: dict[str, Config] = {
     "base": replace(FINAL, train=SHORT),

@@ -89,21 +89,15 @@ class Builder:
         for text in spoken:
             asks += filter(None, [queries.keywords(text, rng), queries.lead(text, rng)])
         for stretch in corpus.joined(texts, self.config, rng):
-            names = rng.sample(
-                queries.ENGLISH_NAMES if language == "en" else queries.CHINESE_NAMES, 2
-            )
+            names = rng.sample(queries.ENGLISH_NAMES if language == "en" else queries.CHINESE_NAMES, 2)
             mark = ": " if language == "en" else "："
-            self._long(
-                language, [names[i % 2] + mark + texts[p] for i, p in enumerate(stretch)]
-            )
+            self._long(language, [names[i % 2] + mark + texts[p] for i, p in enumerate(stretch)])
 
     def _document(self, language: str, source: str, texts: list[str]) -> None:
         asks, limit = self.asks[language], self.config.long_max
         for text in texts:
             self.number(language, text)
-            asks += filter(
-                None, [queries.lead(text, self.rng), queries.keywords(text, self.rng)]
-            )
+            asks += filter(None, [queries.lead(text, self.rng), queries.keywords(text, self.rng)])
         if source in _QUESTIONED:
             for question, passage in queries.passages(texts, limit):
                 asks.append(Ask("passage", texts[question], queries.glue([texts[i] for i in passage])))
@@ -118,9 +112,7 @@ class Builder:
             return
         text = queries.glue(texts)
         self.long[language].add(self.number(language, text))
-        self.asks[language] += filter(
-            None, [queries.lead(text, self.rng), queries.keywords(text, self.rng)]
-        )
+        self.asks[language] += filter(None, [queries.lead(text, self.rng), queries.keywords(text, self.rng)])
 
     def add_pairs(self, lines: Sequence[Line]) -> None:
         """Take in the parallel lines."""

@@ -78,11 +78,7 @@ def build(weights: dict[str, np.ndarray], heads: int) -> object:
             helper.make_tensor_value_info(name, TensorProto.INT64, ["batch", "length"])
             for name in ("input_ids", "attention_mask")
         ],
-        [
-            helper.make_tensor_value_info(
-                "sentence_embedding", TensorProto.FLOAT, ["batch", width]
-            )
-        ],
+        [helper.make_tensor_value_info("sentence_embedding", TensorProto.FLOAT, ["batch", width])],
         graph.constants,
     )
     opsets = [helper.make_opsetid("", 17), helper.make_opsetid(_MICROSOFT, 1)]
@@ -99,9 +95,7 @@ def _embed(graph: Graph, weights: dict[str, np.ndarray]) -> str:
     graph.node("Slice", ["position", zero, "length", zero], "places")
     graph.node("Gather", ["word", "input_ids"], "words")
     graph.node("Add", ["words", "places"], "embedded")
-    return graph.norm(
-        "embedded", "norm", weights["encoder.norm.weight"], weights["encoder.norm.bias"]
-    )
+    return graph.norm("embedded", "norm", weights["encoder.norm.weight"], weights["encoder.norm.bias"])
 
 
 def _layer(graph: Graph, x: str, name: str, own: dict[str, np.ndarray], heads: int) -> str:

@@ -52,9 +52,7 @@ class Words:
         place = torch.full((len(tokens.lengths),), -1, dtype=torch.long, device=device)
         place[torch.from_numpy(pool).to(device)] = torch.arange(len(pool), device=device)
         inside = place[row] >= 0
-        key, count = torch.unique(
-            place[row[inside]] * size + tokens.flat[inside].long(), return_counts=True
-        )
+        key, count = torch.unique(place[row[inside]] * size + tokens.flat[inside].long(), return_counts=True)
         document, term = key // size, key % size
         length = tokens.sizes[torch.from_numpy(pool).to(device)].float()
         norm = 1.2 * (0.25 + 0.75 * length / length.mean())
@@ -83,8 +81,7 @@ def _draw(ranked: Tensor, ranks: tuple[tuple[int, int], ...]) -> Tensor:
     """Draw one column from each span of ranks, row by row."""
     last = ranked.shape[1] - 1
     columns = [
-        torch.randint(min(a, last), min(b, last) + 1, (len(ranked),), device=ranked.device)
-        for a, b in ranks
+        torch.randint(min(a, last), min(b, last) + 1, (len(ranked),), device=ranked.device) for a, b in ranks
     ]
     return ranked.gather(1, torch.stack(columns, 1))
 

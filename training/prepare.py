@@ -161,7 +161,5 @@ def _clusters(found: Tensor, rounds: int = 8) -> tuple[np.ndarray, np.ndarray]:
         sums = torch.zeros_like(centres).index_add_(0, belongs, found.float())
         centres = functional.normalize(sums + 1e-6 * torch.randn_like(sums), dim=-1)
     order = torch.argsort(belongs, stable=True)
-    bounds = torch.searchsorted(
-        belongs[order].contiguous(), torch.arange(count + 1, device=found.device)
-    )
+    bounds = torch.searchsorted(belongs[order].contiguous(), torch.arange(count + 1, device=found.device))
     return order.cpu().numpy(), bounds.cpu().numpy()

@@ -117,17 +117,13 @@ def arrays(path: Path) -> dict[str, np.ndarray]:
     return found
 
 
-def _quantised(
-    found: dict[str, np.ndarray], role: str, given: dict[str, np.ndarray], base: str
-) -> None:
+def _quantised(found: dict[str, np.ndarray], role: str, given: dict[str, np.ndarray], base: str) -> None:
     found[role + ".q"] = given[base + "_quantized"]
     found[role + ".s"] = given[base + "_scale"]
     found[role + ".z"] = given[base + "_zero_point"]
 
 
-def _named(
-    found: dict[str, np.ndarray], name: str, value: np.ndarray, given: dict[str, np.ndarray]
-) -> None:
+def _named(found: dict[str, np.ndarray], name: str, value: np.ndarray, given: dict[str, np.ndarray]) -> None:
     base = name.removesuffix("_quantized")
     for part, role in _TABLES.items():
         if part in name and name.endswith("_quantized"):

@@ -24,14 +24,10 @@ def is_han(piece: str) -> bool:
 
 
 def _is_english(piece: str) -> bool:
-    return not piece.startswith("[unused") and all(
-        ord(c) < 0x250 or 0x2000 <= ord(c) < 0x2200 for c in piece
-    )
+    return not piece.startswith("[unused") and all(ord(c) < 0x250 or 0x2000 <= ord(c) < 0x2200 for c in piece)
 
 
-def vocabulary(
-    english: dict[str, int], chinese: dict[str, int], used: Counter[int], size: int
-) -> list[str]:
+def vocabulary(english: dict[str, int], chinese: dict[str, int], used: Counter[int], size: int) -> list[str]:
     """Return the pieces in order: special, single characters, frequent pieces, Chinese."""
     by_number = sorted(english, key=english.__getitem__)
     usable = [piece for piece in by_number if _is_english(piece) and not is_han(piece)]

@@ -408,4 +408,3 @@ def run(work: Path, out: Path, config: Config, seconds: float, bench: Path | Non
     trainer.log("torch", torch.__version__, device, json.dumps(config.as_dict()))
     if trainer.train(seconds):
         trainer.finish(bench)
-

@@ -74,7 +74,7 @@ def write_teachers(folder: Path) -> None:
     """Random weights under the names that the conversion gives the real ones."""
     folder.mkdir(parents=True)
     special = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
-    letters = [c for c in "abcdefghijklmnopqrstuvwxyz.?0123456789"]
+    letters = list("abcdefghijklmnopqrstuvwxyz.?0123456789")
     english = [*special, *letters, *("##" + c for c in letters), *WORDS.split()[2:]]
     han = [*special, *letters, *dict.fromkeys(HAN), "。", "？"]
     rng = np.random.default_rng(0)
@@ -96,7 +96,7 @@ def weights(rng: np.random.Generator, pieces: int, layers: int) -> dict[str, np.
     found |= {"norm.w": np.ones(HIDDEN, np.float32), "norm.b": np.zeros(HIDDEN, np.float32)}
     found |= {"pool.w": drawn(HIDDEN, HIDDEN), "pool.b": drawn(HIDDEN)}
     found |= {"score.w": drawn(HIDDEN, 1), "score.b": drawn(1)}
-    shapes = {name: (HIDDEN, HIDDEN) for name in "qkvo"}
+    shapes = dict.fromkeys("qkvo", (HIDDEN, HIDDEN))
     shapes |= {"f1": (HIDDEN, 4 * HIDDEN), "f2": (4 * HIDDEN, HIDDEN)}
     for layer in range(layers):
         for name, shape in shapes.items():
