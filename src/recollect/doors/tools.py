@@ -227,10 +227,11 @@ class Toolbox:
         *,
         session_key: str | None = None,
         names: Collection[str] | None = None,
+        tools: Mapping[str, Tool] = TOOLS,
     ) -> None:
         self._memory = memory if callable(memory) else lambda: memory
         self._session_key = session_key
-        self.tools = {name: tool for name, tool in TOOLS.items() if names is None or name in names}
+        self.tools = {name: tool for name, tool in tools.items() if names is None or name in names}
         self._close: Callable[[], None] = lambda: None
 
     @classmethod
