@@ -381,7 +381,8 @@ class Indexer:
         marks = {"signature": self.rules.signature, "last_sync": repr(self._clock()), "syncing": "no"}
         if self.embedder:
             if not tally.degraded or tally.rebuilt:
-                marks |= {"model": self._model, "recipe": self.embedder.recipe, "instead": ""}
+                marks |= {"model": self._model, "recipe": self.embedder.recipe}
+                marks |= {"instead": ""} if self.embedder is self.preferred else {}
             self.index.refresh(self.embedder.identity)
         self.index.set_meta(**marks)
         counts = self.index.counts(self._model)

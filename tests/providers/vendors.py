@@ -42,6 +42,8 @@ class Vendors:
         self.jobs: dict[str, dict[str, Any]] = {}
         self.job_polls = 0  #: how often a job is still running when it is asked after
         self.release = threading.Event()  #: ends every answer that hangs
+        self.only_ollama = False  #: the others answer with an error
+        self.quota: int | None = None  #: calls that are still answered
         self.port = 0
         self.closed_port = 0
         self.deaf_port = 0
@@ -157,6 +159,12 @@ class Handler(BaseHTTPRequestHandler):
         self._note(body)
         if "batches" in self.path or "files" in self.path or "asyncBatch" in self.path:
             self._reply(self._submit(body))
+        elif self.state.only_ollama and self.path != "/api/embed":
+            self._fail(500)
+        elif self.state.quota is not None and self._spend():
+            self.state.fault = "quota"
+            self._fail(429)
+            self.state.fault = None
         elif self.state.fault in FAULTS_ON_THE_WIRE:
             FAULTS_ON_THE_WIRE[self.state.fault](self)
         elif self.state.fault in STATUS:
@@ -166,6 +174,11 @@ class Handler(BaseHTTPRequestHandler):
             self._send(200, data, kind)
         else:
             self._reply(self._answer(body))
+
+    def _spend(self) -> bool:
+        assert self.state.quota is not None
+        self.state.quota -= 1
+        return self.state.quota < 0
 
     def _note(self, body: Any) -> None:
         self.state.requests.append((self.path, {k.lower(): v for k, v in self.headers.items()}, body))

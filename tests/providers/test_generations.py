@@ -1,0 +1,192 @@
+"""Changing the embedder, losing it, and falling back: old vectors serve until new ones are there, none are mixed, and
+nothing is computed twice."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from test_faults import by_meaning
+from vendors import Vendors, url
+
+from recollect import Memory
+from recollect.errors import Cancelled
+from recollect.managers.builtin import BuiltinManager
+
+OpenProvider = Callable[..., Memory]
+Note = Callable[[str, str], Path]
+
+NOTES = {
+    "memory/heron.md": "The grey heron stands in the river at dawn.",
+    "memory/otter.md": "The otter sleeps under the old bridge.",
+    "memory/kite.md": "A red kite circles above the valley.",
+}
+
+
+@pytest.fixture(autouse=True)
+def notes(note: Note) -> None:
+    for path, text in NOTES.items():
+        note(path, text)
+
+
+def builtin(memory: Memory) -> BuiltinManager:
+    assert isinstance(memory.manager, BuiltinManager)
+    return memory.manager
+
+
+def models(memory: Memory) -> set[str]:
+    """Whose vectors the rows have."""
+    import apsw
+
+    database = apsw.Connection(
+        str(memory.settings.agent_folder / "index.db"), flags=apsw.SQLITE_OPEN_READONLY
+    )
+    found = {model for (model,) in database.execute("select distinct model from chunks")}
+    database.close()
+    return found
+
+
+class TestAChangedModel:
+    def test_is_told_while_the_old_vectors_answer_and_is_made_in_the_background(
+        self, open_provider: OpenProvider, vendors: Vendors
+    ) -> None:
+        open_provider("openai").sync()
+        changed = open_provider("openai", embedding__model="text-embedding-3-large")
+        answer = changed.search("where does the otter sleep")
+        assert (by_meaning(answer), answer.model) == (True, "text-embedding-3-small")
+        assert answer.degraded is not None
+        assert answer.degraded.startswith(
+            "The embedder has changed: the vectors of openai/text-embedding-3-small/64/"
+        )
+        builtin(changed).renewal.wait(20)
+        answer = changed.search("where does the kite circle")
+        assert (by_meaning(answer), answer.model, answer.degraded) == (True, "text-embedding-3-large", None)
+        assert len(models(changed)) == 1
+
+    def test_leaves_keywords_when_the_old_embedder_is_gone(self, open_provider: OpenProvider) -> None:
+        open_provider("voyage").sync()
+        changed = open_provider("openai", embedding__background=False)
+        answer = changed.search("where does the otter sleep")
+        assert not by_meaning(answer)
+        assert answer.hits
+        assert answer.degraded is not None
+        assert answer.degraded.startswith(
+            "Keyword search only: the index has vectors of voyage/voyage-4-large/64, which cannot be used any more"
+        )
+
+    def test_costs_nothing_when_it_is_changed_back(
+        self, open_provider: OpenProvider, vendors: Vendors
+    ) -> None:
+        open_provider("openai").sync()
+        open_provider("openai", embedding__model="text-embedding-3-large").sync()
+        before = len(vendors.texts)
+        report = open_provider("openai").sync()
+        assert (report.embedded, report.cached, report.rebuilt) == (0, 3, True)
+        assert len(vendors.texts) == before
+
+    def test_that_fails_leaves_the_old_vectors_in_use(
+        self, open_provider: OpenProvider, vendors: Vendors, note: Note
+    ) -> None:
+        open_provider("openai").sync()
+        vendors.fault = "500"
+        note("memory/newt.md", "The newt hides below the stone.")
+        changed = open_provider(
+            "openai", embedding__model="text-embedding-3-large", embedding__background=False
+        )
+        assert changed.sync().degraded
+        vendors.fault = None
+        answer = changed.search("where does the otter sleep")
+        assert (by_meaning(answer), answer.model) == (True, "text-embedding-3-small")
+        assert [hit.path for hit in changed.search("newt stone").hits][:1] == ["memory/newt.md"]
+
+    def test_that_is_interrupted_goes_on_where_it_was(
+        self, open_provider: OpenProvider, vendors: Vendors
+    ) -> None:
+        open_provider("openai").sync()
+        before = len(vendors.texts)
+        changed = open_provider(
+            "openai",
+            embedding__model="text-embedding-3-large",
+            embedding__batch_items=1,
+            embedding__concurrency=1,
+        )
+
+        def stop() -> None:
+            raise Cancelled("closed")
+
+        with pytest.raises(Cancelled):
+            builtin(changed).indexer.sync(stop=stop)
+        assert len(vendors.texts) == before + 1
+        assert changed.search("where does the otter sleep").model == "text-embedding-3-small"
+        report = changed.sync()
+        assert (report.embedded + report.cached, report.pending) == (3, 0)
+        assert len(vendors.texts) - before - 1 <= 3  # the query, and what was not done before
+
+
+class TestAFallback:
+    def test_stands_in_under_its_own_name_until_the_provider_is_back(
+        self, open_provider: OpenProvider, vendors: Vendors, note: Note, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        more = {
+            "embedding__fallback": "ollama",
+            "embedding__ollama_base_url": url("ollama"),
+            "embedding__background": False,
+        }
+        monkeypatch.setattr("recollect.embedding.ollama.DIMENSIONS", {"nomic-embed-text": 64})
+        memory = open_provider("openai", **more)
+        memory.sync()
+        assert {model.split("/")[0] for model in models(memory)} == {"openai"}
+
+        vendors.only_ollama = True
+        report = memory.sync()
+        assert report.degraded is None  # nothing had to be embedded
+        note("memory/newt.md", "The newt hides below the stone.")
+        report = memory.sync()
+        assert report.degraded is not None
+        assert report.degraded.startswith("The fallback's vectors (ollama/nomic-embed-text/64/")
+        assert {model.split("/")[0] for model in models(memory)} == {"ollama"}
+        answer = memory.search("where does the newt hide")
+        assert (by_meaning(answer), answer.provider, answer.fallback) == (True, "ollama", True)
+        assert answer.degraded is not None
+        assert "openai failed with status 500" in answer.degraded
+
+        vendors.only_ollama = False
+        again = open_provider("openai", **more)
+        report = again.sync()
+        assert (report.degraded, report.embedded, report.cached) == (None, 1, 3)
+        answer = again.search("where does the newt hide")
+        assert (answer.provider, answer.fallback, answer.degraded) == ("openai", False, None)
+
+
+class TestMissingVectors:
+    def test_are_made_in_the_background_when_the_provider_is_back(
+        self, open_provider: OpenProvider, vendors: Vendors
+    ) -> None:
+        vendors.fault = "503"
+        memory = open_provider("openai")
+        report = memory.sync()
+        assert (report.pending, report.embedded) == (3, 0)
+        vendors.fault = None
+        memory.search("otter")
+        builtin(memory).renewal.wait(20)
+        answer = memory.search("where does the otter sleep")
+        assert (by_meaning(answer), answer.degraded) == (True, None)
+
+    def test_after_a_spent_quota_are_only_those_that_were_not_made(
+        self, open_provider: OpenProvider, vendors: Vendors
+    ) -> None:
+        vendors.quota = 2
+        one_by_one = {
+            "embedding__batch_items": 1,
+            "embedding__concurrency": 1,
+            "embedding__background": False,
+        }
+        report = open_provider("openai", **one_by_one).sync()
+        assert (report.embedded, report.pending) == (2, 1)
+        assert report.degraded is not None
+        assert "the quota at openai is used up" in report.degraded
+        assert "`recollect index` goes on from there" in report.degraded
+        vendors.quota = None
+        report = open_provider("openai", **one_by_one).sync()
+        assert (report.embedded, report.pending, report.degraded) == (1, 0, None)
