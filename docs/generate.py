@@ -14,6 +14,10 @@ import sys
 from collections.abc import Callable, Iterator
 from itertools import groupby
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from recollect.doors.tooling import Param
 
 PAGES = Path(__file__).parent
 sys.path.insert(0, str(PAGES.parent / "src"))
@@ -70,6 +74,41 @@ def _shown(default: object) -> str:
             return f"`[{', '.join(repr(item) for item in default)}]`"
         case _:
             return f"`{default}`"
+
+
+@renders("tools")
+def tools() -> str:
+    """Every tool with its parameters and the fields of its result."""
+    from recollect.doors.tools import TOOLS
+
+    lines: list[str] = []
+    for tool in TOOLS.values():
+        kind = "reads" if tool.read_only else "removes or overwrites" if tool.destructive else "writes"
+        lines += [f"## `{tool.name}`", "", f"{tool.description} ({kind})", ""]
+        if tool.params:
+            lines += ["| parameter | type | | meaning |", "| --- | --- | --- | --- |"]
+            lines += [_parameter_row(param) for param in tool.params]
+            lines += [""]
+        lines += ["Result: " + ", ".join(f"`{name}`" for name in (*tool.empty, "disabled")) + ".", ""]
+    return "\n".join(lines)
+
+
+def _parameter_row(param: Param) -> str:
+    names = ", ".join(f"`{name}`" for name in dict.fromkeys(param.names) if not name.endswith("_"))
+    choices = f": {', '.join(param.choices)}" if param.choices else ""
+    needed = "required" if param.required else ""
+    return f"| {names} | {param.kind}{choices} | {needed} | {param.description.replace('|', '&#124;')} |"
+
+
+@renders("prompt")
+def prompt() -> str:
+    """The section of the system prompt, in both languages."""
+    from recollect.doors.tools import TOOLS
+    from recollect.recall import memory_section
+
+    english = memory_section({name: tool.hints["en"] for name, tool in TOOLS.items()})
+    chinese = memory_section({name: tool.hints["zh"] for name, tool in TOOLS.items()}, language="zh")
+    return f"```markdown\n{english}\n```\n\n```markdown\n{chinese}\n```"
 
 
 def main(arguments: list[str]) -> int:

@@ -1,0 +1,38 @@
+"""The tools as a model calls them: hand out schemas, run the calls, put the section into the system prompt."""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from pathlib import Path
+
+from recollect import Memory
+from recollect.doors.tools import Toolbox
+from recollect.testing import sample_workspace
+
+
+def main() -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        workspace = sample_workspace(Path(folder) / "notes")
+        with Memory.open(workspace, home=Path(folder) / "home") as memory:
+            toolbox = Toolbox(memory, session_key="agent:main:main")
+            system_prompt = toolbox.prompt("en")
+            schemas = toolbox.anthropic()  # or toolbox.openai()
+            print(system_prompt.splitlines()[0], [schema["name"] for schema in schemas][:2])
+
+            # What the model asks for, in its own words:
+            call = {
+                "name": "memory_search",
+                "input": '{"query": "when does the backup run?", "maxResults": 2}',
+            }
+            result = toolbox.call(call["name"], call["input"])
+            for hit in result["results"]:
+                print(hit["citation"], hit["snippet"].splitlines()[-1])
+
+            best = result["results"][0]
+            lines = toolbox.call("memory_get", {"path": best["path"], "from": best["startLine"], "lines": 2})
+            print(json.dumps(lines, ensure_ascii=False))
+
+
+if __name__ == "__main__":
+    main()
