@@ -155,7 +155,8 @@ class Handler(BaseHTTPRequestHandler):
 
     def do_POST(self) -> None:
         raw = self.rfile.read(int(self.headers.get("content-length") or 0))
-        body = json.loads(raw) if self.headers.get("content-type", "").startswith("application/json") else raw
+        is_json = self.headers.get("content-type", "").startswith("application/json")
+        body = json.loads(raw) if raw and is_json else raw
         self._note(body)
         if "batches" in self.path or "files" in self.path or "asyncBatch" in self.path:
             self._reply(self._submit(body))

@@ -1,0 +1,161 @@
+"""The batch APIs of three vendors: submitted, asked after, gone on with after a restart, and given up in time."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+from vendors import DIMS, KEY, Vendors, url, vector
+
+from recollect import Memory
+from recollect.embedding import Embedder, Jobs, Wish, resolve
+from recollect.embedding.jobs import NOTE
+from recollect.records import Progress
+
+TEXTS = {f"hash-{number}": f"note number {number} about the garden" for number in range(5)}
+SECRET = "push with ghp_0123456789abcdefghijABCDEFGHIJ012345"
+
+
+class Notes(dict[str, str]):
+    """What the index keeps about itself."""
+
+    def meta(self, key: str) -> str | None:
+        return self.get(key)
+
+    def set_meta(self, **values: str) -> None:
+        self.update(values)
+
+
+class Clock:
+    def __init__(self) -> None:
+        self.now = 1000.0
+
+    def __call__(self) -> float:
+        return self.now
+
+    def sleep(self, seconds: float) -> None:
+        self.now += seconds
+
+
+@pytest.fixture(params=["openai", "voyage", "gemini"])
+def provider(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
+MakeJobs = Callable[..., Jobs]
+
+
+@pytest.fixture
+def make_jobs(vendors: Vendors, provider: str) -> Iterator[MakeJobs]:
+    made: list[Embedder] = []
+
+    def make(notes: Notes, clock: Clock) -> Jobs:
+        wish = Wish(provider, dimensions=DIMS, base_urls={provider: url(provider)}, keys={provider: KEY})
+        choice = resolve(wish)
+        assert choice.remote is not None
+        assert choice.embedder is not None
+        made.append(choice.embedder)
+        return Jobs(choice.remote, notes, clock=clock, sleep=clock.sleep)
+
+    yield make
+    for embedder in made:
+        embedder.close()
+
+
+def right(kept: dict[str, np.ndarray], texts: dict[str, str]) -> None:
+    assert kept.keys() == texts.keys()
+    for digest, text in texts.items():
+        np.testing.assert_allclose(kept[digest], vector(text), atol=1e-6)
+
+
+def test_a_job_brings_each_text_its_vector(make_jobs: MakeJobs, vendors: Vendors) -> None:
+    vendors.job_polls = 2
+    notes, clock, kept, told = Notes(), Clock(), dict[str, np.ndarray](), list[Progress]()
+    assert make_jobs(notes, clock).run(TEXTS, kept.update, told.append) is None
+    right(kept, TEXTS)
+    assert notes == {NOTE: ""}
+    assert [step.stage for step in told] == ["batch"] * 3
+    assert clock.now == 1000 + 5 + 10
+
+
+def test_a_job_is_gone_on_with_after_a_restart(make_jobs: MakeJobs, vendors: Vendors) -> None:
+    vendors.job_polls = 1000
+    notes, clock, kept = Notes(), Clock(), dict[str, np.ndarray]()
+
+    class Killed(BaseException):
+        pass
+
+    def die(_: Progress) -> None:
+        raise Killed
+
+    with pytest.raises(Killed):
+        make_jobs(notes, clock).run(TEXTS, kept.update, die)
+    submitted = json.loads(notes[NOTE])
+    assert submitted["hashes"] == list(TEXTS)
+    before = len([path for path, _, body in vendors.requests if body is not None])
+
+    vendors.job_polls = 0
+    more = {**TEXTS, "hash-new": "one more note about the pond"}
+    assert make_jobs(notes, clock).run(more, kept.update) is None
+    right(kept, more)
+    after = [body for _, _, body in vendors.requests if body is not None][before:]
+    assert not any("number 0" in str(body) for body in after), "the texts were sent twice"
+
+
+def test_a_job_that_takes_longer_than_an_hour_is_given_up(make_jobs: MakeJobs, vendors: Vendors) -> None:
+    vendors.job_polls = 10_000
+    notes, clock, kept = Notes(), Clock(), dict[str, np.ndarray]()
+    told = make_jobs(notes, clock).run(TEXTS, kept.update)
+    assert told is not None
+    assert told.endswith("took longer than 60 minutes")
+    assert 3600 < clock.now - 1000 < 3700
+    assert "cancelled" in vendors.jobs
+    assert (kept, notes) == ({}, {NOTE: ""})
+
+
+def test_a_job_that_fails_is_told(make_jobs: MakeJobs, vendors: Vendors) -> None:
+    vendors.fault = "job fails"
+    told = make_jobs(Notes(), Clock()).run(TEXTS, dict[str, np.ndarray]().update)
+    assert told is not None
+    assert "ended as" in told
+
+
+def test_secrets_do_not_leave_with_a_job(make_jobs: MakeJobs, vendors: Vendors) -> None:
+    make_jobs(Notes(), Clock()).run({"hash": SECRET}, dict[str, np.ndarray]().update)
+    assert set(vendors.texts) == {"push with [redacted github token]"}
+
+
+@pytest.mark.parametrize("fault", ["nan", "wrong dims", "zero"])
+def test_bad_vectors_of_a_job_are_not_kept(
+    make_jobs: MakeJobs, vendors: Vendors, provider: str, fault: str
+) -> None:
+    if provider == "gemini":
+        pytest.skip("the server does not spoil its jobs")
+    vendors.fault, kept = fault, dict[str, np.ndarray]()
+    assert make_jobs(Notes(), Clock()).run(TEXTS, kept.update)
+    assert kept == {}
+
+
+def test_index_by_batch(
+    vendors: Vendors, provider: str, open_provider: Callable[..., Memory], note: Callable[[str, str], Path]
+) -> None:
+    for number in range(4):
+        note(f"memory/{number}.md", f"Note number {number} about the garden.")
+    memory = open_provider(provider)
+    report = memory.sync(batch=True)
+    assert (report.embedded, report.cached, report.pending, report.degraded) == (4, 0, 0, None)
+    plain = [path for path, _, _ in vendors.requests if path.endswith(("/embeddings", ":batchEmbedContents"))]
+    assert plain == []
+    assert memory.search("garden").hits[0].explain.parts[0].name == "vector"
+
+
+def test_what_a_failed_job_does_not_bring_plain_calls_do(
+    vendors: Vendors, provider: str, open_provider: Callable[..., Memory], note: Callable[[str, str], Path]
+) -> None:
+    note("memory/1.md", "A note about the garden.")
+    vendors.fault = "job fails"
+    report = open_provider(provider).sync(batch=True)
+    assert (report.embedded, report.pending, report.degraded) == (1, 0, None)
