@@ -31,6 +31,8 @@ class Checked:
         """Vectors of documents."""
         try:
             rows = self.embedder.embed(texts)
+        except EmbeddingError:
+            raise
         except Exception as error:
             raise self._told(error) from error
         return self._clean(rows, len(texts))
@@ -39,6 +41,8 @@ class Checked:
         """The vector of a query."""
         try:
             row = self.embedder.embed_query(text)
+        except EmbeddingError:
+            raise
         except Exception as error:
             raise self._told(error) from error
         vector: Matrix = self._clean([row], 1)[0]
@@ -54,7 +58,5 @@ class Checked:
         return clean(validate(rows, count, self.identity.dimensions))
 
     def _told(self, error: Exception) -> EmbeddingError:
-        if isinstance(error, EmbeddingError):
-            return error
         reason = (str(error).splitlines() or [""])[0][:300] or type(error).__name__
         return EmbeddingError(f"the embedder {self.identity.provider} failed: {reason}")

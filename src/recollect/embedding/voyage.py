@@ -7,6 +7,7 @@ for which the package has no calls yet, is reached through the package's request
 from __future__ import annotations
 
 import json
+import logging
 from collections.abc import Sequence
 from functools import cache
 from typing import TYPE_CHECKING, Any
@@ -141,5 +142,9 @@ class VoyageService:
             package = client_library("voyageai", "voyage")
             # The package has one place for this in a whole program; a program that has filled it keeps its own.
             package.requestssession = package.requestssession or _session
+            # It logs what servers say and what is sent, word for word; who wants that sets the level.
+            logger = logging.getLogger("voyage")
+            if logger.level == logging.NOTSET:
+                logger.setLevel(logging.WARNING)
             self._package = package
         return self._package

@@ -79,7 +79,9 @@ def requests_session() -> Any:
 def refuse(status: int, headers: Mapping[str, str], *, is_file: bool = False) -> None:
     """Raise when the head of an answer already shows that its body is not for us."""
     if 300 <= status < 400:
-        raise EmbeddingError(f"the provider answered with a redirect (status {status}), which is not followed")
+        raise EmbeddingError(
+            f"the provider answered with a redirect (status {status}), which is not followed"
+        )
     if headers.get("content-encoding", "identity").lower() not in ("", "identity"):
         raise EmbeddingError("the provider answered with compressed data that was not asked for")
     kind = headers.get("content-type", "").partition(";")[0].strip().lower()
