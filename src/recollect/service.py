@@ -177,11 +177,14 @@ class MemoryService:
         settings = self.memory.settings
         workspace = Path(os.path.realpath(settings.workspace))
         extra = [Path(os.path.realpath(path)) for path in settings.files.extra_paths]
+        single = [
+            path.parent for path in extra if path.is_file()
+        ]  # an editor's rename would end a file's own watch
         sessions = [Path(os.path.realpath(root)) for root in (self._sessions.roots if self._sessions else ())]
         return Watcher(
-            [workspace / "memory", *extra, *sessions],
+            [workspace / "memory", *(path for path in extra if not path.is_file()), *sessions],
             self._changed,
-            flat=[workspace],
+            flat=[workspace, *single],
             poll_s=settings.watch.poll_s,
         )
 

@@ -80,8 +80,8 @@ def test_without_watches_it_looks_at_intervals_and_says_so(
     assert told.until(lambda: told.anything >= 3)
     watcher.stop()
     assert watcher.mode == "polling"
-    assert "files are looked at every 0.01 s instead" in str(watcher.note)
-    assert "gives no more watches" in caplog.text
+    assert "they are looked at every 0.01 s instead" in str(watcher.note)
+    assert "cannot be watched" in caplog.text
 
 
 def test_hidden_means_below_the_watched_folder() -> None:

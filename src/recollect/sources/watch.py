@@ -102,7 +102,7 @@ class Watcher:
             yield_on_timeout=True,
             raise_interrupt=False,
             recursive=deep,
-            ignore_permission_denied=True,
+            ignore_permission_denied=False,  # True would swallow the system's limit too
         )
 
     def _tell(self, changes: set[tuple[object, str]], roots: Sequence[Path]) -> None:
@@ -111,7 +111,7 @@ class Watcher:
             self._on_change(paths)
 
     def _poll(self, error: Exception) -> None:
-        self.note = f"The system gives no more watches ({error}); files are looked at every {self._poll_s:g} s instead."
+        self.note = f"Files cannot be watched ({error}); they are looked at every {self._poll_s:g} s instead."
         log.warning("%s", self.note)
         while not self._stop.wait(self._poll_s):
             self._on_change(frozenset())
