@@ -194,3 +194,11 @@ def test_a_caller_who_cancels_stops_qmd_and_breaks_nothing(note, open_with_qmd, 
 def test_an_empty_slot_is_said_in_one_sentence(open_memory) -> None:
     with pytest.raises(MemoryDisabled, match=r"Memory is switched off: `plugins.slots.memory` is `none`\."):
         open_memory(plugins__slots__memory="none")
+
+
+def test_eight_threads_over_an_index_that_is_not_yet_built_are_all_answered(note, open_memory) -> None:
+    note("memory/a.md", "heron by the river\n")
+    memory = open_memory()
+    with ThreadPoolExecutor(8) as pool:
+        answers = list(pool.map(lambda _: memory.search("heron"), range(16)))
+    assert [[hit.path for hit in answer.hits] for answer in answers] == [["memory/a.md"]] * 16

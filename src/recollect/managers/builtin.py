@@ -136,11 +136,13 @@ class BuiltinManager:
         now = self._clock()
         announced, self._announced = self._announced, False
         fresh = self._looked is not None and now - self._looked < self.conduct.sync_interval_s
-        if not self.conduct.sync_before or (fresh and not announced):
+        # An announced write and a first sync are worth waiting for: without them there is nothing to find.
+        patient = announced or not self._was_synced()
+        if not self.conduct.sync_before or (fresh and not patient):
             return None
         self._looked = now
         try:
-            return self._take_in(self.indexer.backlog(), self.conduct.wait_s if announced else 0.0)
+            return self._take_in(self.indexer.backlog(), self.conduct.wait_s if patient else 0.0)
         except StoreLocked:
             self._announced = announced
             return "Another process is indexing; this answer is from what it has written so far."
