@@ -7,8 +7,10 @@ and a plain full-text index does not. The same seed gives the same text.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import cache
 
 import numpy as np
+from numpy.typing import NDArray
 
 from recollect.text.stopwords import ENGLISH
 
@@ -21,7 +23,7 @@ class Writer:
 
     def __init__(self, seed: int) -> None:
         self._chance = np.random.default_rng(seed)
-        self._words = np.array(_vocabulary())
+        self._words = _vocabulary()
         weights = 1 / (np.arange(VOCABULARY) + 2.7)
         self._cumulative = np.cumsum(weights / weights.sum())
 
@@ -48,10 +50,12 @@ class Writer:
         return " ".join(self.words(int(self._chance.integers(3, 9))))
 
 
-def _vocabulary() -> list[str]:
+@cache
+def _vocabulary() -> NDArray[np.str_]:
     chance = np.random.default_rng(0)
-    words = dict.fromkeys(sorted(ENGLISH))
-    while len(words) < VOCABULARY:
-        syllables = chance.choice(_SYLLABLES, size=int(chance.integers(2, 5)))
-        words["".join(syllables)] = None
-    return list(words)
+    drawn = chance.choice(_SYLLABLES, size=(2 * VOCABULARY, 4))
+    lengths = chance.integers(2, 5, size=len(drawn)).tolist()
+    made = ("".join(syllables[:length]) for syllables, length in zip(drawn.tolist(), lengths, strict=True))
+    words = dict.fromkeys((*sorted(ENGLISH), *made))
+    assert len(words) >= VOCABULARY
+    return np.array(list(words)[:VOCABULARY])
