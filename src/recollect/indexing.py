@@ -285,7 +285,10 @@ class Indexer:
         group: list[Read] = []
         size = 0
         for number, found in enumerate(files, 1):
-            row = (known or {}).get(found.path) if found.path not in (stale or ()) else None
+            row = (known or {}).get(found.path)
+            if row and found.path in (stale or ()):
+                group += self._held(row)
+                row = row if row.state else None
             for document in self._read(found, row, tally):
                 if not self._is_known(document, row, tally):
                     chunks = self._cut(document)
@@ -297,6 +300,13 @@ class Indexer:
             progress(Progress(stage, number, len(files), found.path))
         if group:
             yield group
+
+    def _held(self, row: FileRow) -> list[Read]:
+        """A transcript as the index holds it, when only vectors are missing: it may be a gigabyte to read again."""
+        if not row.state:
+            return []
+        stat = (row.sha256, row.mtime_ns, row.size)
+        return [(Document(row.path, row.source, "", *stat, state=row.state), self.index.chunks_of(row.path))]
 
     def _read(self, found: FoundFile, row: FileRow | None, tally: _Tally) -> Iterator[Document]:
         """The file's document; of a transcript, what it says beyond the row, in slices."""
@@ -353,7 +363,8 @@ class Indexer:
         stale = self.index.stale(self._model)
         due = [f for f in files if everything or f.path in stale or not _same_stat(f, known.get(f.path))]
         wanted: dict[str, str] = {}
-        for group in self._groups(due, _Tally(), lambda _: self._stop()):
+        read = {} if everything else known
+        for group in self._groups(due, _Tally(), lambda _: self._stop(), known=read, stale=stale):
             wanted |= _texts(group)
             if len(wanted) >= JOB_CHUNKS:
                 self._embed_by_job(wanted, tally, progress)

@@ -115,10 +115,15 @@ def test_an_embedder_that_failed_makes_up_for_it_later(open_memory: OpenMemory, 
     embedder = FailingEmbedder()
     memory = open_memory(embedder)
     assert memory.sync().pending == 1
+    source = memory.manager.indexer.sessions  # type: ignore[attr-defined]
+    (folder / "long.jsonl").write_text(line("x") * 3000, encoding="utf-8")
+    assert memory.sync().pending > 1
+    before = source.bytes_read
     with (folder / "a.jsonl").open("a", encoding="utf-8") as file:
         file.write(line("A stork came by."))
     embedder.heal()
     assert memory.sync().pending == 0
+    assert source.bytes_read - before < 12_000, "what only lacked vectors was not read again"
     assert memory.search("heron", min_score=0).hits
     assert memory.search("stork", min_score=0).hits
 

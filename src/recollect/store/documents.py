@@ -119,6 +119,12 @@ def chunks(connection: apsw.Connection, rowids: Iterable[int]) -> dict[int, Stor
     return {row[0]: _stored(*row) for row in rows}
 
 
+def chunks_of(connection: apsw.Connection, path: str) -> list[Chunk]:
+    """The chunks of one document, in the order in which they were put in."""
+    rows: Any = connection.execute("select rowid from chunks where path = ? order by rowid", (path,))
+    return [stored.chunk for stored in chunks(connection, [row[0] for row in rows]).values()]
+
+
 def dates(connection: apsw.Connection, rowids: Iterable[int]) -> dict[int, str]:
     """The notes' own days of the chunks in these rows, where they have one."""
     rows: Any = connection.execute(_DATES, (json.dumps(list(rowids)),))

@@ -91,6 +91,11 @@ class Index:
         with self._database.read() as connection:
             return documents.chunks(connection, rowids)
 
+    def chunks_of(self, path: str) -> list[Chunk]:
+        """The chunks of one document."""
+        with self._database.read() as connection:
+            return documents.chunks_of(connection, path)
+
     @contextlib.contextmanager
     def snapshot(self) -> Iterator[None]:
         """Everything that this thread reads inside sees one state, whatever is committed meanwhile."""
