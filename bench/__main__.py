@@ -13,11 +13,12 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from bench import cold, searching, syncing
-from bench.built import build
+from bench.built import build, build_vectors
 from bench.report import Figures, markdown
 from evals.page import put
 
 SIZES = (10_000, 100_000, 1_000_000)
+MOST_WITH_TEXTS = 200_000  #: chunks; a larger index holds vectors alone
 RESIDENT_AT = 100_000  #: chunks
 
 
@@ -59,8 +60,11 @@ def parser() -> argparse.ArgumentParser:
 
 def _search(figures: Figures, place: Path, size: int, *, quick: bool) -> None:
     _say(f"search at {size:,} chunks")
-    built = build(place / str(size), size, questions=20 if quick else 100)
-    figures.timed += searching.searches(built, peer_questions=10 if quick or size > 500_000 else 40)
+    words = size <= MOST_WITH_TEXTS
+    built = (build if words else build_vectors)(place / str(size), size, questions=20 if quick else 100)
+    figures.timed += searching.searches(
+        built, peer_questions=10 if quick or not words else 40, keywords=words
+    )
     if size == RESIDENT_AT or quick:
         figures.resident[size] = searching.resident(built)
 

@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 
 from bench.corpus import Writer
-from bench.vectors import Matrix, synthetic
+from bench.vectors import Matrix, scan, synthetic
 from recollect import Memory
 from recollect.records import Chunk, Document, Identity
 from recollect.store import open_index
@@ -70,9 +70,7 @@ class Built:
 
 def build(place: Path, size: int, *, questions: int) -> Built:
     """Fill an index with that many chunks of about 80 words, 20 to a document."""
-    (place / "workspace" / "memory").mkdir(parents=True)
-    writer = Writer(seed=3)
-    built = Built(place, size, tuple(writer.question() for _ in range(questions)))
+    built = _begin(place, size, questions)
     with built.open() as memory:
         folder = memory.settings.agent_folder
     with open_index(folder) as index:
@@ -88,9 +86,24 @@ def build(place: Path, size: int, *, questions: int) -> Built:
     return built
 
 
+def build_vectors(place: Path, size: int, *, questions: int) -> Built:
+    """The same with vectors alone: the texts of a million chunks take minutes to write."""
+    built = _begin(place, size, questions)
+    with built.open() as memory:
+        folder = memory.settings.agent_folder
+    scan(folder, size, IDENTITY)
+    return built
+
+
 def texts(size: int) -> Iterator[str]:
     """The texts that `build` stores."""
     return Writer(seed=1).texts(size)
+
+
+def _begin(place: Path, size: int, questions: int) -> Built:
+    (place / "workspace" / "memory").mkdir(parents=True)
+    writer = Writer(seed=3)
+    return Built(place, size, tuple(writer.question() for _ in range(questions)))
 
 
 def _rows(size: int) -> Iterator[Matrix]:

@@ -5,14 +5,14 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 
 from bench import peers
 from bench.built import IDENTITY, Built, GivenVectors, texts
 from bench.measure import Spread, spread
-from recollect.store import open_index
+from recollect.store import Index, open_index
 from recollect.text import query_terms
 
 CANDIDATES = 200  #: as a search asks of each leg
@@ -29,30 +29,34 @@ class Timed:
     peer: Spread | None = None
 
 
-def searches(built: Built, *, peer_questions: int) -> Iterator[Timed]:
+def searches(built: Built, *, peer_questions: int, keywords: bool = True) -> Iterator[Timed]:
     """Whole searches, then each leg beside its plain counterpart."""
-    place, size = built.place, built.size
     with built.open() as memory:
-        yield Timed(size, "search", spread([partial(memory.search, text) for text in built.questions]))
+        name = "search" if keywords else "search, vectors only"
+        yield Timed(built.size, name, spread([partial(memory.search, text) for text in built.questions]))
         folder = memory.settings.agent_folder
-    given = GivenVectors(built.questions)
     few = built.questions[:peer_questions]
-    vectors = [given.embed_query(text) for text in built.questions]
     with open_index(folder) as index:
-        nearest = spread([partial(index.nearest, vector, IDENTITY, limit=CANDIDATES) for vector in vectors])
-        keyword = spread(
-            [partial(index.keyword, query_terms(text), limit=CANDIDATES) for text in built.questions]
-        )
-    knn = peers.sqlite_vec(place / "vec.db", size)
-    yield Timed(
-        size,
-        "vector leg",
-        nearest,
-        "sqlite-vec KNN",
-        spread([partial(knn, given.embed_query(t)) for t in few]),
-    )
-    plain = peers.plain_fts5(place / "fts.db", texts(size))
-    yield Timed(size, "keyword leg", keyword, "plain FTS5", spread([partial(plain, t) for t in few]))
+        yield _vector_leg(index, built, few)
+        if keywords:
+            yield _keyword_leg(index, built, few)
+
+
+def _vector_leg(index: Index, built: Built, few: Sequence[str]) -> Timed:
+    given = GivenVectors(built.questions)
+    vectors = [given.embed_query(text) for text in built.questions]
+    ours = spread([partial(index.nearest, vector, IDENTITY, limit=CANDIDATES) for vector in vectors])
+    knn = peers.sqlite_vec(built.place / "vec.db", built.size)
+    theirs = spread([partial(knn, given.embed_query(text)) for text in few])
+    return Timed(built.size, "vector leg", ours, "sqlite-vec KNN", theirs)
+
+
+def _keyword_leg(index: Index, built: Built, few: Sequence[str]) -> Timed:
+    asked = [query_terms(text) for text in built.questions]
+    ours = spread([partial(index.keyword, terms, limit=CANDIDATES) for terms in asked])
+    plain = peers.plain_fts5(built.place / "fts.db", texts(built.size))
+    theirs = spread([partial(plain, text) for text in few])
+    return Timed(built.size, "keyword leg", ours, "plain FTS5", theirs)
 
 
 def resident(built: Built) -> dict[str, float]:
