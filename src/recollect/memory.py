@@ -48,6 +48,7 @@ class Memory:
         self._keeper: Keeper | None = None
         self._scribe: Scribe | None = None
         self._guard: Guard | None = None
+        self._closed = False
 
     @classmethod
     def open(
@@ -199,7 +200,10 @@ class Memory:
         return self._keeper
 
     def close(self) -> None:
-        """Give back files and threads."""
+        """Give back files and threads; closing again does nothing, for others may hold the same manager."""
+        if self._closed:
+            return
+        self._closed = True
         if self._keeper is not None:
             self._keeper.close()
         if self._scribe is not None:

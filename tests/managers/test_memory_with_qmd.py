@@ -99,6 +99,7 @@ def test_two_memories_of_one_agent_share_a_manager_until_both_are_closed(note, o
     one, other = open_with_qmd(), open_with_qmd()
     assert one.manager is other.manager
     one.close()
+    one.close()
     assert other.search("heron").provider == "qmd"
     other.close()
     third = open_with_qmd()

@@ -24,6 +24,8 @@ from recollect.managers.qmd.command import Counts
 
 log = logs.get("managers")
 
+FIRST = "qmd is still building its first index; `recollect index` waits for it."
+
 _LOCK_POLL_S = 0.1
 _END_S = 5.0  #: how long the end of a process waits for its updates, whose programs are killed at once
 
@@ -152,7 +154,7 @@ class Upkeep:
 
     def _missing(self, sentence: str, kind: type[EngineError] = EngineError) -> str:
         if self.taken is None:
-            raise kind(sentence if kind is EngineError else "qmd is still building its first index.")
+            raise kind(FIRST if kind is EngineBusy else sentence)
         return sentence
 
     def _held_back(self) -> str:

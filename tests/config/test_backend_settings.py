@@ -1,0 +1,110 @@
+"""The settings of the engines and of the scope: sections within sections, other memories' names, times with units."""
+
+from __future__ import annotations
+
+import pytest
+from places import Place
+
+from recollect.config import keys
+from recollect.errors import ConfigError, UntrustedConfig
+
+OTHERS = """
+memory:
+  backend: qmd
+  citations: "off"
+  qmd:
+    searchMode: query
+    collections: [more]
+    update: {interval: 5m, debounce: 500ms, commandTimeout: 10, updateTimeout: 1h}
+    limits: {maxResults: 4, maxSnippetChars: 450, maxInjectedChars: 2200, timeoutMs: 8000}
+    scope:
+      default: deny
+      rules:
+        - {action: deny, match: {channel: discord}}
+        - {action: allow, match: {chatType: direct, keyPrefix: "slack:"}}
+"""
+
+
+def test_names_and_shapes_of_other_memories_are_taken(place: Place) -> None:
+    place.own_file.write_text(OTHERS)
+    memory = place.load().memory
+    qmd = memory.qmd
+    assert (memory.backend, memory.citations, qmd.search_mode) == ("qmd", "off", "query")
+    assert qmd.paths == (place.home / "more",)
+    update = qmd.update
+    times = (update.interval, update.debounce, update.command_timeout, update.update_timeout)
+    assert times == (300, 0.5, 10, 3600)
+    limits = qmd.limits
+    assert (limits.max_results, limits.max_snippet_chars, limits.timeout_ms) == (4, 450, 8000)
+    assert memory.max_injected_chars == 2200
+    assert [str(rule) for rule in memory.scope.rules] == [
+        "deny channel=discord",
+        "allow chat_type=direct key_prefix=slack:",
+    ]
+
+
+def test_the_defaults(place: Place) -> None:
+    memory = place.load().memory
+    assert (memory.backend, memory.citations, memory.max_injected_chars) == ("builtin", "auto", 4000)
+    assert (memory.scope.default, [str(rule) for rule in memory.scope.rules]) == (
+        "deny",
+        ["allow chat_type=direct"],
+    )
+    qmd = memory.qmd
+    assert (qmd.search_mode, qmd.limits.timeout_ms, qmd.update.interval) == ("search", 4000, 300)
+
+
+def test_each_value_knows_its_place_also_deep_down(place: Place) -> None:
+    place.own_file.write_text("memory: {qmd: {limits: {max_results: 4}}}")
+    place.environ["RECOLLECT_MEMORY__QMD__UPDATE__INTERVAL"] = "10m"
+    settings = place.load({"memory.qmd.limits.timeout_ms": 9000})
+    assert settings.memory.qmd.update.interval == 600
+    assert settings.origin("memory.qmd.limits.max_results") == str(place.own_file)
+    assert settings.origin("memory.qmd.update.interval") == "RECOLLECT_MEMORY__QMD__UPDATE__INTERVAL"
+    assert settings.origin("memory.qmd.limits.timeout_ms") == "--timeout-ms"
+
+
+def test_rules_are_texts_in_a_variable(place: Place) -> None:
+    place.environ["RECOLLECT_MEMORY__SCOPE__RULES"] = "[deny channel=irc, 'allow key_prefix=slack:c1']"
+    rules = place.load().memory.scope.rules
+    assert [(rule.action, rule.channel, rule.key_prefix) for rule in rules] == [
+        ("deny", "irc", None),
+        ("allow", None, "slack:c1"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        ("{backend: qdm}", "memory.backend = 'qdm' from"),
+        ("{qmd: {search_mode: fast}}", "memory.qmd.search_mode = 'fast' from"),
+        ("{qmd: {limits: {timeout_ms: 1}}}", "memory.qmd.limits.timeout_ms = 1 from"),
+        ("{qmd: {limits: {max_result: 1}}}", "did you mean 'memory.qmd.limits.max_results'"),
+        ("{qmd: {update: {interval: soon}}}", "memory.qmd.update.interval = 'soon' from"),
+        ("{qmd: {update: {interval: -1}}}", "memory.qmd.update.interval = -1 from"),
+        ("{qmd: fast}", "memory.qmd in "),
+        ("{qmd: {limits: 3}}", "memory.qmd.limits in "),
+        ("{scope: {rules: [allow everybody]}}", "must be a rule such as"),
+        ("{scope: {rules: [{action: permit}]}}", "memory.scope.rules"),
+        ("{scope: {rules: [allow chat_type=party]}}", "memory.scope.rules"),
+        ("{scope: {rules: [allow colour=red]}}", "memory.scope.rules"),
+    ],
+)
+def test_a_mistake_names_its_key(place: Place, text: str, sentence: str) -> None:
+    place.own_file.write_text(f"memory: {text}")
+    with pytest.raises(ConfigError) as error:
+        place.load()
+    assert sentence in str(error.value)
+
+
+@pytest.mark.parametrize(
+    "text", ["{qmd: {command: /tmp/evil}}", "{backend: qmd}", "{scope: {default: allow}}"]
+)
+def test_a_workspace_names_no_program_and_opens_no_memory(place: Place, text: str) -> None:
+    place.workspace_file.write_text(f"memory: {text}")
+    with pytest.raises(UntrustedConfig):
+        place.load()
+
+
+def test_every_key_is_described() -> None:
+    assert [key for key, field in keys().items() if not field.description] == []
