@@ -137,6 +137,25 @@ def test_a_conversation_is_found_by_meaning_and_cited_after_its_transcript_grew(
     assert read.text.endswith(": To the bucket heron, every night at three.")
 
 
+def test_it_is_found_by_meaning_alone_in_other_words_and_another_language(
+    open_memory: OpenMemory, sessions: Path
+) -> None:
+    pytest.importorskip("onnxruntime")
+    talk = [
+        ("user", "Where should the nightly copy of the orders database go?"),
+        ("assistant", "Put it in the bucket heron in Frankfurt, every night at three."),
+        ("user", "And the invoices?"),
+        ("assistant", "Invoices are kept for ten years in cold storage."),
+    ]
+    (sessions / "s1.jsonl").write_text("".join(line(role, text) for role, text in talk), encoding="utf-8")
+    memory = open_memory(embedding__provider="local", chunking__target=16)
+    memory.sync()
+    for query, places in (("which S3 location holds our DB backups", "#L1-L2"), ("账单要保存多久", "#L3-L4")):
+        best = memory.search(query, max_results=1, min_score=0).hits[0]
+        assert best.citation == f"sessions/s1.jsonl{places}", query
+        assert not [part for part in best.explain.parts if part.name == "keyword" and part.value]
+
+
 def test_little_growth_waits_for_a_search_that_looks(open_memory: OpenMemory, sessions: Path) -> None:
     memory = open_memory(search__sync_interval_s=0)
     memory.sync()
