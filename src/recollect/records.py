@@ -67,9 +67,9 @@ class Document:
     sha256: str  #: of the bytes on disk
     mtime_ns: int
     size: int
-    note: str | None = None  #: what a person should know about the reading: "read as gb18030", "only the first 4 MiB"
+    note: str | None = None  #: on the reading, for people: "read as gb18030", "only the first 4 MiB"
     passages: tuple[Passage, ...] = ()  #: of a transcript, instead of a text
-    from_line: int = 1  #: what the index holds of lines before this one is still right, and was not read again
+    from_line: int = 1  #: what the index holds of lines before this one still holds; not read again
     state: str = ""  #: where the source goes on when the file has grown
 
 
@@ -158,7 +158,7 @@ class Answer:
     hits: tuple[Hit, ...]
     provider: str  #: of the vectors: "local", "none", …
     model: str
-    fallback: bool = False  #: something else than the configured provider or backend answered; ``degraded`` says why
+    fallback: bool = False  #: another provider or backend than the configured one; ``degraded`` says why
     citations: bool = True  #: whether this session is shown the places of the hits
     degraded: str | None = None  #: in words, what this answer went without
 
