@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, TypedDict, Unpack
 
-from recollect.entries import exchange, history, merge
+from recollect.entries import capture, exchange, history, merge
+from recollect.entries.capture import Limits, Said
 from recollect.entries.drafts import Draft
 from recollect.entries.erase import MAYBE, OFFERED, Elsewhere, Eraser, everything, surely
 from recollect.entries.following import Following
@@ -35,8 +36,9 @@ RETRIES = 5  #: of a judgement that others' changes have overtaken
 class Ways:
     """How the keeper behaves; the defaults are those of the settings."""
 
-    threshold: float = 0.6
+    threshold: float = 0.3
     upkeep: Upkeep = field(default_factory=Upkeep)
+    capture: Limits = field(default_factory=Limits)
 
 
 class DraftFields(TypedDict, total=False):
@@ -113,6 +115,11 @@ class Keeper:
     def add(self, text: str, type_: str = "other", **fields: Unpack[DraftFields]) -> Remembered:
         """Keep a statement that somebody wants kept."""
         return self.remember(Draft(text, type_of(type_), **fields), by=fields.get("origin", "owner"))
+
+    def capture(self, turns: Iterable[Said], *, session: str | None = None) -> list[Remembered]:
+        """Remember what the owner's turns are worth, by rules."""
+        drafts = capture.capture(turns, session=session, limits=self.ways.capture)
+        return [self.remember(draft, by="capture") for draft in drafts]
 
     def _refusal(self, draft: Draft, begun: int) -> str | None:
         """Why a forgotten text stays forgotten; saying it again on purpose, later, lifts that."""

@@ -1,0 +1,207 @@
+"""What is put before the agent by itself: found, sifted, fitted into the budget, rendered, and noted in the ledger.
+
+Untrusted, expired and superseded memories never enter. It never raises: without memory the agent answers all the same.
+"""
+
+from __future__ import annotations
+
+import time
+import uuid
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from recollect import logs
+from recollect.errors import RecollectError
+from recollect.recall.render import NOTES, Line, in_order, language_of, render, without_blocks
+from recollect.store.entry_rows import EntryFilter
+from recollect.store.ledger import Considered, Ledger
+from recollect.store.ledger import Recall as LedgerRecall
+from recollect.text import estimate_tokens, query_terms
+
+if TYPE_CHECKING:
+    from recollect.entries import Keeper
+    from recollect.records import Answer, EntryHit, Hit
+
+log = logs.get("recall")
+
+RECENT = 10  #: messages that say what the conversation is about
+KEYWORDS = 15
+QUERY_CHARS = 1_000
+TRUSTED = EntryFilter(origins=("owner", "agent", "system"))
+
+
+@dataclass(frozen=True, slots=True)
+class Budget:
+    """How much may be told, and how well it must fit."""
+
+    max_entries: int = 10
+    max_notes: int = 3
+    threshold: float = 0.3
+    characters: int = 4_000
+    tokens: int | None = None  #: None: characters alone bound it
+    candidates: int = 20
+
+
+@dataclass(frozen=True, slots=True)
+class Recalled:
+    """What the agent is told now."""
+
+    id: str
+    text: str  #: the block; empty when nothing fits
+    lines: tuple[Line, ...] = ()
+    degraded: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class _Candidate:
+    line: Line
+    kind: str
+    ref: str
+    score: float
+    parts: tuple[Any, ...]
+    refused: str = ""  #: why it may not enter
+
+
+NotesSearch = Callable[[str, int], "Answer"]
+
+
+class Injector:
+    """Recalls for one agent."""
+
+    def __init__(
+        self,
+        keeper: Keeper,
+        notes: NotesSearch | None = None,
+        *,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        self.keeper = keeper
+        self.notes = notes
+        self.ledger = Ledger(keeper.entries.database)
+        self._clock = clock
+
+    def recall(
+        self,
+        query: str,
+        *,
+        budget: Budget | None = None,
+        door: str = "recall",
+        session: str | None = None,
+        show_places: bool = True,
+    ) -> Recalled:
+        """The block for a query, noted in the ledger when it is not empty."""
+        budget = budget or Budget()
+        try:
+            return self._recall(query, budget, door, session, show_places)
+        except RecollectError as error:
+            log.error("nothing could be recalled: %s", error)
+            return Recalled("", "", degraded=str(error))
+
+    def _recall(
+        self, query: str, budget: Budget, door: str, session: str | None, show_places: bool
+    ) -> Recalled:
+        query = without_blocks(query).strip()[:QUERY_CHARS]
+        if not query:
+            return Recalled("", "")
+        found = self.keeper.search(query, limit=budget.candidates, threshold=budget.threshold, where=TRUSTED)
+        candidates = [_of_entry(hit, show_places) for hit in found.hits]
+        degraded = found.degraded
+        if self.notes and budget.max_notes:
+            answer = self.notes(query, budget.max_notes)
+            candidates += [_of_note(hit, show_places) for hit in answer.hits]
+            degraded = answer.degraded or degraded
+        chosen, considered, text, recall_id = self._fitted(candidates, budget, language_of(query))
+        if chosen:
+            used = [one.ref for one in considered if one.entered and one.kind == "entry"]
+            size = (len(text), estimate_tokens(text))
+            noted = LedgerRecall(recall_id, self._clock(), door, session, query, *size, tuple(considered))
+            self.ledger.write(noted, used)
+        return Recalled(recall_id if chosen else "", text, tuple(chosen), degraded)
+
+    def _fitted(
+        self, candidates: Sequence[_Candidate], budget: Budget, language: Any
+    ) -> tuple[list[Line], list[Considered], str, str]:
+        """Best first, each whole while there is room; every one is accounted for."""
+        recall_id = uuid.uuid4().hex[:16]
+        chosen, considered, text = list[Line](), list[Considered](), ""
+        left = {"entry": budget.max_entries, "note": budget.max_notes}
+        for one in sorted(candidates, key=lambda candidate: -candidate.score):
+            reason = one.refused
+            if not reason:
+                wider = render(in_order([*chosen, one.line]), recall_id, language)
+                reason = "" if left[one.kind] else "enough of its kind had entered"
+                reason = reason or ("" if _fits(wider, budget) else "no room was left")
+                if not reason:
+                    chosen, text = [*chosen, one.line], wider
+                    left[one.kind] -= 1
+            said = reason or f"fits, score {one.score:.3f}"
+            considered.append(Considered(one.kind, one.ref, not reason, said, one.score, one.parts))
+        return in_order(chosen), considered, text, recall_id
+
+    def inject(
+        self,
+        messages: Sequence[Mapping[str, Any]],
+        *,
+        conversation_tokens: int,
+        ratio: float = 0.1,
+        budget: Budget | None = None,
+        session: str | None = None,
+        role: str = "system",
+    ) -> list[dict[str, Any]]:
+        """The messages with what is remembered placed first; unchanged when nothing is."""
+        plain = [dict(message) for message in messages]
+        allowed = replace(budget or Budget(), tokens=round(conversation_tokens * ratio))
+        done = self.recall(query_of(messages), budget=allowed, door="inject", session=session)
+        if not done.text:
+            return plain
+        metadata = {"type": "memory_injection", "memoryCount": len(done.lines), "recallId": done.id}
+        return [{"role": role, "content": done.text, "metadata": metadata}, *plain]
+
+    def why(self, recall_id: str) -> LedgerRecall:
+        """What entered a prompt, what did not, and why."""
+        return self.ledger.get(recall_id)
+
+
+def query_of(messages: Sequence[Mapping[str, Any]]) -> str:
+    """What the conversation is about: its newest words from the user, and the words that keep coming back."""
+    recent = [(str(m.get("role", "")), _text(m.get("content"))) for m in messages[-RECENT:]]
+    newest = next((text for role, text in reversed(recent) if role == "user" and text.strip()), "")
+    counted = Counter(term for _, text in recent for term in query_terms(text[:QUERY_CHARS]))
+    known = set(query_terms(newest))
+    again = [term for term, count in counted.most_common(KEYWORDS) if count > 1 and term not in known]
+    return " ".join([newest[:QUERY_CHARS], *again]).strip()
+
+
+def _text(content: object) -> str:
+    if isinstance(content, str):
+        return without_blocks(content)
+    if isinstance(content, list):
+        parts = [part.get("text") for part in content if isinstance(part, dict)]
+        return without_blocks("\n".join(part for part in parts if isinstance(part, str)))
+    return ""
+
+
+def _fits(text: str, budget: Budget) -> bool:
+    return len(text) <= budget.characters and (
+        budget.tokens is None or estimate_tokens(text) <= budget.tokens
+    )
+
+
+def _of_entry(hit: EntryHit, show_places: bool) -> _Candidate:
+    entry = hit.entry
+    refused = (
+        "untrusted memories are never put before an agent by themselves"
+        if entry.origin == "untrusted"
+        else ""
+    )
+    line = Line(f"entry:{entry.id}" if show_places else "", entry.type, entry.text)
+    return _Candidate(line, "entry", entry.id, hit.score, hit.explain.parts, refused)
+
+
+def _of_note(hit: Hit, show_places: bool) -> _Candidate:
+    refused = "untrusted text is never put before an agent by itself" if hit.trust == "untrusted" else ""
+    place = f"{hit.path}#L{hit.start_line}-L{hit.end_line}"
+    line = Line(hit.citation or "" if show_places else "", NOTES, hit.snippet)
+    return _Candidate(line, "note", place, hit.score, hit.explain.parts, refused)

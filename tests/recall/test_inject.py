@@ -1,0 +1,181 @@
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from recollect.entries import Draft, Keeper
+from recollect.entries.opening import open_keeper
+from recollect.errors import NotFound
+from recollect.recall.inject import Budget, Injector, query_of
+from recollect.recall.render import Line, read_back, render
+from recollect.records import Answer, Explanation, Hit
+from recollect.testing import HashEmbedder
+
+sys.path.insert(0, str(Path(__file__).parent))
+from hostile import HOSTILE
+
+DAY = 86_400.0
+ALL = Budget(threshold=0.0, max_entries=200, characters=200_000, candidates=200)
+
+
+class Clock:
+    def __init__(self) -> None:
+        self.at = 1_000_000.0
+
+    def __call__(self) -> float:
+        self.at += 1
+        return self.at
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
+@pytest.fixture
+def keeper(tmp_path: Path, clock: Clock) -> Iterator[Keeper]:
+    keeper = open_keeper(tmp_path / "agent", HashEmbedder(), clock=clock)
+    yield keeper
+    keeper.close()
+
+
+@pytest.fixture
+def injector(keeper: Keeper, clock: Clock) -> Injector:
+    return Injector(keeper, clock=clock)
+
+
+def add(keeper: Keeper, text: str, **more: Any) -> str:
+    entry = keeper.remember(Draft(text, **more)).entry
+    assert entry is not None
+    return entry.id
+
+
+def test_what_fits_enters_grouped_with_ids_and_is_counted(keeper: Keeper, injector: Injector) -> None:
+    tea = add(keeper, "I drink green tea every morning", type="user_preference", importance=4)
+    add(keeper, "The server is in Oslo", type="fact")
+    done = injector.recall("what do I drink in the morning, tea?", session="s1")
+    assert [line.ref for line in done.lines] == [f"entry:{tea}"]
+    assert read_back(done.text) == (done.id, list(done.lines))
+    entry = keeper.get(tea)
+    assert (entry.access_count, entry.last_accessed_at is not None) == (1, True)
+
+
+def test_why_tells_what_entered_which_prompt_and_why(keeper: Keeper, injector: Injector) -> None:
+    first = add(keeper, "I drink green tea every morning", importance=4)
+    second = add(keeper, "I drink tea with milk in Britain")
+    done = injector.recall(
+        "drink tea morning", budget=Budget(threshold=0.0, max_entries=1), session="s1", door="hook"
+    )
+    told = injector.why(done.id[:6])
+    assert (told.id, told.session, told.door, told.query) == (done.id, "s1", "hook", "drink tea morning")
+    assert (told.characters, told.tokens > 0) == (len(done.text), True)
+    assert [(one.ref, one.entered) for one in told.considered] == [(first, True), (second, False)]
+    assert told.considered[1].reason == "enough of its kind had entered"
+    for one in told.considered:
+        assert sum(part.contribution for part in one.parts) == pytest.approx(one.score)
+    assert [id_ for id_, _ in injector.ledger.of_entry(first)] == [done.id]
+    with pytest.raises(NotFound):
+        injector.why("nonsense")
+
+
+def test_expired_superseded_and_untrusted_never_enter(
+    keeper: Keeper, injector: Injector, clock: Clock
+) -> None:
+    add(keeper, "Tea is served at four", type="other")
+    old = add(keeper, "I live in Paris and drink tea", type="fact", importance=5)
+    add(keeper, "The tea room is closed", origin="untrusted", importance=5)
+    keeper.update(old, {"expires_at": clock.at + 5})
+    clock.at += 91 * DAY
+    add(keeper, "Tea costs three euros", type="fact")
+    assert [line.text for line in injector.recall("tea", budget=ALL).lines] == ["Tea costs three euros"]
+
+
+def test_the_budget_in_characters_and_tokens_is_kept(keeper: Keeper, injector: Injector) -> None:
+    for number in range(12):
+        add(keeper, f"Fact number {number} about the great heron: " + "word " * 20, type="fact")
+    for budget in (
+        Budget(threshold=0.0, characters=600),
+        Budget(threshold=0.0, characters=4_000, tokens=120),
+    ):
+        done = injector.recall("great heron", budget=budget)
+        assert 0 < len(done.text) <= budget.characters
+        told = injector.why(done.id)
+        assert budget.tokens is None or told.tokens <= budget.tokens
+        assert "no room was left" in {one.reason for one in told.considered}
+    assert injector.recall("great heron", budget=Budget(threshold=0.0, characters=20)).text == ""
+
+
+def test_the_injector_puts_a_system_message_first(keeper: Keeper, injector: Injector) -> None:
+    add(keeper, "我喜欢喝绿茶", type="user_preference")
+    messages = [{"role": "user", "content": "我喜欢喝什么茶？"}]
+    first, *rest = injector.inject(messages, conversation_tokens=8_000)
+    assert rest == messages
+    assert first["role"] == "system"
+    assert "**用户偏好**" in first["content"]
+    assert first["metadata"]["type"] == "memory_injection"
+    assert first["metadata"]["memoryCount"] == 1
+    assert injector.why(first["metadata"]["recallId"]).door == "inject"
+    assert injector.inject([{"role": "user", "content": "zzz"}], conversation_tokens=8_000) == [
+        {"role": "user", "content": "zzz"}
+    ]
+
+
+def test_the_query_is_the_newest_message_and_what_keeps_coming_back() -> None:
+    messages = [
+        {"role": "user", "content": "The heron database 数据库备份"},
+        {"role": "assistant", "content": "About the heron 数据库备份: yes"},
+        {
+            "role": "user",
+            "content": '<relevant-memories recall="x">secret</relevant-memories> when does it run?',
+        },
+    ]
+    query = query_of(messages)
+    assert query.startswith("when does it run?")
+    assert "heron" in query
+    assert "备份" in query
+    assert "secret" not in query
+    assert query_of([]) == ""
+
+
+def test_notes_enter_with_their_places_and_untrusted_ones_do_not(keeper: Keeper, clock: Clock) -> None:
+    def hit(path: str, **more: Any) -> Hit:
+        return Hit(
+            path, 1, 2, 0.9, f"text of {path}", "memory", f"{path}#L1-L2", Explanation("weighted", ()), **more
+        )
+
+    def notes(query: str, limit: int) -> Answer:
+        return Answer((hit("memory/a.md"), hit("sessions/b.jsonl", trust="untrusted")), "none", "")
+
+    injector = Injector(keeper, notes, clock=clock)
+    done = injector.recall("anything at all")
+    assert [(line.ref, line.group) for line in done.lines] == [("memory/a.md#L1-L2", "notes")]
+    assert [one.entered for one in injector.why(done.id).considered] == [True, False]
+    assert [line.ref for line in injector.recall("anything at all", show_places=False).lines] == [""]
+
+
+def test_a_hundred_hostile_memories(keeper: Keeper, injector: Injector) -> None:
+    """From untrusted turns none is put before the agent; from anywhere the block reads back to what was put in."""
+    assert len(HOSTILE) == 100
+    for text in HOSTILE:
+        keeper.remember(Draft(text, "fact", origin="untrusted"))
+    for query in (*HOSTILE[::7], "instructions passwords 指令 密码 payments"):
+        assert injector.recall(query, budget=ALL).text == ""
+    for text in HOSTILE:
+        keeper.remember(Draft(text, "fact", origin="owner"))
+    done = injector.recall("instructions passwords evil 指令 密码 payments 公司 tool", budget=ALL)
+    assert len(done.lines) > 30
+    assert read_back(done.text) == (done.id, list(done.lines))
+    assert {line.text for line in done.lines} <= {entry.text for entry in keeper.find()}
+    everything = [Line(str(number), "fact", text) for number, text in enumerate(HOSTILE)]
+    assert read_back(render(everything, "r1", "zh")) == ("r1", everything)
+
+
+def test_a_broken_memory_does_not_break_the_agent(keeper: Keeper, injector: Injector) -> None:
+    keeper.entries.close()
+    done = injector.recall("anything")
+    assert done.text == ""
+    assert done.degraded
