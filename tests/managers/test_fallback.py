@@ -212,6 +212,14 @@ def test_a_write_is_announced_to_both(pair: Pair) -> None:
     assert (pair.primary.announced, pair.builtin.made[0].announced) == (1, 1)
 
 
+def test_what_was_started_is_started_again_after_healing(pair: Pair) -> None:
+    pair.manager.start()
+    pair.fail()
+    pair.clock.now += 60
+    pair.manager.search("x")
+    assert [manager.started for manager in pair.qmd.made] == [1, 1]
+
+
 def test_eight_threads_see_the_primary_die_and_one_switch_happens(pair: Pair) -> None:
     meeting = threading.Barrier(8, timeout=20)
     pair.primary.before_search = meeting.wait

@@ -71,6 +71,7 @@ class FallbackManager:
         self._failures = 0  #: in a row
         self._retry_at = float("-inf")
         self._trying = False
+        self._started = False
         self._holders = 1
         self._closed = False
 
@@ -218,6 +219,8 @@ class FallbackManager:
                 return
             self._primary = primary
             self._failures = 0
+        if self._started:
+            primary.start()
         log.info("%s answers again", self.name)
         self._keep(self)
 
@@ -267,7 +270,8 @@ class FallbackManager:
                 manager.changed()
 
     def start(self) -> None:
-        """Let the manager that answers now keep itself fresh."""
+        """Let the manager that answers keep itself fresh, now and after each healing."""
+        self._started = True
         self._active().start()
 
     def probe_embedding(self) -> str | None:

@@ -353,7 +353,7 @@ class QmdManager:
             backend="qmd",
             workspace=str(self.workspace.root),
             files=len(files),
-            chunks=len(files),
+            chunks=len(files),  # qmd's keyword index knows whole files only
             embedded=0,
             provider="qmd",
             model=self._model,
