@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, ParamSpec, Self, TypeVar
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     from recollect.embedding import Cached, Choice, Embedder, Wish
     from recollect.entries import Keeper
     from recollect.managers.qmd import QmdSettings
+    from recollect.recall.inject import Injector, Recalled
     from recollect.writing import Scribe
 
 P = ParamSpec("P")
@@ -46,6 +48,7 @@ class Memory:
         self.settings = settings
         self.manager = manager
         self._keeper: Keeper | None = None
+        self._injector: Injector | None = None
         self._scribe: Scribe | None = None
         self._guard: Guard | None = None
         self._closed = False
@@ -99,15 +102,37 @@ class Memory:
         path_prefix: str | None = None,
         session_key: str | None = None,
     ) -> Answer:
-        """The few lines that answer the query, best first, each with its place and its reasons."""
-        return self.manager.search(
+        """The few lines that answer the query, best first, each with its place and its reasons.
+
+        Notes, sessions and entries are searched together, unless ``source`` names one of them.
+        """
+        answer = self.manager.search(
             query,
-            max_results=max_results,
+            max_results=0 if source == "entries" else max_results,
             min_score=min_score,
             source=source,
             path_prefix=path_prefix,
             session_key=session_key,
         )
+        if source in (None, "entries") and path_prefix is None and self._has_entries(session_key):
+            answer = self._with_entries(answer, query, max_results, min_score)
+        return answer
+
+    def _has_entries(self, session_key: str | None) -> bool:
+        """Whether anything was learned that this session may see; asked without opening what is not there."""
+        known = self._keeper is not None or (self.settings.agent_folder / "memory.db").exists()
+        return known and self.admits(session_key)
+
+    def _with_entries(
+        self, answer: Answer, query: str, max_results: int | None, min_score: float | None
+    ) -> Answer:
+        from recollect.entries.joined import joined
+
+        limit = self.settings.search.max_results if max_results is None else max_results
+        try:
+            return joined(answer, self.keeper.search(query, limit=limit, threshold=min_score), limit)
+        except RecollectError as error:  # memory never breaks the agent: the failure is part of the answer
+            return replace(answer, degraded=f"{answer.degraded or ''} Without entries: {error}".strip())
 
     def search_for_prompt(
         self,
@@ -198,6 +223,36 @@ class Memory:
         if self._keeper is None:
             self._keeper = build_keeper(self.settings, self.manager)
         return self._keeper
+
+    @property
+    def injector(self) -> Injector:
+        """What is put before the agent by itself; opened at first use."""
+        if self._injector is None:
+            from recollect.recall.inject import Injector
+
+            self._injector = Injector(self.keeper, self._notes)
+        return self._injector
+
+    def _notes(self, query: str, limit: int) -> Answer:
+        return self.manager.search(query, max_results=limit)
+
+    def recall(
+        self, query: str, *, session_key: str | None = None, door: str = "recall", tokens: int | None = None
+    ) -> Recalled:
+        """The fenced block that tells the agent what is remembered about this; empty when nothing is."""
+        from recollect.recall.inject import Budget, Recalled
+
+        if not self.admits(session_key):
+            return Recalled("", "")
+        wanted = self.settings.retrieval
+        budget = Budget(
+            max_entries=wanted.max_memories,
+            threshold=wanted.similarity_threshold,
+            characters=self.settings.memory.max_injected_chars,
+            tokens=tokens,
+        )
+        places = shows_citations(self.settings.memory.citations, session_key)
+        return self.injector.recall(query, budget=budget, door=door, session=session_key, show_places=places)
 
     def close(self) -> None:
         """Give back files and threads; closing again does nothing, for others may hold the same manager."""
@@ -425,23 +480,22 @@ async def _in_thread(call: Callable[P, T], *args: P.args, **kwargs: P.kwargs) ->
 
 def build_scribe(settings: Settings) -> Scribe:
     """What writes for the agent, with the language model that the settings name."""
-    from recollect.llm import open_chat
+    from recollect.llm import Chat, Deferred, Nobody, open_chat
     from recollect.llm.budget import Budgeted
     from recollect.writing import Notebook, Scribe, Threshold
     from recollect.writing.notebook import clock_of
 
     llm, writing = settings.llm, settings.writing
     key = llm.api_key.get_secret_value() if llm.api_key else None
-    chat = open_chat(
-        llm.provider,
-        model=llm.model,
-        base_url=llm.base_url,
-        api_key=key,
-        timeout_s=llm.timeout_s,
-        retries=llm.retries,
-    )
+
+    def opening() -> Chat:
+        where = {"base_url": llm.base_url, "api_key": key}
+        return open_chat(llm.provider, model=llm.model, **where, timeout_s=llm.timeout_s, retries=llm.retries)
+
+    chat: Chat = Nobody()
     if llm.provider != "none":
-        chat = Budgeted(chat, settings.agent_folder / "tokens.json", daily_tokens=llm.daily_tokens)
+        deferred = Deferred(f"{llm.provider}/{llm.model}", opening)
+        chat = Budgeted(deferred, settings.agent_folder / "tokens.json", daily_tokens=llm.daily_tokens)
     threshold = Threshold(
         writing.flush_rule,
         writing.flush_reserve_tokens,
@@ -457,10 +511,17 @@ def build_keeper(settings: Settings, manager: Manager) -> Keeper:
     """The keeper of the agent's entries; it shares the embedder of a builtin manager."""
     from recollect.embedding import resolve
     from recollect.entries import Ways
+    from recollect.entries.capture import Limits
+    from recollect.entries.lifecycle import Upkeep
     from recollect.entries.opening import open_keeper
 
     choice = manager.choice if isinstance(manager, BuiltinManager) else resolve(wish_of(settings))
-    ways = Ways(threshold=settings.retrieval.similarity_threshold)
+    learning, cleanup = settings.entries, settings.cleanup
+    ways = Ways(
+        threshold=settings.retrieval.similarity_threshold,
+        upkeep=Upkeep(cleanup.auto_cleanup, cleanup.interval, cleanup.retention_days),
+        capture=Limits(learning.capture_max_chars, learning.capture_max_per_turn if learning.capture else 0),
+    )
     return open_keeper(
         settings.agent_folder, choice.embedder, engine=settings.entries.vector_engine, ways=ways
     )

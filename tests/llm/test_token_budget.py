@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from recollect.errors import BudgetSpent, ChatError
-from recollect.llm import Reply
+from recollect.errors import BudgetSpent, ChatError, ChatUnavailable
+from recollect.llm import Deferred, Reply
 from recollect.llm.budget import Budgeted
 
 
@@ -91,3 +91,14 @@ def test_a_broken_ledger_is_begun_anew(tmp_path: Path) -> None:
     (tmp_path / "agent/tokens.json").write_text("{broken")
     budget.complete("s", "u", max_tokens=50)
     assert budget.spent() == 20
+
+
+def test_a_model_that_cannot_be_opened_costs_nothing(tmp_path: Path) -> None:
+    def opening() -> Counting:
+        raise ChatUnavailable("not installed")
+
+    budget = Budgeted(Deferred("openai/m", opening), tmp_path / "tokens.json", daily_tokens=100)
+    with pytest.raises(ChatUnavailable, match="not installed"):
+        budget.complete("s", "u", max_tokens=50)
+    assert budget.spent() == 0
+    budget.close()

@@ -247,6 +247,17 @@ def test_a_session_is_summarised_from_its_transcript(open_memory: OpenMemory, se
     assert again.already
 
 
+def test_a_model_that_cannot_be_used_hinders_nobody(
+    open_memory: OpenMemory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+    memory = open_memory(llm__provider="openai", llm__model="m")
+    assert memory.save("Anna prefers green tea.").path
+    done = MemoryService(memory).save_conversation_memory(TALK, "s-1")
+    assert done.saved
+    assert str(done.saved.note).startswith("Summarised without a language model: openai/m: ")
+
+
 def test_writing_that_fails_is_a_value(open_memory: OpenMemory, workspace: Path) -> None:
     (workspace / "memory").rmdir()
     (workspace / "memory").write_text("a file", encoding="utf-8")

@@ -7,12 +7,13 @@ and every caller must be able to do without: what fails here is a `ChatError`.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
 
 from recollect.errors import ChatError, ChatUnavailable
 
-__all__ = ["Chat", "Nobody", "Reply", "open_chat"]
+__all__ = ["Chat", "Deferred", "Nobody", "Reply", "open_chat"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +52,26 @@ class Nobody:
 
     def close(self) -> None:
         """There is nothing to give back."""
+
+
+class Deferred:
+    """A model that is opened when it is first asked: a client costs a second, and may not be installed at all."""
+
+    def __init__(self, name: str, opening: Callable[[], Chat]) -> None:
+        self.name = name
+        self._opening = opening
+        self._chat: Chat | None = None
+
+    def complete(self, system: str, user: str, *, max_tokens: int) -> Reply:
+        """Answer one prompt; raises `ChatError`, also when the model cannot be opened."""
+        if self._chat is None:
+            self._chat = self._opening()
+        return self._chat.complete(system, user, max_tokens=max_tokens)
+
+    def close(self) -> None:
+        """Close the model, if it was opened."""
+        if self._chat is not None:
+            self._chat.close()
 
 
 def open_chat(

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from datetime import date
 from pathlib import Path
 
-from recollect.errors import BudgetSpent
+from recollect.errors import BudgetSpent, ChatError, ChatUnavailable
 from recollect.llm import Chat, Reply
 from recollect.text.estimate import estimate_tokens
 
@@ -41,7 +41,11 @@ class Budgeted:
         """Answer one prompt; raises `BudgetSpent` instead of asking when the day's tokens might not suffice."""
         reserved = int(estimate_tokens(system + user) * _MARGIN) + max_tokens
         day = self._book(reserved, refuse=True)
-        reply = self._chat.complete(system, user, max_tokens=max_tokens)
+        try:
+            reply = self._chat.complete(system, user, max_tokens=max_tokens)
+        except ChatUnavailable:
+            self._book(-reserved, day=day)  # nobody was asked, so nothing was spent
+            raise
         used = reply.input_tokens + reply.output_tokens
         if used:  # a server that does not count is taken at our estimate
             self._book(used - reserved, day=day)
@@ -58,18 +62,25 @@ class Budgeted:
 
     def _book(self, tokens: int, *, refuse: bool = False, day: str = "") -> str:
         """Add to the day's tokens; what is given back after midnight belonged to another day."""
-        from filelock import FileLock
+        from filelock import FileLock, Timeout
 
         self._ledger.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        with FileLock(f"{self._ledger}.lock", timeout=10, mode=0o600):
-            today, used = self._today().isoformat(), self.spent()
-            if refuse and used + tokens > self.daily_tokens:
-                raise BudgetSpent(
-                    f"{self.name} is not asked: {used} of {self.daily_tokens} tokens (llm.daily_tokens)"
-                    f" are spent today, and this may take {tokens}."
-                )
-            if not day or day == today:
-                self._write({"day": today, "used": max(0, used + tokens)})
+        lock = FileLock(f"{self._ledger}.lock", timeout=10, mode=0o600)
+        try:
+            with lock:
+                return self._booked(tokens, refuse, day)
+        except Timeout as error:
+            raise ChatError(f"{self.name} is not asked: another process holds {self._ledger}.") from error
+
+    def _booked(self, tokens: int, refuse: bool, day: str) -> str:
+        today, used = self._today().isoformat(), self.spent()
+        if refuse and used + tokens > self.daily_tokens:
+            raise BudgetSpent(
+                f"{self.name} is not asked: {used} of {self.daily_tokens} tokens (llm.daily_tokens)"
+                f" are spent today, and this may take {tokens}."
+            )
+        if not day or day == today:
+            self._write({"day": today, "used": max(0, used + tokens)})
         return today
 
     def _read(self) -> tuple[str, int]:

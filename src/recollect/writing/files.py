@@ -24,7 +24,7 @@ from pathlib import Path
 from recollect.errors import EditConflict, WriteError
 from recollect.writing.exchange import exchange, is_settled, place
 
-__all__ = ["append", "digest", "read", "update", "write"]
+__all__ = ["append", "digest", "locked", "read", "update", "write"]
 
 Change = Callable[[str | None], str | None]
 """Given the note's text, or None when there is no such note: the new text, or None to leave all as it is."""
@@ -131,6 +131,23 @@ def _write_beside(path: Path, data: bytes) -> Path:
     finally:
         os.close(descriptor)
     return temporary
+
+
+@contextlib.contextmanager
+def locked(path: Path, wait_s: float = 300.0) -> Iterator[None]:
+    """Hold a lock of our own, in a folder of our own, while several files are looked at and one is written."""
+    from filelock import FileLock, Timeout
+
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    lock = FileLock(path, timeout=wait_s, mode=0o600)
+    try:
+        lock.acquire()
+    except Timeout as error:
+        raise WriteError(f"Another process has held {path} for {wait_s:g} s; try again.") from error
+    try:
+        yield
+    finally:
+        lock.release()
 
 
 # ---- the exchange ---------------------------------------------------------------------------------------------

@@ -64,12 +64,9 @@ class Flush:
 
         ``tokens`` is what the host counted; without it the turns are estimated.
         """
-        from filelock import FileLock
-
         length = count_tokens(turns) if tokens is None else tokens
-        self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         file = self._folder / f"{_digest(session)}.json"
-        with FileLock(f"{file}.lock", mode=0o600):
+        with files.locked(file.with_suffix(".lock")):
             mark = _load(file)
             if length < self.threshold.tokens(window):
                 if mark.phase != "ready":

@@ -34,13 +34,10 @@ class Summaries:
 
     def write(self, turns: Sequence[Turn], session: str) -> Saved | None:
         """Summarise a session; None when nobody said anything."""
-        from filelock import FileLock
-
         turns = [turn for turn in turns if turn.trust != "untrusted"]
         if not any(turn.role == "user" for turn in turns):
             return None
-        self._lock.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        with FileLock(self._lock, mode=0o600):  # two callers at once must not write two notes
+        with files.locked(self._lock):  # two callers at once must not write two notes
             day = f"{self._start(turns):%Y-%m-%d}"
             known = self._find(session, day)
             return self._continue(known, turns) if known else self._begin(turns, session, day)
