@@ -52,6 +52,7 @@ def test_each_fault_gives_builtin_in_time_one_warning_no_orphan_and_heals(
     note("memory/a.md", "heron by the river\n")
     memory = open_with_qmd(memory__qmd__limits__timeout_ms=1500 if fault in ("hang", "deaf") else 20_000)
     memory.search("heron")
+    note("memory/b.md", "a stork too\n")
     standin.fault(fault)
     started = time.monotonic()
     with caplog.at_level(logging.WARNING, "recollect"):
@@ -66,6 +67,18 @@ def test_each_fault_gives_builtin_in_time_one_warning_no_orphan_and_heals(
     standin.repair()
     again = memory.search("heron")
     assert (again.provider, again.fallback, again.degraded) == ("qmd", False, None)
+
+
+def test_a_session_that_may_not_search_does_not_heal_what_is_broken(
+    note, open_with_qmd, standin: StandIn
+) -> None:
+    note("memory/a.md", "heron\n")
+    memory = open_with_qmd()
+    memory.search("heron")
+    standin.fault("exit1")
+    memory.search("heron")
+    assert memory.search("heron", session_key="agent:main:telegram:group:42").hits == ()
+    assert memory.status().fallback is True
 
 
 def test_a_qmd_that_is_not_installed_is_used_once_it_is(note, open_with_qmd, standin: StandIn) -> None:

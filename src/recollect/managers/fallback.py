@@ -96,7 +96,7 @@ class FallbackManager:
 
     def close(self) -> None:
         """Close both managers when the last holder closes, and leave the cache."""
-        with self._lock:
+        with self._creating, self._lock:  # a builtin manager that is being opened is waited for, then closed
             self._holders -= 1
             if self._holders > 0 or self._closed:
                 return

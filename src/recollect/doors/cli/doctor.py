@@ -104,6 +104,8 @@ def _backend(settings: Settings, status: Status) -> Iterator[Finding]:
     else:
         version = status.details.get(settings.memory.backend, settings.memory.backend)
         yield Finding("backend", "note" if status.degraded else "ok", status.degraded or str(version))
+    if trouble := status.details.get("upkeep"):
+        yield Finding("upkeep", "note", str(trouble), "It is tried again by itself.")
 
 
 def _index(status: Status) -> Iterator[Finding]:

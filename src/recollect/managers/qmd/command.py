@@ -84,12 +84,16 @@ class Qmd:
         """The database that qmd keeps."""
         return self.folder / "cache" / "qmd" / "index.sqlite"
 
+    @property
+    def _introduction(self) -> Path:
+        return self.folder / "version.json"
+
     def version(self) -> str:
         """What the program calls itself; the proof that it can be started.
 
         Starting node takes longer than a search should, so the answer is kept until the program changes.
         """
-        note = self.folder / "version.json"
+        note = self._introduction
         file = Path(self.argv[-1]).stat()
         program = [list(self.argv), file.st_mtime_ns, file.st_size]
         with suppress(OSError, ValueError, LookupError, TypeError):
@@ -124,7 +128,11 @@ class Qmd:
             flags.append("--no-rerank")
         for name in collections:
             flags += ["-c", name]
-        return parse(self._run([mode, *flags, "--", query], timeout_s))
+        try:
+            return parse(self._run([mode, *flags, "--", query], timeout_s))
+        except EngineError:
+            self._introduction.unlink(missing_ok=True)  # a program that failed has to say again who it is
+            raise
 
     def _run(self, arguments: Sequence[str], timeout_s: float) -> str:
         done = process.run(

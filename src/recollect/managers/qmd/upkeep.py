@@ -236,9 +236,8 @@ class Upkeep:
         if isinstance(error, Cancelled):
             return
         if error is not None and trials.failures == 0:
-            log.warning(
-                "qmd's upkeep failed and is tried again in %.0f s: %s", self.schedule.back_off(1), error
-            )
+            # Not a warning: the answer says what is missing, and a search that fails too is warned of elsewhere.
+            log.info("qmd's upkeep failed and is tried again in %.0f s: %s", self.schedule.back_off(1), error)
         trials.failures = trials.failures + 1 if error else 0
         trials.error = str(error) if error else None
 
