@@ -12,6 +12,7 @@ import pytest
 from vendors import DIMS, KEY, Vendors, url, vector
 
 from recollect import Answer, Memory
+from recollect.managers.builtin import BuiltinManager
 
 #: Each fault with words of the reason that the answer must give.
 FAULTS = {
@@ -46,6 +47,7 @@ FAULTS = {
     "duplicate index": "numbered",
     "other model": "not of",
 }
+CALM = {"embedding__background": False}
 LATE = ("connect hang", "slow headers", "slow body", "drip")
 UNSEEN = {
     "gemini": ("duplicate index", "other model"),  # its answers carry neither numbers nor a name
@@ -72,6 +74,13 @@ def stored(memory: Memory) -> np.ndarray:
     return np.array([np.frombuffer(blob, dtype="<f4") for blob in blobs])
 
 
+def reconnect(memory: Memory) -> None:
+    """Let the next call open a connection of its own."""
+    assert isinstance(memory.manager, BuiltinManager)
+    assert memory.manager.choice.embedder is not None
+    memory.manager.choice.embedder.close()
+
+
 @pytest.mark.parametrize("fault", FAULTS)
 def test_a_fault_of_a_provider(
     fault: str,
@@ -83,20 +92,18 @@ def test_a_fault_of_a_provider(
     if fault in UNSEEN.get(provider, ()):
         pytest.skip("cannot happen, or cannot be seen, with this provider")
     note("memory/heron.md", "The grey heron stands in the river at dawn.")
-    memory = open_provider(provider)
-    assert memory.sync().pending == 0
+    memory = faulty = open_provider(provider, **CALM)
+    if fault == "tls":
+        faulty = open_provider(provider, **CALM, embedding__base_url=url(provider, "https"))
+    else:
+        assert memory.sync().pending == 0
+        assert by_meaning(memory.search("heron dawn"))
+        reconnect(memory)
+    if fault in LATE:
+        limits = {"embedding__query_timeout_s": 0.4, "embedding__batch_timeout_s": 0.4}
+        faulty = open_provider(provider, **CALM, **limits)
     good = stored(memory)
-    assert by_meaning(memory.search("heron dawn"))
-    memory.close()  # with its connections: the fault meets new ones
 
-    limit = 0.4 if fault in LATE else 10.0
-    address = url(provider, "https") if fault == "tls" else url(provider)
-    faulty = open_provider(
-        provider,
-        embedding__query_timeout_s=limit,
-        embedding__batch_timeout_s=limit,
-        embedding__base_url=address,
-    )
     vendors.fault = fault
     note("memory/otter.md", "The otter sleeps under the old bridge.")
     started = time.monotonic()
@@ -109,11 +116,13 @@ def test_a_fault_of_a_provider(
     assert answer.degraded
     assert any(words in answer.degraded for words in FAULTS[fault].split("|")), answer.degraded
     assert KEY not in answer.degraded
-    np.testing.assert_array_equal(stored(memory), good)
+    np.testing.assert_array_equal(stored(faulty), good)
     assert not [path for path, _, _ in vendors.requests if "elsewhere" in path]
 
     vendors.fault = None
-    healed = open_provider(provider)
+    reconnect(memory)
+    # Who is told that the quota is spent is left alone for ten minutes; another process is not.
+    healed = open_provider(provider, **CALM) if fault == "quota" else memory
     report = healed.sync()
     assert (report.pending, report.degraded) == (0, None)
     answer = healed.search("where does the otter sleep")
