@@ -51,7 +51,7 @@ class Notebook:
             raise WriteError("There is nothing to save: the content is empty or private.")
         title = one_line(cleaned(title)[0])
         tags = [tag for tag in (one_line(cleaned(tag)[0]).lstrip("#") for tag in tags) if tag]
-        folder = category or next((tag for tag in tags if self._is_category(tag)), None)
+        folder = cleaned(category or "")[0] or next((tag for tag in tags if self._is_category(tag)), None)
         if folder:
             saved = self._save_item(folder, title or _first_words(text), text, tags)
         else:
