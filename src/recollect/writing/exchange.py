@@ -8,6 +8,7 @@ from __future__ import annotations
 import ctypes
 import errno
 import os
+import signal
 import sys
 import time
 from collections.abc import Callable
@@ -39,6 +40,8 @@ def is_settled(path: Path) -> bool:
 
     end = time.monotonic() + SETTLE_S
     with path.open("rb") as file:
+        # Whoever opens a leased file has its holder signalled, by default with one that kills; this one is ignored.
+        fcntl.fcntl(file, fcntl.F_SETSIG, signal.SIGURG)
         while True:
             try:
                 fcntl.fcntl(file, fcntl.F_SETLEASE, fcntl.F_RDLCK)
