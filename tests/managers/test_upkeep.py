@@ -216,6 +216,25 @@ def _settled(upkeep: Upkeep) -> None:
         thread.join(WAIT)
 
 
+def test_a_mistake_of_our_own_is_an_error_like_any_other(make: Make, work: Work) -> None:
+    upkeep = make()
+    upkeep.catch_up("a", wait_s=WAIT)
+    work.error = ValueError("surprise")
+    assert upkeep.catch_up("b", wait_s=WAIT) == (
+        "qmd could not take in what changed on disk: ValueError: surprise"
+    )
+
+
+def test_an_update_for_an_earlier_state_is_not_mistaken_for_ours(make: Make, work: Work) -> None:
+    upkeep = make()
+    upkeep.catch_up("a", wait_s=WAIT)
+    work.gate.clear()
+    upkeep.catch_up("b", wait_s=0.0)
+    work.gate.set()
+    assert upkeep.catch_up("c", wait_s=WAIT) is None
+    assert upkeep.taken == "c"
+
+
 def test_closing_stops_what_runs(make: Make, work: Work) -> None:
     upkeep = make()
     work.gate.clear()

@@ -16,7 +16,17 @@ from typing import TYPE_CHECKING
 
 from recollect.errors import EngineError, NotFound, PathRefused, RecollectError, SourceError
 from recollect.managers.qmd.collections import Collection, collections_of, index_yml
-from recollect.managers.qmd.command import Counts, Mode, Qmd, Row, any_of, as_argument, both_legs, locate
+from recollect.managers.qmd.command import (
+    MAX_QUERY_CHARS,
+    Counts,
+    Mode,
+    Qmd,
+    Row,
+    any_of,
+    as_argument,
+    both_legs,
+    locate,
+)
 from recollect.managers.qmd.hits import Page, hits_of
 from recollect.managers.qmd.sessions import Exports
 from recollect.managers.qmd.upkeep import Schedule, Upkeep
@@ -136,6 +146,7 @@ class QmdManager:
         cited = shows_citations(self.settings.citations, session_key)
         if not self.guard.admits(session_key):
             return self._answer((), cited)
+        query = query[:MAX_QUERY_CHARS]
         deadline = time.monotonic() + self.settings.timeout_s
         files = self._files()
         behind = self._catch_up(files)

@@ -24,6 +24,7 @@ from recollect.managers.qmd.command import Counts
 
 log = logs.get("managers")
 
+STILL = "qmd is still taking in what changed on disk."
 FIRST = "qmd is still building its first index; `recollect index` waits for it."
 
 _LOCK_POLL_S = 0.1
@@ -147,9 +148,11 @@ class Upkeep:
             if job is None:
                 return self._missing(self._held_back())
             if not job.done.wait(max(0.0, deadline - time.monotonic())):
-                return self._missing("qmd is still taking in what changed on disk.", EngineBusy)
+                return self._missing(STILL, EngineBusy)
             if job.error:
                 return self._missing(f"qmd could not take in what changed on disk: {job.error}")
+            if time.monotonic() > deadline and self.taken != wanted:  # it took in an earlier state
+                return self._missing(STILL, EngineBusy)
         return None
 
     def _missing(self, sentence: str, kind: type[EngineError] = EngineError) -> str:
@@ -209,8 +212,10 @@ class Upkeep:
                     if job.forced or self.taken != job.wanted or self._is_old():
                         job.counts = self._update(self.schedule.update_timeout_s)
                         self._remember(job.wanted)
-            except (RecollectError, OSError) as error:
-                job.error = error if isinstance(error, RecollectError) else EngineError(str(error))
+            except RecollectError as error:
+                job.error = error
+            except Exception as error:  # noqa: BLE001  a thread's own mistake must reach those who wait for it
+                job.error = EngineError(f"{type(error).__name__}: {error}")
             finally:
                 self._note(self._updates, job.error)
                 job.done.set()
