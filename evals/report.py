@@ -132,10 +132,11 @@ def _latency(outcomes: Sequence[Outcome]) -> dict[str, float]:
 
 def _index(result: SetResult) -> Figures:
     items = sum(build.items for build in result.builds)
+    times = [build.cpu_s for build in result.builds]
     return {
         "items": items,
         "chunks": sum(build.chunks for build in result.builds),
-        "cpu_s": sum(build.cpu_s for build in result.builds),
+        "cpu_s": None if None in times else sum(filter(None, times)),
         "bytes_per_item": sum(build.index_bytes for build in result.builds) / max(items, 1),
     }
 
@@ -232,7 +233,7 @@ def _cost_row(one: Figures) -> list[str]:
         str(one["set"]),
         f"{index['items']:,}",
         f"{index['chunks']:,}",
-        f"{index['cpu_s']:.1f}",
+        "–" if index["cpu_s"] is None else f"{index['cpu_s']:.1f}",
         f"{index['bytes_per_item']:,.0f}",
         *(f"{time['p50']:.1f} / {time['p95']:.1f}" for time in times),
     ]

@@ -11,7 +11,7 @@ import json
 import os
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -54,12 +54,14 @@ class Setup:
 
 @dataclass(frozen=True, slots=True)
 class Build:
-    """What it took to index a group from nothing."""
+    """What it took to index a group."""
 
     items: int
     chunks: int
-    cpu_s: float
     index_bytes: int
+    cpu_s: (
+        float | None
+    )  #: from nothing; None when vectors were in the cache and the first build was not measured
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,19 +139,19 @@ def _open(place: Path, setup: Setup, overrides: Overrides) -> Memory:
 
 
 def _index(place: Path, items: Sequence[Item], setup: Setup) -> tuple[Build, str]:
-    """Sync; what the first build took is remembered beside it, because later ones find everything in place."""
+    """Sync; what the build from nothing took is remembered beside it, because later ones find vectors in place."""
     notes = place / "build.json"
     start = time.process_time()
     with _open(place, setup, {}) as memory:
         report = memory.sync()
         status = memory.status()
-        if report.degraded:
-            raise RuntimeError(f"the index of {place} is not complete: {report.degraded}")
-    build = Build(len(items), report.chunks, time.process_time() - start, _bytes_below(place / "home"))
-    if report.unchanged == len(items) and notes.exists():
-        return Build(**json.loads(notes.read_text())), status.model
-    notes.write_text(json.dumps(asdict(build)))
-    return build, status.model
+    if report.degraded or report.pending:
+        raise RuntimeError(f"the index of {place} is not complete: {report.degraded or report.pending}")
+    from_nothing = report.embedded == report.chunks and report.changed == len(items)
+    if from_nothing and (items or not notes.exists()):
+        notes.write_text(json.dumps(time.process_time() - start))
+    cpu_s = json.loads(notes.read_text()) if notes.exists() else None
+    return Build(len(items), report.chunks, _bytes_below(place / "home"), cpu_s), status.model
 
 
 def _ask(
