@@ -224,6 +224,10 @@ class Memory:
             self._keeper = build_keeper(self.settings, self.manager)
         return self._keeper
 
+    def entry_stats(self) -> dict[str, object] | None:
+        """Counts and averages of what was learned; None when nothing was yet."""
+        return self.keeper.stats() if self._has_entries(None) else None
+
     @property
     def injector(self) -> Injector:
         """What is put before the agent by itself; opened at first use."""

@@ -273,6 +273,40 @@ class Receipt:
     dry_run: bool = False
 
 
+@dataclass(frozen=True, slots=True)
+class CleanedUp:
+    """What a cleanup did."""
+
+    expired: int
+    purged: int
+
+
+@dataclass(frozen=True, slots=True)
+class Considered:
+    """One thing that was found for a prompt, and whether it entered."""
+
+    kind: str  #: "entry" or "note"
+    ref: str  #: the entry's id, or the note's citation
+    entered: bool
+    reason: str  #: in words
+    score: float
+    parts: tuple[Part, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Recall:
+    """One moment at which memory was put before an agent."""
+
+    id: str
+    at: float
+    door: str
+    session: str | None
+    query: str  #: empty when something of it was forgotten since
+    characters: int
+    tokens: int
+    considered: tuple[Considered, ...]
+
+
 # ---- what is written ------------------------------------------------------------------------------------------
 
 

@@ -72,3 +72,57 @@ def test_what_cannot_be_is_said_in_a_sentence(run: Run, tmp_path: Path) -> None:
     assert "no entry" in run("history", "ffffffff", fails=True)
     (tmp_path / "bad.jsonl").write_text("nonsense")
     assert "line 1: is not JSON" in run("import", str(tmp_path / "bad.jsonl"), fails=True)
+
+
+def test_forgetting_cleaning_up_searching_and_asking_why(run: Run, tmp_path: Path) -> None:
+    tea = json.loads(run("add", "I drink green tea in the morning", "--type", "fact", "--json"))
+    run("add", "I drink black coffee in the evening", "--type", "fact")
+    found = json.loads(run("search", "green tea", "--source", "entries", "--json"))
+    assert [hit["citation"] for hit in found["results"]] == [f"entry:{tea['id']}"]
+    stats = json.loads(run("stats", "--json"))
+    assert (stats["entries"]["total"], stats["entries"]["by_type"]) == (2, {"fact": 2})
+    unclear = json.loads(run("forget", "--query", "I drink", "--json"))
+    assert (unclear["forgotten"], len(unclear["candidates"])) == ([], 2)
+    dry = json.loads(run("forget", tea["id"][:8], "--dry-run", "--json"))
+    assert (dry["forgotten"], dry["dry_run"]) == ([tea["id"]], True)
+    done = json.loads(run("forget", tea["id"][:8], "--yes", "--json"))
+    assert done["forgotten"] == [tea["id"]]
+    assert done["covered"]
+    assert done["not_covered"]
+    assert len(json.loads(run("list", "--json"))) == 1
+    assert len(json.loads(run("forget", "--since", "2020-01-01", "--yes", "--json"))["forgotten"]) == 1
+    assert json.loads(run("cleanup", "--json")) == {"expired": 0, "purged": 0}
+    assert "no recall" in run("why", "abc", fails=True)
+
+
+@pytest.mark.parametrize(
+    ("content", "texts"),
+    [
+        (
+            {"results": [{"id": "m1", "memory": "Likes tea", "created_at": "2025-03-01T10:00:00-07:00"}]},
+            ["Likes tea"],
+        ),
+        (
+            [{"id": "c1", "mapping": {"a": {"message": {"id": "x", "recipient": "bio", "create_time": 1.7e9,
+              "content": {"parts": ["User lives in Ghent.\nUser likes jam."]}}},
+              "b": {"message": {"id": "y", "recipient": "all", "content": {"parts": ["Sure!"]}}}}}],
+            ["User likes jam.", "User lives in Ghent."],
+        ),
+        ([{"content": "偏好 Rust", "type": "user_preference", "importance": 5}, "plain"], ["plain", "偏好 Rust"]),
+    ],
+)  # fmt: skip
+def test_memories_of_other_programs_are_taken_in_once(
+    run: Run, tmp_path: Path, content: object, texts: list[str]
+) -> None:
+    file = tmp_path / "theirs.json"
+    file.write_text(json.dumps(content), encoding="utf-8")
+    assert json.loads(run("import", str(file), "--json")) == {"added": len(texts), "already": 0}
+    assert json.loads(run("import", str(file), "--json")) == {"added": 0, "already": len(texts)}
+    assert sorted(entry["text"] for entry in json.loads(run("list", "--json"))) == texts
+
+
+def test_a_foreign_file_with_nonsense_in_it_is_refused_whole(run: Run, tmp_path: Path) -> None:
+    file = tmp_path / "theirs.json"
+    file.write_text(json.dumps([{"text": "fine"}, {"vibe": 1}]))
+    assert "entry 2: has no text" in run("import", str(file), fails=True)
+    assert json.loads(run("list", "--json")) == []

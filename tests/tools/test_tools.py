@@ -123,7 +123,7 @@ def test_memory_stats_counts(toolbox: Toolbox) -> None:
         ({"query": "x", "maxResults": 1.5}, "maxResults must be of type integer."),
         ({"query": "x", "maxResults": True}, "maxResults must be of type integer."),
         ({"query": "x", "minScore": float("nan")}, "minScore must be a number."),
-        ({"query": "x", "source": "wiki"}, "source must be one of memory, sessions."),
+        ({"query": "x", "source": "wiki"}, "source must be one of memory, sessions, entries."),
         (
             {"query": "x", "limit": 3},
             "memory_search has no parameter 'limit'; it has: query, maxResults, minScore, source.",

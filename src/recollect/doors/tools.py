@@ -11,6 +11,7 @@ from collections.abc import Callable, Collection, Mapping
 from typing import TYPE_CHECKING, Any, Literal, Self
 
 from recollect import logs
+from recollect.doors.entry_tools import ENTRY_TOOLS
 from recollect.doors.tooling import Call, Param, Result, Tool, WrongArgument
 from recollect.errors import RecollectError
 
@@ -129,8 +130,8 @@ _TOOLS = (
             Param(
                 "source",
                 "string",
-                "Only notes (`memory`) or only past conversations (`sessions`).",
-                choices=("memory", "sessions"),
+                "Only notes (`memory`), past conversations (`sessions`) or what was learned in them (`entries`).",
+                choices=("memory", "sessions", "entries"),
             ),
         ),
         run=_search,
@@ -207,7 +208,7 @@ _TOOLS = (
     ),
 )
 
-TOOLS: Mapping[str, Tool] = {tool.name: tool for tool in _TOOLS}
+TOOLS: Mapping[str, Tool] = {tool.name: tool for tool in (*_TOOLS, *ENTRY_TOOLS)}
 """Every tool by its name."""
 
 

@@ -11,16 +11,16 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, TypedDict, Unpack
 
-from recollect.entries import capture, exchange, history, merge
+from recollect.entries import capture, exchange, history, importers, merge
 from recollect.entries.capture import Limits, Said
 from recollect.entries.drafts import Draft
 from recollect.entries.erase import MAYBE, OFFERED, Elsewhere, Eraser, everything, surely
 from recollect.entries.following import Following
 from recollect.entries.kinds import TYPES, type_of
-from recollect.entries.lifecycle import CleanedUp, Lifecycle, Upkeep
+from recollect.entries.lifecycle import Lifecycle, Upkeep
 from recollect.entries.search import EntrySearch, FoundEntries, Mode
 from recollect.errors import EditConflict, WriteError
-from recollect.records import Entry, Event, Imported, Origin, Receipt, Remembered
+from recollect.records import CleanedUp, Entry, Event, Imported, Origin, Receipt, Remembered
 from recollect.store.entries import IN_FORCE, Edit, Entries
 from recollect.store.entry_rows import EntryFilter
 
@@ -250,10 +250,17 @@ class Keeper:
         where = EntryFilter(types=(type_of(type_),) if type_ else (), states=())
         return exchange.export_lines(self.entries, where)
 
-    def take_in(self, text: str, *, by: str = "owner") -> Imported:
-        """Import what another export holds: all of it or nothing."""
-        lines = exchange.parse_lines(text.split("\n"))
-        return exchange.import_lines(self.entries, lines, at=self.clock(), by=by)
+    def take_in(self, text: str, *, by: str = "owner", at_most: Origin = "owner") -> Imported:
+        """Import what an export of ours or of another program holds: all of it or nothing.
+
+        ``at_most``: how much the one who brings it is trusted; no entry comes in with more.
+        """
+        lines = list(importers.read(text, at=self.clock()))
+        trusted = [
+            replace(one, entry=replace(one.entry, origin=merge.less_trusted(one.entry.origin, at_most)))
+            for one in lines
+        ]
+        return exchange.import_lines(self.entries, trusted, at=self.clock(), by=by)
 
     def stats(self) -> dict[str, object]:
         """Counts, averages and times of the entries in force."""

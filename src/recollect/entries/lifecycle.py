@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 
 from recollect.entries.erase import Eraser
 from recollect.entries.kinds import DAY
+from recollect.records import CleanedUp
 from recollect.store.connection import value
 from recollect.store.entries import Edit, Entries
 from recollect.store.entry_rows import EntryFilter
@@ -25,14 +26,6 @@ class Upkeep:
     automatic: bool = True
     interval_hours: float = 24
     retention_days: float = 30
-
-
-@dataclass(frozen=True, slots=True)
-class CleanedUp:
-    """What a cleanup did."""
-
-    expired: int
-    purged: int
 
 
 class Lifecycle:

@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, Any
 from recollect import logs
 from recollect.errors import RecollectError
 from recollect.recall.render import NOTES, Line, in_order, language_of, render, without_blocks
+from recollect.records import Considered, Recall
 from recollect.store.entry_rows import EntryFilter
-from recollect.store.ledger import Considered, Ledger
-from recollect.store.ledger import Recall as LedgerRecall
+from recollect.store.ledger import Ledger
 from recollect.text import estimate_tokens, query_terms
 
 if TYPE_CHECKING:
@@ -116,7 +116,7 @@ class Injector:
         if chosen:
             used = [one.ref for one in considered if one.entered and one.kind == "entry"]
             size = (len(text), estimate_tokens(text))
-            noted = LedgerRecall(recall_id, self._clock(), door, session, query, *size, tuple(considered))
+            noted = Recall(recall_id, self._clock(), door, session, query, *size, tuple(considered))
             self.ledger.write(noted, used)
         return Recalled(recall_id if chosen else "", text, tuple(chosen), degraded)
 
@@ -159,7 +159,7 @@ class Injector:
         metadata = {"type": "memory_injection", "memoryCount": len(done.lines), "recallId": done.id}
         return [{"role": role, "content": done.text, "metadata": metadata}, *plain]
 
-    def why(self, recall_id: str) -> LedgerRecall:
+    def why(self, recall_id: str) -> Recall:
         """What entered a prompt, what did not, and why."""
         return self.ledger.get(recall_id)
 

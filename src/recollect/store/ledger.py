@@ -4,40 +4,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from typing import Any
 
 from recollect.errors import NotFound
-from recollect.records import Part
+from recollect.records import Considered, Part, Recall
 from recollect.store.database import Database
 
 KEPT_QUERY_CHARS = 500
-
-
-@dataclass(frozen=True, slots=True)
-class Considered:
-    """One thing that was found for a prompt, and whether it entered."""
-
-    kind: str  #: "entry" or "note"
-    ref: str  #: the entry's id, or the note's citation
-    entered: bool
-    reason: str  #: in words
-    score: float
-    parts: tuple[Part, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class Recall:
-    """One moment at which memory was put before an agent."""
-
-    id: str
-    at: float
-    door: str
-    session: str | None
-    query: str  #: empty when something of it was forgotten since
-    characters: int
-    tokens: int
-    considered: tuple[Considered, ...]
 
 
 class Ledger:

@@ -152,7 +152,8 @@ def search(
         typer.Option(min=0.0, max=1.0, help="Only hits that score at least this.", show_default=False),
     ] = None,
     source: Annotated[
-        Literal["memory", "sessions"] | None, typer.Option(help="Only from notes, or only from sessions.")
+        Literal["memory", "sessions", "entries"] | None,
+        typer.Option(help="Only from notes, from sessions, or from what was learned."),
     ] = None,
     path: Annotated[
         str | None, typer.Option(help="Only from files whose path begins so.", show_default=False)
@@ -207,7 +208,7 @@ def stats(context: typer.Context, as_json: Json = False) -> None:
     from recollect.doors.cli import render
 
     with context.obj.memory() as memory:
-        render.stats(memory.status(), as_json)
+        render.stats(memory.status(), as_json, memory.entry_stats())
 
 
 @app.command()

@@ -6,6 +6,7 @@ Imports of the package stay inside the functions, so that ``--help`` costs no mo
 from __future__ import annotations
 
 import sys
+from datetime import datetime
 from pathlib import Path
 from typing import Annotated
 
@@ -115,6 +116,68 @@ def import_(
         entry_tables.imported(memory.keeper.take_in(file.read_text(encoding="utf-8")), as_json)
 
 
+def forget(
+    context: typer.Context,
+    entry_id: Annotated[
+        str | None, typer.Argument(help="The entry's id, or the beginning of it.", show_default=False)
+    ] = None,
+    query: Annotated[str | None, typer.Option(help="What the entry says.", show_default=False)] = None,
+    session: Annotated[
+        str | None, typer.Option(help="All that was learned in this session.", show_default=False)
+    ] = None,
+    source: Annotated[
+        str | None, typer.Option(help="All that came from this source.", show_default=False)
+    ] = None,
+    since: Annotated[
+        str | None, typer.Option(help="All that was learned since this day (YYYY-MM-DD).", show_default=False)
+    ] = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would be forgotten.")] = False,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
+    as_json: Json = False,
+) -> None:
+    """Erase entries for good, every copy of them, and say what was covered."""
+    from recollect.doors.cli import entry_tables
+
+    with context.obj.memory() as memory:
+        what = {"query": query, "session": session, "source": source, "since": _day(since)}
+        receipt = memory.keeper.forget(entry_id, **what, dry_run=True)
+        if receipt.forgotten and not dry_run:
+            if not yes and not as_json:
+                typer.confirm(f"Forget {len(receipt.forgotten)} entries for good?", abort=True)
+            receipt = memory.keeper.forget(entry_id, **what)
+        entry_tables.receipt(receipt, as_json)
+
+
+def cleanup(context: typer.Context, as_json: Json = False) -> None:
+    """Mark what has expired, and erase what expired long ago."""
+    from recollect.doors.cli import entry_tables
+
+    with context.obj.memory() as memory:
+        entry_tables.cleaned_up(memory.keeper.cleanup(), as_json)
+
+
+def why(
+    context: typer.Context,
+    recall_id: Annotated[str, typer.Argument(help="The id in the block that the agent was told.")],
+    as_json: Json = False,
+) -> None:
+    """Say what entered a prompt, what did not, and why."""
+    from recollect.doors.cli import entry_tables
+
+    with context.obj.memory() as memory:
+        entry_tables.recall(memory.injector.why(recall_id), as_json)
+
+
+def _day(text: str | None) -> float | None:
+    if text is None:
+        return None
+    try:
+        found = datetime.fromisoformat(text)
+    except ValueError as error:
+        raise typer.BadParameter("must be a day, such as 2026-02-08") from error
+    return found.astimezone().timestamp()
+
+
 def _words(text: str) -> tuple[str, ...]:
     return tuple(part for part in (piece.strip() for piece in text.split(",")) if part)
 
@@ -127,3 +190,7 @@ def register(app: typer.Typer) -> None:
     app.command()(undo)
     app.command()(export)
     app.command("import")(import_)
+    app.command(epilog="Example: recollect forget --query 'my old address' --dry-run")(forget)
+    app.command("delete", hidden=True)(forget)
+    app.command()(cleanup)
+    app.command()(why)

@@ -14,7 +14,7 @@ from recollect.doors.cli.render import _table as table
 from recollect.doors.cli.render import plain, to_json
 
 if TYPE_CHECKING:
-    from recollect.records import Entry, Event, Imported, Remembered
+    from recollect.records import CleanedUp, Entry, Event, Imported, Part, Recall, Receipt, Remembered
 
 
 def stars(importance: float) -> str:
@@ -130,3 +130,49 @@ def imported(done: Imported, as_json: bool) -> None:
         to_json(asdict(done))
     else:
         console().print(f"{done.added} entries taken in, {done.already} were there already.")
+
+
+def receipt(done: Receipt, as_json: bool) -> None:
+    """What was forgotten, which copies went, and which are out of reach."""
+    if as_json:
+        to_json(asdict(done))
+        return
+    if done.candidates:
+        console().print(
+            "It is not clear which one is meant; nothing was forgotten. Name one of these by its id:"
+        )
+        entries([hit.entry for hit in done.candidates], as_json=False)
+        return
+    verb = "Would forget" if done.dry_run else "Forgot"
+    console().print(
+        f"{verb} {len(done.forgotten)} entries: {', '.join(id_[:8] for id_ in done.forgotten) or 'none'}"
+    )
+    for title, lines in (("Covered", done.covered), ("Not covered", done.not_covered)):
+        for line in lines:
+            console().print(f"  {title}: {line}")
+
+
+def cleaned_up(done: CleanedUp, as_json: bool) -> None:
+    """What a cleanup did."""
+    if as_json:
+        to_json(asdict(done))
+    else:
+        console().print(f"{done.expired} entries expired, {done.purged} erased.")
+
+
+def recall(told: Recall, as_json: bool) -> None:
+    """What entered a prompt, and why."""
+    if as_json:
+        to_json(asdict(told))
+        return
+    console().print(f"Recall {told.id} on {day(told.at)}, by {told.door}, session {told.session or 'none'}")
+    console().print(plain(f"Asked: {told.query or '(forgotten)'}"))
+    rows = [
+        ("entered" if one.entered else "left out", one.ref, f"{one.score:.3f}", one.reason, _parts(one.parts))
+        for one in told.considered
+    ]
+    console().print(table(rows, "", "what", "score", "why", "made of"))
+
+
+def _parts(parts: Sequence[Part]) -> str:
+    return ", ".join(f"{part.name} {part.contribution:+.3f}" for part in parts)

@@ -215,13 +215,15 @@ def _shown(value: object) -> str:
     return str(value)
 
 
-def stats(now: Status, as_json: bool) -> None:
-    """Counts, under the names that the tools use."""
+def stats(now: Status, as_json: bool, entries: Mapping[str, object] | None = None) -> None:
+    """Counts, under the names that the tools use; those of entries beside them, when there are any."""
     counts = {"file_count": now.files, "chunk_count": now.chunks, "total_size": now.details["source_bytes"]}
     if as_json:
-        to_json(counts)
+        to_json({**counts, "entries": entries} if entries else counts)
         return
-    _console().print(_table([(key, f"{value}") for key, value in counts.items()]))
+    rows = [(key, f"{value}") for key, value in counts.items()]
+    rows += [(f"entries {key}".replace("_", " "), f"{value}") for key, value in (entries or {}).items()]
+    _console().print(_table(rows))
 
 
 def findings(found: Sequence[Finding], as_json: bool) -> None:
