@@ -54,8 +54,8 @@ def test_too_long_and_the_whole_group_is_killed(tmp_path: Path) -> None:
     file = tmp_path / "pid"
     started = time.monotonic()
     code = "import signal; signal.signal(signal.SIGTERM, signal.SIG_IGN)\n"
-    with pytest.raises(EngineError, match=r"did not finish within 1 s\."):
-        run(code + GRANDCHILD.format(file=str(file), after="time.sleep(600)"), timeout_s=1)
+    with pytest.raises(EngineError, match=r"did not finish within 3 s\."):
+        run(code + GRANDCHILD.format(file=str(file), after="time.sleep(600)"), timeout_s=3)
     assert time.monotonic() - started < 10
     assert not is_alive(int(file.read_text()))
 
