@@ -9,6 +9,7 @@ import pytest
 from vendors import DIMS, KEY, Vendors, url, vector
 
 from recollect.embedding import Choice, Embedder, Wish, resolve
+from recollect.errors import EmbedderBusy, EmbeddingError, QuotaSpent
 
 Make = Callable[..., Embedder]
 
@@ -100,3 +101,18 @@ def test_secrets_do_not_leave_the_machine(vendors: Vendors, provider: str, choos
     bare = [sent.partition(": ")[2] if provider == "ollama" else sent for sent in vendors.texts]
     clean = "push with [redacted github token], then rest"
     assert bare == [clean, clean, text, text]
+
+
+@pytest.mark.parametrize("fault", ["429", "quota"])
+def test_a_rate_limit_is_told_from_a_spent_quota(
+    vendors: Vendors, provider: str, choose: Make, fault: str
+) -> None:
+    vendors.fault = fault
+    with pytest.raises(EmbeddingError) as caught:
+        choose().embed(["a1"])
+    if fault == "quota":
+        assert isinstance(caught.value, QuotaSpent)
+    else:
+        assert isinstance(caught.value, EmbedderBusy)
+        # Ollama's client drops the headers of a failure.
+        assert caught.value.retry_after_s == (None if provider == "ollama" else 7)

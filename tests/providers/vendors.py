@@ -202,6 +202,10 @@ class Handler(BaseHTTPRequestHandler):
             "error": {"message": said, "code": code, "type": code, "status": "FAILED"},
             "detail": said,
         }
+        if self.path.endswith("EmbedContents"):
+            limit = "PerDay" if self.state.fault == "quota" else "PerMinute"
+            details = [{"quotaId": f"Requests{limit}"}, {"retryDelay": "7s"}]
+            body = {"error": {"code": status, "message": said, "status": "FAILED", "details": details}}
         if self.path == "/api/embed":
             body = {"error": said}
         wait = {"Retry-After": "7"} if self.state.fault == "429" else {}

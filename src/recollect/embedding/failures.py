@@ -9,16 +9,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from email.utils import parsedate_to_datetime
 
 from recollect.errors import EmbedderBusy, EmbeddingError, QuotaSpent
-from recollect.text.redaction import redact
 
-#: What providers write when waiting a minute would not help.
-_USED_UP = (
-    "insufficient_quota", "exceeded your current quota", "billing", "credit balance", "perday", "per day",
-    "payment method", "out of credits",
-)  # fmt: skip
+#: What providers write when waiting a minute would not help. "Billing" alone does not say so: some advertise it with
+#: every rate limit.
+_USED_UP = ("insufficient_quota", "exceeded your current quota", "credit balance", "out of credits")
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +77,8 @@ def _causes(error: BaseException | None) -> Iterator[BaseException]:
 
 
 def _one_line(message: str, key: str) -> str:
+    from recollect.text.redaction import redact  # many patterns, for failures alone
+
     first = " ".join(message.split())[:300]
     if len(key) >= 4:
         first = first.replace(key, "***")
@@ -98,6 +96,8 @@ def _retry_after(headers: Mapping[str, str]) -> float | None:
         value = low["retry-after"]
         if value.replace(".", "", 1).isdecimal():
             return float(value)
+        from email.utils import parsedate_to_datetime
+
         return max(0.0, (parsedate_to_datetime(value) - datetime.now(UTC)).total_seconds())
     except (ValueError, TypeError):
         return None

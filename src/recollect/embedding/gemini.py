@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import threading
 import warnings
 from collections.abc import Sequence
@@ -59,11 +60,12 @@ class GeminiService:
         from google.genai import errors
 
         if isinstance(error, errors.APIError) and error.code:
-            headers = getattr(error.response, "headers", None) or {}
             words = f"{error.status or ''} {error.message or ''}".strip()
+            if error.code == 429:
+                return _limited(words, str(error.details))
             # A wrong key is a bad request here.
             code = 401 if error.code == 400 and "API key" in words else error.code
-            return Trouble(code, words, headers)
+            return Trouble(code, words, getattr(error.response, "headers", None) or {})
         if isinstance(error, httpx2.TransportError):
             return Trouble(message=str(error))
         return Trouble(message=str(error), unreadable=True)
@@ -131,3 +133,11 @@ class GeminiService:
                 # vertexai is said outright: a variable of the environment would change the host.
                 self._made = genai.Client(api_key=self.key, vertexai=False, http_options=options)
             return self._made
+
+
+def _limited(words: str, details: str) -> Trouble:
+    """A limit of a minute and one of a day are told in the same words; the details tell them apart."""
+    if "PerDay" in details:
+        return Trouble(429, f"insufficient_quota {words}")
+    wait = re.search(r"retryDelay['\"]: ['\"](\d{1,6}(?:\.\d{1,9})?)s", details)
+    return Trouble(429, "a limit of the minute", {"retry-after": wait[1]} if wait else {})

@@ -11,7 +11,6 @@ import hashlib
 import importlib
 import importlib.util
 import json
-import threading
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias
@@ -21,7 +20,6 @@ from recollect.embedding.failures import Trouble, told
 from recollect.errors import EmbedderUnavailable
 from recollect.records import Identity
 from recollect.text.estimate import estimate_tokens
-from recollect.text.redaction import redact
 
 if TYPE_CHECKING:
     from recollect.embedding.protocol import Matrix
@@ -72,7 +70,6 @@ class Remote:
         self._redacts = redacts
         self._query_s = query_s
         self._batch_s = batch_s
-        self._lock = threading.Lock()
 
     @property
     def identity(self) -> Identity:
@@ -99,6 +96,8 @@ class Remote:
 
     def fit(self, text: str) -> str:
         """The text as it may leave the machine."""
+        from recollect.text.redaction import redact  # many patterns, for those alone who send texts away
+
         # A lone surrogate, as a broken file may hold, has no UTF-8 form and would stop the client.
         text = text.encode("utf-8", "replace").decode("utf-8")
         return shortened(redact(text) if self._redacts else text, self.limits.text_tokens)
