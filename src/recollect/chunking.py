@@ -60,7 +60,7 @@ class _Unit:
 
 
 def chunk_markdown(
-    document: Document, *, tokens: int = 512, overlap: int = 64, target: int = 24
+    document: Document, *, tokens: int = 512, overlap: int = 64, target: int = 16
 ) -> list[Chunk]:
     """Cut a document into chunks of at most ``tokens`` (four Latin letters or one Chinese character each).
 

@@ -48,7 +48,7 @@ class Rules:
 
     tokens: int = 512
     overlap: int = 64
-    target: int = 24
+    target: int = 16
     cache_limit_bytes: int = 1 << 30
 
     @property

@@ -76,7 +76,7 @@ class Chunking(Section):
 
     tokens: Whole = Field(default=512, ge=8, le=8192, description="Most tokens in a chunk.")
     target: Whole = Field(
-        default=24,
+        default=16,
         ge=1,
         description="After this many tokens a chunk ends at the next heading, paragraph or list item.",
     )
@@ -105,7 +105,7 @@ class Search(Section):
 
     max_results: Whole = Field(default=6, ge=1, le=1000, description="Most hits in an answer.")
     min_score: Share = Field(
-        default=0.35, description="Hits below this score are left out, unless they match by exact keyword."
+        default=0.1, description="Hits below this score are left out, unless they match by exact keyword."
     )
     fusion: Literal["weighted", "rrf"] = Field(
         default="weighted",

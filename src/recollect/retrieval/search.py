@@ -6,7 +6,7 @@ Not its duty: when to sync, who may ask, what the prompt is told.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from datetime import date
 from functools import cache
 from typing import TYPE_CHECKING
@@ -28,8 +28,8 @@ if TYPE_CHECKING:
 #: Longer queries are cut before they reach the embedder, which reads a few hundred tokens at most.
 MAX_QUERY_CHARS = 8_000
 
-#: Of the weight of meaning, what the lines around a chunk count.
-CONTEXT_SHARE = 0.4
+#: Of a score, what a chunk and the lines around it are worth together.
+CONTEXT_SHARE = 0.5
 
 #: Chunks whose surroundings are looked at, and from which the hits are chosen.
 SHORTLIST = 64
@@ -46,7 +46,7 @@ class Options:
     vector_weight: float = 0.7
     text_weight: float = 0.3
     candidates: int = 200
-    min_score: float = 0.35
+    min_score: float = 0.1
     snippet_chars: int = 700
     diversity: float = 0.0
     half_life_days: float | None = None
@@ -69,7 +69,6 @@ class Evidence:
     meaning: VectorLeg
     keyword: Mapping[int, float]  #: by row
     cosines: Mapping[int, float]
-    context: Mapping[int, float] = field(default_factory=dict)
 
 
 class Searcher:
@@ -102,8 +101,9 @@ class Searcher:
         with self.index.snapshot():
             evidence = self._evidence(text, max(self.options.candidates, max_results), where)
             # The best few more than asked are enough for whatever the ranking still drops or reorders.
-            shortlist = [item.rowid for item in self._fused(evidence)[: max(2 * max_results, SHORTLIST)]]
-            scored = self._fused(self._with_context(evidence, shortlist))
+            first = FUSIONS[self.options.fusion](self._legs(evidence))
+            shortlist = [item.rowid for item in first[: max(2 * max_results, SHORTLIST)]]
+            scored = self._in_context(evidence, shortlist)
             rows = self.index.chunks(shortlist)
             scored = self._ranked([item for item in scored if item.rowid in rows], rows)
             # Tokenising is dear: only for those that need it.
@@ -122,33 +122,33 @@ class Searcher:
         cosines = complete(meaning, self.index, self.embedder, words.values)
         return Evidence(terms, words, meaning, words.values, cosines)
 
-    def _with_context(self, evidence: Evidence, shortlist: Sequence[int]) -> Evidence:
-        """The same for the shortlist alone, with what stands around each chunk."""
-        around = self.index.around(shortlist, reach=REACH)
+    def _with_neighbours(self, evidence: Evidence, around: Mapping[int, Sequence[int]]) -> Evidence:
+        """The same evidence, with the nearness of the chunks around the shortlist."""
         near = {other for others in around.values() for other in others}
         cosines = complete(evidence.meaning, self.index, self.embedder, near | evidence.cosines.keys())
-        return replace(
-            evidence,
-            keyword=_only(evidence.keyword, shortlist),
-            cosines=_only(cosines, shortlist),
-            context=context_leg(cosines, around) if cosines else {},
-        )
+        return replace(evidence, cosines=cosines)
 
-    def _fused(self, evidence: Evidence) -> list[Scored]:
-        """One score of the legs that found something."""
+    def _in_context(self, evidence: Evidence, shortlist: Sequence[int]) -> list[Scored]:
+        """Score the shortlist again, each chunk with what it and the chunks around it are worth together."""
+        around = self.index.around(shortlist, reach=REACH)
+        legs = self._legs(self._with_neighbours(evidence, around))
+        worth = {item.rowid: item.score for item in FUSIONS[self.options.fusion](legs)}
+        weight = sum(leg.weight for leg in legs) * CONTEXT_SHARE / (1 - CONTEXT_SHARE)
+        legs.append(Leg("context", weight, context_leg(worth, around)))
+        return [item for item in FUSIONS[self.options.fusion](legs) if item.rowid in around]
+
+    def _legs(self, evidence: Evidence) -> list[Leg]:
+        """The legs that found something. Between meaning and words, an empty one leaves its weight to the other."""
         options = self.options
         both = options.vector_weight + options.text_weight
-        meaning = options.vector_weight if evidence.keyword else both
-        around = meaning * CONTEXT_SHARE if evidence.context else 0.0
         legs = [
-            Leg("vector", meaning - around, evidence.cosines),
-            Leg("context", around, evidence.context),
+            Leg("vector", options.vector_weight if evidence.keyword else both, evidence.cosines),
             Leg("keyword", options.text_weight if evidence.cosines else both, evidence.keyword),
         ]
         if any(term.startswith("@") for term in evidence.terms):
             dates = self.index.dates_of(evidence.cosines.keys() | evidence.keyword.keys())
             legs.append(Leg("date", DATE_WEIGHT, date_leg(evidence.terms, dates)))
-        return FUSIONS[options.fusion]([leg for leg in legs if leg.values])
+        return [leg for leg in legs if leg.values]
 
     def _ranked(self, scored: Sequence[Scored], rows: Mapping[int, StoredChunk]) -> list[Scored]:
         if self.options.half_life_days is None:
@@ -193,11 +193,7 @@ def _in_words(part: Part, matched: Sequence[str]) -> Part:
         return replace(part, detail=f"matches {', '.join(matched)}")
     details = {
         "vector": "nearness in meaning",
-        "context": "nearness of the lines around",
+        "context": "worth of the lines around",
         "date": "the day that the query names",
     }
     return replace(part, detail=details.get(part.name, part.detail))
-
-
-def _only(values: Mapping[int, float], rows: Sequence[int]) -> dict[int, float]:
-    return {row: values[row] for row in rows if row in values}
