@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import uuid
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -98,18 +99,9 @@ def _entry(record: Any, at: float) -> Entry:
         source=str(record.get("source") or ("mem0" if "memory" in record else "import")),
         tags=_tags(record),
     ).cleaned()
-    entry = draft.entry(created)
-    return Entry(
-        **{
-            **_fields(entry),
-            "id": _id(record, text),
-            "updated_at": _seconds(record.get("updated_at"), created),
-        }
-    )
-
-
-def _fields(entry: Entry) -> dict[str, Any]:
-    return {name: getattr(entry, name) for name in Entry.__slots__}
+    entry = draft.entry(at)  # its time runs from now, however old it is elsewhere
+    updated = _seconds(record.get("updated_at"), created)
+    return replace(entry, id=_id(record, text), created_at=created, updated_at=updated, valid_from=created)
 
 
 def _id(record: Mapping[str, Any], text: str) -> str:
