@@ -419,7 +419,9 @@ def test_the_folder_is_the_agents_own(open_qmd, standin: StandIn, tmp_path: Path
     assert caches == {str(tmp_path / f"agents/{agent}/qmd/cache") for agent in "ab"}
 
 
-@pytest.mark.parametrize("query", ["x" * 1_000_000, "word " * 10_000, "\ud800", "a\0b", "heron " + "🪶" * 9000])
+@pytest.mark.parametrize(
+    "query", ["x" * 1_000_000, "word " * 10_000, "\ud800", "a\0b", "heron " + "🪶" * 9000]
+)
 def test_any_query_is_answered(note, open_qmd, query: str) -> None:
     note("memory/a.md", "heron\n")
     assert open_qmd().search(query).provider == "qmd"
