@@ -126,7 +126,7 @@ def _difference(
 
 
 def _latency(outcomes: Sequence[Outcome]) -> dict[str, float]:
-    times = [outcome.cpu_ms for outcome in outcomes]
+    times = [outcome.cpu_ms for outcome in outcomes if outcome.cpu_ms is not None]
     return {"p50": median(times), "p95": float(np.percentile(times, 95))} if times else {}
 
 

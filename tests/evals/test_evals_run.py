@@ -78,7 +78,7 @@ def test_notes_carry_the_day_and_leave_when_their_item_does(tmp_path):
 
 def test_order_and_silence_are_measured_where_a_set_labels_them():
     def outcome(query: Query, ranked: tuple[str, ...], confidence: float) -> Outcome:
-        return Outcome(query, ranked, ranked[:1], confidence, 1.0)
+        return Outcome(query, ranked, confidence, ranked[:1], 1.0)
 
     update = Query(
         "u", "g", "?", "c", ("new", "old"), roles={"original_info": ("old",), "updated_info": ("new",)}
