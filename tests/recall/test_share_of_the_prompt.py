@@ -49,6 +49,7 @@ def test_all_snippets_together_fit_and_no_place_is_cut(snippets: list[str], budg
 
 
 @given(texts, st.integers(0, 200))
+@example("\u200d\r", 24)
 @example("e" + "\u0301" * 300, 60)
 @example("🇨🇳" * 100, 61)
 @example("👩\u200d👩\u200d👧\u200d👦" * 40, 33)
@@ -56,13 +57,16 @@ def test_a_cut_never_falls_inside_a_character(text: str, room: int) -> None:
     short = shortened(text, room)
     if not short:
         return
+    if len(text) <= room:
+        assert short == text
+        return
     kept = short.removesuffix("…")
     assert text.startswith(kept)
     rest = text[len(kept) :]
     if kept and rest:
         assert unicodedata.category(rest[0]) not in ("Mn", "Me", "Mc")
         assert rest[0] != "\u200d"
-        assert kept[-1] != "\u200d"
+        assert kept[-1] != "\u200d" or rest[0].isascii()  # it joins no letter
         flags = len(kept) - len(kept.rstrip("🇦🇧🇨🇩🇪🇫🇬🇭🇮🇯🇰🇱🇲🇳🇴🇵🇶🇷🇸🇹🇺🇻🇼🇽🇾🇿"))
         assert not ("🇦" <= rest[0] <= "🇿" and flags % 2)
 

@@ -39,6 +39,8 @@ def fitted(hits: Iterable[Hit], max_chars: int) -> Iterable[Hit]:
 
 def shortened(text: str, max_chars: int) -> str:
     """The beginning of the text, marked as cut; nothing when so little room is not worth it."""
+    if len(text) <= max_chars:
+        return text
     if max_chars < LEAST_CHARS:
         return ""
     room = max_chars - len(ELLIPSIS)
