@@ -35,6 +35,9 @@ GROUP_CHUNKS = 256
 #: A file changed this recently may change again within its timestamp's grain, so its stat is not yet believed.
 UNSETTLED_NS = 2_000_000_000
 
+#: A light sync, for which a search waits, embeds no longer than this many seconds; the rest is found by keyword.
+LIGHT_S = 2.0
+
 #: Chunks gathered for one job of a batch API.
 JOB_CHUNKS = 10_000
 
@@ -103,6 +106,7 @@ class Indexer:
         self.rules = rules or Rules()
         self._clock = clock
         self._stop: Callable[[], None] = lambda: None
+        self._ends: float | None = None  #: when a light sync begins no more batches
         self._failure: str | None = None  #: of the embedder, in the run before
 
     def sync(
@@ -128,6 +132,7 @@ class Indexer:
         with self._alone(wait_s):
             started = time.perf_counter()
             self._stop = stop or (lambda: None)
+            self._ends = time.monotonic() + LIGHT_S if light else None
             self.embedder = self.serving() if light else self.preferred
             try:
                 done = self._run(force, verify or self._was_interrupted(), report, batch)
@@ -344,7 +349,11 @@ class Indexer:
         """Make sure that the group's vectors are in the cache; after a first failure keywords must do."""
         if self.embedder is None or tally.degraded:
             return
-        done = self.embedder.ensure(_texts(group), lambda _: self._stop())
+        if self._ends is not None and time.monotonic() > self._ends:
+            tally.degraded = "there is more to embed than a search waits for"
+            return
+        hasty = self._ends is not None
+        done = self.embedder.ensure(_texts(group), lambda _: self._stop(), hasty=hasty)
         tally.embedded += done.embedded
         tally.cached += done.cached
         tally.degraded = done.error

@@ -416,7 +416,8 @@ def _cached(choice: Choice | None, index: Index, settings: Settings) -> Cached |
         budgets = {name: min(budget, getattr(limits, name)) for name, budget in budgets.items()}
     jobs = Jobs(choice.remote, index) if choice.remote and Jobs.offered_by(choice.remote) else None
     batched = Batched(choice.embedder, **budgets, concurrency=chosen.concurrency)
-    return Cached(batched, index, recipe=choice.recipe, jobs=jobs)
+    hasty = Batched(choice.hasty, **budgets, concurrency=chosen.concurrency) if choice.hasty else None
+    return Cached(batched, index, hasty=hasty, recipe=choice.recipe, jobs=jobs)
 
 
 def build_builtin(settings: Settings, embedder: Embedder | None, guard: Guard) -> BuiltinManager:

@@ -100,7 +100,12 @@ def test_a_fault_of_a_provider(
         assert by_meaning(memory.search("heron dawn"))
         reconnect(memory)
     if fault in LATE:
-        limits = {"embedding__query_timeout_s": 0.4, "embedding__batch_timeout_s": 0.4}
+        # The patience of an indexing run is not that of a search, even where a search takes in a new note.
+        limits = {
+            "embedding__query_timeout_s": 0.4,
+            "embedding__batch_timeout_s": 60,
+            "embedding__attempts": 4,
+        }
         faulty = open_provider(provider, **CALM, **limits)
     good = stored(memory)
 
@@ -110,7 +115,7 @@ def test_a_fault_of_a_provider(
     answer = faulty.search("where does the otter sleep")
     elapsed = time.monotonic() - started
 
-    assert elapsed < 5, "keywords were late"
+    assert elapsed < 8, "keywords were late"
     assert [hit.path for hit in answer.hits] == ["memory/otter.md"]
     assert not by_meaning(answer)
     assert answer.degraded
@@ -134,3 +139,20 @@ def test_a_fault_of_a_provider(
                     vector("The otter sleeps under the old bridge.", DIMS)]),
             atol=1e-6,
         )  # fmt: skip
+
+
+def test_a_provider_that_keeps_failing_is_left_alone(
+    vendors: Vendors, open_provider: OpenProvider, note: Callable[[str, str], Path]
+) -> None:
+    note("memory/heron.md", "The grey heron stands in the river at dawn.")
+    memory = open_provider("openai", **CALM)
+    memory.sync()
+    vendors.fault = "500"
+    for word in ("dawn", "river", "grey"):
+        assert memory.search(f"heron {word}").hits
+    asked = vendors.calls()
+    answer = memory.search("heron stands")
+    assert answer.hits
+    assert vendors.calls() == asked
+    assert answer.degraded is not None
+    assert "openai is left alone and tried again in" in answer.degraded

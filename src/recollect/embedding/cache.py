@@ -46,9 +46,16 @@ class Cached:
     """An embedder that saves what it computes and computes only what is not saved."""
 
     def __init__(
-        self, embedder: Batched, cache: VectorCache, *, recipe: str = "", jobs: Jobs | None = None
+        self,
+        embedder: Batched,
+        cache: VectorCache,
+        *,
+        hasty: Batched | None = None,
+        recipe: str = "",
+        jobs: Jobs | None = None,
     ) -> None:
         self.embedder = embedder
+        self.hasty = hasty or embedder  #: for work that somebody waits for
         self.cache = cache
         self.recipe = recipe  #: what makes the same embedder again, kept beside its vectors
         self.jobs = jobs
@@ -64,6 +71,7 @@ class Cached:
         progress: Callable[[Progress], None] | None = None,
         *,
         by_job: bool = False,
+        hasty: bool = False,
     ) -> Ensured:
         """See to it that the cache has the vectors of these texts, keyed by hash.
 
@@ -86,17 +94,20 @@ class Cached:
             self.jobs.run({digest: items[digest] for digest in wanted}, keep, progress)
             known = self.cache.known(self.identity, wanted)
         left = [digest for digest in wanted if digest not in known]
-        error = self._compute(left, items, keep)
+        error = self._compute(self.hasty if hasty else self.embedder, [(d, items[d]) for d in left], keep)
         return Ensured(embedded=saved, cached=cached, missing=max(0, len(wanted) - saved), error=error)
 
+    @staticmethod
     def _compute(
-        self, left: Sequence[str], items: Mapping[str, str], keep: Callable[[Mapping[str, Matrix]], None]
+        embedder: Batched,
+        items: Sequence[tuple[str, str]],
+        keep: Callable[[Mapping[str, Matrix]], None],
     ) -> str | None:
         def on_batch(indices: Sequence[int], vectors: Matrix) -> None:
-            keep({left[i]: row for i, row in zip(indices, vectors, strict=True)})
+            keep({items[i][0]: row for i, row in zip(indices, vectors, strict=True)})
 
         try:
-            self.embedder.embed([items[digest] for digest in left], on_batch=on_batch, collect=False)
+            embedder.embed([text for _, text in items], on_batch=on_batch, collect=False)
         except EmbeddingError as failure:
             return str(failure)
         return None

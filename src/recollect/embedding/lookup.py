@@ -52,15 +52,15 @@ class Choice:
     instead: str | None = None  #: the provider that was asked for, when its fallback is used from the start
     fallback: Choice | None = None  #: what takes over when the embedder fails
     remote: Remote | None = None  #: the service under the wrappers, for what only it can do
+    hasty: Embedder | None = None  #: the same without patience, for documents that a search waits for
     recipe: str = ""  #: what makes the same embedder again, but for keys
 
     @classmethod
     def given(cls, embedder: Embedder, wish: Wish | None = None) -> Self:
-        """An embedder that the caller made."""
+        """An embedder that the caller made; when to leave it alone is the caller's own affair."""
         identity = embedder.identity
-        within = wish or Wish()
-        guarded = Breaker(Deadline(Checked(embedder), query_s=within.local_query_s))
-        return cls(guarded, identity.provider, identity.model, "given by the caller")
+        timed = Deadline(Checked(embedder), query_s=(wish or Wish()).local_query_s)
+        return cls(timed, identity.provider, identity.model, "given by the caller")
 
     @property
     def limits(self) -> Limits | None:
@@ -219,10 +219,19 @@ def _service(wish: Wish) -> Choice:
     redacts = wish.redact == "always" or (wish.redact == "remote" and not near)
     remote = Remote(service, redacts=redacts, query_s=query_s, batch_s=batch_s)
     patient = Retrying(Deadline(Checked(remote), batch_s=batch_s), attempts=wish.attempts)
-    embedder = RememberedQueries(Breaker(Deadline(patient, query_s=query_s)))
+    breaker = Breaker(Deadline(patient, query_s=query_s))
+    hasty = breaker.beside(Deadline(Checked(remote), batch_s=query_s))
     where = f"at {address}" if address and name in wish.base_urls else f"by {service.variable}"
     reason = f"{name}, {where}" if name != "ollama" else f"ollama at {address}"
-    return Choice(embedder, name, service.identity.model, reason, remote=remote, recipe=wish.recipe(name))
+    return Choice(
+        RememberedQueries(breaker),
+        name,
+        service.identity.model,
+        reason,
+        remote=remote,
+        hasty=hasty,
+        recipe=wish.recipe(name),
+    )
 
 
 def _open(name: str, wish: Wish) -> Service:
