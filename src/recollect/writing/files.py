@@ -87,30 +87,38 @@ def update(path: Path, change: Change, *, wait_s: float = LOCK_WAIT_S) -> bool:
 
 def _update(path: Path, change: Change) -> bool:
     _sweep(path)
+    added = b""  # by somebody else, onto a version of ours that stood there for a moment
     for _ in range(ATTEMPTS):
         old = _load(path)
         text = change(None if old is None else _decoded(old, path))
-        new = None if text is None else text.encode("utf-8", "surrogateescape")
-        if new is None or new == old:
+        new = (text.encode("utf-8", "surrogateescape") if text is not None else old or b"") + added
+        if new == (old or b"") and (text is None or old is not None):
             return False
-        if _install(path, old, new):
+        done, more = _install(path, old, new)
+        if done:
             return True
+        added += more
+    if added:
+        _append_in_place(path, added)
     raise EditConflict(f"{path} is being changed by somebody else all the time; try again.")
 
 
-def _install(path: Path, old: bytes | None, new: bytes) -> bool:
-    """Exchange the note for its new version; False when it is no longer what the new version was made from."""
+def _install(path: Path, old: bytes | None, new: bytes) -> tuple[bool, bytes]:
+    """Exchange the note for its new version; whether that was done, and what else was written onto it meanwhile.
+
+    It is not done when the note is no longer what the new version was made from.
+    """
     temporary = _write_beside(path, new)
     try:
         if not (_place(temporary, path) if old is None else _exchange(temporary, path, old)):
-            return False
+            return False, _added_to(temporary, path, new)
         try:
             _sync_folder(path.parent)
         except OSError:
             # Nobody knows what the disk has now: show the old version again, and let the caller hear of it.
             _take_back(temporary, path, was_new=old is None)
             raise
-        return True
+        return True, b""
     finally:
         temporary.unlink(missing_ok=True)
 
@@ -181,8 +189,38 @@ def _give_back(theirs: Path, path: Path) -> None:
     try:
         exchange(theirs, path)
     except OSError:
-        theirs.rename(path.with_name(f"{path.stem}.edited{path.suffix}"))
+        _keep_copy(theirs, path)
         raise
+
+
+def _added_to(ours: Path, path: Path, new: bytes) -> bytes:
+    """What somebody added to our version before theirs was put back; an edit of another kind is kept as a copy."""
+    if not is_settled(ours):
+        _keep_copy(ours, path)
+        return b""
+    data = _load(ours) or b""
+    if not data.startswith(new):
+        _keep_copy(ours, path)
+        return b""
+    return data[len(new) :]
+
+
+def _append_in_place(path: Path, added: bytes) -> None:
+    """Put back what somebody else appended to a version that is gone, in the way in which they did."""
+    with path.open("ab") as file:
+        file.write(added)
+        file.flush()
+        os.fsync(file.fileno())
+
+
+def _keep_copy(version: Path, path: Path) -> None:
+    """Leave a version that is not ours beside the note, where people see it."""
+    for number in itertools.count(1):
+        try:
+            place(version, path.with_name(f"{path.stem}.edited-{number}{path.suffix}"))
+        except FileExistsError:
+            continue
+        return
 
 
 def _take_back(temporary: Path, path: Path, *, was_new: bool) -> None:
