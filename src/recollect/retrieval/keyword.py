@@ -2,7 +2,8 @@
 
 BM25 has no ceiling, so its scores cannot be compared between queries or added to a cosine. They are scaled by what a
 chunk of average length would earn for holding every query term once: 1 means "all of it is here", and a chunk that
-shares one common word of six stays near 0 however weak its rivals are.
+shares one common word of six stays near 0 however weak its rivals are. Since one rare word said often can reach that
+too, the other half of the value is the share of the query's weight that the chunk holds at all.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from recollect.store import Filter, Index
+from recollect.store import Filter, Index, KeywordMatch
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +35,12 @@ def keyword_leg(index: Index, terms: Sequence[str], *, limit: int, where: Filter
     idf = {term: _idf(rows, df) for term, df in index.terms(terms).items()}
     full = sum(idf.values()) or 1.0
     matches = index.keyword(terms, limit=limit, where=where)
-    return KeywordLeg({match.rowid: min(1.0, match.score / full) for match in matches}, idf)
+    return KeywordLeg({match.rowid: _value(match, full) for match in matches}, idf)
+
+
+def _value(match: KeywordMatch, full: float) -> float:
+    """Half for how strongly the chunk speaks of the terms, half for how many of them it holds."""
+    return (min(1.0, match.score / full) + min(1.0, match.held / full)) / 2
 
 
 def _idf(rows: int, frequency: int) -> float:

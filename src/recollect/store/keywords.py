@@ -20,6 +20,7 @@ from recollect.text import date_tokens, tokenize
 TITLE_WEIGHT = 2.0  #: of a match in headings, path and date, against 1 in the text
 MAX_LENGTH = 64  #: characters of a token; no longer one is ever indexed
 MAX_LOOKED_UP = 256  #: terms of one query whose frequency is asked for
+SATURATED = 2.2  #: what FTS5's BM25 gives for a term's weight when it is there endlessly often: k1 + 1
 MAX_TERMS = 64  #: of those, that are searched for; the rarest are kept
 MIN_BUDGET = 5_000  #: matching rows that may always be ranked; each costs about 1 µs
 COMMON = 2_000  #: chunks that hold a term, from which the number is remembered
@@ -46,6 +47,7 @@ class KeywordMatch:
 
     rowid: int
     score: float  #: > 0, larger is better: BM25
+    held: float  #: weight (idf) of the terms that it holds, however often
 
 
 def columns(chunk: Chunk) -> tuple[str, str]:
@@ -115,7 +117,7 @@ def search(
             "limit": limit,
         },
     )
-    return [KeywordMatch(rowid, -rank) for rowid, rank in found]
+    return [KeywordMatch(rowid, -rank, -saturated / SATURATED) for rowid, rank, saturated in found]
 
 
 def _statement(where: Filter) -> str:
@@ -127,7 +129,8 @@ def _statement(where: Filter) -> str:
         filters.append(" and substr(c.path, 1, length(:prefix)) = :prefix")
     join = " cross join chunks c on c.rowid = f.rowid" if filters else ""
     return (
-        f"select f.rowid, f.rank from chunks_fts f{join}"  # noqa: S608 - made of constants
+        # With huge column weights every count is as good as endless, and BM25 says only which terms are there.
+        f"select f.rowid, f.rank, bm25(f.chunks_fts, 1e6, 1e6) from chunks_fts f{join}"  # noqa: S608 - constants
         " where f.chunks_fts match :query and f.rank match :rank and f.rowid > :after"
         f"{''.join(filters)} order by f.rank limit :limit"
     )
