@@ -79,17 +79,20 @@ class Keeper:
 
     # ---- remembering -----------------------------------------------------------------------------------------
 
-    def remember(self, draft: Draft, *, by: str = "owner") -> Remembered:
-        """Keep a statement beside what is known already; on the disk when this returns."""
+    def remember(self, draft: Draft, *, by: str = "owner", replaces: str | None = None) -> Remembered:
+        """Keep a statement beside what is known already; on the disk when this returns.
+
+        ``replaces``: the entry that it ends, where the caller knows; trust is respected all the same.
+        """
         draft = draft.cleaned()
         self.lifecycle.when_due()
         begun = self.entries.seq()
         for _ in range(RETRIES):
             with contextlib.suppress(EditConflict):
-                return self._try(draft, begun, by)
-        return self._try(draft, begun, by)
+                return self._try(draft, begun, by, replaces)
+        return self._try(draft, begun, by, replaces)
 
-    def _try(self, draft: Draft, begun: int, by: str) -> Remembered:
+    def _try(self, draft: Draft, begun: int, by: str, replaces: str | None) -> Remembered:
         """Judge, then write, unless somebody has changed meanwhile what the judgement rests on."""
         seen, vector = self.entries.seq(), None
         verdict = self._known(draft)
@@ -97,6 +100,8 @@ class Keeper:
             self.following.follow()
             vector = self.following.vector(draft.text)
             verdict = merge.judge(draft, merge.neighbours(self.following, draft, vector))
+            if replaces and verdict.action == "add":
+                verdict = self._replacing(draft, replaces)
         with self.entries.transaction():
             if refusal := self._refusal(draft, begun):
                 return Remembered(None, "refused", note=refusal)
@@ -106,6 +111,12 @@ class Keeper:
             made = self.entries.apply(merge.edits(verdict, draft, at), at=at, by=by)
         self.following.follow({} if vector is None else {made[0].id: vector})
         return merge.outcome(verdict, made[0])
+
+    def _replacing(self, draft: Draft, entry_id: str) -> merge.Verdict:
+        old = self.entries.load([entry_id]).get(entry_id)
+        if old is None or old.state != "active" or not merge.may_change(draft.origin, old.origin):
+            return merge.Verdict("add")
+        return merge.Verdict("supersede", (old,), "said to be true no longer")
 
     def _known(self, draft: Draft) -> merge.Verdict | None:
         """Whether just this is known: no model has to be asked."""
