@@ -16,15 +16,14 @@ import hashlib
 import itertools
 import os
 import stat
-import sys
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 from recollect.errors import EditConflict, WriteError
 from recollect.writing.exchange import exchange, is_settled, place
+from recollect.writing.folders import alone, make_folder, sync_folder
 
-__all__ = ["append", "digest", "locked", "read", "update", "write"]
+__all__ = ["append", "digest", "read", "update", "write"]
 
 Change = Callable[[str | None], str | None]
 """Given the note's text, or None when there is no such note: the new text, or None to leave all as it is."""
@@ -76,8 +75,8 @@ def update(path: Path, change: Change, *, wait_s: float = LOCK_WAIT_S) -> bool:
     Raises `WriteError`, and then the note is as it was.
     """
     try:
-        _make_folder(path.parent)
-        with _alone(path.parent, wait_s):
+        make_folder(path.parent)
+        with alone(path.parent, wait_s):
             return _update(path, change)
     except OSError as error:
         raise WriteError(
@@ -113,7 +112,7 @@ def _install(path: Path, old: bytes | None, new: bytes) -> tuple[bool, bytes]:
         if not (_place(temporary, path) if old is None else _exchange(temporary, path, old)):
             return False, _added_to(temporary, path, new)
         try:
-            _sync_folder(path.parent)
+            sync_folder(path.parent)
         except OSError:
             # Nobody knows what the disk has now: show the old version again, and let the caller hear of it.
             _take_back(temporary, path, was_new=old is None)
@@ -139,23 +138,6 @@ def _write_beside(path: Path, data: bytes) -> Path:
     finally:
         os.close(descriptor)
     return temporary
-
-
-@contextlib.contextmanager
-def locked(path: Path, wait_s: float = 300.0) -> Iterator[None]:
-    """Hold a lock of our own, in a folder of our own, while several files are looked at and one is written."""
-    from filelock import FileLock, Timeout
-
-    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    lock = FileLock(path, timeout=wait_s, mode=0o600)
-    try:
-        lock.acquire()
-    except Timeout as error:
-        raise WriteError(f"Another process has held {path} for {wait_s:g} s; try again.") from error
-    try:
-        yield
-    finally:
-        lock.release()
 
 
 # ---- the exchange ---------------------------------------------------------------------------------------------
@@ -231,55 +213,7 @@ def _take_back(temporary: Path, path: Path, *, was_new: bool) -> None:
             exchange(temporary, path)
 
 
-# ---- folders, locks, bytes ------------------------------------------------------------------------------------
-
-
-def _make_folder(folder: Path) -> None:
-    """Make the folder and its missing parents, and sync each parent: a note in a lost folder is lost."""
-    missing = list(itertools.takewhile(lambda at: not at.is_dir(), (folder, *folder.parents)))
-    for new in reversed(missing):
-        new.mkdir(mode=0o700, exist_ok=True)
-        _sync_folder(new.parent)
-
-
-def _sync_folder(folder: Path) -> None:
-    if sys.platform == "win32":
-        return  # folders cannot be opened there, and NTFS journals names by itself
-    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
-
-
-@contextlib.contextmanager
-def _alone(folder: Path, wait_s: float) -> Iterator[None]:
-    """No other writer of ours, in any thread or process, changes a note of this folder meanwhile."""
-    if sys.platform == "win32":
-        from filelock import FileLock
-
-        with FileLock(folder / ".recollect.lock", timeout=wait_s):
-            yield
-        return
-    import fcntl
-
-    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        end, pause = time.monotonic() + wait_s, 0.001
-        while True:
-            try:
-                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                break
-            except BlockingIOError:
-                if time.monotonic() > end:
-                    raise WriteError(
-                        f"Another process has been writing in {folder} for {wait_s:g} s; try again."
-                    ) from None
-                time.sleep(pause)
-                pause = min(pause * 1.5, 0.02)
-        yield
-    finally:
-        os.close(descriptor)
+# ---- bytes -----------------------------------------------------------------------------------------------------
 
 
 def _sweep(path: Path) -> None:

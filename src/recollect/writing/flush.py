@@ -18,6 +18,7 @@ from recollect.llm import Chat
 from recollect.records import Saved, Turn
 from recollect.text.estimate import estimate_tokens
 from recollect.writing import files
+from recollect.writing.folders import locked
 from recollect.writing.notebook import Notebook, block
 from recollect.writing.points import make_points, render
 
@@ -66,7 +67,7 @@ class Flush:
         """
         length = count_tokens(turns) if tokens is None else tokens
         file = self._folder / f"{_digest(session)}.json"
-        with files.locked(file.with_suffix(".lock")):
+        with locked(file.with_suffix(".lock")):
             mark = _load(file)
             if length < self.threshold.tokens(window):
                 if mark.phase != "ready":

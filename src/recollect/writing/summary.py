@@ -16,6 +16,7 @@ from recollect.errors import EditConflict, WriteError
 from recollect.llm import Chat
 from recollect.records import Saved, Turn
 from recollect.writing import files
+from recollect.writing.folders import locked
 from recollect.writing.notebook import Notebook, block, front_matter
 from recollect.writing.points import Made, is_chinese, make_points, render
 from recollect.writing.slugs import slug
@@ -37,7 +38,7 @@ class Summaries:
         turns = [turn for turn in turns if turn.trust != "untrusted"]
         if not any(turn.role == "user" for turn in turns):
             return None
-        with files.locked(self._lock):  # two callers at once must not write two notes
+        with locked(self._lock):  # two callers at once must not write two notes
             day = f"{self._start(turns):%Y-%m-%d}"
             known = self._find(session, day)
             return self._continue(known, turns) if known else self._begin(turns, session, day)

@@ -1,0 +1,78 @@
+"""Folders that last, and taking turns: in a folder of people's notes, and in one of our own."""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import os
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+from recollect.errors import WriteError
+
+
+def make_folder(folder: Path) -> None:
+    """Make the folder and its missing parents, and sync each parent: a note in a lost folder is lost."""
+    missing = list(itertools.takewhile(lambda at: not at.is_dir(), (folder, *folder.parents)))
+    for new in reversed(missing):
+        new.mkdir(mode=0o700, exist_ok=True)
+        sync_folder(new.parent)
+
+
+def sync_folder(folder: Path) -> None:
+    if sys.platform == "win32":
+        return  # folders cannot be opened there, and NTFS journals names by itself
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+@contextlib.contextmanager
+def alone(folder: Path, wait_s: float) -> Iterator[None]:
+    """No other writer of ours, in any thread or process, changes a note of this folder meanwhile."""
+    if sys.platform == "win32":
+        from filelock import FileLock
+
+        with FileLock(folder / ".recollect.lock", timeout=wait_s):
+            yield
+        return
+    import fcntl
+
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        end, pause = time.monotonic() + wait_s, 0.001
+        while True:
+            try:
+                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                break
+            except BlockingIOError:
+                if time.monotonic() > end:
+                    raise WriteError(
+                        f"Another process has been writing in {folder} for {wait_s:g} s; try again."
+                    ) from None
+                time.sleep(pause)
+                pause = min(pause * 1.5, 0.02)
+        yield
+    finally:
+        os.close(descriptor)
+
+
+@contextlib.contextmanager
+def locked(path: Path, wait_s: float = 300.0) -> Iterator[None]:
+    """Hold a lock of our own, in a folder of our own, while several files are looked at and one is written."""
+    from filelock import FileLock, Timeout
+
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    lock = FileLock(path, timeout=wait_s, mode=0o600)
+    try:
+        lock.acquire()
+    except Timeout as error:
+        raise WriteError(f"Another process has held {path} for {wait_s:g} s; try again.") from error
+    try:
+        yield
+    finally:
+        lock.release()
