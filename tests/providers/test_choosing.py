@@ -70,6 +70,14 @@ def test_a_named_one_that_cannot_be_used_gives_way_to_its_fallback() -> None:
     assert choice.reason == "the fallback, because openai cannot be used: no key: set OPENAI_API_KEY"
 
 
+def test_a_fallback_that_cannot_be_used_either_is_told() -> None:
+    choice = resolve(Wish("openai", fallback="voyage"))
+    assert (choice.embedder, choice.reason) == (
+        None,
+        "keyword search only: no key: set OPENAI_API_KEY; no fallback: no key: set VOYAGE_API_KEY",
+    )
+
+
 def test_a_named_one_has_its_fallback_beside_it() -> None:
     choice = resolve(Wish("openai", keys=KEYS, model="text-embedding-3-large", fallback="voyage"))
     assert choice.fallback is not None

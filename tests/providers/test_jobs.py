@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -13,7 +14,8 @@ from vendors import DIMS, KEY, Vendors, url, vector
 
 from recollect import Memory
 from recollect.embedding import Embedder, Jobs, Wish, resolve
-from recollect.embedding.jobs import NOTE
+from recollect.embedding.jobs import NOTE, by_custom_id
+from recollect.errors import EmbeddingError
 from recollect.records import Progress
 
 TEXTS = {f"hash-{number}": f"note number {number} about the garden" for number in range(5)}
@@ -138,6 +140,26 @@ def test_bad_vectors_of_a_job_are_not_kept(
     vendors.fault, kept = fault, dict[str, np.ndarray]()
     assert make_jobs(Notes(), Clock()).run(TEXTS, kept.update)
     assert kept == {}
+
+
+def test_results_may_be_numbers_or_base64_and_in_any_order() -> None:
+    packed = base64.b64encode(np.array([1, 2], dtype="<f4").tobytes()).decode()
+    rows: list[tuple[int, int, object]] = [(2, 200, packed), (0, 200, [3.0, 4.0]), (1, 500, [])]
+    lines = [
+        json.dumps(
+            {
+                "custom_id": str(number),
+                "response": {"status_code": status, "body": {"data": [{"embedding": row}]}},
+            }
+        )
+        for number, status, row in rows
+    ]
+    found = by_custom_id([*lines, ""], 3)
+    np.testing.assert_array_equal(found[0], [3, 4])
+    assert found[1] is None
+    np.testing.assert_array_equal(found[2], [1, 2])
+    with pytest.raises(EmbeddingError, match="twice"):
+        by_custom_id([lines[0], lines[0]], 3)
 
 
 def test_index_by_batch(

@@ -124,8 +124,9 @@ def _instead(wish: Wish, reason: str) -> Choice:
     """What is used when the one that was asked for cannot be had."""
     fallback = _fallback(wish)
     others = {wish.provider: reason}
-    if fallback is None:
-        return Choice(None, "none", "", f"keyword search only: {reason}", missing=True, others=others)
+    if fallback is None or fallback.embedder is None:
+        words = f"keyword search only: {reason}" + (f"; {fallback.reason}" if fallback else "")
+        return Choice(None, "none", "", words, missing=True, others=others)
     words = f"the fallback, because {wish.provider} cannot be used: {reason}"
     return replace(fallback, reason=words, others=others, instead=wish.provider)
 
