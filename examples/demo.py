@@ -45,15 +45,15 @@ def main() -> None:
     recollect("index")
 
     say(
-        "3. Ask by meaning. The note says “sign-in by e-mail link, no passwords”; the question shares no such word."
+        "3. Ask by meaning. The note says “vegetarian, allergic to hazelnuts”: no such word is in the question."
     )
-    recollect("search", "how do users log into their account?", "-n", "1", "--explain")
+    recollect("search", "what must I not cook for Mira?", "-n", "1", "--explain")
 
     say("4. 用中文问，意思对就行：笔记里写的是“亏损要早认”，问题里没有这几个字。")
     recollect("search", "股票赔钱了应该怎么办？", "-n", "1", "--explain")
 
     say("5. Languages cross: an English question finds a Chinese note.")
-    recollect("search", "why did the website go down in the night?", "-n", "1")
+    recollect("search", "why was the site offline at night?", "-n", "1")
 
     say("6. Keywords find identifiers and Chinese words inside mixed text, exactly.")
     recollect("search", "ERR_IMAGE_TOO_LARGE", "-n", "1")
@@ -66,7 +66,7 @@ def main() -> None:
     note = WORKSPACE / "memory/2026-02-15.md"
     note.write_text("# 2026-02-15\n\n- The spare key of the studio is with Dona Graça on the second floor.\n")
     print(f"   (wrote {note})")
-    recollect("search", "who can let me in when I am locked out?", "-n", "1")
+    recollect("search", "who has a key to let me in?", "-n", "1")
 
     say(
         "Go on by yourself:",
