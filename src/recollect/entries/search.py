@@ -29,7 +29,7 @@ MODES: tuple[Mode, ...] = ("semantic", "keyword", "hybrid")
 SIMILARITY_WEIGHT = 0.7
 IMPORTANCE_WEIGHT = 0.3
 KEYWORD_SHARE = 0.3  #: of what the cosine leaves open, that matching words may fill
-CANDIDATES = 200  #: rows that each leg proposes at first; more when the filter drops many
+CANDIDATES = 50  #: rows that each leg proposes at least; more when the filter drops many
 MAX_QUERY_CHARS = 8_000
 
 
@@ -46,6 +46,54 @@ class _Legs:
     words: KeywordLeg
     cosines: Mapping[int, float]
     exhausted: bool  #: a wider look would find nothing more
+
+
+@dataclass(frozen=True, slots=True)
+class _Scored:
+    """An entry with what the legs say of it; explained only when it is shown."""
+
+    entry: Entry
+    cosine: float
+    words: float
+
+    @property
+    def keyword_weight(self) -> float:
+        return KEYWORD_SHARE * (1 - self.cosine) if self.cosine else 1.0
+
+    @property
+    def similarity(self) -> float:
+        return self.cosine + self.keyword_weight * self.words
+
+    @property
+    def score(self) -> float:
+        return SIMILARITY_WEIGHT * self.similarity + IMPORTANCE_WEIGHT * self.entry.importance / 5
+
+    def holds(self, terms: Sequence[str]) -> bool:
+        """Whether every word of the query is here."""
+        return bool(terms) and self.words > 0 and len(self.matched(terms)) == len(terms)
+
+    def matched(self, terms: Sequence[str]) -> tuple[str, ...]:
+        present = set(tokenize(self.entry.text)) if self.words else set()
+        return tuple(term for term in terms if term in present)
+
+    def hit(self, terms: Sequence[str]) -> EntryHit:
+        matched, stars = self.matched(terms), self.entry.importance / 5
+        parts = [
+            _part("vector", self.cosine, SIMILARITY_WEIGHT, "nearness in meaning"),
+            _part(
+                "keyword",
+                self.words,
+                SIMILARITY_WEIGHT * self.keyword_weight,
+                f"matches {', '.join(matched)}",
+            ),
+            _part("importance", stars, IMPORTANCE_WEIGHT, f"{self.entry.importance:g} of 5"),
+        ]
+        explain = Explanation("entries", tuple(part for part in parts if part.value), matched)
+        return EntryHit(self.entry, self.score, self.similarity, explain)
+
+
+def _part(name: str, value: float, weight: float, detail: str) -> Part:
+    return Part(name, value, weight, weight * value, detail)
 
 
 class EntrySearch:
@@ -69,17 +117,20 @@ class EntrySearch:
     ) -> FoundEntries:
         """The entries that fit the query, at most ``limit``; exact keyword hits pass any threshold."""
         self.following.follow()
-        text, hits, width = query[:MAX_QUERY_CHARS], list[EntryHit](), CANDIDATES
+        text, width = query[:MAX_QUERY_CHARS], max(CANDIDATES, 4 * limit)
         terms = query_terms(text) if mode != "semantic" else []
-        meaning = self._meaning(text, width, mode)
         while True:
-            legs = self._look(terms, meaning, width)
-            hits = self._hits(legs, terms, where, threshold)
-            if len(hits) >= limit or legs.exhausted:
-                break
-            width *= 8
             meaning = self._meaning(text, width, mode)
-        return FoundEntries(tuple(hits[:limit]), meaning.degraded or self.following.degraded)
+            legs = self._look(terms, meaning, width)
+            admitted = self._admitted(legs, where)
+            if len(admitted) >= limit or legs.exhausted:
+                break
+            width *= 8  # the filter dropped many: look further
+        passing = [one for one in admitted if one.similarity >= threshold or one.holds(terms)]
+        best = sorted(passing, key=lambda one: (-one.score, -one.entry.updated_at, one.entry.id))[:limit]
+        return FoundEntries(
+            tuple(one.hit(terms) for one in best), meaning.degraded or self.following.degraded
+        )
 
     def _meaning(self, text: str, width: int, mode: Mode) -> VectorLeg:
         embedder = self.embedder if mode != "keyword" else None
@@ -91,39 +142,16 @@ class EntrySearch:
         cosines = complete(meaning, index, self.embedder, set(words.values))
         return _Legs(words, cosines, max(len(meaning.values), len(words.values)) < width)
 
-    def _hits(
-        self, legs: _Legs, terms: Sequence[str], where: EntryFilter, threshold: float
-    ) -> list[EntryHit]:
+    def _admitted(self, legs: _Legs, where: EntryFilter) -> list[_Scored]:
+        """The entries that the legs propose and the filter lets through."""
         rows = self.following.index.chunks(sorted({*legs.words.values, *legs.cosines}))
         entries = self.following.entries.load(stored.chunk.path for stored in rows.values())
-        hits = []
-        for row, stored in rows.items():
-            entry = entries.get(stored.chunk.path)
-            if entry is None or not self._in_force(entry, where):
-                continue
-            hit = _hit(entry, legs.cosines.get(row, 0.0), legs.words.values.get(row, 0.0), terms)
-            if hit.similarity >= threshold or (terms and len(hit.explain.matched) == len(terms)):
-                hits.append(hit)
-        return sorted(hits, key=lambda hit: (-hit.score, -hit.entry.updated_at, hit.entry.id))
+        return [
+            _Scored(entry, min(1.0, legs.cosines.get(row, 0.0)), legs.words.values.get(row, 0.0))
+            for row, stored in rows.items()
+            if (entry := entries.get(stored.chunk.path)) and self._in_force(entry, where)
+        ]
 
     def _in_force(self, entry: Entry, where: EntryFilter) -> bool:
         expired = entry.expires_at is not None and entry.expires_at <= self._clock()
         return not expired and where.admits(entry)
-
-
-def _hit(entry: Entry, cosine: float, words: float, terms: Sequence[str]) -> EntryHit:
-    matched = tuple(term for term in terms if term in set(tokenize(entry.text))) if words else ()
-    keyword_weight = KEYWORD_SHARE * (1 - cosine) if cosine else 1.0
-    similarity = min(1.0, cosine) + keyword_weight * words
-    stars = entry.importance / 5
-    parts = [
-        Part("importance", stars, IMPORTANCE_WEIGHT, IMPORTANCE_WEIGHT * stars, f"{entry.importance:g} of 5")
-    ]
-    for name, value, weight, detail in (
-        ("keyword", words, SIMILARITY_WEIGHT * keyword_weight, f"matches {', '.join(matched)}"),
-        ("vector", cosine, SIMILARITY_WEIGHT, "nearness in meaning"),
-    ):
-        if value:
-            parts.insert(0, Part(name, value, weight, weight * value, detail))
-    score = sum(part.contribution for part in parts)
-    return EntryHit(entry, score, similarity, Explanation("entries", tuple(parts), matched))
