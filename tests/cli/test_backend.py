@@ -78,9 +78,6 @@ def test_a_qmd_that_is_not_there_is_found_by_doctor_and_status_and_search_still_
 @pytest.mark.parametrize(
     ("variable", "value", "sentence"),
     [
-        ("MEMORY__BACKEND", "qdm", "memory.backend = 'qdm'"),
-        ("MEMORY__QMD__SEARCH_MODE", "fast", "memory.qmd.search_mode = 'fast'"),
-        ("MEMORY__QMD__LIMITS__TIMEOUT_MS", "5", "memory.qmd.limits.timeout_ms = '5'"),
         ("MEMORY__QMD__UPDATE__INTERVAL", "soon", "memory.qmd.update.interval = 'soon'"),
         ("MEMORY__SCOPE__RULES", "[allow everybody]", "memory.scope.rules"),
         ("MEMORY__QMD__TIMEOUT", "5", "unknown variable RECOLLECT_MEMORY__QMD__TIMEOUT"),

@@ -76,10 +76,16 @@ class Program:
 
 
 def alive(pid: int) -> bool:
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] != "Z"
-    except OSError:
-        return False
+    """Whether a process runs on; one that was killed may take a moment to die."""
+    deadline = time.monotonic() + 5
+    while time.monotonic() < deadline:
+        try:
+            if Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] in "ZX":
+                return False
+        except OSError:
+            return False
+        time.sleep(0.01)
+    return True
 
 
 @pytest.fixture

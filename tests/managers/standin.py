@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 import sys
+import time
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -60,9 +61,19 @@ class StandIn:
         shutil.rmtree(self.folder)
 
 
-def is_alive(pid: int) -> bool:
-    """Whether a process runs; one that is dead and only not yet collected does not."""
+def is_alive(pid: int, patience_s: float = 5.0) -> bool:
+    """Whether a process runs on; one that was killed may take a moment to die on a busy machine."""
+    deadline = time.monotonic() + patience_s
+    while _runs(pid):
+        if time.monotonic() > deadline:
+            return True
+        time.sleep(0.01)
+    return False
+
+
+def _runs(pid: int) -> bool:
+    """One that is dead and only not yet collected does not run."""
     try:
-        return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] != "Z"
+        return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] not in "ZX"
     except OSError:
         return False

@@ -31,7 +31,7 @@ HOSTILE = ["--help", "-c", "--index=/etc/passwd", "-n 99 -c all", "--", "-", "; 
 
 @given(st.text(max_size=200))
 @settings(
-    max_examples=40,
+    max_examples=25,
     deadline=None,
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
