@@ -15,7 +15,7 @@ from vendors import KEY, Vendors, url
 from recollect import Memory
 from recollect.config import load
 from recollect.embedding import Wish, resolve
-from recollect.errors import EmbeddingError, UntrustedConfig
+from recollect.errors import ConfigError, EmbeddingError, UntrustedConfig
 
 OpenProvider = Callable[..., Memory]
 FAULTS = ("401", "429", "500", "wrong json", "redirect", "refused")
@@ -91,10 +91,15 @@ def test_a_workspace_cannot_send_notes_elsewhere(key: str, tmp_path: Path) -> No
     ],
 )  # fmt: skip
 def test_an_address_must_say_plainly_where_it_leads(address: str, tmp_path: Path) -> None:
-    from recollect.errors import ConfigError
-
     environ = {"RECOLLECT_HOME": str(tmp_path), "RECOLLECT_EMBEDDING__BASE_URL": address}
     with pytest.raises(ConfigError, match="must be an address such as"):
+        load(environ=environ, cwd=tmp_path)
+
+
+@pytest.mark.parametrize("address", ["http://169.254.169.254/v1", "http://[fe80::1]/v1"])
+def test_an_address_must_not_be_that_of_a_clouds_own_keys(address: str, tmp_path: Path) -> None:
+    environ = {"RECOLLECT_HOME": str(tmp_path), "RECOLLECT_EMBEDDING__BASE_URL": address}
+    with pytest.raises(ConfigError, match="must not be a link-local address"):
         load(environ=environ, cwd=tmp_path)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ipaddress
 from functools import cache
 from pathlib import Path
 from typing import Literal
@@ -133,7 +134,16 @@ def _address(url: str) -> str:
         raise ValueError(
             "must be an address such as https://host/v1, without a name, password or query in it"
         )
+    if _is_link_local(parts.hostname or ""):
+        raise ValueError("must not be a link-local address: clouds keep their machines' own keys there")
     return text
+
+
+def _is_link_local(host: str) -> bool:
+    try:
+        return ipaddress.ip_address(host).is_link_local
+    except ValueError:
+        return False
 
 
 @cache

@@ -1,0 +1,58 @@
+"""The command line with a vendor's embedder: batch jobs, and why no other was chosen."""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+from vendors import DIMS, KEY, Vendors, url
+
+from recollect.doors.cli.app import app
+
+
+@pytest.fixture
+def run(
+    vendors: Vendors, workspace: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[Callable[..., str]]:
+    variables = {
+        "RECOLLECT_EMBEDDING__PROVIDER": "openai",
+        "RECOLLECT_EMBEDDING__DIMENSIONS": str(DIMS),
+        "OPENAI_BASE_URL": url("openai"),
+        "OPENAI_API_KEY": KEY,
+    }
+    for name, value in variables.items():
+        monkeypatch.setenv(name, value)
+
+    def call(*words: str) -> str:
+        places = ["--workspace", str(workspace), "--home", str(tmp_path / "state")]
+        done = CliRunner().invoke(app, [*places, *words])
+        assert done.exit_code == 0, done.output
+        return done.stdout
+
+    logger = logging.getLogger("recollect")
+    before, level, propagate = list(logger.handlers), logger.level, logger.propagate
+    yield call
+    logger.handlers[:] = before  # a command sets up logging for the whole program
+    logger.setLevel(level)
+    logger.propagate = propagate
+
+
+def test_index_by_batch_and_status_in_depth(
+    run: Callable[..., str], vendors: Vendors, note: Callable[[str, str], Path]
+) -> None:
+    note("memory/heron.md", "The grey heron stands in the river at dawn.")
+    report = json.loads(run("index", "--batch", "--json"))
+    assert (report["embedded"], report["pending"]) == (1, 0)
+    assert [path for path, _, _ in vendors.requests if path.endswith("/batches")] == ["/v1/batches"]
+
+    status = json.loads(run("status", "--deep", "--json"))
+    assert (status["provider"], status["details"]["embedding"]) == ("openai", "ok")
+    assert status["details"]["embedder"] == f"openai, at {url('openai')}"
+    assert status["details"]["other_embedders"]["voyage"] == "not asked for"
+    shown = run("status", "--deep")
+    assert "ollama: not asked for" in shown
+    assert KEY not in shown + run("config", "show") + json.dumps(status)
