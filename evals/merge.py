@@ -17,6 +17,7 @@ from recollect.embedding import Embedder
 from recollect.entries.relation import relation
 
 PAIRS = Path(__file__).parent / "sets" / "merge" / "pairs.tsv"
+UNSEEN = PAIRS.with_name("unseen.tsv")  #: written after the rules; nothing was fitted to it
 KINDS = ("same", "refinement", "contradiction", "different")
 MERGED = ("same", "refinement")
 
@@ -96,16 +97,15 @@ def main() -> int:
     """Print the tables."""
     from recollect.embedding import resolve
 
-    found = pairs()
     embedder = resolve().embedder
-    near = cosines(found, embedder)
-    print(f"{len(found)} pairs: {dict(Counter(pair.label for pair in found))}")
-    print(f"embedder: {embedder.identity if embedder else 'none, words alone'}\n")
-    results = judged(found, near)
-    print(table(results), f"\n\nwrong merges: {len(wrong_merges(results))}")
-    if embedder:
-        print("\nThe cosine alone, 0.95 and 0.85:\n")
-        print(table(plain(found, near)), f"\n\nwrong merges: {len(wrong_merges(plain(found, near)))}")
+    print(f"embedder: {embedder.identity if embedder else 'none, words alone'}")
+    for path in (PAIRS, UNSEEN):
+        found = pairs(path)
+        near = cosines(found, embedder)
+        results = judged(found, near)
+        print(f"\n{path.stem}, {len(found)}: {dict(Counter(pair.label for pair in found))}\n")
+        print(table(results), f"\n\nwrong merges: {len(wrong_merges(results))}", end="")
+        print(f"; by the cosine alone: {len(wrong_merges(plain(found, near)))}" if embedder else "")
     return 0
 
 

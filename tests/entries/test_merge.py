@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from evals.merge import judged, pairs, score, wrong_merges
+from evals.merge import UNSEEN, judged, pairs, score, wrong_merges
 from recollect.entries import Draft, Keeper
 from recollect.entries.relation import relation
 from recollect.records import Remembered
@@ -88,9 +88,6 @@ def test_on_the_labelled_pairs_nothing_is_merged_or_ended_wrongly() -> None:
         assert score(results, ("same", "refinement")).recall >= 0.9
         assert score(results, ("contradiction",)).recall >= 0.8
     assert len(pairs()) >= 300
-
-
-UNSEEN = pairs.__defaults__[0].with_name("unseen.tsv")  # type: ignore[index]
 
 
 def test_every_pattern_takes_linear_time() -> None:

@@ -21,8 +21,10 @@ from recollect.text import query_terms
 if TYPE_CHECKING:
     from recollect.embedding.protocol import Matrix
     from recollect.entries.following import Following
+    from recollect.store.index import Index
 
 NEIGHBOURS = 8  #: old statements that each leg proposes for comparison
+TELLING = 4  #: words of a statement by which old ones are looked up
 MOST_ENDED = 3  #: old statements that one new statement may put an end to
 
 _TRUST: dict[Origin, int] = {"owner": 0, "system": 1, "agent": 2, "untrusted": 3}
@@ -65,7 +67,7 @@ def neighbours(following: Following, draft: Draft, vector: Matrix | None) -> lis
     words = {
         match.rowid
         for text in (draft.text, slot_words(draft.text))
-        for match in index.keyword(query_terms(text), limit=NEIGHBOURS, where=Filter())
+        for match in index.keyword(_telling(index, text), limit=NEIGHBOURS, where=Filter())
     }
     if vector is not None and identity is not None:
         more = index.vectors_of(words - cosines.keys(), identity)
@@ -78,6 +80,12 @@ def neighbours(following: Following, draft: Draft, vector: Matrix | None) -> lis
         if (entry := entries.get(stored.chunk.path)) and entry.state == "active"
     ]
     return sorted(found, key=lambda one: (-(one.cosine or 0.0), one.entry.id))
+
+
+def _telling(index: Index, text: str) -> list[str]:
+    """The rarest words of a text: they tell what it is about, and ranking by common ones costs with every entry."""
+    counts = index.terms(query_terms(text))
+    return sorted((term for term in counts if counts[term]), key=counts.__getitem__)[:TELLING]
 
 
 def judge(draft: Draft, near: Sequence[Neighbour]) -> Verdict:
