@@ -33,6 +33,8 @@ MODES: Mapping[str, Overrides] = {
 DEPTH = 100  #: hits asked for a ranking, enough for MRR
 TIMED = 50  #: queries of a group that are also asked with default settings, for their time
 
+CHOOSES_MODEL = ("embedding.provider", "embedding.model", "embedding.model_path")
+
 # A search must not look at the disk while it is timed.
 QUIET: Overrides = {"search.sync_before": False}
 
@@ -48,7 +50,7 @@ class Setup:
     @property
     def key(self) -> str:
         """Names the folder whose indexes hold vectors of this embedder."""
-        chosen = {key: str(value) for key, value in self.overrides.items() if key.startswith("embedding.")}
+        chosen = {key: str(self.overrides[key]) for key in CHOOSES_MODEL if key in self.overrides}
         chosen |= {"embedder": str(self.embedder.identity)} if self.embedder else {}
         return _digest(json.dumps(chosen, sort_keys=True))[:12] if chosen else "default"
 
