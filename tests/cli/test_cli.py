@@ -62,7 +62,7 @@ def test_index_then_search_gives_the_documented_json(recollect: Run) -> None:
     assert indexed.returncode == 0, indexed.stderr
     report = json.loads(indexed.stdout)
     wanted = ["files", "chunks", "embedded", "cached", "unchanged", "removed", "failed"]
-    assert [report[key] for key in wanted] == [2, 2, 0, 0, 0, 0, 0]
+    assert [report[key] for key in wanted] == [2, 3, 0, 0, 0, 0, 0]
     found = recollect("search", "backup", "--json")
     answer = json.loads(found.stdout)
     assert answer == {
@@ -86,10 +86,10 @@ def test_index_then_search_gives_the_documented_json(recollect: Run) -> None:
 
 
 @pytest.mark.usefixtures("notes")
-@pytest.mark.parametrize("word", ["数据库", "备份", "止损"])
-def test_chinese_words_are_found_without_any_setup(recollect: Run, word: str) -> None:
+@pytest.mark.parametrize(("word", "lines"), [("数据库", "L1-L3"), ("备份", "L1-L3"), ("止损", "L5-L5")])
+def test_chinese_words_are_found_without_any_setup(recollect: Run, word: str, lines: str) -> None:
     found = json.loads(recollect("search", word, "--json").stdout)
-    assert [hit["citation"] for hit in found["results"]] == ["memory/2026-02-08.md#L1-L5"]
+    assert [hit["citation"] for hit in found["results"]] == [f"memory/2026-02-08.md#{lines}"]
 
 
 @pytest.mark.usefixtures("notes")
@@ -163,10 +163,10 @@ def test_a_wrong_setting_names_the_key_and_the_nearest_right_one(recollect: Run)
 def test_status_stats_doctor_and_config_answer_in_json(recollect: Run, workspace: Path) -> None:
     recollect("index")
     status = json.loads(recollect("status", "--json", "--deep").stdout)
-    assert (status["files"], status["chunks"], status["provider"]) == (2, 2, "none")
+    assert (status["files"], status["chunks"], status["provider"]) == (2, 3, "none")
     stats = json.loads(recollect("stats", "--json").stdout)
     size = sum(file.stat().st_size for file in workspace.rglob("*.md"))
-    assert stats == {"file_count": 2, "chunk_count": 2, "total_size": size}
+    assert stats == {"file_count": 2, "chunk_count": 3, "total_size": size}
     doctor = recollect("doctor", "--json")
     assert (doctor.returncode, {f["state"] for f in json.loads(doctor.stdout)} <= {"ok", "note"}) == (0, True)
     shown = json.loads(recollect("config", "show", "--json").stdout)
