@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, ParamSpec, Self, TypeVar
+from typing import TYPE_CHECKING, Any, ParamSpec, Self, TypeVar
 
 from recollect.errors import MemoryDisabled, RecollectError
 from recollect.indexing import Indexer, ProgressCallback, Rules
@@ -21,7 +21,7 @@ from recollect.managers.cancel import cancellable
 from recollect.managers.scope import Guard, Rule, Scope
 from recollect.managers.select import Managers, Selection, builtin_only, cache_key, warm_up
 from recollect.recall import Language, for_prompt, memory_section, shows_citations
-from recollect.records import Answer, Excerpt, Saved, Source, Status, SyncReport
+from recollect.records import Answer, Excerpt, Receipt, Saved, Source, Status, SyncReport
 from recollect.retrieval import Options, Searcher
 from recollect.sources import Transcripts, Workspace
 from recollect.store import Index, open_index
@@ -223,6 +223,23 @@ class Memory:
         if self._keeper is None:
             self._keeper = build_keeper(self.settings, self.manager)
         return self._keeper
+
+    def forget(self, entry_id: str | None = None, **what: Any) -> Receipt:
+        """Erase entries, named as `Keeper.forget` takes it, and the lines of the day's logs that say just the same."""
+        return self.keeper.forget(entry_id, elsewhere=self._strike, **what)
+
+    def _strike(self, texts: Sequence[str]) -> tuple[str, ...]:
+        from recollect.writing.strike import strike
+
+        changed = strike(self.settings.workspace, texts)
+        if not changed:
+            return ()
+        self.sync()
+        if isinstance(self.manager, BuiltinManager):
+            embedder = self.manager.choice.embedder
+            self.manager.index.prune(0)
+            self.manager.index.erase([], embedder.identity if embedder else None)
+        return (f"lines that said just this, in {', '.join(changed)}",)
 
     def entry_stats(self) -> dict[str, object] | None:
         """Counts and averages of what was learned; None when nothing was yet."""

@@ -199,3 +199,22 @@ def test_forgetting_by_session_source_and_time(keeper: Keeper, clock: Any) -> No
         keeper.forget()
     with pytest.raises(WriteError, match="one way"):
         keeper.forget("abc", session="s1")
+
+
+def test_lines_of_the_days_log_that_say_just_this_go_too(open_memory: Any, note: Any, tmp_path: Path) -> None:
+    log = note(
+        "memory/2026-02-08.md", f"# Day\n\n- 10:15 {OLD}.\n- {OLD}, and a word of my own\n- something else\n"
+    )
+    memory = open_memory()
+    memory.sync()
+    entry = memory.keeper.add(OLD, "fact").entry
+    receipt = memory.forget(entry.id)
+    assert any("2026-02-08.md" in line for line in receipt.covered)
+    assert log.read_text() == f"# Day\n\n- {OLD}, and a word of my own\n- something else\n"
+    log.write_text("# Day\n\n- something else\n")
+    again = memory.keeper.add(OLD, "fact").entry
+    note("memory/2026-02-09.md", f"- {OLD}\n")
+    memory.sync()
+    assert holders(tmp_path / "state", SENTINEL)
+    memory.forget(again.id)
+    assert holders(tmp_path / "state", SENTINEL, CHINESE) == []

@@ -95,7 +95,7 @@ def _store(call: Call) -> Result:
 def _forget(call: Call) -> Result:
     if (call["memoryId"] is None) == (call["query"] is None):
         raise WrongArgument("memory_forget needs either memoryId or query.")
-    return receipt_json(call.memory.keeper.forget(call["memoryId"], query=call["query"], by="agent"))
+    return receipt_json(call.memory.forget(call["memoryId"], query=call["query"], by="agent"))
 
 
 def _list(call: Call) -> Result:
@@ -118,7 +118,7 @@ def _add(call: Call) -> Result:
 
 
 def _delete(call: Call) -> Result:
-    return receipt_json(call.memory.keeper.forget(_needed(call, "id"), by="agent"))
+    return receipt_json(call.memory.forget(_needed(call, "id"), by="agent"))
 
 
 def _search(call: Call) -> Result:

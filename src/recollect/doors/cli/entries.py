@@ -144,7 +144,7 @@ def forget(
         if receipt.forgotten and not dry_run:
             if not yes and not as_json:
                 typer.confirm(f"Forget {len(receipt.forgotten)} entries for good?", abort=True)
-            receipt = memory.keeper.forget(entry_id, **what)
+            receipt = memory.forget(entry_id, **what)
         entry_tables.receipt(receipt, as_json)
 
 
