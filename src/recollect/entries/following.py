@@ -27,7 +27,7 @@ log = logs.get("entries")
 
 MARK = "entries"  #: the index's note of how far it has come: "<store> <seq>"
 BLOCK = 256  #: entries that are embedded and written together
-RETRY_S = 60.0  #: after the embedder failed, entries without a vector wait so long
+RETRY_S = 60.0  #: entries without a vector, because the embedder failed, wait so long at most
 
 
 class Following:
@@ -45,7 +45,7 @@ class Following:
         self.index = index
         self.embedder = embedder
         self._clock = clock
-        self._failed: float | None = None
+        self._looked: float | None = None  # when entries without a vector were last looked for
         self.degraded: str | None = None
 
     @property
@@ -92,8 +92,11 @@ class Following:
         return int(seq)
 
     def _without_vectors(self) -> set[str]:
-        if self.embedder is None or (self._failed is not None and self._clock() - self._failed < RETRY_S):
+        """Entries that the embedder has still to see; looked for now and then, since that reads the whole index."""
+        now = self._clock()
+        if self.embedder is None or (self._looked is not None and now - self._looked < RETRY_S):
             return set()
+        self._looked = now
         return self.index.stale(self.model)
 
     def _take_in(self, ids: list[str], vectors: Mapping[str, Matrix]) -> None:
@@ -126,10 +129,9 @@ class Following:
         try:
             rows = self.embedder.embed(list(texts.values()))
         except EmbeddingError as error:
-            self._failed = self._clock()
             self.degraded = f"Keyword search only for new entries: {error}"
             return {}
-        self._failed = self.degraded = None
+        self.degraded = None
         return dict(zip(texts, rows, strict=True))
 
     def _mark(self, target: int) -> None:

@@ -30,6 +30,7 @@ SIMILARITY_WEIGHT = 0.7
 IMPORTANCE_WEIGHT = 0.3
 KEYWORD_SHARE = 0.3  #: of what the cosine leaves open, that matching words may fill
 CANDIDATES = 50  #: rows that each leg proposes at least; more when the filter drops many
+HOLDS = 0.3  #: keyword value below which no entry holds every word: there is no need to look
 MAX_QUERY_CHARS = 8_000
 
 
@@ -70,7 +71,7 @@ class _Scored:
 
     def holds(self, terms: Sequence[str]) -> bool:
         """Whether every word of the query is here."""
-        return bool(terms) and self.words > 0 and len(self.matched(terms)) == len(terms)
+        return bool(terms) and self.words >= HOLDS and len(self.matched(terms)) == len(terms)
 
     def matched(self, terms: Sequence[str]) -> tuple[str, ...]:
         present = set(tokenize(self.entry.text)) if self.words else set()

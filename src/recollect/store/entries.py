@@ -143,8 +143,8 @@ class Entries:
     def changed_since(self, seq: int) -> list[str]:
         """Ids of the entries that events after this one changed."""
         with self.database.read() as connection:
-            rows = connection.execute("select distinct entry_id from events where seq > ?", (seq,))
-            return [str(row[0]) for row in rows]
+            rows = connection.execute("select entry_id from events where seq > ?", (seq,))
+            return list(dict.fromkeys(str(row[0]) for row in rows))
 
     def history(self, entry_id: str) -> list[Event]:
         """Everything that happened to an entry, oldest first."""
