@@ -21,7 +21,7 @@ from recollect.managers.cancel import cancellable
 from recollect.managers.scope import Guard, Rule, Scope
 from recollect.managers.select import Managers, Selection, builtin_only, cache_key, warm_up
 from recollect.recall import Language, for_prompt, memory_section, shows_citations
-from recollect.records import Answer, Excerpt, Receipt, Saved, Source, Status, SyncReport
+from recollect.records import Answer, Excerpt, Receipt, Remembered, Saved, Source, Status, SyncReport, Turn
 from recollect.retrieval import Options, Searcher
 from recollect.sources import Transcripts, Workspace
 from recollect.store import Index, open_index
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from recollect.config import Settings
     from recollect.embedding import Cached, Choice, Embedder, Wish
     from recollect.entries import Keeper
+    from recollect.entries.extract import Extractor
     from recollect.managers.qmd import QmdSettings
     from recollect.recall.inject import Injector, Recalled
     from recollect.writing import Scribe
@@ -49,6 +50,7 @@ class Memory:
         self.manager = manager
         self._keeper: Keeper | None = None
         self._injector: Injector | None = None
+        self._extractor: Extractor | None = None
         self._scribe: Scribe | None = None
         self._guard: Guard | None = None
         self._closed = False
@@ -223,6 +225,30 @@ class Memory:
         if self._keeper is None:
             self._keeper = build_keeper(self.settings, self.manager)
         return self._keeper
+
+    def capture(self, turns: Sequence[Turn], *, session: str) -> list[Remembered]:
+        """Remember what turns are worth: by a language model where `extraction.auto_extract` is on, else by rules."""
+        if self.settings.extraction.auto_extract:
+            return self.extractor.observe(turns, session=session)
+        return self.keeper.capture(turns, session=session)
+
+    def session_ended(self, session: str) -> list[Remembered]:
+        """Let the language model see the turns that still wait for it."""
+        return self.extractor.end(session=session) if self.settings.extraction.auto_extract else []
+
+    @property
+    def extractor(self) -> Extractor:
+        """What a language model learns from conversations; opened at first use."""
+        if self._extractor is None:
+            from recollect.entries.extract import Extractor, Gates
+
+            wanted = self.settings.extraction
+            trigger = wanted.trigger
+            gates = Gates(
+                wanted.min_confidence, wanted.min_importance, trigger.message_interval, trigger.on_session_end
+            )
+            self._extractor = Extractor(self.keeper, self.scribe.chat, gates)
+        return self._extractor
 
     def forget(self, entry_id: str | None = None, **what: Any) -> Receipt:
         """Erase entries, named as `Keeper.forget` takes it, and the lines of the day's logs that say just the same."""

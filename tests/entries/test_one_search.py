@@ -5,6 +5,8 @@ from typing import Any
 import pytest
 
 from recollect import Memory
+from recollect.records import Turn
+from recollect.testing import ScriptedChat
 
 
 def test_one_search_finds_notes_and_entries_together(open_memory: Any, note: Any) -> None:
@@ -49,3 +51,16 @@ def test_a_broken_store_of_entries_is_said_and_notes_are_found(open_memory: Any,
     assert answer.degraded is not None
     assert "Without entries" in answer.degraded
     assert (folder / "memory.db").read_bytes().startswith(b"this is no database")
+
+
+def test_capture_is_by_rules_and_by_a_model_only_where_the_settings_want_it(open_memory: Any) -> None:
+    turns = [Turn("user", "I prefer tea over coffee.", 1), Turn("assistant", "I prefer coffee.", 2)]
+    memory: Memory = open_memory()
+    assert [done.action for done in memory.capture(turns, session="s1")] == ["added"]
+    assert memory.session_ended("s1") == []
+    asking: Memory = open_memory(extraction__auto_extract=True, extraction__trigger__message_interval=2)
+    chat = ScriptedChat('[{"content": "The user drinks tea", "confidence": 0.9, "importance": 3}]')
+    asking.scribe.chat = chat
+    (done,) = asking.capture(turns, session="s2")
+    assert done.entry is not None
+    assert (done.entry.text, done.entry.session, len(chat.asked)) == ("The user drinks tea", "s2", 1)
