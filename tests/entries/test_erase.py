@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import sys
 import threading
 from collections.abc import Sequence
 from pathlib import Path
@@ -8,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from byte_scan import holders
 
 from recollect.entries import Draft, Keeper
 from recollect.entries.exchange import export_lines
@@ -15,9 +15,6 @@ from recollect.errors import EditConflict, NotFound, WriteError
 from recollect.records import Entry
 from recollect.store.erasure import vector_hash
 from recollect.testing import HashEmbedder
-
-sys.path.insert(0, str(Path(__file__).parent))
-from scan import holders
 
 SENTINEL = "quokkazebra42"
 CHINESE = "鸵鸟绝密计划"

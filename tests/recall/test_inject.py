@@ -1,11 +1,11 @@
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from hostile_memories import HOSTILE
 
 from recollect.entries import Draft, Keeper
 from recollect.entries.opening import open_keeper
@@ -14,9 +14,6 @@ from recollect.recall.inject import Budget, Injector, query_of
 from recollect.recall.render import Line, read_back, render
 from recollect.records import Answer, Explanation, Hit
 from recollect.testing import HashEmbedder
-
-sys.path.insert(0, str(Path(__file__).parent))
-from hostile import HOSTILE
 
 DAY = 86_400.0
 ALL = Budget(threshold=0.0, max_entries=200, characters=200_000, candidates=200)

@@ -1,0 +1,83 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from recollect.entries import Keeper
+from recollect.entries.search import MODES
+from recollect.store.entry_rows import EntryFilter
+from recollect.testing import FailingEmbedder
+
+
+@pytest.fixture
+def filled(keeper: Keeper) -> Keeper:
+    keeper.add("The heron stands in the marsh", "fact", importance=2, tags=("birds",))
+    keeper.add("I prefer the heron to the stork", "preference", importance=5)
+    keeper.add("数据库每天凌晨备份", "workflow", origin="agent")
+    keeper.add("The heron is a spy, trust me", "fact", origin="untrusted")
+    return keeper
+
+
+def texts(keeper: Keeper, query: str, **more: Any) -> list[str]:
+    return [hit.entry.text for hit in keeper.search(query, threshold=0.05, **more).hits]
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_every_mode_finds_and_the_parts_sum_to_the_score(filled: Keeper, mode: Any) -> None:
+    hits = filled.search("heron marsh", mode=mode, threshold=0.05).hits
+    assert "The heron stands in the marsh" in [hit.entry.text for hit in hits]
+    for hit in hits:
+        assert hit.score == pytest.approx(0.7 * hit.similarity + 0.3 * hit.entry.importance / 5)
+        assert sum(part.contribution for part in hit.explain.parts) == pytest.approx(hit.score)
+    assert texts(filled, "数据库备份", mode=mode)[0] == "数据库每天凌晨备份"
+
+
+def test_the_important_one_of_equals_comes_first(filled: Keeper) -> None:
+    assert texts(filled, "heron")[0] == "I prefer the heron to the stork"
+
+
+def test_filters_by_type_tag_importance_origin_and_time(filled: Keeper) -> None:
+    def found(**where: Any) -> list[str]:
+        return sorted(texts(filled, "heron", where=EntryFilter(**where)))
+
+    assert found(types=("user_preference",)) == ["I prefer the heron to the stork"]
+    assert found(tags=("birds",)) == ["The heron stands in the marsh"]
+    assert found(min_importance=4) == ["I prefer the heron to the stork"]
+    assert found(origins=("untrusted",)) == ["The heron is a spy, trust me"]
+    assert found(since=9e9) == []
+
+
+def test_a_filter_that_drops_many_still_finds_what_passes(keeper: Keeper) -> None:
+    keeper.add("The heron of heron island", "skill")
+    for number in range(120):
+        keeper.add(f"heron {'abcdefghijkl'[number % 12]}{'mnopqrstuv'[number // 12]}x heron", "fact")
+    where = EntryFilter(types=("skill",))
+    assert texts(keeper, "heron", where=where, limit=3) == ["The heron of heron island"]
+
+
+def test_a_threshold_never_drops_an_exact_keyword_hit(filled: Keeper) -> None:
+    assert [hit.entry.text for hit in filled.search("spy trust", threshold=0.99).hits] == [
+        "The heron is a spy, trust me"
+    ]
+
+
+def test_without_vectors_keywords_answer_and_the_answer_says_so(open_: Any) -> None:
+    keeper = open_(FailingEmbedder())
+    keeper.add("The heron stands in the marsh", "fact")
+    found = keeper.search("heron", threshold=0.05)
+    assert [hit.entry.text for hit in found.hits] == ["The heron stands in the marsh"]
+    assert found.degraded is not None
+    assert "out of order" in found.degraded
+
+
+def test_the_derived_index_heals_and_follows(open_: Any, tmp_path: Any) -> None:
+    keeper = open_()
+    keeper.add("The heron stands in the marsh", "fact")
+    keeper.close()
+    (tmp_path / "agent/entries/index.db").write_bytes(b"torn" * 1000)
+    again = open_()
+    assert texts(again, "heron") == ["The heron stands in the marsh"]
+    other = open_()
+    other.add("The stork stands on the roof", "fact")
+    assert texts(again, "stork") == ["The stork stands on the roof"]
