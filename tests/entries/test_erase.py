@@ -12,6 +12,7 @@ from byte_scan import holders
 from recollect.entries import Draft, Keeper
 from recollect.entries.exchange import export_lines
 from recollect.errors import EditConflict, NotFound, WriteError
+from recollect.recall.inject import Injector
 from recollect.records import Entry
 from recollect.store.erasure import vector_hash
 from recollect.testing import HashEmbedder
@@ -44,7 +45,8 @@ def test_a_forgotten_text_is_in_no_file(
     remember(keeper, OLD, tags=("x",))
     merged = remember(keeper, NEW)
     keeper.update(merged.id, {"text": NEW + " again"})
-    keeper.search(f"{SENTINEL} codename", threshold=0)
+    told = Injector(keeper).recall(f"what is the codename {SENTINEL} {CHINESE}?")
+    assert SENTINEL in told.text
     keeper.index.refresh(keeper.following.embedder.identity)
     list(export_lines(keeper.entries))
     vectors = [
@@ -59,6 +61,7 @@ def test_a_forgotten_text_is_in_no_file(
     assert any("index.db" in name or "lance" in name or "vectors" in name for name in found())
     receipt = keeper.forget(merged.id)
     assert len(receipt.forgotten) == 2
+    assert Injector(keeper).why(told.id).query == ""
     assert receipt.not_covered
     assert found() == []
     keeper.following.follow()
