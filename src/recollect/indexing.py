@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from recollect import logs
 from recollect.chunking import CHUNKER_VERSION, chunk_markdown, chunk_passages
-from recollect.errors import SourceError, StoreBroken, StoreLocked
+from recollect.errors import SourceError, StoreBroken, StoreError, StoreLocked
 from recollect.records import Chunk, Document, FoundFile, Problem, Progress, SyncReport
 from recollect.store import FileRow, Index
 from recollect.text import TOKENIZER_VERSION
@@ -64,6 +64,7 @@ class Backlog(NamedTuple):
 
     files: int
     bytes: int  #: to be read, at most
+    unsettled: int = 0  #: of the files, those that were indexed right after they changed: hashing them is all
 
 
 @dataclass(slots=True)
@@ -178,7 +179,20 @@ class Indexer:
         files = self._scan().files
         gone = len(known.keys() - {found.path for found in files})
         changed = [found for found in files if not _same_stat(found, known.get(found.path))]
-        return Backlog(gone + len(changed), sum(_growth(found, known.get(found.path)) for found in changed))
+        return Backlog(
+            files=gone + len(changed),
+            bytes=sum(_growth(found, known.get(found.path)) for found in changed),
+            unsettled=sum(_is_unsettled(found, known.get(found.path)) for found in changed),
+        )
+
+    @property
+    def is_foreign(self) -> bool:
+        """Whether the rows are of another workspace than ours: they must not answer for it."""
+        return self.index.meta("workspace") not in (None, self._place)
+
+    @property
+    def _place(self) -> str:
+        return str(self.workspace.root.resolve())
 
     # ---- one run ----------------------------------------------------------------------------------------------
 
@@ -193,6 +207,10 @@ class Indexer:
             raise StoreLocked(
                 f"Another process is still indexing this workspace (lock {lock.lock_file}); try again when it is done."
             ) from None
+        except OSError as error:
+            raise StoreError(
+                f"The lock {lock.lock_file} cannot be taken: {error.strerror or error}."
+            ) from error
         try:
             yield
         finally:
@@ -234,7 +252,12 @@ class Indexer:
         if not known:
             return False
         other_model = self.embedder is not None and self.index.meta("model") not in (None, "", self._model)
-        return other_model or self.index.meta("signature") != self.rules.signature
+        return other_model or self._is_outdated
+
+    @property
+    def _is_outdated(self) -> bool:
+        """Whether the rows are wrong as they are, whatever vectors they have."""
+        return self.is_foreign or self.index.meta("signature") != self.rules.signature
 
     def _update(
         self,
@@ -263,7 +286,7 @@ class Indexer:
         if self.embedder:
             for group in self._groups(files, _Tally(), progress, stage="embed"):
                 self._embed(group, tally)
-                if tally.degraded and self.index.meta("signature") == self.rules.signature:
+                if tally.degraded and not self._is_outdated:
                     # Only the embedder is new and it fails: the old rows are better than rows without vectors.
                     if self.fallback is None or self.embedder is self.fallback:
                         self._update(files, known, tally, progress)
@@ -292,7 +315,9 @@ class Indexer:
         for number, found in enumerate(files, 1):
             row = (known or {}).get(found.path)
             if row and found.path in (stale or ()):
-                group += self._held(row)
+                held = self._held(row)
+                group += held
+                size += sum(len(chunks) for _, chunks in held)
                 row = row if row.state else None
             for document in self._read(found, row, tally):
                 if not self._is_known(document, row, tally):
@@ -398,7 +423,8 @@ class Indexer:
     def _finish(self, tally: _Tally) -> SyncReport:
         self._failure = tally.degraded
         self.index.prune(self.rules.cache_limit_bytes)
-        marks = {"signature": self.rules.signature, "last_sync": repr(self._clock()), "syncing": "no"}
+        marks = {"workspace": self._place, "signature": self.rules.signature}
+        marks |= {"last_sync": repr(self._clock()), "syncing": "no"}
         if self.embedder:
             if not tally.degraded or tally.rebuilt:
                 marks |= {"model": self._model, "recipe": self.embedder.recipe}
@@ -439,3 +465,7 @@ def _growth(found: FoundFile, row: FileRow | None) -> int:
 
 def _same_stat(found: FoundFile, row: FileRow | None) -> bool:
     return row is not None and (row.mtime_ns, row.size) == (found.mtime_ns, found.size)
+
+
+def _is_unsettled(found: FoundFile, row: FileRow | None) -> bool:
+    return row is not None and row.mtime_ns == 0 and row.size == found.size

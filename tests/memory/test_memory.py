@@ -192,6 +192,49 @@ def test_a_missing_workspace_is_an_answer_not_a_purge(note, open_memory, workspa
     assert answer.degraded is not None
 
 
+def test_notes_of_another_workspace_are_never_given(tmp_path: Path) -> None:
+    for name in ("one", "two"):
+        (tmp_path / name / "memory").mkdir(parents=True)
+        for number in range(210):  # more than a search takes in by itself
+            (tmp_path / name / f"memory/{number}.md").write_text(f"The heron of {name}, number {number}.")
+
+    def opened(root: Path, **settings: object) -> Memory:
+        return Memory.open(root, home=tmp_path / "home", embedder=HashEmbedder(), overrides=settings)
+
+    with opened(tmp_path / "one") as one:
+        one.sync()
+    with opened(tmp_path / "two", **{"search.sync_before": False}) as two:
+        unsynced = two.search("heron")
+    with opened(tmp_path / "away") as away:
+        missing = away.search("heron")
+    with opened(tmp_path / "two") as two:
+        synced = two.search("heron", max_results=300, min_score=0)
+    assert (unsynced.hits, missing.hits) == ((), ())
+    assert unsynced.degraded is not None
+    assert missing.degraded is not None
+    assert {"two" in hit.snippet for hit in synced.hits} == {True}
+    with opened(tmp_path / "one") as one:
+        assert {"one" in hit.snippet for hit in one.search("heron", min_score=0).hits} == {True}
+
+
+def test_many_files_indexed_right_after_they_were_written_are_not_called_changed(note, open_memory) -> None:
+    for number in range(210):
+        note(f"memory/{number}.md", f"heron {number}")
+    memory = open_memory(search__sync_interval_s=0.0)
+    memory.sync()
+    assert memory.search("heron").degraded is None
+
+
+def test_a_home_that_cannot_be_locked_is_told_in_the_answer(note, open_memory, tmp_path) -> None:
+    note("memory/a.md", "heron")
+    memory = open_memory()
+    (tmp_path / "state/agents/main/sync.lock").mkdir()
+    answer = memory.search("heron")
+    assert answer.hits == ()
+    assert answer.degraded is not None
+    assert "sync.lock" in answer.degraded
+
+
 def test_the_asynchronous_memory_gives_the_same_answers(note, open_memory, workspace, tmp_path) -> None:
     note("memory/a.md", "The heron stands in the water.")
     expected = open_memory().search("heron").hits

@@ -36,6 +36,9 @@ SYNC_BEFORE_SEARCH_FILES = 200
 SYNC_BEFORE_SEARCH_BYTES = 8 * 1024 * 1024
 
 
+OTHER_WORKSPACE = "The index is of another workspace; run `recollect index` to take in this one."
+
+
 @dataclass(frozen=True, slots=True)
 class Conduct:
     """How the manager behaves around a search."""
@@ -100,9 +103,16 @@ class BuiltinManager:
         try:
             behind = self._catch_up()
             served = self.serving.now()
-            found = self._find(query, limit, min_score, where, served.embedder)
+            if self.indexer.is_foreign:
+                found, behind = Found(()), _sentences(behind, OTHER_WORKSPACE)
+            else:
+                found = self._find(query, limit, min_score, where, served.embedder)
             self._renew()
-        except StoreError as error:  # memory never breaks the agent: the failure is part of the answer
+        except (
+            StoreError,
+            SourceError,
+            OSError,
+        ) as error:  # memory never breaks the agent: it is part of the answer
             log.error("the search failed: %s", error)
             found, behind = Found(()), str(error)
         return Answer(
@@ -123,7 +133,7 @@ class BuiltinManager:
         except StoreBroken as broken:
             log.warning("the index is damaged and is rebuilt from the files: %s", broken)
             self.index.heal(str(broken))
-            self.sync()
+            self.indexer.sync(wait_s=self.conduct.wait_s)
             return self.searcher.search(query, max_results=limit, min_score=min_score, where=where)
 
     def _renew(self) -> None:
@@ -137,7 +147,7 @@ class BuiltinManager:
         announced, self._announced = self._announced, False
         fresh = self._looked is not None and now - self._looked < self.conduct.sync_interval_s
         # An announced write and a first sync are worth waiting for: without them there is nothing to find.
-        patient = announced or not self._was_synced()
+        patient = announced or not self._was_synced() or self.indexer.is_foreign
         if not self.conduct.sync_before or (fresh and not patient):
             return None
         self._looked = now
@@ -147,7 +157,7 @@ class BuiltinManager:
             self._announced = announced
             return "Another process is indexing; this answer is from what it has written so far."
         except StoreBroken:
-            return self.sync().degraded
+            return self.indexer.sync(wait_s=self.conduct.wait_s).degraded
         except SourceError as error:
             return str(error)
 
@@ -158,8 +168,9 @@ class BuiltinManager:
     def _take_in(self, backlog: Backlog, wait_s: float) -> str | None:
         if not backlog.files:
             return None
-        much = backlog.files > SYNC_BEFORE_SEARCH_FILES or backlog.bytes > SYNC_BEFORE_SEARCH_BYTES
-        if much and self.index.meta("last_sync"):
+        many = backlog.files - backlog.unsettled > SYNC_BEFORE_SEARCH_FILES
+        much = many or backlog.bytes > SYNC_BEFORE_SEARCH_BYTES
+        if much and self.index.meta("last_sync") and not self.indexer.is_foreign:
             return (
                 f"{backlog.files} files changed since the last sync; run `recollect index` to take them in."
             )
