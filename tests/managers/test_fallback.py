@@ -162,6 +162,15 @@ def test_a_busy_primary_is_not_given_up(pair: Pair) -> None:
     assert pair.manager.switches == 0
 
 
+def test_a_primary_that_is_too_busy_to_be_made_is_left_alone_for_longer(pair: Pair) -> None:
+    pair.fail()
+    pair.qmd.error = EngineBusy("qmd is locked by another program.")
+    pair.clock.now += 60
+    answer = pair.manager.search("x")
+    assert (answer.provider, pair.manager.last_error) == ("local", "qmd is locked by another program.")
+    assert pair.manager.retry_at == pair.clock.now + 120
+
+
 def test_a_mistake_in_the_engine_is_a_failure_like_any_other(pair: Pair) -> None:
     pair.primary.error = KeyError("snippet")
     assert pair.manager.search("x").provider == "local"

@@ -199,12 +199,11 @@ class FallbackManager:
         except GIVEN_UP:
             _close(primary)
             raise
-        except EngineBusy:
-            assert primary is not None
-            self._take_back(primary)
-            raise
-        except Exception as error:  # noqa: BLE001  it is not well yet, in whatever way
-            with self._lock:
+        except Exception as error:
+            if primary is not None and isinstance(error, EngineBusy):
+                self._take_back(primary)
+                raise
+            with self._lock:  # it is not well yet, in whatever way
                 self._failed(error)
             log.info("%s still fails: %s", self.name, error)
             _close(primary)
