@@ -84,6 +84,11 @@ def chunk_markdown(
     return chunks
 
 
+def trust_of_note(lines: Sequence[str]) -> Trust:
+    """Whose words a note says it holds, by its front matter."""
+    return _trust(structure_of(lines))
+
+
 def chunk_passages(document: Document, *, tokens: int = 512) -> list[Chunk]:
     """A transcript's passages as chunks; a passage over the budget is one long turn, and cut into pieces."""
     chunks = []

@@ -36,6 +36,17 @@ def test_hits_have_the_workspaces_paths_and_true_lines(note, open_qmd) -> None:
     assert (part.name, part.contribution) == ("qmd", answer.hits[0].score)
 
 
+def test_a_note_is_trusted_as_far_as_its_front_matter_says(note, open_qmd) -> None:
+    note("memory/mine.md", "the heron of mine\n")
+    note("memory/agent.md", '---\ntrust: "agent"\n---\n\nthe heron of an agent\n')
+    note("memory/mail.md", "---\ntrust: untrusted\n---\n\nthe heron of a stranger\n")
+    assert {hit.path: hit.trust for hit in open_qmd().search("heron").hits} == {
+        "memory/mine.md": "owner",
+        "memory/agent.md": "agent",
+        "memory/mail.md": "untrusted",
+    }
+
+
 def test_an_edit_is_found_at_once_and_what_is_gone_is_not(note, open_qmd, workspace) -> None:
     note("memory/a.md", "heron\n")
     manager = open_qmd()

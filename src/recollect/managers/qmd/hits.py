@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
+from recollect.chunking import trust_of_note
 from recollect.managers.qmd.command import Row
 from recollect.managers.qmd.sessions import trust_of
 from recollect.records import Explanation, Hit, Part, Source
@@ -45,7 +46,7 @@ def hits_of(
                 explain=Explanation(
                     f"qmd {mode}", (Part("qmd", row.score, 1.0, row.score, f"result {rank} of qmd {mode}"),)
                 ),
-                trust=trust_of(shown) if page.source == "sessions" else "owner",
+                trust=trust_of(shown) if page.source == "sessions" else trust_of_note(page.lines),
             )
 
 
