@@ -72,6 +72,7 @@ def test_memory_get_reads_the_lines_that_were_asked_for(toolbox: Toolbox) -> Non
         "lines": 2,
         "totalLines": 300,
         "nextFrom": 5,
+        "truncated": False,
         "disabled": False,
     }
 
@@ -80,10 +81,16 @@ def test_memory_get_never_gives_the_whole_file_unasked(toolbox: Toolbox, note) -
     part = toolbox.call("memory_get", {"path": "memory/long.md"})
     assert (part["lines"], part["nextFrom"]) == (120, 121)
     end = toolbox.call("memory_get", {"path": "memory/long.md", "from": 300})
-    assert (end["text"], end["nextFrom"]) == ("line 300", None)
+    assert (end["text"], end["nextFrom"], end["truncated"]) == ("line 300", None, False)
+
+
+def test_memory_get_says_when_a_line_is_cut(toolbox: Toolbox, note) -> None:
     note("memory/wide.md", "x" * 50_000 + "\nsecond\n")
     wide = toolbox.call("memory_get", {"path": "memory/wide.md", "lines": 10})
-    assert (len(wide["text"]), wide["lines"], wide["nextFrom"]) == (12_000, 1, 2)
+    assert (len(wide["text"]), wide["lines"], wide["nextFrom"], wide["truncated"]) == (12_000, 1, 2, True)
+    note("memory/wide.md", "x" * 12_000 + "\nsecond\n")
+    whole = toolbox.call("memory_get", {"path": "memory/wide.md", "lines": 10})
+    assert (len(whole["text"]), whole["nextFrom"], whole["truncated"]) == (12_000, 2, False)
 
 
 @pytest.mark.parametrize("path", ["../secret.md", "/etc/passwd", "memory/none.md", "", "a\0b"])

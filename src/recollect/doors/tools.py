@@ -67,6 +67,7 @@ def _get(call: Call) -> Result:
     lines = excerpt.text.split("\n") if excerpt.text else []
     text = _within(lines, GET_CHARS)
     shown = text.count("\n") + 1 if text else 0
+    cut = shown == 1 and len(text) < len(lines[0])
     more = start + shown if shown and start + shown <= excerpt.total_lines else None
     return {
         "path": excerpt.path,
@@ -75,6 +76,7 @@ def _get(call: Call) -> Result:
         "lines": shown,
         "totalLines": excerpt.total_lines,
         "nextFrom": more,
+        "truncated": cut,
     }
 
 
@@ -164,7 +166,15 @@ _TOOLS = (
             "en": "read the lines around a result, with its path and lines, when the snippet is not enough.",
             "zh": "片段不够时，用结果中的路径和行号读取前后几行。",
         },
-        empty={"path": "", "text": "", "from": 1, "lines": 0, "totalLines": 0, "nextFrom": None},
+        empty={
+            "path": "",
+            "text": "",
+            "from": 1,
+            "lines": 0,
+            "totalLines": 0,
+            "nextFrom": None,
+            "truncated": False,
+        },
     ),
     Tool(
         name="memory_save",
