@@ -218,3 +218,31 @@ def test_lines_of_the_days_log_that_say_just_this_go_too(open_memory: Any, note:
     assert holders(tmp_path / "state", SENTINEL)
     memory.forget(again.id)
     assert holders(tmp_path / "state", SENTINEL, CHINESE) == []
+
+
+def test_a_log_that_cannot_be_read_is_named_and_hinders_nothing(
+    open_memory: Any, note: Any, workspace: Path, tmp_path: Path
+) -> None:
+    (workspace / "memory/2026-02-06.md").write_bytes(b"- caf\xe9\n")
+    (workspace / "memory/2026-02-07.md").symlink_to(tmp_path / "outside.md")
+    log = note("memory/2026-02-08.md", f"- {OLD}\n- something else\n")
+    memory = open_memory()
+    memory.sync()
+    left = "logs that could not be read or written, and may say it: 2026-02-06.md, 2026-02-07.md"
+    receipt = memory.forget(memory.keeper.add(OLD, "fact").entry.id)
+    assert any("2026-02-08.md" in line for line in receipt.covered)
+    assert left in receipt.not_covered
+    assert log.read_text() == "- something else\n"
+    again = memory.forget(memory.keeper.add(OLD, "fact").entry.id)
+    assert left in again.not_covered
+    assert holders(tmp_path / "state", SENTINEL, CHINESE) == []
+
+
+@pytest.mark.parametrize("error", [WriteError("the disk is full"), PermissionError("the disk is full")])
+def test_an_entry_is_erased_though_its_copies_elsewhere_cannot_be(keeper: Keeper, error: Exception) -> None:
+    def elsewhere(texts: Sequence[str]) -> tuple[str, ...]:
+        raise error
+
+    receipt = keeper.forget(remember(keeper, OLD).id, elsewhere=elsewhere)
+    assert "the disk is full" in receipt.not_covered
+    assert keeper.find() == []

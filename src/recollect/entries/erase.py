@@ -9,7 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
+from recollect import logs
 from recollect.entries.following import Following
+from recollect.errors import RecollectError
 from recollect.records import EntryHit, Receipt
 from recollect.store import erasure
 from recollect.store.digests import normal_form
@@ -17,6 +19,8 @@ from recollect.store.entry_rows import EntryFilter
 
 if TYPE_CHECKING:
     from recollect.store.entries import Entries
+
+log = logs.get("entries")
 
 SURE = 0.9  #: similarity from which one hit, far ahead of the next, is meant
 AHEAD = 0.1
@@ -37,6 +41,7 @@ NOT_COVERED = (
     "notes that people or agents wrote in files",
 )
 Elsewhere = Callable[[Sequence[str]], tuple[str, ...]]
+"""Removes copies of texts that are not kept here and names them; raises when it did nothing and leaves some."""
 
 
 class Eraser:
@@ -62,7 +67,7 @@ class Eraser:
             texts = sorted({text for id_ in family for text in erasure.texts(connection, id_)})
         if dry_run or not family:
             return Receipt(family, COVERED if family else (), NOT_COVERED if family else (), dry_run=dry_run)
-        more = elsewhere(texts) if elsewhere else ()
+        more, left = _removed(elsewhere, texts) if elsewhere else ((), ())
         with self.entries.database.write() as connection:
             digest = self.entries.digest if bury else None
             kind = "forget" if bury else "purge"
@@ -74,7 +79,7 @@ class Eraser:
             if clean
             else ("the databases' logs, which another process is reading now: they go when it ends",)
         )
-        return Receipt(family, (*COVERED, *more), (*NOT_COVERED, *busy))
+        return Receipt(family, (*COVERED, *more), (*NOT_COVERED, *left, *busy))
 
     def complete(self) -> bool:
         """Take out of the derived index, and out of the logs, what is gone from the truth."""
@@ -91,6 +96,19 @@ class Eraser:
         """Whether an erasure was cut short."""
         with self.entries.database.read() as connection:
             return erasure.count(connection) > 0
+
+
+def _removed(elsewhere: Elsewhere, texts: Sequence[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """What went elsewhere, and what stayed there: a copy out of reach keeps nobody from erasing the entry itself."""
+    covered: tuple[str, ...] = ()
+    try:
+        covered = elsewhere(texts)
+        if covered:
+            elsewhere(texts)  # once more, with nothing left to remove, tells what is out of reach
+    except (RecollectError, OSError) as error:
+        log.warning("not all copies elsewhere could be removed: %s", error)
+        return covered, (str(error),)
+    return covered, ()
 
 
 def surely(query: str, hits: Sequence[EntryHit]) -> EntryHit | None:
