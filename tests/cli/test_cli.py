@@ -74,6 +74,7 @@ def test_index_then_search_gives_the_documented_json(recollect: Run) -> None:
                 "score": answer["results"][0]["score"],
                 "snippet": "# Facts\n\nThe backup runs every night at two.",
                 "source": "memory",
+                "trust": "owner",
                 "citation": "MEMORY.md#L1-L3",
             }
         ],

@@ -3,6 +3,7 @@ from __future__ import annotations
 import json
 import uuid
 from collections.abc import Callable
+from datetime import datetime
 from pathlib import Path
 
 import pytest
@@ -81,7 +82,7 @@ def test_forgetting_cleaning_up_searching_and_asking_why(run: Run, tmp_path: Pat
     assert [hit["citation"] for hit in found["results"]] == [f"entry:{tea['id']}"]
     stats = json.loads(run("stats", "--json"))
     assert (stats["entries"]["total"], stats["entries"]["by_type"]) == (2, {"fact": 2})
-    unclear = json.loads(run("forget", "--query", "I drink", "--json"))
+    unclear = json.loads(run("forget", "--query", "I drink", "--dry-run", "--json"))
     assert (unclear["forgotten"], len(unclear["candidates"])) == ([], 2)
     dry = json.loads(run("forget", tea["id"][:8], "--dry-run", "--json"))
     assert (dry["forgotten"], dry["dry_run"]) == ([tea["id"]], True)
@@ -93,6 +94,47 @@ def test_forgetting_cleaning_up_searching_and_asking_why(run: Run, tmp_path: Pat
     assert len(json.loads(run("forget", "--since", "2020-01-01", "--yes", "--json"))["forgotten"]) == 1
     assert json.loads(run("cleanup", "--json")) == {"expired": 0, "purged": 0}
     assert "no recall" in run("why", "abc", fails=True)
+
+
+def test_wanting_json_is_no_consent_to_forget(run: Run) -> None:
+    tea = json.loads(run("add", "I drink green tea in the morning", "--type", "fact", "--json"))
+    assert run("forget", tea["id"], "--json", fails=True) == "2"
+    assert run("forget", "--query", "I drink green tea in the morning", "--json", fails=True) == "2"
+    assert [entry["id"] for entry in json.loads(run("list", "--json"))] == [tea["id"]]
+    assert run("forget", "--query", "unheard of", "--yes", "--json", fails=True) == "1"
+    assert run("forget", "--query", "unheard of", "--yes", fails=True) == "1"
+    assert json.loads(run("forget", tea["id"], "--yes", "--json"))["forgotten"] == [tea["id"]]
+    assert json.loads(run("list", "--json")) == []
+
+
+def test_a_file_that_is_not_text_is_refused_in_a_sentence(run: Run, tmp_path: Path) -> None:
+    file = tmp_path / "latin.jsonl"
+    file.write_bytes(b'["caf\xe9"]')
+    for more in ([], ["--json"]):
+        sentence = f"{file} is not UTF-8 text (byte 5); nothing was taken in."
+        assert run("import", str(file), *more, fails=True) == sentence
+
+
+def test_stats_are_for_people_to_read(run: Run) -> None:
+    entry = json.loads(run("add", "I drink green tea in the morning", "--type", "fact", "--json"))
+    some = run("stats")
+    assert "fact: 1" in some
+    assert f"{datetime.fromtimestamp(entry['created_at']).astimezone():%Y-%m-%d %H:%M}" in some
+    run("forget", entry["id"], "--yes")
+    none = run("stats")
+    assert "–" in none
+    assert "None" not in none
+    assert "{" not in some + none
+
+
+def test_stats_count_files_when_entries_cannot_be_read(run: Run, tmp_path: Path) -> None:
+    run("add", "I drink green tea in the morning", "--type", "fact")
+    for file in (tmp_path / "home").rglob("memory.db*"):
+        file.write_bytes(b"no database " * 1000)
+    counted = json.loads(run("stats", "--json"))
+    assert (counted["file_count"], "entries" in counted) == (0, False)
+    assert counted["note"]
+    assert "file_count" in run("stats")
 
 
 @pytest.mark.parametrize(

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from recollect.doors.cli import entries, sessions
+from recollect.doors.cli.options import Json
 
 if TYPE_CHECKING:
     from recollect.config import Settings
@@ -30,8 +31,6 @@ app = typer.Typer(
 )
 config_app = typer.Typer(help="The settings and where each came from.", no_args_is_help=True)
 app.add_typer(config_app, name="config")
-
-Json = Annotated[bool, typer.Option("--json", help="Print JSON for machines.")]
 
 
 @dataclass(frozen=True, slots=True)
@@ -204,11 +203,17 @@ def status(
 
 @app.command()
 def stats(context: typer.Context, as_json: Json = False) -> None:
-    """Count files, chunks and bytes."""
+    """Count files, chunks, bytes, and what was learned."""
     from recollect.doors.cli import render
+    from recollect.errors import RecollectError
 
     with context.obj.memory() as memory:
-        render.stats(memory.status(), as_json, memory.entry_stats())
+        now = memory.status()
+        try:
+            learned, note = memory.entry_stats(), None
+        except RecollectError as error:  # the files can be counted all the same
+            learned, note = None, str(error)
+        render.stats(now, as_json, learned, note)
 
 
 @app.command()

@@ -12,7 +12,8 @@ from typing import Annotated
 
 import typer
 
-Json = Annotated[bool, typer.Option("--json", help="Print JSON for machines.")]
+from recollect.doors.cli.options import Json
+
 Type = Annotated[
     str | None,
     typer.Option(
@@ -113,7 +114,7 @@ def import_(
     from recollect.doors.cli import entry_tables
 
     with context.obj.memory() as memory:
-        entry_tables.imported(memory.keeper.take_in(file.read_text(encoding="utf-8")), as_json)
+        entry_tables.imported(memory.keeper.take_in(_text_of(file)), as_json)
 
 
 def forget(
@@ -138,14 +139,21 @@ def forget(
     """Erase entries for good, every copy of them, and say what was covered."""
     from recollect.doors.cli import entry_tables
 
+    if as_json and not (yes or dry_run):
+        # A machine cannot be asked, and to want JSON is not to agree.
+        raise typer.BadParameter(
+            "--json does not ask: add --yes to forget, or --dry-run to see what would go."
+        )
     with context.obj.memory() as memory:
         what = {"query": query, "session": session, "source": source, "since": _day(since)}
         receipt = memory.keeper.forget(entry_id, **what, dry_run=True)
         if receipt.forgotten and not dry_run:
-            if not yes and not as_json:
+            if not yes:
                 typer.confirm(f"Forget {len(receipt.forgotten)} entries for good?", abort=True)
             receipt = memory.forget(entry_id, **what)
         entry_tables.receipt(receipt, as_json)
+    if query is not None and not receipt.forgotten and not dry_run:
+        raise typer.Exit(1)  # somebody wanted something gone, and it is still there
 
 
 def cleanup(context: typer.Context, as_json: Json = False) -> None:
@@ -166,6 +174,15 @@ def why(
 
     with context.obj.memory() as memory:
         entry_tables.recall(memory.injector.why(recall_id), as_json)
+
+
+def _text_of(file: Path) -> str:
+    from recollect.errors import SourceError
+
+    try:
+        return file.read_text(encoding="utf-8")
+    except UnicodeDecodeError as error:
+        raise SourceError(f"{file} is not UTF-8 text (byte {error.start}); nothing was taken in.") from error
 
 
 def _day(text: str | None) -> float | None:

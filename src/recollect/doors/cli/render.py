@@ -99,6 +99,7 @@ def hit_json(hit: Hit, explain: bool = False) -> dict[str, object]:
         "score": round(hit.score, 6),
         "snippet": hit.snippet,
         "source": hit.source,
+        "trust": hit.trust,
         "citation": hit.citation,
     }
     if explain:
@@ -215,15 +216,28 @@ def _shown(value: object) -> str:
     return str(value)
 
 
-def stats(now: Status, as_json: bool, entries: Mapping[str, object] | None = None) -> None:
-    """Counts, under the names that the tools use; those of entries beside them, when there are any."""
+def stats(
+    now: Status, as_json: bool, entries: Mapping[str, object] | None = None, note: str | None = None
+) -> None:
+    """Counts, under the names that the tools use; those of entries beside them, or a note why there are none."""
     counts = {"file_count": now.files, "chunk_count": now.chunks, "total_size": now.details["source_bytes"]}
     if as_json:
-        to_json({**counts, "entries": entries} if entries else counts)
+        to_json({**counts, **({"entries": entries} if entries else {}), **({"note": note} if note else {})})
         return
     rows = [(key, f"{value}") for key, value in counts.items()]
-    rows += [(f"entries {key}".replace("_", " "), f"{value}") for key, value in (entries or {}).items()]
+    rows += [
+        (f"entries {key}".replace("_", " "), _counted(key, value)) for key, value in (entries or {}).items()
+    ]
+    if note:
+        rows.append(("note", note))
     _console().print(_table(rows))
+
+
+def _counted(key: str, value: object) -> str:
+    """A figure about entries as a person reads it; a dash where there is nothing to count."""
+    if isinstance(value, float) and key in ("oldest", "newest"):
+        return f"{datetime.fromtimestamp(value).astimezone():%Y-%m-%d %H:%M}"
+    return "–" if value is None or value == {} else _shown(value)
 
 
 def findings(found: Sequence[Finding], as_json: bool) -> None:

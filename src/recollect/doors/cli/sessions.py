@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from recollect.doors.cli.options import Json
+
 if TYPE_CHECKING:
     from recollect.records import Saved
     from recollect.service import Synced
-
-Json = Annotated[bool, typer.Option("--json", help="Print JSON for machines.")]
 
 
 def register(app: typer.Typer) -> None:
