@@ -55,6 +55,29 @@ def test_memory_save_says_what_is_wrong(open_memory: OpenMemory, workspace: Path
     assert "could not be written" in toolbox.call("memory_save", {"content": "x"})["error"]
 
 
+@pytest.mark.parametrize("broken", [chr(0xDCFF), chr(0xD83D)], ids=ascii)
+def test_text_that_is_not_unicode_does_not_spoil_the_day(
+    open_memory: OpenMemory, workspace: Path, broken: str
+) -> None:
+    memory = open_memory()
+    first = memory.save(f"Anna prefers tea {broken}.")
+    assert "Anna prefers tea ?." in (workspace / first.path).read_text(encoding="utf-8")
+    assert memory.save("Backups run at three.").path == first.path
+    toolbox = Toolbox(memory)
+    said = toolbox.call(
+        "memory_save", {"content": f"Bo prefers milk {broken}.", "title": broken, "tags": [broken]}
+    )
+    assert said["saved"]
+    assert toolbox.call("memory_save", {"content": "Bo lives in Lund."})["path"] == said["path"]
+    messages = [{"role": "user", "content": f"We decided to ship on Thursday {broken}."}]
+    summary = memory.summarise(messages, f"session {broken}")
+    assert summary is not None
+    assert "on Thursday ?" in (workspace / summary.path).read_text(encoding="utf-8")
+    again = memory.summarise(messages, f"session {broken}")
+    assert again is not None
+    assert (again.path, again.already) == (summary.path, True)
+
+
 # ---- the command line -----------------------------------------------------------------------------------------
 
 
@@ -105,6 +128,18 @@ def test_save_and_summarise_on_the_command_line(
     first = recollect("summarise", "sessions/s1.jsonl")
     assert first.stdout.startswith("Saved: memory/2026-04-02-我们把发布改到周四.md#L1-L")
     assert recollect("summarise", "sessions/s2.jsonl").returncode == 1
+
+
+@pytest.mark.parametrize("errors", ["strict", "surrogateescape"])  # by the locale
+def test_bytes_that_are_not_utf8_can_be_saved(
+    environment: dict[str, str], workspace: Path, errors: str
+) -> None:
+    command = [sys.executable, "-m", "recollect", "save", "--json"]
+    environment["PYTHONIOENCODING"] = f"utf-8:{errors}"
+    for text in (b"tea \xff", b"milk"):
+        done = subprocess.run([*command, "-"], capture_output=True, env=environment, input=text, check=True)
+    log = workspace / json.loads(done.stdout)["path"]
+    assert re.findall("tea .|milk", log.read_text(encoding="utf-8")) == ["tea \ufffd", "milk"]
 
 
 @pytest.fixture

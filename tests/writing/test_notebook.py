@@ -65,6 +65,19 @@ def test_secrets_and_private_spans_are_left_out_and_said(notebook: Notebook, wor
         notebook.save("<private>all of it</private>")
 
 
+@pytest.mark.parametrize("broken", [chr(0xDCFF), chr(0xD83D)], ids=ascii)
+def test_half_a_character_is_written_as_a_question_mark(
+    notebook: Notebook, workspace: Path, broken: str
+) -> None:
+    logged = notebook.save(f"tea {broken}", f"Anna {broken}", [f"people {broken}"])
+    assert (workspace / logged.path).read_text(encoding="utf-8") == (
+        "# 2026-02-08\n\n## 10:32 Anna ?\n\ntea ?\n\nTags: people ?\n"
+    )
+    item = notebook.save(f"tea {broken}", f"Anna {broken}", category=f"people {broken}")
+    assert item.path == "memory/people/anna.md"
+    assert notebook.save("The next one.").path == logged.path
+
+
 @pytest.mark.parametrize("category", ["../../etc", "/etc", "..", "a/../../b", ".hidden"])
 def test_no_category_or_title_leads_out_of_the_notes(
     notebook: Notebook, workspace: Path, category: str

@@ -205,7 +205,7 @@ def test_a_model_that_fails_is_done_without_and_that_is_said(
 
 def test_a_secret_that_a_model_repeats_is_not_written(workspace: Path, tmp_path: Path) -> None:
     key = "ghp_" + "a1" * 18
-    chat = ScriptedChat(json.dumps({"title": "Keys", "facts": [f"The key is {key}.", "- bullet"]}))
+    chat = ScriptedChat(json.dumps({"title": "Keys \ud83d", "facts": [f"The key is {key}.", "- bullet"]}))
     saved = Summaries(Notebook(workspace, now=lambda: NOW), chat, tmp_path / "state").write(
         turns(ENGLISH), "s"
     )

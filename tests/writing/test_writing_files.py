@@ -31,6 +31,13 @@ def test_a_new_note_is_made_with_its_folders_and_for_the_owner_alone(tmp_path: P
     assert stat.S_IMODE(path.parent.stat().st_mode) == 0o700
 
 
+def test_what_could_not_be_read_back_is_not_written(note: Path) -> None:
+    for broken in ("\udcff", "\ud83d"):
+        with pytest.raises(WriteError, match="no UTF-8 form"):
+            files.append(note, broken)
+    assert note.read_bytes() == b"# Herons\n"
+
+
 def test_the_mode_of_a_note_is_kept_under_any_umask(note: Path) -> None:
     note.chmod(0o640)
     before = os.umask(0)

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Literal, cast
 
+from recollect.text.encodable import encodable
 from recollect.text.redaction import redact, without_private
 
 Role = Literal["user", "assistant"]
@@ -181,7 +182,7 @@ _SILENT = ("NO_REPLY", "HEARTBEAT_OK", "[Request interrupted by user", "Read HEA
 def clean(text: str) -> str:
     """The words of the speaker alone, as they may be kept: no injected blocks, private spans or secrets."""
     said = without_private(_METADATA.sub("", without_blocks(text.replace("\x00", ""))))
-    said = redact(said.encode("utf-8", "replace").decode()).strip()
+    said = redact(encodable(said)).strip()
     return "" if said.startswith(_SILENT) else said
 
 

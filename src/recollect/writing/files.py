@@ -37,7 +37,7 @@ _counter = itertools.count()
 
 def digest(text: str) -> str:
     """What `write` compares: the SHA-256 of the text's bytes."""
-    return hashlib.sha256(text.encode("utf-8", "surrogateescape")).hexdigest()
+    return hashlib.sha256(text.encode("utf-8")).hexdigest()
 
 
 def read(path: Path) -> str | None:
@@ -90,7 +90,7 @@ def _update(path: Path, change: Change) -> bool:
     for _ in range(ATTEMPTS):
         old = _load(path)
         text = change(None if old is None else _decoded(old, path))
-        new = (text.encode("utf-8", "surrogateescape") if text is not None else old or b"") + added
+        new = (_encoded(text, path) if text is not None else old or b"") + added
         if new == (old or b"") and (text is None or old is not None):
             return False
         done, more = _install(path, old, new)
@@ -238,6 +238,16 @@ def _load(path: Path) -> bytes | None:
         if not stat.S_ISREG(os.fstat(descriptor).st_mode):
             raise WriteError(f"{path} is not a plain file; it is left as it is.")
         return file.read()
+
+
+def _encoded(text: str, path: Path) -> bytes:
+    """The text's bytes; what could not be read back is never written."""
+    try:
+        return text.encode("utf-8")
+    except UnicodeEncodeError as error:
+        raise WriteError(
+            f"{path} is left as it is: the new text has no UTF-8 form (character {error.start})."
+        ) from error
 
 
 def _decoded(data: bytes, path: Path) -> str:

@@ -15,6 +15,7 @@ from zoneinfo import ZoneInfo
 
 from recollect.errors import WriteError
 from recollect.records import Saved
+from recollect.text.encodable import encodable
 from recollect.text.redaction import redact, without_private
 from recollect.writing import files
 from recollect.writing.slugs import slug
@@ -100,10 +101,11 @@ class Notebook:
 
 def cleaned(text: str) -> tuple[str, str | None]:
     """The text as it may be kept, and a word on what was left out."""
-    open_text = without_private(text.replace("\r\n", "\n").replace("\x00", ""))
+    whole = encodable(text).replace("\r\n", "\n").replace("\x00", "")
+    open_text = without_private(whole)
     kept = redact(open_text).strip()
     left = [
-        *(["private spans"] if open_text != text.replace("\r\n", "\n").replace("\x00", "") else []),
+        *(["private spans"] if open_text != whole else []),
         *(["secrets"] if kept != open_text.strip() else []),
     ]
     return kept, f"Left out: {' and '.join(left)}." if left else None

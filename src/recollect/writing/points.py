@@ -13,6 +13,7 @@ from recollect.llm import Chat, Nobody
 from recollect.llm.prompts import conversation, prompt
 from recollect.llm.structured import ask
 from recollect.records import Turn
+from recollect.text.encodable import encodable
 from recollect.text.redaction import redact, without_private
 
 MAX_POINTS = 8
@@ -32,7 +33,7 @@ def _lines(value: object) -> object:
 
 def _line(value: object) -> str:
     """One line without marks of its own, and without secrets: a model may repeat what it was told."""
-    text = redact(without_private(str(value)))
+    text = redact(without_private(encodable(str(value))))
     return " ".join(text.split()).lstrip("-*•#> ").strip()
 
 

@@ -15,6 +15,7 @@ from pathlib import Path
 from recollect.errors import EditConflict, WriteError
 from recollect.llm import Chat
 from recollect.records import Saved, Turn
+from recollect.text.encodable import encodable
 from recollect.writing import files
 from recollect.writing.folders import locked
 from recollect.writing.notebook import Notebook, block, front_matter
@@ -38,6 +39,7 @@ class Summaries:
         turns = [turn for turn in turns if turn.trust != "untrusted"]
         if not any(turn.role == "user" for turn in turns):
             return None
+        session = encodable(session)  # it may be the name of a file, which holds any bytes
         with locked(self._lock):  # two callers at once must not write two notes
             day = f"{self._start(turns):%Y-%m-%d}"
             known = self._find(session, day)
