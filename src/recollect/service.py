@@ -109,13 +109,22 @@ class MemoryService:
         return self.memory.search(query, max_results=max_results, min_score=min_score)
 
     def inject_relevant_memories(
-        self, messages: Sequence[Message], recent: Sequence[Message] | None = None
+        self,
+        messages: Sequence[Message],
+        recent: Sequence[Message] | None = None,
+        *,
+        conversation_tokens: int | None = None,
     ) -> list[Message]:
-        """The messages with what is remembered about them in front; as they were when nothing is."""
+        """The messages with what is remembered about them in front; as they were when nothing is.
+
+        With ``conversation_tokens``, the conversation's budget, what is put in front is at most its share of that.
+        """
+        wanted = self.memory.settings.retrieval
         query = _question(messages if recent is None else recent)
-        if not query:
+        if not query or not wanted.inject_on_query:
             return list(messages)
-        told = self.memory.recall(query, door="service")
+        tokens = None if conversation_tokens is None else round(conversation_tokens * wanted.budget_ratio)
+        told = self.memory.recall(query, door="service", tokens=tokens)
         if not told.text:
             return list(messages)
         metadata = {"type": "memory_injection", "memoryCount": len(told.lines), "recallId": told.id}

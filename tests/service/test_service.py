@@ -14,6 +14,7 @@ from recollect import Memory
 from recollect.recall.render import read_back
 from recollect.records import Hit
 from recollect.service import MemoryService, Synced
+from recollect.text import estimate_tokens
 
 OpenMemory = Callable[..., Memory]
 
@@ -287,6 +288,29 @@ def test_memories_are_put_in_front_as_data(open_memory: OpenMemory, note: Callab
         [{"role": "user", "content": f"{text}\nWhere do the backups go?"}]
     )
     assert read_back(str(again[0]["content"]))[1] == lines, "our own block is no part of the question"
+
+
+def test_what_is_put_in_front_takes_its_share_of_the_conversation(
+    open_memory: OpenMemory, note: Callable[[str, str], Path]
+) -> None:
+    note("memory/a.md", "Backups go to the bucket heron.")
+    service = MemoryService(open_memory(search__min_score=0.9, retrieval__budget_ratio=0.5))
+    service.sync_index()
+    messages = [{"role": "user", "content": "Where do the backups go?"}]
+    [block, _] = service.inject_relevant_memories(messages)
+    need = estimate_tokens(str(block["content"]))
+    assert len(service.inject_relevant_memories(messages, conversation_tokens=2 * need)) == 2
+    assert service.inject_relevant_memories(messages, conversation_tokens=2 * need - 2) == messages
+
+
+def test_nothing_is_put_in_front_when_the_owner_does_not_want_it(
+    open_memory: OpenMemory, note: Callable[[str, str], Path]
+) -> None:
+    note("memory/a.md", "Backups go to the bucket heron.")
+    service = MemoryService(open_memory(search__min_score=0.9, retrieval__inject_on_query=False))
+    service.sync_index()
+    messages = [{"role": "user", "content": "Where do the backups go?"}]
+    assert service.inject_relevant_memories(messages) == messages
 
 
 def test_what_came_from_outside_is_found_and_not_put_in_front(

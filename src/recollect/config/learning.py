@@ -49,7 +49,9 @@ class Extraction(Section):
 class Retrieval(Section):
     """What is put in front of the agent by itself."""
 
-    inject_on_query: bool = Field(default=True, description="Recall before the agent answers.")
+    inject_on_query: bool = Field(
+        default=True, description="Recall before the agent answers, where a `MemoryService` is asked to."
+    )
     max_memories: Whole = Field(default=10, ge=0, le=100, description="Most entries in a prompt.")
     similarity_threshold: Share = Field(
         default=0.3,
@@ -57,7 +59,9 @@ class Retrieval(Section):
         "embedders whose cosines run higher want more, such as 0.6.",
     )
     budget_ratio: Share = Field(
-        default=0.1, description="Share of the conversation's tokens that recalled text may take."
+        default=0.1,
+        description="Share of the conversation's tokens that recalled text may take, where the host says how many "
+        "those are.",
     )
 
 
