@@ -1,0 +1,41 @@
+"""The page of requirements names every requirement, and only files that are there."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+PAGE = (ROOT / "docs" / "coverage.md").read_text("utf-8")
+ROWS = [
+    [cell.strip() for cell in line.strip("|").split("|")]
+    for line in PAGE.splitlines()
+    if re.match(r"\| ([A-EX]\d|–)", line)
+]
+
+LAST = {"A": 11, "B": 14, "C": 12, "D": 12, "E": 7, "X": 12}
+
+
+def paths(cell: str) -> list[str]:
+    """What stands in code marks and is a path: it has a slash or a file's ending, and no blank."""
+    return re.findall(r"`([^`\s]*(?:/|\.py|\.md)[^`\s]*)`", cell)
+
+
+def test_every_row_has_an_id_a_requirement_code_and_a_test() -> None:
+    assert ROWS
+    assert [row for row in ROWS if len(row) != 4 or not paths(row[2]) or not paths(row[3])] == []
+
+
+@pytest.mark.parametrize(("column", "folder"), [(2, "src/recollect"), (3, "tests")])
+def test_every_path_that_is_named_exists(column: int, folder: str) -> None:
+    named = sorted({path for row in ROWS for path in paths(row[column])})
+    assert [path for path in named if not (ROOT / folder / path).exists()] == []
+
+
+def test_every_requirement_is_met_or_said_to_be_not_yet() -> None:
+    [later] = re.findall(r"^Not yet: (.*)$", PAGE, re.MULTILINE)
+    met = {id_ for row in ROWS for id_ in row[0].split(", ")}
+    wanted = {f"{letter}{number}" for letter, last in LAST.items() for number in range(1, last + 1)}
+    assert wanted - met - set(re.findall(r"\b[A-EX]\d+\b", later)) == set()
