@@ -1,4 +1,4 @@
-"""Memory: opens the rooms, joins them, closes them. It holds no logic of its own.
+"""Memory: what a program asks of the rooms, in one place. How they are made and joined is `assembly`'s duty.
 
 `AsyncMemory` offers the same to programs that run an event loop, by forwarding to threads: files, SQLite and the
 embedder block anyway, so there is one implementation.
@@ -13,33 +13,28 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, ParamSpec, Self, TypeVar
 
-from recollect.errors import MemoryDisabled, RecollectError
-from recollect.indexing import Indexer, ProgressCallback, Rules
+from recollect.assembly import build_extractor, build_keeper, build_manager, build_scribe, scope_of
+from recollect.errors import RecollectError
+from recollect.indexing import ProgressCallback
 from recollect.managers import Manager
-from recollect.managers.builtin import BuiltinManager, Conduct
+from recollect.managers.builtin import BuiltinManager
 from recollect.managers.cancel import cancellable
-from recollect.managers.scope import Guard, Rule, Scope
-from recollect.managers.select import Managers, Selection, builtin_only, cache_key, warm_up
-from recollect.recall import Language, for_prompt, memory_section, shows_citations
+from recollect.managers.scope import Guard
+from recollect.managers.select import warm_up
+from recollect.recall import Language, cited_place, for_prompt, memory_section, shows_citations
 from recollect.records import Answer, Excerpt, Receipt, Remembered, Saved, Source, Status, SyncReport, Turn
-from recollect.retrieval import Options, Searcher
-from recollect.sources import Transcripts, Workspace
-from recollect.store import Index, open_index
 
 if TYPE_CHECKING:
     from recollect.config import Settings
-    from recollect.embedding import Cached, Choice, Embedder, Wish
+    from recollect.embedding import Embedder
     from recollect.entries import Keeper
     from recollect.entries.extract import Extractor
-    from recollect.managers.qmd import QmdSettings
     from recollect.recall.inject import Injector, Recalled
     from recollect.writing import Scribe
 
 P = ParamSpec("P")
 T = TypeVar("T")
 SavedOrNone = TypeVar("SavedOrNone", Saved, Saved | None)
-
-_managers: dict[float, Managers] = {}  #: of outside engines, by how long a failed one is left alone
 
 
 class Memory:
@@ -54,6 +49,7 @@ class Memory:
         self._scribe: Scribe | None = None
         self._guard: Guard | None = None
         self._closed = False
+        self._lock = threading.RLock()  #: over what is opened at first use: threads may be the first together
 
     @classmethod
     def open(
@@ -76,6 +72,11 @@ class Memory:
         given = {"workspace": workspace, "home": home, "agent": agent}
         arguments = {key: value for key, value in given.items() if value is not None} | dict(overrides or {})
         settings = load(config=Path(config) if config else None, arguments=arguments)
+        return cls.of(settings, embedder)
+
+    @classmethod
+    def of(cls, settings: Settings, embedder: Embedder | None = None) -> Memory:
+        """Open the memory that settings describe which are loaded already."""
         return cls(settings, build_manager(settings, embedder))
 
     def sync(
@@ -108,14 +109,19 @@ class Memory:
 
         Notes, sessions and entries are searched together, unless ``source`` names one of them.
         """
-        answer = self.manager.search(
-            query,
-            max_results=0 if source == "entries" else max_results,
-            min_score=min_score,
-            source=source,
-            path_prefix=path_prefix,
-            session_key=session_key,
-        )
+        if source == "entries":
+            answer = Answer(
+                (), "none", "", citations=shows_citations(self.settings.memory.citations, session_key)
+            )
+        else:
+            answer = self.manager.search(
+                query,
+                max_results=max_results,
+                min_score=min_score,
+                source=source,
+                path_prefix=path_prefix,
+                session_key=session_key,
+            )
         if source in (None, "entries") and path_prefix is None and self._has_entries(session_key):
             answer = self._with_entries(answer, query, max_results, min_score)
         return answer
@@ -154,7 +160,7 @@ class Memory:
     def admits(self, session_key: str | None) -> bool:
         """Whether this session may use the memory at all (`memory.scope`)."""
         if self._guard is None:
-            self._guard = Guard(_scope(self.settings))
+            self._guard = Guard(scope_of(self.settings))
         return self._guard.admits(session_key)
 
     def prompt_section(
@@ -173,7 +179,10 @@ class Memory:
         return None if self.settings.memory.backend == "builtin" else warm_up(self.manager)
 
     def read(self, path: str, start: int = 1, lines: int | None = None) -> Excerpt:
-        """Some lines of a file that a hit cites."""
+        """Some lines of a file; ``path`` may be a whole citation, such as ``memory/2026-02-08.md#L10-L25``."""
+        cited = cited_place(path)
+        if cited and lines is None and start == 1:
+            path, start, lines = cited
         return self.manager.read_file(path, start, lines)
 
     def status(self, *, deep: bool = False) -> Status:
@@ -181,10 +190,16 @@ class Memory:
         return self.manager.status(deep=deep)
 
     def save(
-        self, content: str, title: str = "", tags: Sequence[str] = (), category: str | None = None
+        self,
+        content: str,
+        title: str = "",
+        tags: Sequence[str] = (),
+        category: str | None = None,
+        *,
+        by: Author = "owner",
     ) -> Saved:
-        """Write something down for good: into the day's log, or into `memory/<category>/<title>.md`."""
-        return self._written(self.scribe.save(content, title, tags, category))
+        """Write something down for good: into the author's log of the day, or `memory/<category>/<title>.md`."""
+        return self._written(self.scribe.save(content, title, tags, category, by=by))
 
     def summarise(self, messages: Iterable[Mapping[str, object]], session: str) -> Saved | None:
         """Write the summary of a session that has ended; None when nothing was said."""
@@ -215,16 +230,18 @@ class Memory:
     @property
     def scribe(self) -> Scribe:
         """What is written down; opened at first use."""
-        if self._scribe is None:
-            self._scribe = build_scribe(self.settings)
-        return self._scribe
+        with self._lock:
+            if self._scribe is None:
+                self._scribe = build_scribe(self.settings)
+            return self._scribe
 
     @property
     def keeper(self) -> Keeper:
         """What was learned in conversation; opened at first use."""
-        if self._keeper is None:
-            self._keeper = build_keeper(self.settings, self.manager)
-        return self._keeper
+        with self._lock:
+            if self._keeper is None:
+                self._keeper = build_keeper(self.settings, self.manager)
+            return self._keeper
 
     def capture(self, turns: Sequence[Turn], *, session: str) -> list[Remembered]:
         """Remember what turns are worth: by a language model where `extraction.auto_extract` is on, else by rules."""
@@ -239,16 +256,10 @@ class Memory:
     @property
     def extractor(self) -> Extractor:
         """What a language model learns from conversations; opened at first use."""
-        if self._extractor is None:
-            from recollect.entries.extract import Extractor, Gates
-
-            wanted = self.settings.extraction
-            trigger = wanted.trigger
-            gates = Gates(
-                wanted.min_confidence, wanted.min_importance, trigger.message_interval, trigger.on_session_end
-            )
-            self._extractor = Extractor(self.keeper, self.scribe.chat, gates)
-        return self._extractor
+        with self._lock:
+            if self._extractor is None:
+                self._extractor = build_extractor(self.settings, self.keeper, self.scribe.chat)
+            return self._extractor
 
     def forget(self, entry_id: str | None = None, **what: Any) -> Receipt:
         """Erase entries, named as `Keeper.forget` takes it, and the lines of the day's logs that say just the same."""
@@ -274,11 +285,12 @@ class Memory:
     @property
     def injector(self) -> Injector:
         """What is put before the agent by itself; opened at first use."""
-        if self._injector is None:
-            from recollect.recall.inject import Injector
+        with self._lock:
+            if self._injector is None:
+                from recollect.recall.inject import Injector
 
-            self._injector = Injector(self.keeper, self._notes)
-        return self._injector
+                self._injector = Injector(self.keeper, self._notes)
+            return self._injector
 
     def _notes(self, query: str, limit: int) -> Answer:
         return self.manager.search(query, max_results=limit)
@@ -321,199 +333,6 @@ class Memory:
         self.close()
 
 
-def build_manager(settings: Settings, embedder: Embedder | None = None) -> Manager:
-    """The manager that the settings name; raises what stands in its way."""
-    selection = select_manager(settings, embedder)
-    if selection.manager is None:
-        raise selection.cause or RecollectError(selection.error)
-    return selection.manager
-
-
-def select_manager(settings: Settings, embedder: Embedder | None = None) -> Selection:
-    """The manager that the settings name, or builtin in its stead, or one sentence why there is none."""
-    if settings.plugins.slots.memory == "none":
-        off = MemoryDisabled("Memory is switched off: `plugins.slots.memory` is `none`.")
-        return Selection(None, str(off), off)
-    guard = Guard(_scope(settings))
-
-    def builtin() -> Manager:
-        return build_builtin(settings, embedder, guard)
-
-    if settings.memory.backend == "builtin":
-        return builtin_only(builtin)
-    from recollect.managers.fallback import CoolDown
-    from recollect.managers.qmd import Exports, QmdManager
-
-    wanted = _qmd_settings(settings)
-
-    def qmd() -> Manager:
-        sessions = _sessions(settings) if wanted.sessions else None
-        exports = Exports(sessions, wanted.folder / "sessions") if sessions else None
-        return QmdManager.create(wanted, _workspace(settings), exports=exports, guard=guard)
-
-    pause = settings.memory.qmd.cool_down
-    managers = _managers.setdefault(pause, Managers(cool_down=CoolDown(pause, max(pause, 600.0))))
-    return managers.get(cache_key(settings.agent, (wanted, guard.scope)), qmd, builtin)
-
-
-def _scope(settings: Settings) -> Scope:
-    given = settings.memory.scope
-    rules = (Rule(rule.action, rule.channel, rule.chat_type, rule.key_prefix) for rule in given.rules)
-    return Scope(tuple(rules), given.default)
-
-
-def _qmd_settings(settings: Settings) -> QmdSettings:
-    from recollect.managers.qmd import QmdSettings, Schedule
-
-    qmd = settings.memory.qmd
-    update = qmd.update
-    return QmdSettings(
-        folder=settings.agent_folder / "qmd",
-        workspace=settings.workspace,
-        extra_paths=_extra_paths(settings),
-        patterns=settings.files.patterns,
-        command=qmd.command,
-        node=qmd.node,
-        search_mode=qmd.search_mode,
-        embed_model=qmd.embed_model,
-        models_folder=qmd.models_folder or Path("~/.cache/qmd/models").expanduser(),
-        sessions=(settings.agent_folder / "sessions", *settings.sessions.paths) if qmd.sessions else (),
-        max_results=qmd.limits.max_results,
-        max_snippet_chars=qmd.limits.max_snippet_chars,
-        timeout_s=qmd.limits.timeout_ms / 1000,
-        command_timeout_s=update.command_timeout,
-        citations=settings.memory.citations,
-        schedule=Schedule(
-            interval_s=update.interval,
-            debounce_s=update.debounce,
-            wait_s=update.wait,
-            update_timeout_s=update.update_timeout,
-            embed_interval_s=update.embed_interval,
-            embed_timeout_s=update.embed_timeout,
-        ),
-    )
-
-
-def _extra_paths(settings: Settings) -> tuple[Path, ...]:
-    """What is indexed beside the workspace's own files; by both engines, so that a fallback finds the same."""
-    more = settings.memory.qmd.paths if settings.memory.backend == "qmd" else ()
-    return (*settings.files.extra_paths, *more)
-
-
-def _sessions(settings: Settings) -> Transcripts | None:
-    return transcripts_of(settings) if settings.sessions.enabled else None
-
-
-def transcripts_of(settings: Settings) -> Transcripts:
-    """The transcripts that hosts hand us, and those of the folders that the settings name."""
-    chunking = settings.chunking
-    roots = (settings.agent_folder / "sessions", *settings.sessions.paths)
-    return Transcripts(roots, tokens=chunking.tokens, target=chunking.target)
-
-
-def _workspace(settings: Settings) -> Workspace:
-    return Workspace(
-        settings.workspace,
-        extra_paths=_extra_paths(settings),
-        patterns=settings.files.patterns,
-        max_bytes=settings.files.max_bytes,
-    )
-
-
-def wish_of(settings: Settings) -> Wish:
-    """What the settings ask of the embedding room."""
-    from recollect.embedding import Wish
-
-    chosen = settings.embedding
-    keys = {"openai": chosen.openai_api_key, "gemini": chosen.gemini_api_key, "voyage": chosen.voyage_api_key}
-    urls = {"openai": chosen.openai_base_url, "ollama": chosen.ollama_base_url}
-    if chosen.provider not in ("auto", "none"):
-        urls |= {chosen.provider: chosen.base_url or urls.get(chosen.provider)}
-    return Wish(
-        provider=chosen.provider,
-        model=chosen.model,
-        dimensions=chosen.dimensions,
-        model_path=chosen.model_path,
-        base_urls={name: url for name, url in urls.items() if url},
-        keys={name: key.get_secret_value() for name, key in keys.items() if key},
-        fallback=chosen.fallback,
-        redact=chosen.redact,
-        threads=chosen.threads,
-        attempts=chosen.attempts,
-        query_s=chosen.query_timeout_s,
-        batch_s=chosen.batch_timeout_s,
-        local_query_s=chosen.local_query_timeout_s,
-        local_batch_s=chosen.local_batch_timeout_s,
-    )
-
-
-def _cached(choice: Choice | None, index: Index, settings: Settings) -> Cached | None:
-    """The embedder as the indexer uses it: in batches, and never twice for the same text."""
-    from recollect.embedding import Batched, Cached, Jobs
-
-    if choice is None or choice.embedder is None:
-        return None
-    chosen, limits = settings.embedding, choice.limits
-    budgets = {"items": chosen.batch_items, "tokens": chosen.batch_tokens, "bytes": chosen.batch_bytes}
-    if limits:
-        budgets = {name: min(budget, getattr(limits, name)) for name, budget in budgets.items()}
-    jobs = Jobs(choice.remote, index) if choice.remote and Jobs.offered_by(choice.remote) else None
-    batched = Batched(choice.embedder, **budgets, concurrency=chosen.concurrency)
-    hasty = Batched(choice.hasty, **budgets, concurrency=chosen.concurrency) if choice.hasty else None
-    return Cached(batched, index, hasty=hasty, recipe=choice.recipe, jobs=jobs)
-
-
-def build_builtin(settings: Settings, embedder: Embedder | None, guard: Guard) -> BuiltinManager:
-    """Join the rooms as the settings say."""
-    from recollect.embedding import Choice, remake, resolve
-
-    wish = wish_of(settings)
-    choice = Choice.given(embedder, wish) if embedder else resolve(wish)
-    index = open_index(settings.agent_folder, engine=settings.index.vector_engine)
-    workspace = _workspace(settings)
-    rules = Rules(
-        tokens=settings.chunking.tokens,
-        overlap=settings.chunking.overlap,
-        target=settings.chunking.target,
-        cache_limit_bytes=settings.embedding.cache_limit_mb * 1024 * 1024,
-    )
-    search = settings.search
-    options = Options(
-        fusion=search.fusion,
-        vector_weight=search.vector_weight,
-        text_weight=search.text_weight,
-        candidates=search.candidates,
-        min_score=search.min_score,
-        snippet_chars=search.snippet_chars,
-        diversity=search.diversity,
-        half_life_days=search.half_life_days,
-    )
-    conduct = Conduct(
-        max_results=search.max_results,
-        citations=settings.memory.citations,
-        sync_before=search.sync_before,
-        sync_interval_s=search.sync_interval_s,
-        background=settings.embedding.background,
-    )
-    return BuiltinManager(
-        workspace,
-        index,
-        choice,
-        Indexer(
-            workspace,
-            index,
-            _cached(choice, index, settings),
-            fallback=_cached(choice.fallback, index, settings),
-            sessions=_sessions(settings),
-            rules=rules,
-        ),
-        Searcher(index, choice.embedder, options),
-        conduct,
-        guard=guard,
-        remake=lambda recipe: remake(wish, recipe),
-    )
-
-
 async def _in_thread(call: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
     import asyncio  # loaded already wherever this runs; a plain `Memory` does not pay for it
 
@@ -524,55 +343,6 @@ async def _in_thread(call: Callable[P, T], *args: P.args, **kwargs: P.kwargs) ->
         except asyncio.CancelledError:
             given_up.set()  # an outside program that works for us is stopped; the thread itself cannot be
             raise
-
-
-def build_scribe(settings: Settings) -> Scribe:
-    """What writes for the agent, with the language model that the settings name."""
-    from recollect.llm import Chat, Deferred, Nobody, open_chat
-    from recollect.llm.budget import Budgeted
-    from recollect.writing import Notebook, Scribe, Threshold
-    from recollect.writing.notebook import clock_of
-
-    llm, writing = settings.llm, settings.writing
-    key = llm.api_key.get_secret_value() if llm.api_key else None
-
-    def opening() -> Chat:
-        where = {"base_url": llm.base_url, "api_key": key}
-        return open_chat(llm.provider, model=llm.model, **where, timeout_s=llm.timeout_s, retries=llm.retries)
-
-    chat: Chat = Nobody()
-    if llm.provider != "none":
-        deferred = Deferred(f"{llm.provider}/{llm.model}", opening)
-        chat = Budgeted(deferred, settings.agent_folder / "tokens.json", daily_tokens=llm.daily_tokens)
-    threshold = Threshold(
-        writing.flush_rule,
-        writing.flush_reserve_tokens,
-        writing.flush_soft_tokens,
-        writing.flush_margin_tokens,
-    )
-    notebook = Notebook(settings.workspace, now=clock_of(writing.timezone))
-    sessions = transcripts_of(settings)
-    return Scribe(notebook, chat, state=settings.agent_folder, threshold=threshold, sessions=sessions)
-
-
-def build_keeper(settings: Settings, manager: Manager) -> Keeper:
-    """The keeper of the agent's entries; it shares the embedder of a builtin manager."""
-    from recollect.embedding import resolve
-    from recollect.entries import Ways
-    from recollect.entries.capture import Limits
-    from recollect.entries.lifecycle import Upkeep
-    from recollect.entries.opening import open_keeper
-
-    choice = manager.choice if isinstance(manager, BuiltinManager) else resolve(wish_of(settings))
-    learning, cleanup = settings.entries, settings.cleanup
-    ways = Ways(
-        threshold=settings.retrieval.similarity_threshold,
-        upkeep=Upkeep(cleanup.auto_cleanup, cleanup.interval, cleanup.retention_days),
-        capture=Limits(learning.capture_max_chars, learning.capture_max_per_turn if learning.capture else 0),
-    )
-    return open_keeper(
-        settings.agent_folder, choice.embedder, engine=settings.entries.vector_engine, ways=ways
-    )
 
 
 class AsyncMemory:
@@ -642,10 +412,16 @@ class AsyncMemory:
         return await _in_thread(self.memory.read, path, start, lines)
 
     async def save(
-        self, content: str, title: str = "", tags: Sequence[str] = (), category: str | None = None
+        self,
+        content: str,
+        title: str = "",
+        tags: Sequence[str] = (),
+        category: str | None = None,
+        *,
+        by: Author = "owner",
     ) -> Saved:
         """As `Memory.save`."""
-        return await _in_thread(self.memory.save, content, title, tags, category)
+        return await _in_thread(self.memory.save, content, title, tags, category, by=by)
 
     async def summarise(self, messages: Iterable[Mapping[str, object]], session: str) -> Saved | None:
         """As `Memory.summarise`."""

@@ -14,9 +14,10 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
 from recollect import logs
+from recollect.assembly import transcripts_of
 from recollect.errors import RecollectError
 from recollect.freshness import Delays, Growth, Refresher, Schedule
-from recollect.memory import Memory, transcripts_of
+from recollect.memory import Memory
 from recollect.sources import turns_of_messages
 from recollect.sources.watch import Watcher
 

@@ -174,10 +174,29 @@ def test_status_stats_doctor_and_config_answer_in_json(recollect: Run, workspace
     assert shown["embedding.provider"] == {"value": "none", "origin": "RECOLLECT_EMBEDDING__PROVIDER"}
 
 
-def test_doctor_finds_a_missing_workspace(recollect: Run, tmp_path: Path) -> None:
-    done = recollect("doctor", RECOLLECT_WORKSPACE=str(tmp_path / "nowhere"))
-    assert done.returncode == 1
-    assert "nowhere" in done.stdout
+def test_a_missing_workspace_is_found_by_doctor_and_told_by_status(recollect: Run, tmp_path: Path) -> None:
+    nowhere = str(tmp_path / "nowhere")
+    done = recollect("doctor", "--json", RECOLLECT_WORKSPACE=nowhere)
+    wrong = [finding["name"] for finding in json.loads(done.stdout) if finding["state"] == "wrong"]
+    assert (done.returncode, wrong) == (1, ["workspace"])
+    status = json.loads(recollect("status", "--json", RECOLLECT_WORKSPACE=nowhere).stdout)
+    assert nowhere in status["degraded"]
+
+
+@pytest.mark.usefixtures("notes")
+def test_a_citation_can_be_read_as_it_is(recollect: Run) -> None:
+    done = recollect("get", "memory/2026-02-08.md#L3-L5")
+    assert done.stdout == "把数据库备份改到了新硬盘。\n\n止损设在百分之八。\n"
+
+
+@pytest.mark.usefixtures("notes")
+def test_doctor_sees_that_what_was_learned_is_damaged(recollect: Run, tmp_path: Path) -> None:
+    recollect("add", "The heron lives at the pond.")
+    truth = tmp_path / "state/agents/main/memory.db"
+    truth.write_bytes(b"nothing of the kind" * 1000)
+    done = recollect("doctor", "--json")
+    wrong = [finding["name"] for finding in json.loads(done.stdout) if finding["state"] == "wrong"]
+    assert (done.returncode, wrong) == (1, ["entries"])
 
 
 @pytest.mark.usefixtures("notes")

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -223,6 +225,18 @@ def test_many_files_indexed_right_after_they_were_written_are_not_called_changed
     memory = open_memory(search__sync_interval_s=0.0)
     memory.sync()
     assert memory.search("heron").degraded is None
+
+
+def test_what_is_opened_at_first_use_is_opened_once(open_memory) -> None:
+    memory = open_memory()
+    start = threading.Barrier(8)
+
+    def first(_: int) -> object:
+        start.wait()
+        return memory.keeper
+
+    with ThreadPoolExecutor(8) as pool:
+        assert len({id(keeper) for keeper in pool.map(first, range(8))}) == 1
 
 
 def test_a_home_that_cannot_be_locked_is_told_in_the_answer(note, open_memory, tmp_path) -> None:

@@ -234,9 +234,15 @@ class BuiltinManager:
             index_bytes=self.index.size(),
             last_sync=float(last_sync) if last_sync else None,
             fallback=served.fallback,
-            degraded=served.note,
+            degraded=_sentences(served.note, self._misplaced()),
             details=details,
         )
+
+    def _misplaced(self) -> str | None:
+        """What is wrong with the place itself."""
+        if not self.workspace.root.is_dir():
+            return f"The workspace {self.workspace.root} is not a folder."
+        return OTHER_WORKSPACE if self.indexer.is_foreign else None
 
     def probe_embedding(self) -> str | None:
         """Try to embed one text."""

@@ -6,6 +6,7 @@ owner's notes are laid out.
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 
 from recollect.recall.session_keys import SessionKey
@@ -27,3 +28,15 @@ def source_line(hit: Hit) -> str:
 def with_source(hit: Hit) -> Hit:
     """The hit with its place written under its snippet."""
     return replace(hit, snippet=hit.snippet.strip() + source_line(hit))
+
+
+_CITATION = re.compile(r"(?P<path>.+)#L(?P<first>[1-9]\d{0,8})(?:-L?(?P<last>[1-9]\d{0,8}))?")
+
+
+def cited_place(citation: str) -> tuple[str, int, int] | None:
+    """Path, first line and number of lines of a citation; None for anything else."""
+    found = _CITATION.fullmatch(citation)
+    if not found:
+        return None
+    first = int(found["first"])
+    return found["path"], first, max(1, int(found["last"] or first) - first + 1)

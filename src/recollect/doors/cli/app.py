@@ -56,11 +56,11 @@ class Globals:
 
     @contextmanager
     def memory(self) -> Iterator[Memory]:
-        from recollect.memory import Memory, build_manager
+        from recollect.memory import Memory
 
         # A command ends when its answer is there; what would go on in the background is `index`'s work.
         settings = self.settings(**{"embedding.background": False})
-        with Memory(settings, build_manager(settings)) as memory:
+        with Memory.of(settings) as memory:
             yield memory
 
 

@@ -16,6 +16,7 @@ from recollect.errors import MemoryDisabled, RecollectError
 if TYPE_CHECKING:
     from recollect.config import Settings
     from recollect.doors.cli.app import Globals
+    from recollect.memory import Memory
     from recollect.records import Status
 
 #: The index of a large workspace needs some hundred megabytes; less than this is a warning.
@@ -44,16 +45,31 @@ def examine(typed: Globals) -> list[Finding]:
         _workspace(settings),
         *_home(settings),
     ]
+    if any(finding.name == "workspace" and finding.state == "wrong" for finding in findings):
+        return findings  # without it there is nothing that an index could be compared with
     try:
         with typed.memory() as memory:
             memory.start()
             findings += _backend(settings, status := memory.status(deep=True))
             findings += _index(status)
+            findings += _entries(memory)
     except MemoryDisabled as error:
         findings.append(Finding("memory", "note", str(error), "Set it to `memory-core` to switch memory on."))
     except RecollectError as error:
         findings.append(Finding("index", "wrong", str(error), "Run `recollect index --force`."))
     return findings
+
+
+def _entries(memory: Memory) -> Iterator[Finding]:
+    """`memory.db` is truth, not a cache: damage to it is the owner's to mend."""
+    try:
+        counted = memory.entry_stats()
+    except RecollectError as error:
+        mend = "Restore the file from a backup, or set it aside and `recollect import` an export."
+        yield Finding("entries", "wrong", str(error), mend)
+        return
+    if counted is not None:
+        yield Finding("entries", "ok", f"{counted['total']} kept")
 
 
 def _machine() -> Iterator[Finding]:
