@@ -22,7 +22,18 @@ from recollect.managers.cancel import cancellable
 from recollect.managers.scope import Guard
 from recollect.managers.select import warm_up
 from recollect.recall import Language, cited_place, for_prompt, memory_section, shows_citations
-from recollect.records import Answer, Excerpt, Receipt, Remembered, Saved, Source, Status, SyncReport, Turn
+from recollect.records import (
+    Answer,
+    Author,
+    Excerpt,
+    Receipt,
+    Remembered,
+    Saved,
+    Source,
+    Status,
+    SyncReport,
+    Turn,
+)
 
 if TYPE_CHECKING:
     from recollect.config import Settings

@@ -18,6 +18,9 @@ Source = Literal["memory", "sessions", "entries"]
 Trust = Literal["owner", "agent", "untrusted"]
 """Whose words a text is made of, most trusted first: people's own, an agent's, or what came in from outside."""
 
+Author = Literal["owner", "agent"]
+"""Who has something written down: a person, or an agent by a tool. The note then holds words of that trust."""
+
 CitationMode = Literal["on", "off", "auto"]
 
 

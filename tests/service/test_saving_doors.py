@@ -31,7 +31,7 @@ def test_memory_save_writes_and_the_next_search_finds_it(open_memory: OpenMemory
         {"content": "用户喜欢使用 TypeScript 开发", "title": "用户偏好", "tags": ["preference", "tech"]},
     )
     assert saved["saved"]
-    assert re.fullmatch(r"memory/\d{4}-\d\d-\d\d\.md", saved["path"])
+    assert re.fullmatch(r"memory/\d{4}-\d\d-\d\d-agent\.md", saved["path"])
     assert "Tags: preference, tech" in (workspace / saved["path"]).read_text(encoding="utf-8")
     found = toolbox.call("memory_search", {"query": "用户喜欢什么"})
     assert found["results"][0]["path"] == saved["path"]
@@ -40,6 +40,20 @@ def test_memory_save_writes_and_the_next_search_finds_it(open_memory: OpenMemory
     item = toolbox.call("memory_save", {"content": "Ship in March.", "title": "Goals", "category": "project"})
     assert item["path"] == "memory/project/goals.md"
     assert not TOOLS["memory_save"].read_only
+
+
+def test_what_an_agent_saves_is_never_taken_for_the_owners_words(open_memory: OpenMemory) -> None:
+    memory = open_memory()
+    toolbox = Toolbox(memory)
+    for category in (None, "birds"):
+        memory.save("The heron is grey.", "Heron", category=category)
+        given = {"content": "The heron is pink.", "title": "Heron", "category": category}
+        assert toolbox.call("memory_save", given)["saved"]
+    found = toolbox.call("memory_search", {"query": "heron", "minScore": 0, "maxResults": 20})["results"]
+    trusts = {
+        colour: {hit["trust"] for hit in found if colour in hit["snippet"]} for colour in ("grey", "pink")
+    }
+    assert trusts == {"grey": {"owner"}, "pink": {"agent"}}
 
 
 def test_memory_save_says_what_is_wrong(open_memory: OpenMemory, workspace: Path) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from recollect.errors import WriteError
-from recollect.records import Saved
+from recollect.records import Author, Saved
 from recollect.writing.notebook import Notebook
 from recollect.writing.slugs import slug
 
@@ -38,6 +38,42 @@ def test_with_a_category_it_becomes_an_item_that_grows(notebook: Notebook, works
     assert (workspace / saved.path).read_text(encoding="utf-8") == (
         '---\ntitle: "Project goals"\ntags: ["q1"]\ncreated: "2026-02-08"\n---\n\n# Project goals\n\nShip in March.\n'
         "\n## 2026-02-08 10:32\n\nShip in April.\n"
+    )
+
+
+def test_an_agent_has_a_log_of_its_own(notebook: Notebook, workspace: Path) -> None:
+    mine = notebook.save("Anna prefers tea.", "Anna")
+    agents = notebook.save("Anna prefers tea.", "Anna", by="agent")
+    assert (mine.path, agents.path) == ("memory/2026-02-08.md", "memory/2026-02-08-agent.md")
+    assert (workspace / agents.path).read_text(encoding="utf-8") == (
+        '---\ntrust: "agent"\n---\n\n# 2026-02-08\n\n## 10:32 Anna\n\nAnna prefers tea.\n'
+    )
+    assert notebook.save("Anna prefers tea.", by="agent").already
+    assert notebook.save("Bo prefers milk.", by="agent").path == agents.path
+
+
+def test_a_log_that_no_longer_says_that_an_agent_wrote_it_is_left_alone(
+    notebook: Notebook, workspace: Path
+) -> None:
+    first = notebook.save("Anna prefers tea.", by="agent")
+    (workspace / first.path).write_text("Anna prefers tea.\n", encoding="utf-8")
+    assert notebook.save("Bo prefers milk.", by="agent").path == "memory/2026-02-08-agent-2.md"
+    assert (workspace / first.path).read_text(encoding="utf-8") == "Anna prefers tea.\n"
+
+
+def test_items_of_people_and_agents_are_kept_apart(notebook: Notebook, workspace: Path) -> None:
+    def save(text: str, title: str, by: Author) -> str:
+        return notebook.save(text, title, category="project", by=by).path
+
+    assert save("Ship in March.", "Goals", "owner") == "memory/project/goals.md"
+    assert save("Ship in April.", "Goals", "agent") == "memory/project/goals-agent.md"
+    assert save("Ship in May.", "Goals", "agent") == "memory/project/goals-agent.md"
+    assert save("Use Postgres.", "Tools", "agent") == "memory/project/tools.md"
+    assert save("Use SQLite.", "Tools", "agent") == "memory/project/tools.md"
+    assert save("Use DuckDB.", "Tools", "owner") == "memory/project/tools-owner.md"
+    assert (workspace / "memory/project/tools.md").read_text(encoding="utf-8") == (
+        '---\ntitle: "Tools"\ncreated: "2026-02-08"\ntrust: "agent"\n---\n\n# Tools\n\nUse Postgres.\n'
+        "\n## 2026-02-08 10:32\n\nUse SQLite.\n"
     )
 
 

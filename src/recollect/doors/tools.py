@@ -92,7 +92,8 @@ def _within(lines: list[str], limit: int) -> str:
 
 
 def _save(call: Call) -> Result:
-    saved = call.memory.save(call["content"], call["title"] or "", call["tags"] or (), call["category"])
+    given = (call["content"], call["title"] or "", call["tags"] or (), call["category"])
+    saved = call.memory.save(*given, by="agent")
     return {
         "saved": True,
         "path": saved.path,
@@ -179,8 +180,8 @@ _TOOLS = (
     Tool(
         name="memory_save",
         description="Write something down for good, when the user asks to remember it or when a decision, preference "
-        "or lasting fact comes up. It goes to the log of the day, or to memory/<category>/<title>.md when a category "
-        "is given. Secrets are left out. Saving the same text again changes nothing.",
+        "or lasting fact comes up. It goes to the agents' log of the day, or to memory/<category>/<title>.md when a "
+        "category is given. Secrets are left out. Saving the same text again changes nothing.",
         params=(
             Param("content", "string", "What to remember, in sentences that stand alone.", required=True),
             Param("title", "string", "A few words that name it."),

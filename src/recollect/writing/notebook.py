@@ -1,5 +1,8 @@
 """The workspace as a place to write: the day's log `memory/YYYY-MM-DD.md`, and items `memory/<category>/<title>.md`.
 
+An agent's words go to notes of their own, `memory/YYYY-MM-DD-agent.md` and items whose front matter says so: a note is
+trusted as a whole, and an agent must not speak in a person's name, nor a person's words count as an agent's.
+
 Every text is cleaned here before it is written, and what stands in the file already is not written again, so a caller
 that does not know whether its last try succeeded can simply try again.
 """
@@ -8,19 +11,27 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import datetime
 from pathlib import Path
 from zoneinfo import ZoneInfo
 
+from recollect.chunking import trust_of_note
 from recollect.errors import WriteError
-from recollect.records import Saved
+from recollect.records import Author, Saved
 from recollect.text.encodable import encodable
+from recollect.text.lines import split_lines
 from recollect.text.redaction import redact, without_private
 from recollect.writing import files
 from recollect.writing.slugs import slug
 
 Clock = Callable[[], datetime]
+
+MAX_NOTES = 100  #: of one name, looked at for one that holds the author's words
+
+
+class _OthersNote(Exception):
+    """The note holds somebody else's words."""
 
 
 def local_now() -> datetime:
@@ -41,9 +52,15 @@ class Notebook:
         self.now = now
 
     def save(
-        self, content: str, title: str = "", tags: Sequence[str] = (), category: str | None = None
+        self,
+        content: str,
+        title: str = "",
+        tags: Sequence[str] = (),
+        category: str | None = None,
+        *,
+        by: Author = "owner",
     ) -> Saved:
-        """Write something down for good: into an item of a category, else into the day's log.
+        """Write something down for good: into an item of a category, else into the day's log of its author.
 
         A tag that is the name of a folder in `memory/` counts as the category, when none is named.
         """
@@ -54,23 +71,30 @@ class Notebook:
         tags = [tag for tag in (one_line(cleaned(tag)[0]).lstrip("#") for tag in tags) if tag]
         folder = cleaned(category or "")[0] or next((tag for tag in tags if self._is_category(tag)), None)
         if folder:
-            saved = self._save_item(folder, title or _first_words(text), text, tags)
+            saved = self._save_item(folder, title or _first_words(text), text, tags, by)
         else:
-            saved = self.log(text, title, tags)
+            saved = self.log(text, title, tags, by=by)
         return Saved(saved.path, saved.start_line, saved.end_line, saved.already, left_out)
 
-    def log(self, text: str, title: str = "", tags: Sequence[str] = ()) -> Saved:
-        """Add to the day's log."""
+    def log(self, text: str, title: str = "", tags: Sequence[str] = (), *, by: Author = "owner") -> Saved:
+        """Add to the day's log of its author."""
         now = self.now()
         entry = block(f"## {now:%H:%M} {title}".rstrip(), text, _tags(tags))
-        return self.add(f"memory/{now:%Y-%m-%d}.md", entry, needle=text, head=f"# {now:%Y-%m-%d}\n")
+        head = f"# {now:%Y-%m-%d}\n"
+        if by == "owner":
+            return self.add(f"memory/{now:%Y-%m-%d}.md", entry, needle=text, head=head)
+        head = f"{front_matter(trust=by)}\n{head}"
+        names = _numbered(f"memory/{now:%Y-%m-%d}-{by}")
+        return _first_own(names, lambda path: self.add(path, entry, needle=text, head=head, by=by))
 
-    def add(self, path: str, entry: str, *, needle: str, head: str) -> Saved:
-        """Append an entry to a note, unless the note has the needle already."""
+    def add(self, path: str, entry: str, *, needle: str, head: str, by: Author | None = None) -> Saved:
+        """Append an entry to a note, unless the note has the needle already; ``by``: only to that author's note."""
         text, already = "", False
 
         def change(old: str | None) -> str | None:
             nonlocal text, already
+            if by and old is not None and trust_of_note(split_lines(old)) != by:
+                raise _OthersNote
             before = head if old is None else old
             already = _lines_of(needle, before) is not None
             text = before if already else _joined(before, entry)
@@ -80,13 +104,18 @@ class Notebook:
         start, end = _lines_of(needle if already else entry, text) or (1, 1)
         return Saved(path, start, end, already)
 
-    def _save_item(self, category: str, title: str, text: str, tags: Sequence[str]) -> Saved:
+    def _save_item(self, category: str, title: str, text: str, tags: Sequence[str], by: Author) -> Saved:
         now = self.now()
-        path = f"memory/{slug(category)}/{slug(title)}.md"
-        front = front_matter(title=title, tags=list(tags), created=f"{now:%Y-%m-%d}")
-        if self.inside(path).exists():
-            return self.add(path, block(f"## {now:%Y-%m-%d %H:%M}", text), needle=text, head="")
-        return self.add(path, block(text), needle=text, head=f"{front}\n# {title}\n")
+        trust = None if by == "owner" else by
+        front = front_matter(title=title, tags=list(tags), created=f"{now:%Y-%m-%d}", trust=trust)
+        head = f"{front}\n# {title}\n"
+
+        def save(path: str) -> Saved:
+            heading = f"## {now:%Y-%m-%d %H:%M}" if self.inside(path).exists() else ""
+            return self.add(path, block(heading, text), needle=text, head=head, by=by)
+
+        stem = f"memory/{slug(category)}/{slug(title)}"
+        return _first_own([f"{stem}.md", *_numbered(f"{stem}-{by}")], save)
 
     def _is_category(self, tag: str) -> bool:
         return (self.root / "memory" / slug(tag)).is_dir()
@@ -97,6 +126,21 @@ class Notebook:
         if not file.parent.resolve().is_relative_to(self.root.resolve()):
             raise WriteError(f"{path} leads out of the workspace; nothing is written there.")
         return file
+
+
+def _numbered(stem: str) -> Iterator[str]:
+    yield f"{stem}.md"
+    yield from (f"{stem}-{number}.md" for number in range(2, MAX_NOTES))
+
+
+def _first_own(paths: Iterable[str], save: Callable[[str], Saved]) -> Saved:
+    """Save into the first of the notes that is new or holds words of the same author."""
+    for path in paths:
+        try:
+            return save(path)
+        except _OthersNote:
+            continue
+    raise WriteError("There are too many notes of this name that hold somebody else's words.")
 
 
 def cleaned(text: str) -> tuple[str, str | None]:

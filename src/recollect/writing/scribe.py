@@ -7,7 +7,7 @@ from pathlib import Path
 
 from recollect.errors import NotFound
 from recollect.llm import Chat
-from recollect.records import FoundFile, Saved, Turn
+from recollect.records import Author, FoundFile, Saved, Turn
 from recollect.sources import Transcripts, turns_of_messages
 from recollect.writing.flush import Flush, Threshold
 from recollect.writing.notebook import Notebook
@@ -29,10 +29,16 @@ class Scribe:
         self._flush = Flush(notebook, chat, state, threshold)
 
     def save(
-        self, content: str, title: str = "", tags: Sequence[str] = (), category: str | None = None
+        self,
+        content: str,
+        title: str = "",
+        tags: Sequence[str] = (),
+        category: str | None = None,
+        *,
+        by: Author = "owner",
     ) -> Saved:
         """As `Notebook.save`."""
-        return self.notebook.save(content, title, tags, category)
+        return self.notebook.save(content, title, tags, category, by=by)
 
     def summarise(self, messages: Messages, session: str) -> Saved | None:
         """Write the summary of a session that has ended, from its messages."""

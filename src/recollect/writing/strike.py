@@ -14,12 +14,12 @@ from recollect.errors import WriteError
 from recollect.store.digests import normal_form
 from recollect.writing import files
 
-_DAY = re.compile(r"\d{4}-\d{2}-\d{2}\.md")
+_DAY = re.compile(r"\d{4}-\d{2}-\d{2}(?:-agent(?:-\d{1,2})?)?\.md")
 _LEAD = re.compile(r"^\s*(?:[-*+]\s+|\d{1,3}[.)]\s+)?(?:\d{1,2}:\d{2}(?::\d{2})?\s+)?")
 
 
 def strike(root: Path, texts: Iterable[str]) -> list[str]:
-    """Remove the lines of `memory/YYYY-MM-DD.md` that say one of the texts; the names of the logs that changed.
+    """Remove the lines of the days' logs, people's and agents', that say one of the texts; the logs that changed.
 
     Where no log changed, but some could not be looked at, `WriteError` names them: first what can be done is done.
     """
