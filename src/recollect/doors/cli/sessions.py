@@ -5,6 +5,7 @@ Imports of the package stay inside the functions, so that ``--help`` costs no mo
 
 from __future__ import annotations
 
+import io
 import json
 import sys
 import threading
@@ -38,10 +39,17 @@ def save(
     as_json: Json = False,
 ) -> None:
     """Write something down for good: into the day's log, or into an item of a category."""
-    text = sys.stdin.read() if content == "-" else content
+    text = _standard_input() if content == "-" else content
     words = [tag.strip() for tag in tags.split(",") if tag.strip()]
     with context.obj.memory() as memory:
         _saved(memory.save(text, title, words, category), as_json)
+
+
+def _standard_input() -> str:
+    """What is piped in; a byte that is no text is marked, whatever the locale does with it."""
+    if isinstance(sys.stdin, io.TextIOWrapper):
+        sys.stdin.reconfigure(errors="replace")
+    return sys.stdin.read()
 
 
 def summarise(
