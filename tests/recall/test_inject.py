@@ -127,7 +127,8 @@ def test_the_query_is_the_newest_message_and_what_keeps_coming_back() -> None:
         {"role": "assistant", "content": "About the heron 数据库备份: yes"},
         {
             "role": "user",
-            "content": '<relevant-memories recall="x">secret</relevant-memories> when does it run?',
+            "content": '<relevant-memories recall="x">secret</relevant-memories> '
+            "<memory-context>secret</memory-context><system-reminder>secret</system-reminder>when does it run?",
         },
     ]
     query = query_of(messages)

@@ -13,8 +13,8 @@ from recollect.recall.render import (
     language_of,
     read_back,
     render,
-    without_blocks,
 )
+from recollect.text.blocks import without_blocks
 
 texts = st.text(st.characters(exclude_categories=["Cs"])) | st.sampled_from(
     [

@@ -14,11 +14,12 @@ from typing import TYPE_CHECKING, Any
 
 from recollect import logs
 from recollect.errors import RecollectError
-from recollect.recall.render import NOTES, Line, in_order, language_of, render, without_blocks
+from recollect.recall.render import NOTES, Line, in_order, language_of, render
 from recollect.records import Considered, Recall
 from recollect.store.entry_rows import EntryFilter
 from recollect.store.ledger import Ledger
 from recollect.text import estimate_tokens, query_terms
+from recollect.text.blocks import without_blocks
 
 if TYPE_CHECKING:
     from recollect.entries import Keeper

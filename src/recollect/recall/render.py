@@ -111,14 +111,6 @@ def in_order(lines: Iterable[Line]) -> list[Line]:
     return sorted(lines, key=lambda line: rank[line.group])
 
 
-_OURS = re.compile(rf"<{TAG}\b.*?(?:</{TAG}>|\Z)", re.DOTALL | re.IGNORECASE)
-
-
-def without_blocks(text: str) -> str:
-    """A text without the blocks that recall put into it."""
-    return _OURS.sub("", text)
-
-
 def _escaped(text: str) -> str:
     if text.isascii() and not _SHARP.search(text):
         return text

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Literal, cast
 
+from recollect.text.blocks import without_blocks
 from recollect.text.encodable import encodable
 from recollect.text.redaction import redact, without_private
 
@@ -162,15 +163,6 @@ def _seconds(value: object) -> float | None:
 
 # ---- what nobody said -----------------------------------------------------------------------------------------
 
-#: What we or another memory put before a prompt: learning it again would make it true by repetition.
-_INJECTED = "relevant[-_]memories|recalled-memories|memory-context|supermemory-context|hindsight_memories"
-_HARNESS = (
-    "system-reminder|local-command-(?:stdout|stderr|caveat)|command-(?:name|message|args|contents)"
-    "|bash-(?:input|stdout|stderr)|task-notification|ide_[a-z_]+|user-prompt-submit-hook|environment_context"
-)
-_TAG = re.compile(
-    rf"<(/?)((?:{_INJECTED})(?:-[\w-]{{1,40}})?|{_HARNESS})(?:\s[^<>]{{0,400}})?>", re.IGNORECASE
-)
 _METADATA = re.compile(
     r"^[A-Z][A-Za-z ,]{2,60} \(untrusted[a-z ,]{0,40}\):\n```json\n[^`]{0,20000}\n```\n?"
     r"|^\[message_id: [^\]\n]{1,80}\]$",
@@ -184,26 +176,3 @@ def clean(text: str) -> str:
     said = without_private(_METADATA.sub("", without_blocks(text.replace("\x00", ""))))
     said = redact(encodable(said)).strip()
     return "" if said.startswith(_SILENT) else said
-
-
-def without_blocks(text: str) -> str:
-    """The text without blocks that memories and harnesses put around it.
-
-    A block that is never closed is cut to the end when it is a memory's; otherwise it is just text about a tag.
-    """
-    tags = list(_TAG.finditer(text))
-    last_closing = {tag.group(2).lower(): tag.start() for tag in tags if tag.group(1)}
-    kept, at, inside = list[str](), 0, ""
-    for tag in tags:
-        closing, name = bool(tag.group(1)), tag.group(2).lower()
-        if inside and closing and name == inside:
-            at, inside = tag.end(), ""
-        elif not inside and not closing:
-            if last_closing.get(name, -1) > tag.start():
-                inside = name
-            elif re.match(_INJECTED, name):
-                return "".join([*kept, text[at : tag.start()]])
-            else:
-                continue
-            kept.append(text[at : tag.start()])
-    return "".join([*kept, text[at:]])

@@ -1,0 +1,41 @@
+"""Blocks that memories and harnesses put around what somebody said, and a text without them.
+
+What is in them was not said by anybody, so it is neither learned nor looked for.
+"""
+
+from __future__ import annotations
+
+import re
+
+#: What we or another memory put before a prompt: learning it again would make it true by repetition.
+_INJECTED = "relevant[-_]memories|recalled-memories|memory-context|supermemory-context|hindsight_memories"
+_HARNESS = (
+    "system-reminder|local-command-(?:stdout|stderr|caveat)|command-(?:name|message|args|contents)"
+    "|bash-(?:input|stdout|stderr)|task-notification|ide_[a-z_]+|user-prompt-submit-hook|environment_context"
+)
+_TAG = re.compile(
+    rf"<(/?)((?:{_INJECTED})(?:-[\w-]{{1,40}})?|{_HARNESS})(?:\s[^<>]{{0,400}})?>", re.IGNORECASE
+)
+
+
+def without_blocks(text: str) -> str:
+    """The text without blocks that memories and harnesses put around it.
+
+    A block that is never closed is cut to the end when it is a memory's; otherwise it is just text about a tag.
+    """
+    tags = list(_TAG.finditer(text))
+    last_closing = {tag.group(2).lower(): tag.start() for tag in tags if tag.group(1)}
+    kept, at, inside = list[str](), 0, ""
+    for tag in tags:
+        closing, name = bool(tag.group(1)), tag.group(2).lower()
+        if inside and closing and name == inside:
+            at, inside = tag.end(), ""
+        elif not inside and not closing:
+            if last_closing.get(name, -1) > tag.start():
+                inside = name
+            elif re.match(_INJECTED, name):
+                return "".join([*kept, text[at : tag.start()]])
+            else:
+                continue
+            kept.append(text[at : tag.start()])
+    return "".join([*kept, text[at:]])
