@@ -2,6 +2,7 @@
 PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
+BASE   := $(VENV)/.base
 READY  := $(VENV)/.ready
 DATA   ?=
 QMD    := .tools/qmd/node_modules/@tobilu/qmd/dist/cli/qmd.js
@@ -12,14 +13,19 @@ QMD    := .tools/qmd/node_modules/@tobilu/qmd/dist/cli/qmd.js
 help:  ## show the targets
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /  make \1\t/' | expand -t 22
 
-$(READY): pyproject.toml
+# What a user installs; the demo needs no more.
+$(BASE): pyproject.toml
 	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e .
+	@touch $@
+
+$(READY): $(BASE)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[dev]'
 	@touch $@
 
 setup: $(READY)  ## create .venv with the package and its development tools
 
-demo: $(READY)  ## index a small bilingual workspace and search it, step by step
+demo: $(BASE)  ## index a small bilingual workspace and search it, step by step
 	@$(BIN)/python examples/demo.py
 
 test: $(READY)  ## the test suite: Python packages only
