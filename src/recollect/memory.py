@@ -191,10 +191,18 @@ class Memory:
 
     def read(self, path: str, start: int = 1, lines: int | None = None) -> Excerpt:
         """Some lines of a file; ``path`` may be a whole citation, such as ``memory/2026-02-08.md#L10-L25``."""
+        if path.startswith("entries/") and self._has_entries(None):
+            return self._entry(path)
         cited = cited_place(path)
         if cited and lines is None and start == 1:
             path, start, lines = cited
         return self.manager.read_file(path, start, lines)
+
+    def _entry(self, path: str) -> Excerpt:
+        """What was learned, under the path that its hits have."""
+        text = self.keeper.get(path.removeprefix("entries/")).text
+        last = text.count("\n") + 1
+        return Excerpt(path, text, 1, last, last)
 
     def status(self, *, deep: bool = False) -> Status:
         """What is indexed, by which embedder, and what is wrong."""
@@ -288,6 +296,11 @@ class Memory:
             self.manager.index.prune(0)
             self.manager.index.erase([], embedder.identity if embedder else None)
         return (f"lines that said just this, in {', '.join(changed)}",)
+
+    def tend(self) -> None:
+        """Do what is due of itself: expired entries are marked and, after their time, erased."""
+        if self._has_entries(None):
+            self.keeper.lifecycle.when_due()
 
     def entry_stats(self) -> dict[str, object] | None:
         """Counts and averages of what was learned; None when nothing was yet."""

@@ -179,6 +179,7 @@ class MemoryService:
     def _synced(self, reason: str) -> Synced:
         try:
             done = Synced(reason, self.memory.sync())
+            self.memory.tend()
         except RecollectError as error:
             log.warning("the index could not be brought up to date (%s): %s", reason, error)
             done = Synced(reason, None, str(error))

@@ -8,6 +8,7 @@ from recollect.entries import Draft, Keeper, Ways
 from recollect.entries.lifecycle import Upkeep
 from recollect.errors import NotFound
 from recollect.records import Entry
+from recollect.service import MemoryService
 from recollect.store.entry_rows import EntryFilter
 
 DAY = 86_400.0
@@ -49,3 +50,16 @@ def test_cleanup_runs_by_itself_once_in_its_interval(open_: Any, clock: Any) -> 
     off = Ways(upkeep=Upkeep(automatic=False))
     clock.at += 1000 * DAY
     assert open_(ways=off).lifecycle.when_due() is None
+
+
+def test_a_running_service_cleans_up_and_an_entry_is_read_by_its_path(open_memory: Any) -> None:
+    memory = open_memory()
+    entry = memory.keeper.add("The printer is in room four", "other").entry
+    [hit] = memory.search("printer", source="entries").hits
+    assert memory.read(hit.path).text == "The printer is in room four"
+    memory.keeper.update(entry.id, {"expires_at": 1.0})
+    with MemoryService(memory):
+        pass
+    assert [e.id for e in memory.keeper.entries.find(EntryFilter(states=("expired",)))] == []
+    with pytest.raises(NotFound):
+        memory.keeper.get(entry.id)
