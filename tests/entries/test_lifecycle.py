@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import time
 from typing import Any
 
 import pytest
@@ -58,6 +59,7 @@ def test_a_running_service_cleans_up_and_an_entry_is_read_by_its_path(open_memor
     [hit] = memory.search("printer", source="entries").hits
     assert memory.read(hit.path).text == "The printer is in room four"
     memory.keeper.update(entry.id, {"expires_at": 1.0})
+    memory.keeper.lifecycle._clock = lambda: time.time() + DAY
     with MemoryService(memory):
         pass
     assert [e.id for e in memory.keeper.entries.find(EntryFilter(states=("expired",)))] == []
