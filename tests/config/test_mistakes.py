@@ -55,7 +55,7 @@ def told(place: Place, arguments: dict[str, object] | None = None) -> str:
         ("search: {fusion: sum}", "search.fusion = 'sum' from FILE: must be 'weighted' or 'rrf'"),
         (
             "search: {vector_weight: 0.5}",
-            "search from FILE: vector_weight (0.5) and text_weight (0.3) must sum to 1: set both",
+            "search from FILE: vector_weight (0.5) and text_weight (0.4) must sum to 1: set both",
         ),
         ("chunking: {tokens: 64}", "chunking from FILE: overlap (64) must be smaller than tokens (64)"),
         (

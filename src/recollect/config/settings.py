@@ -111,8 +111,8 @@ class Search(Section):
         default="weighted",
         description="How the legs are joined: a `weighted` sum of scores, or `rrf` (reciprocal ranks).",
     )
-    vector_weight: Share = Field(default=0.7, description="Weight of meaning in the `weighted` sum.")
-    text_weight: Share = Field(default=0.3, description="Weight of keywords; the two weights sum to 1.")
+    vector_weight: Share = Field(default=0.6, description="Weight of meaning in the `weighted` sum.")
+    text_weight: Share = Field(default=0.4, description="Weight of keywords; the two weights sum to 1.")
     candidates: Whole = Field(
         default=200, ge=1, le=10_000, description="Candidates that each leg hands to the fusion."
     )

@@ -6,7 +6,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import heapq
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from recollect.records import Part
@@ -36,20 +37,40 @@ class Scored:
         return sum(part.contribution for part in self.parts)
 
 
-def weighted(legs: Sequence[Leg]) -> list[Scored]:
-    """The sum of the legs' values."""
-    total = sum(leg.weight for leg in legs)
-    rows = {row for leg in legs for row in leg.values} if total else set()
-    scored = [Scored(row, tuple(_part(leg, row, total) for leg in legs if row in leg.values)) for row in rows]
-    return sorted(scored, key=lambda item: (-item.score, item.rowid))
+def worth(legs: Sequence[Leg]) -> dict[int, float]:
+    """Every row's score; the parts of a few are made by `scored`, for thousands they would cost too much."""
+    total = sum(leg.weight for leg in legs) or 1.0
+    scores: dict[int, float] = {}
+    for leg in legs:
+        share = leg.weight / total
+        for row, value in leg.values.items():
+            scores[row] = scores.get(row, 0.0) + value * share
+    return scores
 
 
-def rrf(legs: Sequence[Leg]) -> list[Scored]:
-    """The sum of the legs' reciprocal ranks, scaled so that the first in every leg has 1."""
-    return weighted([Leg(leg.name, leg.weight, _rank_values(leg.values)) for leg in legs])
+def best(scores: Mapping[int, float], limit: int) -> list[int]:
+    """The rows with the highest scores, best first."""
+    return heapq.nsmallest(limit, scores, key=lambda row: (-scores[row], row))
 
 
-FUSIONS = {"weighted": weighted, "rrf": rrf}
+def scored(legs: Sequence[Leg], rows: Iterable[int]) -> list[Scored]:
+    """These rows with the parts of their scores, best first."""
+    total = sum(leg.weight for leg in legs) or 1.0
+    found = [Scored(row, tuple(_part(leg, row, total) for leg in legs if row in leg.values)) for row in rows]
+    return sorted(found, key=lambda item: (-item.score, item.rowid))
+
+
+def by_rank(legs: Sequence[Leg]) -> list[Leg]:
+    """The legs with reciprocal ranks for values, scaled so that the first of a leg has 1."""
+    return [Leg(leg.name, leg.weight, _rank_values(leg.values)) for leg in legs]
+
+
+def by_value(legs: Sequence[Leg]) -> list[Leg]:
+    """The legs as they are."""
+    return list(legs)
+
+
+FUSIONS = {"weighted": by_value, "rrf": by_rank}
 
 
 def _part(leg: Leg, row: int, total: float) -> Part:

@@ -15,7 +15,7 @@ from recollect.records import Explanation, Hit, Part
 from recollect.retrieval import rank
 from recollect.retrieval.context import REACH, context_leg
 from recollect.retrieval.dates import date_leg
-from recollect.retrieval.fuse import FUSIONS, Leg, Scored
+from recollect.retrieval.fuse import FUSIONS, Leg, Scored, best, scored, worth
 from recollect.retrieval.keyword import KeywordLeg, keyword_leg
 from recollect.retrieval.vector import VectorLeg, complete, vector_leg
 from recollect.store import Filter, Index, StoredChunk
@@ -43,8 +43,8 @@ class Options:
     """How to search; the defaults are those that win in `evals`."""
 
     fusion: str = "weighted"
-    vector_weight: float = 0.7
-    text_weight: float = 0.3
+    vector_weight: float = 0.6
+    text_weight: float = 0.4
     candidates: int = 200
     min_score: float = 0.1
     snippet_chars: int = 700
@@ -101,16 +101,15 @@ class Searcher:
         with self.index.snapshot():
             evidence = self._evidence(text, max(self.options.candidates, max_results), where)
             # The best few more than asked are enough for whatever the ranking still drops or reorders.
-            first = FUSIONS[self.options.fusion](self._legs(evidence))
-            shortlist = [item.rowid for item in first[: max(2 * max_results, SHORTLIST)]]
-            scored = self._in_context(evidence, shortlist)
+            shortlist = best(worth(self._legs(evidence)), max(2 * max_results, SHORTLIST))
+            ranked = self._in_context(evidence, shortlist)
             rows = self.index.chunks(shortlist)
-            scored = self._ranked([item for item in scored if item.rowid in rows], rows)
+            ranked = self._ranked([item for item in ranked if item.rowid in rows], rows)
             # Tokenising is dear: only for those that need it.
             matched = cache(lambda row: _matched(rows[row], evidence.terms))
             floor = self.options.min_score if min_score is None else min_score
-            scored = rank.above(scored, floor, lambda item: evidence.words.is_exact(item.rowid, matched))
-            chosen = self._spread(scored, max_results)[:max_results]
+            ranked = rank.above(ranked, floor, lambda item: evidence.words.is_exact(item.rowid, matched))
+            chosen = self._spread(ranked, max_results)[:max_results]
         hits = tuple(self._hit(item, rows[item.rowid], matched(item.rowid)) for item in chosen)
         return Found(hits, evidence.meaning.degraded)
 
@@ -132,10 +131,9 @@ class Searcher:
         """Score the shortlist again, each chunk with what it and the chunks around it are worth together."""
         around = self.index.around(shortlist, reach=REACH)
         legs = self._legs(self._with_neighbours(evidence, around))
-        worth = {item.rowid: item.score for item in FUSIONS[self.options.fusion](legs)}
         weight = sum(leg.weight for leg in legs) * CONTEXT_SHARE / (1 - CONTEXT_SHARE)
-        legs.append(Leg("context", weight, context_leg(worth, around)))
-        return [item for item in FUSIONS[self.options.fusion](legs) if item.rowid in around]
+        legs.append(Leg("context", weight, context_leg(worth(legs), around)))
+        return scored(legs, around)
 
     def _legs(self, evidence: Evidence) -> list[Leg]:
         """The legs that found something. Between meaning and words, an empty one leaves its weight to the other."""
@@ -148,7 +146,7 @@ class Searcher:
         if any(term.startswith("@") for term in evidence.terms):
             dates = self.index.dates_of(evidence.cosines.keys() | evidence.keyword.keys())
             legs.append(Leg("date", DATE_WEIGHT, date_leg(evidence.terms, dates)))
-        return [leg for leg in legs if leg.values]
+        return FUSIONS[options.fusion]([leg for leg in legs if leg.values])
 
     def _ranked(self, scored: Sequence[Scored], rows: Mapping[int, StoredChunk]) -> list[Scored]:
         if self.options.half_life_days is None:
