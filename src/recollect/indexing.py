@@ -105,6 +105,7 @@ class Indexer:
             embedder  #: the one in use; changes only within a sync, of which there is one at a time
         )
         self.rules = rules or Rules()
+        self._place = str(workspace.root.resolve())  #: whose rows these are
         self._clock = clock
         self._stop: Callable[[], None] = lambda: None
         self._ends: float | None = None  #: when a light sync begins no more batches
@@ -189,10 +190,6 @@ class Indexer:
     def is_foreign(self) -> bool:
         """Whether the rows are of another workspace than ours: they must not answer for it."""
         return self.index.meta("workspace") not in (None, self._place)
-
-    @property
-    def _place(self) -> str:
-        return str(self.workspace.root.resolve())
 
     # ---- one run ----------------------------------------------------------------------------------------------
 
