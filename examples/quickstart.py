@@ -15,7 +15,7 @@ def main() -> None:
         with Memory.open(workspace, home=Path(folder) / "home") as memory:
             report = memory.sync()
             print(f"{report.files} files, {report.chunks} chunks")
-            answer = memory.search("when does the backup run?", max_results=3)
+            answer = memory.search("how is the database backed up?", max_results=3)
             for hit in answer.hits:
                 print(f"{hit.score:.2f}  {hit.citation}")
             best = answer.hits[0]

@@ -23,7 +23,7 @@ def main() -> None:
             # What the model asks for, in its own words:
             call = {
                 "name": "memory_search",
-                "input": '{"query": "when does the backup run?", "maxResults": 2}',
+                "input": '{"query": "how is the database backed up?", "maxResults": 2}',
             }
             result = toolbox.call(call["name"], call["input"])
             for hit in result["results"]:

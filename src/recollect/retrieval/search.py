@@ -32,7 +32,7 @@ MAX_QUERY_CHARS = 8_000
 CONTEXT_SHARE = 0.5
 
 #: Chunks whose surroundings are looked at, and from which the hits are chosen.
-SHORTLIST = 64
+SHORTLIST = 32
 
 #: What a date in the query counts, beside the 1 of words and meaning together.
 DATE_WEIGHT = 0.3

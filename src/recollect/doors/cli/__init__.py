@@ -9,6 +9,8 @@ import sys
 
 def main() -> None:
     """Run the command line; every failure that we foresee is one sentence."""
+    # One search multiplies too little to share: a second thread would only wait beside the first.
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     from recollect.doors.cli.app import app
     from recollect.errors import RecollectError
 
