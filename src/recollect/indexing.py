@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from recollect import logs
 from recollect.chunking import CHUNKER_VERSION, chunk_markdown, chunk_passages
 from recollect.errors import SourceError, StoreBroken, StoreError, StoreLocked
-from recollect.records import Chunk, Document, FoundFile, Problem, Progress, SyncReport
+from recollect.records import Chunk, Document, FoundFile, Problem, Progress, ProgressCallback, SyncReport
 from recollect.store import FileRow, Index
 from recollect.text import TOKENIZER_VERSION
 
@@ -41,7 +41,6 @@ LIGHT_S = 2.0
 #: Chunks gathered for one job of a batch API.
 JOB_CHUNKS = 10_000
 
-ProgressCallback = Callable[[Progress], None]
 Read = tuple[Document, list[Chunk]]
 
 

@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Any, ParamSpec, Self, TypeVar
 
 from recollect.assembly import build_extractor, build_keeper, build_manager, build_scribe, scope_of
 from recollect.errors import RecollectError
-from recollect.indexing import ProgressCallback
 from recollect.managers import Manager
 from recollect.managers.builtin import BuiltinManager
 from recollect.managers.cancel import cancellable
@@ -26,6 +25,7 @@ from recollect.records import (
     Answer,
     Author,
     Excerpt,
+    ProgressCallback,
     Receipt,
     Remembered,
     Saved,

@@ -7,7 +7,7 @@ no behaviour beyond what follows from their own fields, and they import nothing 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
@@ -347,6 +347,9 @@ class Progress:
     done: int
     total: int
     path: str = ""
+
+
+ProgressCallback = Callable[[Progress], None]
 
 
 @dataclass(frozen=True, slots=True)

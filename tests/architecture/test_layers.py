@@ -34,8 +34,9 @@ MAY_IMPORT: dict[str, set[str]] = {
     "memory": SHARED | LEAVES | JOINERS | {"config", "assembly"},
     "freshness": SHARED,
     "service": SHARED | {"memory", "assembly", "config", "freshness", "sources"},
+    "plugins": SHARED | {"memory", "assembly", "service", "config", "sources"},
     "testing": SHARED | LEAVES,
-    "doors": {"records", "errors", "logs", "memory", "service", "config", ""},
+    "doors": {"records", "errors", "logs", "memory", "service", "plugins", "config", ""},
     "__main__": {"doors"},
     "": {"records", "errors", "memory", "service", "config"},
 }

@@ -18,13 +18,22 @@ from typing import TYPE_CHECKING, Any, Literal
 
 if TYPE_CHECKING:
     from recollect.memory import Memory
+    from recollect.records import ProgressCallback
 
 Kind = Literal["string", "integer", "number", "boolean", "array", "object"]
 Result = dict[str, Any]
 
+Access = Literal["read", "write", "admin"]
+"""What a caller may do; each may do what those before it may. `admin` is the owner."""
+ACCESS: tuple[Access, ...] = ("read", "write", "admin")
+
 _PYTHON: Mapping[Kind, type] = {
     "string": str, "integer": int, "number": float, "boolean": bool, "array": list, "object": dict,
 }  # fmt: skip
+
+
+Outcome = Literal["ok", "unknown", "invalid", "not_found", "refused", "disabled", "failed", "broken"]
+"""What became of a call: `failed` is a failure that we foresee, `broken` a mistake of ours."""
 
 
 class WrongArgument(ValueError):
@@ -97,6 +106,7 @@ class Call:
     memory: Memory
     arguments: Mapping[str, Any]
     session_key: str | None = None
+    progress: ProgressCallback | None = None  #: for work that takes long
 
     def __getitem__(self, name: str) -> Any:
         return self.arguments.get(name)
@@ -114,6 +124,20 @@ class Tool:
     empty: Mapping[str, object] = field(default_factory=dict)  #: the result when there is nothing to give
     read_only: bool = True
     destructive: bool = False  #: whether it removes or overwrites what is kept
+    owner: bool = False  #: whether it is for the owner alone
+    returns: Mapping[str, object] = field(default_factory=dict)  #: JSON schemas of what the result holds
+
+    @property
+    def access(self) -> Access:
+        """What a caller needs to be granted."""
+        if self.owner:
+            return "admin"
+        return "read" if self.read_only else "write"
+
+    def output_schema(self) -> dict[str, object]:
+        """The result as JSON schema; every tool also says whether memory is disabled, and what went wrong."""
+        always = {"disabled": {"type": "boolean"}, "error": {"type": "string"}}
+        return {"type": "object", "properties": {**self.returns, **always}, "required": ["disabled"]}
 
     def schema(self) -> dict[str, object]:
         """The parameters as JSON schema."""
@@ -167,6 +191,11 @@ class Tool:
             ],
             return_annotation=dict,
         )
+
+
+def grants(granted: Access, needed: Access) -> bool:
+    """Whether who was granted the one may do what needs the other."""
+    return ACCESS.index(needed) <= ACCESS.index(granted)
 
 
 def _between(low: float | None, high: float | None) -> str:

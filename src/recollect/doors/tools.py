@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 
 from recollect import logs
 from recollect.doors.entry_tools import ENTRY_TOOLS
-from recollect.doors.tooling import Call, Param, Result, Tool, WrongArgument
-from recollect.errors import RecollectError
+from recollect.doors.tooling import Call, Outcome, Param, Result, Tool, WrongArgument
+from recollect.errors import NotFound, PathRefused, RecollectError
 
 if TYPE_CHECKING:
     from recollect.memory import Memory
-    from recollect.records import Hit
+    from recollect.records import Hit, ProgressCallback
 
 log = logs.get("tools")
 
@@ -260,27 +260,40 @@ class Toolbox:
 
     def call(self, name: str, arguments: Mapping[str, object] | str | None = None) -> Result:
         """Call a tool by its name, with arguments as a mapping or as the JSON text that a model wrote."""
+        return self.outcome(name, arguments)[1]
+
+    def outcome(
+        self,
+        name: str,
+        arguments: Mapping[str, object] | str | None = None,
+        *,
+        progress: ProgressCallback | None = None,
+    ) -> tuple[Outcome, Result]:
+        """As `call`, and in one word what became of it, for doors that answer with a status."""
         tool = self.tools.get(name)
         if tool is None:
             known = ", ".join(self.tools) or "none"
-            return {"disabled": False, "error": f"There is no tool {name!r}; there are: {known}."}
+            return "unknown", {"disabled": False, "error": f"There is no tool {name!r}; there are: {known}."}
         try:
             memory = self._memory()
         except (RecollectError, OSError) as error:
-            return {**tool.empty, "disabled": True, "error": f"Memory is disabled: {_sentence(error)}"}
+            sentence = f"Memory is disabled: {_sentence(error)}"
+            return "disabled", {**tool.empty, "disabled": True, "error": sentence}
         try:
-            return self._run(tool, Call(memory, tool.checked(_mapping(arguments)), self._session_key))
+            checked = tool.checked(_mapping(arguments))
+            return self._run(tool, Call(memory, checked, self._session_key, progress))
         except (WrongArgument, RecollectError, OSError) as error:
-            return {**tool.empty, "disabled": False, "error": _sentence(error)}
+            return _kind(error), {**tool.empty, "disabled": False, "error": _sentence(error)}
         except Exception as error:  # a mistake of ours must not break the agent that calls
             log.exception("the tool %s failed", name)
-            return {**tool.empty, "disabled": False, "error": f"{name} failed: {type(error).__name__}."}
+            sentence = f"{name} failed: {type(error).__name__}."
+            return "broken", {**tool.empty, "disabled": False, "error": sentence}
 
-    def _run(self, tool: Tool, call: Call) -> Result:
+    def _run(self, tool: Tool, call: Call) -> tuple[Outcome, Result]:
         if call.memory.admits(self._session_key):
-            return {**tool.run(call), "disabled": False}
+            return "ok", {**tool.run(call), "disabled": False}
         refused = {} if tool.read_only else {"error": "This session may not write to this memory."}
-        return {**tool.empty, "disabled": False, **refused}
+        return ("refused" if refused else "ok"), {**tool.empty, "disabled": False, **refused}
 
     def function(self, name: str) -> Callable[..., Result]:
         """A tool as a plain Python function, with the signature and the words that frameworks look at."""
@@ -363,6 +376,14 @@ def _mapping(arguments: Mapping[str, object] | str | None) -> Mapping[str, objec
     if not isinstance(arguments, Mapping):
         raise WrongArgument("The arguments must be an object.")
     return arguments
+
+
+def _kind(error: Exception) -> Outcome:
+    if isinstance(error, WrongArgument):
+        return "invalid"
+    if isinstance(error, NotFound | PathRefused | FileNotFoundError):
+        return "not_found"
+    return "failed"
 
 
 def _sentence(error: Exception) -> str:

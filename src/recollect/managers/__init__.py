@@ -9,8 +9,7 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from recollect.indexing import ProgressCallback
-from recollect.records import Answer, Excerpt, Source, Status, SyncReport
+from recollect.records import Answer, Excerpt, ProgressCallback, Source, Status, SyncReport
 
 __all__ = ["Manager"]
 

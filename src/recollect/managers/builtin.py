@@ -17,13 +17,22 @@ from recollect.managers.renewal import Renewal
 from recollect.managers.scope import Guard
 from recollect.managers.serving import Served, Serving
 from recollect.recall import shows_citations
-from recollect.records import Answer, CitationMode, Excerpt, Hit, Source, Status, SyncReport
+from recollect.records import (
+    Answer,
+    CitationMode,
+    Excerpt,
+    Hit,
+    ProgressCallback,
+    Source,
+    Status,
+    SyncReport,
+)
 from recollect.retrieval import Found
 from recollect.store import Filter, Index
 
 if TYPE_CHECKING:
     from recollect.embedding import Choice, Embedder
-    from recollect.indexing import Backlog, Indexer, ProgressCallback
+    from recollect.indexing import Backlog, Indexer
     from recollect.retrieval import Searcher
     from recollect.sources import Workspace
 

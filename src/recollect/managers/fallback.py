@@ -18,10 +18,9 @@ from typing import TYPE_CHECKING
 from recollect import logs
 from recollect.errors import Cancelled, EngineBusy, EngineError, RecollectError
 from recollect.managers.asking import Asked
-from recollect.records import Answer, Excerpt, Source, Status, SyncReport
+from recollect.records import Answer, Excerpt, ProgressCallback, Source, Status, SyncReport
 
 if TYPE_CHECKING:
-    from recollect.indexing import ProgressCallback
     from recollect.managers import Manager
 
 log = logs.get("managers")

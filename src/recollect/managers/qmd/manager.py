@@ -39,6 +39,7 @@ from recollect.records import (
     FoundFile,
     Hit,
     Problem,
+    ProgressCallback,
     Source,
     Status,
     SyncReport,
@@ -46,7 +47,6 @@ from recollect.records import (
 from recollect.text import query_terms, split_lines
 
 if TYPE_CHECKING:
-    from recollect.indexing import ProgressCallback
     from recollect.sources import Scan, Workspace
 
 #: Results asked for beyond those wanted, since some may be files that the workspace does not show.

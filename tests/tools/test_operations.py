@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-from recollect.doors.rpc import OPERATIONS, call
+from recollect.doors.operations import OPERATIONS, call
 from recollect.doors.tools import Toolbox
 
 GROUP = "agent:main:telegram:group:42"
@@ -32,7 +32,7 @@ def test_sync_status_and_probe(note, open_memory) -> None:
 def test_mistakes_and_scope(open_memory) -> None:
     memory = open_memory()
     assert call(memory, "memory.drop")["error"].startswith(
-        "There is no tool 'memory.drop'; there are: memory.search"
+        "There is no tool 'memory.drop'; there are: memory_search"
     )
     assert call(memory, "memory.sync", {"force": "yes"})["error"] == "force must be of type boolean."
     assert call(memory, "memory.search", {"query": "x"}, session_key=GROUP)["results"] == []
@@ -43,5 +43,6 @@ def test_mistakes_and_scope(open_memory) -> None:
 
 
 def test_what_changes_something_says_so() -> None:
-    assert {name for name, tool in OPERATIONS.items() if not tool.read_only} == {"memory.sync"}
+    changing = {name for name, tool in OPERATIONS.items() if tool.access != "read"}
+    assert changing == {"memory_save", "memory_store", "memory_forget", "memory", "memory.sync"}
     assert all(tool.name == name for name, tool in OPERATIONS.items())
