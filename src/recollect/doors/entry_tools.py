@@ -8,22 +8,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+from recollect.doors import schemas
+from recollect.doors.schemas import TYPES
 from recollect.doors.tooling import Call, Param, Result, Tool, WrongArgument
 
 if TYPE_CHECKING:
     from recollect.records import Entry, EntryHit, Receipt, Remembered
 
 CATEGORIES = ("preference", "decision", "entity", "fact", "other")
-TYPES = (
-    "user_preference",
-    "project_context",
-    "technical_decision",
-    "workflow",
-    "fact",
-    "skill",
-    "relationship",
-    "other",
-)
 EXPORTED = 200  #: entries that the tool hands out at once; the command line exports all
 LISTED = 50
 
@@ -174,6 +166,22 @@ def _texts(values: Any) -> tuple[str, ...]:
     return tuple(str(value) for value in values or ())
 
 
+#: What the tool `memory` answers with; which of it, is up to the action.
+_MANAGED = {
+    **schemas.REMEMBERED,
+    **schemas.RECEIPT,
+    "action": schemas.MAYBE_TEXT,
+    "memories": schemas.many(schemas.MEMORY),
+    "total": schemas.COUNT,
+    "degraded": schemas.DEGRADED,
+    "data": schemas.TEXT,
+    "added": schemas.COUNT,
+    "already": schemas.COUNT,
+    "expired": schemas.COUNT,
+    "purged": schemas.COUNT,
+    "stats": schemas.ANYTHING,
+}
+
 ENTRY_TOOLS = (
     Tool(
         name="memory_recall",
@@ -189,6 +197,7 @@ ENTRY_TOOLS = (
             "zh": "在再次询问用户之前，先查已经知道的偏好、决定和事实。",
         },
         empty={"memories": [], "degraded": None},
+        returns={"memories": schemas.many(schemas.MEMORY_HIT), "degraded": schemas.DEGRADED},
     ),
     Tool(
         name="memory_store",
@@ -206,6 +215,7 @@ ENTRY_TOOLS = (
             "zh": "存下单条长期有效的陈述：偏好、决定、人物、事实。",
         },
         empty={"action": "refused", "memory": None, "replaced": None, "note": None},
+        returns=schemas.REMEMBERED,
         read_only=False,
     ),
     Tool(
@@ -222,6 +232,7 @@ ENTRY_TOOLS = (
             "zh": "用户要求忘记时删除；不确定是哪一条时先列出候选。",
         },
         empty={"forgotten": [], "covered": [], "notCovered": [], "candidates": []},
+        returns=schemas.RECEIPT,
         read_only=False,
         destructive=True,
     ),
@@ -246,6 +257,7 @@ ENTRY_TOOLS = (
             "zh": "用户要求时，列出、清理、导出或导入记忆条目。",
         },
         empty={"action": None},
+        returns=_MANAGED,
         read_only=False,
         destructive=True,
     ),

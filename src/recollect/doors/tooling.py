@@ -48,9 +48,11 @@ class Param:
     kind: Kind
     description: str
     required: bool = False
-    choices: tuple[str, ...] = ()
+    choices: tuple[str, ...] = ()  #: of the value, or of each item of a list
     minimum: float | None = None
     maximum: float | None = None
+    longest: int | None = None  #: most characters of a text, or items of a list
+    items: Kind = "string"  #: what a list holds
     also: tuple[str, ...] = ()  #: other names by which it is taken
 
     @property
@@ -66,16 +68,23 @@ class Param:
 
     def schema(self) -> dict[str, object]:
         """As JSON schema."""
-        limits = {"enum": list(self.choices) or None, "minimum": self.minimum, "maximum": self.maximum}
-        items = {"items": {"type": "string"}} if self.kind == "array" else {}
-        given = {name: value for name, value in limits.items() if value is not None}
-        return {"type": self.kind, "description": self.description, **items, **given}
+        one: dict[str, object] = {"enum": list(self.choices) or None}
+        limits: dict[str, object] = {"minimum": self.minimum, "maximum": self.maximum}
+        if self.kind == "array":
+            limits = {"items": _given({"type": self.items, **one}), "maxItems": self.longest}
+        elif self.kind == "string":
+            limits = {**one, "maxLength": self.longest}
+        return {"type": self.kind, "description": self.description, **_given(limits)}
 
     def checked(self, value: object) -> object:
         """The value in its right type; models write numbers as texts now and then."""
         value = self._typed(value)
-        if self.choices and value not in self.choices:
-            raise WrongArgument(f"{self.name} must be one of {', '.join(self.choices)}.")
+        for one in value if isinstance(value, list) else (value,):
+            if self.choices and one not in self.choices:
+                raise WrongArgument(f"{self.name} must be one of {', '.join(self.choices)}.")
+        if isinstance(value, str | list) and self.longest is not None and len(value) > self.longest:
+            what = "characters" if isinstance(value, str) else "items"
+            raise WrongArgument(f"{self.name} must have at most {self.longest} {what}.")
         if isinstance(value, int | float) and not isinstance(value, bool):
             low, high = self.minimum, self.maximum
             if (low is not None and value < low) or (high is not None and value > high):
@@ -96,6 +105,8 @@ class Param:
             raise WrongArgument(f"{self.name} must be of type {self.kind}.")
         if isinstance(value, float) and value != value:  # noqa: PLR0124  JSON as Python reads it knows NaN
             raise WrongArgument(f"{self.name} must be a number.")
+        if isinstance(value, list) and not all(isinstance(one, _PYTHON[self.items]) for one in value):
+            raise WrongArgument(f"{self.name} must be a list of {self.items}s.")
         return value
 
 
@@ -137,7 +148,8 @@ class Tool:
     def output_schema(self) -> dict[str, object]:
         """The result as JSON schema; every tool also says whether memory is disabled, and what went wrong."""
         always = {"disabled": {"type": "boolean"}, "error": {"type": "string"}}
-        return {"type": "object", "properties": {**self.returns, **always}, "required": ["disabled"]}
+        required = [*self.empty, "disabled"]
+        return {"type": "object", "properties": {**self.returns, **always}, "required": required}
 
     def schema(self) -> dict[str, object]:
         """The parameters as JSON schema."""
@@ -193,9 +205,18 @@ class Tool:
         )
 
 
+def camel(values: Mapping[str, object]) -> dict[str, object]:
+    """The same under the names that JSON has: `last_sync` is `lastSync`."""
+    return {re.sub(r"_([a-z])", lambda letter: letter[1].upper(), name): one for name, one in values.items()}
+
+
 def grants(granted: Access, needed: Access) -> bool:
     """Whether who was granted the one may do what needs the other."""
     return ACCESS.index(needed) <= ACCESS.index(granted)
+
+
+def _given(limits: Mapping[str, object]) -> dict[str, object]:
+    return {name: value for name, value in limits.items() if value is not None}
 
 
 def _between(low: float | None, high: float | None) -> str:

@@ -11,6 +11,7 @@ from collections.abc import Callable, Collection, Mapping
 from typing import TYPE_CHECKING, Any, Literal, Self
 
 from recollect import logs
+from recollect.doors import schemas
 from recollect.doors.entry_tools import ENTRY_TOOLS
 from recollect.doors.tooling import Call, Outcome, Param, Result, Tool, WrongArgument
 from recollect.errors import NotFound, PathRefused, RecollectError
@@ -150,6 +151,14 @@ _TOOLS = (
             "citations": False,
             "degraded": None,
         },
+        returns={
+            "results": schemas.many(schemas.HIT),
+            "provider": schemas.TEXT,
+            "model": schemas.TEXT,
+            "fallback": schemas.BOOLEAN,
+            "citations": schemas.BOOLEAN,
+            "degraded": schemas.DEGRADED,
+        },
     ),
     Tool(
         name="memory_get",
@@ -176,6 +185,7 @@ _TOOLS = (
             "nextFrom": None,
             "truncated": False,
         },
+        returns=schemas.EXCERPT,
     ),
     Tool(
         name="memory_save",
@@ -194,6 +204,7 @@ _TOOLS = (
             "zh": "出现决定、偏好或重要事实时，及时保存下来。",
         },
         empty={"saved": False, "path": "", "startLine": 0, "endLine": 0, "already": False, "note": None},
+        returns=schemas.SAVED,
         read_only=False,
     ),
     Tool(
@@ -215,6 +226,16 @@ _TOOLS = (
             "model": "",
             "fallback": False,
             "degraded": None,
+        },
+        returns={
+            "file_count": schemas.COUNT,
+            "chunk_count": schemas.COUNT,
+            "total_size": schemas.COUNT,
+            "backend": schemas.TEXT,
+            "provider": schemas.TEXT,
+            "model": schemas.TEXT,
+            "fallback": schemas.BOOLEAN,
+            "degraded": schemas.DEGRADED,
         },
     ),
 )

@@ -1,0 +1,96 @@
+"""Every operation's real results have the shape that its schema promises to clients."""
+
+from __future__ import annotations
+
+import pytest
+from jsonschema import Draft202012Validator
+
+from recollect.doors.operations import OPERATIONS
+from recollect.doors.tools import Toolbox
+
+GROUP = "agent:main:telegram:group:42"
+
+#: Calls in their order, each of which builds on what the ones before have done.
+CALLS: list[tuple[str, dict[str, object]]] = [
+    ("memory_save", {"content": "The heron nests in the marsh.", "tags": ["birds"]}),
+    ("memory_store", {"text": "I prefer tabs.", "category": "preference"}),
+    ("memory_store", {"text": "我喜欢喝绿茶。", "category": "preference"}),
+    ("memory_store", {"text": "I prefer tabs."}),
+    ("memory_search", {"query": "heron", "minScore": 0}),
+    ("memory_search", {"query": "绿茶"}),
+    ("memory_get", {"path": "MEMORY.md"}),
+    ("memory_stats", {}),
+    ("memory_recall", {"query": "tabs"}),
+    ("memory", {"action": "list"}),
+    ("memory", {"action": "add", "content": "We release on Tuesdays."}),
+    ("memory", {"action": "search", "query": "release"}),
+    ("memory", {"action": "export"}),
+    ("memory", {"action": "import", "data": '[{"memory": "Anna leads the project."}]'}),
+    ("memory", {"action": "cleanup"}),
+    ("memory", {"action": "stats"}),
+    ("memory", {"action": "delete", "id": "0"}),
+    ("memory_forget", {"query": "tabs"}),
+    ("memory_forget", {"query": "I prefer tabs."}),
+    ("memory.search", {"query": "heron"}),
+    ("memory.get", {"path": "MEMORY.md"}),
+    ("memory.stats", {}),
+    ("memory.status", {}),
+    ("memory.status", {"deep": True}),
+    ("memory.sync", {}),
+    ("memory.sync", {"force": True}),
+    ("memory.probe", {}),
+]
+
+
+def wrong_with(name: str, result: object) -> list[str]:
+    schema = OPERATIONS[name].output_schema()
+    Draft202012Validator.check_schema(schema)
+    found = Draft202012Validator(schema).iter_errors(result)
+    return [f"{name}: {error.json_path}: {error.message}" for error in found]
+
+
+@pytest.fixture
+def toolbox(note, open_memory) -> Toolbox:
+    note("MEMORY.md", "# Facts\n\nThe heron nests in the marsh.\n\n湿地里有苍鹭。\n")
+    return Toolbox(open_memory(), tools=OPERATIONS)
+
+
+def test_results_have_the_promised_shape(toolbox: Toolbox) -> None:
+    wrong = [line for name, given in CALLS for line in wrong_with(name, toolbox.call(name, given))]
+    assert wrong == []
+
+
+def test_every_operation_is_among_the_calls() -> None:
+    assert set(OPERATIONS) - {name for name, _ in CALLS} == set()
+
+
+@pytest.mark.parametrize("name", sorted(OPERATIONS))
+def test_a_failure_has_the_same_shape(toolbox: Toolbox, name: str) -> None:
+    result = toolbox.call(name, {"no such parameter": 1})
+    assert wrong_with(name, result) == []
+    assert "error" in result
+
+
+@pytest.mark.parametrize("name", sorted(OPERATIONS))
+def test_a_refused_session_gets_the_same_shape(toolbox: Toolbox, open_memory, name: str) -> None:
+    tool = OPERATIONS[name]
+    needed = {param.name: _some(param) for param in tool.params if param.required}
+    result = Toolbox(open_memory(), session_key=GROUP, tools=OPERATIONS).call(name, needed)
+    assert wrong_with(name, result) == []
+    assert ("error" in result) == (not tool.read_only)
+
+
+def _some(param) -> object:
+    if param.choices:
+        return param.choices[0]
+    return {"string": "x", "integer": 1, "number": 1.0, "boolean": True, "array": [], "object": {}}[
+        param.kind
+    ]
+
+
+@pytest.mark.parametrize("name", sorted(OPERATIONS))
+def test_every_field_of_a_result_is_described(name: str) -> None:
+    tool = OPERATIONS[name]
+    assert set(tool.empty) <= set(tool.returns)
+    assert tool.description.endswith((".", "?"))
+    assert all(param.description.endswith(".") for param in tool.params)
