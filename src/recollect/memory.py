@@ -357,7 +357,8 @@ class Memory:
         self.close()
 
 
-async def _in_thread(call: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+async def in_thread(call: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+    """What the call gives, without keeping the event loop; who is cancelled stops waiting at once."""
     import asyncio  # loaded already wherever this runs; a plain `Memory` does not pay for it
 
     given_up = threading.Event()
@@ -388,7 +389,7 @@ class AsyncMemory:
     ) -> AsyncMemory:
         """Open the memory of a workspace, as `Memory.open` does."""
         return cls(
-            await _in_thread(
+            await in_thread(
                 Memory.open,
                 workspace,
                 home=home,
@@ -408,7 +409,7 @@ class AsyncMemory:
         progress: ProgressCallback | None = None,
     ) -> SyncReport:
         """As `Memory.sync`."""
-        return await _in_thread(self.memory.sync, force=force, verify=verify, batch=batch, progress=progress)
+        return await in_thread(self.memory.sync, force=force, verify=verify, batch=batch, progress=progress)
 
     async def search(
         self,
@@ -421,7 +422,7 @@ class AsyncMemory:
         session_key: str | None = None,
     ) -> Answer:
         """As `Memory.search`."""
-        return await _in_thread(
+        return await in_thread(
             self.memory.search,
             query,
             max_results=max_results,
@@ -433,7 +434,7 @@ class AsyncMemory:
 
     async def read(self, path: str, start: int = 1, lines: int | None = None) -> Excerpt:
         """As `Memory.read`."""
-        return await _in_thread(self.memory.read, path, start, lines)
+        return await in_thread(self.memory.read, path, start, lines)
 
     async def save(
         self,
@@ -445,11 +446,11 @@ class AsyncMemory:
         by: Author = "owner",
     ) -> Saved:
         """As `Memory.save`."""
-        return await _in_thread(self.memory.save, content, title, tags, category, by=by)
+        return await in_thread(self.memory.save, content, title, tags, category, by=by)
 
     async def summarise(self, messages: Iterable[Mapping[str, object]], session: str) -> Saved | None:
         """As `Memory.summarise`."""
-        return await _in_thread(self.memory.summarise, messages, session)
+        return await in_thread(self.memory.summarise, messages, session)
 
     async def flush(
         self,
@@ -460,15 +461,15 @@ class AsyncMemory:
         tokens: int | None = None,
     ) -> Saved | None:
         """As `Memory.flush`."""
-        return await _in_thread(self.memory.flush, messages, session, window=window, tokens=tokens)
+        return await in_thread(self.memory.flush, messages, session, window=window, tokens=tokens)
 
     async def status(self, *, deep: bool = False) -> Status:
         """As `Memory.status`."""
-        return await _in_thread(self.memory.status, deep=deep)
+        return await in_thread(self.memory.status, deep=deep)
 
     async def close(self) -> None:
         """As `Memory.close`."""
-        await _in_thread(self.memory.close)
+        await in_thread(self.memory.close)
 
     async def __aenter__(self) -> Self:
         return self
