@@ -13,7 +13,14 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, ParamSpec, Self, TypeVar
 
-from recollect.assembly import build_extractor, build_keeper, build_manager, build_scribe, scope_of
+from recollect.assembly import (
+    build_extractor,
+    build_items,
+    build_keeper,
+    build_manager,
+    build_scribe,
+    scope_of,
+)
 from recollect.errors import RecollectError
 from recollect.managers import Manager
 from recollect.managers.builtin import BuiltinManager
@@ -40,8 +47,10 @@ if TYPE_CHECKING:
     from recollect.embedding import Embedder
     from recollect.entries import Keeper
     from recollect.entries.extract import Extractor
+    from recollect.items import Items
     from recollect.recall.inject import Injector, Recalled
     from recollect.writing import Scribe
+    from recollect.writing.hearing import Hearing
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -55,9 +64,11 @@ class Memory:
         self.settings = settings
         self.manager = manager
         self._keeper: Keeper | None = None
+        self._items: Items | None = None
         self._injector: Injector | None = None
         self._extractor: Extractor | None = None
         self._scribe: Scribe | None = None
+        self._hearing: Hearing | None = None
         self._guard: Guard | None = None
         self._closed = False
         self._lock = threading.RLock()  #: over what is opened at first use: threads may be the first together
@@ -233,10 +244,13 @@ class Memory:
         messages: Iterable[Mapping[str, object]],
         session: str,
         *,
-        window: int,
+        window: int | None,
         tokens: int | None = None,
     ) -> Saved | None:
-        """Before a conversation is shortened: write down what it would lose, once for each overflow."""
+        """Before a conversation is shortened: write down what it would lose, once for each overflow.
+
+        With ``window`` it is judged whether it is time; None: the caller says that it is.
+        """
         if not self.settings.writing.flush:
             return None
         return self._written(self.scribe.flush(messages, session, window=window, tokens=tokens))
@@ -262,15 +276,53 @@ class Memory:
                 self._keeper = build_keeper(self.settings, self.manager)
             return self._keeper
 
+    @property
+    def items(self) -> Items:
+        """What programs keep by name, apart from what agents remember; opened at first use."""
+        with self._lock:
+            if self._items is None:
+                self._items = build_items(self.settings, self.manager)
+            return self._items
+
     def capture(self, turns: Sequence[Turn], *, session: str) -> list[Remembered]:
-        """Remember what turns are worth: by a language model where `extraction.auto_extract` is on, else by rules."""
-        if self.settings.extraction.auto_extract:
-            return self.extractor.observe(turns, session=session)
-        return self.keeper.capture(turns, session=session)
+        """Remember what turns are worth: by a language model where `extraction.auto_extract` is on, else by rules.
+
+        ``turns`` may be the whole conversation each time: what was heard before does not count again.
+        """
+        with self.hearing.of(session) as heard:
+            if not self.settings.extraction.auto_extract:
+                new = heard.new(turns)
+                done = self.keeper.capture(new, session=session)
+                heard.add(new)
+                return done
+            waiting = self.extractor.waiting(session)
+            new = heard.new(turns, also=waiting)
+            done = self.extractor.observe(new, session=session)
+            if not self.extractor.waiting(
+                session
+            ):  # the model has seen them: until then they may be lost and resent
+                heard.add([*waiting, *new])
+            return done
+
+    @property
+    def hearing(self) -> Hearing:
+        """What of each session was heard already."""
+        with self._lock:
+            if self._hearing is None:
+                from recollect.writing.hearing import Hearing
+
+                self._hearing = Hearing(self.settings.agent_folder, self.keeper.entries.digest)
+            return self._hearing
 
     def session_ended(self, session: str) -> list[Remembered]:
         """Let the language model see the turns that still wait for it."""
-        return self.extractor.end(session=session) if self.settings.extraction.auto_extract else []
+        if not self.settings.extraction.auto_extract:
+            return []
+        with self.hearing.of(session) as heard:
+            waiting = self.extractor.waiting(session)
+            done = self.extractor.end(session=session)
+            heard.add(waiting)
+            return done
 
     @property
     def extractor(self) -> Extractor:
@@ -320,16 +372,27 @@ class Memory:
         return self.manager.search(query, max_results=limit)
 
     def recall(
-        self, query: str, *, session_key: str | None = None, door: str = "recall", tokens: int | None = None
+        self,
+        query: str,
+        *,
+        session_key: str | None = None,
+        door: str = "recall",
+        tokens: int | None = None,
+        entries: int | None = None,
+        notes: int | None = None,
     ) -> Recalled:
-        """The fenced block that tells the agent what is remembered about this; empty when nothing is."""
+        """The fenced block that tells the agent what is remembered about this; empty when nothing is.
+
+        ``entries`` and ``notes`` are the most of each kind, if not as many as the settings say; 0: none.
+        """
         from recollect.recall.inject import Budget, Recalled
 
         if not self.admits(session_key):
             return Recalled("", "")
         wanted = self.settings.retrieval
         budget = Budget(
-            max_entries=wanted.max_memories,
+            max_entries=wanted.max_memories if entries is None else entries,
+            max_notes=Budget().max_notes if notes is None else notes,
             threshold=wanted.similarity_threshold,
             characters=self.settings.memory.max_injected_chars,
             tokens=tokens,
@@ -344,6 +407,8 @@ class Memory:
         self._closed = True
         if self._keeper is not None:
             self._keeper.close()
+        if self._items is not None:
+            self._items.close()
         if self._scribe is not None:
             self._scribe.close()
         self.manager.close()
@@ -359,6 +424,7 @@ class Memory:
 
 async def in_thread(call: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
     """What the call gives, without keeping the event loop; who is cancelled stops waiting at once."""
+    """Call it in a thread; when the caller is cancelled, what it waits for outside is given up."""
     import asyncio  # loaded already wherever this runs; a plain `Memory` does not pay for it
 
     given_up = threading.Event()
@@ -457,7 +523,7 @@ class AsyncMemory:
         messages: Iterable[Mapping[str, object]],
         session: str,
         *,
-        window: int,
+        window: int | None,
         tokens: int | None = None,
     ) -> Saved | None:
         """As `Memory.flush`."""

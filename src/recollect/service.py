@@ -59,6 +59,7 @@ class MemoryService:
         self._growth = Growth(settings.sessions.delta_bytes)
         self._refresher = Refresher(Schedule(_delays(settings)), self._sync)
         self._watcher: Watcher | None = None
+        self._started = False
 
     # ---- its life ---------------------------------------------------------------------------------------------
 
@@ -69,6 +70,7 @@ class MemoryService:
             self._growth.begin((str(found.absolute), found.size) for found in self._sessions.scan().files)
         first = self._synced("start")
         self._refresher.start()
+        self._started = True
         if self.memory.settings.watch.enabled:
             self._watcher = self._build_watcher()
             self._watcher.start()
@@ -79,6 +81,7 @@ class MemoryService:
         if self._watcher:
             self._watcher.stop()
         self._refresher.stop()
+        self._started = False
 
     def __enter__(self) -> Self:
         self.start()
@@ -97,9 +100,18 @@ class MemoryService:
         return self._watcher.note or "watching"
 
     def session_started(self) -> None:
-        """A session begins: what changed since the last one is taken in, in the background."""
-        if self.memory.settings.watch.on_session_start:
+        """A session begins: what changed since the last one is taken in, in the background while the service runs."""
+        if not self.memory.settings.watch.on_session_start:
+            return
+        if self._started:
             self._refresher.ask("session start")
+        else:
+            self._synced("session start")
+
+    def transcript_grew(self, transcript: Path) -> None:
+        """A host has added to a transcript; where the service does not run, the next search sees to it."""
+        if self._started:
+            self._changed(frozenset({str(transcript)}))
 
     # ---- what a host asks -------------------------------------------------------------------------------------
 
@@ -121,7 +133,7 @@ class MemoryService:
         With ``conversation_tokens``, the conversation's budget, what is put in front is at most its share of that.
         """
         wanted = self.memory.settings.retrieval
-        query = _question(messages if recent is None else recent)
+        query = question(messages if recent is None else recent)
         if not query or not wanted.inject_on_query:
             return list(messages)
         tokens = None if conversation_tokens is None else round(conversation_tokens * wanted.budget_ratio)
@@ -222,7 +234,7 @@ def _delays(settings: Settings) -> Delays:
     )
 
 
-def _question(messages: Sequence[Message]) -> str:
+def question(messages: Sequence[Message]) -> str:
     """What the person said last; a few words alone are joined with what they said before."""
     said = [turn.text for turn in turns_of_messages(messages) if turn.role == "user"]
     last = "\n".join(said[-2:] if said and len(said[-1]) < 20 else said[-1:])

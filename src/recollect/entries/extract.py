@@ -62,6 +62,10 @@ class Extractor:
         del self._waiting[session]
         return self.extract(waiting, session=session)
 
+    def waiting(self, session: str) -> list[Said]:
+        """The turns of a session that the model has not seen yet."""
+        return list(self._waiting.get(session, ()))
+
     def end(self, *, session: str) -> list[Remembered]:
         """A session is over: what waited is looked at, unless the settings say otherwise."""
         waiting = self._waiting.pop(session, [])

@@ -106,9 +106,13 @@ class Injector:
         query = without_blocks(query).strip()[:QUERY_CHARS]
         if not query:
             return Recalled("", "")
-        found = self.keeper.search(query, limit=budget.candidates, threshold=budget.threshold, where=TRUSTED)
-        candidates = [_of_entry(hit, show_places) for hit in found.hits]
-        degraded = found.degraded
+        candidates, degraded = list[_Candidate](), None
+        if budget.max_entries:
+            found = self.keeper.search(
+                query, limit=budget.candidates, threshold=budget.threshold, where=TRUSTED
+            )
+            candidates += [_of_entry(hit, show_places) for hit in found.hits]
+            degraded = found.degraded
         if self.notes and budget.max_notes:
             answer = self.notes(query, budget.max_notes)
             candidates += [_of_note(hit, show_places) for hit in answer.hits]

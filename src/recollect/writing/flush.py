@@ -59,16 +59,20 @@ class Flush:
         self._folder = state / "flushes"
 
     def maybe(
-        self, turns: Sequence[Turn], session: str, *, window: int, tokens: int | None = None
+        self, turns: Sequence[Turn], session: str, *, window: int | None, tokens: int | None = None
     ) -> Saved | None:
         """Write the new turns down if the conversation passes the threshold and this was not done yet.
 
-        ``tokens`` is what the host counted; without it the turns are estimated.
+        ``tokens`` is what the host counted; without it the turns are estimated. Without a ``window`` the host says
+        that it is about to shorten: each time is an overflow of its own, in which only what is new is written.
         """
-        length = count_tokens(turns) if tokens is None else tokens
         file = self._folder / f"{_digest(session)}.json"
         with locked(file.with_suffix(".lock")):
             mark = _load(file)
+            if window is None:
+                mark = replace(mark, phase="ready") if mark.phase == "written" else mark
+                return self._write(turns, session, file, mark)
+            length = count_tokens(turns) if tokens is None else tokens
             if length < self.threshold.tokens(window):
                 if mark.phase != "ready":
                     _store(file, replace(mark, phase="ready"))

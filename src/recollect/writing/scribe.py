@@ -50,7 +50,7 @@ class Scribe:
         return self._summaries.write(self._turns(found), self.sessions.session(found))
 
     def flush(
-        self, messages: Messages, session: str, *, window: int, tokens: int | None = None
+        self, messages: Messages, session: str, *, window: int | None, tokens: int | None = None
     ) -> Saved | None:
         """As `Flush.maybe`, from messages."""
         return self._flush.maybe(turns_of_messages(messages), session, window=window, tokens=tokens)

@@ -1,0 +1,114 @@
+"""What our own plugins do at a moment: bring the index up to date, recall, capture, flush, summarise.
+
+Each asks the memory and says in an `Effect` what came of it. A session that `memory.scope` does not admit is neither
+told anything nor listened to.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from recollect.plugins.moments import Effect, Moment
+from recollect.plugins.said import question_of, said_at
+from recollect.sources import turns_of_messages
+
+if TYPE_CHECKING:
+    from recollect.records import Remembered, Saved
+    from recollect.service import MemoryService
+
+
+@dataclass(frozen=True, slots=True)
+class Share:
+    """How much of each kind is put before the agent; None: as the settings say."""
+
+    entries: int | None = None
+    notes: int | None = None
+
+
+class Acts:
+    """What one plugin does over one memory."""
+
+    def __init__(
+        self, service: MemoryService, tools: tuple[str, ...], *, notes: bool, entries: bool, share: Share
+    ) -> None:
+        self._service = service
+        self._memory = service.memory
+        self._tools = tools
+        self._notes, self._entries = notes, entries
+        self._share = share
+
+    def session_start(self, _: Moment) -> Effect:
+        """Take in what changed since the last session."""
+        if self._notes:
+            self._service.session_started()
+        return Effect(tools=self._tools)
+
+    def transcript_update(self, moment: Moment) -> Effect | None:
+        """A transcript grew."""
+        if moment.transcript is not None:
+            self._service.transcript_grew(moment.transcript)
+        return None
+
+    def recall(self, moment: Moment) -> Effect | None:
+        """What is remembered about what the user says now."""
+        wanted = self._memory.settings.retrieval
+        query = question_of(moment)
+        if not query or not wanted.inject_on_query:
+            return None
+        told = self._memory.recall(
+            query,
+            session_key=moment.session_key,
+            door="hook",
+            tokens=_room(moment, wanted.budget_ratio),
+            entries=self._most_entries(),
+            notes=self._share.notes,
+        )
+        warnings = (told.degraded,) if told.degraded else ()
+        return Effect(prepend_context=told.text, recall_id=told.id, warnings=warnings)
+
+    def _most_entries(self) -> int | None:
+        """The plugin's own number, unless the owner has named one."""
+        named = self._memory.settings.origin("retrieval.max_memories") != "default"
+        return None if named and self._share.entries != 0 else self._share.entries
+
+    def capture(self, moment: Moment) -> Effect | None:
+        """Remember what was said since the last capture of this session."""
+        if not self._memory.admits(moment.session_key):
+            return None
+        return Effect(remembered=tuple(self._captured(moment)))
+
+    def _captured(self, moment: Moment) -> list[Remembered]:
+        return self._memory.capture(turns_of_messages(said_at(moment)), session=moment.session)
+
+    def flush(self, moment: Moment) -> Effect | None:
+        """Write down what the conversation is about to lose."""
+        if not self._memory.admits(moment.session_key):
+            return None
+        saved = self._memory.flush(
+            said_at(moment), moment.session, window=moment.window, tokens=moment.tokens
+        )
+        return Effect(written=_new(saved))
+
+    def end(self, moment: Moment) -> Effect | None:
+        """A session is over: what waited is learned, and its summary is written."""
+        if not self._memory.admits(moment.session_key):
+            return None
+        remembered: list[Remembered] = []
+        if self._entries:
+            remembered = [*self._captured(moment), *self._memory.session_ended(moment.session)]
+        said = said_at(moment) if self._notes else ()
+        saved = self._memory.summarise(said, moment.session) if said else None
+        return Effect(remembered=tuple(remembered), written=_new(saved))
+
+
+def _new(saved: Saved | None) -> tuple[Saved, ...]:
+    return () if saved is None or saved.already else (saved,)
+
+
+def _room(moment: Moment, ratio: float) -> int | None:
+    """Tokens that recalled text may take, where the host says how many there are."""
+    if moment.window is None:
+        return None
+    left = moment.window if moment.tokens is None else max(0, moment.window - moment.tokens)
+    return min(left, round(moment.window * ratio))
