@@ -424,7 +424,6 @@ class Memory:
 
 async def in_thread(call: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
     """What the call gives, without keeping the event loop; who is cancelled stops waiting at once."""
-    """Call it in a thread; when the caller is cancelled, what it waits for outside is given up."""
     import asyncio  # loaded already wherever this runs; a plain `Memory` does not pay for it
 
     given_up = threading.Event()
