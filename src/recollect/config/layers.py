@@ -212,6 +212,8 @@ def _parsed(key: str, text: str, name: str) -> object:
     """A variable's text as its setting wants it: lists as YAML or joined as in PATH, else as it stands."""
     if allows_none(key) and text.lower() in ("null", "none", "~"):
         return None
+    if _holds(key, Mapping):
+        return parse(text, name)
     if not _holds(key, tuple):
         return text
     if text.lstrip().startswith("["):
@@ -232,6 +234,8 @@ def _anchored(value: object, base: Path) -> object:
             return (base / Path(value).expanduser()).resolve()
         case list() | tuple():
             return tuple(_anchored(item, base) for item in value)
+        case dict():
+            return {str(name): _anchored(item, base) for name, item in value.items()}
         case None:
             return None
         case _:

@@ -24,6 +24,7 @@ from pydantic import (
 )
 from pydantic.fields import FieldInfo
 
+from recollect.config import slots
 from recollect.config.base import (
     Duration,
     Number,
@@ -35,6 +36,7 @@ from recollect.config.base import (
     no_bool,
 )
 from recollect.config.embedding import Embedding
+from recollect.config.gateway import Gateway
 from recollect.config.learning import Cleanup, EntriesSettings, Extraction, Retrieval
 from recollect.config.sessions import Llm, Sessions, Watch, Writing
 from recollect.errors import ConfigError
@@ -281,9 +283,16 @@ class MemorySettings(Section):
 class Slots(Section):
     """What fills the places that only one thing can fill."""
 
-    memory: Literal["memory-core", "none"] = Field(
-        default="memory-core", description="The agent's memory: `memory-core`, or `none` to switch it off."
+    memory: str = Field(
+        default="memory-core",
+        description="The agent's memory: `memory-core` (notes and sessions), `memory-lancedb` (what was learned in "
+        "conversation), `memory-full` (both), a name that another package offers, or `none` to switch it off.",
     )
+
+    @field_validator("memory")
+    @classmethod
+    def _is_known(cls, name: str) -> str:
+        return slots.known(name)
 
 
 class Plugins(Section):
@@ -345,6 +354,7 @@ class Settings(Section):
     writing: Writing = Field(default_factory=Writing)
     llm: Llm = Field(default_factory=Llm)
     plugins: Plugins = Field(default_factory=Plugins)
+    gateway: Gateway = Field(default_factory=Gateway)
     logging: Logging = Field(default_factory=Logging)
 
     _origins: Mapping[str, str] = PrivateAttr(default_factory=dict)
@@ -408,5 +418,7 @@ def _plain(value: object) -> object:
             return str(value)
         case tuple():
             return [_plain(item) for item in value]
+        case Mapping():
+            return {name: _plain(item) for name, item in value.items()}
         case _:
             return value

@@ -1,0 +1,271 @@
+"""Who may do what: the one door before every route, whatever it serves.
+
+In this order: the name by which we are called (Host), the page that calls (Origin), who calls (a token, or the cookie
+of the page), how often, for which agent, and whether they may do this. What an operation needs is said by the table
+of operations alone. Then the body is counted and the time is limited. Every answer leaves with the same headers.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from http.cookies import CookieError, SimpleCookie
+from typing import Protocol
+from urllib.parse import parse_qs
+
+from recollect import logs
+from recollect.config.gateway import GatewayLimits
+from recollect.doors.http.answers import SAFE, Message, Receive, Refused, Scope, Send, answer, refuse
+from recollect.doors.http.limits import Rate, counted, too_large
+from recollect.doors.http.places import Places
+from recollect.doors.http.tokens import Caller, Tokens
+from recollect.doors.operations import OPERATIONS
+from recollect.doors.tooling import grants
+
+log = logs.get("http")
+
+OPEN_TO_ALL = frozenset(
+    {"/healthz", "/open"}
+)  #: the one says nothing, the other asks for a ticket of its own
+STREAMS = frozenset({"/v1/events", "/mcp"})  #: they last as long as their caller
+READING = frozenset({"GET", "HEAD"})
+
+NOT_OPENED = """<!doctype html>
+<html lang="en"><meta charset="utf-8"><title>recollect</title>
+<h1>recollect</h1>
+<p>This page opens with a link that is made for you. Run <code>recollect open</code> and follow what it prints.</p>
+<p lang="zh">请运行 <code>recollect open</code>，然后打开它给出的链接。</p>
+</html>
+""".encode()
+
+
+class Sessions(Protocol):
+    """Whose browser a cookie is."""
+
+    cookie: str
+
+    def caller(self, value: str) -> Caller | None:
+        """Who shows this cookie."""
+
+
+class AsgiApp(Protocol):
+    """What stands behind the guard."""
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one request."""
+
+
+@dataclass(slots=True)
+class Visit:
+    """One request, as it is noted: never its texts."""
+
+    method: str
+    id: str = field(default_factory=lambda: secrets.token_hex(8))
+    began: float = field(default_factory=time.perf_counter)
+    caller: Caller | None = None
+    agent: str | None = None
+    operation: str | None = None
+    route: str = ""
+    status: int = 0
+    outcome: str | None = None
+
+    @property
+    def seconds(self) -> float:
+        """How long it has taken so far."""
+        return time.perf_counter() - self.began
+
+
+class Guard:
+    """The door; ``observe`` is told of every visit when it is over."""
+
+    def __init__(
+        self,
+        app: AsgiApp,
+        *,
+        places: Places,
+        tokens: Tokens,
+        sessions: Sessions,
+        agents: Mapping[str, object],
+        default_agent: str,
+        limits: GatewayLimits,
+        observe: Callable[[Visit], None] = lambda _: None,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._app = app
+        self._places = places
+        self._tokens = tokens
+        self._sessions = sessions
+        self._agents = agents
+        self._default = default_agent
+        self._limits = limits
+        self._rate = Rate(limits.rate, limits.burst, clock=clock)
+        self._observe = observe
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Let a request in, or say why not."""
+        if scope["type"] == "websocket":
+            await send({"type": "websocket.close", "code": 1008})
+            return
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        visit = Visit(scope["method"])
+        scope.setdefault("state", {})["visit"] = visit
+        guarded = _Answer(send, visit)
+        try:
+            await self._admit(scope, receive, guarded, visit)
+        except Refused as refused:
+            await guarded.instead(refused)
+        except TimeoutError:
+            await guarded.instead(Refused(504, f"This took longer than {self._limits.time_s:g} s."))
+        except Exception:  # a mistake of ours is told in one sentence, and in full to the log
+            log.exception("a request failed", extra={"request": visit.id})
+            await guarded.instead(Refused(500, "The gateway failed; its log says how."))
+        finally:
+            self._observe(visit)
+
+    async def _admit(self, scope: Scope, receive: Receive, send: _Answer, visit: Visit) -> None:
+        path: str = scope["path"]
+        headers = Head(scope)
+        self._check_place(headers)
+        if path not in OPEN_TO_ALL:
+            visit.caller = self._caller(scope, headers)
+            if visit.caller is None:
+                await self._stranger(path, send)
+                return
+            self._check_rate(visit.caller)
+            self._check_agent(scope, headers, visit)
+        self._check_size(headers)
+        inner = counted(receive, self._limits.body_bytes)
+        limit = None if path in STREAMS or path.startswith("/mcp/") else self._limits.time_s
+        async with asyncio.timeout(limit):
+            await self._app(scope, inner, send)
+
+    def _check_place(self, headers: Head) -> None:
+        if not self._places.knows_host(headers.one("host")):
+            raise Refused(403, "The gateway is not called by this name; see `gateway.allowed_hosts`.")
+        if not self._places.knows_origin(headers.one("origin")):
+            raise Refused(403, "Pages from elsewhere may not call the gateway.")
+
+    def _caller(self, scope: Scope, headers: Head) -> Caller | None:
+        given = headers.one("authorization")
+        if given is not None:
+            kind, _, token = given.partition(" ")
+            return self._tokens.caller(token.strip()) if kind.lower() == "bearer" else None
+        caller = self._sessions.caller(headers.cookie(self._sessions.cookie))
+        if caller and scope["method"] not in READING and headers.one("origin") is None:
+            raise Refused(403, "A change by the page must come from the page: it has no Origin.")
+        return caller
+
+    @staticmethod
+    async def _stranger(path: str, send: _Answer) -> None:
+        asks = [(b"www-authenticate", b"Bearer")]
+        if path == "/":
+            await answer(send, 401, NOT_OPENED, asks, kind=b"text/html; charset=utf-8")
+            return
+        raise Refused(401, "A token is needed: Authorization: Bearer …", asks)
+
+    def _check_rate(self, caller: Caller) -> None:
+        wait = self._rate.take(caller.id)
+        if wait:
+            after = str(max(1, round(wait + 0.5))).encode()
+            raise Refused(429, "Too many requests; wait a moment.", [(b"retry-after", after)])
+
+    def _check_size(self, headers: Head) -> None:
+        declared = headers.one("content-length") or "0"
+        if not declared.isascii() or not declared.isdigit():
+            raise Refused(400, "The header content-length is no number.")
+        if int(declared[:20]) > self._limits.body_bytes:
+            raise too_large(self._limits.body_bytes)
+
+    def _check_agent(self, scope: Scope, headers: Head, visit: Visit) -> None:
+        """Whose memory is meant, and whether the caller may do this with it; what they may not see is not there."""
+        assert visit.caller is not None
+        agent, operation = _meant(scope, headers)
+        visit.agent = agent or self._default
+        if (agent or _has_an_agent(scope["path"])) and (
+            visit.agent not in self._agents or not visit.caller.may_see(visit.agent)
+        ):
+            visit.agent = None  # the name may be anything, and is not noted
+            raise Refused(404, "There is no such agent.")
+        if operation is None:
+            return
+        tool = OPERATIONS.get(operation)
+        if tool is None:
+            raise Refused(404, "There is no such operation; GET /v1/operations lists them.")
+        visit.operation = tool.name
+        if not grants(visit.caller.access, tool.access):
+            raise Refused(
+                403, f"{tool.name} needs {tool.access} access, and this caller has {visit.caller.access}."
+            )
+
+
+def _has_an_agent(path: str) -> bool:
+    return path in STREAMS or path.startswith("/mcp/")
+
+
+def _meant(scope: Scope, headers: Head) -> tuple[str | None, str | None]:
+    """The agent and the operation that a request names."""
+    path: str = scope["path"]
+    parts = path.split("/")
+    if path.startswith("/v1/agents/"):
+        return parts[3], "/".join(parts[4:]) if len(parts) > 4 else None
+    if path == "/v1/events":
+        named = parse_qs(scope.get("query_string", b"").decode("latin-1")).get("agent", [None])
+        return named[0], None
+    if path == "/mcp" or path.startswith("/mcp/"):
+        return headers.one("x-recollect-agent"), None
+    return None, None
+
+
+class Head:
+    """The headers of a request; one that must be single and is not is refused."""
+
+    def __init__(self, scope: Scope) -> None:
+        self._all: list[tuple[bytes, bytes]] = scope["headers"]
+
+    def one(self, name: str) -> str | None:
+        """The header's value; None when it is not given."""
+        wanted = name.encode()
+        values = [value for key, value in self._all if key.lower() == wanted]
+        if len(values) > 1:
+            raise Refused(400, f"The header {name} is given more than once.")
+        return values[0].decode("latin-1") if values else None
+
+    def cookie(self, name: str) -> str:
+        """The value of a cookie; empty when there is none."""
+        try:
+            jar = SimpleCookie(
+                b"; ".join(value for key, value in self._all if key == b"cookie").decode("latin-1")
+            )
+        except CookieError:
+            return ""
+        return jar[name].value if name in jar else ""
+
+
+class _Answer:
+    """The way out: every answer gets the headers that all have, and its status is noted."""
+
+    def __init__(self, send: Send, visit: Visit) -> None:
+        self._send = send
+        self._visit = visit
+        self._begun = False
+
+    async def __call__(self, message: Message) -> None:
+        if message["type"] == "http.response.start":
+            self._begun = True
+            self._visit.status = message["status"]
+            given = [(key.lower(), value) for key, value in message.get("headers", ())]
+            names = {key for key, _ in given}
+            more = [*SAFE, (b"cache-control", b"no-store"), (b"x-request-id", self._visit.id.encode())]
+            message = {**message, "headers": [*given, *(one for one in more if one[0] not in names)]}
+        await self._send(message)
+
+    async def instead(self, refused: Refused) -> None:
+        """Say no, unless an answer is on its way: then it can only be broken off."""
+        self._visit.status = refused.status
+        if not self._begun:
+            await refuse(self, refused)
