@@ -5,9 +5,11 @@ This is the only place that knows both the settings and the rooms: a room is han
 
 from __future__ import annotations
 
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from recollect import logs
 from recollect.errors import MemoryDisabled, RecollectError
 from recollect.indexing import Indexer, Rules
 from recollect.managers import Manager
@@ -23,9 +25,15 @@ if TYPE_CHECKING:
     from recollect.embedding import Cached, Choice, Embedder, Wish
     from recollect.entries import Keeper
     from recollect.entries.extract import Extractor
+    from recollect.items import Items
     from recollect.llm import Chat
+    from recollect.managers.notes import Notes
     from recollect.managers.qmd import QmdSettings
     from recollect.writing import Scribe
+
+log = logs.get("assembly")
+
+ENGINE = "entries.vector_engine"
 
 _managers: dict[float, Managers] = {}  #: of outside engines, by how long a failed one is left alone
 
@@ -224,6 +232,16 @@ def build_builtin(settings: Settings, embedder: Embedder | None, guard: Guard) -
     )
 
 
+def build_notes(settings: Settings, manager: Manager) -> Notes:
+    """The notes and transcripts, to look through; what is known of them is the builtin index's."""
+    from recollect.managers.notes import Notes
+
+    def index() -> Index | None:
+        return manager.index if isinstance(manager, BuiltinManager) else None
+
+    return Notes(_workspace(settings), _sessions(settings), index)
+
+
 def build_scribe(settings: Settings) -> Scribe:
     """What writes for the agent, with the language model that the settings name."""
     from recollect.llm import Deferred, Nobody, open_chat
@@ -268,9 +286,35 @@ def build_keeper(settings: Settings, manager: Manager) -> Keeper:
         upkeep=Upkeep(cleanup.auto_cleanup, cleanup.interval, cleanup.retention_days),
         capture=Limits(learning.capture_max_chars, learning.capture_max_per_turn if learning.capture else 0),
     )
-    return open_keeper(
-        settings.agent_folder, choice.embedder, engine=settings.entries.vector_engine, ways=ways
+    engine, without = entries_engine(settings)
+    if without:
+        log.warning("%s", without)
+    return open_keeper(settings.agent_folder, choice.embedder, engine=engine, ways=ways)
+
+
+def entries_engine(settings: Settings) -> tuple[str, str | None]:
+    """Where the vectors of entries are searched, and what is missing for what the slot would have.
+
+    The plugin `memory-lancedb` means LanceDB, unless the owner has named another engine.
+    """
+    wanted = settings.entries.vector_engine
+    if settings.plugins.slots.memory != "memory-lancedb" or settings.origin(ENGINE) != "default":
+        return wanted, None
+    if find_spec("lancedb"):
+        return "lancedb", None
+    return wanted, (
+        f"LanceDB is not installed, `{wanted}` searches the vectors of entries: pip install 'recollect[lancedb]', "
+        f"or name an engine in `{ENGINE}`."
     )
+
+
+def build_items(settings: Settings, manager: Manager) -> Items:
+    """What programs keep by name; it shares the embedder of a builtin manager."""
+    from recollect.embedding import resolve
+    from recollect.items import open_items
+
+    choice = manager.choice if isinstance(manager, BuiltinManager) else resolve(wish_of(settings))
+    return open_items(settings.agent_folder, choice.embedder, engine=settings.entries.vector_engine)
 
 
 def build_extractor(settings: Settings, keeper: Keeper, chat: Chat) -> Extractor:

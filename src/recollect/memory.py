@@ -18,6 +18,7 @@ from recollect.assembly import (
     build_items,
     build_keeper,
     build_manager,
+    build_notes,
     build_scribe,
     scope_of,
 )
@@ -48,6 +49,7 @@ if TYPE_CHECKING:
     from recollect.entries import Keeper
     from recollect.entries.extract import Extractor
     from recollect.items import Items
+    from recollect.managers.notes import Notes
     from recollect.recall.inject import Injector, Recalled
     from recollect.writing import Scribe
     from recollect.writing.hearing import Hearing
@@ -70,6 +72,7 @@ class Memory:
         self._scribe: Scribe | None = None
         self._hearing: Hearing | None = None
         self._guard: Guard | None = None
+        self._shelf: Notes | None = None
         self._closed = False
         self._lock = threading.RLock()  #: over what is opened at first use: threads may be the first together
 
@@ -269,6 +272,14 @@ class Memory:
             return self._scribe
 
     @property
+    def notes(self) -> Notes:
+        """The notes and transcripts themselves, to look through."""
+        with self._lock:
+            if self._shelf is None:
+                self._shelf = build_notes(self.settings, self.manager)
+            return self._shelf
+
+    @property
     def keeper(self) -> Keeper:
         """What was learned in conversation; opened at first use."""
         with self._lock:
@@ -380,10 +391,12 @@ class Memory:
         tokens: int | None = None,
         entries: int | None = None,
         notes: int | None = None,
+        given_up: Callable[[], bool] = lambda: False,
     ) -> Recalled:
         """The fenced block that tells the agent what is remembered about this; empty when nothing is.
 
-        ``entries`` and ``notes`` are the most of each kind, if not as many as the settings say; 0: none.
+        ``entries`` and ``notes`` are the most of each kind, if not as many as the settings say; 0: none. When nobody
+        waits for the block any more (``given_up``), it is empty, and the ledger knows nothing of it.
         """
         from recollect.recall.inject import Budget, Recalled
 
@@ -398,7 +411,9 @@ class Memory:
             tokens=tokens,
         )
         places = shows_citations(self.settings.memory.citations, session_key)
-        return self.injector.recall(query, budget=budget, door=door, session=session_key, show_places=places)
+        return self.injector.recall(
+            query, budget=budget, door=door, session=session_key, show_places=places, given_up=given_up
+        )
 
     def close(self) -> None:
         """Give back files and threads; closing again does nothing, for others may hold the same manager."""

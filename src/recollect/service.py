@@ -99,14 +99,14 @@ class MemoryService:
             return "not watching (watch.enabled)"
         return self._watcher.note or "watching"
 
-    def session_started(self) -> None:
+    def session_started(self) -> Synced | None:
         """A session begins: what changed since the last one is taken in, in the background while the service runs."""
         if not self.memory.settings.watch.on_session_start:
-            return
-        if self._started:
-            self._refresher.ask("session start")
-        else:
-            self._synced("session start")
+            return None
+        if not self._started:
+            return self._synced("session start")
+        self._refresher.ask("session start")
+        return None
 
     def transcript_grew(self, transcript: Path) -> None:
         """A host has added to a transcript; where the service does not run, the next search sees to it."""

@@ -9,6 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from recollect.assembly import entries_engine
+from recollect.plugins.lanes import nobody_waits
 from recollect.plugins.moments import Effect, Moment
 from recollect.plugins.said import question_of, said_at
 from recollect.sources import turns_of_messages
@@ -40,9 +42,10 @@ class Acts:
 
     def session_start(self, _: Moment) -> Effect:
         """Take in what changed since the last session."""
-        if self._notes:
-            self._service.session_started()
-        return Effect(tools=self._tools)
+        synced = self._service.session_started() if self._notes else None
+        without = entries_engine(self._memory.settings)[1]
+        found = (synced.error if synced else None, without)
+        return Effect(tools=self._tools, warnings=tuple(sentence for sentence in found if sentence))
 
     def transcript_update(self, moment: Moment) -> Effect | None:
         """A transcript grew."""
@@ -63,6 +66,7 @@ class Acts:
             tokens=_room(moment, wanted.budget_ratio),
             entries=self._most_entries(),
             notes=self._share.notes,
+            given_up=nobody_waits,
         )
         warnings = (told.degraded,) if told.degraded else ()
         return Effect(prepend_context=told.text, recall_id=told.id, warnings=warnings)

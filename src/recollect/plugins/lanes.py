@@ -16,6 +16,14 @@ from typing import Generic, TypeVar
 
 T = TypeVar("T")
 
+_current: contextvars.ContextVar[Call[object] | None] = contextvars.ContextVar("recollect_call", default=None)
+
+
+def nobody_waits() -> bool:
+    """Whether the one who made the call that runs here has given up waiting for it."""
+    call = _current.get()
+    return call is not None and call.given_up
+
 
 class Call(Generic[T]):
     """One call on its way."""
@@ -25,24 +33,30 @@ class Call(Generic[T]):
         self._context = contextvars.copy_context()  # traces and the like go with the call into the thread
         self._done = threading.Event()
         self._result: T | None = None
-        self._error: Exception | None = None
+        self._error: BaseException | None = None
         self.given_up = False  #: nobody waits for its result any more
 
     def run(self) -> None:
         """Do it, in the lane's thread."""
         try:
-            self._result = self._context.run(self._run)
-        except Exception as error:  # noqa: BLE001  raised again by whoever waits
+            self._result = self._context.run(self._marked)
+        except BaseException as error:  # noqa: BLE001  raised again by whoever waits; `sys.exit` ends no lane
             self._error = error
         self._done.set()
+
+    def _marked(self) -> T:
+        _current.set(self)  # type: ignore[arg-type]
+        return self._run()
 
     def result(self, until: float) -> T:
         """What came of it; raises what it raised, or `TimeoutError` at this time of the monotonic clock."""
         if not self._done.wait(max(0.0, until - time.monotonic())):
             self.given_up = True
             raise TimeoutError
-        if self._error is not None:
+        if isinstance(self._error, Exception):
             raise self._error
+        if self._error is not None:
+            raise RuntimeError(f"it raised {type(self._error).__name__}")
         return self._result  # type: ignore[return-value]
 
 

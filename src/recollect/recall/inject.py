@@ -91,17 +91,24 @@ class Injector:
         door: str = "recall",
         session: str | None = None,
         show_places: bool = True,
+        given_up: Callable[[], bool] = lambda: False,
     ) -> Recalled:
-        """The block for a query, noted in the ledger when it is not empty."""
+        """The block for a query, noted in the ledger when it is not empty and somebody still waits for it."""
         budget = budget or Budget()
         try:
-            return self._recall(query, budget, door, session, show_places)
+            return self._recall(query, budget, door, session, show_places, given_up)
         except RecollectError as error:
             log.error("nothing could be recalled: %s", error)
             return Recalled("", "", degraded=str(error))
 
     def _recall(
-        self, query: str, budget: Budget, door: str, session: str | None, show_places: bool
+        self,
+        query: str,
+        budget: Budget,
+        door: str,
+        session: str | None,
+        show_places: bool,
+        given_up: Callable[[], bool],
     ) -> Recalled:
         query = without_blocks(query).strip()[:QUERY_CHARS]
         if not query:
@@ -118,6 +125,8 @@ class Injector:
             candidates += [_of_note(hit, show_places) for hit in answer.hits]
             degraded = answer.degraded or degraded
         chosen, considered, text, recall_id = self._fitted(candidates, budget, language_of(query))
+        if given_up():  # the ledger says what entered a prompt, and this will not
+            return Recalled("", "", degraded=degraded)
         if chosen:
             used = [one.ref for one in considered if one.entered and one.kind == "entry"]
             size = (len(text), estimate_tokens(text))
