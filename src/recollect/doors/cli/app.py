@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from recollect.doors.cli import entries, serve, sessions
+from recollect.doors.cli import entries, mcp, serve, sessions
 from recollect.doors.cli.options import Json
 
 if TYPE_CHECKING:
@@ -239,3 +239,4 @@ def config_show(context: typer.Context, as_json: Json = False) -> None:
 entries.register(app)
 sessions.register(app)
 serve.register(app)
+mcp.register(app)
