@@ -11,7 +11,7 @@ ROOT = Path(recollect.__file__).parent
 
 SHARED = {"records", "errors", "logs"}
 LEAVES = {"text", "sources", "chunking", "embedding", "llm", "store"}
-JOINERS = {"indexing", "retrieval", "entries", "recall", "writing", "managers"}
+JOINERS = {"indexing", "retrieval", "entries", "items", "recall", "writing", "managers"}
 
 MAY_IMPORT: dict[str, set[str]] = {
     "records": set(),
@@ -27,16 +27,18 @@ MAY_IMPORT: dict[str, set[str]] = {
     "indexing": SHARED | LEAVES,
     "retrieval": SHARED | LEAVES,
     "entries": SHARED | LEAVES | {"retrieval"},
+    "items": SHARED | LEAVES | {"retrieval"},
     "recall": SHARED | LEAVES | {"retrieval", "entries"},
     "writing": SHARED | LEAVES,
     "managers": SHARED | LEAVES | JOINERS,
     "assembly": SHARED | LEAVES | JOINERS | {"config"},
     "memory": SHARED | LEAVES | JOINERS | {"config", "assembly"},
     "freshness": SHARED,
+    "listening": SHARED | {"sources"},
     "service": SHARED | {"memory", "assembly", "config", "freshness", "sources"},
     "plugins": SHARED | {"memory", "assembly", "service", "config", "sources"},
     "testing": SHARED | LEAVES,
-    "doors": {"records", "errors", "logs", "memory", "service", "plugins", "config", ""},
+    "doors": {"records", "errors", "logs", "memory", "service", "plugins", "listening", "config", ""},
     "__main__": {"doors"},
     "": {"records", "errors", "memory", "service", "config"},
 }

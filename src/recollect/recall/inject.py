@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from recollect import logs
 from recollect.errors import RecollectError
+from recollect.recall.brief import weighed
 from recollect.recall.render import NOTES, Line, in_order, language_of, render
 from recollect.records import Considered, Recall
 from recollect.store.entry_rows import EntryFilter
@@ -23,13 +24,14 @@ from recollect.text.blocks import without_blocks
 
 if TYPE_CHECKING:
     from recollect.entries import Keeper
-    from recollect.records import Answer, EntryHit, Hit
+    from recollect.records import Answer, Entry, EntryHit, Hit
 
 log = logs.get("recall")
 
 RECENT = 10  #: messages that say what the conversation is about
 KEYWORDS = 15
 QUERY_CHARS = 1_000
+LOOKED_THROUGH = 2_000  #: newest entries that a brief is made of
 TRUSTED = EntryFilter(origins=("owner", "agent", "system"))
 
 
@@ -65,6 +67,7 @@ class _Candidate:
     refused: str = ""  #: why it may not enter
 
 
+_Fitted = tuple[list[Line], list[Considered], str, str]
 NotesSearch = Callable[[str, int], "Answer"]
 
 
@@ -124,19 +127,49 @@ class Injector:
             answer = self.notes(query, budget.max_notes)
             candidates += [_of_note(hit, show_places) for hit in answer.hits]
             degraded = answer.degraded or degraded
-        chosen, considered, text, recall_id = self._fitted(candidates, budget, language_of(query))
+        fitted = self._fitted(candidates, budget, language_of(query))
         if given_up():  # the ledger says what entered a prompt, and this will not
             return Recalled("", "", degraded=degraded)
-        if chosen:
-            used = [one.ref for one in considered if one.entered and one.kind == "entry"]
-            size = (len(text), estimate_tokens(text))
-            noted = Recall(recall_id, self._clock(), door, session, query, *size, tuple(considered))
-            self.ledger.write(noted, used)
-        return Recalled(recall_id if chosen else "", text, tuple(chosen), degraded)
+        return replace(self._noted(fitted, query, door, session), degraded=degraded)
 
-    def _fitted(
-        self, candidates: Sequence[_Candidate], budget: Budget, language: Any
-    ) -> tuple[list[Line], list[Considered], str, str]:
+    def brief(
+        self,
+        about: str,
+        *,
+        sessions: Sequence[str] = (),
+        budget: Budget | None = None,
+        door: str = "brief",
+        session: str | None = None,
+        show_places: bool = True,
+    ) -> Recalled:
+        """What matters before anything was asked; ``about`` names the project, and ``sessions`` were in it."""
+        budget = budget or Budget()
+        try:
+            entries = self.keeper.find(TRUSTED, limit=LOOKED_THROUGH)
+            best = weighed(entries, frozenset(sessions))[: budget.candidates]
+            candidates = [
+                _Candidate(_line(entry, show_places), "entry", entry.id, score, parts)
+                for entry, parts, score in best
+            ]
+            language = language_of(" ".join(one.line.text for one in candidates))
+            return self._noted(self._fitted(candidates, budget, language), about, door, session)
+        except RecollectError as error:
+            log.error("nothing could be recalled: %s", error)
+            return Recalled("", "", degraded=str(error))
+
+    def _noted(self, fitted: _Fitted, query: str, door: str, session: str | None) -> Recalled:
+        """What is told, noted in the ledger when it is anything."""
+        chosen, considered, text, recall_id = fitted
+        if not chosen:
+            return Recalled("", text)
+        used = [one.ref for one in considered if one.entered and one.kind == "entry"]
+        size = (len(text), estimate_tokens(text))
+        self.ledger.write(
+            Recall(recall_id, self._clock(), door, session, query, *size, tuple(considered)), used
+        )
+        return Recalled(recall_id, text, tuple(chosen))
+
+    def _fitted(self, candidates: Sequence[_Candidate], budget: Budget, language: Any) -> _Fitted:
         """Best first, each whole while there is room; every one is accounted for."""
         recall_id = uuid.uuid4().hex[:16]
         chosen, considered, text = list[Line](), list[Considered](), ""
@@ -210,8 +243,11 @@ def _of_entry(hit: EntryHit, show_places: bool) -> _Candidate:
         if entry.origin == "untrusted"
         else ""
     )
-    line = Line(f"entry:{entry.id}" if show_places else "", entry.type, entry.text)
-    return _Candidate(line, "entry", entry.id, hit.score, hit.explain.parts, refused)
+    return _Candidate(_line(entry, show_places), "entry", entry.id, hit.score, hit.explain.parts, refused)
+
+
+def _line(entry: Entry, show_places: bool) -> Line:
+    return Line(f"entry:{entry.id}" if show_places else "", entry.type, entry.text)
 
 
 def _of_note(hit: Hit, show_places: bool) -> _Candidate:

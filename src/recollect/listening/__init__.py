@@ -1,0 +1,12 @@
+"""What was said that has not been taken in yet?
+
+A host that starts a process for every moment has no memory between them. This room gives it one: marks that say how
+far each session was heard, and a spool of sessions that wait to be heard. Neither holds a word of what was said: both
+point at the transcript. What is learned from it is not decided here.
+"""
+
+from recollect.listening.marks import Marks, Session
+from recollect.listening.spool import Request, Spool
+from recollect.listening.transcript import Listened, Mark, listen, size_of
+
+__all__ = ["Listened", "Mark", "Marks", "Request", "Session", "Spool", "listen", "size_of"]

@@ -1,0 +1,48 @@
+"""A small file of our own, written whole: beside, synced, renamed, the folder synced."""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import os
+import sys
+from pathlib import Path
+
+_counter = itertools.count()
+
+
+def write(path: Path, data: bytes) -> None:
+    """Put the bytes in place of what stands there; on the disk when this returns."""
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    beside = path.with_name(f".{path.name}.{os.getpid()}-{next(_counter)}.tmp")
+    descriptor = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0), 0o600)
+    try:
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(descriptor)
+        beside.replace(path)
+    except BaseException:
+        beside.unlink(missing_ok=True)
+        raise
+    _sync(path.parent)
+
+
+def _sync(folder: Path) -> None:
+    if sys.platform == "win32":
+        return  # folders cannot be opened there, and NTFS journals names by itself
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def sweep(folder: Path, older_than: float) -> None:
+    """Remove what killed writers left behind before that time."""
+    with contextlib.suppress(OSError), os.scandir(folder) as entries:
+        for entry in entries:
+            if entry.name.startswith(".") and entry.name.endswith(".tmp"):
+                with contextlib.suppress(OSError):
+                    if entry.stat().st_mtime < older_than:
+                        Path(entry.path).unlink()

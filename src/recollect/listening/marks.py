@@ -1,0 +1,73 @@
+"""How far each session was heard, and in which project it was: one small file a session, without a word of it."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import os
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+
+from recollect.listening import files
+from recollect.listening.transcript import Mark
+
+KEPT = 2_000  #: sessions that are remembered; the oldest go first
+LOOKED_AT = 200  #: newest sessions that are asked for their project
+
+
+@dataclass(frozen=True, slots=True)
+class Session:
+    """What is known of one session."""
+
+    id: str
+    project: str = ""  #: the folder that the agent worked in
+    transcript: str = ""
+    at: float = 0.0
+    mark: Mark = field(default_factory=Mark)
+
+
+class Marks:
+    """The marks of one agent's sessions."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+
+    def get(self, session: str) -> Session:
+        """What is known of a session; nothing when it was never heard, or its mark cannot be read."""
+        return _read(self._path(session)) or Session(session)
+
+    def put(self, session: Session) -> None:
+        """Note how far a session was heard."""
+        files.write(self._path(session.id), json.dumps(asdict(session)).encode())
+
+    def sessions_of(self, project: str) -> list[str]:
+        """The newest sessions of a project, newest first."""
+        newest = sorted(self._all(), reverse=True)[:LOOKED_AT]
+        known = (_read(Path(path)) for _, path in newest)
+        return [session.id for session in known if session and session.project == project]
+
+    def prune(self) -> None:
+        """Drop the oldest where there are too many; what was learned there is not touched."""
+        for _, path in sorted(self._all(), reverse=True)[KEPT:]:
+            with contextlib.suppress(OSError):
+                Path(path).unlink()
+
+    def _all(self) -> Iterator[tuple[float, str]]:
+        with contextlib.suppress(OSError), os.scandir(self.folder) as entries:
+            for entry in entries:
+                if entry.name.endswith(".json") and not entry.name.startswith("."):
+                    yield entry.stat().st_mtime, entry.path
+
+    def _path(self, session: str) -> Path:
+        name = hashlib.sha256(session.encode("utf-8", "surrogatepass")).hexdigest()[:24]
+        return self.folder / f"{name}.json"
+
+
+def _read(path: Path) -> Session | None:
+    try:
+        values = json.loads(path.read_bytes())
+        return Session(**{**values, "mark": Mark(**values["mark"])})
+    except (OSError, ValueError, TypeError, KeyError):
+        return None

@@ -1,0 +1,133 @@
+"""Sessions that wait to be heard, in the order in which they asked: one small file each, synced before it counts.
+
+Whoever comes next drains the spool. A request goes only after it was done, so a kill in between means that it is done
+again; what is done must therefore be fit to be repeated. Requests name a transcript and how far it went, so the spool
+holds no word of what was said.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import json
+import os
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from recollect import logs
+from recollect.errors import RecollectError
+from recollect.listening import files
+
+log = logs.get("listening")
+
+MOST = 1_000  #: requests that may wait; by then nobody has been able to write for days
+OLDEST_S = 14 * 24 * 3600.0  #: what could not be done for so long is given up
+
+_counter = itertools.count()
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """A session asks to be heard up to where its transcript was then."""
+
+    event: str
+    session: str
+    transcript: str
+    size: int
+    project: str = ""
+    at: float = 0.0
+
+
+Handle = Callable[[Request], bool]
+"""Do what is asked; False when it could not be done now."""
+
+
+class Spool:
+    """The requests of one agent."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+
+    def add(self, request: Request) -> bool:
+        """Keep a request; on the disk when this returns. False when too many wait already."""
+        if len(self.waiting()) >= MOST:
+            log.error("%d requests wait in %s already; this one is not kept", MOST, self.folder)
+            return False
+        name = f"{time.time_ns():020d}-{os.getpid()}-{next(_counter)}.json"
+        files.write(self.folder / name, json.dumps(asdict(request)).encode())
+        return True
+
+    def waiting(self) -> list[Path]:
+        """The requests' files, oldest first."""
+        try:
+            paths = sorted(self.folder.iterdir())
+        except OSError:
+            return []
+        return [path for path in paths if path.suffix == ".json" and path.name[:1].isdigit()]
+
+    def drain(self, handle: Handle, *, wait_s: float = 0.0, until: float | None = None) -> int:
+        """Do what waits, oldest first, until a point of the monotonic clock; how many were done.
+
+        Another process that drains is waited for so long, then left to it. What cannot be done now is left for later,
+        with all that its session asked after that.
+        """
+        if not self.waiting():
+            return 0
+        done, left, stuck = 0, set[Path](), set[str]()
+        with self._alone(wait_s) as mine:
+            # What was added meanwhile is taken along: its process may have left it to us.
+            while mine and (paths := [path for path in self.waiting() if path not in left]):
+                for path in paths:
+                    if until is not None and time.monotonic() >= until:
+                        return done
+                    if self._one(path, handle, stuck):
+                        done += 1
+                    else:
+                        left.add(path)
+            files.sweep(self.folder, time.time() - 3600)
+        return done
+
+    def _one(self, path: Path, handle: Handle, stuck: set[str]) -> bool:
+        """Whether the request of this file needs to wait no more."""
+        try:
+            request = _read(path)
+            if request is None or request.at < time.time() - OLDEST_S:
+                log.warning("a request that cannot be done any more is dropped: %s", path.name)
+            elif request.session in stuck:
+                return False
+            elif not handle(request):
+                stuck.add(request.session)
+                return False
+            path.unlink(missing_ok=True)  # only now: a kill before this means that it is done once more
+        except (RecollectError, OSError) as error:
+            log.warning("a session waits to be heard later: %s", error)
+            return False
+        return True
+
+    @contextlib.contextmanager
+    def _alone(self, wait_s: float) -> Iterator[bool]:
+        from filelock import FileLock, Timeout
+
+        lock = FileLock(self.folder / "drain.lock", timeout=wait_s, mode=0o600)
+        try:
+            lock.acquire()
+        except Timeout:
+            yield False
+            return
+        try:
+            yield True
+        finally:
+            lock.release()
+
+
+def _read(path: Path) -> Request | None:
+    try:
+        request = Request(**json.loads(path.read_bytes()))
+    except (ValueError, TypeError):
+        return None
+    texts = (request.event, request.session, request.transcript, request.project)
+    numbers = (request.size, request.at)
+    usable = all(isinstance(text, str) for text in texts) and all(isinstance(n, int | float) for n in numbers)
+    return request if usable else None

@@ -1,0 +1,132 @@
+"""A transcript from where it was last heard: the records in which somebody spoke, as the host wrote them.
+
+Records are handed on whole, so that whoever reads them sees the tools that were used and knows whose words are whose.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import stat
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, BinaryIO
+
+from recollect.errors import SourceError
+from recollect.sources.messages import read_record
+
+CHECKED = 1024  #: bytes at the beginning that must be the same when hearing goes on
+MAX_LINE = 4 * 1024 * 1024  #: bytes; a longer line is a picture or a tool's output, and skipped unread
+LAST = 8 * 1024 * 1024  #: bytes of a long transcript that are looked at when the whole of it is wanted
+
+Record = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """How far a transcript was heard."""
+
+    inode: int = 0
+    head: str = ""  #: digest of its first bytes
+    offset: int = 0
+    tainted: bool = False  #: text from the network came in since a person last spoke
+
+
+@dataclass(frozen=True, slots=True)
+class Listened:
+    """What was said beyond a mark, and the mark after it."""
+
+    records: tuple[Record, ...]
+    mark: Mark
+
+
+def size_of(path: Path) -> int | None:
+    """How many bytes the transcript has now; None when it is not a file."""
+    try:
+        status = path.stat()
+    except (OSError, ValueError):
+        return None
+    return status.st_size if stat.S_ISREG(status.st_mode) else None
+
+
+def listen(path: Path, mark: Mark | None = None, upto: int | None = None) -> Listened:
+    """The records beyond the mark, or the last ones of the whole without one; raises `SourceError`."""
+    with _opened(path) as (file, status):
+        end = status.st_size if upto is None else min(upto, status.st_size)
+        if mark is None:
+            start = max(0, end - LAST)
+            tainted = start > 0  # what came before is not known
+            if start:
+                start += len(_line(file, start - 1)) - 1  # at the next whole line
+        elif _goes_on(file, status, mark):
+            start, tainted = mark.offset, mark.tainted
+        else:
+            start, tainted = 0, False
+        records = list[Record]()
+        offset = start
+        for line, offset in _lines(file, start, end):  # noqa: B007 - where the last whole line ends is the mark
+            record = _record(line)
+            said = read_record(record)
+            if said.role is None and not said.outside:
+                continue
+            tainted = (tainted and said.role != "user") or said.outside
+            if records or not tainted or said.outside:
+                records.append(record)  # what an agent made of text from outside is not taken up without that
+        after = Mark(status.st_ino, _digest(file, min(CHECKED, offset)), offset, tainted)
+        return Listened(tuple(records), after)
+
+
+@contextmanager
+def _opened(path: Path) -> Iterator[tuple[BinaryIO, os.stat_result]]:
+    flags = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOCTTY", 0)
+    try:
+        descriptor = os.open(path, flags | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0))
+    except (OSError, ValueError) as error:
+        raise SourceError(f"The transcript {path} cannot be read: {error}.") from error
+    with os.fdopen(descriptor, "rb") as file:
+        status = os.fstat(descriptor)
+        if not stat.S_ISREG(status.st_mode):
+            raise SourceError(f"The transcript {path} is not a plain file.")
+        yield file, status
+
+
+def _goes_on(file: BinaryIO, status: os.stat_result, mark: Mark) -> bool:
+    """Whether the file is still the one that was heard: it may have been cut or written anew."""
+    if status.st_ino != mark.inode or status.st_size < mark.offset:
+        return False
+    return _digest(file, min(CHECKED, mark.offset)) == mark.head
+
+
+def _digest(file: BinaryIO, length: int) -> str:
+    file.seek(0)
+    return hashlib.sha256(file.read(length)).hexdigest()
+
+
+def _line(file: BinaryIO, start: int) -> bytes:
+    file.seek(start)
+    return file.readline()
+
+
+def _lines(file: BinaryIO, start: int, end: int) -> Iterator[tuple[bytes, int]]:
+    """Each whole line before ``end``, with the place after it; a line that is too long is empty."""
+    file.seek(start)
+    at = start
+    while at < end and (line := file.readline(MAX_LINE)):
+        at += len(line)
+        kept = line
+        while not line.endswith(b"\n") and (line := file.readline(MAX_LINE)):
+            at, kept = at + len(line), b""
+        if at > end or not line.endswith(b"\n"):
+            return
+        yield kept, at
+
+
+def _record(line: bytes) -> Record:
+    try:
+        record = json.loads(line) if line.strip() else {}
+    except (ValueError, RecursionError):
+        return {}
+    return record if isinstance(record, dict) else {}
