@@ -123,7 +123,7 @@ class Scan:
         rows = np.concatenate([part[0] for part in found])
         scores = np.concatenate([part[1] for part in found])
         order = np.lexsort((rows, -scores))[:limit]
-        return [(int(rows[i]), float(scores[i])) for i in order]
+        return list(zip(rows[order].tolist(), scores[order].tolist(), strict=True))
 
     # ---- what is in memory -----------------------------------------------------------------------------------
 
