@@ -311,10 +311,10 @@ def entries_engine(settings: Settings) -> tuple[str, str | None]:
 def build_items(settings: Settings, manager: Manager) -> Items:
     """What programs keep by name; it shares the embedder of a builtin manager."""
     from recollect.embedding import resolve
-    from recollect.items import open_items
+    from recollect.items import Items
 
     choice = manager.choice if isinstance(manager, BuiltinManager) else resolve(wish_of(settings))
-    return open_items(settings.agent_folder, choice.embedder, engine=settings.entries.vector_engine)
+    return Items(settings.agent_folder, choice.embedder, engine=settings.index.vector_engine)
 
 
 def build_extractor(settings: Settings, keeper: Keeper, chat: Chat) -> Extractor:

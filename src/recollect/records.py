@@ -10,7 +10,7 @@ import hashlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 Source = Literal["memory", "sessions", "entries"]
 """Where a hit comes from: people's own files, session transcripts, or what was learned in conversation."""
@@ -308,6 +308,43 @@ class Recall:
     characters: int
     tokens: int
     considered: tuple[Considered, ...]
+
+
+# ---- what programs keep under a name --------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """One value that a program keeps. Times are seconds since the epoch."""
+
+    id: str
+    namespace: tuple[str, ...]
+    key: str
+    value: Mapping[str, Any]
+    texts: tuple[str, ...]  #: what is searched of it
+    created_at: float
+    updated_at: float
+    ttl_s: float | None = None  #: how long it lasts after it was last used; None: for good
+    expires_at: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Put:
+    """A value that is to stand under a name; None deletes what stands there."""
+
+    namespace: tuple[str, ...]
+    key: str
+    value: Mapping[str, Any] | None
+    texts: tuple[str, ...] = ()
+    ttl_s: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ItemHit:
+    """An item that was asked for, and how well it fits the query, 0–1; None when the query says nothing of it."""
+
+    item: Item
+    score: float | None
 
 
 # ---- what is written ------------------------------------------------------------------------------------------
