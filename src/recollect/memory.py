@@ -335,6 +335,12 @@ class Memory:
             heard.add(waiting)
             return done
 
+    def capture_messages(self, messages: Iterable[Mapping[str, object]], *, session: str) -> list[Remembered]:
+        """As `capture`, from a conversation's messages as hosts have them."""
+        from recollect.sources import turns_of_messages
+
+        return self.capture(turns_of_messages(messages), session=session)
+
     @property
     def extractor(self) -> Extractor:
         """What a language model learns from conversations; opened at first use."""
@@ -392,9 +398,11 @@ class Memory:
         entries: int | None = None,
         notes: int | None = None,
         given_up: Callable[[], bool] = lambda: False,
+        session: str | None = None,
     ) -> Recalled:
         """The fenced block that tells the agent what is remembered about this; empty when nothing is.
 
+        ``session`` is the session's name in the ledger, if it is another than its key.
         ``entries`` and ``notes`` are the most of each kind, if not as many as the settings say; 0: none. When nobody
         waits for the block any more (``given_up``), it is empty, and the ledger knows nothing of it.
         """
@@ -412,7 +420,12 @@ class Memory:
         )
         places = shows_citations(self.settings.memory.citations, session_key)
         return self.injector.recall(
-            query, budget=budget, door=door, session=session_key, show_places=places, given_up=given_up
+            query,
+            budget=budget,
+            door=door,
+            session=session or session_key,
+            show_places=places,
+            given_up=given_up,
         )
 
     def close(self) -> None:

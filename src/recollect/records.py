@@ -177,6 +177,32 @@ class Excerpt:
     total_lines: int
 
 
+@dataclass(frozen=True, slots=True)
+class NoteFile:
+    """A note or a transcript, as a list of them shows it."""
+
+    path: str
+    source: Source
+    size: int  #: bytes
+    mtime: float  #: seconds since the epoch
+    chunks: int  #: 0 before it is indexed
+    trust: Trust
+
+
+@dataclass(frozen=True, slots=True)
+class NoteChunk:
+    """A chunk of a note, without its text."""
+
+    id: str
+    start_line: int
+    end_line: int
+    headings: tuple[str, ...]
+    date: str | None
+    trust: Trust
+    tokens: int
+    embedded: bool
+
+
 # ---- what is learned ------------------------------------------------------------------------------------------
 
 EntryType = Literal[
@@ -192,7 +218,8 @@ EntryType = Literal[
 Origin = Literal["owner", "agent", "untrusted", "system"]
 """Who an entry comes from. It is set by the way in which it came, never by what it says."""
 
-EntryState = Literal["active", "superseded", "expired", "forgotten"]
+EntryState = Literal["active", "staged", "superseded", "expired", "rejected", "forgotten"]
+"""Only an active entry is found. A staged one waits until the owner approves it, a rejected one was refused."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -229,7 +256,7 @@ class Event:
     seq: int
     change: int  #: what was changed together has the same number
     at: float
-    kind: str  #: "add", "repeat", "merge", "supersede", "update", "expire", "forget", "undo", "import"
+    kind: str  #: "add", "stage", "approve", "reject", "repeat", "merge", "supersede", "update", "expire", "forget", …
     entry_id: str
     by: str
     note: str
@@ -242,7 +269,7 @@ class Remembered:
     """What became of a statement that was to be remembered."""
 
     entry: Entry | None  #: that says it now; None when it was refused
-    action: Literal["added", "repeated", "merged", "superseded", "refused"]
+    action: Literal["added", "repeated", "merged", "superseded", "staged", "refused"]
     replaced: str | None = None  #: the id of the entry that this one supersedes
     note: str | None = None  #: why, in words
 
@@ -282,6 +309,63 @@ class CleanedUp:
 
     expired: int
     purged: int
+
+
+EntrySort = Literal["created", "updated", "importance", "score"]
+
+
+@dataclass(frozen=True, slots=True)
+class EntryPage:
+    """Some of the entries that were asked for, in their order."""
+
+    entries: tuple[Entry, ...]
+    total: int  #: of all that were asked for, on this page or not
+    after: tuple[float, str] | None = None  #: where the next page begins; None on the last
+    scores: Mapping[str, float] = field(default_factory=dict)  #: of a query, by id
+    degraded: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Facets:
+    """How many entries there are of each kind."""
+
+    total: int
+    types: Mapping[str, int]
+    states: Mapping[str, int]
+    origins: Mapping[str, int]
+    tags: Mapping[str, int]  #: the most frequent ones
+
+
+@dataclass(frozen=True, slots=True)
+class Bucket:
+    """What happened in a span of time."""
+
+    start: float
+    end: float
+    captured: int = 0
+    superseded: int = 0
+    forgotten: int = 0
+    recalls: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """An entry's place on the map, between -1 and 1."""
+
+    entry: Entry
+    x: float
+    y: float
+
+
+@dataclass(frozen=True, slots=True)
+class Picture:
+    """Entries as points: those that are near in meaning stand near each other."""
+
+    points: tuple[Point, ...]
+    total: int  #: entries in force; more than points when some have no vector, or when they are too many
+    generation: int  #: the number of the newest change that it shows
+    method: str = "pca"
+    degraded: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -345,6 +429,30 @@ class ItemHit:
 
     item: Item
     score: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class RecallHead:
+    """One line of the ledger."""
+
+    id: str
+    at: float
+    door: str
+    session: str | None
+    query: str
+    characters: int
+    tokens: int
+    entered: int  #: how many things entered the prompt
+    left_out: int
+
+
+@dataclass(frozen=True, slots=True)
+class RecallPage:
+    """Some recalls, newest first."""
+
+    recalls: tuple[RecallHead, ...]
+    total: int
+    after: tuple[float, str] | None = None
 
 
 # ---- what is written ------------------------------------------------------------------------------------------

@@ -74,7 +74,7 @@ def test_why_tells_what_entered_which_prompt_and_why(keeper: Keeper, injector: I
     assert told.considered[1].reason == "enough of its kind had entered"
     for one in told.considered:
         assert sum(part.contribution for part in one.parts) == pytest.approx(one.score)
-    assert [id_ for id_, _ in injector.ledger.of_entry(first)] == [done.id]
+    assert [head.id for head in injector.ledger.of_entry(first)] == [done.id]
     with pytest.raises(NotFound):
         injector.why("nonsense")
 

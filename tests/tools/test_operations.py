@@ -14,7 +14,10 @@ def test_the_same_answers_as_the_tools(note, open_memory) -> None:
     note("MEMORY.md", "The heron nests in the marsh.\n")
     memory = open_memory()
     asked = {"query": "heron"}
-    assert call(memory, "memory.search", asked) == Toolbox(memory).call("memory_search", asked)
+    found, told = call(memory, "memory.search", asked), Toolbox(memory).call("memory_search", asked)
+    assert found["results"][0].pop("snippet") == "The heron nests in the marsh."
+    told["results"][0].pop("snippet")
+    assert found == told
     assert call(memory, "memory.get", {"path": "MEMORY.md"})["text"] == "The heron nests in the marsh."
     assert call(memory, "memory.stats")["file_count"] == 1
 
@@ -43,6 +46,40 @@ def test_mistakes_and_scope(open_memory) -> None:
 
 
 def test_what_changes_something_says_so() -> None:
-    changing = {name for name, tool in OPERATIONS.items() if tool.access != "read"}
-    assert changing == {"memory_save", "memory_store", "memory_forget", "memory", "memory.sync"}
+    writing = {name for name, tool in OPERATIONS.items() if tool.access == "write"}
+    assert writing == {
+        "memory_save", "memory_store", "memory_forget", "memory", "memory.sync", "capture", "flush", "summarise",
+    }  # fmt: skip
     assert all(tool.name == name for name, tool in OPERATIONS.items())
+
+
+def test_half_a_character_breaks_nothing(note, open_memory) -> None:
+    note("MEMORY.md", "heron\n")
+    memory = open_memory()
+    half = "heron \ud800"
+    assert call(memory, "memory.search", {"query": half})["results"]
+    assert call(memory, "entries.add", {"text": half, "tags": [half]})["entry"]["tags"] == ["heron ?"]
+    assert call(memory, "entries.list", {"query": half, "session": half, "tags": [half]})["total"] == 0
+    told = call(memory, "recall", {"messages": [{"role": "user", "content": half}], "session": half})
+    assert "error" not in told
+    assert call(memory, "recalls.list", {"session": "heron ?"})["total"] == 1
+    assert call(memory, "notes.get", {"path": half})["error"].endswith(".")
+    deep: object = "x"
+    for _ in range(5000):
+        deep = [deep]
+    answer = call(memory, "capture", {"messages": [{"role": "user", "content": deep}]})
+    assert answer["error"] == "messages must be plain data, not too deeply nested."
+
+
+def test_a_cursor_is_only_good_for_its_own_list(open_memory) -> None:
+    memory = open_memory()
+    for number in range(3):
+        memory.keeper.add(f"Statement number {number} about {'xyz'[number] * 5}")
+    first = call(memory, "entries.list", {"limit": 2})
+    rest = call(memory, "entries.list", {"limit": 2, "cursor": first["cursor"]})
+    assert len({one["id"] for one in (*first["entries"], *rest["entries"])}) == 3
+    assert rest["cursor"] is None
+    wrong = call(memory, "entries.list", {"cursor": first["cursor"], "sort": "importance"})
+    assert wrong["error"] == "cursor belongs to a list in another order: begin again without it."
+    for cursor in ("x", "é", "W10", "WyJjcmVhdGVkIiwgIngiLCAxXQ", "WyJjcmVhdGVkIiwgTmFOLCAieCJd"):
+        assert call(memory, "entries.list", {"cursor": cursor})["error"].startswith("cursor ")

@@ -8,6 +8,7 @@ from jsonschema import Draft202012Validator
 from recollect.doors.operations import OPERATIONS
 from recollect.doors.tools import Toolbox
 
+FIRST = "(the first entry)"
 GROUP = "agent:main:telegram:group:42"
 
 #: Calls in their order, each of which builds on what the ones before have done.
@@ -28,10 +29,25 @@ CALLS: list[tuple[str, dict[str, object]]] = [
     ("memory", {"action": "import", "data": '[{"memory": "Anna leads the project."}]'}),
     ("memory", {"action": "cleanup"}),
     ("memory", {"action": "stats"}),
-    ("memory", {"action": "delete", "id": "0"}),
+    ("memory", {"action": "delete", "id": "no such"}),
+    ("recall", {"query": "Which tea do I like? 我喜欢喝什么茶？"}),
+    ("recall", {"messages": [{"role": "user", "content": "heron"}], "session": "s1", "tokens": 200}),
+    ("capture", {"messages": [{"role": "user", "content": "I prefer dark mode in every editor."}]}),
+    ("flush", {"messages": [{"role": "user", "content": "x"}], "window": 100, "tokens": 10}),
+    ("summarise", {"messages": [{"role": "user", "content": "Hello"}], "session": "s1"}),
+    ("prompt", {"language": "zh"}),
+    ("entries.list", {}),
+    ("entries.list", {"query": "tabs", "states": [], "limit": 1}),
+    ("entries.get", {"id": FIRST}),
+    ("entries.facets", {}),
+    ("notes.tree", {}),
+    ("notes.get", {"path": "MEMORY.md"}),
+    ("notes.get", {"path": "MEMORY.md", "from": 900}),
+    ("notes.chunks", {"path": "MEMORY.md"}),
     ("memory_forget", {"query": "tabs"}),
     ("memory_forget", {"query": "I prefer tabs."}),
     ("memory.search", {"query": "heron"}),
+    ("memory.search", {"query": "heron tea", "explain": True, "pathPrefix": "MEM"}),
     ("memory.get", {"path": "MEMORY.md"}),
     ("memory.stats", {}),
     ("memory.status", {}),
@@ -56,8 +72,19 @@ def toolbox(note, open_memory) -> Toolbox:
 
 
 def test_results_have_the_promised_shape(toolbox: Toolbox) -> None:
-    wrong = [line for name, given in CALLS for line in wrong_with(name, toolbox.call(name, given))]
+    wrong, failed = [], []
+    for name, given in CALLS:
+        result = toolbox.call(name, _filled(given, toolbox))
+        wrong += wrong_with(name, result)
+        failed += [f"{name}: {result['error']}"] if "error" in result else []
     assert wrong == []
+    assert failed == ["memory: there is no entry 'no such'."]
+
+
+def _filled(given: dict[str, object], toolbox: Toolbox) -> dict[str, object]:
+    """The arguments, with the id of an entry where one is meant."""
+    entry = toolbox.call("entries.list", {"limit": 1})["entries"][:1] if FIRST in given.values() else []
+    return {name: entry[0]["id"] if value == FIRST else value for name, value in given.items()}
 
 
 def test_every_operation_is_among_the_calls() -> None:

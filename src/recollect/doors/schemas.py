@@ -130,3 +130,46 @@ EXCERPT: Mapping[str, Schema] = {
     "nextFrom": MAYBE_COUNT,
     "truncated": BOOLEAN,
 }
+
+STATE = one_of("active", "staged", "superseded", "expired", "rejected", "forgotten")
+
+ENTRY = shape(
+    ("score",),
+    **_MEMORY,
+    state=STATE,
+    category=MAYBE_TEXT,
+    source=MAYBE_TEXT,
+    updatedAt=NUMBER,
+    validFrom=NUMBER,
+    supersededBy=MAYBE_TEXT,
+    lastAccessedAt=MAYBE_NUMBER,
+    accessCount=COUNT,
+    repetitions=COUNT,
+    related=many(TEXT),
+    seq={"type": "integer", "description": "The number of its newest change; hand it back as `ifSeq`."},
+    score=NUMBER,
+)
+"""An entry as its owner sees it."""
+
+EVENT = shape(
+    seq=COUNT,
+    at=NUMBER,
+    kind=TEXT,
+    entryId=TEXT,
+    by=TEXT,
+    note=TEXT,
+    before=maybe(ENTRY),
+    after=maybe(ENTRY),
+)
+
+RECALL = shape(
+    id=TEXT,
+    at=NUMBER,
+    door=TEXT,
+    session=MAYBE_TEXT,
+    query={"type": "string", "description": "Empty when something of it was forgotten since."},
+    characters=COUNT,
+    tokens=COUNT,
+    entered=COUNT,
+    leftOut=COUNT,
+)

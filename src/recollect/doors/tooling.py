@@ -107,7 +107,19 @@ class Param:
             raise WrongArgument(f"{self.name} must be a number.")
         if isinstance(value, list) and not all(isinstance(one, _PYTHON[self.items]) for one in value):
             raise WrongArgument(f"{self.name} must be a list of {self.items}s.")
-        return value
+        return self._storable(value)
+
+    def _storable(self, value: object) -> object:
+        """Texts that can be kept: JSON may hold half a character, which no file can."""
+        if isinstance(value, str):
+            return value.encode("utf-8", "replace").decode()
+        if not isinstance(value, list | dict):
+            return value
+        try:
+            text = json.dumps(value, ensure_ascii=False)
+            return json.loads(text.encode("utf-8", "replace")) if not text.isascii() else value
+        except (TypeError, ValueError, RecursionError):
+            raise WrongArgument(f"{self.name} must be plain data, not too deeply nested.") from None
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,6 +18,7 @@ from recollect.entries.erase import MAYBE, OFFERED, Elsewhere, Eraser, everythin
 from recollect.entries.following import Following
 from recollect.entries.kinds import TYPES, type_of
 from recollect.entries.lifecycle import Lifecycle, Upkeep
+from recollect.entries.listing import Listing
 from recollect.entries.search import EntrySearch, FoundEntries, Mode
 from recollect.errors import EditConflict, WriteError
 from recollect.records import CleanedUp, Entry, Event, Imported, Origin, Receipt, Remembered
@@ -74,6 +75,7 @@ class Keeper:
         self.searching = EntrySearch(self.following, embedder, clock=clock)
         self.eraser = Eraser(entries, self.following, clock)
         self.lifecycle = Lifecycle(entries, self.eraser, self.ways.upkeep, clock)
+        self.listing = Listing(entries, self.searching, self.ways.threshold, clock)
         if self.eraser.pending():
             self.eraser.complete()
 

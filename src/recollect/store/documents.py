@@ -14,7 +14,7 @@ from typing import Any
 import apsw
 
 from recollect.errors import StoreBroken
-from recollect.records import Chunk, Document, Source
+from recollect.records import Chunk, Document, Source, Trust
 from recollect.store import keywords
 from recollect.store.connection import value
 
@@ -56,6 +56,11 @@ _STALE = "select path from chunks where model < ?1 union select path from chunks
 _COUNTS = """
     select (select count(*) from files), (select count(*) from chunks),
     (select count(*) from chunks where model = ?1 and model <> ''), (select coalesce(sum(size), 0) from files)"""
+
+_HOLDINGS = """
+    select path, count(*), max(case trust when 'untrusted' then 2 when 'agent' then 1 else 0 end)
+    from chunks {} group by path"""
+_TRUSTS: tuple[Trust, ...] = ("owner", "agent", "untrusted")
 
 # Rows of one document are numbered in their order, so its neighbours are a range of rows with the same path.
 _AROUND = """
@@ -123,6 +128,20 @@ def chunks_of(connection: apsw.Connection, path: str) -> list[Chunk]:
     """The chunks of one document, in the order in which they were put in."""
     rows: Any = connection.execute("select rowid from chunks where path = ? order by rowid", (path,))
     return [stored.chunk for stored in chunks(connection, [row[0] for row in rows]).values()]
+
+
+def stored_of(connection: apsw.Connection, path: str) -> list[StoredChunk]:
+    """The chunks of one document, each with its row."""
+    rows: Any = connection.execute("select rowid from chunks where path = ? order by rowid", (path,))
+    return list(chunks(connection, [row[0] for row in rows]).values())
+
+
+def holdings(connection: apsw.Connection, path: str | None = None) -> dict[str, tuple[int, Trust]]:
+    """How many chunks each document has, and its least trusted one's trust; of all, or of one."""
+    rows: Any = connection.execute(
+        _HOLDINGS.format("where path = ?1" if path else ""), (path,) if path else ()
+    )
+    return {row[0]: (row[1], _TRUSTS[row[2]]) for row in rows}
 
 
 def dates(connection: apsw.Connection, rowids: Iterable[int]) -> dict[int, str]:

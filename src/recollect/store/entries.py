@@ -14,11 +14,12 @@ from pathlib import Path
 import apsw
 
 from recollect.errors import EditConflict, NotFound
-from recollect.records import Entry, Event
-from recollect.store import entry_rows
+from recollect.records import Bucket, Entry, Event, Facets
+from recollect.store import entry_lists, entry_rows
 from recollect.store.connection import value
 from recollect.store.database import Database
 from recollect.store.digests import digest
+from recollect.store.entry_lists import After, Wanted
 from recollect.store.entry_rows import EntryFilter
 from recollect.store.entry_schema import APPLICATION_ID, MIGRATIONS
 
@@ -76,6 +77,30 @@ class Entries:
         """The entries that the filter admits, newest first."""
         with self.database.read() as connection:
             return entry_rows.find(connection, where, limit)
+
+    def page(self, wanted: Wanted) -> tuple[list[Entry], int, After | None]:
+        """Some of the entries that are wanted, how many there are in all, and where the next page begins."""
+        with self.database.snapshot() as connection:
+            return entry_lists.page(connection, wanted)
+
+    def facets(self, now: float) -> Facets:
+        """How many entries there are of each kind."""
+        with self.database.snapshot() as connection:
+            return entry_lists.facets(connection, now)
+
+    def replaced_by(self, entry_id: str, limit: int = 100) -> list[Entry]:
+        """The entries that this one has taken the place of, newest first."""
+        with self.database.read() as connection:
+            return entry_lists.replaced_by(connection, entry_id, limit)
+
+    def timeline(self, since: float | None, until: float | None, buckets: int, now: float) -> list[Bucket]:
+        """What happened, in spans of equal length; from the first event until now, unless times are given."""
+        with self.database.snapshot() as connection:
+            first, last = entry_lists.span(connection) or (now, now)
+            since = first if since is None else since
+            # The end is no part of the span, and a clock that was set back may have left events after "now".
+            until = max(now, last) + 1 if until is None else until
+            return entry_lists.timeline(connection, since, until, buckets) if until > since else []
 
     def same_text(self, text: str) -> list[Entry]:
         """The entries that say just this, whatever their state."""

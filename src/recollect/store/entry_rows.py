@@ -15,7 +15,7 @@ from recollect.store.connection import value
 COLUMNS = tuple(field.name for field in fields(Entry))
 _LISTS = ("related", "tags")
 
-_SELECT = f"select {', '.join(COLUMNS)} from entries"  # noqa: S608 - the names of our own columns
+SELECT = f"select {', '.join(COLUMNS)} from entries"  # noqa: S608 - the names of our own columns
 _PUT = (
     f"insert or replace into entries({', '.join(COLUMNS)}, digest)"
     f" values({', '.join('?' * (len(COLUMNS) + 1))})"
@@ -63,23 +63,23 @@ class EntryFilter:
 def load(connection: apsw.Connection, ids: Iterable[str]) -> dict[str, Entry]:
     """The entries of these ids that are there."""
     wanted = json.dumps(list(ids))
-    rows = connection.execute(f"{_SELECT} where id in (select value from json_each(?))", (wanted,))  # noqa: S608
-    return {entry.id: entry for entry in map(_entry, rows)}
+    rows = connection.execute(f"{SELECT} where id in (select value from json_each(?))", (wanted,))  # noqa: S608
+    return {entry.id: entry for entry in map(entry_of, rows)}
 
 
 def find(connection: apsw.Connection, where: EntryFilter, limit: int | None = None) -> list[Entry]:
     """The entries that the filter admits, newest first."""
-    clauses, bound = _clauses(where)
+    narrowed, bound = clauses(where)
     rows = connection.execute(
-        f"{_SELECT} where {' and '.join(clauses)} order by updated_at desc, seq desc limit ?",
+        f"{SELECT} where {' and '.join(narrowed)} order by updated_at desc, seq desc limit ?",
         (*bound, -1 if limit is None else limit),
     )
-    return [_entry(row) for row in rows]
+    return [entry_of(row) for row in rows]
 
 
 def with_digest(connection: apsw.Connection, digest: str) -> list[Entry]:
     """The entries whose text has this digest, whatever their state."""
-    return [_entry(row) for row in connection.execute(f"{_SELECT} where digest = ?", (digest,))]
+    return [entry_of(row) for row in connection.execute(f"{SELECT} where digest = ?", (digest,))]
 
 
 def put(connection: apsw.Connection, entry: Entry, digest: str) -> None:
@@ -88,11 +88,12 @@ def put(connection: apsw.Connection, entry: Entry, digest: str) -> None:
     connection.execute(_PUT, (*values, digest))
 
 
-def _clauses(where: EntryFilter) -> tuple[list[str], list[object]]:
-    clauses, bound = ["true"], list[object]()
+def clauses(where: EntryFilter) -> tuple[list[str], list[object]]:
+    """What the filter says, in SQL, and the values for it."""
+    found, bound = ["true"], list[object]()
     for column, values in (("state", where.states), ("type", where.types), ("origin", where.origins)):
         if values:
-            clauses.append(f"{column} in (select value from json_each(?))")  # noqa: S608 - our own names
+            found.append(f"{column} in (select value from json_each(?))")  # noqa: S608 - our own names
             bound.append(json.dumps(values))
     for clause, wanted in (
         ("created_at >= ?", where.since),
@@ -103,19 +104,19 @@ def _clauses(where: EntryFilter) -> tuple[list[str], list[object]]:
         ("(expires_at is null or expires_at > ?)", where.now),
     ):
         if wanted is not None:
-            clauses.append(clause)
+            found.append(clause)
             bound.append(wanted)
     for tag in where.tags:
-        clauses.append("exists (select 1 from json_each(tags) where value = ?)")
+        found.append("exists (select 1 from json_each(tags) where value = ?)")
         bound.append(tag)
-    return clauses, bound
+    return found, bound
 
 
 def _stored(content: object, name: str) -> Any:
     return json.dumps(content, ensure_ascii=False) if name in _LISTS else content
 
 
-def _entry(row: Sequence[Any]) -> Entry:
+def entry_of(row: Sequence[Any]) -> Entry:
     values = dict(zip(COLUMNS, row, strict=True))
     values |= {name: tuple(json.loads(values[name])) for name in _LISTS}
     return Entry(**values)

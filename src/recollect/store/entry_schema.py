@@ -47,4 +47,14 @@ _M001 = Migration(
     ),
 )
 
-MIGRATIONS = (_M001,)
+_M002 = Migration(
+    "m002_lists",
+    (
+        # Pages of a list, the versions that an entry replaced, and what happened when, without reading every row.
+        "create index entries_created on entries(created_at, id)",
+        "create index entries_superseded on entries(superseded_by) where superseded_by is not null",
+        "create index events_at on events(at, kind)",
+    ),
+)
+
+MIGRATIONS = (_M001, _M002)

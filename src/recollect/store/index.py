@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import apsw
 
 from recollect.errors import SchemaTooNew, StoreBroken, StoreError
-from recollect.records import Chunk, Document, Identity
+from recollect.records import Chunk, Document, Identity, Trust
 from recollect.store import cache, documents, healing, keywords
 from recollect.store.connection import inode_of, value
 from recollect.store.database import Database
@@ -95,6 +95,16 @@ class Index:
         """The chunks of one document."""
         with self._database.read() as connection:
             return documents.chunks_of(connection, path)
+
+    def stored_of(self, path: str) -> list[StoredChunk]:
+        """The chunks of one document, each with its row."""
+        with self._database.read() as connection:
+            return documents.stored_of(connection, path)
+
+    def holdings(self, path: str | None = None) -> dict[str, tuple[int, Trust]]:
+        """How many chunks each document has, and its least trusted one's trust; of all, or of one."""
+        with self._database.read() as connection:
+            return documents.holdings(connection, path)
 
     @contextlib.contextmanager
     def snapshot(self) -> Iterator[None]:

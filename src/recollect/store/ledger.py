@@ -4,14 +4,42 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from typing import Any
 
 from recollect.errors import NotFound
-from recollect.records import Considered, Part, Recall
+from recollect.records import Considered, Part, Recall, RecallHead, RecallPage
 from recollect.store.database import Database
 
 KEPT_QUERY_CHARS = 500
+
+_HEADS = """
+    select r.id, r.at, r.door, r.session, r.query, r.characters, r.tokens,
+    (select count(*) from recalled c where c.recall_id = r.id and c.entered),
+    (select count(*) from recalled c where c.recall_id = r.id and not c.entered) from recalls r"""
+
+
+@dataclass(frozen=True, slots=True)
+class RecallFilter:
+    """Which recalls are meant."""
+
+    session: str | None = None
+    door: str | None = None
+    since: float | None = None
+    until: float | None = None
+    entry: str | None = None  #: one that entered
+
+    def clauses(self) -> tuple[str, list[object]]:
+        """The same in SQL, and the values for it."""
+        given = (
+            ("r.session = ?", self.session),
+            ("r.door = ?", self.door),
+            ("r.at >= ?", self.since),
+            ("r.at < ?", self.until),
+            ("r.id in (select c.recall_id from recalled c where c.ref = ? and c.entered)", self.entry),
+        )
+        found = [(clause, one) for clause, one in given if one is not None]
+        return " and ".join(["true", *(clause for clause, _ in found)]), [one for _, one in found]
 
 
 class Ledger:
@@ -54,15 +82,28 @@ class Ledger:
             considered = tuple(_considered(*row) for row in rows)
             return Recall(id_, at, door, session, query, characters, tokens, considered)
 
-    def of_entry(self, entry_id: str) -> list[tuple[str, float]]:
-        """The recalls by which an entry has entered a prompt: id and time, newest first."""
-        statement = (
-            "select r.id, r.at from recalled c join recalls r on r.id = c.recall_id"
-            " where c.ref = ? and c.entered order by r.at desc"
-        )
-        with self._database.read() as connection:
-            rows: Any = connection.execute(statement, (entry_id,))
-            return [(str(row[0]), float(row[1])) for row in rows]
+    def of_entry(self, entry_id: str, limit: int = -1) -> list[RecallHead]:
+        """The recalls by which an entry has entered a prompt, newest first."""
+        return list(self.page(RecallFilter(entry=entry_id), limit).recalls)
+
+    def page(
+        self, where: RecallFilter, limit: int = -1, after: tuple[float, str] | None = None
+    ) -> RecallPage:
+        """Some recalls, newest first; ``after`` is where the page before ended."""
+        clauses, bound = where.clauses()
+        paging = " and (r.at, r.id) < (?, ?)" if after else ""
+        with self._database.snapshot() as connection:
+            counted: Any = connection.execute(
+                f"select count(*) from recalls r where {clauses}",  # noqa: S608 - our own words
+                bound,
+            ).fetchall()
+            rows: list[Any] = connection.execute(
+                f"{_HEADS} where {clauses}{paging} order by r.at desc, r.id desc limit ?",
+                (*bound, *(after or ()), limit + 1 if limit >= 0 else -1),
+            ).fetchall()
+        heads = tuple(RecallHead(*row) for row in (rows[:limit] if limit >= 0 else rows))
+        more = 0 <= limit < len(rows)
+        return RecallPage(heads, int(counted[0][0]), (heads[-1].at, heads[-1].id) if more else None)
 
 
 def _packed(parts: Sequence[Part]) -> str:

@@ -9,14 +9,20 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
+from recollect.doors.operations.entries import ENTRIES
+from recollect.doors.operations.hosts import HOSTS
 from recollect.doors.operations.manager import MANAGER
+from recollect.doors.operations.notes import NOTES
 from recollect.doors.tooling import Result, Tool
 from recollect.doors.tools import TOOLS, Toolbox
 
 if TYPE_CHECKING:
     from recollect.memory import Memory
 
-OPERATIONS: Mapping[str, Tool] = {**TOOLS, **{tool.name: tool for tool in MANAGER}}
+OPERATIONS: Mapping[str, Tool] = {
+    **TOOLS,
+    **{tool.name: tool for tool in (*MANAGER, *HOSTS, *ENTRIES, *NOTES)},
+}
 """Every operation by its name."""
 
 

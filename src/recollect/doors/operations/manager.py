@@ -4,10 +4,43 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict, replace
+from typing import TYPE_CHECKING
 
 from recollect.doors import schemas
 from recollect.doors.tooling import Call, Param, Result, Tool, camel
-from recollect.doors.tools import TOOLS
+from recollect.doors.tools import TOOLS, hit_json
+
+if TYPE_CHECKING:
+    from recollect.records import Hit
+
+
+def _search(call: Call) -> Result:
+    answer = call.memory.search(
+        call["query"],
+        max_results=call["maxResults"],
+        min_score=call["minScore"],
+        source=call["source"],
+        path_prefix=call["pathPrefix"],
+        session_key=call.session_key,
+    )
+    return {
+        "results": [{**hit_json(hit), **(_explained(hit) if call["explain"] else {})} for hit in answer.hits],
+        "provider": answer.provider,
+        "model": answer.model,
+        "fallback": answer.fallback,
+        "citations": answer.citations,
+        "degraded": answer.degraded,
+    }
+
+
+def _explained(hit: Hit) -> dict[str, object]:
+    """How the score was made; the parts sum to it."""
+    return {
+        "parts": [asdict(part) for part in hit.explain.parts],
+        "matched": list(hit.explain.matched),
+        "date": hit.date,
+        "chunkId": hit.chunk_id,
+    }
 
 
 def _status(call: Call) -> Result:
@@ -26,11 +59,7 @@ def _probe(call: Call) -> Result:
 
 
 #: Tools of agents that gateways also know by the manager's own names.
-_OF_AGENTS: Mapping[str, str] = {
-    "memory.search": "memory_search",
-    "memory.get": "memory_get",
-    "memory.stats": "memory_stats",
-}
+_OF_AGENTS: Mapping[str, str] = {"memory.get": "memory_get", "memory.stats": "memory_stats"}
 
 _STATUS = {
     "backend": schemas.TEXT,
@@ -60,7 +89,24 @@ _REPORT = {
     "healed": schemas.MAYBE_TEXT,
 }
 
+_SEARCH = TOOLS["memory_search"]
+
 MANAGER = (
+    Tool(
+        "memory.search",
+        "Search notes, past sessions and entries by meaning and by keyword, best first. Snippets are whole: they are "
+        "not cut to fit a prompt.",
+        (
+            Param("query", "string", "Words or a question, in any language.", required=True),
+            *_SEARCH.params[1:],
+            Param("pathPrefix", "string", "Only files whose path begins so.", longest=4_096),
+            Param("explain", "boolean", "Also say how each score was made."),
+        ),
+        _search,
+        {},
+        empty=_SEARCH.empty,
+        returns=_SEARCH.returns,
+    ),
     *(replace(TOOLS[tool], name=name) for name, tool in _OF_AGENTS.items()),
     Tool(
         "memory.status",

@@ -1,0 +1,192 @@
+"""Lists of entries: every page in its order, each entry once, totals that hold, whatever the filter."""
+
+from __future__ import annotations
+
+import itertools
+import time
+import uuid
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from recollect.entries import Draft, Keeper
+from recollect.records import Entry
+from recollect.store.entries import Edit
+from recollect.store.entry_rows import EntryFilter
+
+NOW = 1_000_000.0
+TYPES = ("fact", "skill", "workflow")
+STATES = ("active", "superseded", "staged", "rejected", "expired")
+ORIGINS = ("owner", "agent", "untrusted")
+TAGS = ("茶", "birds", "<script>alert(1)</script>", "a'b\"c; drop table entries")
+
+
+def entry(number: int) -> Entry:
+    """One of many entries: every combination of kinds comes up, and many agree in what is sorted by."""
+    return Entry(
+        id=str(uuid.UUID(int=number * 7919 % 1009)),
+        text=f"Statement {number} about {'苍鹭' if number % 3 else 'herons'}",
+        type=TYPES[number % 3],  # type: ignore[arg-type]
+        importance=1.0 + number % 5,
+        origin=ORIGINS[number % 3],  # type: ignore[arg-type]
+        state=STATES[number % 5],  # type: ignore[arg-type]
+        session=f"s{number % 4}" if number % 2 else None,
+        created_at=NOW + number % 17,
+        updated_at=NOW + number % 13,
+        expires_at=NOW - 1 if number % 11 == 0 else None,
+        tags=TAGS[: number % 5],
+    )
+
+
+def put(keeper: Keeper, entries: list[Entry]) -> None:
+    keeper.entries.apply([Edit("add", one) for one in entries], at=NOW, by="test")
+
+
+@pytest.fixture
+def many(keeper: Keeper) -> Keeper:
+    put(keeper, [entry(number) for number in range(120)])
+    return keeper
+
+
+def walked(keeper: Keeper, limit: int, **narrowed: Any) -> tuple[list[Entry], set[int]]:
+    """Every entry of every page, and the totals that the pages named."""
+    found, totals, after = list[Entry](), set[int](), None
+    for _ in range(500):
+        page = keeper.listing.page(limit=limit, after=after, **narrowed)
+        found += page.entries
+        totals.add(page.total)
+        assert len(page.entries) <= limit
+        after = page.after
+        if after is None:
+            return found, totals
+    raise AssertionError("the pages never end")
+
+
+FILTERS = st.fixed_dictionaries(
+    {},
+    optional={
+        "types": st.lists(st.sampled_from(TYPES), unique=True).map(tuple),
+        "states": st.lists(st.sampled_from(STATES), unique=True).map(tuple),
+        "origins": st.lists(st.sampled_from(ORIGINS), unique=True).map(tuple),
+        "tags": st.lists(st.sampled_from(TAGS) | st.text(max_size=5), max_size=2).map(tuple),
+        "min_importance": st.floats(0, 5),
+        "since": st.floats(NOW - 2, NOW + 20),
+        "until": st.floats(NOW - 2, NOW + 20),
+        "session": st.sampled_from(["s0", "s1", "nobody"]),
+    },
+)
+
+
+@given(
+    limit=st.integers(1, 150), narrowed=FILTERS, sort=st.sampled_from(["created", "updated", "importance"])
+)
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_the_pages_of_a_list_hold_every_entry_once(
+    many: Keeper, limit: int, narrowed: Any, sort: Any
+) -> None:
+    found, totals = walked(many, limit, sort=sort, **narrowed)
+    everybody = [many.listing.as_of_now(one) for one in many.entries.find(EntryFilter(states=()))]
+    wanted = {one.id for one in everybody if EntryFilter(**narrowed).admits(one)}
+    assert sorted(one.id for one in found) == sorted(wanted)
+    assert totals == {len(wanted)}
+    name = {"created": "created_at", "updated": "updated_at"}.get(sort, sort)
+    keys = [(getattr(one, name), one.id) for one in found]
+    assert keys == sorted(keys, reverse=True)
+
+
+def test_what_has_expired_is_shown_as_expired_before_the_cleanup_marks_it(many: Keeper) -> None:
+    over = [one for one in many.entries.find(EntryFilter(states=())) if one.expires_at is not None]
+    expired, _ = walked(many, 50, states=("expired",))
+    assert {one.id for one in over if one.state == "active"} <= {one.id for one in expired}
+    assert {one.state for one in expired} == {"expired"}
+    counted = many.listing.facets()
+    assert counted.states["expired"] == len(expired)
+    assert sum(counted.states.values()) == counted.total == 120
+    assert sum(counted.types.values()) == sum(counted.origins.values()) == counted.states["active"]
+
+
+def test_a_query_lists_by_score_and_looks_into_other_states_by_their_words(keeper: Keeper) -> None:
+    tea = keeper.remember(Draft("I drink green tea", "fact", importance=5)).entry
+    also = keeper.remember(Draft("Green tea grows in Hangzhou, 杭州龙井", "fact", importance=1)).entry
+    keeper.remember(Draft("The heron nests in the marsh", "fact"))
+    assert tea is not None
+    assert also is not None
+    put(keeper, [replace(entry(2), state="staged", text="GREEN TEA is not approved yet")])
+    page = keeper.listing.page(query="green tea")
+    assert [one.id for one in page.entries] == [tea.id, also.id]
+    assert list(page.scores.values()) == sorted(page.scores.values(), reverse=True)
+    assert keeper.listing.page(query="green tea", states=("staged",)).total == 1
+    assert keeper.listing.page(query="tea of the marsh", states=("staged",)).total == 0
+    every, totals = walked(keeper, 1, query="green tea", states=())
+    assert (len(every), totals) == (3, {3})
+    assert keeper.listing.page(query="龙井").entries[0].id == also.id
+
+
+@pytest.mark.parametrize("query", ["' or 1=1 --", "%", "\0", '"', "NEAR(a b)", "{}", "x" * 8000])
+def test_hostile_queries_find_nothing_and_break_nothing(many: Keeper, query: str) -> None:
+    page = many.listing.page(query=query, states=())
+    assert page.total == len(page.entries)
+
+
+def test_a_page_of_ten_thousand_entries_is_quick(keeper: Keeper) -> None:
+    entries = [replace(entry(n), id=str(uuid.UUID(int=n)), created_at=NOW + n) for n in range(10_000)]
+    put(keeper, entries)
+    begun = time.process_time()
+    first = keeper.listing.page(limit=100)
+    second = keeper.listing.page(limit=100, after=first.after)
+    assert time.process_time() - begun < 0.5
+    assert (len(first.entries), len(second.entries), first.total) == (100, 100, second.total)
+    assert {one.id for one in first.entries}.isdisjoint(one.id for one in second.entries)
+
+
+def test_an_entry_with_all_that_belongs_to_it(keeper: Keeper) -> None:
+    old = keeper.remember(Draft("I live in Berlin", "fact")).entry
+    assert old is not None
+    new = keeper.remember(Draft("My home is Hamburg", "fact"), replaces=old.id).entry
+    assert new is not None
+    found = keeper.listing.detail(new.id[:8])
+    assert [one.id for one in found.supersedes] == [old.id]
+    assert [one.id for one in found.related] == [old.id]
+    assert [event.kind for event in found.history] == ["add"]
+    assert keeper.listing.detail(old.id).entry.superseded_by == new.id
+
+
+def test_a_store_of_the_first_schema_is_taken_over(open_: Any, tmp_path: Any) -> None:
+    from recollect.store.database import Database
+    from recollect.store.entry_schema import APPLICATION_ID, MIGRATIONS
+
+    folder = tmp_path / "agent"
+    old = Database(
+        folder / "memory.db",
+        application_id=APPLICATION_ID,
+        migrations=MIGRATIONS[:1],
+        synchronous="FULL",
+        timeout_s=5,
+    )
+    old.reader()
+    old.close()
+    keeper = open_()
+    done = keeper.remember(Draft("I drink green tea", "fact"))
+    assert [one.id for one in keeper.listing.page().entries] == [done.entry.id]
+    assert keeper.entries.check(deep=True) == []
+
+
+def test_what_happened_when(keeper: Keeper, clock: Any) -> None:
+    assert keeper.listing.timeline(0, 0, 5) == []
+    old = keeper.remember(Draft("I live in Berlin", "fact")).entry
+    keeper.remember(Draft("My home is Hamburg", "fact"), replaces=old.id)
+    middle = clock.at
+    clock.at += 1000
+    keeper.forget(old.id)
+    buckets = keeper.listing.timeline(None, None, 10)
+    assert [sum(counts) for counts in zip(*map(counts_of, buckets), strict=True)] == [2, 1, 1, 0]
+    assert all(one.end == two.start for one, two in itertools.pairwise(buckets))
+    (before,) = keeper.listing.timeline(0, middle + 1, 1)
+    assert counts_of(before) == (2, 1, 0, 0)
+
+
+def counts_of(bucket: Any) -> tuple[int, ...]:
+    return (bucket.captured, bucket.superseded, bucket.forgotten, bucket.recalls)
