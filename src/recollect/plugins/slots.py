@@ -56,15 +56,14 @@ def load_plugin(name: str) -> Plugin | None:
 
 
 def _loaded(point: metadata.EntryPoint) -> Plugin:
+    what = f"The memory plugin {point.name!r} ({point.value})"
     try:
         found = point.load()
-        plugin = found() if isinstance(found, type) or not isinstance(found, Plugin) else found
+        plugin = found if isinstance(found, Plugin) and not isinstance(found, type) else found()
     except Exception as error:  # it is somebody else's code
-        raise ConfigError(
-            f"The memory plugin {point.name!r} ({point.value}) cannot be loaded: {type(error).__name__}: {error}"
-        ) from error
-    if not isinstance(plugin, Plugin):
-        raise ConfigError(
-            f"The memory plugin {point.name!r} ({point.value}) has no name, tools and register: it is no plugin."
-        )
+        raise ConfigError(f"{what} cannot be loaded: {type(error).__name__}: {error}") from error
+    if not isinstance(plugin, Plugin) or not callable(plugin.register):
+        raise ConfigError(f"{what} is no plugin: it needs a name, tools and register.")
+    if not isinstance(plugin.tools, tuple) or not all(isinstance(name, str) for name in plugin.tools):
+        raise ConfigError(f"{what} is no plugin: its tools must be a tuple of names.")
     return plugin
