@@ -428,6 +428,37 @@ class Memory:
             given_up=given_up,
         )
 
+    def brief(
+        self,
+        about: str,
+        *,
+        sessions: Sequence[str] = (),
+        session_key: str | None = None,
+        door: str = "brief",
+        session: str | None = None,
+    ) -> Recalled:
+        """The fenced block for an agent that begins: what matters before anything was asked, as `recall` would tell it.
+
+        ``about`` names the project at hand, and ``sessions`` are those that were in it.
+        """
+        from recollect.recall.inject import Budget, Recalled
+
+        if not self.admits(session_key):
+            return Recalled("", "")
+        budget = Budget(
+            max_entries=self.settings.retrieval.max_memories,
+            characters=self.settings.memory.max_injected_chars,
+        )
+        places = shows_citations(self.settings.memory.citations, session_key)
+        return self.injector.brief(
+            about,
+            sessions=sessions,
+            budget=budget,
+            door=door,
+            session=session or session_key,
+            show_places=places,
+        )
+
     def close(self) -> None:
         """Give back files and threads; closing again does nothing, for others may hold the same manager."""
         if self._closed:

@@ -23,7 +23,7 @@ from recollect.errors import ConfigError, UntrustedConfig
 
 PREFIX = "RECOLLECT_"
 CONFIG_VARIABLE = "RECOLLECT_CONFIG"
-NO_SETTINGS = (CONFIG_VARIABLE, "RECOLLECT_TEST_", "RECOLLECT_SOAK")  #: beginnings; the last two steer tests
+NO_SETTINGS = (CONFIG_VARIABLE, "RECOLLECT_INSIDE_", "RECOLLECT_TEST_", "RECOLLECT_SOAK")  #: beginnings
 WORKSPACE_FILE = ".recollect.yaml"
 
 SHARED = {

@@ -13,7 +13,7 @@ _counter = itertools.count()
 
 def write(path: Path, data: bytes) -> None:
     """Put the bytes in place of what stands there; on the disk when this returns."""
-    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    make_folder(path.parent)
     beside = path.with_name(f".{path.name}.{os.getpid()}-{next(_counter)}.tmp")
     descriptor = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0), 0o600)
     try:
@@ -26,6 +26,12 @@ def write(path: Path, data: bytes) -> None:
         beside.unlink(missing_ok=True)
         raise
     _sync(path.parent)
+
+
+def make_folder(folder: Path) -> None:
+    """Make the folder and what is missing above it, each for the owner alone."""
+    for missing in reversed([at for at in (folder, *folder.parents) if not at.is_dir()]):
+        missing.mkdir(mode=0o700, exist_ok=True)
 
 
 def _sync(folder: Path) -> None:

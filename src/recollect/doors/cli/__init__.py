@@ -11,6 +11,12 @@ def main() -> None:
     """Run the command line; every failure that we foresee is one sentence."""
     # One search multiplies too little to share: a second thread would only wait beside the first.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+    if "hook" in sys.argv[1:]:
+        from recollect.doors.hooks.command import main as answer
+        from recollect.doors.hooks.command import parse
+
+        if wanted := parse(sys.argv[1:]):
+            answer(wanted)
     from recollect.doors.cli.app import app
     from recollect.errors import RecollectError
 

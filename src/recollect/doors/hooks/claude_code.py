@@ -1,0 +1,164 @@
+"""What Claude Code is answered at each of its moments.
+
+| moment | answer | afterwards |
+| --- | --- | --- |
+| SessionStart | what matters for this project, and how to use the memory | the index is brought up to date |
+| UserPromptSubmit | what is remembered about the prompt | |
+| Stop, SessionEnd, PreCompact | nothing | what was said is heard, from the transcript |
+
+A session that is resumed still has its beginning before it, so it is told nothing again; one that was compacted or
+cleared has not. What is put into the prompt is fenced, so that it is never learned again.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from recollect import logs
+from recollect.doors.hooks.request import INSIDE, Said, Wanted
+from recollect.errors import RecollectError
+
+if TYPE_CHECKING:
+    from recollect.config import Settings
+    from recollect.doors.hooks.process import Say
+    from recollect.plugins import Host
+
+log = logs.get("hooks")
+
+TOLD = ("SessionStart", "UserPromptSubmit")
+HEARD = ("Stop", "SessionEnd", "PreCompact")
+MOST = 8_000  #: characters that are put into a prompt; Claude Code takes 10,000
+SHARE = 0.4  #: of the time for an answer that may go into hearing what still waits
+
+Answer = dict[str, object]
+
+
+class NothingToDo(RecollectError):
+    """The moment is none of ours."""
+
+
+def answer(wanted: Wanted, data: bytes, say: Say) -> None:
+    """Answer one moment; every reason why there is nothing to say is logged."""
+    begun = time.monotonic()
+    try:
+        said = Said.read(data, wanted.event)
+    except ValueError as error:
+        raise NothingToDo(f"standard input is not what Claude Code sends: {error}") from error
+    if os.environ.get(INSIDE):
+        raise NothingToDo(f"this session was started by a hook of ours ({INSIDE})")
+    os.environ[INSIDE] = "1"
+    if said.event not in TOLD + HEARD:
+        raise NothingToDo(f"{said.event[:80]!r} is no event that we act on; {', '.join(TOLD + HEARD)} are")
+    settings = _settings(wanted)
+    if said.event in HEARD:
+        _hear(said, settings, say)
+    else:
+        _tell(wanted, said, settings, say, begun)
+
+
+def _settings(wanted: Wanted) -> Settings:
+    """The owner's settings. The current folder is a project's: a folder `memory` in it is not taken for notes."""
+    from recollect.config import load
+
+    places = dict(wanted.places)
+    config = places.pop("config", None)
+    settings = load(config=Path(config) if config else None, arguments=places, cwd=Path.home())
+    logs.setup(settings.logging.level)
+    if settings.plugins.slots.memory == "none":
+        raise NothingToDo("memory is switched off (plugins.slots.memory is none)")
+    if settings.memory.max_injected_chars > MOST:
+        memory = settings.memory.model_copy(update={"max_injected_chars": MOST})
+        settings = settings.model_copy(update={"memory": memory})
+    embedding = settings.embedding.model_copy(update={"background": False})
+    return settings.model_copy(update={"embedding": embedding})
+
+
+def _opened(settings: Settings) -> Host:
+    from recollect.plugins import Host
+
+    return Host.open(settings, slot="memory-full")
+
+
+# ---- telling --------------------------------------------------------------------------------------------------
+
+
+def _tell(wanted: Wanted, said: Said, settings: Settings, say: Say, begun: float) -> None:
+    if said.event == "SessionStart" and said.source == "resume":
+        say({})
+        return
+    from recollect.doors.hooks.hearing import drain, spool_of
+    from recollect.plugins import Moment
+
+    host = _opened(settings)
+    if host.error:
+        raise NothingToDo(host.error)
+    if spool_of(settings).waiting():  # what was said a moment ago is known now
+        share = SHARE * wanted.deadline_s
+        drain(host, wait_s=share / 2, until=begun + share)
+    text = _brief(host, wanted, said) if said.event == "SessionStart" else _recalled(host, said)
+    say(_context(said.event, text))
+    if said.event == "SessionStart":
+        host.emit(Moment("session_start", said.session or "main"))
+        drain(host)
+    host.close()
+
+
+def _recalled(host: Host, said: Said) -> str:
+    from recollect.plugins import Moment
+
+    effect = host.emit(Moment("before_agent_start", said.session or "main", prompt=said.prompt))
+    return effect.prepend_context
+
+
+def _brief(host: Host, wanted: Wanted, said: Said) -> str:
+    from recollect.doors.hooks.hearing import marks_of
+    from recollect.doors.hooks.words import about_the_memory
+
+    told = about_the_memory(host.tools, wanted.server, wanted.places)
+    memory = host.memory
+    if "memory_recall" not in host.tools or not memory.settings.retrieval.inject_on_query:
+        return told
+    sessions = marks_of(memory.settings).sessions_of(said.project) if said.project else []
+    brief = memory.brief(Path(said.project).name, sessions=sessions, door="hook")
+    return f"{told}\n{brief.text}" if brief.text else told
+
+
+def _context(event: str, text: str) -> Answer:
+    """The answer that puts a text into the prompt; a text that does not fit is left out whole, fences and all."""
+    if not text:
+        return {}
+    if len(text) > MOST + 1_500:
+        log.warning("%d characters are too many for a prompt; nothing was told", len(text))
+        return {}
+    return {"hookSpecificOutput": {"hookEventName": event, "additionalContext": text}}
+
+
+# ---- hearing --------------------------------------------------------------------------------------------------
+
+
+def _hear(said: Said, settings: Settings, say: Say) -> None:
+    """Note that the session wants to be heard, answer, and hear it afterwards."""
+    if said.subagent:
+        raise NothingToDo("a sub-agent's session is not heard")
+    if said.again:
+        raise NothingToDo("the agent goes on because of a hook; it is heard when it stops")
+    from recollect.listening import Request, size_of
+
+    size = size_of(said.transcript) if said.transcript else None
+    if said.transcript is None or size is None or said.transcript.suffix != ".jsonl":
+        raise NothingToDo("there is no transcript to be heard")
+    from recollect.doors.hooks.hearing import drain, spool_of
+
+    place = str(said.transcript)
+    kept = spool_of(settings).add(Request(said.event, said.session, place, size, said.project, time.time()))
+    say({})
+    if not kept:
+        return
+    if hasattr(os, "nice"):
+        os.nice(5)  # nobody waits for it any more
+    host = _opened(settings)
+    drain(host)
+    host.close()
