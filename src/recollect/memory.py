@@ -52,6 +52,7 @@ if TYPE_CHECKING:
     from recollect.managers.notes import Notes
     from recollect.recall.inject import Injector, Recalled
     from recollect.writing import Scribe
+    from recollect.writing.journal import Journal
     from recollect.writing.hearing import Hearing
 
 P = ParamSpec("P")
@@ -314,6 +315,12 @@ class Memory:
             ):  # the model has seen them: until then they may be lost and resent
                 heard.add([*waiting, *new])
             return done
+
+    def journal(self, session: str) -> Journal:
+        """The transcript of a session that a program keeps through us; say `changed` when it was written."""
+        from recollect.writing.journal import Journal
+
+        return Journal(self.settings.agent_folder / "sessions", session)
 
     @property
     def hearing(self) -> Hearing:
