@@ -21,13 +21,15 @@ def get(name: str = "") -> logging.Logger:
     return logging.getLogger(f"{NAME}.{part}" if part else NAME)
 
 
-def setup(level: str = "warning", stream: TextIO | None = None) -> None:
+def setup(
+    level: str = "warning", stream: TextIO | None = None, formatter: logging.Formatter | None = None
+) -> None:
     """Show messages of at least this level on standard error; called by doors, and safe to call again."""
     logger = get()
     for handler in [handler for handler in logger.handlers if isinstance(handler, _Shown)]:
         logger.removeHandler(handler)
     shown = _Shown(stream or sys.stderr)
-    shown.setFormatter(logging.Formatter("%(levelname)s %(name)s: %(message)s"))
+    shown.setFormatter(formatter or logging.Formatter("%(levelname)s %(name)s: %(message)s"))
     logger.addHandler(shown)
     logger.setLevel(level.upper())
     # Whoever shows our messages here does not want them a second time from the host's handlers.

@@ -23,7 +23,7 @@ from recollect.sources.watch import Watcher
 
 if TYPE_CHECKING:
     from recollect.config import Settings
-    from recollect.records import Answer, Saved, SyncReport
+    from recollect.records import Answer, ProgressCallback, Saved, SyncReport
 
 log = logs.get("service")
 
@@ -51,9 +51,16 @@ class Written:
 class MemoryService:
     """The memory of one agent, kept fresh between `start` and `stop`."""
 
-    def __init__(self, memory: Memory, *, on_sync: Callable[[Synced], None] | None = None) -> None:
+    def __init__(
+        self,
+        memory: Memory,
+        *,
+        on_sync: Callable[[Synced], None] | None = None,
+        on_progress: ProgressCallback | None = None,
+    ) -> None:
         self.memory = memory
         self._on_sync = on_sync or (lambda _: None)
+        self._on_progress = on_progress
         settings = memory.settings
         self._sessions = transcripts_of(settings) if settings.sessions.enabled else None
         self._growth = Growth(settings.sessions.delta_bytes)
@@ -190,7 +197,7 @@ class MemoryService:
 
     def _synced(self, reason: str) -> Synced:
         try:
-            done = Synced(reason, self.memory.sync())
+            done = Synced(reason, self.memory.sync(progress=self._on_progress))
             self.memory.tend()
         except RecollectError as error:
             log.warning("the index could not be brought up to date (%s): %s", reason, error)

@@ -38,21 +38,28 @@ def serve(
     as_json: Json = False,
 ) -> None:
     """Serve the memory over HTTP to programs, to agents and to your browser; Ctrl-C ends it."""
+    from recollect.doors.http import journal
+    from recollect.doors.http.agents import Load
     from recollect.doors.http.serving import serve as serve_http
 
     chosen = {"gateway.host": host, "gateway.port": port}
     settings = context.obj.settings(**chosen)
+    named = settings.origin("logging.level") != "default"
+    journal.setup(settings.logging.level if named else "info")
+    _warn(settings)
+    load = Load(settings, context.obj.config, context.obj.arguments(**chosen))
+    serve_http(load, lambda gateway, address: _say(_told(gateway, address), as_json))
 
-    def load(agent: str) -> Settings:
-        workspace = settings.gateway.agents.get(agent)
-        more = {"workspace": workspace} if workspace else {}
-        read: Settings = context.obj.settings(**chosen, agent=agent, **more)
-        return read
 
-    def ready(gateway: Gateway, address: str) -> None:
-        _say(_told(gateway, address), as_json)
+def _warn(settings: Settings) -> None:
+    from recollect.doors.http.places import is_loopback
 
-    serve_http(settings, load, ready)
+    host = settings.gateway.host
+    if not is_loopback(host):
+        sys.stderr.write(
+            f"recollect: {host} can be reached from a network, without encryption: tokens and memories can be read "
+            "on the way. Put a proxy with TLS in front, or listen at 127.0.0.1.\n"
+        )
 
 
 def _told(gateway: Gateway, address: str) -> dict[str, object]:

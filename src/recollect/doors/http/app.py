@@ -12,14 +12,16 @@ from typing import TYPE_CHECKING, Any
 from fastapi import FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
+from starlette.routing import Route
 
 from recollect import __version__
 from recollect.doors.http import pages
 from recollect.doors.http.answers import Refused, encoded
+from recollect.doors.http.events import EventsDoor
 from recollect.doors.http.limits import arguments
+from recollect.doors.http.metrics import CONTENT_TYPE
 from recollect.doors.operations import OPERATIONS
-from recollect.doors.tooling import Outcome, Result, Tool, grants
-from recollect.doors.tools import Toolbox
+from recollect.doors.tooling import Outcome, Tool, grants
 
 if TYPE_CHECKING:
     from recollect.doors.http.gateway import Gateway
@@ -87,8 +89,12 @@ def build(gateway: Gateway) -> FastAPI:
         app.add_api_route(
             path, endpoint, response_model=None, responses=_errors(), operation_id=path.strip("/")
         )
+    app.add_api_route("/metrics", _metrics(gateway), include_in_schema=False)
     app.add_api_route("/openapi.json", lambda: json_answer(app.openapi()), include_in_schema=False)
     pages.add(app, gateway.browsers)
+    events = EventsDoor(gateway.hub, gateway.still, gateway.wake)
+    app.router.routes.append(Route("/v1/events", endpoint=events, methods=["GET"]))
+    app.router.routes.append(Route("/mcp", endpoint=gateway.mcp))
     app.add_exception_handler(HTTPException, _http_error)
     app.add_exception_handler(RequestValidationError, _wrong_request)
     app.add_exception_handler(Refused, _refused)
@@ -168,6 +174,7 @@ def _agents(gateway: Gateway) -> Callable[..., Any]:
                 {
                     "name": name,
                     **({"workspace": str(place)} if grants(caller.access, "admin") else {}),
+                    "slot": gateway.agents[name].slot,
                     "default": name == gateway.agents.default,
                 }
                 for name, place in gateway.agents.workspaces.items()
@@ -193,6 +200,17 @@ async def _operations() -> Response:
             for tool in OPERATIONS.values()
         ]
     )
+
+
+def _metrics(gateway: Gateway) -> Callable[..., Any]:
+    async def metrics(request: Request) -> Response:
+        caller = request.state.visit.caller
+        sizes = await gateway.workers.run(gateway.measured)
+        listeners = gateway.hub.listeners if caller.agents is None else None
+        text = gateway.metrics.text(caller.may_see, sizes, listeners)
+        return Response(text, media_type=CONTENT_TYPE)
+
+    return metrics
 
 
 def _health(gateway: Gateway) -> Callable[..., Any]:
@@ -221,15 +239,3 @@ async def _refused(_: Request, error: Exception) -> Response:
     assert isinstance(error, Refused)
     headers = {key.decode(): value.decode() for key, value in error.headers}
     return json_answer({"error": error.sentence}, error.status, headers)
-
-
-def perform(
-    memory: Callable[[], Any],
-    tool: Tool,
-    given: Mapping[str, object],
-    session: str | None,
-    progress: Any = None,
-) -> tuple[Outcome, Result]:
-    """Call one operation; never raises."""
-    box = Toolbox(memory, session_key=session, tools={tool.name: tool})
-    return box.outcome(tool.name, given, progress=progress)

@@ -1,40 +1,53 @@
-"""One gateway: its agents, its tokens, its guard and its application, joined."""
+"""One gateway: its agents, its tokens, its events, its guard and its application, joined."""
 
 from __future__ import annotations
 
 import asyncio
+import threading
 from collections.abc import AsyncIterator, Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
 
 from recollect.doors.http import app as routes
+from recollect.doors.http import journal
 from recollect.doors.http.agents import Agents, Load
+from recollect.doors.http.elsewhere import look_elsewhere
+from recollect.doors.http.events import Hub
 from recollect.doors.http.guard import Guard, Visit
 from recollect.doors.http.limits import Workers
+from recollect.doors.http.metrics import Metrics
+from recollect.doors.http.mounting import McpDoor
+from recollect.doors.http.observing import observed, progress_to, publish_sync
 from recollect.doors.http.places import Places
 from recollect.doors.http.tickets import Browsers
-from recollect.doors.http.tokens import Tokens
+from recollect.doors.http.tokens import Caller, Tokens
 from recollect.doors.tooling import Outcome, Result, Tool
+from recollect.doors.tools import Toolbox
 
 if TYPE_CHECKING:
     from fastapi import FastAPI
 
-    from recollect.config import Settings
+    from recollect.service import Synced
 
 
 class Gateway:
     """Everything that serves, but for the socket."""
 
-    def __init__(self, settings: Settings, load: Load, *, port: int) -> None:
+    def __init__(self, load: Load, *, port: int, clock: Callable[[], float] | None = None) -> None:
+        settings = load.settings
         wanted = settings.gateway
-        self.settings = settings
+        self.limits = wanted.limits
+        self.started: Callable[[], None] = lambda: None  #: called when requests can come
+        self.hub = Hub(wanted.limits.event_clients)
+        self.metrics = Metrics()
         self.tokens = Tokens(settings.home)
         self.browsers = Browsers(settings.home, port)
-        self.agents = Agents(settings, load)
+        self.agents = Agents(load, self._synced, lambda agent: progress_to(self.hub, agent))
+        self.table = observed(self.hub, content=wanted.trace_content)
+        counted = observed(self.hub, content=wanted.trace_content, counting=self.metrics.operation)
+        self.mcp = McpDoor(self.agents, counted, wanted.limits.body_bytes)
         self.workers = Workers(wanted.limits.at_once)
-        self.well = True
-        self.started: Callable[[], None] = lambda: None  #: called when requests can come
         self.asgi = Guard(
             routes.build(self),
             places=Places(wanted.host, port, wanted.allowed_hosts),
@@ -43,29 +56,76 @@ class Gateway:
             agents=self.agents,
             default_agent=self.agents.default,
             limits=wanted.limits,
+            observe=self._visited,
+            **({"clock": clock} if clock else {}),
         )
 
     async def perform(
         self, visit: Visit, tool: Tool, given: Mapping[str, object], session: str | None
     ) -> tuple[Outcome, Result]:
         """Do one operation in a thread, for a caller who may."""
-        live = self.agents[visit.agent or self.agents.default]
-        outcome, result = await self.workers.run(lambda: routes.perform(live.memory, tool, given, session))
-        visit.outcome = outcome
+        agent = visit.agent
+        assert agent is not None
+        live = self.agents[agent]
+
+        def work() -> tuple[Outcome, Result]:
+            box = Toolbox(live.memory, session_key=session, tools={tool.name: self.table[tool.name]})
+            return box.outcome(tool.name, given)
+
+        visit.outcome = "given_up"
+        try:
+            outcome, result = await self.workers.run(work)
+            visit.outcome = outcome
+        finally:
+            self.metrics.operation(agent, tool.name, visit.outcome, visit.seconds)
         return outcome, result
+
+    def still(self, caller: Caller) -> bool:
+        """Whether a caller of an earlier moment is still let in."""
+        return self.browsers.still(caller) if caller.by_cookie else self.tokens.still(caller)
+
+    @property
+    def well(self) -> bool:
+        """Whether every memory that was asked could be opened."""
+        return all(live.error is None for live in self.agents.values())
+
+    def measured(self) -> dict[str, dict[str, float]]:
+        """What the memories hold that are open."""
+        sizes: dict[str, dict[str, float]] = {}
+        for name, live in self.agents.items():
+            for measure, value in live.sizes().items():
+                sizes.setdefault(measure, {})[name] = value
+        return sizes
+
+    def wake(self, agent: str) -> None:
+        """Open a memory in the background, so that it is watched and answers at once."""
+        threading.Thread(target=self.agents[agent].host, name="recollect-wake", daemon=True).start()
 
     def end_streams(self) -> None:
         """End what would last as long as its caller."""
+        self.hub.end()
+        self.mcp.end()
 
     @asynccontextmanager
     async def lifespan(self, _: FastAPI) -> AsyncIterator[None]:
-        """From the first request to the last."""
-        threads = ThreadPoolExecutor(
-            self.settings.gateway.limits.at_once, thread_name_prefix="recollect-http"
-        )
+        """From before the first request until after the last."""
+        threads = ThreadPoolExecutor(self.limits.at_once, thread_name_prefix="recollect-http")
         asyncio.get_running_loop().set_default_executor(threads)
+        looking = asyncio.create_task(look_elsewhere(self.hub, self.agents))
+        self.wake(self.agents.default)
         self.started()
         try:
             yield
         finally:
+            looking.cancel()
+            await self.mcp.close()
             await asyncio.to_thread(self.agents.close)
+
+    def _synced(self, agent: str, synced: Synced) -> None:
+        outcome = "failed" if synced.error else "ok"
+        self.metrics.sync(agent, outcome, synced.report.seconds if synced.report else 0.0)
+        publish_sync(self.hub, agent, synced)
+
+    def _visited(self, visit: Visit) -> None:
+        self.metrics.request(visit.route, visit.status)
+        journal.note(visit)

@@ -68,7 +68,7 @@ class Visit:
     caller: Caller | None = None
     agent: str | None = None
     operation: str | None = None
-    route: str = ""
+    route: str = "other"  #: as the table of routes writes it
     status: int = 0
     outcome: str | None = None
 
@@ -125,6 +125,7 @@ class Guard:
             log.exception("a request failed", extra={"request": visit.id})
             await guarded.instead(Refused(500, "The gateway failed; its log says how."))
         finally:
+            visit.route = _route(scope)
             self._observe(visit)
 
     async def _admit(self, scope: Scope, receive: Receive, send: _Answer, visit: Visit) -> None:
@@ -140,7 +141,7 @@ class Guard:
             self._check_agent(scope, headers, visit)
         self._check_size(headers)
         inner = counted(receive, self._limits.body_bytes)
-        limit = None if path in STREAMS or path.startswith("/mcp/") else self._limits.time_s
+        limit = None if path in STREAMS else self._limits.time_s
         async with asyncio.timeout(limit):
             await self._app(scope, inner, send)
 
@@ -184,13 +185,12 @@ class Guard:
     def _check_agent(self, scope: Scope, headers: Head, visit: Visit) -> None:
         """Whose memory is meant, and whether the caller may do this with it; what they may not see is not there."""
         assert visit.caller is not None
-        agent, operation = _meant(scope, headers)
-        visit.agent = agent or self._default
-        if (agent or _has_an_agent(scope["path"])) and (
-            visit.agent not in self._agents or not visit.caller.may_see(visit.agent)
-        ):
-            visit.agent = None  # the name may be anything, and is not noted
+        agent, operation = _meant(scope, headers, self._default)
+        if agent is None:
+            return
+        if agent not in self._agents or not visit.caller.may_see(agent):
             raise Refused(404, "There is no such agent.")
+        visit.agent = agent
         if operation is None:
             return
         tool = OPERATIONS.get(operation)
@@ -203,22 +203,24 @@ class Guard:
             )
 
 
-def _has_an_agent(path: str) -> bool:
-    return path in STREAMS or path.startswith("/mcp/")
-
-
-def _meant(scope: Scope, headers: Head) -> tuple[str | None, str | None]:
-    """The agent and the operation that a request names."""
+def _meant(scope: Scope, headers: Head, default: str) -> tuple[str | None, str | None]:
+    """The agent and the operation that a request names; None where it is about no single one."""
     path: str = scope["path"]
-    parts = path.split("/")
     if path.startswith("/v1/agents/"):
-        return parts[3], "/".join(parts[4:]) if len(parts) > 4 else None
+        agent, slash, operation = path.removeprefix("/v1/agents/").partition("/")
+        return agent, operation if slash else None
     if path == "/v1/events":
-        named = parse_qs(scope.get("query_string", b"").decode("latin-1")).get("agent", [None])
-        return named[0], None
-    if path == "/mcp" or path.startswith("/mcp/"):
-        return headers.one("x-recollect-agent"), None
+        named = parse_qs(scope.get("query_string", b"").decode("latin-1")).get("agent")
+        return named[0] if named else default, None
+    if path == "/mcp":
+        return headers.one("x-recollect-agent") or default, None
     return None, None
+
+
+def _route(scope: Scope) -> str:
+    """The route as its table writes it: of bounded number, and without anybody's words."""
+    path: str = scope["path"]
+    return path if path in STREAMS else getattr(scope.get("route"), "path", "other")
 
 
 class Head:

@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from recollect.doors.http.tickets import Browsers
 
 FOLDER = Path(__file__).parent.parent / "web"
-INDEX = "index.html"
 
 #: Said here, because a system's own table may say something else, and a browser must not have to guess.
 KINDS = {
@@ -80,10 +79,10 @@ def add(app: FastAPI, browsers: Browsers, folder: Path = FOLDER) -> None:
     files = Files(folder)
 
     async def index(request: Request) -> Response:
-        return _sent(files, INDEX, request, "no-store")
+        return _sent(files, "index.html", request, "no-store")
 
     async def static(name: str, request: Request) -> Response:
-        return _sent(files, name, request, "no-cache")
+        return _sent(files, f"static/{name}", request, "no-cache")
 
     async def opened(request: Request) -> Response:
         cookie = browsers.enter(request.query_params.get("ticket", ""))

@@ -5,7 +5,9 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import signal
 import socket
+import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -18,7 +20,6 @@ from recollect.doors.http.places import bracketed, is_everywhere
 from recollect.errors import NotFound, RecollectError
 
 if TYPE_CHECKING:
-    from recollect.config import Settings
     from recollect.doors.http.agents import Load
 
 GRACE_S = 30  #: requests that still run get so long when the gateway is asked to end
@@ -30,6 +31,19 @@ class Server(uvicorn.Server):
     def __init__(self, config: uvicorn.Config, gateway: Gateway) -> None:
         super().__init__(config)
         self._gateway = gateway
+
+    @contextlib.contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        """Signals end us in order, and that is that: uvicorn would raise them once more afterwards."""
+        if threading.current_thread() is not threading.main_thread():
+            yield
+            return
+        before = {sign: signal.signal(sign, self.handle_exit) for sign in (signal.SIGINT, signal.SIGTERM)}
+        try:
+            yield
+        finally:
+            for sign, handler in before.items():
+                signal.signal(sign, handler)
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         """End the streams, then as uvicorn does."""
@@ -53,12 +67,12 @@ def listen(host: str, port: int) -> socket.socket:
     return listening
 
 
-def serve(settings: Settings, load: Load, ready: Callable[[Gateway, str], None]) -> None:
+def serve(load: Load, ready: Callable[[Gateway, str], None]) -> None:
     """Serve until a signal comes; ``ready`` is told the address."""
-    wanted = settings.gateway
+    wanted = load.settings.gateway
     with contextlib.closing(listen(wanted.host, wanted.port)) as listening:
         port = listening.getsockname()[1]
-        gateway = Gateway(settings, load, port=port)
+        gateway = Gateway(load, port=port)
         config = uvicorn.Config(
             gateway.asgi,
             lifespan="on",
@@ -72,7 +86,7 @@ def serve(settings: Settings, load: Load, ready: Callable[[Gateway, str], None])
         address = address_of(wanted.host, port)
         server = Server(config, gateway)
         gateway.started = lambda: ready(gateway, address)
-        with running(settings.home, address):
+        with running(load.settings.home, address):
             server.run(sockets=[listening])
 
 

@@ -1,0 +1,194 @@
+"""Live events: what happened to which agent, told to whoever listens.
+
+An event is kept for a while, so that a listener who lost the connection goes on where it was. Who does not take its
+events in time is let go: one slow listener must cost neither memory nor the others' time.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import secrets
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+from recollect.doors.http.answers import Receive, Refused, Scope, Send, encoded
+
+if TYPE_CHECKING:
+    from recollect.doors.http.guard import Visit
+    from recollect.doors.http.tokens import Caller
+
+Kind = Literal["hello", "sync", "progress", "capture", "recall", "entries", "notes"]
+
+KEPT = 256  #: events of an agent that a listener can catch up with
+WAITING = 128  #: events that a listener may be behind
+HEARTBEAT_S = 15.0
+SEND_S = 10.0  #: a listener that takes nothing for so long is gone
+RETRY_MS = 2000
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """Something that happened."""
+
+    number: int
+    kind: Kind
+    data: Mapping[str, object]
+
+
+class Listener:
+    """One who listens to one agent."""
+
+    def __init__(self, agent: str, loop: asyncio.AbstractEventLoop) -> None:
+        self.agent = agent
+        self._loop = loop
+        self._queue: asyncio.Queue[Event | None] = asyncio.Queue()
+
+    def offer(self, event: Event | None) -> None:
+        """Hand it an event from any thread; None ends it."""
+        with suppress(RuntimeError):  # its loop has ended, and with it the listener
+            self._loop.call_soon_threadsafe(self._take, event)
+
+    async def next(self, wait_s: float) -> Event | None:
+        """The next event; None at the end; raises `TimeoutError` when nothing happens for so long."""
+        async with asyncio.timeout(wait_s):
+            return await self._queue.get()
+
+    def _take(self, event: Event | None) -> None:
+        if self._queue.qsize() >= WAITING:
+            event = None
+            while not self._queue.empty():
+                self._queue.get_nowait()
+        self._queue.put_nowait(event)
+
+
+class Hub:
+    """Where events come together; anybody may publish, from any thread."""
+
+    def __init__(self, most: int, *, clock: Callable[[], float] = time.time) -> None:
+        self._most = most
+        self._clock = clock
+        self._run = secrets.token_hex(4)  #: numbers of another run mean nothing here
+        self._numbers = itertools.count(1)
+        self._lock = threading.Lock()
+        self._kept: dict[str, deque[Event]] = {}
+        self._listeners: set[Listener] = set()
+        self._ended = False
+        self._last: dict[str, float] = {}
+
+    @property
+    def listeners(self) -> int:
+        """How many listen now."""
+        return len(self._listeners)
+
+    def publish(self, agent: str, kind: Kind, **data: object) -> None:
+        """Say that something happened to an agent."""
+        with self._lock:
+            event = Event(next(self._numbers), kind, {"agent": agent, "at": self._clock(), **data})
+            self._last[agent] = time.monotonic()
+            self._kept.setdefault(agent, deque(maxlen=KEPT)).append(event)
+            listening = [listener for listener in self._listeners if listener.agent == agent]
+            for listener in listening:  # within the lock, so that all see one order
+                listener.offer(event)
+
+    def join(self, agent: str, last_id: str = "") -> tuple[Listener, list[Event], bool]:
+        """Begin to listen: the listener, what it missed since its last event, and whether that is all of it."""
+        listener = Listener(agent, asyncio.get_running_loop())
+        with self._lock:
+            if self._ended or len(self._listeners) >= self._most:
+                raise Refused(503, "Too many listen already; try again.", [(b"retry-after", b"5")])
+            kept = self._kept.get(agent, deque())
+            run, _, number = last_id.partition("-")
+            known = run == self._run and number.isascii() and number.isdigit()
+            seen = int(number[:18]) if known else 0
+            missed = [event for event in kept if event.number > seen] if known else []
+            whole = known and (len(kept) < KEPT or kept[0].number <= seen + 1)
+            self._listeners.add(listener)
+        return listener, missed, whole
+
+    def leave(self, listener: Listener) -> None:
+        """Listen no more."""
+        with self._lock:
+            self._listeners.discard(listener)
+
+    def heard(self) -> frozenset[str]:
+        """The agents that somebody listens to."""
+        with self._lock:
+            return frozenset(listener.agent for listener in self._listeners)
+
+    def quiet_s(self, agent: str) -> float:
+        """Seconds since the last event of an agent."""
+        return time.monotonic() - self._last.get(agent, float("-inf"))
+
+    def end(self) -> None:
+        """End every stream, for good."""
+        with self._lock:
+            self._ended = True
+            for listener in self._listeners:
+                listener.offer(None)
+
+    def written(self, event: Event) -> bytes:
+        """An event as the stream says it."""
+        name = f"{self._run}-{event.number}"
+        return f"id: {name}\nevent: {event.kind}\ndata: ".encode() + encoded(event.data) + b"\n\n"
+
+
+class EventsDoor:
+    """The answer that lasts: an ASGI application which tells events until one of the two sides goes."""
+
+    def __init__(self, hub: Hub, still: Callable[[Caller], bool], wake: Callable[[str], None]) -> None:
+        self._hub = hub
+        self._wake = wake  #: only a memory that is open notices anything
+        self._still = still  #: asked before each event: a caller may be revoked meanwhile
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Tell events."""
+        visit: Visit = scope["state"]["visit"]
+        assert visit.agent is not None
+        last_id = dict(scope["headers"]).get(b"last-event-id", b"").decode("latin-1")
+        listener, missed, whole = self._hub.join(visit.agent, last_id)
+        self._wake(visit.agent)
+        gone = asyncio.ensure_future(_gone(receive))
+        gone.add_done_callback(lambda _: listener.offer(None))
+        try:
+            kind = (b"content-type", b"text/event-stream; charset=utf-8")
+            headers = [kind, (b"x-accel-buffering", b"no")]
+            await send({"type": "http.response.start", "status": 200, "headers": headers})
+            hello = encoded({"agent": visit.agent, "at": time.time(), "resumed": whole})
+            await _say(send, f"retry: {RETRY_MS}\nevent: hello\ndata: ".encode() + hello + b"\n\n")
+            for event in missed:
+                await _say(send, self._hub.written(event))
+            if scope["method"] == "GET":
+                await self._tell(listener, visit.caller, send)
+            await send({"type": "http.response.body", "body": b""})
+        except TimeoutError:
+            return  # it takes nothing: there is nobody to say goodbye to
+        finally:
+            gone.cancel()
+            self._hub.leave(listener)
+
+    async def _tell(self, listener: Listener, caller: Caller | None, send: Send) -> None:
+        while True:
+            try:
+                event = await listener.next(HEARTBEAT_S)
+                said = self._hub.written(event) if event else b""
+            except TimeoutError:
+                said = b": here\n\n"
+            if not said or caller is None or not self._still(caller):
+                return
+            await _say(send, said)
+
+
+async def _say(send: Send, said: bytes) -> None:
+    async with asyncio.timeout(SEND_S):
+        await send({"type": "http.response.body", "body": said, "more_body": True})
+
+
+async def _gone(receive: Receive) -> None:
+    while (await receive())["type"] != "http.disconnect":
+        pass

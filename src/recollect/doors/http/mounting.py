@@ -1,0 +1,92 @@
+"""MCP behind the gateway: the same guard, the caller's own access, any of the agents.
+
+The protocol's package takes most of a second to load, so it is loaded when the first client comes.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from contextlib import suppress
+from contextvars import ContextVar
+from typing import TYPE_CHECKING
+
+from recollect.doors import mcp
+from recollect.doors.http.answers import Receive, Refused, Scope, Send
+from recollect.doors.mcp import access
+
+if TYPE_CHECKING:
+    from recollect.doors.http.agents import Agents
+    from recollect.doors.http.guard import Visit
+    from recollect.doors.mcp.http import HttpDoor
+    from recollect.doors.tooling import Tool
+    from recollect.plugins import Host
+
+_agent: ContextVar[str] = ContextVar("recollect_http_agent")
+
+
+class McpDoor:
+    """An ASGI application for the one route of the protocol."""
+
+    def __init__(self, agents: Agents, table: Mapping[str, Tool], max_body: int) -> None:
+        self._agents = agents
+        self._table = table
+        self._max_body = max_body
+        self._opening = asyncio.Lock()
+        self._door: HttpDoor | None = None
+        self._running: asyncio.Task[None] | None = None
+        self._ended = asyncio.Event()
+        self._streams: set[asyncio.Task[None]] = set()
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one request in the name of its caller."""
+        if self._ended.is_set():
+            raise Refused(503, "The gateway is ending.")
+        visit: Visit = scope["state"]["visit"]
+        assert visit.caller is not None
+        assert visit.agent is not None
+        door = await self._opened()
+        headers = dict(scope["headers"])
+        access.granted.set(visit.caller.access)
+        access.session.set(headers.get(b"x-recollect-session", b"").decode("latin-1") or None)
+        _agent.set(visit.agent)
+        answering = asyncio.ensure_future(door(scope, receive, send))
+        self._streams.add(answering)
+        try:
+            await answering
+        except asyncio.CancelledError:
+            answering.cancel()
+            raise
+        finally:
+            self._streams.discard(answering)
+
+    def end(self) -> None:
+        """Take no more, and end the streams that only wait."""
+        self._ended.set()
+
+    async def close(self) -> None:
+        """End for good."""
+        self._ended.set()
+        if self._running:
+            with suppress(asyncio.CancelledError):
+                await self._running
+
+    async def _opened(self) -> HttpDoor:
+        async with self._opening:
+            if self._door is None:
+                server = await asyncio.to_thread(mcp.build, self._host, table=self._table)
+                door = await asyncio.to_thread(server.asgi, max_body=self._max_body)
+                begun = asyncio.Event()
+                self._running = asyncio.create_task(self._run(door, begun))
+                await begun.wait()
+                self._door = door
+            return self._door
+
+    async def _run(self, door: HttpDoor, begun: asyncio.Event) -> None:
+        # Entered and left by one task, as the protocol's package wants it.
+        async with door.running():
+            begun.set()
+            await self._ended.wait()
+
+    def _host(self) -> Host:
+        return self._agents[_agent.get()].host()
