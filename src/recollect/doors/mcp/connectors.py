@@ -34,17 +34,19 @@ class Connector(Tool):
         return {"type": "object", "properties": dict(self.returns), "required": list(self.returns)}
 
 
-def uri_of(path: str) -> str:
+def uri_of(path: str, lines: str = "") -> str:
     """The address of a note, a session or an entry, as resources have it."""
-    path, mark, lines = path.partition("#")
     room = "" if path.startswith("entries/") else "notes/"
-    return f"{SCHEME}{room}{quote(path, safe='/')}{mark}{lines}"
+    return f"{SCHEME}{room}{quote(path, safe='/')}{lines}"
 
 
 def _listed(hit: Hit) -> dict[str, str]:
-    learned = hit.source == "entries"
-    place = hit.path if learned else f"{hit.path}#L{hit.start_line}-L{hit.end_line}"
-    return {"id": place, "title": _title(hit.snippet) or hit.path, "url": uri_of(place)}
+    lines = "" if hit.source == "entries" else f"#L{hit.start_line}-L{hit.end_line}"
+    return {
+        "id": hit.path + lines,
+        "title": _title(hit.snippet) or hit.path,
+        "url": uri_of(hit.path, lines),
+    }
 
 
 def _title(text: str) -> str:
@@ -65,7 +67,7 @@ def _fetched(call: Call, *, only_entries: bool = False) -> Result:
         "id": call["id"],
         "title": whole.path if first == 1 and last >= whole.total_lines else f"{whole.path}#L{first}-L{last}",
         "text": text,
-        "url": uri_of(call["id"]),
+        "url": uri_of(found["path"], call["id"].removeprefix(found["path"])),
         "metadata": {"path": whole.path, "lines": f"{first}-{last}", "totalLines": str(whole.total_lines)},
     }
 

@@ -9,11 +9,14 @@ from __future__ import annotations
 import base64
 import binascii
 import json
+import sys
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
 import mcp_types as types
 
+from recollect.doors.entry_tools import entry_json
 from recollect.doors.mcp.connectors import EVERY_LINE, SCHEME, uri_of
 from recollect.doors.mcp.handing import MOST_BYTES
 from recollect.doors.operations import call
@@ -22,6 +25,7 @@ from recollect.errors import NotFound, RecollectError
 if TYPE_CHECKING:
     from recollect.doors.mcp.view import View
     from recollect.memory import Memory
+    from recollect.records import NoteFile
 
 PAGE = 100
 COMPLETED = 100  #: the protocol takes no more at once
@@ -81,18 +85,29 @@ def page(view: View, cursor: str | None) -> types.ListResourcesResult:
 
 
 def _notes(memory: Memory, after: str) -> tuple[list[types.Resource], str | None]:
-    files = [file for file in _asked(memory, "notes.tree")["files"] if file["source"] == "memory"]
-    later = sorted((file for file in files if file["path"] > after), key=lambda file: str(file["path"]))
-    following = _closed("notes", later[PAGE - 1]["path"]) if len(later) > PAGE else None
+    later = sorted((file for file in _files(memory) if file.path > after), key=lambda file: file.path)
+    following = _closed("notes", later[PAGE - 1].path) if len(later) > PAGE else None
     return [_note(file) for file in later[:PAGE]], following
 
 
-def _note(file: dict[str, Any]) -> types.Resource:
-    path = str(file["path"])
-    return types.Resource(uri=uri_of(path), name=path, mime_type=_mime(path), size=file["size"])
+def _files(memory: Memory) -> list[NoteFile]:
+    return [file for file in memory.notes.tree(sys.maxsize)[0] if file.source == "memory"]
+
+
+def _note(file: NoteFile) -> types.Resource:
+    changed = datetime.fromtimestamp(file.mtime, UTC).isoformat(timespec="seconds")
+    return types.Resource(
+        uri=uri_of(file.path),
+        name=file.path,
+        mime_type=_mime(file.path),
+        size=file.size,
+        annotations=types.Annotations(last_modified=changed),
+    )
 
 
 def _entries(memory: Memory, after: str, room: int) -> tuple[list[types.Resource], str | None]:
+    if memory.entry_stats() is None:
+        return [], None  # looking makes no files
     given = {"cursor": after} if after else {}
     found = _asked(memory, "entries.list", limit=room, **given)
     following = _closed("entries", found["cursor"]) if found["cursor"] else None
@@ -139,10 +154,9 @@ def _opened(cursor: str | None) -> tuple[str, str]:
 def read(view: View, uri: str) -> types.TextResourceContents:
     """One note or entry; raises in words where there is none, or where it may not be read."""
     memory = view.memory()
-    if uri.startswith(ENTRIES) and view.entries:
-        # Also where nothing was learned yet: `get` says so in the same words as for any other id.
-        found = _asked(memory, "entries.get", id=unquote(uri.removeprefix(ENTRIES)))
-        text = json.dumps(found["entry"], ensure_ascii=False, indent=1)
+    if uri.startswith(ENTRIES) and uri != ENTRIES and view.entries:
+        entry = memory.keeper.get(unquote(uri.removeprefix(ENTRIES)))
+        text = json.dumps(entry_json(entry), ensure_ascii=False, indent=1)
         return types.TextResourceContents(uri=uri, mime_type=JSON, text=text)
     if uri.startswith(NOTES) and view.notes:
         path, mark, lines = uri.removeprefix(NOTES).partition("#")
@@ -180,7 +194,7 @@ def completed(view: View, template: str, name: str, begun: str) -> types.Complet
     memory = view.memory()
     values = list[str]()
     if template == f"{NOTES}{{+path}}" and name == "path" and view.notes:
-        values = sorted(file["path"] for file in _asked(memory, "notes.tree")["files"])
+        values = sorted(file.path for file in _files(memory))
     elif template == f"{ENTRIES}{{id}}" and name == "id" and view.entries:
         values = [entry["id"] for entry in _asked(memory, "entries.list", limit=COMPLETED)["entries"]]
     found = [value for value in values if value.startswith(begun)]

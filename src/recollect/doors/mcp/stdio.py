@@ -12,6 +12,7 @@ import threading
 import time
 from collections.abc import Callable
 from contextlib import suppress
+from typing import NoReturn
 
 from recollect import logs
 from recollect.config import Settings
@@ -35,6 +36,7 @@ class OwnHost:
         self._settings: Settings | None = None
         self._host: Host | None = None
         self._before = list[Host]()  #: requests may still be using them
+        self._warming: threading.Thread | None = None
         self._looked = 0.0
         self._lock = threading.Lock()
 
@@ -60,15 +62,21 @@ class OwnHost:
     def _instead(self, host: Host) -> Host:
         if self._host is not None:
             self._before.append(self._host)
-        threading.Thread(target=_warm, args=(host,), name="recollect-warm", daemon=True).start()
+        self._warming = threading.Thread(target=_warm, args=(host,), name="recollect-warm", daemon=True)
+        self._warming.start()
         return host
 
-    def close(self) -> None:
-        """Give back files and threads."""
+    def close(self) -> bool:
+        """Give back files and threads; False when a first sync still runs, which is then left as it stands."""
         with self._lock:
+            if self._warming is not None:
+                self._warming.join(CLOSE_S)
+                if self._warming.is_alive():
+                    return False
             for host in (*self._before, self._host):
                 if host is not None:
                     host.close(CLOSE_S)
+            return True
 
 
 def _warm(host: Host) -> None:
@@ -91,7 +99,8 @@ def serve(host: OwnHost, *, granted: Access, session: str | None = None) -> None
             "waiting for an MCP client on standard input; `recollect mcp --help` says how to set one up"
         )
     anyio.run(_serve, host)
-    host.close()
+    if not host.close():
+        _leave(0)
 
 
 async def _serve(host: OwnHost) -> None:
@@ -120,5 +129,10 @@ async def _serve(host: OwnHost) -> None:
             # line and cannot be woken, so the process is left from here.
             with anyio.move_on_after(CLOSE_S):
                 await anyio.to_thread.run_sync(host.close, abandon_on_cancel=True)
-            sys.stderr.flush()
-            os._exit(128 + signalled)
+            _leave(128 + signalled)
+
+
+def _leave(status: int) -> NoReturn:
+    """End without waiting for threads; what they were writing is whole or not there at all."""
+    sys.stderr.flush()
+    os._exit(status)

@@ -1,0 +1,53 @@
+"""Hosts over a workspace of their own, and clients that reach them in every way."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from talking import WAYS, OpenHost, Talk, reached, talk_to
+
+from recollect.doors.mcp import build
+from recollect.plugins import Host
+from recollect.testing import HashEmbedder
+
+
+@pytest.fixture
+def open_host(workspace: Path, tmp_path: Path) -> Iterator[OpenHost]:
+    """Opens a host with everything in its slot, unless another is named; closes all at the end."""
+    opened: list[Host] = []
+
+    def open_(slot: str = "memory-full", **overrides: object) -> Host:
+        settings = {key.replace("__", "."): value for key, value in overrides.items()}
+        host = Host.open(
+            workspace=workspace,
+            home=tmp_path / "state",
+            embedder=HashEmbedder(),
+            overrides={"plugins.slots.memory": slot, **settings},
+        )
+        opened.append(host)
+        return host
+
+    yield open_
+    for host in opened:
+        host.close()
+
+
+@pytest.fixture
+def host(open_host: OpenHost) -> Host:
+    return open_host()
+
+
+@pytest.fixture(params=WAYS)
+def talk(request: pytest.FixtureRequest, host: Host) -> Iterator[Talk]:
+    """Talks to a server over the host, in every way."""
+    with reached(build(lambda: host), request.param) as talking:
+        yield talking
+
+
+@pytest.fixture
+def here(host: Host) -> Talk:
+    """Talks to a server over the host, within the process."""
+    server = build(lambda: host)
+    return lambda say: talk_to(server, say)

@@ -1,0 +1,105 @@
+"""The pair that ChatGPT's connectors look for, exactly in their form."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+from mcp import Client
+from talking import OpenHost, Talk, talk_to
+
+from recollect.doors.mcp import build
+from recollect.plugins import Host
+
+Note = Callable[[str, str], Path]
+
+
+async def _searched(client: Client, query: str) -> object:
+    return await client.call_tool("search", {"query": query})
+
+
+def test_search_gives_ids_titles_and_addresses_and_nothing_else(talk: Talk, note: Note) -> None:
+    note("memory/2026-02-08.md", "# Backups\n\nThe database is backed up at night to the NAS.\n")
+    answer = talk(lambda client: _searched(client, "database backup"))
+    place = "memory/2026-02-08.md#L1-L3"
+    expected = {"results": [{"id": place, "title": "Backups", "url": f"memory://notes/{place}"}]}
+    assert answer.structured_content == expected
+    assert [json.loads(block.text) for block in answer.content] == [expected]
+
+
+def test_fetch_gives_the_note_that_was_found_and_its_address_can_be_read(talk: Talk, note: Note) -> None:
+    note("memory/2026-02-08.md", "# Backups\n\nThe database is backed up at night to the NAS.\n")
+
+    async def fetch(client: Client) -> tuple[object, str]:
+        found = (await _searched(client, "database backup")).structured_content["results"][0]
+        fetched = await client.call_tool("fetch", {"id": found["id"]})
+        return fetched, (await client.read_resource(found["url"])).contents[0].text
+
+    answer, read = talk(fetch)
+    text = "# Backups\n\nThe database is backed up at night to the NAS."
+    expected = {
+        "id": "memory/2026-02-08.md#L1-L3",
+        "title": "memory/2026-02-08.md",
+        "text": text,
+        "url": "memory://notes/memory/2026-02-08.md#L1-L3",
+        "metadata": {"path": "memory/2026-02-08.md", "lines": "1-3", "totalLines": "3"},
+    }
+    assert answer.structured_content == expected
+    assert json.loads(answer.content[0].text) == expected
+    assert read == text
+
+
+def test_an_entry_is_found_and_fetched_by_its_id(here: Talk, host: Host) -> None:
+    kept = host.memory.keeper.add("Anna prefers tea.", "user_preference").entry
+
+    async def fetch(client: Client) -> tuple[object, object]:
+        found = (await _searched(client, "Anna tea")).structured_content["results"]
+        return found, (await client.call_tool("fetch", {"id": found[0]["id"]})).structured_content["text"]
+
+    found, text = here(fetch)
+    place = f"entries/{kept.id}"
+    assert found == [{"id": place, "title": "Anna prefers tea.", "url": f"memory://{place}"}]
+    assert text == "Anna prefers tea."
+
+
+def test_of_a_long_note_the_part_around_the_found_lines_is_fetched(here: Talk, note: Note) -> None:
+    lines = [f"Line {number} of a long account of birds and rivers." for number in range(1, 5001)]
+    note("memory/long.md", "\n".join(lines))
+
+    async def fetch(client: Client) -> object:
+        return (await client.call_tool("fetch", {"id": "memory/long.md#L3000-L3010"})).structured_content
+
+    answer = here(fetch)
+    first, last = map(int, answer["metadata"]["lines"].split("-"))
+    assert first < 3000
+    assert last > 3010
+    assert answer["text"].split("\n") == lines[first - 1 : last]
+    assert answer["title"] == f"memory/long.md#L{first}-L{last}"
+
+
+def test_an_id_that_was_never_given_is_an_error_in_one_sentence(here: Talk, workspace: Path) -> None:
+    (workspace.parent / "secret.md").write_text("secret")
+
+    async def fetch(client: Client) -> list[object]:
+        ids = ("../secret.md", "memory/none.md", "", "#L1", "/etc/passwd", "entries/none")
+        return [await client.call_tool("fetch", {"id": one}) for one in ids]
+
+    answers = here(fetch)
+    assert all(answer.is_error for answer in answers)
+    assert all(answer.content[0].text.endswith((".", "?")) for answer in answers)
+    assert "secret" not in [answer.structured_content["text"] for answer in answers]
+
+
+def test_an_agent_with_entries_alone_searches_and_fetches_only_them(open_host: OpenHost, note: Note) -> None:
+    note("memory/anna.md", "Anna drinks tea at four.\n")
+    host = open_host("memory-lancedb", entries__vector_engine="scan")
+    kept = host.memory.keeper.add("Anna prefers tea.", "user_preference").entry
+
+    async def ask(client: Client) -> tuple[object, object]:
+        found = (await _searched(client, "Anna tea")).structured_content["results"]
+        return found, await client.call_tool("fetch", {"id": "memory/anna.md"})
+
+    found, refused = talk_to(build(lambda: host), ask)
+    assert [one["id"] for one in found] == [f"entries/{kept.id}"]
+    assert (refused.is_error, refused.content[0].text) == (True, "id must be one that `search` gave.")

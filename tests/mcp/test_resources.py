@@ -1,0 +1,235 @@
+"""Notes and entries as resources: pages, reading, hostile addresses, completion."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from mcp import Client, MCPError
+from mcp_types import ResourceTemplateReference
+from talking import OpenHost, Talk, talk_to
+
+from recollect.doors.mcp import build
+from recollect.plugins import Host
+
+Note = Callable[[str, str], Path]
+
+HOSTILE = [
+    "memory://notes/../secret.md",
+    "memory://notes/memory/../../secret.md",
+    "memory://notes/%2e%2e/secret.md",
+    "memory://notes/memory/%2e%2e%2f%2e%2e%2fsecret.md",
+    "memory://notes/%252e%252e/secret.md",
+    "memory://notes//etc/passwd",
+    "memory://notes/%2Fetc%2Fpasswd",
+    "memory://notes/memory/link.md",
+    "memory://notes/memory/a.md%00.md",
+    "memory://notes/entries/x",
+    "memory://notes/",
+    "memory://entries/",
+    "memory://entries/../notes/memory/a.md",
+    "memory://entries/%2e%2e%2fmemory.db",
+    "memory://other/a",
+    "file:///etc/passwd",
+    "http://127.0.0.1/",
+    "memory:",
+    "x" * 5000,
+]
+
+
+async def _pages(client: Client) -> list[list[str]]:
+    pages, cursor = list[list[str]](), None
+    while True:
+        page = await client.list_resources(cursor=cursor)
+        pages.append([one.uri for one in page.resources])
+        cursor = page.next_cursor
+        if cursor is None:
+            return pages
+
+
+def test_all_notes_and_entries_are_listed_by_pages(talk: Talk, host: Host, note: Note) -> None:
+    for number in range(130):
+        note(f"memory/{number:03}.md", f"Note {number}\n")
+    kept = [
+        host.memory.keeper.add(f"Fact number {number} is {number}.", "fact").entry for number in range(120)
+    ]
+    pages = talk(_pages)
+    found = [uri for page in pages for uri in page]
+    notes = [f"memory://notes/memory/{number:03}.md" for number in range(130)]
+    assert found[:130] == notes
+    assert sorted(found[130:]) == sorted(f"memory://entries/{entry.id}" for entry in kept)
+    assert [len(page) for page in pages] == [100, 100, 50]
+
+
+@pytest.mark.parametrize("count", [0, 1, 99, 100, 101, 200])
+def test_no_page_is_lost_or_doubled_where_notes_end_and_entries_begin(
+    here: Talk, host: Host, note: Note, count: int
+) -> None:
+    for number in range(count):
+        note(f"memory/{number:03}.md", "x\n")
+    host.memory.keeper.add("Anna prefers tea.", "fact")
+    found = [uri for page in here(_pages) for uri in page]
+    assert len(found) == len(set(found)) == count + 1
+
+
+def test_what_is_written_between_two_pages_moves_nothing(here: Talk, note: Note) -> None:
+    for number in range(150):
+        note(f"memory/{number:03}.md", "x\n")
+
+    async def pages(client: Client) -> tuple[list[str], list[str]]:
+        first = await client.list_resources()
+        note("memory/000-new.md", "x\n")
+        second = await client.list_resources(cursor=first.next_cursor)
+        return [one.name for one in first.resources], [one.name for one in second.resources]
+
+    first, second = here(pages)
+    assert [*first, *second] == [f"memory/{number:03}.md" for number in range(150)]
+
+
+def test_a_resource_says_its_name_type_size_and_time(here: Talk, host: Host, note: Note) -> None:
+    os.utime(note("memory/a b#%.md", "Hello\n"), (1_770_000_000, 1_770_000_000))
+    host.memory.keeper.add("Anna prefers tea.", "user_preference")
+
+    async def listed(client: Client) -> list[dict[str, object]]:
+        found = (await client.list_resources()).resources
+        read = [(await client.read_resource(one.uri)).contents[0] for one in found]
+        assert [one.mime_type for one in read] == [one.mime_type for one in found]
+        return [one.model_dump(by_alias=True, exclude_none=True) for one in found]
+
+    first, second = here(listed)
+    assert first == {
+        "name": "memory/a b#%.md",
+        "uri": "memory://notes/memory/a%20b%23%25.md",
+        "mimeType": "text/markdown",
+        "size": 6,
+        "annotations": {"lastModified": "2026-02-02T02:40:00+00:00"},
+    }
+    assert second["title"] == "Anna prefers tea."
+    assert second["mimeType"] == "application/json"
+
+
+def test_notes_and_entries_are_read_by_their_addresses(talk: Talk, host: Host, note: Note) -> None:
+    note("memory/a.md", "one\ntwo\nthree\n")
+    kept = host.memory.keeper.add("安娜喜欢喝茶。", "user_preference").entry
+
+    async def read(client: Client) -> list[str]:
+        uris = (
+            "memory://notes/memory/a.md",
+            "memory://notes/memory/a.md#L2-L3",
+            f"memory://entries/{kept.id}",
+        )
+        return [(await client.read_resource(uri)).contents[0].text for uri in uris]
+
+    whole, lines, entry = talk(read)
+    assert (whole, lines) == ("one\ntwo\nthree", "two\nthree")
+    assert {name: json.loads(entry)[name] for name in ("id", "text", "type", "origin")} == {
+        "id": kept.id,
+        "text": "安娜喜欢喝茶。",
+        "type": "user_preference",
+        "origin": "owner",
+    }
+
+
+def test_no_address_leads_out_of_the_workspace(talk: Talk, workspace: Path, note: Note) -> None:
+    note("memory/a.md", "inside\n")
+    (workspace.parent / "secret.md").write_text("secret\n")
+    (workspace / "memory" / "link.md").symlink_to(workspace.parent / "secret.md")
+
+    async def read(client: Client) -> dict[str, str]:
+        said = dict[str, str]()
+        for uri in HOSTILE:
+            try:
+                said[uri] = (await client.read_resource(uri)).contents[0].text
+            except MCPError as error:
+                said[uri] = f"refused {error.code}"
+        return said
+
+    assert talk(read) == dict.fromkeys(HOSTILE, "refused -32602")
+
+
+def test_a_long_note_is_cut_and_says_where_to_read_on(here: Talk, note: Note) -> None:
+    lines = [f"第{number}行：今天的记录。" for number in range(1, 5001)]
+    note("memory/long.md", "\n".join(lines))
+
+    async def read(client: Client) -> str:
+        return (await client.read_resource("memory://notes/memory/long.md")).contents[0].text
+
+    *kept, empty, last, end = here(read).split("\n")
+    assert kept == lines[: len(kept)]
+    assert (empty, end) == ("", "")
+    assert last == (
+        "[Cut here: too long for one answer. Read on with memory_get, path memory/long.md, "
+        f"from {len(kept) + 1}.]"
+    )
+
+
+@pytest.mark.parametrize("cursor", ["x", "bm90ZXM=", "c2VjcmV0czph", "ZW50cmllczp4", "é", "bm90ZXM6/w=="])
+def test_a_cursor_that_no_page_gave_is_refused(here: Talk, host: Host, cursor: str) -> None:
+    host.memory.keeper.add("Anna prefers tea.", "fact")
+
+    async def page(client: Client) -> None:
+        with pytest.raises(MCPError, match="cursor") as refused:
+            await client.list_resources(cursor=cursor)
+        assert refused.value.code == -32602
+
+    here(page)
+
+
+def test_templates_say_how_addresses_are_made_and_paths_are_completed(
+    talk: Talk, host: Host, note: Note
+) -> None:
+    note("memory/birds.md", "x\n")
+    note("memory/boats.md", "x\n")
+    kept = host.memory.keeper.add("Anna prefers tea.", "fact").entry
+
+    async def complete(client: Client) -> tuple[list[str], list[str], list[str]]:
+        found = [one.uri_template for one in (await client.list_resource_templates()).resource_templates]
+        notes, entries = (ResourceTemplateReference(uri=uri) for uri in found)
+        paths = await client.complete(notes, {"name": "path", "value": "memory/bi"})
+        ids = await client.complete(entries, {"name": "id", "value": kept.id[:8]})
+        return found, paths.completion.values, ids.completion.values
+
+    assert talk(complete) == (
+        ["memory://notes/{+path}", "memory://entries/{id}"],
+        ["memory/birds.md"],
+        [kept.id],
+    )
+
+
+def test_looking_at_resources_makes_no_files(here: Talk, host: Host, tmp_path: Path) -> None:
+    here(_pages)
+    assert not list((tmp_path / "state").rglob("memory.db"))
+
+
+def test_an_agent_without_notes_sees_none(open_host: OpenHost, note: Note) -> None:
+    note("memory/a.md", "inside\n")
+    host = open_host("memory-lancedb", entries__vector_engine="scan")
+
+    async def look(client: Client) -> list[str]:
+        with pytest.raises(MCPError, match="does not exist"):
+            await client.read_resource("memory://notes/memory/a.md")
+        assert [one.name for one in (await client.list_resource_templates()).resource_templates] == ["entry"]
+        return [one.uri for one in (await client.list_resources()).resources]
+
+    assert talk_to(build(lambda: host), look) == []
+
+
+def test_a_session_outside_the_scope_sees_no_resources(open_host: OpenHost, note: Note) -> None:
+    from recollect.doors.mcp import access
+
+    note("memory/a.md", "inside\n")
+    host = open_host()
+
+    async def look(client: Client) -> list[str]:
+        token = access.session.set("agent:main:discord:group:1")
+        try:
+            with pytest.raises(MCPError, match="may not use this memory"):
+                await client.read_resource("memory://notes/memory/a.md")
+            return [one.uri for one in (await client.list_resources()).resources]
+        finally:
+            access.session.reset(token)
+
+    assert talk_to(build(lambda: host), look) == []

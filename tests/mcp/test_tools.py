@@ -1,0 +1,183 @@
+"""Tools over the protocol: what is listed, what a call gives, and that it is what every other door gives."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import jsonschema
+import pytest
+from mcp import Client
+from talking import OpenHost, Talk, talk_to
+
+from recollect.doors.mcp import build
+from recollect.doors.mcp.handing import MOST_BYTES, bounded
+from recollect.doors.tools import TOOLS, Toolbox
+from recollect.plugins import Host
+
+Note = Callable[[str, str], Path]
+READING = {
+    "memory_search": {"query": "how is the database backed up?"},
+    "memory_get": {"path": "memory/2026-02-08.md"},
+    "memory_stats": {},
+}
+
+
+def test_the_tools_of_the_slot_are_listed_as_the_table_has_them(talk: Talk) -> None:
+    async def listed(client: Client) -> list[object]:
+        return (await client.list_tools()).tools
+
+    tools = {tool.name: tool for tool in talk(listed)}
+    assert list(tools) == [*TOOLS, "search", "fetch"]
+    for name, tool in TOOLS.items():
+        assert tools[name].description == tool.description
+        assert tools[name].input_schema == tool.schema()
+        assert tools[name].output_schema == tool.output_schema()
+        hints = tools[name].annotations.model_dump(by_alias=True, exclude_none=True)
+        assert hints == {"idempotentHint": True, **tool.annotations()}
+    assert tools["memory_search"].annotations.read_only_hint
+    assert not tools["memory_save"].annotations.read_only_hint
+    assert tools["memory_forget"].annotations.destructive_hint
+    assert tools["memory_forget"].title == "Memory forget"
+
+
+def test_reading_tools_give_what_python_gives(talk: Talk, host: Host, note: Note) -> None:
+    note("memory/2026-02-08.md", "# Backups\n\nThe database is backed up at night to the NAS.\n")
+    box = Toolbox(host.memory)
+    expected = {name: box.call(name, arguments) for name, arguments in READING.items()}
+
+    async def asked(client: Client) -> dict[str, object]:
+        return {name: await client.call_tool(name, given) for name, given in READING.items()}
+
+    answers = talk(asked)
+    assert {name: answer.structured_content for name, answer in answers.items()} == expected
+    assert {name: json.loads(answer.content[0].text) for name, answer in answers.items()} == expected
+    assert not any(answer.is_error for answer in answers.values())
+
+
+def test_every_tool_can_be_called_and_keeps_to_its_schema(talk: Talk) -> None:
+    async def use(client: Client) -> dict[str, object]:
+        stored = await client.call_tool(
+            "memory_store", {"text": "Anna prefers tea.", "category": "preference"}
+        )
+        given = {
+            **READING,
+            "memory_save": {"content": "Boris drinks coffee.", "title": "Boris"},
+            "memory_recall": {"query": "Anna"},
+            "memory": {"action": "list"},
+            "memory_forget": {"memoryId": stored.structured_content["memory"]["id"]},
+            "search": {"query": "coffee"},
+        }
+        given["memory_get"] = {"path": "MEMORY.md"}
+        done = {name: await client.call_tool(name, arguments) for name, arguments in given.items()}
+        ids = [one["id"] for one in done["search"].structured_content["results"]]
+        return {**done, "memory_store": stored, "fetch": await client.call_tool("fetch", {"id": ids[0]})}
+
+    answers = talk(use)
+    assert set(answers) == {*TOOLS, "search", "fetch"}
+    failed = {name: answer.content[0].text for name, answer in answers.items() if answer.is_error}
+    assert failed == {"memory_get": "'MEMORY.md' does not exist."}
+    for name, answer in answers.items():
+        if name in TOOLS:
+            jsonschema.validate(answer.structured_content, TOOLS[name].output_schema())
+
+
+@pytest.mark.parametrize(
+    ("slot", "names"),
+    [
+        ("memory-core", ["memory_search", "memory_get", "memory_save", "memory_stats", "search", "fetch"]),
+        ("memory-lancedb", ["memory_recall", "memory_store", "memory_forget", "memory", "search", "fetch"]),
+    ],
+)
+def test_the_slot_decides_which_tools_there_are(slot: str, names: list[str], open_host: OpenHost) -> None:
+    host = open_host(slot, entries__vector_engine="scan")
+
+    async def listed(client: Client) -> list[str]:
+        with pytest.raises(Exception, match="There is no tool"):
+            await client.call_tool("memory_get" if slot == "memory-lancedb" else "memory_recall", {})
+        return [tool.name for tool in (await client.list_tools()).tools]
+
+    assert talk_to(build(lambda: host), listed) == names
+
+
+def test_many_calls_at_once_are_all_answered(talk: Talk, note: Note) -> None:
+    note("memory/birds.md", "A heron stands by the river.\n")
+
+    async def ask(client: Client) -> list[object]:
+        calls = [client.call_tool("memory_search", {"query": "heron"}) for _ in range(16)]
+        return await asyncio.gather(*calls)
+
+    found = [[hit["path"] for hit in answer.structured_content["results"]] for answer in talk(ask)]
+    assert found == [["memory/birds.md"]] * 16
+
+
+def test_the_instructions_are_the_section_of_the_system_prompt(talk: Talk, host: Host) -> None:
+    async def welcomed(client: Client) -> str | None:
+        return client.instructions
+
+    assert talk(welcomed) == Toolbox(host.memory).prompt()
+
+
+def test_a_result_too_long_for_a_client_is_cut_and_says_so(here: Talk, host: Host) -> None:
+    for number in range(60):
+        host.memory.keeper.add(f"Fact number {number}: " + f"语言{number} 记忆 " * 90, "fact")
+
+    async def ask(client: Client) -> object:
+        return await client.call_tool("memory", {"action": "list", "limit": 500})
+
+    answer = here(ask)
+    size = len(answer.content[0].text.encode())
+    kept = len(answer.structured_content["memories"])
+    assert MOST_BYTES - 5000 < size <= MOST_BYTES
+    assert answer.structured_content["cut"] == (
+        f"Too long for one answer: this is {kept} of 60 memories. Ask for less at once."
+    )
+    assert not answer.is_error
+
+
+@pytest.mark.parametrize(
+    "result",
+    [
+        {"text": "long " * 10_000},
+        {"text": "语言" * 10_000},
+        {"memories": [{"text": "long " * 10_000}]},
+        {"memory": {"text": "\n" * 50_000, "id": "a"}, "disabled": False},
+        {"results": ["语言" * 300] * 40, "note": None},
+        {"data": "x" * 90_000, "other": ["y" * 30_000, "z" * 30_000]},
+    ],
+)
+def test_the_longest_part_is_shortened_and_the_shape_stays(result: dict[str, object]) -> None:
+    kept = bounded(result, 1000)
+    assert len(json.dumps(kept, ensure_ascii=False).encode()) <= 1000
+    assert len(json.dumps(kept, ensure_ascii=False).encode()) > 300
+    assert {name: type(value) for name, value in kept.items() if name != "cut"} == {
+        name: type(value) for name, value in result.items()
+    }
+    assert str(kept["cut"]).startswith("Too long for one answer")
+
+
+def test_what_is_short_is_handed_out_as_it_is() -> None:
+    result = {"text": "short", "disabled": False}
+    assert bounded(result) is result
+
+
+def test_a_tool_that_breaks_is_an_answer_and_the_server_lives_on(open_host: OpenHost) -> None:
+    from dataclasses import replace
+
+    def broken(_: object) -> dict[str, object]:
+        raise ZeroDivisionError
+
+    host = open_host()
+    server = build(lambda: host, table={**TOOLS, "memory_stats": replace(TOOLS["memory_stats"], run=broken)})
+
+    async def ask(client: Client) -> list[object]:
+        return [
+            await client.call_tool("memory_stats", {}),
+            await client.call_tool("memory_recall", {"query": "x"}),
+        ]
+
+    first, second = talk_to(server, ask)
+    assert (first.is_error, first.content[0].text) == (True, "memory_stats failed: ZeroDivisionError.")
+    assert not second.is_error
