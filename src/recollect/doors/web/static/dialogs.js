@@ -1,0 +1,47 @@
+// Questions that must be answered before anything else: the browser's own dialog, which keeps the focus in.
+
+import { el, fill, icon } from "./dom.js";
+import { sentence } from "./notices.js";
+import { t } from "./i18n.js";
+
+/** Open a dialog; `fillIn(body, close)` says what stands in it. */
+export function ask(title, fillIn, { wide = false } = {}) {
+  const heading = el("h2", { id: "dialog-title" }, title);
+  const body = el("div", { class: "dialog-body" });
+  const box = el("dialog", { "aria-labelledby": "dialog-title", class: wide ? "wide" : null });
+  const close = () => box.close();
+  const cross = el("button", { type: "button", class: "plain cross", "aria-label": t("do.close"), onclick: close }, icon("close"));
+  box.append(el("header", {}, heading, cross), body);
+  box.addEventListener("close", () => box.remove());
+  box.addEventListener("click", (event) => event.target === box && close());
+  document.body.append(box);
+  fillIn(body, close);
+  box.showModal();
+  return close;
+}
+
+/** The buttons under a dialog's content. While the action runs they are off; when it fails, the sentence stands there. */
+export function actions(label, act, close, { danger = false } = {}) {
+  const wrong = el("p", { class: "wrong", role: "alert" });
+  const yes = el("button", { type: "submit", class: danger ? "danger" : "primary" }, label);
+  const no = el("button", { type: "button", class: "quiet", onclick: close }, t("do.cancel"));
+  const row = el("div", { class: "dialog-actions" }, wrong, no, yes);
+  const run = async () => {
+    yes.disabled = true;
+    fill(wrong);
+    try {
+      await act();
+    } catch (error) {
+      fill(wrong, sentence(error));
+    } finally {
+      yes.disabled = false;
+    }
+  };
+  return { row, run };
+}
+
+/** A form whose submission is the action. */
+export function form(children, label, act, close, options) {
+  const { row, run } = actions(label, act, close, options);
+  return el("form", { class: "stack", onsubmit: (event) => { event.preventDefault(); run(); } }, children, row);
+}

@@ -1,0 +1,109 @@
+// Elements, made from values. Texts become text nodes: nothing that is shown is ever read as HTML.
+
+const SVG = "http://www.w3.org/2000/svg";
+const ALLOWED_LINK = /^(?:https?:\/\/|#|\/(?!\/)|mailto:)/i;
+
+/** An element with attributes, listeners (`onclick: …` as functions) and children; null and false are left out. */
+export function el(name, attributes = {}, ...children) {
+  return filled(document.createElement(name), attributes, children);
+}
+
+/** The same for drawings. */
+export function svg(name, attributes = {}, ...children) {
+  return filled(document.createElementNS(SVG, name), attributes, children);
+}
+
+function filled(node, attributes, children) {
+  for (const [name, value] of Object.entries(attributes)) set(node, name, value);
+  node.append(...kept(children));
+  return node;
+}
+
+function set(node, name, value) {
+  if (value === null || value === undefined || value === false) return;
+  if (name.startsWith("on")) {
+    if (typeof value !== "function") throw new TypeError("a listener is a function");
+    node.addEventListener(name.slice(2), value);
+  } else if (name === "value" || name === "checked" || name === "disabled" || name === "indeterminate") {
+    node[name] = value;
+  } else if (name === "href" && !ALLOWED_LINK.test(value)) {
+    return; // javascript:, data: and their kind lead nowhere
+  } else if (name === "style" || name === "srcdoc" || name === "src") {
+    throw new TypeError(`${name} is not set from here`);
+  } else {
+    node.setAttribute(name, value === true ? "" : String(value));
+  }
+}
+
+function kept(children) {
+  return children.flat(Infinity).filter((child) => child !== null && child !== undefined && child !== false);
+}
+
+/** Put these in the place of what an element holds. */
+export function fill(node, ...children) {
+  node.replaceChildren(...kept(children));
+  return node;
+}
+
+/** A custom property, by which style sheets draw lengths and colours that come from data. */
+export function measure(node, name, value) {
+  node.style.setProperty(name, String(value));
+  return node;
+}
+
+/** Text with the given ranges marked. */
+export function marked(text, ranges) {
+  const pieces = [];
+  let at = 0;
+  for (const [start, end] of ranges) {
+    if (start > at) pieces.push(text.slice(at, start));
+    pieces.push(el("mark", {}, text.slice(start, end)));
+    at = end;
+  }
+  pieces.push(text.slice(at));
+  return pieces;
+}
+
+/** Whether a key pressed now is meant for a field. */
+export function typing(event) {
+  const target = event.target;
+  if (!(target instanceof HTMLElement)) return false;
+  return target.isContentEditable || ["INPUT", "TEXTAREA", "SELECT"].includes(target.tagName);
+}
+
+const ICONS = {
+  search: "M11 4a7 7 0 1 0 0 14 7 7 0 0 0 0-14zm5 12 4.5 4.5",
+  memories: "M5 4.5h14v15l-7-4-7 4z",
+  notes: "M6 3.5h8l4.5 4.5v12.5H6zM14 3.5V8h4.5M9 12.5h6M9 16h4",
+  recalls: "M4 12a8 8 0 1 0 2.5-5.8M4 4.5v4h4M12 8v4.5l3 2",
+  map: "M12 4v16M4 12h16M7.5 8.5h.01M16 7h.01M8 16.5h.01M16.5 15h.01",
+  health: "M3.5 12.5h4l2.5-7 4 13 2.5-6h4",
+  close: "M6 6l12 12M18 6 6 18",
+  back: "M14.5 5.5 8 12l6.5 6.5",
+  theme: "M12 3.5a8.5 8.5 0 1 0 0 17zM12 3.5a8.5 8.5 0 0 1 0 17",
+  language: "M12 3.5a8.5 8.5 0 1 0 0 17 8.5 8.5 0 0 0 0-17zM3.5 12h17M12 3.5c5 5 5 12 0 17-5-5-5-12 0-17z",
+  help: "M9 9a3 3 0 1 1 4.2 2.8c-.8.4-1.2 1-1.2 1.9v.3M12 17.5h.01",
+  folder: "M3.5 6.5h6l2 2.5h9v9.5h-17z",
+  sync: "M4.5 12a7.5 7.5 0 0 1 13-5l2 2M19.5 5v4h-4M19.5 12a7.5 7.5 0 0 1-13 5l-2-2M4.5 19v-4h4",
+};
+
+/** A drawing of our own, hidden from readers of the screen: a text stands beside it. */
+export function icon(name) {
+  return svg(
+    "svg",
+    { class: "icon", viewBox: "0 0 24 24", "aria-hidden": "true", focusable: "false" },
+    svg("path", { d: ICONS[name] }),
+  );
+}
+
+/** Rings, as a tree keeps its years: the sign of the house. */
+export function rings() {
+  return svg(
+    "svg",
+    { class: "rings", viewBox: "0 0 32 32", "aria-hidden": "true", focusable: "false" },
+    svg("circle", { cx: 16, cy: 17, r: 2 }),
+    svg("path", { d: "M12.2 13.6a5.1 5.1 0 1 0 7.6 0" }),
+    svg("path", { d: "M9.6 22.6a8.4 8.4 0 1 1 12.8 0" }),
+    svg("path", { d: "M6.4 23.6a11.6 11.6 0 0 1 19.2-13" }),
+  );
+}

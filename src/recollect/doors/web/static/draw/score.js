@@ -1,0 +1,58 @@
+// How a score is made, as one bar: each part as long as what it gives. What age takes away is hatched.
+
+import { el, measure } from "../dom.js";
+import { number, t } from "../i18n.js";
+
+/** The bar with its legend; the track is a score of 1. */
+export function scoreBar(score, parts = []) {
+  const gains = parts.filter((part) => part.contribution > 0);
+  const losses = parts.filter((part) => part.contribution < 0);
+  const top = gains.reduce((sum, part) => sum + part.contribution, 0);
+  const spoken = parts.map((part) => `${t(`part.${part.name}`)} ${amount(part.contribution)}`).join(", ");
+  const track = el(
+    "div",
+    { class: "score-track", role: "img", "aria-label": `${t("score.title", { score: amount(score) })}${spoken ? `: ${spoken}` : ""}` },
+    gains.map((part) => measure(el("span", { class: "score-part", "data-part": part.name }), "--share", part.contribution)),
+  );
+  if (losses.length && top > score) {
+    const loss = el("span", { class: "score-loss" });
+    measure(measure(loss, "--from", Math.max(0, score)), "--share", top - Math.max(0, score));
+    track.append(loss);
+  }
+  return el("div", { class: "score" }, track, legend(parts));
+}
+
+function legend(parts) {
+  return el(
+    "ul",
+    { class: "score-legend", "aria-hidden": "true" },
+    parts.map((part) =>
+      el("li", { title: part.detail || null }, el("i", { "data-part": part.name }), `${t(`part.${part.name}`)} `, el("b", {}, amount(part.contribution))),
+    ),
+  );
+}
+
+/** The same parts as a table: what each leg measured, how much it weighs, what it gives. */
+export function scoreTable(score, parts = []) {
+  const row = (part) =>
+    el(
+      "tr",
+      {},
+      el("th", { scope: "row" }, el("i", { "data-part": part.name }), t(`part.${part.name}`)),
+      el("td", {}, amount(part.value)),
+      el("td", {}, `× ${amount(part.weight)}`),
+      el("td", {}, amount(part.contribution)),
+      el("td", { class: "detail" }, part.detail ?? ""),
+    );
+  return el(
+    "table",
+    { class: "score-table" },
+    el("thead", {}, el("tr", {}, ["part", "value", "weight", "gives", "detail"].map((name) => el("th", { scope: "col" }, t(`score.${name}`))))),
+    el("tbody", {}, parts.map(row)),
+    el("tfoot", {}, el("tr", {}, el("th", { scope: "row" }, t("score.sum")), el("td"), el("td"), el("td", {}, amount(score)), el("td"))),
+  );
+}
+
+export function amount(value) {
+  return number(Math.abs(value) < 0.0005 ? 0 : value, 3);
+}

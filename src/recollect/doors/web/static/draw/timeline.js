@@ -1,0 +1,75 @@
+// Captures and recalls over time, as bars: what was learned stands above the line, what was asked below it.
+
+import { el, svg } from "../dom.js";
+import { day, number, t } from "../i18n.js";
+
+const WIDTH = 1000;
+const UP = 84; // height above the line
+const DOWN = 44;
+const KINDS = ["captured", "superseded", "forgotten"];
+
+/** The drawing; `onRange(since, until)` when a stretch is brushed. */
+export function timeline(buckets, { onRange }) {
+  const most = Math.max(1, ...buckets.map((bucket) => KINDS.reduce((sum, kind) => sum + (bucket[kind] ?? 0), 0)));
+  const mostAsked = Math.max(1, ...buckets.map((bucket) => bucket.recalls ?? 0));
+  const step = WIDTH / Math.max(1, buckets.length);
+  const bars = buckets.map((bucket, index) => bar(bucket, index * step, Math.max(1, step - Math.min(2, step / 4)), most, mostAsked));
+  const brush = svg("rect", { class: "time-brush", x: 0, y: 0, width: 0, height: UP + DOWN });
+  const drawing = svg(
+    "svg",
+    { class: "timeline", viewBox: `0 0 ${WIDTH} ${UP + DOWN}`, preserveAspectRatio: "none", role: "img", "aria-label": spoken(buckets) },
+    bars,
+    svg("line", { class: "time-line", x1: 0, x2: WIDTH, y1: UP, y2: UP }),
+    brush,
+  );
+  brushable(drawing, brush, buckets, onRange);
+  const ends = buckets.length ? [day(buckets[0].start), day(buckets[Math.floor(buckets.length / 2)].start), day(buckets.at(-1).end)] : [];
+  return el("div", { class: "time" }, drawing, el("div", { class: "time-ends", "aria-hidden": "true" }, ends.map((text) => el("span", {}, text))), legend());
+}
+
+function bar(bucket, x, width, most, mostAsked) {
+  let top = UP;
+  const stack = KINDS.filter((kind) => bucket[kind] > 0).map((kind) => {
+    const height = Math.max(1.5, ((UP - 4) * bucket[kind]) / most);
+    top -= height;
+    return svg("rect", { class: `time-${kind}`, x, y: top, width, height });
+  });
+  const asked = bucket.recalls > 0 && svg("rect", { class: "time-recalls", x, y: UP + 1.5, width, height: Math.max(1.5, ((DOWN - 4) * bucket.recalls) / mostAsked) });
+  const words = [...KINDS, "recalls"].filter((kind) => bucket[kind]).map((kind) => `${t(`time.${kind}`)} ${number(bucket[kind])}`);
+  return svg("g", {}, svg("title", {}, [day(bucket.start), ...words].join(" · ")), svg("rect", { class: "time-back", x, y: 0, width, height: UP + DOWN }), stack, asked);
+}
+
+function brushable(drawing, brush, buckets, onRange) {
+  let from = null;
+  const at = (event) => {
+    const box = drawing.getBoundingClientRect();
+    return Math.max(0, Math.min(1, (event.clientX - box.left) / (box.width || 1)));
+  };
+  const span = (to) => [Math.min(from, to), Math.max(from, to)];
+  drawing.addEventListener("pointerdown", (event) => {
+    from = at(event);
+    drawing.setPointerCapture(event.pointerId);
+  });
+  drawing.addEventListener("pointermove", (event) => {
+    if (from === null) return;
+    const [low, high] = span(at(event));
+    brush.setAttribute("x", low * WIDTH);
+    brush.setAttribute("width", (high - low) * WIDTH);
+  });
+  drawing.addEventListener("pointerup", (event) => {
+    if (from === null || buckets.length === 0) return;
+    const [low, high] = span(at(event));
+    from = null;
+    const place = (share) => buckets[Math.min(buckets.length - 1, Math.floor(share * buckets.length))];
+    onRange(place(low).start, place(high).end);
+  });
+}
+
+function legend() {
+  return el("ul", { class: "time-legend", "aria-hidden": "true" }, [...KINDS, "recalls"].map((kind) => el("li", {}, el("i", { class: `time-${kind}` }), t(`time.${kind}`))));
+}
+
+function spoken(buckets) {
+  const sum = (kind) => buckets.reduce((all, bucket) => all + (bucket[kind] ?? 0), 0);
+  return `${t("time.title")}: ${[...KINDS, "recalls"].map((kind) => `${t(`time.${kind}`)} ${number(sum(kind))}`).join(", ")}`;
+}

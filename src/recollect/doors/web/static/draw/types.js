@@ -1,0 +1,33 @@
+// Each type of memory has a colour and a shape of its own: nobody has to tell them by colour alone.
+
+import { svg } from "../dom.js";
+
+const SHAPES = {
+  user_preference: "M0-5A5 5 0 1 1 0 5 5 5 0 1 1 0-5z",
+  project_context: "M-4.4-4.4h8.8v8.8h-8.8z",
+  technical_decision: "M0-5.8 5.8 0 0 5.8-5.8 0z",
+  workflow: "M0-5.2 5.2 4.2H-5.2z",
+  fact: "M0 5.2 5.2-4.2H-5.2z",
+  skill: "M-1.8-5.4h3.6v3.6h3.6v3.6h-3.6v3.6h-3.6v-3.6h-3.6v-3.6h3.6z",
+  relationship: "M0-5.8 1.5-2 5.5-1.8 2.4.7 3.4 4.7 0 2.5-3.4 4.7-2.4.7-5.5-1.8-1.5-2z",
+  other: "M0-5A5 5 0 1 1 0 5 5 5 0 1 1 0-5zM0-2.4A2.4 2.4 0 1 0 0 2.4 2.4 2.4 0 1 0 0-2.4z",
+};
+
+export function shape(type) {
+  return SHAPES[type] ?? SHAPES.other;
+}
+
+/** The sign of a type, for a legend. */
+export function sign(type) {
+  return svg("svg", { class: "sign", viewBox: "-7 -7 14 14", "aria-hidden": "true", "data-type": type }, svg("path", { d: shape(type), "fill-rule": "evenodd" }));
+}
+
+/** A type's colour in the theme of now, as the browser has worked it out. */
+export function colour(type) {
+  const probe = sign(type);
+  probe.classList.add("hidden");
+  document.body.append(probe);
+  const worked = getComputedStyle(probe).color;
+  probe.remove();
+  return worked;
+}

@@ -1,0 +1,82 @@
+// The words of the page in the reader's language, and how it writes numbers and dates.
+
+import { remember, remembered } from "./prefs.js";
+import { WORDS } from "./words.js";
+
+export const LANGUAGES = ["en", "zh"];
+const LOCALES = { en: "en-GB", zh: "zh-CN" };
+
+let current = chosen();
+
+function chosen() {
+  const kept = remembered("language");
+  if (LANGUAGES.includes(kept)) return kept;
+  return (navigator.languages ?? [navigator.language]).find((tag) => /^(en|zh)/i.test(tag))?.slice(0, 2) ?? "en";
+}
+
+export function language() {
+  return current;
+}
+
+export function useLanguage(name) {
+  current = name;
+  remember("language", name);
+  document.documentElement.lang = LOCALES[name];
+}
+
+export function locale() {
+  return LOCALES[current];
+}
+
+/** A text of the table; `{name}` in it is replaced. A key that is not there shows itself, for it may be data. */
+export function t(key, values = {}) {
+  const text = WORDS[key]?.[LANGUAGES.indexOf(current)] ?? key.slice(key.indexOf(".") + 1);
+  return text.replace(/\{(\w+)\}/g, (whole, name) => (name in values ? String(values[name]) : whole));
+}
+
+/** The same for a count: `key.one` where the language has a form of its own for one. */
+export function tn(key, count) {
+  const form = count === 1 && `${key}.one` in WORDS ? `${key}.one` : key;
+  return t(form, { n: number(count) });
+}
+
+export function number(value, digits = 0) {
+  return new Intl.NumberFormat(locale(), { maximumFractionDigits: digits }).format(value);
+}
+
+export function bytes(value) {
+  const units = ["B", "kB", "MB", "GB", "TB"];
+  const step = Math.min(units.length - 1, value > 0 ? Math.floor(Math.log10(value) / 3) : 0);
+  return `${number(value / 1000 ** step, step ? 1 : 0)} ${units[step]}`;
+}
+
+export function day(seconds) {
+  return written(seconds, { day: "numeric", month: "short", year: "numeric" });
+}
+
+export function moment(seconds) {
+  return written(seconds, { day: "numeric", month: "short", year: "numeric", hour: "2-digit", minute: "2-digit" });
+}
+
+function written(seconds, form) {
+  if (!Number.isFinite(seconds) || Math.abs(seconds) > 8.6e12) return "–";
+  return new Intl.DateTimeFormat(locale(), form).format(new Date(seconds * 1000));
+}
+
+const STEPS = [
+  ["year", 31_556_952],
+  ["month", 2_629_746],
+  ["week", 604_800],
+  ["day", 86_400],
+  ["hour", 3_600],
+  ["minute", 60],
+];
+
+/** How long ago, or until when, in the largest unit that says it. */
+export function ago(seconds) {
+  if (!Number.isFinite(seconds)) return "–";
+  const away = seconds - Date.now() / 1000;
+  const [unit, size] = STEPS.find(([, length]) => Math.abs(away) >= length) ?? ["second", 1];
+  if (unit === "second" && Math.abs(away) < 45) return t("time.now");
+  return new Intl.RelativeTimeFormat(locale(), { numeric: "auto" }).format(Math.round(away / size), unit);
+}

@@ -1,0 +1,164 @@
+// Markdown as elements: headings, lists, tasks, code, quotes, tables, emphasis and links. HTML in a note stays text, a
+// picture is its description, and a link leads to the web, to another note, or nowhere. Spans are in markdown_spans.js.
+
+import { el } from "./dom.js";
+import { spans } from "./markdown_spans.js";
+
+const FENCE = /^ {0,3}(`{3,}|~{3,})\s*([\w+#.-]*)/;
+const HEADING = /^ {0,3}(#{1,6})(?:\s+(.*?))?\s*#*\s*$/;
+const RULE = /^ {0,3}(?:(?:-\s*){3,}|(?:\*\s*){3,}|(?:_\s*){3,})$/;
+const ITEM = /^(\s*)([-*+]|\d{1,9}[.)])(?:\s+|$)(.*)$/;
+const TASK = /^\[([ xX])\]\s+(.*)$/;
+const QUOTE = /^ {0,3}>\s?(.*)$/;
+const DIVIDER = /^ {0,3}\|?\s*:?-+:?\s*(?:\|\s*:?-+:?\s*)*\|?\s*$/;
+const DEEPEST = 12; // lists and quotes within each other; below, a line is a paragraph
+
+/** The blocks of a text; `first` is the number of its first line, `resolve` gives a relative link's address or null. */
+export function rendered(text, { first = 1, resolve = () => null } = {}) {
+  const lines = text.split("\n").map((line, index) => ({ text: line.replace(/\r$/, ""), number: first + index }));
+  return blocks(lines, { resolve, depth: 0, top: first === 1 });
+}
+
+function blocks(lines, context) {
+  const made = [];
+  let at = 0;
+  if (context.top && lines[0]?.text === "---") {
+    const end = lines.findIndex((line, index) => index > 0 && /^(?:---|\.\.\.)\s*$/.test(line.text));
+    if (end > 0) {
+      made.push(placed(el("pre", { class: "front-matter" }, texts(lines.slice(1, end))), lines.slice(0, end + 1)));
+      at = end + 1;
+    }
+  }
+  while (at < lines.length) {
+    if (lines[at].text.trim() === "") {
+      at++;
+      continue;
+    }
+    const [node, next] = block(lines, at, { ...context, top: false });
+    made.push(placed(node, lines.slice(at, next)));
+    at = next;
+  }
+  return made;
+}
+
+function block(lines, at, context) {
+  const line = lines[at].text;
+  const fence = FENCE.exec(line);
+  if (fence) return code(lines, at, fence);
+  const heading = HEADING.exec(line);
+  if (heading) {
+    // The page's own heading is the first; a note's headings come below it.
+    return [el(`h${Math.min(6, heading[1].length + 1)}`, {}, spans(heading[2] ?? "", context)), at + 1];
+  }
+  if (RULE.test(line)) return [el("hr"), at + 1];
+  if (context.depth < DEEPEST) {
+    if (QUOTE.test(line)) return quote(lines, at, context);
+    if (ITEM.test(line)) return list(lines, at, context);
+    if (line.includes("|") && DIVIDER.test(lines[at + 1]?.text ?? "") && lines[at + 1].text.includes("-")) {
+      return table(lines, at, context);
+    }
+  }
+  return paragraph(lines, at, context);
+}
+
+function code(lines, at, fence) {
+  const closing = new RegExp(`^ {0,3}${fence[1][0]}{${fence[1].length},}\\s*$`);
+  let end = at + 1;
+  while (end < lines.length && !closing.test(lines[end].text)) end++;
+  const body = texts(lines.slice(at + 1, end));
+  return [el("pre", { tabindex: "0", "data-language": fence[2] || null }, el("code", {}, body)), Math.min(lines.length, end + 1)];
+}
+
+function quote(lines, at, context) {
+  let end = at;
+  const inner = [];
+  while (end < lines.length && QUOTE.test(lines[end].text)) {
+    inner.push({ text: QUOTE.exec(lines[end].text)[1], number: lines[end].number });
+    end++;
+  }
+  return [el("blockquote", {}, blocks(inner, { ...context, depth: context.depth + 1 })), end];
+}
+
+function list(lines, at, context) {
+  const [, lead, sign] = ITEM.exec(lines[at].text);
+  const ordered = /\d/.test(sign);
+  const items = [];
+  let end = at;
+  while (end < lines.length) {
+    const next = itemEnd(lines, end, lead.length);
+    const item = ITEM.exec(lines[end].text);
+    if (!item || item[1].length > lead.length + 1 || item[1].length < lead.length || /\d/.test(item[2]) !== ordered) break;
+    items.push(listItem(lines.slice(end, next), item, context));
+    end = next;
+    while (end < lines.length && lines[end].text.trim() === "" && ITEM.test(lines[end + 1]?.text ?? "")) end++;
+  }
+  const start = ordered ? Number.parseInt(sign, 10) : 1;
+  return [el(ordered ? "ol" : "ul", { start: ordered && start !== 1 ? start : null }, items), Math.max(end, at + 1)];
+}
+
+// An item goes on over lines that stand further in, and over single blank lines between them.
+function itemEnd(lines, at, lead) {
+  let end = at + 1;
+  while (end < lines.length) {
+    const text = lines[end].text;
+    if (text.trim() === "") {
+      if ((lines[end + 1]?.text ?? "").search(/\S/) <= lead) break;
+    } else if (text.search(/\S/) <= lead) break;
+    end++;
+  }
+  return end;
+}
+
+function listItem(lines, item, context) {
+  const task = TASK.exec(item[3]);
+  const own = { text: task ? task[2] : item[3], number: lines[0].number };
+  const inset = Math.min(...lines.slice(1).filter((line) => line.text.trim()).map((line) => line.text.search(/\S/)), 99);
+  const rest = lines.slice(1).map((line) => ({ text: line.text.slice(Math.min(inset, line.text.length)), number: line.number }));
+  const body = blocks([own, ...rest], { ...context, depth: context.depth + 1 });
+  const loose = lines.some((line) => line.text.trim() === "");
+  const inside = loose ? body : body.flatMap((node) => (node.tagName === "P" ? [...node.childNodes] : [node]));
+  const box = task && el("span", { class: "task", role: "img", "aria-label": task[1] === " " ? "☐" : "☑" }, task[1] === " " ? "☐" : "☑");
+  return placed(el("li", { class: task ? "has-task" : null }, box, inside), lines);
+}
+
+function table(lines, at, context) {
+  let end = at + 2;
+  while (end < lines.length && lines[end].text.includes("|") && lines[end].text.trim()) end++;
+  const sides = cells(lines[at + 1].text).map((cell) => (/^:-+:$/.test(cell) ? "center" : /-:$/.test(cell) ? "end" : null));
+  const row = (line, name) =>
+    placed(
+      el("tr", {}, cells(line.text).slice(0, sides.length).map((cell, column) => el(name, { "data-align": sides[column], scope: name === "th" ? "col" : null }, spans(cell, context)))),
+      [line],
+    );
+  const head = el("thead", {}, row(lines[at], "th"));
+  const body = el("tbody", {}, lines.slice(at + 2, end).map((line) => row(line, "td")));
+  return [el("div", { class: "wide", tabindex: "0" }, el("table", {}, head, body)), end];
+}
+
+function cells(line) {
+  const inner = line.trim().replace(/^\|/, "").replace(/(?<!\\)\|$/, "");
+  return inner.split(/(?<!\\)\|/).map((cell) => cell.trim().replaceAll("\\|", "|"));
+}
+
+function paragraph(lines, at, context) {
+  let end = at + 1;
+  while (end < lines.length && lines[end].text.trim() !== "" && !begins(lines[end].text)) end++;
+  const body = lines.slice(at, end).map((line) => line.text.replace(/^\s+/, "")).join("\n");
+  return [el("p", {}, spans(body, context)), end];
+}
+
+function begins(line) {
+  return FENCE.test(line) || HEADING.test(line) || QUOTE.test(line) || RULE.test(line) || /^\s*(?:[-*+]|\d{1,9}[.)])\s+\S/.test(line);
+}
+
+function texts(lines) {
+  return lines.map((line) => line.text).join("\n");
+}
+
+// Which lines of the file a block was made of, so that a citation can be shown in it.
+function placed(node, lines) {
+  if (lines.length === 0) return node;
+  node.setAttribute("data-from", lines[0].number);
+  node.setAttribute("data-to", lines.at(-1).number);
+  return node;
+}

@@ -1,0 +1,101 @@
+// Emphasis, code, links and line breaks within a block of Markdown, as nodes. Blocks are in markdown.js.
+
+import { el } from "./dom.js";
+
+const LONGEST = 20_000; // characters; a longer paragraph is shown as it stands
+const DEEPEST = 6;
+const ESCAPED = /^\\([!-/:-@[-`{-~])/;
+const CODE = /^(`+)([\s\S]*?[^`])\1(?!`)/;
+const LINK = /^(!?)\[((?:[^\[\]\\\n]|\\.|\[[^\[\]\n]{0,200}\]){0,1000})\]\(\s*<?([^\s()<>]{0,2000}(?:\([^\s()<>]{0,500}\)[^\s()<>]{0,500})?)>?(?:\s+["'][^"'\n]{0,500}["'])?\s*\)/;
+const ANGLE = /^<(https?:\/\/[^\s<>]{1,2000})>/i;
+const BARE = /^https?:\/\/[^\s<>"'`|\\^{}\[\]]{1,2000}[^\s<>"'`|\\^{}\[\].,;:!?)。，；：！？）]/i;
+const STRONG = /^(\*\*|__)(?=\S)([\s\S]{0,4000}?\S)\1/;
+const LIGHT = /^(\*|_)(?=[^\s*_])([\s\S]{0,4000}?[^\s*_])\1(?![\p{L}\p{N}])/u;
+const STRUCK = /^~~(?=\S)([\s\S]{0,4000}?\S)~~/;
+const SPECIAL = /[\\`![<*_~h\n]/g;
+
+/** The nodes of a block's text. */
+export function spans(text, context, depth = 0) {
+  if (text.length > LONGEST || depth > DEEPEST) return [text];
+  const nodes = [];
+  let plain = "";
+  let at = 0;
+  const flush = () => {
+    if (plain) nodes.push(plain);
+    plain = "";
+  };
+  while (at < text.length) {
+    SPECIAL.lastIndex = at;
+    const next = SPECIAL.exec(text)?.index ?? text.length;
+    plain += text.slice(at, next);
+    at = next;
+    if (at >= text.length) break;
+    const [node, length] = span(text.slice(at, at + 6000), text[at - 1] ?? " ", context, depth);
+    if (length === 0) {
+      plain += text[at++];
+    } else if (typeof node === "string") {
+      plain += node;
+      at += length;
+    } else {
+      flush();
+      nodes.push(node);
+      at += length;
+    }
+  }
+  flush();
+  return nodes;
+}
+
+function span(rest, before, context, depth) {
+  const within = /[\p{L}\p{N}]/u.test(before);
+  const inner = (text) => spans(text, context, depth + 1);
+  let match;
+  switch (rest[0]) {
+    case "\\":
+      match = ESCAPED.exec(rest);
+      return match ? [match[1], 2] : ["", 0];
+    case "`":
+      match = CODE.exec(rest);
+      return match ? [el("code", {}, match[2].replace(/^ (.*) $/s, "$1")), match[0].length] : ["", 0];
+    case "!":
+    case "[":
+      match = LINK.exec(rest);
+      return match ? [match[1] ? picture(match) : link(match, context, inner), match[0].length] : ["", 0];
+    case "<":
+      match = ANGLE.exec(rest);
+      return match ? [outside(match[1], [match[1]]), match[0].length] : ["", 0];
+    case "h":
+      match = within ? null : BARE.exec(rest);
+      return match ? [outside(match[0], [match[0]]), match[0].length] : ["", 0];
+    case "~":
+      match = STRUCK.exec(rest);
+      return match ? [el("s", {}, inner(match[1])), match[0].length] : ["", 0];
+    case "\n":
+      return [" ", 1];
+    default:
+      return emphasis(rest, within, inner);
+  }
+}
+
+function emphasis(rest, within, inner) {
+  if (within && rest[0] === "_") return ["", 0]; // snake_case is a name
+  const strong = STRONG.exec(rest);
+  if (strong) return [el("strong", {}, inner(strong[2])), strong[0].length];
+  const light = LIGHT.exec(rest);
+  return light ? [el("em", {}, inner(light[2])), light[0].length] : ["", 0];
+}
+
+// Pictures are not loaded: a note may come from outside, and a picture's address tells its owner who looked.
+function picture([, , alt, target]) {
+  return el("span", { class: "picture", title: target }, alt || target);
+}
+
+function link([, , label, target], context, inner) {
+  if (/^https?:\/\//i.test(target)) return outside(target, inner(label));
+  const place = context.resolve(target);
+  return place ? el("a", { href: place }, inner(label)) : el("span", { class: "nowhere", title: target }, inner(label));
+}
+
+function outside(target, children) {
+  return el("a", { href: target, rel: "noopener noreferrer", target: "_blank" }, children);
+}

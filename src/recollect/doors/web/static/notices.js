@@ -1,0 +1,58 @@
+// What is said in place of content: that it loads, that there is none, that it failed and how to try again.
+
+import { el, fill } from "./dom.js";
+import { t } from "./i18n.js";
+
+export function loading() {
+  return el("p", { class: "loading", role: "status" }, t("notice.loading"));
+}
+
+export function nothing(text, ...more) {
+  return el("div", { class: "nothing" }, el("p", {}, text), more);
+}
+
+/** One sentence on what went wrong, with a way to try again. */
+export function failure(error, again) {
+  const text = sentence(error);
+  return el(
+    "div",
+    { class: "failure", role: "alert" },
+    el("p", {}, text),
+    again && el("button", { type: "button", class: "quiet", onclick: again }, t("notice.retry")),
+  );
+}
+
+export function sentence(error) {
+  if (error?.status === 401) return t("ended.short");
+  if (error?.status === 0 || !error?.message) return t("notice.unreachable");
+  return error.message;
+}
+
+/** Shown instead of everything when the session is over: a new link is made on the machine itself. */
+export function ended() {
+  return el(
+    "main",
+    { class: "ended", id: "main" },
+    el("h1", {}, t("ended.title")),
+    el("p", {}, t("ended.how")),
+    el("pre", { tabindex: "0" }, el("code", {}, "recollect open")),
+    el("p", { class: "faint" }, t("ended.why")),
+  );
+}
+
+let corner = null;
+let timer = 0;
+
+/** Where `said` speaks; made once, for a region that comes with its text is not read out. */
+export function speaking() {
+  corner = el("div", { class: "said", role: "status", "aria-live": "polite" });
+  return corner;
+}
+
+/** Say that something was done, with one action, for a while. */
+export function said(text, label = "", action = null) {
+  clearTimeout(timer);
+  const button = action && el("button", { type: "button", class: "link", onclick: () => { fill(corner); action(); } }, label);
+  fill(corner, el("div", { class: "said-text" }, el("span", {}, text), button));
+  timer = setTimeout(() => fill(corner), 8000);
+}

@@ -1,0 +1,167 @@
+// Map and timeline: memories as points that stand near each other when they mean alike, and when they came. Whatever is
+// brushed, switched off or dated away is also gone from the list beside, which serves without a pointer or an eye.
+
+import { givenUp, newest } from "../api.js";
+import { el, fill } from "../dom.js";
+import { scatter } from "../draw/scatter.js";
+import { timeline } from "../draw/timeline.js";
+import { sign } from "../draw/types.js";
+import { number, t, tn } from "../i18n.js";
+import { step } from "../keys.js";
+import { failure, loading, nothing } from "../notices.js";
+import { TYPES, dateField, fromDateField, segments, stars, when } from "../parts.js";
+import { address, go } from "../router.js";
+
+const MOST_POINTS = 10_000;
+const BUCKETS = 120;
+const ROWS = 100;
+
+export function mapView(main) {
+  const getMap = newest();
+  const getTimes = newest();
+  let points = [];
+  let brushed = null; // ids, or null for all
+  let range = null;
+  let off = new Set();
+  let rows = ROWS;
+  let mode = "move";
+
+  const times = el("div", { class: "time-place" });
+  const since = el("input", { type: "date", onchange: () => dated() });
+  const until = el("input", { type: "date", onchange: () => dated() });
+  const summary = el("p", { class: "summary", role: "status", "aria-live": "polite" });
+  const canvas = el("canvas", { class: "map", role: "img", "aria-label": t("map.label") });
+  const tip = el("div", { class: "map-tip", "aria-hidden": "true" });
+  const tools = el("div", { class: "map-tools" });
+  const legend = el("div", { class: "map-legend", role: "group", "aria-label": t("entry.type") });
+  const list = el("div", { class: "lines" });
+  const problem = el("div");
+  fill(
+    main,
+    el("header", { class: "view-head" }, el("h1", {}, t("view.map"))),
+    el("section", { class: "card" }, el("h2", { class: "hidden" }, t("time.title")), times, el("div", { class: "filters" }, el("label", { class: "inline" }, t("filter.since"), since), el("label", { class: "inline" }, t("filter.until"), until))),
+    problem,
+    el("div", { class: "map-split" }, el("section", { class: "card map-card" }, el("h2", { class: "hidden" }, t("map.title")), tools, el("div", { class: "map-place" }, canvas, tip), legend), el("section", { class: "map-list", "aria-label": t("map.list") }, summary, list)),
+  );
+  const drawing = scatter(canvas, {
+    onBrush: (found) => { brushed = found.length ? new Set(found.map((point) => point.id)) : null; rows = ROWS; show(); },
+    onPick: (point) => go("memories", point.id),
+    onHover: hover,
+  });
+
+  const kept = (point) =>
+    !off.has(point.type) && (!brushed || brushed.has(point.id)) && (!range || (point.createdAt >= range[0] && point.createdAt < range[1]));
+
+  function hover(point, x, y) {
+    tip.classList.toggle("on", Boolean(point));
+    if (!point) return;
+    fill(tip, el("b", {}, t(`type.${point.type}`)), el("span", {}, point.text));
+    tip.style.left = `${Math.min(x, canvas.clientWidth - 240)}px`;
+    tip.style.top = `${y + 14}px`;
+  }
+
+  function dated() {
+    const low = fromDateField(since.value) ?? -Infinity;
+    const high = fromDateField(until.value, { end: true }) ?? Infinity;
+    range = since.value || until.value ? [low, high] : null;
+    rows = ROWS;
+    show();
+  }
+
+  async function load({ quiet = false } = {}) {
+    if (!quiet) fill(list, loading());
+    fill(problem);
+    try {
+      const answer = await getMap("map.get", { limit: MOST_POINTS });
+      points = answer.points;
+      drawing.show(points);
+      if (answer.degraded) fill(problem, el("p", { class: "degraded" }, answer.degraded));
+      show();
+    } catch (error) {
+      if (!givenUp(error)) fill(problem, failure(error, () => load())), fill(list);
+    }
+  }
+
+  async function loadTimes() {
+    try {
+      const answer = await getTimes("timeline.get", { buckets: BUCKETS });
+      fill(times, timeline(answer.buckets, { onRange: (low, high) => { since.value = dateField(low); until.value = dateField(high - 1); range = [low, high]; rows = ROWS; show(); } }));
+    } catch (error) {
+      if (!givenUp(error)) fill(times, failure(error, loadTimes));
+    }
+  }
+
+  function show() {
+    drawing.choose(kept);
+    const found = points.filter(kept);
+    const narrowed = brushed || range || off.size > 0;
+    fill(summary, tn("map.found", found.length), narrowed && el("button", { type: "button", class: "link", onclick: clear }, t("do.clear")));
+    const best = [...found].sort((a, b) => b.importance - a.importance || b.createdAt - a.createdAt).slice(0, rows);
+    fill(
+      list,
+      best.length ? best.map(line) : nothing(t(points.length ? "map.none.chosen" : "entry.none")),
+      found.length > rows && el("button", { type: "button", class: "quiet more", onclick: () => { rows += ROWS; show(); } }, t("do.more"), el("span", { class: "faint" }, ` ${number(rows)} / ${number(found.length)}`)),
+    );
+    showTools();
+    showLegend();
+  }
+
+  function line(point) {
+    return el("a", { class: "entry-line row", href: address("memories", point.id) }, el("span", { class: "entry-text" }, sign(point.type), point.text), el("span", { class: "entry-facts" }, el("span", { class: "faint" }, t(`type.${point.type}`)), stars(point.importance), when(point.createdAt)));
+  }
+
+  function clear() {
+    brushed = null;
+    range = null;
+    off = new Set();
+    since.value = "";
+    until.value = "";
+    show();
+    loadTimes();
+  }
+
+  function showTools() {
+    const button = (text, name, act) => el("button", { type: "button", class: "quiet square", "aria-label": name, title: name, onclick: act }, text);
+    fill(
+      tools,
+      segments(t("map.mode"), [["move", t("map.move")], ["brush", t("map.brush")]], mode, (key) => { mode = key; drawing.brushes(key === "brush"); canvas.classList.toggle("brushing", key === "brush"); showTools(); }),
+      el("span", { class: "grow" }),
+      button("−", t("map.out"), () => drawing.zoom(1 / 1.4)),
+      button("+", t("map.in"), () => drawing.zoom(1.4)),
+      button("○", t("map.reset"), () => drawing.reset()),
+    );
+  }
+
+  function showLegend() {
+    const counts = Map.groupBy ? Map.groupBy(points, (point) => point.type) : points.reduce((all, point) => all.set(point.type, [...(all.get(point.type) ?? []), point]), new Map());
+    const focused = legend.contains(document.activeElement) ? document.activeElement.dataset.type : "";
+    fill(
+      legend,
+      TYPES.filter((type) => counts.has(type)).map((type) =>
+        el("button", { type: "button", class: "plain", "data-type": type, "aria-pressed": off.has(type) ? "false" : "true", onclick: () => { off.has(type) ? off.delete(type) : off.add(type); rows = ROWS; show(); } }, sign(type), t(`type.${type}`), el("span", { class: "faint" }, number(counts.get(type).length))),
+      ),
+    );
+    if (focused) legend.querySelector(`[data-type="${focused}"]`)?.focus();
+  }
+
+  const KEYS = { "+": () => drawing.zoom(1.4), "=": () => drawing.zoom(1.4), "-": () => drawing.zoom(1 / 1.4), 0: () => drawing.reset(), ArrowLeft: () => drawing.pan(40, 0), ArrowRight: () => drawing.pan(-40, 0) };
+
+  return {
+    show: () => Promise.all([load(), loadTimes()]),
+    refresh(events) {
+      if (["entries", "capture"].some((kind) => events.has(kind))) load({ quiet: true });
+      if (["entries", "capture", "recall"].some((kind) => events.has(kind))) loadTimes();
+    },
+    key(event) {
+      if (!KEYS[event.key]) return step(list, ".row", event);
+      KEYS[event.key]();
+      return true;
+    },
+    escape: () => (brushed || range || off.size > 0 ? (clear(), true) : false),
+    close() {
+      getMap.stop();
+      getTimes.stop();
+      drawing.close();
+    },
+  };
+}

@@ -1,0 +1,148 @@
+// What the owner can do to memories: add, edit, supersede, merge, undo, forget, approve and reject.
+
+import { ask } from "../api.js";
+import { ask as dialog, actions, form } from "../dialogs.js";
+import { el, fill } from "../dom.js";
+import { t, tn } from "../i18n.js";
+import { failure, loading, said } from "../notices.js";
+import { TYPES, choice, dateField, entryLine, field, fromDateField } from "../parts.js";
+
+const types = () => TYPES.map((name) => [name, t(`type.${name}`)]);
+
+/** Importance as five radio buttons that look like stars. */
+function starField(value) {
+  const name = `stars-${Math.random().toString(36).slice(2)}`;
+  const boxes = [1, 2, 3, 4, 5].map((star) => {
+    const box = el("input", { type: "radio", name, value: String(star), checked: Math.round(value) === star });
+    return el("label", { class: "star" }, box, el("span", { "aria-hidden": "true" }, "★"), el("span", { class: "hidden" }, t("entry.importance.of", { n: star })));
+  });
+  const node = el("fieldset", { class: "star-field" }, el("legend", {}, t("entry.importance")), boxes);
+  return { node, value: () => Number(node.querySelector("input:checked")?.value ?? value) };
+}
+
+function statementFields(entry) {
+  const text = el("textarea", { rows: "4", required: true, maxlength: "8000", value: entry.text ?? "" });
+  const type = choice(types(), entry.type ?? "other");
+  const importance = starField(entry.importance ?? 3);
+  const tagText = el("input", { type: "text", autocomplete: "off", value: (entry.tags ?? []).join(", ") });
+  return {
+    text,
+    nodes: [
+      field(t("entry.text"), text),
+      el("div", { class: "beside" }, field(t("entry.type"), type), importance.node),
+      field(t("entry.tags"), tagText, t("entry.tags.hint")),
+    ],
+    values: () => ({
+      text: text.value.trim(),
+      type: type.value,
+      importance: importance.value(),
+      tags: tagText.value.split(/[,，、]/).map((tag) => tag.trim()).filter(Boolean),
+    }),
+  };
+}
+
+export function addMemory(done) {
+  dialog(t("entry.add"), (body, close) => {
+    const fields = statementFields({});
+    const keep = async () => {
+      const kept = await ask("entries.add", fields.values());
+      close();
+      said(t(`done.${kept.action ?? "added"}`));
+      done((kept.memory ?? kept.entry)?.id ?? "");
+    };
+    body.append(form(fields.nodes, t("do.add"), keep, close));
+    queueMicrotask(() => fields.text.focus());
+  });
+}
+
+export function editMemory(entry, done) {
+  dialog(t("do.edit"), (body, close) => {
+    const fields = statementFields(entry);
+    const expiry = el("input", { type: "date", value: dateField(entry.expiresAt) });
+    const never = entry.importance >= 5 ? t("entry.expires.never.hint") : "";
+    const keep = async () => {
+      const expiresAt = expiry.value === dateField(entry.expiresAt) ? undefined : fromDateField(expiry.value, { end: true });
+      await ask("entries.edit", { id: entry.id, ...fields.values(), ...(expiresAt && { expiresAt }) });
+      close();
+      said(t("done.edited"), t("do.undo"), () => undoChange(entry, done));
+      done();
+    };
+    body.append(form([...fields.nodes, field(t("entry.expires"), expiry, never)], t("do.save"), keep, close));
+    queueMicrotask(() => fields.text.focus());
+  });
+}
+
+export function supersedeMemory(entry, done) {
+  dialog(t("do.supersede"), (body, close) => {
+    const text = el("textarea", { rows: "4", required: true, maxlength: "8000", value: entry.text });
+    const keep = async () => {
+      await ask("entries.supersede", { id: entry.id, text: text.value.trim() });
+      close();
+      said(t("done.superseded"), t("do.undo"), () => undoChange(entry, done));
+      done();
+    };
+    body.append(form([el("p", { class: "hint" }, t("entry.supersede.hint")), field(t("entry.text.new"), text)], t("do.supersede"), keep, close));
+    queueMicrotask(() => text.focus());
+  });
+}
+
+export function mergeMemories(entries, done) {
+  dialog(t("do.merge"), (body, close) => {
+    const text = el("textarea", { rows: "5", required: true, maxlength: "8000", value: entries.map((entry) => entry.text).join("\n") });
+    const keep = async () => {
+      const kept = await ask("entries.merge", { ids: entries.map((entry) => entry.id), text: text.value.trim() });
+      close();
+      said(t("done.merged"));
+      done((kept.memory ?? kept.entry)?.id ?? "");
+    };
+    body.append(form([el("p", { class: "hint" }, t("entry.merge.hint")), el("div", { class: "lines" }, entries.map((entry) => entryLine(entry))), field(t("entry.text.merged"), text)], t("do.merge"), keep, close));
+    queueMicrotask(() => text.focus());
+  }, { wide: true });
+}
+
+export async function undoChange(entry, done) {
+  await ask("entries.undo", { id: entry.id });
+  said(t("done.undone"));
+  done();
+}
+
+export async function settleStaged(how, ids) {
+  await ask(`entries.${how}`, { ids });
+  said(t(how === "approve" ? "done.approved" : "done.rejected"));
+}
+
+/** Forgetting: first what would go and what stays out of reach, then the deed, then the receipt. */
+export function forgetMemory(entry, done) {
+  dialog(t("forget.title"), async (body, close) => {
+    fill(body, loading());
+    try {
+      const trial = await ask("entries.forget", { id: entry.id, dryRun: true });
+      const really = async () => {
+        const receipt = await ask("entries.forget", { id: entry.id });
+        fill(body, receiptOf(receipt, close));
+        body.querySelector("button").focus();
+        done();
+      };
+      const { row, run } = actions(t("forget.really"), really, close, { danger: true });
+      const ask_ = el("form", { class: "stack", onsubmit: (event) => { event.preventDefault(); run(); } }, el("blockquote", { class: "statement" }, entry.text), el("p", {}, t("forget.would")), covers(trial), row);
+      fill(body, ask_);
+    } catch (error) {
+      fill(body, failure(error, null));
+    }
+  }, { wide: true });
+}
+
+function receiptOf(receipt, close) {
+  return el(
+    "div",
+    { class: "stack receipt" },
+    el("h3", {}, tn("forget.receipt", receipt.forgotten.length)),
+    covers(receipt),
+    el("div", { class: "dialog-actions" }, el("button", { type: "button", class: "primary", onclick: close }, t("do.close"))),
+  );
+}
+
+function covers(receipt) {
+  const list = (title, names, kind) => names?.length > 0 && [el("h4", {}, title), el("ul", { class: kind }, names.map((name) => el("li", {}, name)))];
+  return [list(t("forget.covered"), receipt.covered, "covered"), list(t("forget.notCovered"), receipt.notCovered, "not-covered")];
+}

@@ -1,0 +1,105 @@
+// Which memories the table shows: the filters, as they stand in the address and as the gateway takes them.
+
+import { ask } from "../api.js";
+import { el, fill } from "../dom.js";
+import { number, t } from "../i18n.js";
+import { ORIGINS, STATES, TYPES, choice, field, fromDateField } from "../parts.js";
+
+const NAMES = ["q", "type", "state", "origin", "stars", "tag", "since", "until", "session", "sort"];
+const SORTS = ["newest", "oldest", "importance", "expires", "used"];
+const PAUSE_MS = 200;
+
+/** The filters of the address as arguments of `entries.list`. Unless asked otherwise, what is in force or waiting. */
+export function asArguments(filters) {
+  const states = { "": ["active", "staged"], all: STATES };
+  const given = {
+    query: filters.q,
+    types: filters.type && [filters.type],
+    states: states[filters.state ?? ""] ?? [filters.state],
+    origins: filters.origin && [filters.origin],
+    tags: filters.tag && [filters.tag],
+    minImportance: filters.stars && Number(filters.stars),
+    since: fromDateField(filters.since),
+    until: fromDateField(filters.until, { end: true }),
+    session: filters.session,
+    sort: filters.sort,
+  };
+  return Object.fromEntries(Object.entries(given).filter(([, value]) => value));
+}
+
+export function filterBar(changed) {
+  let filters = {};
+  let counts = {};
+  let timer = 0;
+  const query = el("input", {
+    type: "search", placeholder: t("filter.query"), "aria-label": t("filter.query"), autocomplete: "off",
+    oninput: () => { clearTimeout(timer); timer = setTimeout(() => put("q", query.value.trim()), PAUSE_MS); },
+  });
+  const quick = el("div", { class: "filters" });
+  const further = el("div", { class: "filters" });
+  const more = el("details", { class: "more-filters" }, el("summary", {}, t("filter.more")), further);
+  const node = el("div", { class: "filter-bar" }, el("div", { class: "filters" }, query, quick), more);
+
+  function put(name, value) {
+    filters = { ...filters, [name]: value };
+    if (!value) delete filters[name];
+    draw();
+    changed(filters);
+  }
+
+  const counted = (group, name) => (counts[group]?.[name] ? ` (${number(counts[group][name])})` : "");
+  const pick = (name, text, group, all, names, word) => {
+    const options = [["", all], ...names.map((one) => [one, `${word(one)}${counted(group, one)}`])];
+    return choice(options, filters[name] ?? "", (value) => put(name, value), { "aria-label": text, "data-filter": name });
+  };
+
+  function draw() {
+    const focused = node.contains(document.activeElement) ? document.activeElement.dataset.filter : "";
+    fill(
+      quick,
+      pick("type", t("entry.type"), "types", t("filter.type"), TYPES, (name) => t(`type.${name}`)),
+      pick("state", t("entry.state"), "states", t("filter.state"), [...STATES, "all"], (name) => t(`state.${name}`)),
+      pick("stars", t("entry.importance"), "", t("filter.stars"), ["2", "3", "4", "5"], (name) => `${"★".repeat(Number(name))} ${name === "5" ? "" : t("filter.and.more")}`),
+      pick("sort", t("filter.sort"), "", t("sort.newest"), SORTS.slice(1), (name) => t(`sort.${name}`)),
+    );
+    const date = (name, text) => field(text, el("input", { type: "date", "data-filter": name, value: filters[name] ?? "", onchange: (event) => put(name, event.target.value) }));
+    fill(
+      further,
+      field(t("entry.origin"), pick("origin", t("entry.origin"), "origins", t("filter.any"), ORIGINS, (name) => t(`origin.${name}`))),
+      field(t("entry.tag"), pick("tag", t("entry.tag"), "tags", t("filter.any"), tagNames(), (name) => name)),
+      date("since", t("filter.since")),
+      date("until", t("filter.until")),
+      filters.session && field(t("entry.session"), el("button", { type: "button", class: "quiet", onclick: () => put("session", "") }, `${filters.session} ✕`)),
+    );
+    if (focused) node.querySelector(`[data-filter="${focused}"]`)?.focus();
+  }
+
+  function tagNames() {
+    const names = Object.keys(counts.tags ?? {}).slice(0, 200);
+    return filters.tag && !names.includes(filters.tag) ? [filters.tag, ...names] : names;
+  }
+
+  async function facets() {
+    try {
+      counts = await ask("entries.facets");
+    } catch {
+      counts = {}; // filters work without counts
+    }
+    if (!node.contains(document.activeElement)) draw();
+  }
+
+  return {
+    node,
+    facets,
+    active: () => Object.keys(filters).length > 0,
+    focus: () => (query.focus(), query.select(), true),
+    read(params) {
+      filters = Object.fromEntries(NAMES.filter((name) => params.get(name)).map((name) => [name, params.get(name)]));
+      if (document.activeElement !== query) query.value = filters.q ?? "";
+      if (["origin", "tag", "since", "until", "session"].some((name) => filters[name])) more.open = true;
+      draw();
+      if (Object.keys(counts).length === 0) facets();
+      return filters;
+    },
+  };
+}

@@ -1,0 +1,149 @@
+// Notes: the workspace as a tree, a note as it reads, as it stands, or as the chunks that search knows.
+
+import { ask, givenUp, newest } from "../api.js";
+import { el, fill, icon } from "../dom.js";
+import { bytes, number, t, tn } from "../i18n.js";
+import { step } from "../keys.js";
+import { rendered } from "../markdown.js";
+import { failure, loading, nothing } from "../notices.js";
+import { segments, trust, when } from "../parts.js";
+import { address, amend } from "../router.js";
+import { asTree, resolved } from "./notes_tree.js";
+import { chunkList, sourceLines, transcript } from "./notes_text.js";
+
+const LINES = 1500; // read at once
+const BEFORE = 200; // and so many above the lines that were asked for
+
+export function notesView(main) {
+  const readNote = newest();
+  let files = null;
+  let path = "";
+  let lit = null; // the lines that the address names
+  let form = "read";
+  let text = null;
+
+  const filter = el("input", { type: "search", placeholder: t("notes.filter"), "aria-label": t("notes.filter"), autocomplete: "off", oninput: () => drawTree() });
+  const tree = el("nav", { class: "tree", "aria-label": t("notes.tree") });
+  const page = el("div", { class: "note" });
+  const split = el("div", { class: "split notes" }, el("div", { class: "split-list" }, filter, tree), page);
+  fill(main, el("header", { class: "view-head" }, el("h1", {}, t("view.notes"))), split);
+
+  async function loadTree() {
+    if (!files) fill(tree, loading());
+    try {
+      files = await ask("notes.tree");
+      drawTree();
+    } catch (error) {
+      if (!givenUp(error)) fill(tree, failure(error, loadTree));
+    }
+  }
+
+  function drawTree() {
+    if (!files) return;
+    const wanted = filter.value.trim().toLowerCase();
+    const shown = files.files.filter((file) => file.path.toLowerCase().includes(wanted));
+    fill(
+      tree,
+      shown.length ? asTree(shown, path, Boolean(wanted)) : nothing(t(files.files.length ? "notes.none.filtered" : "notes.none")),
+      files.truncated && el("p", { class: "faint" }, t("notes.truncated", { n: number(files.files.length), total: number(files.total) })),
+    );
+  }
+
+  async function load({ quiet = false } = {}) {
+    if (!path) {
+      fill(page, nothing(t("notes.choose")));
+      return;
+    }
+    if (!quiet) fill(page, loading());
+    try {
+      const from = lit && lit[0] > LINES - BEFORE ? lit[0] - BEFORE : 1;
+      text = await readNote("notes.get", { path, from, lines: LINES });
+      await draw({ scroll: !quiet });
+    } catch (error) {
+      if (!givenUp(error)) fill(page, failure(error, () => load()));
+    }
+  }
+
+  async function more() {
+    const next = await readNote("notes.get", { path, from: text.nextFrom, lines: LINES });
+    text = { ...next, text: `${text.text}\n${next.text}`, from: text.from };
+    draw({ scroll: false });
+  }
+
+  async function draw({ scroll }) {
+    const about = files?.files.find((file) => file.path === path);
+    const forms = [["read", t("notes.read")], ["source", t("notes.source")], ["chunks", t("notes.chunks")]];
+    const body = el("div", { class: "note-body" });
+    fill(
+      page,
+      el(
+        "header",
+        { class: "note-head" },
+        el("a", { class: "plain back", href: address("notes"), "aria-label": t("do.back") }, icon("back")),
+        el("h2", { title: path }, path),
+        segments(t("notes.form"), forms, form, (key) => { form = key; draw({ scroll: true }); }),
+        el("p", { class: "faint" }, t(`source.${text.source ?? "memory"}`), " · ", tn("count.lines", text.totalLines), about ? [" · ", bytes(about.size), " · ", tn("count.chunks", about.chunks), " "] : " ", when(text.mtime), " ", about?.trust && trust(about.trust)),
+      ),
+      body,
+      text.nextFrom && form !== "chunks" && el("button", { type: "button", class: "quiet more", onclick: () => more().catch((error) => page.append(failure(error, more))) }, t("do.more")),
+    );
+    if (form === "chunks") await drawChunks(body);
+    else if (form === "source") fill(body, sourceLines(text.text, text.from));
+    else if (path.endsWith(".jsonl")) fill(body, transcript(text.text, text.from));
+    else fill(body, el("div", { class: "prose" }, rendered(text.text, { first: text.from, resolve: (target) => resolved(path, target, files?.files ?? []) })));
+    light(body, scroll);
+  }
+
+  async function drawChunks(body) {
+    fill(body, loading());
+    try {
+      const found = await ask("notes.chunks", { path });
+      fill(body, found.chunks.length ? chunkList(found.chunks, text) : nothing(t("notes.chunks.none")));
+    } catch (error) {
+      fill(body, failure(error, () => drawChunks(body)));
+    }
+  }
+
+  // The innermost blocks that hold the named lines are set off, and the first is brought into view.
+  function light(body, scroll) {
+    if (!lit) return scroll && page.scrollTo?.(0, 0);
+    const [first, last] = lit;
+    const touched = [...body.querySelectorAll("[data-from]")].filter((node) => Number(node.dataset.from) <= last && Number(node.dataset.to) >= first);
+    const innermost = touched.filter((node) => !touched.some((other) => other !== node && node.contains(other)));
+    for (const node of innermost) node.classList.add("lit");
+    if (scroll) innermost[0]?.scrollIntoView({ block: "center" });
+  }
+
+  return {
+    async show(route) {
+      const from = Number(route.params.get("from")) || 0;
+      const to = Number(route.params.get("to")) || from;
+      const moved = route.id !== path;
+      path = route.id;
+      lit = from > 0 ? [from, Math.max(from, to)] : null;
+      split.classList.toggle("with-panel", Boolean(path));
+      if (moved) form = "read";
+      drawTree();
+      await Promise.all([files ? null : loadTree(), load()]);
+    },
+    refresh(events) {
+      if (!["notes", "sync"].some((kind) => events.has(kind))) return;
+      loadTree();
+      if (path) load({ quiet: true });
+    },
+    focusSearch: () => (filter.focus(), filter.select(), true),
+    key: (event) => step(tree, ".row", event),
+    escape() {
+      if (lit) {
+        lit = null;
+        amend("notes", path);
+        for (const node of page.querySelectorAll(".lit")) node.classList.remove("lit");
+        return true;
+      }
+      if (!path) return false;
+      location.hash = address("notes");
+      return true;
+    },
+    close: () => readNote.stop(),
+  };
+}

@@ -1,0 +1,79 @@
+// Paths as a tree of folders, and links from one note to another.
+
+import { el, icon } from "../dom.js";
+import { number, t } from "../i18n.js";
+import { address } from "../router.js";
+
+const OPEN_UP_TO = 60; // files; a larger folder is closed at first
+
+/** Nested lists; folders open where the chosen note is. */
+export function asTree(files, chosen, allOpen) {
+  const root = { folders: new Map(), files: [], count: 0 };
+  for (const file of files) {
+    const parts = file.path.split("/");
+    const name = parts.pop();
+    let folder = root;
+    folder.count++;
+    for (const part of parts) {
+      if (!folder.folders.has(part)) folder.folders.set(part, { folders: new Map(), files: [], count: 0 });
+      folder = folder.folders.get(part);
+      folder.count++;
+    }
+    folder.files.push({ ...file, name });
+  }
+  return branch(root, "", chosen, allOpen);
+}
+
+function branch(folder, path, chosen, allOpen) {
+  const byName = (a, b) => a.localeCompare(b, undefined, { numeric: true });
+  const folders = [...folder.folders].sort(([a], [b]) => byName(a, b));
+  const files = folder.files.sort((a, b) => byName(a.name, b.name));
+  return el(
+    "ul",
+    {},
+    folders.map(([name, inner]) => el("li", {}, folderNode(name, inner, path ? `${path}/${name}` : name, chosen, allOpen))),
+    files.map((file) => el("li", {}, fileLink(file, chosen))),
+  );
+}
+
+// A closed folder is empty until it is opened: a workspace of ten thousand notes stays light.
+function folderNode(name, folder, path, chosen, allOpen) {
+  const node = el("details", {}, el("summary", { class: "row" }, icon("folder"), el("span", {}, name || "/"), el("span", { class: "faint" }, number(folder.count))));
+  let made = false;
+  const grow = () => {
+    if (node.open && !made) node.append(branch(folder, path, chosen, allOpen));
+    made ||= node.open;
+  };
+  node.addEventListener("toggle", grow);
+  node.open = allOpen || chosen.startsWith(`${path}/`) || folder.count <= OPEN_UP_TO;
+  grow();
+  return node;
+}
+
+function fileLink(file, chosen) {
+  return el(
+    "a",
+    { class: "row", href: address("notes", file.path), "aria-current": file.path === chosen ? "page" : null, title: file.path },
+    icon("notes"),
+    el("span", {}, file.name),
+    file.trust && file.trust !== "owner" && el("span", { class: "mini", "data-name": file.trust, title: t(`trust.${file.trust}.why`) }, t(`trust.${file.trust}`)),
+  );
+}
+
+/** The address of another note that a link names, seen from this one; null when there is no such note. */
+export function resolved(from, target, files) {
+  let name;
+  try {
+    name = decodeURIComponent(target.split("#")[0].split("?")[0]);
+  } catch {
+    return null;
+  }
+  if (!name || /^[a-z][a-z0-9+.-]*:/i.test(name)) return null;
+  const parts = name.startsWith("/") ? [] : from.split("/").slice(0, -1);
+  for (const part of name.split("/")) {
+    if (part === "..") parts.pop();
+    else if (part && part !== ".") parts.push(part);
+  }
+  const path = parts.join("/");
+  return files.some((file) => file.path === path) ? address("notes", path) : null;
+}

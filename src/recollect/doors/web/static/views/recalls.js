@@ -1,0 +1,144 @@
+// Recalls: every moment at which memory was put before an agent, what entered, what did not, and why.
+
+import { givenUp, newest } from "../api.js";
+import { el, fill, icon } from "../dom.js";
+import { amount, scoreBar } from "../draw/score.js";
+import { moment, number, t, tn } from "../i18n.js";
+import { step } from "../keys.js";
+import { failure, loading, nothing } from "../notices.js";
+import { facts, fromDateField, when } from "../parts.js";
+import { address, go } from "../router.js";
+
+const PAGE = 50;
+
+export function recallsView(main) {
+  const list = newest();
+  const get = newest();
+  let recalls = [];
+  let total = 0;
+  let cursor = null;
+  let open = "";
+  let filters = {};
+
+  const input = (name, attributes) => el("input", { ...attributes, onchange: (event) => { filters = { ...filters, [name]: event.target.value.trim() }; load(); } });
+  const session = input("session", { type: "search", placeholder: t("recall.filter.session"), "aria-label": t("recall.filter.session"), autocomplete: "off" });
+  const bar = el(
+    "div",
+    { class: "filters" },
+    session,
+    el("label", { class: "inline" }, t("filter.since"), input("since", { type: "date" })),
+    el("label", { class: "inline" }, t("filter.until"), input("until", { type: "date" })),
+  );
+  const summary = el("p", { class: "summary", role: "status", "aria-live": "polite" });
+  const rows = el("div", { class: "lines" });
+  const aside = el("aside", { class: "panel", "aria-label": t("recall.detail") });
+  const split = el("div", { class: "split" }, el("div", { class: "split-list" }, bar, summary, rows), aside);
+  fill(main, el("header", { class: "view-head" }, el("h1", {}, t("view.recalls")), el("p", { class: "faint" }, t("recall.lead"))), split);
+
+  async function load({ quiet = false, more = false } = {}) {
+    if (!quiet && !more) fill(rows, loading());
+    try {
+      const given = { session: filters.session, since: fromDateField(filters.since), until: fromDateField(filters.until, { end: true }) };
+      const wanted = Object.fromEntries(Object.entries(given).filter(([, value]) => value));
+      const limit = quiet ? Math.min(200, Math.max(PAGE, recalls.length)) : PAGE;
+      const answer = await list("recalls.list", { ...wanted, limit, ...(more && { cursor }) });
+      recalls = more ? [...recalls, ...answer.recalls] : answer.recalls;
+      total = answer.total;
+      cursor = answer.cursor ?? null;
+      show();
+    } catch (error) {
+      if (!givenUp(error)) fill(rows, failure(error, () => load()));
+    }
+  }
+
+  function show() {
+    fill(summary, tn("recall.found", total));
+    fill(
+      rows,
+      recalls.length ? recalls.map(line) : nothing(t("recall.none")),
+      cursor && el("button", { type: "button", class: "quiet more", onclick: () => load({ more: true }) }, t("do.more")),
+    );
+    mark();
+  }
+
+  function line(recall) {
+    return el(
+      "a",
+      { class: "recall-line row", href: address("recalls", recall.id), "data-id": recall.id },
+      el("span", { class: "entry-text" }, recall.query || t("recall.noQuery")),
+      el("span", { class: "entry-facts" }, el("span", {}, t("recall.counts", { entered: number(count(recall.entered)), left: number(count(recall.leftOut)) })), el("span", {}, tn("count.tokens", recall.tokens)), el("span", { class: "faint" }, recall.door), when(recall.at)),
+    );
+  }
+
+  async function detail() {
+    if (!open) return fill(aside);
+    fill(aside, loading());
+    try {
+      draw(await get("recalls.get", { id: open }));
+    } catch (error) {
+      if (!givenUp(error)) fill(aside, closing(), failure(error, detail));
+    }
+    return null;
+  }
+
+  const close = () => go("recalls");
+  const closing = () => el("div", { class: "panel-bar" }, el("button", { type: "button", class: "plain", "aria-label": t("do.close"), onclick: close }, icon("close")));
+
+  function draw(answer) {
+    const recall = answer.recall ?? answer;
+    const considered = recall.considered ?? [];
+    const entered = considered.filter((one) => one.entered);
+    const left = considered.filter((one) => !one.entered);
+    fill(
+      aside,
+      closing(),
+      el("h2", { class: "statement" }, recall.query || t("recall.noQuery")),
+      facts([
+        [t("recall.at"), moment(recall.at)],
+        [t("recall.door"), recall.door],
+        [t("entry.session"), recall.session],
+        [t("recall.cost"), `${tn("count.tokens", recall.tokens)} · ${tn("count.characters", recall.characters)}`],
+        [t("entry.id"), el("code", {}, recall.id)],
+      ]),
+      el("section", { class: "panel-section" }, el("h3", {}, tn("recall.entered", entered.length)), entered.length ? el("ol", { class: "considered" }, entered.map(one)) : el("p", { class: "faint" }, t("recall.entered.none"))),
+      left.length > 0 && el("section", { class: "panel-section" }, el("h3", {}, tn("recall.left", left.length)), el("ol", { class: "considered left" }, left.map(one))),
+    );
+  }
+
+  function mark() {
+    split.classList.toggle("with-panel", Boolean(open));
+    for (const row of rows.querySelectorAll("[data-id]")) row.classList.toggle("open", row.dataset.id === open);
+  }
+
+  return {
+    async show(route) {
+      const moved = open !== route.id;
+      open = route.id;
+      mark();
+      await Promise.all([recalls.length ? null : load(), moved ? detail() : null]);
+    },
+    refresh: (events) => events.has("recall") && load({ quiet: true }),
+    focusSearch: () => (session.focus(), true),
+    key: (event) => step(rows, ".row", event),
+    escape: () => (open ? (close(), true) : false),
+    close: () => (list.stop(), get.stop()),
+  };
+}
+
+const count = (value) => (Array.isArray(value) ? value.length : (value ?? 0));
+
+function one(item) {
+  const place = item.kind === "entry" ? address("memories", item.ref) : noteAddress(item.citation ?? item.ref);
+  return el(
+    "li",
+    {},
+    el("a", { href: place }, item.text || item.citation || item.ref),
+    el("p", { class: "reason" }, item.reason, el("span", { class: "faint" }, ` · ${amount(item.score)}`)),
+    item.parts?.length > 0 && scoreBar(item.score, item.parts),
+  );
+}
+
+function noteAddress(citation) {
+  const match = /^(.*)#L(\d+)(?:-L?(\d+))?$/.exec(citation);
+  return match ? address("notes", match[1], { from: match[2], to: match[3] ?? match[2] }) : address("notes", citation);
+}

@@ -1,0 +1,184 @@
+// Search: what the agent would find, as one types, with the reasons. An empty memory is met by the three first steps.
+
+import { ask, givenUp, newest } from "../api.js";
+import { el, fill, icon, marked } from "../dom.js";
+import { amount, scoreBar, scoreTable } from "../draw/score.js";
+import { number, t, tn } from "../i18n.js";
+import { step } from "../keys.js";
+import { found } from "../matches.js";
+import { failure, loading, nothing } from "../notices.js";
+import { entryLine, segments, trust, when } from "../parts.js";
+import { address, amend } from "../router.js";
+import { firstSteps } from "./first.js";
+
+const PAUSE_MS = 140; // between the last letter and the question
+const PAGE = 20;
+const MOST = 100;
+
+export function searchView(main) {
+  const search = newest();
+  let query = "";
+  let source = "";
+  let most = PAGE;
+  let timer = 0;
+  let counted = null; // what the memory holds, once it was asked
+
+  const input = el("input", {
+    type: "search", id: "query", class: "query", autocomplete: "off", spellcheck: "false", enterkeyhint: "search",
+    placeholder: t("search.placeholder"), "aria-label": t("search.label"), "aria-keyshortcuts": "/", maxlength: "1000",
+    oninput: () => later(),
+    onkeydown: (event) => event.key === "Enter" && !event.isComposing && (event.preventDefault(), now()),
+  });
+  const sources = el("div", { class: "sources" });
+  const summary = el("p", { class: "summary", role: "status", "aria-live": "polite" });
+  const results = el("div", { class: "results" });
+  fill(
+    main,
+    el("h1", { class: "hidden" }, t("view.search")),
+    el("div", { class: "search-head" }, el("div", { class: "query-box" }, icon("search"), input, el("kbd", { "aria-hidden": "true" }, "/")), sources),
+    summary,
+    results,
+  );
+  if (matchMedia("(hover: hover)").matches) input.focus(); // on a phone the keyboard would cover the page
+
+  function showSources() {
+    const options = [["", "search.all"], ["memory", "source.memory"], ["sessions", "source.sessions"], ["entries", "source.entries"]];
+    fill(sources, segments(t("search.where"), options.map(([key, text]) => [key, t(text)]), source, (key) => { source = key; now(); }));
+  }
+
+  function later() {
+    clearTimeout(timer);
+    timer = setTimeout(now, PAUSE_MS);
+  }
+
+  function now(wanted = PAGE) {
+    clearTimeout(timer);
+    query = input.value;
+    most = wanted;
+    amend("search", "", { q: query.trim() && query, in: source });
+    showSources();
+    return run();
+  }
+
+  async function run() {
+    if (!query.trim()) return welcome();
+    main.setAttribute("aria-busy", "true");
+    try {
+      show(await search("memory.search", { query, maxResults: most, explain: true, ...(source && { source }) }));
+    } catch (error) {
+      if (!givenUp(error)) fill(results, failure(error, run)), fill(summary);
+    } finally {
+      main.removeAttribute("aria-busy");
+    }
+  }
+
+  function show(answer) {
+    const hits = answer.results ?? [];
+    fill(summary, tn("search.found", hits.length), answer.degraded && el("span", { class: "degraded" }, answer.degraded));
+    const more = hits.length >= most && most < MOST;
+    fill(
+      results,
+      hits.length ? el("ol", { class: "hits" }, hits.map((hit) => el("li", {}, hitCard(hit)))) : nothing(t("search.none"), el("p", { class: "faint" }, t("search.none.hint"))),
+      more && el("button", { type: "button", class: "quiet more", onclick: () => now(most + PAGE) }, t("do.more")),
+    );
+  }
+
+  // Before anything is asked: what there is to search, and what was learned last. One request until it can be seen.
+  async function welcome() {
+    search.stop();
+    fill(summary);
+    if (!counted) fill(results, loading());
+    try {
+      counted = await search("memory.status", {});
+    } catch (error) {
+      if (!givenUp(error)) fill(results, failure(error, welcome));
+      return;
+    }
+    const recent = el("div", { class: "recent" });
+    fill(results, holdings(counted), recent);
+    learned(recent);
+  }
+
+  async function learned(place) {
+    try {
+      const latest = await ask("entries.list", { limit: 6, sort: "newest" });
+      if (!place.isConnected) return;
+      if (!counted.chunks && !latest.total) fill(results, firstSteps(input, () => now()));
+      else if (latest.entries.length) fill(place, el("h2", {}, t("search.recent")), el("div", { class: "lines" }, latest.entries.map((entry) => entryLine(entry, when(entry.createdAt)))));
+    } catch (error) {
+      if (!givenUp(error)) fill(place, failure(error, () => learned(place)));
+    }
+  }
+
+  return {
+    show(route) {
+      const asked = route.params.get("q") ?? "";
+      source = route.params.get("in") ?? "";
+      if (asked !== input.value) input.value = asked;
+      query = asked;
+      showSources();
+      return run();
+    },
+    refresh(events) {
+      const relevant = ["sync", "notes", "entries", "capture"].some((kind) => events.has(kind));
+      const busy = main.contains(document.activeElement) && document.activeElement.tagName === "TEXTAREA";
+      if (relevant && !busy) run();
+    },
+    focusSearch: () => (input.focus(), input.select(), true),
+    key: (event) => step(results, ".row", event),
+    escape() {
+      if (document.activeElement === input && !input.value) return input.blur(), true;
+      if (!input.value) return false;
+      input.value = "";
+      now();
+      input.focus();
+      return true;
+    },
+    close() {
+      clearTimeout(timer);
+      search.stop();
+    },
+  };
+}
+
+function holdings(status) {
+  return el(
+    "section",
+    { class: "holdings" },
+    el("p", { class: "lead" }, t("search.holds", { files: tn("count.files", status.files ?? 0), chunks: tn("count.chunks", status.chunks ?? 0) })),
+    el("p", { class: "faint" }, t("search.hint")),
+    status.degraded && el("p", { class: "degraded" }, status.degraded),
+  );
+}
+
+/** Where a hit leads: its note at those lines, or the memory itself. */
+export function placeOf(hit) {
+  if (hit.source === "entries") return address("memories", hit.path.replace(/^entries\//, ""));
+  return address("notes", hit.path, { from: hit.startLine, to: hit.endLine });
+}
+
+function hitCard(hit) {
+  const name = hit.source === "entries" ? t("source.entry") : `${hit.path}:${hit.startLine}–${hit.endLine}`;
+  return el(
+    "article",
+    { class: "hit", "data-source": hit.source },
+    el(
+      "header",
+      {},
+      icon({ memory: "notes", sessions: "recalls", entries: "memories" }[hit.source] ?? "notes"),
+      el("a", { class: "row place", href: placeOf(hit) }, name),
+      hit.date && el("span", { class: "faint" }, hit.date),
+      trust(hit.trust),
+      el("span", { class: "score-sum", title: t("score.title", { score: amount(hit.score) }) }, number(hit.score, 2)),
+    ),
+    el("p", { class: "snippet" }, marked(hit.snippet, found(hit.snippet, hit.matched ?? []))),
+    scoreBar(hit.score, hit.parts ?? []),
+    el(
+      "details",
+      {},
+      el("summary", {}, t("score.how")),
+      el("div", { class: "wide", tabindex: "0" }, scoreTable(hit.score, hit.parts ?? [])),
+      hit.citation && el("p", { class: "faint" }, `${t("search.citation")} `, el("code", {}, hit.citation)),
+    ),
+  );
+}
