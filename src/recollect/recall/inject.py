@@ -5,6 +5,7 @@ Untrusted, expired and superseded memories never enter. It never raises: without
 
 from __future__ import annotations
 
+import re
 import time
 import uuid
 from collections import Counter
@@ -32,6 +33,10 @@ RECENT = 10  #: messages that say what the conversation is about
 KEYWORDS = 15
 QUERY_CHARS = 1_000
 LOOKED_THROUGH = 2_000  #: newest entries that a brief is made of
+_FRONT = re.compile(r"\A---\n.*?(?:\n---\s*(?:\n|\Z)|\Z)", re.DOTALL)
+_OURS = re.compile(r"<!-- recollect: [^\n]*? -->")
+_HEADINGS = re.compile(r"^#{1,6} .*$", re.MULTILINE)
+_WORDS = re.compile(r"[a-z0-9_à-ɏ]+|[^\W\d_]")
 TRUSTED = EntryFilter(origins=("owner", "agent", "system"))
 
 
@@ -178,7 +183,10 @@ class Injector:
             reason = one.refused
             if not reason:
                 wider = render(in_order([*chosen, one.line]), recall_id, language)
-                reason = "" if left[one.kind] else "enough of its kind had entered"
+                reason = (
+                    "another line says just this" if one.kind == "note" and _is_said(one.line, chosen) else ""
+                )
+                reason = reason or ("" if left[one.kind] else "enough of its kind had entered")
                 reason = reason or ("" if _fits(wider, budget) else "no room was left")
                 if not reason:
                     chosen, text = [*chosen, one.line], wider
@@ -230,6 +238,18 @@ def _text(content: object) -> str:
     return ""
 
 
+def _is_said(line: Line, chosen: Sequence[Line]) -> bool:
+    """Whether another line has every word of this one: what was said, logged and summarised would fill the prompt."""
+    words = _words(line.text)
+    return any(words <= _words(other.text) for other in chosen)
+
+
+def _words(text: str) -> set[str]:
+    """Every word under the headings, the small ones too: they turn a statement round. Of Chinese, every character."""
+    body = _HEADINGS.sub("", text)
+    return set(_WORDS.findall((body if body.strip() else text).casefold()))
+
+
 def _fits(text: str, budget: Budget) -> bool:
     return len(text) <= budget.characters and (
         budget.tokens is None or estimate_tokens(text) <= budget.tokens
@@ -252,6 +272,8 @@ def _line(entry: Entry, show_places: bool) -> Line:
 
 def _of_note(hit: Hit, show_places: bool) -> _Candidate:
     refused = "untrusted text is never put before an agent by itself" if hit.trust == "untrusted" else ""
+    text = _OURS.sub("", _FRONT.sub("", hit.snippet)).strip()
+    refused = refused or ("" if text else "it holds nothing but marks for programs")
     place = f"{hit.path}#L{hit.start_line}-L{hit.end_line}"
-    line = Line(hit.citation or "" if show_places else "", NOTES, hit.snippet)
+    line = Line(hit.citation or "" if show_places else "", NOTES, text)
     return _Candidate(line, "note", place, hit.score, hit.explain.parts, refused)
