@@ -6,26 +6,33 @@ import contextlib
 import itertools
 import os
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 _counter = itertools.count()
 
 
-def write(path: Path, data: bytes) -> None:
-    """Put the bytes in place of what stands there; on the disk when this returns."""
+def write(path: Path, data: bytes, *, mode: int = 0o600, unless: Callable[[], bool] = lambda: False) -> bool:
+    """Put the bytes in place of what stands there; on the disk when this is True.
+
+    ``unless`` is asked at the last moment, when everything is ready: then all stays as it is.
+    """
     make_folder(path.parent)
-    beside = path.with_name(f".{path.name}.{os.getpid()}-{next(_counter)}.tmp")
+    beside = path.with_name(f".{path.name[:100]}.{os.getpid()}-{next(_counter)}.tmp")
     descriptor = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0), 0o600)
     try:
         with os.fdopen(descriptor, "wb") as file:
             file.write(data)
             file.flush()
             os.fsync(descriptor)
+        beside.chmod(mode)
+        if unless():
+            return False
         beside.replace(path)
-    except BaseException:
+    finally:
         beside.unlink(missing_ok=True)
-        raise
     _sync(path.parent)
+    return True
 
 
 def make_folder(folder: Path) -> None:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from recollect.doors.cli import entries, mcp, serve, sessions
+from recollect.doors.cli import entries, hooks, mcp, serve, sessions
 from recollect.doors.cli.options import Json
 
 if TYPE_CHECKING:
@@ -240,3 +240,4 @@ entries.register(app)
 sessions.register(app)
 serve.register(app)
 mcp.register(app)
+hooks.register(app)

@@ -18,8 +18,8 @@ _WHAT = (
 )
 _HOW = (
     "You have a long-term memory, recollect. What the user says about themselves and their work is kept by itself, and "
-    "what fits a prompt is put before it. Before you answer about earlier work, decisions, dates, people or preferences "
-    "that you do not see here, look:"
+    "what fits a prompt is put before it. Before you answer about earlier work, decisions, dates, people or "
+    "preferences that you do not see here, look:"
 )
 
 

@@ -1,0 +1,180 @@
+"""Settings files of a host, changed and changed back: whole, never over somebody else's edit, and never without a copy.
+
+For each file a record is kept in our home: its text before, and what we made of it. While the file is still what we
+made, it is put back to the byte; once somebody has changed it, only what is ours is taken out.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import difflib
+import hashlib
+import json
+import os
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from recollect.errors import ConfigError, EditConflict
+from recollect.listening.files import make_folder, write
+
+ATTEMPTS = 5
+
+Add = Callable[[str], str]
+"""What the text is with our part in it."""
+Remove = Callable[[str, str], str]
+"""What the text is without our part, given the text as it was before us."""
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """What happens to one file."""
+
+    path: Path
+    before: str | None  #: None: there is no such file
+    after: str | None  #: None: the file goes
+
+    @property
+    def is_any(self) -> bool:
+        """Whether anything changes at all."""
+        return self.before != self.after
+
+    def diff(self) -> str:
+        """The change, as people read changes."""
+        old, new = (_lines(text) for text in (self.before, self.after))
+        name = str(self.path)
+        return "".join(difflib.unified_diff(old, new, name, name, n=2))
+
+
+class Installed:
+    """The records of what we changed."""
+
+    def __init__(self, home: Path) -> None:
+        self._folder = home / "installed"
+
+    def add(self, path: Path, add: Add, remove: Remove, *, empty: str, dry_run: bool) -> Change:
+        """Put our part into a file, in place of an older one of ours."""
+        path = Path(os.path.realpath(path))
+
+        def change(text: str | None) -> str | None:
+            plain = self._without(path, text, remove)
+            return add(empty if plain is None or not plain.strip() else plain)
+
+        return self._change(path, change, remove, dry_run=dry_run)
+
+    def remove(self, path: Path, remove: Remove, *, dry_run: bool) -> Change:
+        """Take our part out of a file."""
+        path = Path(os.path.realpath(path))
+        done = self._change(path, lambda text: self._without(path, text, remove), remove, dry_run=dry_run)
+        if not dry_run:
+            for file in (self._record(path), self._copy(path)):
+                file.unlink(missing_ok=True)
+        return done
+
+    def copy_of(self, path: Path) -> Path | None:
+        """The file as it was before us, where there was one."""
+        copy = self._copy(Path(os.path.realpath(path)))
+        return copy if copy.exists() else None
+
+    # ---- one file ---------------------------------------------------------------------------------------------
+
+    def _change(
+        self, path: Path, change: Callable[[str | None], str | None], remove: Remove, *, dry_run: bool
+    ) -> Change:
+        for _ in range(ATTEMPTS):
+            before = _read(path)
+            try:
+                done = Change(path, before, change(before))
+            except ConfigError as error:
+                raise ConfigError(f"{path}: {error}; it is left as it is.") from error
+            if dry_run or not done.is_any:
+                return done
+            if done.after is not None:
+                self._note(path, self._without(path, before, remove), done.after)
+            if _put(done):
+                return done
+        raise EditConflict(f"{path} is being changed by somebody else all the time; try again.")
+
+    def _without(self, path: Path, text: str | None, remove: Remove) -> str | None:
+        """The file's text without us, to the byte where nobody else has changed it since."""
+        if text is None:
+            return None
+        known = self._known(path)
+        if known is not None and known.after == _digest(text):
+            return known.before
+        plain = remove(text, "{}" if known is None or known.before is None else known.before)
+        if known is not None and known.before is None and not _says_anything(plain):
+            return None  # we made it, and nobody else has put anything into it
+        return plain
+
+    # ---- records ----------------------------------------------------------------------------------------------
+
+    def _note(self, path: Path, before: str | None, after: str) -> None:
+        make_folder(self._folder)
+        if before is None:
+            self._copy(path).unlink(missing_ok=True)
+        else:
+            write(self._copy(path), before.encode())
+        record = {"path": str(path), "existed": before is not None, "after": _digest(after)}
+        write(self._record(path), json.dumps(record, indent=2).encode())
+
+    def _known(self, path: Path) -> _Known | None:
+        try:
+            record = json.loads(self._record(path).read_bytes())
+            before = self._copy(path).read_bytes().decode() if record["existed"] else None
+            return _Known(before, str(record["after"]))
+        except (OSError, ValueError, KeyError, TypeError):
+            return None
+
+    def _record(self, path: Path) -> Path:
+        return self._folder / f"{_digest(str(path))[:16]}.json"
+
+    def _copy(self, path: Path) -> Path:
+        return self._folder / f"{_digest(str(path))[:16]}-{path.name}"
+
+
+@dataclass(frozen=True, slots=True)
+class _Known:
+    before: str | None
+    after: str  #: digest
+
+
+def _says_anything(text: str) -> bool:
+    try:
+        return bool(json.loads(text) != {})
+    except ValueError:
+        return True
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def _lines(text: str | None) -> list[str]:
+    """Lines that end, so that a diff of a file without a last line end can be read."""
+    return [line if line.endswith("\n") else f"{line}\n" for line in (text or "").splitlines(keepends=True)]
+
+
+def _read(path: Path) -> str | None:
+    try:
+        return path.read_bytes().decode()
+    except FileNotFoundError:
+        return None
+    except UnicodeDecodeError as error:
+        raise ConfigError(f"{path} is not UTF-8 (byte {error.start}); it is left as it is.") from error
+
+
+def _put(change: Change) -> bool:
+    """Put the new text in place, unless the file is no longer what the change was made from."""
+    mode = 0o600
+    with contextlib.suppress(FileNotFoundError):
+        mode = change.path.stat().st_mode & 0o7777
+    if change.after is None:
+        if _read(change.path) != change.before:
+            return False
+        change.path.unlink()
+        return True
+    change.path.parent.mkdir(parents=True, exist_ok=True)
+    return write(
+        change.path, change.after.encode(), mode=mode, unless=lambda: _read(change.path) != change.before
+    )
