@@ -216,9 +216,10 @@ class Agent:
 # ---- what one sees ------------------------------------------------------------------------------------------------
 
 
-def log(who: str, text: str) -> None:
-    text = " ".join(text.split())
-    print(f"{who:>8}  {text if len(text) <= 160 else text[:159] + '…'}", flush=True)
+def log(who: str, text: str, *, whole: bool = False) -> None:
+    line = " ".join(text.split())
+    line = text if whole else line if len(line) <= 160 else f"{line[:159]}…"
+    print(f"{who:>8}  {line}", flush=True)
 
 
 def watch(_: Moment, effect: Effect) -> None:
@@ -265,7 +266,7 @@ def run(arguments: argparse.Namespace) -> None:
         for text in STORY[arguments.day] if arguments.day else _typed():
             if arguments.day:
                 log("user", text)
-            log("agent", agent.turn(text))
+            log("agent", agent.turn(text), whole=True)
     finally:
         agent.close()
 

@@ -5,7 +5,6 @@ Untrusted, expired and superseded memories never enter. It never raises: without
 
 from __future__ import annotations
 
-import re
 import time
 import uuid
 from collections import Counter
@@ -16,7 +15,8 @@ from typing import TYPE_CHECKING, Any
 from recollect import logs
 from recollect.errors import RecollectError
 from recollect.recall.brief import weighed
-from recollect.recall.render import NOTES, Line, in_order, language_of, render
+from recollect.recall.candidates import Candidate, entry_line, is_said, of_entry, of_note, ranked
+from recollect.recall.render import Line, in_order, language_of, render
 from recollect.records import Considered, Recall
 from recollect.store.entry_rows import EntryFilter
 from recollect.store.ledger import Ledger
@@ -25,18 +25,15 @@ from recollect.text.blocks import without_blocks
 
 if TYPE_CHECKING:
     from recollect.entries import Keeper
-    from recollect.records import Answer, Entry, EntryHit, Hit
+    from recollect.records import Answer
 
 log = logs.get("recall")
 
 RECENT = 10  #: messages that say what the conversation is about
 KEYWORDS = 15
 QUERY_CHARS = 1_000
+SPARE = 3  #: notes that are looked at for each that may enter: many say what has been said
 LOOKED_THROUGH = 2_000  #: newest entries that a brief is made of
-_FRONT = re.compile(r"\A---\n.*?(?:\n---\s*(?:\n|\Z)|\Z)", re.DOTALL)
-_OURS = re.compile(r"<!-- recollect: [^\n]*? -->")
-_HEADINGS = re.compile(r"^#{1,6} .*$", re.MULTILINE)
-_WORDS = re.compile(r"[a-z0-9_à-ɏ]+|[^\W\d_]")
 TRUSTED = EntryFilter(origins=("owner", "agent", "system"))
 
 
@@ -60,16 +57,6 @@ class Recalled:
     text: str  #: the block; empty when nothing fits
     lines: tuple[Line, ...] = ()
     degraded: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class _Candidate:
-    line: Line
-    kind: str
-    ref: str
-    score: float
-    parts: tuple[Any, ...]
-    refused: str = ""  #: why it may not enter
 
 
 _Fitted = tuple[list[Line], list[Considered], str, str]
@@ -121,16 +108,16 @@ class Injector:
         query = without_blocks(query).strip()[:QUERY_CHARS]
         if not query:
             return Recalled("", "")
-        candidates, degraded = list[_Candidate](), None
+        candidates, degraded = list[Candidate](), None
         if budget.max_entries:
             found = self.keeper.search(
                 query, limit=budget.candidates, threshold=budget.threshold, where=TRUSTED
             )
-            candidates += [_of_entry(hit, show_places) for hit in found.hits]
+            candidates += [of_entry(hit, show_places) for hit in found.hits]
             degraded = found.degraded
         if self.notes and budget.max_notes:
-            answer = self.notes(query, budget.max_notes)
-            candidates += [_of_note(hit, show_places) for hit in answer.hits]
+            answer = self.notes(query, budget.max_notes * SPARE)
+            candidates += [of_note(hit, show_places) for hit in answer.hits]
             degraded = answer.degraded or degraded
         fitted = self._fitted(candidates, budget, language_of(query))
         if given_up():  # the ledger says what entered a prompt, and this will not
@@ -153,7 +140,7 @@ class Injector:
             entries = self.keeper.find(TRUSTED, limit=LOOKED_THROUGH)
             best = weighed(entries, frozenset(sessions))[: budget.candidates]
             candidates = [
-                _Candidate(_line(entry, show_places), "entry", entry.id, score, parts)
+                Candidate(entry_line(entry, show_places), "entry", entry.id, score, parts)
                 for entry, parts, score in best
             ]
             language = language_of(" ".join(one.line.text for one in candidates))
@@ -174,17 +161,17 @@ class Injector:
         )
         return Recalled(recall_id, text, tuple(chosen))
 
-    def _fitted(self, candidates: Sequence[_Candidate], budget: Budget, language: Any) -> _Fitted:
+    def _fitted(self, candidates: Sequence[Candidate], budget: Budget, language: Any) -> _Fitted:
         """Best first, each whole while there is room; every one is accounted for."""
         recall_id = uuid.uuid4().hex[:16]
         chosen, considered, text = list[Line](), list[Considered](), ""
         left = {"entry": budget.max_entries, "note": budget.max_notes}
-        for one in sorted(candidates, key=lambda candidate: -candidate.score):
+        for one in ranked(candidates):
             reason = one.refused
             if not reason:
                 wider = render(in_order([*chosen, one.line]), recall_id, language)
                 reason = (
-                    "another line says just this" if one.kind == "note" and _is_said(one.line, chosen) else ""
+                    "another line says just this" if one.kind == "note" and is_said(one.line, chosen) else ""
                 )
                 reason = reason or ("" if left[one.kind] else "enough of its kind had entered")
                 reason = reason or ("" if _fits(wider, budget) else "no room was left")
@@ -238,42 +225,7 @@ def _text(content: object) -> str:
     return ""
 
 
-def _is_said(line: Line, chosen: Sequence[Line]) -> bool:
-    """Whether another line has every word of this one: what was said, logged and summarised would fill the prompt."""
-    words = _words(line.text)
-    return any(words <= _words(other.text) for other in chosen)
-
-
-def _words(text: str) -> set[str]:
-    """Every word under the headings, the small ones too: they turn a statement round. Of Chinese, every character."""
-    body = _HEADINGS.sub("", text)
-    return set(_WORDS.findall((body if body.strip() else text).casefold()))
-
-
 def _fits(text: str, budget: Budget) -> bool:
     return len(text) <= budget.characters and (
         budget.tokens is None or estimate_tokens(text) <= budget.tokens
     )
-
-
-def _of_entry(hit: EntryHit, show_places: bool) -> _Candidate:
-    entry = hit.entry
-    refused = (
-        "untrusted memories are never put before an agent by themselves"
-        if entry.origin == "untrusted"
-        else ""
-    )
-    return _Candidate(_line(entry, show_places), "entry", entry.id, hit.score, hit.explain.parts, refused)
-
-
-def _line(entry: Entry, show_places: bool) -> Line:
-    return Line(f"entry:{entry.id}" if show_places else "", entry.type, entry.text)
-
-
-def _of_note(hit: Hit, show_places: bool) -> _Candidate:
-    refused = "untrusted text is never put before an agent by itself" if hit.trust == "untrusted" else ""
-    text = _OURS.sub("", _FRONT.sub("", hit.snippet)).strip()
-    refused = refused or ("" if text else "it holds nothing but marks for programs")
-    place = f"{hit.path}#L{hit.start_line}-L{hit.end_line}"
-    line = Line(hit.citation or "" if show_places else "", NOTES, text)
-    return _Candidate(line, "note", place, hit.score, hit.explain.parts, refused)
