@@ -88,7 +88,8 @@ async function answered(request) {
     return {};
   });
   if (response.status === 401) document.dispatchEvent(new CustomEvent("recollect:ended"));
-  if (!response.ok) throw new Failed(response.status, sentence(body) || `${response.status} ${response.statusText}`);
+  if (!response.ok)
+    throw new Failed(response.status, sentence(body) || `${response.status} ${response.statusText}`);
   if (body.error) throw new Failed(response.status, sentence(body));
   return body;
 }

@@ -10,7 +10,11 @@ export function ask(title, fillIn, { wide = false } = {}) {
   const body = el("div", { class: "dialog-body" });
   const box = el("dialog", { "aria-labelledby": "dialog-title", class: wide ? "wide" : null });
   const close = () => box.close();
-  const cross = el("button", { type: "button", class: "plain cross", "aria-label": t("do.close"), onclick: close }, icon("close"));
+  const cross = el(
+    "button",
+    { type: "button", class: "plain cross", "aria-label": t("do.close"), onclick: close },
+    icon("close"),
+  );
   box.append(el("header", {}, heading, cross), body);
   box.addEventListener("close", () => box.remove());
   box.addEventListener("click", (event) => event.target === box && close());
@@ -43,5 +47,16 @@ export function actions(label, act, close, { danger = false } = {}) {
 /** A form whose submission is the action. */
 export function form(children, label, act, close, options) {
   const { row, run } = actions(label, act, close, options);
-  return el("form", { class: "stack", onsubmit: (event) => { event.preventDefault(); run(); } }, children, row);
+  return el(
+    "form",
+    {
+      class: "stack",
+      onsubmit: (event) => {
+        event.preventDefault();
+        run();
+      },
+    },
+    children,
+    row,
+  );
 }

@@ -7,7 +7,11 @@ const MOST = 600; // words; beyond, the table of the comparison would cost more 
 export function compared(before, after) {
   const old = before.match(WORD) ?? [];
   const now = after.match(WORD) ?? [];
-  if (old.length > MOST || now.length > MOST) return [["gone", before], ["new", after]];
+  if (old.length > MOST || now.length > MOST)
+    return [
+      ["gone", before],
+      ["new", after],
+    ];
   return joined(walked(old, now, lengths(old, now)));
 }
 

@@ -20,13 +20,37 @@ export function frame({ onLanguage, onAgent, onHelp }) {
   const node = el(
     "div",
     { class: "frame" },
-    el("a", { class: "skip", href: "#main", onclick: (event) => { event.preventDefault(); main.focus(); } }, t("frame.skip")),
+    el(
+      "a",
+      {
+        class: "skip",
+        href: "#main",
+        onclick: (event) => {
+          event.preventDefault();
+          main.focus();
+        },
+      },
+      t("frame.skip"),
+    ),
     el(
       "header",
       { class: "side" },
-      el("a", { class: "name", href: address("search"), "aria-label": t("frame.home") }, rings(), el("span", {}, "recollect")),
+      el(
+        "a",
+        { class: "name", href: address("search"), "aria-label": t("frame.home") },
+        rings(),
+        el("span", {}, "recollect"),
+      ),
       who,
-      el("nav", { "aria-label": t("frame.views") }, el("ul", {}, [...links.values()].map((link) => el("li", {}, link)))),
+      el(
+        "nav",
+        { "aria-label": t("frame.views") },
+        el(
+          "ul",
+          {},
+          [...links.values()].map((link) => el("li", {}, link)),
+        ),
+      ),
       el("div", { class: "foot" }, work, pulse, switches(onLanguage, onHelp)),
     ),
     main,
@@ -35,8 +59,16 @@ export function frame({ onLanguage, onAgent, onHelp }) {
   const self = {
     node,
     main,
-    select: (name) => links.forEach((link, key) => (key === name ? link.setAttribute("aria-current", "page") : link.removeAttribute("aria-current"))),
-    live: () => fill(pulse, el("i", { class: isLive() ? "dot on" : "dot" }), t(isLive() ? "frame.live" : "frame.still")),
+    select: (name) =>
+      links.forEach((link, key) =>
+        key === name ? link.setAttribute("aria-current", "page") : link.removeAttribute("aria-current"),
+      ),
+    live: () =>
+      fill(
+        pulse,
+        el("i", { class: isLive() ? "dot on" : "dot" }),
+        t(isLive() ? "frame.live" : "frame.still"),
+      ),
     agents: (known) => fill(who, known.length > 1 ? agentChoice(known, onAgent) : null),
     counts: (facets) => showCounts(links, facets),
     progress: (events) => showProgress(work, events),
@@ -63,7 +95,12 @@ function agentChoice(known, onAgent) {
 
 function switches(onLanguage, onHelp) {
   const other = LANGUAGES.find((name) => name !== language());
-  const themes = el("button", { type: "button", class: "plain", onclick: () => named(nextTheme()) }, icon("theme"), el("span"));
+  const themes = el(
+    "button",
+    { type: "button", class: "plain", onclick: () => named(nextTheme()) },
+    icon("theme"),
+    el("span"),
+  );
   const named = (name) => {
     fill(themes.lastChild, t(`theme.${name}`));
     themes.setAttribute("aria-label", t("frame.theme", { theme: t(`theme.${name}`) }));
@@ -72,9 +109,30 @@ function switches(onLanguage, onHelp) {
   return el(
     "div",
     { class: "switches" },
-    el("button", { type: "button", class: "plain", lang: other, "data-language": other, onclick: () => onLanguage(other) }, icon("language"), el("span", {}, t("frame.other.language"))),
+    el(
+      "button",
+      {
+        type: "button",
+        class: "plain",
+        lang: other,
+        "data-language": other,
+        onclick: () => onLanguage(other),
+      },
+      icon("language"),
+      el("span", {}, t("frame.other.language")),
+    ),
     themes,
-    el("button", { type: "button", class: "plain help", "aria-label": t("help.title"), "aria-keyshortcuts": "?", onclick: onHelp }, icon("help")),
+    el(
+      "button",
+      {
+        type: "button",
+        class: "plain help",
+        "aria-label": t("help.title"),
+        "aria-keyshortcuts": "?",
+        onclick: onHelp,
+      },
+      icon("help"),
+    ),
   );
 }
 
@@ -82,7 +140,11 @@ function showCounts(links, facets) {
   const states = facets?.states ?? {};
   const put = (name, count, waiting = 0) => {
     const place = links.get(name).querySelector(".nav-count");
-    fill(place, count ? number(count) : null, waiting ? el("b", { title: t("frame.staged", { n: number(waiting) }) }, `+${number(waiting)}`) : null);
+    fill(
+      place,
+      count ? number(count) : null,
+      waiting ? el("b", { title: t("frame.staged", { n: number(waiting) }) }, `+${number(waiting)}`) : null,
+    );
   };
   put("memories", states.active ?? 0, states.staged ?? 0);
 }
@@ -94,5 +156,9 @@ function showProgress(work, events) {
     return;
   }
   const bar = measure(el("i", { class: "work-bar" }), "--share", progress.done / progress.total);
-  fill(work, el("span", {}, t(`stage.${progress.stage}`), ` ${number(progress.done)} / ${number(progress.total)}`), bar);
+  fill(
+    work,
+    el("span", {}, t(`stage.${progress.stage}`), ` ${number(progress.done)} / ${number(progress.total)}`),
+    bar,
+  );
 }

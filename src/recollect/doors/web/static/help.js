@@ -23,7 +23,18 @@ const KEYS = [
 export function help() {
   ask(t("help.title"), (body) => {
     body.append(
-      el("dl", { class: "keys" }, KEYS.map(([keys, text]) => [el("dt", {}, keys.split(" ").map((key) => el("kbd", {}, key))), el("dd", {}, t(text))])),
+      el(
+        "dl",
+        { class: "keys" },
+        KEYS.map(([keys, text]) => [
+          el(
+            "dt",
+            {},
+            keys.split(" ").map((key) => el("kbd", {}, key)),
+          ),
+          el("dd", {}, t(text)),
+        ]),
+      ),
     );
   });
 }

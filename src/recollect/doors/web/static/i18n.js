@@ -11,7 +11,9 @@ let current = chosen();
 function chosen() {
   const kept = remembered("language");
   if (LANGUAGES.includes(kept)) return kept;
-  return (navigator.languages ?? [navigator.language]).find((tag) => /^(en|zh)/i.test(tag))?.slice(0, 2) ?? "en";
+  return (
+    (navigator.languages ?? [navigator.language]).find((tag) => /^(en|zh)/i.test(tag))?.slice(0, 2) ?? "en"
+  );
 }
 
 export function language() {
@@ -55,7 +57,13 @@ export function day(seconds) {
 }
 
 export function moment(seconds) {
-  return written(seconds, { day: "numeric", month: "short", year: "numeric", hour: "2-digit", minute: "2-digit" });
+  return written(seconds, {
+    day: "numeric",
+    month: "short",
+    year: "numeric",
+    hour: "2-digit",
+    minute: "2-digit",
+  });
 }
 
 function written(seconds, form) {

@@ -15,7 +15,9 @@ const DEEPEST = 12; // lists and quotes within each other; below, a line is a pa
 
 /** The blocks of a text; `first` is the number of its first line, `resolve` gives a relative link's address or null. */
 export function rendered(text, { first = 1, resolve = () => null } = {}) {
-  const lines = text.split("\n").map((line, index) => ({ text: line.replace(/\r$/, ""), number: first + index }));
+  const lines = text
+    .split("\n")
+    .map((line, index) => ({ text: line.replace(/\r$/, ""), number: first + index }));
   return blocks(lines, { resolve, depth: 0, top: first === 1 });
 }
 
@@ -25,7 +27,9 @@ function blocks(lines, context) {
   if (context.top && lines[0]?.text === "---") {
     const end = lines.findIndex((line, index) => index > 0 && /^(?:---|\.\.\.)\s*$/.test(line.text));
     if (end > 0) {
-      made.push(placed(el("pre", { class: "front-matter" }, texts(lines.slice(1, end))), lines.slice(0, end + 1)));
+      made.push(
+        placed(el("pre", { class: "front-matter" }, texts(lines.slice(1, end))), lines.slice(0, end + 1)),
+      );
       at = end + 1;
     }
   }
@@ -66,7 +70,10 @@ function code(lines, at, fence) {
   let end = at + 1;
   while (end < lines.length && !closing.test(lines[end].text)) end++;
   const body = texts(lines.slice(at + 1, end));
-  return [el("pre", { tabindex: "0", "data-language": fence[2] || null }, el("code", {}, body)), Math.min(lines.length, end + 1)];
+  return [
+    el("pre", { tabindex: "0", "data-language": fence[2] || null }, el("code", {}, body)),
+    Math.min(lines.length, end + 1),
+  ];
 }
 
 function quote(lines, at, context) {
@@ -87,13 +94,23 @@ function list(lines, at, context) {
   while (end < lines.length) {
     const next = itemEnd(lines, end, lead.length);
     const item = ITEM.exec(lines[end].text);
-    if (!item || item[1].length > lead.length + 1 || item[1].length < lead.length || /\d/.test(item[2]) !== ordered) break;
+    if (
+      !item ||
+      item[1].length > lead.length + 1 ||
+      item[1].length < lead.length ||
+      /\d/.test(item[2]) !== ordered
+    )
+      break;
     items.push(listItem(lines.slice(end, next), item, context));
     end = next;
-    while (end < lines.length && lines[end].text.trim() === "" && ITEM.test(lines[end + 1]?.text ?? "")) end++;
+    while (end < lines.length && lines[end].text.trim() === "" && ITEM.test(lines[end + 1]?.text ?? ""))
+      end++;
   }
   const start = ordered ? Number.parseInt(sign, 10) : 1;
-  return [el(ordered ? "ol" : "ul", { start: ordered && start !== 1 ? start : null }, items), Math.max(end, at + 1)];
+  return [
+    el(ordered ? "ol" : "ul", { start: ordered && start !== 1 ? start : null }, items),
+    Math.max(end, at + 1),
+  ];
 }
 
 // An item goes on over lines that stand further in, and over single blank lines between them.
@@ -112,43 +129,89 @@ function itemEnd(lines, at, lead) {
 function listItem(lines, item, context) {
   const task = TASK.exec(item[3]);
   const own = { text: task ? task[2] : item[3], number: lines[0].number };
-  const inset = Math.min(...lines.slice(1).filter((line) => line.text.trim()).map((line) => line.text.search(/\S/)), 99);
-  const rest = lines.slice(1).map((line) => ({ text: line.text.slice(Math.min(inset, line.text.length)), number: line.number }));
+  const inset = Math.min(
+    ...lines
+      .slice(1)
+      .filter((line) => line.text.trim())
+      .map((line) => line.text.search(/\S/)),
+    99,
+  );
+  const rest = lines
+    .slice(1)
+    .map((line) => ({ text: line.text.slice(Math.min(inset, line.text.length)), number: line.number }));
   const body = blocks([own, ...rest], { ...context, depth: context.depth + 1 });
   const loose = lines.some((line) => line.text.trim() === "");
-  const inside = loose ? body : body.flatMap((node) => (node.tagName === "P" ? [...node.childNodes] : [node]));
-  const box = task && el("span", { class: "task", role: "img", "aria-label": task[1] === " " ? "☐" : "☑" }, task[1] === " " ? "☐" : "☑");
+  const inside = loose
+    ? body
+    : body.flatMap((node) => (node.tagName === "P" ? [...node.childNodes] : [node]));
+  const box =
+    task &&
+    el(
+      "span",
+      { class: "task", role: "img", "aria-label": task[1] === " " ? "☐" : "☑" },
+      task[1] === " " ? "☐" : "☑",
+    );
   return placed(el("li", { class: task ? "has-task" : null }, box, inside), lines);
 }
 
 function table(lines, at, context) {
   let end = at + 2;
   while (end < lines.length && lines[end].text.includes("|") && lines[end].text.trim()) end++;
-  const sides = cells(lines[at + 1].text).map((cell) => (/^:-+:$/.test(cell) ? "center" : /-:$/.test(cell) ? "end" : null));
+  const sides = cells(lines[at + 1].text).map((cell) =>
+    /^:-+:$/.test(cell) ? "center" : /-:$/.test(cell) ? "end" : null,
+  );
   const row = (line, name) =>
     placed(
-      el("tr", {}, cells(line.text).slice(0, sides.length).map((cell, column) => el(name, { "data-align": sides[column], scope: name === "th" ? "col" : null }, spans(cell, context)))),
+      el(
+        "tr",
+        {},
+        cells(line.text)
+          .slice(0, sides.length)
+          .map((cell, column) =>
+            el(
+              name,
+              { "data-align": sides[column], scope: name === "th" ? "col" : null },
+              spans(cell, context),
+            ),
+          ),
+      ),
       [line],
     );
   const head = el("thead", {}, row(lines[at], "th"));
-  const body = el("tbody", {}, lines.slice(at + 2, end).map((line) => row(line, "td")));
+  const body = el(
+    "tbody",
+    {},
+    lines.slice(at + 2, end).map((line) => row(line, "td")),
+  );
   return [el("div", { class: "wide", tabindex: "0" }, el("table", {}, head, body)), end];
 }
 
 function cells(line) {
-  const inner = line.trim().replace(/^\|/, "").replace(/(?<!\\)\|$/, "");
+  const inner = line
+    .trim()
+    .replace(/^\|/, "")
+    .replace(/(?<!\\)\|$/, "");
   return inner.split(/(?<!\\)\|/).map((cell) => cell.trim().replaceAll("\\|", "|"));
 }
 
 function paragraph(lines, at, context) {
   let end = at + 1;
   while (end < lines.length && lines[end].text.trim() !== "" && !begins(lines[end].text)) end++;
-  const body = lines.slice(at, end).map((line) => line.text.replace(/^\s+/, "")).join("\n");
+  const body = lines
+    .slice(at, end)
+    .map((line) => line.text.replace(/^\s+/, ""))
+    .join("\n");
   return [el("p", {}, spans(body, context)), end];
 }
 
 function begins(line) {
-  return FENCE.test(line) || HEADING.test(line) || QUOTE.test(line) || RULE.test(line) || /^\s*(?:[-*+]|\d{1,9}[.)])\s+\S/.test(line);
+  return (
+    FENCE.test(line) ||
+    HEADING.test(line) ||
+    QUOTE.test(line) ||
+    RULE.test(line) ||
+    /^\s*(?:[-*+]|\d{1,9}[.)])\s+\S/.test(line)
+  );
 }
 
 function texts(lines) {

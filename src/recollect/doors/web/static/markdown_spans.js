@@ -6,7 +6,8 @@ const LONGEST = 20_000; // characters; a longer paragraph is shown as it stands
 const DEEPEST = 6;
 const ESCAPED = /^\\([!-/:-@[-`{-~])/;
 const CODE = /^(`+)([\s\S]*?[^`])\1(?!`)/;
-const LINK = /^(!?)\[((?:[^\[\]\\\n]|\\.|\[[^\[\]\n]{0,200}\]){0,1000})\]\(\s*<?([^\s()<>]{0,2000}(?:\([^\s()<>]{0,500}\)[^\s()<>]{0,500})?)>?(?:\s+["'][^"'\n]{0,500}["'])?\s*\)/;
+const LINK =
+  /^(!?)\[((?:[^\[\]\\\n]|\\.|\[[^\[\]\n]{0,200}\]){0,1000})\]\(\s*<?([^\s()<>]{0,2000}(?:\([^\s()<>]{0,500}\)[^\s()<>]{0,500})?)>?(?:\s+["'][^"'\n]{0,500}["'])?\s*\)/;
 const ANGLE = /^<(https?:\/\/[^\s<>]{1,2000})>/i;
 const BARE = /^https?:\/\/[^\s<>"'`|\\^{}\[\]]{1,2000}[^\s<>"'`|\\^{}\[\].,;:!?)。，；：！？）]/i;
 const STRONG = /^(\*\*|__)(?=\S)([\s\S]{0,4000}?\S)\1/;
@@ -93,7 +94,9 @@ function picture([, , alt, target]) {
 function link([, , label, target], context, inner) {
   if (/^https?:\/\//i.test(target)) return outside(target, inner(label));
   const place = context.resolve(target);
-  return place ? el("a", { href: place }, inner(label)) : el("span", { class: "nowhere", title: target }, inner(label));
+  return place
+    ? el("a", { href: place }, inner(label))
+    : el("span", { class: "nowhere", title: target }, inner(label));
 }
 
 function outside(target, children) {

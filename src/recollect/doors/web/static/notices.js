@@ -52,7 +52,20 @@ export function speaking() {
 /** Say that something was done, with one action, for a while. */
 export function said(text, label = "", action = null) {
   clearTimeout(timer);
-  const button = action && el("button", { type: "button", class: "link", onclick: () => { fill(corner); action(); } }, label);
+  const button =
+    action &&
+    el(
+      "button",
+      {
+        type: "button",
+        class: "link",
+        onclick: () => {
+          fill(corner);
+          action();
+        },
+      },
+      label,
+    );
   fill(corner, el("div", { class: "said-text" }, el("span", {}, text), button));
   timer = setTimeout(() => fill(corner), 8000);
 }

@@ -5,9 +5,16 @@ import { ago, moment, number, t } from "./i18n.js";
 import { address } from "./router.js";
 
 export const TYPES = [
-  "user_preference", "project_context", "technical_decision", "workflow", "fact", "skill", "relationship", "other",
+  "user_preference",
+  "project_context",
+  "technical_decision",
+  "workflow",
+  "fact",
+  "skill",
+  "relationship",
+  "other",
 ];
-export const STATES = ["active", "staged", "superseded", "expired", "forgotten"];
+export const STATES = ["active", "staged", "superseded", "expired", "rejected"];
 export const ORIGINS = ["owner", "agent", "untrusted", "system"];
 
 /** Importance from 1 to 5, as stars and in words. */
@@ -15,7 +22,12 @@ export function stars(value) {
   const whole = Math.max(0, Math.min(5, Math.round(value)));
   return el(
     "span",
-    { class: "stars", role: "img", "aria-label": t("entry.importance.of", { n: number(value, 1) }), title: number(value, 1) },
+    {
+      class: "stars",
+      role: "img",
+      "aria-label": t("entry.importance.of", { n: number(value, 1) }),
+      title: number(value, 1),
+    },
     el("span", { class: "on", "aria-hidden": "true" }, "★".repeat(whole)),
     el("span", { class: "off", "aria-hidden": "true" }, "★".repeat(5 - whole)),
   );
@@ -27,7 +39,11 @@ export function label(kind, name) {
 
 /** Whose words; the owner's are the rule, so only the others are set off. */
 export function trust(name) {
-  return el("span", { class: "label", "data-kind": "trust", "data-name": name, title: t(`trust.${name}.why`) }, t(`trust.${name}`));
+  return el(
+    "span",
+    { class: "label", "data-kind": "trust", "data-name": name, title: t(`trust.${name}.why`) },
+    t(`trust.${name}`),
+  );
 }
 
 export function tags(names) {
@@ -49,7 +65,13 @@ let fields = 0;
 /** A control under its label. */
 export function field(text, control, hint = "") {
   control.id ||= `field-${++fields}`;
-  return el("div", { class: "field" }, el("label", { for: control.id }, text), control, hint && el("p", { class: "hint" }, hint));
+  return el(
+    "div",
+    { class: "field" },
+    el("label", { for: control.id }, text),
+    control,
+    hint && el("p", { class: "hint" }, hint),
+  );
 }
 
 /** A choice of one; options are `[value, text]`. */
@@ -69,7 +91,16 @@ export function segments(name, options, value, onchange) {
     "div",
     { class: "segments", role: "group", "aria-label": name },
     options.map(([key, text]) =>
-      el("button", { type: "button", "aria-pressed": key === value ? "true" : "false", "data-value": key, onclick: () => onchange(key) }, text),
+      el(
+        "button",
+        {
+          type: "button",
+          "aria-pressed": key === value ? "true" : "false",
+          "data-value": key,
+          onclick: () => onchange(key),
+        },
+        text,
+      ),
     ),
   );
 }

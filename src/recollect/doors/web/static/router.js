@@ -12,7 +12,9 @@ export function here() {
 
 /** The address of a place; parameters without a value are left out. */
 export function address(view, id = "", params = {}) {
-  const given = Object.entries(params).filter(([, value]) => value !== "" && value !== null && value !== undefined);
+  const given = Object.entries(params).filter(
+    ([, value]) => value !== "" && value !== null && value !== undefined,
+  );
   const query = new URLSearchParams(given.map(([name, value]) => [name, String(value)])).toString();
   const place = id ? `${view}/${id.split("/").map(encodeURIComponent).join("/")}` : view;
   return `#/${place}${query ? `?${query}` : ""}`;

@@ -30,7 +30,10 @@ export function scatter(canvas, { onBrush, onPick, onHover }) {
     const unit = Math.min((width - 2 * MARGIN) / bounds.width, (height - 2 * MARGIN) / bounds.height);
     const x = (point.x - bounds.left - bounds.width / 2) * unit + width / 2;
     const y = (point.y - bounds.top - bounds.height / 2) * unit + height / 2;
-    return [(x - width / 2) * look.scale + width / 2 + look.x, (y - height / 2) * look.scale + height / 2 + look.y];
+    return [
+      (x - width / 2) * look.scale + width / 2 + look.x,
+      (y - height / 2) * look.scale + height / 2 + look.y,
+    ];
   }
 
   function sprite(type, ratio) {
@@ -97,7 +100,11 @@ export function scatter(canvas, { onBrush, onPick, onHover }) {
     const { width, height } = size();
     const scale = Math.max(0.6, Math.min(NEAREST, look.scale * factor));
     const by = scale / look.scale;
-    look = { scale, x: (look.x + width / 2 - x) * by + x - width / 2, y: (look.y + height / 2 - y) * by + y - height / 2 };
+    look = {
+      scale,
+      x: (look.x + width / 2 - x) * by + x - width / 2,
+      y: (look.y + height / 2 - y) * by + y - height / 2,
+    };
     soon();
   }
 
@@ -130,12 +137,18 @@ export function scatter(canvas, { onBrush, onPick, onHover }) {
     if (touches.size === 2 && touches.has(event.pointerId)) return pinch(event.pointerId, x, y);
     if (!drag) {
       const found = near(x, y);
-      if (found !== hovered) onHover((hovered = found), x, y), soon();
+      if (found !== hovered) (onHover((hovered = found), x, y), soon());
       return null;
     }
     if (Math.hypot(x - drag.x, y - drag.y) > DRAG) drag.moved = true;
     if (!drag.moved) return null;
-    if (drag.brush) brush = { x0: Math.min(x, drag.x), y0: Math.min(y, drag.y), x1: Math.max(x, drag.x), y1: Math.max(y, drag.y) };
+    if (drag.brush)
+      brush = {
+        x0: Math.min(x, drag.x),
+        y0: Math.min(y, drag.y),
+        x1: Math.max(x, drag.x),
+        y1: Math.max(y, drag.y),
+      };
     else {
       const [lastX, lastY] = touches.get(event.pointerId) ?? [x, y];
       look = { ...look, x: look.x + x - lastX, y: look.y + y - lastY };
@@ -160,7 +173,12 @@ export function scatter(canvas, { onBrush, onPick, onHover }) {
       if (found) onPick(found);
     } else if (drag?.brush && brush) {
       const { x0, y0, x1, y1 } = brush;
-      onBrush(points.filter((point) => { const [x, y] = placed(point); return x >= x0 && x <= x1 && y >= y0 && y <= y1; }));
+      onBrush(
+        points.filter((point) => {
+          const [x, y] = placed(point);
+          return x >= x0 && x <= x1 && y >= y0 && y <= y1;
+        }),
+      );
     }
     drag = null;
     brush = null;
@@ -179,7 +197,11 @@ export function scatter(canvas, { onBrush, onPick, onHover }) {
   canvas.addEventListener("pointermove", move);
   canvas.addEventListener("pointerup", up);
   canvas.addEventListener("pointercancel", up);
-  canvas.addEventListener("pointerleave", () => { hovered = null; onHover(null); soon(); });
+  canvas.addEventListener("pointerleave", () => {
+    hovered = null;
+    onHover(null);
+    soon();
+  });
   canvas.addEventListener("wheel", wheel, { passive: false });
   document.addEventListener("recollect:theme", repaint);
   const system = matchMedia("(prefers-color-scheme: dark)");
@@ -215,5 +237,7 @@ function spread(points) {
     top = Math.min(top, y);
     bottom = Math.max(bottom, y);
   }
-  return points.length ? { left, top, width: right - left || 1, height: bottom - top || 1 } : { left: 0, top: 0, width: 1, height: 1 };
+  return points.length
+    ? { left, top, width: right - left || 1, height: bottom - top || 1 }
+    : { left: 0, top: 0, width: 1, height: 1 };
 }

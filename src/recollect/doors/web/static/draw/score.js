@@ -11,8 +11,14 @@ export function scoreBar(score, parts = []) {
   const spoken = parts.map((part) => `${t(`part.${part.name}`)} ${amount(part.contribution)}`).join(", ");
   const track = el(
     "div",
-    { class: "score-track", role: "img", "aria-label": `${t("score.title", { score: amount(score) })}${spoken ? `: ${spoken}` : ""}` },
-    gains.map((part) => measure(el("span", { class: "score-part", "data-part": part.name }), "--share", part.contribution)),
+    {
+      class: "score-track",
+      role: "img",
+      "aria-label": `${t("score.title", { score: amount(score) })}${spoken ? `: ${spoken}` : ""}`,
+    },
+    gains.map((part) =>
+      measure(el("span", { class: "score-part", "data-part": part.name }), "--share", part.contribution),
+    ),
   );
   if (losses.length && top > score) {
     const loss = el("span", { class: "score-loss" });
@@ -27,7 +33,13 @@ function legend(parts) {
     "ul",
     { class: "score-legend", "aria-hidden": "true" },
     parts.map((part) =>
-      el("li", { title: part.detail || null }, el("i", { "data-part": part.name }), `${t(`part.${part.name}`)} `, el("b", {}, amount(part.contribution))),
+      el(
+        "li",
+        { title: part.detail || null },
+        el("i", { "data-part": part.name }),
+        `${t(`part.${part.name}`)} `,
+        el("b", {}, amount(part.contribution)),
+      ),
     ),
   );
 }
@@ -47,9 +59,31 @@ export function scoreTable(score, parts = []) {
   return el(
     "table",
     { class: "score-table" },
-    el("thead", {}, el("tr", {}, ["part", "value", "weight", "gives", "detail"].map((name) => el("th", { scope: "col" }, t(`score.${name}`))))),
+    el(
+      "thead",
+      {},
+      el(
+        "tr",
+        {},
+        ["part", "value", "weight", "gives", "detail"].map((name) =>
+          el("th", { scope: "col" }, t(`score.${name}`)),
+        ),
+      ),
+    ),
     el("tbody", {}, parts.map(row)),
-    el("tfoot", {}, el("tr", {}, el("th", { scope: "row" }, t("score.sum")), el("td"), el("td"), el("td", {}, amount(score)), el("td"))),
+    el(
+      "tfoot",
+      {},
+      el(
+        "tr",
+        {},
+        el("th", { scope: "row" }, t("score.sum")),
+        el("td"),
+        el("td"),
+        el("td", {}, amount(score)),
+        el("td"),
+      ),
+    ),
   );
 }
 

@@ -10,21 +10,44 @@ const KINDS = ["captured", "superseded", "forgotten"];
 
 /** The drawing; `onRange(since, until)` when a stretch is brushed. */
 export function timeline(buckets, { onRange }) {
-  const most = Math.max(1, ...buckets.map((bucket) => KINDS.reduce((sum, kind) => sum + (bucket[kind] ?? 0), 0)));
+  const most = Math.max(
+    1,
+    ...buckets.map((bucket) => KINDS.reduce((sum, kind) => sum + (bucket[kind] ?? 0), 0)),
+  );
   const mostAsked = Math.max(1, ...buckets.map((bucket) => bucket.recalls ?? 0));
   const step = WIDTH / Math.max(1, buckets.length);
-  const bars = buckets.map((bucket, index) => bar(bucket, index * step, Math.max(1, step - Math.min(2, step / 4)), most, mostAsked));
+  const bars = buckets.map((bucket, index) =>
+    bar(bucket, index * step, Math.max(1, step - Math.min(2, step / 4)), most, mostAsked),
+  );
   const brush = svg("rect", { class: "time-brush", x: 0, y: 0, width: 0, height: UP + DOWN });
   const drawing = svg(
     "svg",
-    { class: "timeline", viewBox: `0 0 ${WIDTH} ${UP + DOWN}`, preserveAspectRatio: "none", role: "img", "aria-label": spoken(buckets) },
+    {
+      class: "timeline",
+      viewBox: `0 0 ${WIDTH} ${UP + DOWN}`,
+      preserveAspectRatio: "none",
+      role: "img",
+      "aria-label": spoken(buckets),
+    },
     bars,
     svg("line", { class: "time-line", x1: 0, x2: WIDTH, y1: UP, y2: UP }),
     brush,
   );
   brushable(drawing, brush, buckets, onRange);
-  const ends = buckets.length ? [day(buckets[0].start), day(buckets[Math.floor(buckets.length / 2)].start), day(buckets.at(-1).end)] : [];
-  return el("div", { class: "time" }, drawing, el("div", { class: "time-ends", "aria-hidden": "true" }, ends.map((text) => el("span", {}, text))), legend());
+  const ends = buckets.length
+    ? [day(buckets[0].start), day(buckets[Math.floor(buckets.length / 2)].start), day(buckets.at(-1).end)]
+    : [];
+  return el(
+    "div",
+    { class: "time" },
+    drawing,
+    el(
+      "div",
+      { class: "time-ends", "aria-hidden": "true" },
+      ends.map((text) => el("span", {}, text)),
+    ),
+    legend(),
+  );
 }
 
 function bar(bucket, x, width, most, mostAsked) {
@@ -34,9 +57,26 @@ function bar(bucket, x, width, most, mostAsked) {
     top -= height;
     return svg("rect", { class: `time-${kind}`, x, y: top, width, height });
   });
-  const asked = bucket.recalls > 0 && svg("rect", { class: "time-recalls", x, y: UP + 1.5, width, height: Math.max(1.5, ((DOWN - 4) * bucket.recalls) / mostAsked) });
-  const words = [...KINDS, "recalls"].filter((kind) => bucket[kind]).map((kind) => `${t(`time.${kind}`)} ${number(bucket[kind])}`);
-  return svg("g", {}, svg("title", {}, [day(bucket.start), ...words].join(" · ")), svg("rect", { class: "time-back", x, y: 0, width, height: UP + DOWN }), stack, asked);
+  const asked =
+    bucket.recalls > 0 &&
+    svg("rect", {
+      class: "time-recalls",
+      x,
+      y: UP + 1.5,
+      width,
+      height: Math.max(1.5, ((DOWN - 4) * bucket.recalls) / mostAsked),
+    });
+  const words = [...KINDS, "recalls"]
+    .filter((kind) => bucket[kind])
+    .map((kind) => `${t(`time.${kind}`)} ${number(bucket[kind])}`);
+  return svg(
+    "g",
+    {},
+    svg("title", {}, [day(bucket.start), ...words].join(" · ")),
+    svg("rect", { class: "time-back", x, y: 0, width, height: UP + DOWN }),
+    stack,
+    asked,
+  );
 }
 
 function brushable(drawing, brush, buckets, onRange) {
@@ -66,7 +106,11 @@ function brushable(drawing, brush, buckets, onRange) {
 }
 
 function legend() {
-  return el("ul", { class: "time-legend", "aria-hidden": "true" }, [...KINDS, "recalls"].map((kind) => el("li", {}, el("i", { class: `time-${kind}` }), t(`time.${kind}`))));
+  return el(
+    "ul",
+    { class: "time-legend", "aria-hidden": "true" },
+    [...KINDS, "recalls"].map((kind) => el("li", {}, el("i", { class: `time-${kind}` }), t(`time.${kind}`))),
+  );
 }
 
 function spoken(buckets) {

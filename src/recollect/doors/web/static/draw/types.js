@@ -19,7 +19,11 @@ export function shape(type) {
 
 /** The sign of a type, for a legend. */
 export function sign(type) {
-  return svg("svg", { class: "sign", viewBox: "-7 -7 14 14", "aria-hidden": "true", "data-type": type }, svg("path", { d: shape(type), "fill-rule": "evenodd" }));
+  return svg(
+    "svg",
+    { class: "sign", viewBox: "-7 -7 14 14", "aria-hidden": "true", "data-type": type },
+    svg("path", { d: shape(type), "fill-rule": "evenodd" }),
+  );
 }
 
 /** A type's colour in the theme of now, as the browser has worked it out. */

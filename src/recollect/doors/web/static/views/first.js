@@ -7,12 +7,23 @@ import { sentence } from "../notices.js";
 
 /** The steps; the third searches for what the first has kept. */
 export function firstSteps(input, search) {
-  const text = el("textarea", { rows: "2", id: "first-memory", placeholder: t("first.example"), maxlength: "2000" });
+  const text = el("textarea", {
+    rows: "2",
+    id: "first-memory",
+    placeholder: t("first.example"),
+    maxlength: "2000",
+  });
   const wrong = el("p", { class: "wrong", role: "alert" });
   const keep = el("button", { type: "submit", class: "primary" }, t("first.keep"));
   const form = el(
     "form",
-    { class: "stack", onsubmit: (event) => { event.preventDefault(); remember(); } },
+    {
+      class: "stack",
+      onsubmit: (event) => {
+        event.preventDefault();
+        remember();
+      },
+    },
     el("label", { for: "first-memory" }, t("first.one.label")),
     text,
     wrong,
@@ -25,7 +36,11 @@ export function firstSteps(input, search) {
     fill(wrong);
     try {
       await ask("entries.add", { text: said });
-      input.value = said.split(/[\s，。,.]+/).filter(Boolean).slice(0, 4).join(" ");
+      input.value = said
+        .split(/[\s，。,.]+/)
+        .filter(Boolean)
+        .slice(0, 4)
+        .join(" ");
       input.focus();
       search();
     } catch (error) {
@@ -45,8 +60,20 @@ export function firstSteps(input, search) {
       "ol",
       { class: "steps" },
       el("li", {}, el("h3", {}, t("first.one")), el("p", {}, t("first.one.text")), form),
-      el("li", {}, el("h3", {}, t("first.two")), el("p", {}, t("first.two.text")), el("pre", { tabindex: "0" }, el("code", {}, "echo '- I prefer tabs' >> MEMORY.md"))),
-      el("li", {}, el("h3", {}, t("first.three")), el("p", {}, t("first.three.text")), el("pre", { tabindex: "0" }, el("code", {}, "recollect install claude-code"))),
+      el(
+        "li",
+        {},
+        el("h3", {}, t("first.two")),
+        el("p", {}, t("first.two.text")),
+        el("pre", { tabindex: "0" }, el("code", {}, "echo '- I prefer tabs' >> MEMORY.md")),
+      ),
+      el(
+        "li",
+        {},
+        el("h3", {}, t("first.three")),
+        el("p", {}, t("first.three.text")),
+        el("pre", { tabindex: "0" }, el("code", {}, "recollect install claude-code")),
+      ),
     ),
   );
 }

@@ -13,16 +13,41 @@ export function healthView(main) {
   let running = false;
   const body = el("div", { class: "health" });
   const work = el("div", { class: "sync-work", role: "status", "aria-live": "polite" });
-  const syncButton = el("button", { type: "button", class: "primary", onclick: () => sync() }, icon("sync"), t("health.sync"));
-  const check = el("button", { type: "button", class: "quiet", onclick: () => { deep = true; load(); } }, t("health.deep"));
-  fill(main, el("header", { class: "view-head" }, el("h1", {}, t("view.health")), check, syncButton), work, body);
+  const syncButton = el(
+    "button",
+    { type: "button", class: "primary", onclick: () => sync() },
+    icon("sync"),
+    t("health.sync"),
+  );
+  const check = el(
+    "button",
+    {
+      type: "button",
+      class: "quiet",
+      onclick: () => {
+        deep = true;
+        load();
+      },
+    },
+    t("health.deep"),
+  );
+  fill(
+    main,
+    el("header", { class: "view-head" }, el("h1", {}, t("view.health")), check, syncButton),
+    work,
+    body,
+  );
 
   async function load({ quiet = false } = {}) {
     if (!quiet) fill(body, loading());
     try {
       draw(await get("health.get", deep ? { deep: true } : {}));
     } catch (error) {
-      if (!givenUp(error)) fill(body, failure(error, () => load()));
+      if (!givenUp(error))
+        fill(
+          body,
+          failure(error, () => load()),
+        );
     }
   }
 
@@ -33,7 +58,13 @@ export function healthView(main) {
     try {
       const report = await ask("memory.sync");
       fill(work);
-      said(t("health.synced", { changed: number(report.changed ?? 0), removed: number(report.removed ?? 0), seconds: number(report.seconds ?? 0, 1) }));
+      said(
+        t("health.synced", {
+          changed: number(report.changed ?? 0),
+          removed: number(report.removed ?? 0),
+          seconds: number(report.seconds ?? 0, 1),
+        }),
+      );
     } catch (error) {
       fill(work, el("p", { class: "wrong", role: "alert" }, sentence(error)));
     } finally {
@@ -47,14 +78,36 @@ export function healthView(main) {
     if (!data || !data.total) return;
     if (data.done >= data.total && !running) return fill(work);
     const bar = measure(el("i", { class: "work-bar" }), "--share", data.done / data.total);
-    return fill(work, el("p", {}, t(`stage.${data.stage}`), ` ${number(data.done)} / ${number(data.total)} `, el("span", { class: "faint" }, data.path ?? "")), bar);
+    return fill(
+      work,
+      el(
+        "p",
+        {},
+        t(`stage.${data.stage}`),
+        ` ${number(data.done)} / ${number(data.total)} `,
+        el("span", { class: "faint" }, data.path ?? ""),
+      ),
+      bar,
+    );
   }
 
   function draw(health) {
     fill(
       body,
-      el("p", { class: "verdict", "data-state": health.status }, el("i", { class: "dot", "aria-hidden": "true" }), t(`health.${health.status}`)),
-      el("div", { class: "cards" }, freshness(health.freshness ?? {}), embedder(health.embedder ?? {}, health.backend), sizes(health.sizes ?? {}), queue(health)),
+      el(
+        "p",
+        { class: "verdict", "data-state": health.status },
+        el("i", { class: "dot", "aria-hidden": "true" }),
+        t(`health.${health.status}`),
+      ),
+      el(
+        "div",
+        { class: "cards" },
+        freshness(health.freshness ?? {}),
+        embedder(health.embedder ?? {}, health.backend),
+        sizes(health.sizes ?? {}),
+        queue(health),
+      ),
       findings(health.findings ?? []),
       errors(health.errors ?? []),
     );
@@ -82,7 +135,10 @@ function freshness(fresh) {
     el("p", { class: "figure" }, behind ? tn("health.behind", behind) : t("health.current")),
     facts([
       [t("health.lastSync"), fresh.lastSync ? when(fresh.lastSync) : t("health.never")],
-      [t("health.watching"), typeof fresh.watching === "string" ? fresh.watching : t(fresh.watching ? "health.yes" : "health.no")],
+      [
+        t("health.watching"),
+        typeof fresh.watching === "string" ? fresh.watching : t(fresh.watching ? "health.yes" : "health.no"),
+      ],
       [t("health.page"), t(isLive() ? "frame.live" : "frame.still")],
     ]),
   );
@@ -110,15 +166,29 @@ function sizes(given) {
   const rows = Object.entries(given)
     .filter(([, value]) => Number.isFinite(value))
     .map(([name, value]) => [t(`size.${name}`), IN_BYTES.test(name) ? bytes(value) : number(value)]);
-  return card("health.sizes", Number.isFinite(files) && el("p", { class: "figure" }, tn("count.files", files)), facts(rows));
+  return card(
+    "health.sizes",
+    Number.isFinite(files) && el("p", { class: "figure" }, tn("count.files", files)),
+    facts(rows),
+  );
 }
 
 function queue(health) {
   const waiting = health.queue ?? {};
   const rows = Object.entries(typeof waiting === "object" ? waiting : { pending: waiting })
     .filter(([, value]) => value !== null && typeof value !== "object")
-    .map(([name, value]) => [t(`queue.${name}`), typeof value === "boolean" ? t(value ? "health.yes" : "health.no") : typeof value === "number" ? number(value, 1) : value]);
-  return card("health.queue", rows.length ? facts(rows) : el("p", { class: "faint" }, t("health.queue.empty")));
+    .map(([name, value]) => [
+      t(`queue.${name}`),
+      typeof value === "boolean"
+        ? t(value ? "health.yes" : "health.no")
+        : typeof value === "number"
+          ? number(value, 1)
+          : value,
+    ]);
+  return card(
+    "health.queue",
+    rows.length ? facts(rows) : el("p", { class: "faint" }, t("health.queue.empty")),
+  );
 }
 
 const RANK = { wrong: 0, note: 1, ok: 2 };
@@ -132,7 +202,17 @@ function findings(found) {
       "ul",
       { class: "findings" },
       sorted.map((one) =>
-        el("li", { "data-state": one.state }, el("span", { class: "state" }, t(`finding.${one.state}`)), el("div", {}, el("p", {}, el("b", {}, one.name), " ", one.text), one.mend && el("p", { class: "mend" }, one.mend))),
+        el(
+          "li",
+          { "data-state": one.state },
+          el("span", { class: "state" }, t(`finding.${one.state}`)),
+          el(
+            "div",
+            {},
+            el("p", {}, el("b", {}, one.name), " ", one.text),
+            one.mend && el("p", { class: "mend" }, one.mend),
+          ),
+        ),
       ),
     ),
   );
@@ -140,5 +220,23 @@ function findings(found) {
 
 function errors(found) {
   if (found.length === 0) return null;
-  return card("health.errors", el("ul", { class: "plain-list" }, found.map((one) => el("li", {}, typeof one === "string" ? one : [one.at && el("time", { class: "faint" }, `${moment(one.at)} `), [one.path, one.text ?? one.reason ?? one.error].filter(Boolean).join(": ")]))));
+  return card(
+    "health.errors",
+    el(
+      "ul",
+      { class: "plain-list" },
+      found.map((one) =>
+        el(
+          "li",
+          {},
+          typeof one === "string"
+            ? one
+            : [
+                one.at && el("time", { class: "faint" }, `${moment(one.at)} `),
+                [one.path, one.text ?? one.reason ?? one.error].filter(Boolean).join(": "),
+              ],
+        ),
+      ),
+    ),
+  );
 }

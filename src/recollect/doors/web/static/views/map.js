@@ -39,18 +39,47 @@ export function mapView(main) {
   fill(
     main,
     el("header", { class: "view-head" }, el("h1", {}, t("view.map"))),
-    el("section", { class: "card" }, el("h2", { class: "hidden" }, t("time.title")), times, el("div", { class: "filters" }, el("label", { class: "inline" }, t("filter.since"), since), el("label", { class: "inline" }, t("filter.until"), until))),
+    el(
+      "section",
+      { class: "card" },
+      el("h2", { class: "hidden" }, t("time.title")),
+      times,
+      el(
+        "div",
+        { class: "filters" },
+        el("label", { class: "inline" }, t("filter.since"), since),
+        el("label", { class: "inline" }, t("filter.until"), until),
+      ),
+    ),
     problem,
-    el("div", { class: "map-split" }, el("section", { class: "card map-card" }, el("h2", { class: "hidden" }, t("map.title")), tools, el("div", { class: "map-place" }, canvas, tip), legend), el("section", { class: "map-list", "aria-label": t("map.list") }, summary, list)),
+    el(
+      "div",
+      { class: "map-split" },
+      el(
+        "section",
+        { class: "card map-card" },
+        el("h2", { class: "hidden" }, t("map.title")),
+        tools,
+        el("div", { class: "map-place" }, canvas, tip),
+        legend,
+      ),
+      el("section", { class: "map-list", "aria-label": t("map.list") }, summary, list),
+    ),
   );
   const drawing = scatter(canvas, {
-    onBrush: (found) => { brushed = found.length ? new Set(found.map((point) => point.id)) : null; rows = ROWS; show(); },
+    onBrush: (found) => {
+      brushed = found.length ? new Set(found.map((point) => point.id)) : null;
+      rows = ROWS;
+      show();
+    },
     onPick: (point) => go("memories", point.id),
     onHover: hover,
   });
 
   const kept = (point) =>
-    !off.has(point.type) && (!brushed || brushed.has(point.id)) && (!range || (point.createdAt >= range[0] && point.createdAt < range[1]));
+    !off.has(point.type) &&
+    (!brushed || brushed.has(point.id)) &&
+    (!range || (point.createdAt >= range[0] && point.createdAt < range[1]));
 
   function hover(point, x, y) {
     tip.classList.toggle("on", Boolean(point));
@@ -78,14 +107,30 @@ export function mapView(main) {
       if (answer.degraded) fill(problem, el("p", { class: "degraded" }, answer.degraded));
       show();
     } catch (error) {
-      if (!givenUp(error)) fill(problem, failure(error, () => load())), fill(list);
+      if (!givenUp(error))
+        (fill(
+          problem,
+          failure(error, () => load()),
+        ),
+          fill(list));
     }
   }
 
   async function loadTimes() {
     try {
       const answer = await getTimes("timeline.get", { buckets: BUCKETS });
-      fill(times, timeline(answer.buckets, { onRange: (low, high) => { since.value = dateField(low); until.value = dateField(high - 1); range = [low, high]; rows = ROWS; show(); } }));
+      fill(
+        times,
+        timeline(answer.buckets, {
+          onRange: (low, high) => {
+            since.value = dateField(low);
+            until.value = dateField(high - 1);
+            range = [low, high];
+            rows = ROWS;
+            show();
+          },
+        }),
+      );
     } catch (error) {
       if (!givenUp(error)) fill(times, failure(error, loadTimes));
     }
@@ -95,19 +140,49 @@ export function mapView(main) {
     drawing.choose(kept);
     const found = points.filter(kept);
     const narrowed = brushed || range || off.size > 0;
-    fill(summary, tn("map.found", found.length), narrowed && el("button", { type: "button", class: "link", onclick: clear }, t("do.clear")));
-    const best = [...found].sort((a, b) => b.importance - a.importance || b.createdAt - a.createdAt).slice(0, rows);
+    fill(
+      summary,
+      tn("map.found", found.length),
+      narrowed && el("button", { type: "button", class: "link", onclick: clear }, t("do.clear")),
+    );
+    const best = [...found]
+      .sort((a, b) => b.importance - a.importance || b.createdAt - a.createdAt)
+      .slice(0, rows);
     fill(
       list,
       best.length ? best.map(line) : nothing(t(points.length ? "map.none.chosen" : "entry.none")),
-      found.length > rows && el("button", { type: "button", class: "quiet more", onclick: () => { rows += ROWS; show(); } }, t("do.more"), el("span", { class: "faint" }, ` ${number(rows)} / ${number(found.length)}`)),
+      found.length > rows &&
+        el(
+          "button",
+          {
+            type: "button",
+            class: "quiet more",
+            onclick: () => {
+              rows += ROWS;
+              show();
+            },
+          },
+          t("do.more"),
+          el("span", { class: "faint" }, ` ${number(rows)} / ${number(found.length)}`),
+        ),
     );
     showTools();
     showLegend();
   }
 
   function line(point) {
-    return el("a", { class: "entry-line row", href: address("memories", point.id) }, el("span", { class: "entry-text" }, sign(point.type), point.text), el("span", { class: "entry-facts" }, el("span", { class: "faint" }, t(`type.${point.type}`)), stars(point.importance), when(point.createdAt)));
+    return el(
+      "a",
+      { class: "entry-line row", href: address("memories", point.id) },
+      el("span", { class: "entry-text" }, sign(point.type), point.text),
+      el(
+        "span",
+        { class: "entry-facts" },
+        el("span", { class: "faint" }, t(`type.${point.type}`)),
+        stars(point.importance),
+        when(point.createdAt),
+      ),
+    );
   }
 
   function clear() {
@@ -121,10 +196,28 @@ export function mapView(main) {
   }
 
   function showTools() {
-    const button = (text, name, act) => el("button", { type: "button", class: "quiet square", "aria-label": name, title: name, onclick: act }, text);
+    const button = (text, name, act) =>
+      el(
+        "button",
+        { type: "button", class: "quiet square", "aria-label": name, title: name, onclick: act },
+        text,
+      );
     fill(
       tools,
-      segments(t("map.mode"), [["move", t("map.move")], ["brush", t("map.brush")]], mode, (key) => { mode = key; drawing.brushes(key === "brush"); canvas.classList.toggle("brushing", key === "brush"); showTools(); }),
+      segments(
+        t("map.mode"),
+        [
+          ["move", t("map.move")],
+          ["brush", t("map.brush")],
+        ],
+        mode,
+        (key) => {
+          mode = key;
+          drawing.brushes(key === "brush");
+          canvas.classList.toggle("brushing", key === "brush");
+          showTools();
+        },
+      ),
       el("span", { class: "grow" }),
       button("−", t("map.out"), () => drawing.zoom(1 / 1.4)),
       button("+", t("map.in"), () => drawing.zoom(1.4)),
@@ -133,18 +226,46 @@ export function mapView(main) {
   }
 
   function showLegend() {
-    const counts = Map.groupBy ? Map.groupBy(points, (point) => point.type) : points.reduce((all, point) => all.set(point.type, [...(all.get(point.type) ?? []), point]), new Map());
+    const counts = Map.groupBy
+      ? Map.groupBy(points, (point) => point.type)
+      : points.reduce(
+          (all, point) => all.set(point.type, [...(all.get(point.type) ?? []), point]),
+          new Map(),
+        );
     const focused = legend.contains(document.activeElement) ? document.activeElement.dataset.type : "";
     fill(
       legend,
       TYPES.filter((type) => counts.has(type)).map((type) =>
-        el("button", { type: "button", class: "plain", "data-type": type, "aria-pressed": off.has(type) ? "false" : "true", onclick: () => { off.has(type) ? off.delete(type) : off.add(type); rows = ROWS; show(); } }, sign(type), t(`type.${type}`), el("span", { class: "faint" }, number(counts.get(type).length))),
+        el(
+          "button",
+          {
+            type: "button",
+            class: "plain",
+            "data-type": type,
+            "aria-pressed": off.has(type) ? "false" : "true",
+            onclick: () => {
+              off.has(type) ? off.delete(type) : off.add(type);
+              rows = ROWS;
+              show();
+            },
+          },
+          sign(type),
+          t(`type.${type}`),
+          el("span", { class: "faint" }, number(counts.get(type).length)),
+        ),
       ),
     );
     if (focused) legend.querySelector(`[data-type="${focused}"]`)?.focus();
   }
 
-  const KEYS = { "+": () => drawing.zoom(1.4), "=": () => drawing.zoom(1.4), "-": () => drawing.zoom(1 / 1.4), 0: () => drawing.reset(), ArrowLeft: () => drawing.pan(40, 0), ArrowRight: () => drawing.pan(-40, 0) };
+  const KEYS = {
+    "+": () => drawing.zoom(1.4),
+    "=": () => drawing.zoom(1.4),
+    "-": () => drawing.zoom(1 / 1.4),
+    0: () => drawing.reset(),
+    ArrowLeft: () => drawing.pan(40, 0),
+    ArrowRight: () => drawing.pan(-40, 0),
+  };
 
   return {
     show: () => Promise.all([load(), loadTimes()]),

@@ -34,10 +34,20 @@ export function memoriesView(main) {
   const table = el("div", { class: "table-place" });
   const aside = el("aside", { class: "panel", "aria-label": t("entry.detail") });
   const panel = memoryPanel(aside, { close, changed: () => load({ quiet: true }) });
-  const split = el("div", { class: "split" }, el("div", { class: "split-list" }, filtering.node, summary, several, table), aside);
+  const split = el(
+    "div",
+    { class: "split" },
+    el("div", { class: "split-list" }, filtering.node, summary, several, table),
+    aside,
+  );
   fill(
     main,
-    el("header", { class: "view-head" }, el("h1", {}, t("view.memories")), el("button", { type: "button", class: "primary", onclick: () => addMemory(changed) }, t("entry.add"))),
+    el(
+      "header",
+      { class: "view-head" },
+      el("h1", {}, t("view.memories")),
+      el("button", { type: "button", class: "primary", onclick: () => addMemory(changed) }, t("entry.add")),
+    ),
     split,
   );
 
@@ -45,13 +55,21 @@ export function memoriesView(main) {
     if (!quiet && !more) fill(table, loading());
     try {
       const limit = quiet ? Math.min(200, Math.max(PAGE, entries.length)) : PAGE;
-      const answer = await list("entries.list", { ...asArguments(filters), limit, ...(more && cursor && { cursor }) });
+      const answer = await list("entries.list", {
+        ...asArguments(filters),
+        limit,
+        ...(more && cursor && { cursor }),
+      });
       entries = more ? [...entries, ...answer.entries] : answer.entries;
       total = answer.total;
       cursor = answer.cursor ?? null;
       show();
     } catch (error) {
-      if (!givenUp(error)) fill(table, failure(error, () => load()));
+      if (!givenUp(error))
+        fill(
+          table,
+          failure(error, () => load()),
+        );
     }
   }
 
@@ -69,10 +87,30 @@ export function memoriesView(main) {
       el(
         "table",
         { class: "entries" },
-        el("thead", {}, el("tr", {}, head.map((name) => el("th", { scope: "col", class: `col-${name}` }, name === "pick" ? el("span", { class: "hidden" }, t("entry.pick")) : t(`entry.${name}`))))),
+        el(
+          "thead",
+          {},
+          el(
+            "tr",
+            {},
+            head.map((name) =>
+              el(
+                "th",
+                { scope: "col", class: `col-${name}` },
+                name === "pick" ? el("span", { class: "hidden" }, t("entry.pick")) : t(`entry.${name}`),
+              ),
+            ),
+          ),
+        ),
         el("tbody", {}, entries.map(row)),
       ),
-      cursor && el("button", { type: "button", class: "quiet more", onclick: () => load({ more: true }) }, t("do.more"), el("span", { class: "faint" }, ` ${number(entries.length)} / ${number(total)}`)),
+      cursor &&
+        el(
+          "button",
+          { type: "button", class: "quiet more", onclick: () => load({ more: true }) },
+          t("do.more"),
+          el("span", { class: "faint" }, ` ${number(entries.length)} / ${number(total)}`),
+        ),
     );
     if (kept) table.querySelector(`[data-id="${CSS.escape(kept)}"] .row`)?.focus({ preventScroll: true });
     markOpen();
@@ -80,8 +118,13 @@ export function memoriesView(main) {
 
   function row(entry) {
     const tick = el("input", {
-      type: "checkbox", checked: chosen.has(entry.id), "aria-label": t("entry.pick.one", { text: entry.text.slice(0, 60) }),
-      onchange: () => { tick.checked ? chosen.set(entry.id, entry) : chosen.delete(entry.id); showSeveral(); },
+      type: "checkbox",
+      checked: chosen.has(entry.id),
+      "aria-label": t("entry.pick.one", { text: entry.text.slice(0, 60) }),
+      onchange: () => {
+        tick.checked ? chosen.set(entry.id, entry) : chosen.delete(entry.id);
+        showSeveral();
+      },
     });
     return el(
       "tr",
@@ -90,7 +133,11 @@ export function memoriesView(main) {
       el(
         "td",
         { class: "col-text" },
-        el("a", { class: "row", href: address("memories", entry.id, filters) }, entry.text || t("entry.forgotten.text")),
+        el(
+          "a",
+          { class: "row", href: address("memories", entry.id, filters) },
+          entry.text || t("entry.forgotten.text"),
+        ),
         entry.state !== "active" && label("state", entry.state),
         tags(entry.tags),
       ),
@@ -98,7 +145,11 @@ export function memoriesView(main) {
       el("td", { class: "col-importance" }, stars(entry.importance)),
       el("td", { class: "col-origin" }, label("origin", entry.origin)),
       el("td", { class: "col-created" }, when(entry.createdAt)),
-      el("td", { class: "col-expires" }, entry.expiresAt ? when(entry.expiresAt) : el("span", { class: "faint" }, t("entry.never"))),
+      el(
+        "td",
+        { class: "col-expires" },
+        entry.expiresAt ? when(entry.expiresAt) : el("span", { class: "faint" }, t("entry.never")),
+      ),
     );
   }
 
@@ -112,10 +163,36 @@ export function memoriesView(main) {
       several,
       picked.length > 0 && [
         el("span", {}, tn("entry.picked", picked.length)),
-        active.length > 1 && el("button", { type: "button", class: "quiet", onclick: () => mergeMemories(active, changed) }, t("do.merge")),
-        staged.length > 0 && el("button", { type: "button", class: "quiet", onclick: () => settle("approve", staged) }, t("do.approve")),
-        staged.length > 0 && el("button", { type: "button", class: "quiet", onclick: () => settle("reject", staged) }, t("do.reject")),
-        el("button", { type: "button", class: "link", onclick: () => { chosen.clear(); show(); } }, t("do.clear")),
+        active.length > 1 &&
+          el(
+            "button",
+            { type: "button", class: "quiet", onclick: () => mergeMemories(active, changed) },
+            t("do.merge"),
+          ),
+        staged.length > 0 &&
+          el(
+            "button",
+            { type: "button", class: "quiet", onclick: () => settle("approve", staged) },
+            t("do.approve"),
+          ),
+        staged.length > 0 &&
+          el(
+            "button",
+            { type: "button", class: "quiet", onclick: () => settle("reject", staged) },
+            t("do.reject"),
+          ),
+        el(
+          "button",
+          {
+            type: "button",
+            class: "link",
+            onclick: () => {
+              chosen.clear();
+              show();
+            },
+          },
+          t("do.clear"),
+        ),
       ],
     );
   }
@@ -137,7 +214,8 @@ export function memoriesView(main) {
   }
 
   function markOpen() {
-    for (const one of table.querySelectorAll("tr[data-id]")) one.classList.toggle("open", one.dataset.id === open);
+    for (const one of table.querySelectorAll("tr[data-id]"))
+      one.classList.toggle("open", one.dataset.id === open);
     split.classList.toggle("with-panel", Boolean(open));
   }
 
@@ -159,7 +237,8 @@ export function memoriesView(main) {
     },
     refresh(events) {
       if (!["entries", "capture", "sync", "recall"].some((kind) => events.has(kind))) return;
-      if (["entries", "capture"].some((kind) => events.has(kind))) load({ quiet: true }), filtering.facets();
+      if (["entries", "capture"].some((kind) => events.has(kind)))
+        (load({ quiet: true }), filtering.facets());
       panel.refresh();
     },
     focusSearch: () => filtering.focus(),

@@ -20,12 +20,26 @@ export function memoryPanel(aside, { close, changed }) {
       shown = await get("entries.get", { id });
       draw();
     } catch (error) {
-      if (!givenUp(error)) fill(aside, bar(), failure(error, () => load()));
+      if (!givenUp(error))
+        fill(
+          aside,
+          bar(),
+          failure(error, () => load()),
+        );
     }
   }
 
   function bar(...buttons) {
-    return el("div", { class: "panel-bar" }, el("button", { type: "button", class: "plain", "aria-label": t("do.close"), onclick: close }, icon("close")), buttons);
+    return el(
+      "div",
+      { class: "panel-bar" },
+      el(
+        "button",
+        { type: "button", class: "plain", "aria-label": t("do.close"), onclick: close },
+        icon("close"),
+      ),
+      buttons,
+    );
   }
 
   const done = () => (load({ quiet: true }), changed());
@@ -36,18 +50,38 @@ export function memoryPanel(aside, { close, changed }) {
       aside,
       bar(...buttons(entry)),
       el("h2", { class: "statement" }, entry.text || t("entry.forgotten.text")),
-      el("p", { class: "labels" }, label("type", entry.type), stars(entry.importance), label("state", entry.state), tags(entry.tags)),
+      el(
+        "p",
+        { class: "labels" },
+        label("type", entry.type),
+        stars(entry.importance),
+        label("state", entry.state),
+        tags(entry.tags),
+      ),
       section("entry.provenance", provenance(entry, shown)),
-      shown.supersededBy && section("entry.supersededBy", entryLine(typeof shown.supersededBy === "string" ? { id: shown.supersededBy, text: shown.supersededBy, type: "other", importance: 0 } : shown.supersededBy)),
-      shown.supersedes?.length > 0 && section("entry.supersedes", shown.supersedes.map((one) => entryLine(one))),
+      shown.supersededBy &&
+        section(
+          "entry.supersededBy",
+          el("a", { href: address("memories", shown.supersededBy) }, t("entry.newer")),
+        ),
+      shown.supersedes?.length > 0 &&
+        section(
+          "entry.supersedes",
+          shown.supersedes.map((one) => entryLine(one)),
+        ),
       section("entry.history", history(shown.history ?? [])),
-      shown.related?.length > 0 && section("entry.related", shown.related.map((one) => entryLine(one))),
+      shown.related?.length > 0 &&
+        section(
+          "entry.related",
+          shown.related.map((one) => entryLine(one)),
+        ),
       section("entry.recalls", recalls(shown.recalls ?? [])),
     );
   }
 
   function buttons(entry) {
-    const button = (key, act, kind = "quiet") => el("button", { type: "button", class: kind, "data-do": key, onclick: act }, t(`do.${key}`));
+    const button = (key, act, kind = "quiet") =>
+      el("button", { type: "button", class: kind, "data-do": key, onclick: act }, t(`do.${key}`));
     if (entry.state === "forgotten") return [];
     if (entry.state === "staged") {
       const settle = async (how) => {
@@ -58,17 +92,26 @@ export function memoryPanel(aside, { close, changed }) {
           aside.append(failure(error, null));
         }
       };
-      return [button("approve", () => settle("approve"), "primary"), button("reject", () => settle("reject")), forgetting(button, entry)];
+      return [
+        button("approve", () => settle("approve"), "primary"),
+        button("reject", () => settle("reject")),
+        forgetting(button, entry),
+      ];
     }
     return [
       entry.state === "active" && button("edit", () => editMemory(entry, done)),
       entry.state === "active" && button("supersede", () => supersedeMemory(entry, done)),
-      button("undo", () => undoChange(entry, done).catch((error) => aside.querySelector(".panel-bar").after(failure(error, null)))),
+      button("undo", () =>
+        undoChange(entry, done).catch((error) =>
+          aside.querySelector(".panel-bar").after(failure(error, null)),
+        ),
+      ),
       forgetting(button, entry),
     ];
   }
 
-  const forgetting = (button, entry) => button("forget", () => forgetMemory(entry, changed), "quiet danger-text");
+  const forgetting = (button, entry) =>
+    button("forget", () => forgetMemory(entry, changed), "quiet danger-text");
 
   return {
     show(wanted) {
@@ -96,14 +139,33 @@ function section(name, ...children) {
 
 function provenance(entry, { provenance: from }) {
   const transcript = from?.transcript;
-  const place = transcript && address("notes", transcript.path, transcript.line ? { from: transcript.line, to: transcript.line } : {});
+  const place =
+    transcript &&
+    address("notes", transcript.path, transcript.line ? { from: transcript.line, to: transcript.line } : {});
   return facts([
-    [t("entry.origin"), [label("origin", entry.origin), el("span", { class: "faint" }, ` ${t(`origin.${entry.origin}.why`)}`)]],
-    [t("entry.session"), entry.session && el("a", { href: address("memories", "", { session: entry.session }) }, entry.session)],
-    [t("entry.transcript"), transcript && el("a", { class: "transcript", href: place }, transcript.line ? `${transcript.path}:${transcript.line}` : transcript.path)],
+    [
+      t("entry.origin"),
+      [label("origin", entry.origin), el("span", { class: "faint" }, ` ${t(`origin.${entry.origin}.why`)}`)],
+    ],
+    [
+      t("entry.session"),
+      entry.session && el("a", { href: address("memories", "", { session: entry.session }) }, entry.session),
+    ],
+    [
+      t("entry.transcript"),
+      transcript &&
+        el(
+          "a",
+          { class: "transcript", href: place },
+          transcript.line ? `${transcript.path}:${transcript.line}` : transcript.path,
+        ),
+    ],
     [t("entry.source"), from?.source ?? entry.source],
     [t("entry.created"), when(entry.createdAt)],
-    [t("entry.updated"), entry.updatedAt && entry.updatedAt !== entry.createdAt ? when(entry.updatedAt) : null],
+    [
+      t("entry.updated"),
+      entry.updatedAt && entry.updatedAt !== entry.createdAt ? when(entry.updatedAt) : null,
+    ],
     [t("entry.expires"), entry.expiresAt ? when(entry.expiresAt) : t("entry.never")],
     [t("entry.confidence"), Number.isFinite(entry.confidence) ? `${number(entry.confidence * 100)} %` : null],
     [t("entry.repetitions"), entry.repetitions > 1 ? tn("count.times", entry.repetitions) : null],
@@ -121,7 +183,14 @@ function history(events) {
       el(
         "li",
         {},
-        el("p", {}, el("b", {}, t(`event.${event.kind}`)), " ", el("span", { class: "faint" }, t("entry.by", { who: event.by }), " · "), el("time", { title: moment(event.at) }, when(event.at))),
+        el(
+          "p",
+          {},
+          el("b", {}, t(`event.${event.kind}`)),
+          " ",
+          el("span", { class: "faint" }, t("entry.by", { who: event.by }), " · "),
+          el("time", { title: moment(event.at) }, when(event.at)),
+        ),
         event.note && el("p", { class: "faint" }, event.note),
         difference(event.before, event.after),
       ),
@@ -133,9 +202,29 @@ const COMPARED = ["type", "importance", "state", "origin", "expiresAt", "tags"];
 
 function difference(before, after) {
   if (!before || !after) return null;
-  const words = before.text === after.text ? null : el("p", { class: "diff" }, compared(before.text ?? "", after.text ?? "").map(([kind, text]) => (kind === "same" ? text : el(kind === "new" ? "ins" : "del", {}, text))));
-  const changes = COMPARED.filter((name) => JSON.stringify(before[name] ?? null) !== JSON.stringify(after[name] ?? null));
-  const fields = changes.map((name) => el("li", {}, `${t(`entry.${name === "expiresAt" ? "expires" : name}`)}: `, el("del", {}, shownValue(name, before[name])), " ", el("ins", {}, shownValue(name, after[name]))));
+  const words =
+    before.text === after.text
+      ? null
+      : el(
+          "p",
+          { class: "diff" },
+          compared(before.text ?? "", after.text ?? "").map(([kind, text]) =>
+            kind === "same" ? text : el(kind === "new" ? "ins" : "del", {}, text),
+          ),
+        );
+  const changes = COMPARED.filter(
+    (name) => JSON.stringify(before[name] ?? null) !== JSON.stringify(after[name] ?? null),
+  );
+  const fields = changes.map((name) =>
+    el(
+      "li",
+      {},
+      `${t(`entry.${name === "expiresAt" ? "expires" : name}`)}: `,
+      el("del", {}, shownValue(name, before[name])),
+      " ",
+      el("ins", {}, shownValue(name, after[name])),
+    ),
+  );
   return [words, fields.length > 0 && el("ul", { class: "diff-fields" }, fields)];
 }
 
@@ -151,6 +240,14 @@ function recalls(found) {
   return el(
     "ul",
     { class: "plain-list" },
-    found.map((recall) => el("li", {}, el("a", { href: address("recalls", recall.id) }, recall.query || t("recall.noQuery")), " ", el("span", { class: "faint" }, recall.door, " · ", when(recall.at)))),
+    found.map((recall) =>
+      el(
+        "li",
+        {},
+        el("a", { href: address("recalls", recall.id) }, recall.query || t("recall.noQuery")),
+        " ",
+        el("span", { class: "faint" }, recall.door, " · ", when(recall.at)),
+      ),
+    ),
   );
 }

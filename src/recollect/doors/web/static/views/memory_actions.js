@@ -13,8 +13,19 @@ const types = () => TYPES.map((name) => [name, t(`type.${name}`)]);
 function starField(value) {
   const name = `stars-${Math.random().toString(36).slice(2)}`;
   const boxes = [1, 2, 3, 4, 5].map((star) => {
-    const box = el("input", { type: "radio", name, value: String(star), checked: Math.round(value) === star });
-    return el("label", { class: "star" }, box, el("span", { "aria-hidden": "true" }, "★"), el("span", { class: "hidden" }, t("entry.importance.of", { n: star })));
+    const box = el("input", {
+      type: "radio",
+      name,
+      value: String(star),
+      checked: Math.round(value) === star,
+    });
+    return el(
+      "label",
+      { class: "star" },
+      box,
+      el("span", { "aria-hidden": "true" }, "★"),
+      el("span", { class: "hidden" }, t("entry.importance.of", { n: star })),
+    );
   });
   const node = el("fieldset", { class: "star-field" }, el("legend", {}, t("entry.importance")), boxes);
   return { node, value: () => Number(node.querySelector("input:checked")?.value ?? value) };
@@ -36,7 +47,10 @@ function statementFields(entry) {
       text: text.value.trim(),
       type: type.value,
       importance: importance.value(),
-      tags: tagText.value.split(/[,，、]/).map((tag) => tag.trim()).filter(Boolean),
+      tags: tagText.value
+        .split(/[,，、]/)
+        .map((tag) => tag.trim())
+        .filter(Boolean),
     }),
   };
 }
@@ -61,7 +75,8 @@ export function editMemory(entry, done) {
     const expiry = el("input", { type: "date", value: dateField(entry.expiresAt) });
     const never = entry.importance >= 5 ? t("entry.expires.never.hint") : "";
     const keep = async () => {
-      const expiresAt = expiry.value === dateField(entry.expiresAt) ? undefined : fromDateField(expiry.value, { end: true });
+      const expiresAt =
+        expiry.value === dateField(entry.expiresAt) ? undefined : fromDateField(expiry.value, { end: true });
       await ask("entries.edit", { id: entry.id, ...fields.values(), ...(expiresAt && { expiresAt }) });
       close();
       said(t("done.edited"), t("do.undo"), () => undoChange(entry, done));
@@ -81,23 +96,57 @@ export function supersedeMemory(entry, done) {
       said(t("done.superseded"), t("do.undo"), () => undoChange(entry, done));
       done();
     };
-    body.append(form([el("p", { class: "hint" }, t("entry.supersede.hint")), field(t("entry.text.new"), text)], t("do.supersede"), keep, close));
+    body.append(
+      form(
+        [el("p", { class: "hint" }, t("entry.supersede.hint")), field(t("entry.text.new"), text)],
+        t("do.supersede"),
+        keep,
+        close,
+      ),
+    );
     queueMicrotask(() => text.focus());
   });
 }
 
 export function mergeMemories(entries, done) {
-  dialog(t("do.merge"), (body, close) => {
-    const text = el("textarea", { rows: "5", required: true, maxlength: "8000", value: entries.map((entry) => entry.text).join("\n") });
-    const keep = async () => {
-      const kept = await ask("entries.merge", { ids: entries.map((entry) => entry.id), text: text.value.trim() });
-      close();
-      said(t("done.merged"));
-      done((kept.memory ?? kept.entry)?.id ?? "");
-    };
-    body.append(form([el("p", { class: "hint" }, t("entry.merge.hint")), el("div", { class: "lines" }, entries.map((entry) => entryLine(entry))), field(t("entry.text.merged"), text)], t("do.merge"), keep, close));
-    queueMicrotask(() => text.focus());
-  }, { wide: true });
+  dialog(
+    t("do.merge"),
+    (body, close) => {
+      const text = el("textarea", {
+        rows: "5",
+        required: true,
+        maxlength: "8000",
+        value: entries.map((entry) => entry.text).join("\n"),
+      });
+      const keep = async () => {
+        const kept = await ask("entries.merge", {
+          ids: entries.map((entry) => entry.id),
+          text: text.value.trim(),
+        });
+        close();
+        said(t("done.merged"));
+        done((kept.memory ?? kept.entry)?.id ?? "");
+      };
+      body.append(
+        form(
+          [
+            el("p", { class: "hint" }, t("entry.merge.hint")),
+            el(
+              "div",
+              { class: "lines" },
+              entries.map((entry) => entryLine(entry)),
+            ),
+            field(t("entry.text.merged"), text),
+          ],
+          t("do.merge"),
+          keep,
+          close,
+        ),
+      );
+      queueMicrotask(() => text.focus());
+    },
+    { wide: true },
+  );
 }
 
 export async function undoChange(entry, done) {
@@ -113,23 +162,40 @@ export async function settleStaged(how, ids) {
 
 /** Forgetting: first what would go and what stays out of reach, then the deed, then the receipt. */
 export function forgetMemory(entry, done) {
-  dialog(t("forget.title"), async (body, close) => {
-    fill(body, loading());
-    try {
-      const trial = await ask("entries.forget", { id: entry.id, dryRun: true });
-      const really = async () => {
-        const receipt = await ask("entries.forget", { id: entry.id });
-        fill(body, receiptOf(receipt, close));
-        body.querySelector("button").focus();
-        done();
-      };
-      const { row, run } = actions(t("forget.really"), really, close, { danger: true });
-      const ask_ = el("form", { class: "stack", onsubmit: (event) => { event.preventDefault(); run(); } }, el("blockquote", { class: "statement" }, entry.text), el("p", {}, t("forget.would")), covers(trial), row);
-      fill(body, ask_);
-    } catch (error) {
-      fill(body, failure(error, null));
-    }
-  }, { wide: true });
+  dialog(
+    t("forget.title"),
+    async (body, close) => {
+      fill(body, loading());
+      try {
+        const trial = await ask("entries.forget", { id: entry.id, dryRun: true });
+        const really = async () => {
+          const receipt = await ask("entries.forget", { id: entry.id });
+          fill(body, receiptOf(receipt, close));
+          body.querySelector("button").focus();
+          done();
+        };
+        const { row, run } = actions(t("forget.really"), really, close, { danger: true });
+        const ask_ = el(
+          "form",
+          {
+            class: "stack",
+            onsubmit: (event) => {
+              event.preventDefault();
+              run();
+            },
+          },
+          el("blockquote", { class: "statement" }, entry.text),
+          el("p", {}, t("forget.would")),
+          covers(trial),
+          row,
+        );
+        fill(body, ask_);
+      } catch (error) {
+        fill(body, failure(error, null));
+      }
+    },
+    { wide: true },
+  );
 }
 
 function receiptOf(receipt, close) {
@@ -138,11 +204,26 @@ function receiptOf(receipt, close) {
     { class: "stack receipt" },
     el("h3", {}, tn("forget.receipt", receipt.forgotten.length)),
     covers(receipt),
-    el("div", { class: "dialog-actions" }, el("button", { type: "button", class: "primary", onclick: close }, t("do.close"))),
+    el(
+      "div",
+      { class: "dialog-actions" },
+      el("button", { type: "button", class: "primary", onclick: close }, t("do.close")),
+    ),
   );
 }
 
 function covers(receipt) {
-  const list = (title, names, kind) => names?.length > 0 && [el("h4", {}, title), el("ul", { class: kind }, names.map((name) => el("li", {}, name)))];
-  return [list(t("forget.covered"), receipt.covered, "covered"), list(t("forget.notCovered"), receipt.notCovered, "not-covered")];
+  const list = (title, names, kind) =>
+    names?.length > 0 && [
+      el("h4", {}, title),
+      el(
+        "ul",
+        { class: kind },
+        names.map((name) => el("li", {}, name)),
+      ),
+    ];
+  return [
+    list(t("forget.covered"), receipt.covered, "covered"),
+    list(t("forget.notCovered"), receipt.notCovered, "not-covered"),
+  ];
 }

@@ -6,12 +6,12 @@ import { number, t } from "../i18n.js";
 import { ORIGINS, STATES, TYPES, choice, field, fromDateField } from "../parts.js";
 
 const NAMES = ["q", "type", "state", "origin", "stars", "tag", "since", "until", "session", "sort"];
-const SORTS = ["newest", "oldest", "importance", "expires", "used"];
+const SORTS = ["updated", "importance"];
 const PAUSE_MS = 200;
 
 /** The filters of the address as arguments of `entries.list`. Unless asked otherwise, what is in force or waiting. */
 export function asArguments(filters) {
-  const states = { "": ["active", "staged"], all: STATES };
+  const states = { "": ["active", "staged"], all: [] };
   const given = {
     query: filters.q,
     types: filters.type && [filters.type],
@@ -24,7 +24,7 @@ export function asArguments(filters) {
     session: filters.session,
     sort: filters.sort,
   };
-  return Object.fromEntries(Object.entries(given).filter(([, value]) => value));
+  return Object.fromEntries(Object.entries(given).filter(([, value]) => value || value === 0));
 }
 
 export function filterBar(changed) {
@@ -32,8 +32,14 @@ export function filterBar(changed) {
   let counts = {};
   let timer = 0;
   const query = el("input", {
-    type: "search", placeholder: t("filter.query"), "aria-label": t("filter.query"), autocomplete: "off",
-    oninput: () => { clearTimeout(timer); timer = setTimeout(() => put("q", query.value.trim()), PAUSE_MS); },
+    type: "search",
+    placeholder: t("filter.query"),
+    "aria-label": t("filter.query"),
+    autocomplete: "off",
+    oninput: () => {
+      clearTimeout(timer);
+      timer = setTimeout(() => put("q", query.value.trim()), PAUSE_MS);
+    },
   });
   const quick = el("div", { class: "filters" });
   const further = el("div", { class: "filters" });
@@ -50,7 +56,10 @@ export function filterBar(changed) {
   const counted = (group, name) => (counts[group]?.[name] ? ` (${number(counts[group][name])})` : "");
   const pick = (name, text, group, all, names, word) => {
     const options = [["", all], ...names.map((one) => [one, `${word(one)}${counted(group, one)}`])];
-    return choice(options, filters[name] ?? "", (value) => put(name, value), { "aria-label": text, "data-filter": name });
+    return choice(options, filters[name] ?? "", (value) => put(name, value), {
+      "aria-label": text,
+      "data-filter": name,
+    });
   };
 
   function draw() {
@@ -58,18 +67,52 @@ export function filterBar(changed) {
     fill(
       quick,
       pick("type", t("entry.type"), "types", t("filter.type"), TYPES, (name) => t(`type.${name}`)),
-      pick("state", t("entry.state"), "states", t("filter.state"), [...STATES, "all"], (name) => t(`state.${name}`)),
-      pick("stars", t("entry.importance"), "", t("filter.stars"), ["2", "3", "4", "5"], (name) => `${"★".repeat(Number(name))} ${name === "5" ? "" : t("filter.and.more")}`),
-      pick("sort", t("filter.sort"), "", t("sort.newest"), SORTS.slice(1), (name) => t(`sort.${name}`)),
+      pick("state", t("entry.state"), "states", t("filter.state"), [...STATES, "all"], (name) =>
+        t(`state.${name}`),
+      ),
+      pick(
+        "stars",
+        t("entry.importance"),
+        "",
+        t("filter.stars"),
+        ["2", "3", "4", "5"],
+        (name) => `${"★".repeat(Number(name))} ${name === "5" ? "" : t("filter.and.more")}`,
+      ),
+      pick("sort", t("filter.sort"), "", t(filters.q ? "sort.score" : "sort.created"), SORTS, (name) =>
+        t(`sort.${name}`),
+      ),
     );
-    const date = (name, text) => field(text, el("input", { type: "date", "data-filter": name, value: filters[name] ?? "", onchange: (event) => put(name, event.target.value) }));
+    const date = (name, text) =>
+      field(
+        text,
+        el("input", {
+          type: "date",
+          "data-filter": name,
+          value: filters[name] ?? "",
+          onchange: (event) => put(name, event.target.value),
+        }),
+      );
     fill(
       further,
-      field(t("entry.origin"), pick("origin", t("entry.origin"), "origins", t("filter.any"), ORIGINS, (name) => t(`origin.${name}`))),
-      field(t("entry.tag"), pick("tag", t("entry.tag"), "tags", t("filter.any"), tagNames(), (name) => name)),
+      field(
+        t("entry.origin"),
+        pick("origin", t("entry.origin"), "origins", t("filter.any"), ORIGINS, (name) => t(`origin.${name}`)),
+      ),
+      field(
+        t("entry.tag"),
+        pick("tag", t("entry.tag"), "tags", t("filter.any"), tagNames(), (name) => name),
+      ),
       date("since", t("filter.since")),
       date("until", t("filter.until")),
-      filters.session && field(t("entry.session"), el("button", { type: "button", class: "quiet", onclick: () => put("session", "") }, `${filters.session} ✕`)),
+      filters.session &&
+        field(
+          t("entry.session"),
+          el(
+            "button",
+            { type: "button", class: "quiet", onclick: () => put("session", "") },
+            `${filters.session} ✕`,
+          ),
+        ),
     );
     if (focused) node.querySelector(`[data-filter="${focused}"]`)?.focus();
   }
@@ -94,7 +137,9 @@ export function filterBar(changed) {
     active: () => Object.keys(filters).length > 0,
     focus: () => (query.focus(), query.select(), true),
     read(params) {
-      filters = Object.fromEntries(NAMES.filter((name) => params.get(name)).map((name) => [name, params.get(name)]));
+      filters = Object.fromEntries(
+        NAMES.filter((name) => params.get(name)).map((name) => [name, params.get(name)]),
+      );
       if (document.activeElement !== query) query.value = filters.q ?? "";
       if (["origin", "tag", "since", "until", "session"].some((name) => filters[name])) more.open = true;
       draw();

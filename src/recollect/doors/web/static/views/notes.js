@@ -22,7 +22,13 @@ export function notesView(main) {
   let form = "read";
   let text = null;
 
-  const filter = el("input", { type: "search", placeholder: t("notes.filter"), "aria-label": t("notes.filter"), autocomplete: "off", oninput: () => drawTree() });
+  const filter = el("input", {
+    type: "search",
+    placeholder: t("notes.filter"),
+    "aria-label": t("notes.filter"),
+    autocomplete: "off",
+    oninput: () => drawTree(),
+  });
   const tree = el("nav", { class: "tree", "aria-label": t("notes.tree") });
   const page = el("div", { class: "note" });
   const split = el("div", { class: "split notes" }, el("div", { class: "split-list" }, filter, tree), page);
@@ -44,8 +50,15 @@ export function notesView(main) {
     const shown = files.files.filter((file) => file.path.toLowerCase().includes(wanted));
     fill(
       tree,
-      shown.length ? asTree(shown, path, Boolean(wanted)) : nothing(t(files.files.length ? "notes.none.filtered" : "notes.none")),
-      files.truncated && el("p", { class: "faint" }, t("notes.truncated", { n: number(files.files.length), total: number(files.total) })),
+      shown.length
+        ? asTree(shown, path, Boolean(wanted))
+        : nothing(t(files.files.length ? "notes.none.filtered" : "notes.none")),
+      files.truncated &&
+        el(
+          "p",
+          { class: "faint" },
+          t("notes.truncated", { n: number(files.files.length), total: number(files.total) }),
+        ),
     );
   }
 
@@ -60,7 +73,11 @@ export function notesView(main) {
       text = await readNote("notes.get", { path, from, lines: LINES });
       await draw({ scroll: !quiet });
     } catch (error) {
-      if (!givenUp(error)) fill(page, failure(error, () => load()));
+      if (!givenUp(error))
+        fill(
+          page,
+          failure(error, () => load()),
+        );
     }
   }
 
@@ -72,7 +89,11 @@ export function notesView(main) {
 
   async function draw({ scroll }) {
     const about = files?.files.find((file) => file.path === path);
-    const forms = [["read", t("notes.read")], ["source", t("notes.source")], ["chunks", t("notes.chunks")]];
+    const forms = [
+      ["read", t("notes.read")],
+      ["source", t("notes.source")],
+      ["chunks", t("notes.chunks")],
+    ];
     const body = el("div", { class: "note-body" });
     fill(
       page,
@@ -81,16 +102,51 @@ export function notesView(main) {
         { class: "note-head" },
         el("a", { class: "plain back", href: address("notes"), "aria-label": t("do.back") }, icon("back")),
         el("h2", { title: path }, path),
-        segments(t("notes.form"), forms, form, (key) => { form = key; draw({ scroll: true }); }),
-        el("p", { class: "faint" }, t(`source.${text.source ?? "memory"}`), " · ", tn("count.lines", text.totalLines), about ? [" · ", bytes(about.size), " · ", tn("count.chunks", about.chunks), " "] : " ", when(text.mtime), " ", about?.trust && trust(about.trust)),
+        segments(t("notes.form"), forms, form, (key) => {
+          form = key;
+          draw({ scroll: true });
+        }),
+        el(
+          "p",
+          { class: "faint" },
+          t(`source.${text.source ?? "memory"}`),
+          " · ",
+          tn("count.lines", text.totalLines),
+          about && [" · ", bytes(about.size), " · ", tn("count.chunks", about.chunks)],
+          " · ",
+          when(text.mtime),
+          " ",
+          text.trust && text.trust !== "owner" && trust(text.trust),
+        ),
       ),
       body,
-      text.nextFrom && form !== "chunks" && el("button", { type: "button", class: "quiet more", onclick: () => more().catch((error) => page.append(failure(error, more))) }, t("do.more")),
+      text.nextFrom &&
+        form !== "chunks" &&
+        el(
+          "button",
+          {
+            type: "button",
+            class: "quiet more",
+            onclick: () => more().catch((error) => page.append(failure(error, more))),
+          },
+          t("do.more"),
+        ),
     );
     if (form === "chunks") await drawChunks(body);
     else if (form === "source") fill(body, sourceLines(text.text, text.from));
     else if (path.endsWith(".jsonl")) fill(body, transcript(text.text, text.from));
-    else fill(body, el("div", { class: "prose" }, rendered(text.text, { first: text.from, resolve: (target) => resolved(path, target, files?.files ?? []) })));
+    else
+      fill(
+        body,
+        el(
+          "div",
+          { class: "prose" },
+          rendered(text.text, {
+            first: text.from,
+            resolve: (target) => resolved(path, target, files?.files ?? []),
+          }),
+        ),
+      );
     light(body, scroll);
   }
 
@@ -100,7 +156,10 @@ export function notesView(main) {
       const found = await ask("notes.chunks", { path });
       fill(body, found.chunks.length ? chunkList(found.chunks, text) : nothing(t("notes.chunks.none")));
     } catch (error) {
-      fill(body, failure(error, () => drawChunks(body)));
+      fill(
+        body,
+        failure(error, () => drawChunks(body)),
+      );
     }
   }
 
@@ -108,8 +167,12 @@ export function notesView(main) {
   function light(body, scroll) {
     if (!lit) return scroll && page.scrollTo?.(0, 0);
     const [first, last] = lit;
-    const touched = [...body.querySelectorAll("[data-from]")].filter((node) => Number(node.dataset.from) <= last && Number(node.dataset.to) >= first);
-    const innermost = touched.filter((node) => !touched.some((other) => other !== node && node.contains(other)));
+    const touched = [...body.querySelectorAll("[data-from]")].filter(
+      (node) => Number(node.dataset.from) <= last && Number(node.dataset.to) >= first,
+    );
+    const innermost = touched.filter(
+      (node) => !touched.some((other) => other !== node && node.contains(other)),
+    );
     for (const node of innermost) node.classList.add("lit");
     if (scroll) innermost[0]?.scrollIntoView({ block: "center" });
   }

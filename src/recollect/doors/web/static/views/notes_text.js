@@ -9,7 +9,11 @@ export function sourceLines(text, first) {
   return el(
     "ol",
     { class: "source-lines", start: first },
-    text.split("\n").map((line, index) => el("li", { "data-from": first + index, "data-to": first + index, value: first + index }, line || " ")),
+    text
+      .split("\n")
+      .map((line, index) =>
+        el("li", { "data-from": first + index, "data-to": first + index, value: first + index }, line || " "),
+      ),
   );
 }
 
@@ -47,7 +51,10 @@ function spoken(line) {
 function words(content) {
   if (typeof content === "string") return content;
   if (!Array.isArray(content)) return "";
-  return content.map((part) => (typeof part === "string" ? part : (part?.text ?? ""))).filter(Boolean).join("\n");
+  return content
+    .map((part) => (typeof part === "string" ? part : (part?.text ?? "")))
+    .filter(Boolean)
+    .join("\n");
 }
 
 /** Chunks with their lines, headings and whether they have a vector. */
@@ -71,7 +78,11 @@ export function chunkList(chunks, text) {
           trust(chunk.trust),
           label("vector", chunk.embedded ? "yes" : "no"),
         ),
-        el("pre", { tabindex: "0" }, lines.slice(Math.max(0, chunk.startLine - from), Math.max(0, chunk.endLine - from + 1)).join("\n")),
+        el(
+          "pre",
+          { tabindex: "0" },
+          lines.slice(Math.max(0, chunk.startLine - from), Math.max(0, chunk.endLine - from + 1)).join("\n"),
+        ),
       ),
     ),
   );

@@ -31,14 +31,27 @@ function branch(folder, path, chosen, allOpen) {
   return el(
     "ul",
     {},
-    folders.map(([name, inner]) => el("li", {}, folderNode(name, inner, path ? `${path}/${name}` : name, chosen, allOpen))),
-    files.map((file) => el("li", {}, fileLink(file, chosen))),
+    path === "" && files.map((file) => el("li", {}, fileLink(file, chosen))), // MEMORY.md before all else
+    folders.map(([name, inner]) =>
+      el("li", {}, folderNode(name, inner, path ? `${path}/${name}` : name, chosen, allOpen)),
+    ),
+    path !== "" && files.map((file) => el("li", {}, fileLink(file, chosen))),
   );
 }
 
 // A closed folder is empty until it is opened: a workspace of ten thousand notes stays light.
 function folderNode(name, folder, path, chosen, allOpen) {
-  const node = el("details", {}, el("summary", { class: "row" }, icon("folder"), el("span", {}, name || "/"), el("span", { class: "faint" }, number(folder.count))));
+  const node = el(
+    "details",
+    {},
+    el(
+      "summary",
+      { class: "row" },
+      icon("folder"),
+      el("span", {}, name || "/"),
+      el("span", { class: "faint" }, number(folder.count)),
+    ),
+  );
   let made = false;
   const grow = () => {
     if (node.open && !made) node.append(branch(folder, path, chosen, allOpen));
@@ -53,10 +66,21 @@ function folderNode(name, folder, path, chosen, allOpen) {
 function fileLink(file, chosen) {
   return el(
     "a",
-    { class: "row", href: address("notes", file.path), "aria-current": file.path === chosen ? "page" : null, title: file.path },
+    {
+      class: "row",
+      href: address("notes", file.path),
+      "aria-current": file.path === chosen ? "page" : null,
+      title: file.path,
+    },
     icon("notes"),
     el("span", {}, file.name),
-    file.trust && file.trust !== "owner" && el("span", { class: "mini", "data-name": file.trust, title: t(`trust.${file.trust}.why`) }, t(`trust.${file.trust}`)),
+    file.trust &&
+      file.trust !== "owner" &&
+      el(
+        "span",
+        { class: "mini", "data-name": file.trust, title: t(`trust.${file.trust}.why`) },
+        t(`trust.${file.trust}`),
+      ),
   );
 }
 

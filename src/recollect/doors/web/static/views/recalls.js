@@ -20,8 +20,20 @@ export function recallsView(main) {
   let open = "";
   let filters = {};
 
-  const input = (name, attributes) => el("input", { ...attributes, onchange: (event) => { filters = { ...filters, [name]: event.target.value.trim() }; load(); } });
-  const session = input("session", { type: "search", placeholder: t("recall.filter.session"), "aria-label": t("recall.filter.session"), autocomplete: "off" });
+  const input = (name, attributes) =>
+    el("input", {
+      ...attributes,
+      onchange: (event) => {
+        filters = { ...filters, [name]: event.target.value.trim() };
+        load();
+      },
+    });
+  const session = input("session", {
+    type: "search",
+    placeholder: t("recall.filter.session"),
+    "aria-label": t("recall.filter.session"),
+    autocomplete: "off",
+  });
   const bar = el(
     "div",
     { class: "filters" },
@@ -33,12 +45,25 @@ export function recallsView(main) {
   const rows = el("div", { class: "lines" });
   const aside = el("aside", { class: "panel", "aria-label": t("recall.detail") });
   const split = el("div", { class: "split" }, el("div", { class: "split-list" }, bar, summary, rows), aside);
-  fill(main, el("header", { class: "view-head" }, el("h1", {}, t("view.recalls")), el("p", { class: "faint" }, t("recall.lead"))), split);
+  fill(
+    main,
+    el(
+      "header",
+      { class: "view-head" },
+      el("h1", {}, t("view.recalls")),
+      el("p", { class: "faint" }, t("recall.lead")),
+    ),
+    split,
+  );
 
   async function load({ quiet = false, more = false } = {}) {
     if (!quiet && !more) fill(rows, loading());
     try {
-      const given = { session: filters.session, since: fromDateField(filters.since), until: fromDateField(filters.until, { end: true }) };
+      const given = {
+        session: filters.session,
+        since: fromDateField(filters.since),
+        until: fromDateField(filters.until, { end: true }),
+      };
       const wanted = Object.fromEntries(Object.entries(given).filter(([, value]) => value));
       const limit = quiet ? Math.min(200, Math.max(PAGE, recalls.length)) : PAGE;
       const answer = await list("recalls.list", { ...wanted, limit, ...(more && { cursor }) });
@@ -47,7 +72,11 @@ export function recallsView(main) {
       cursor = answer.cursor ?? null;
       show();
     } catch (error) {
-      if (!givenUp(error)) fill(rows, failure(error, () => load()));
+      if (!givenUp(error))
+        fill(
+          rows,
+          failure(error, () => load()),
+        );
     }
   }
 
@@ -56,7 +85,12 @@ export function recallsView(main) {
     fill(
       rows,
       recalls.length ? recalls.map(line) : nothing(t("recall.none")),
-      cursor && el("button", { type: "button", class: "quiet more", onclick: () => load({ more: true }) }, t("do.more")),
+      cursor &&
+        el(
+          "button",
+          { type: "button", class: "quiet more", onclick: () => load({ more: true }) },
+          t("do.more"),
+        ),
     );
     mark();
   }
@@ -66,7 +100,18 @@ export function recallsView(main) {
       "a",
       { class: "recall-line row", href: address("recalls", recall.id), "data-id": recall.id },
       el("span", { class: "entry-text" }, recall.query || t("recall.noQuery")),
-      el("span", { class: "entry-facts" }, el("span", {}, t("recall.counts", { entered: number(count(recall.entered)), left: number(count(recall.leftOut)) })), el("span", {}, tn("count.tokens", recall.tokens)), el("span", { class: "faint" }, recall.door), when(recall.at)),
+      el(
+        "span",
+        { class: "entry-facts" },
+        el(
+          "span",
+          {},
+          t("recall.counts", { entered: number(count(recall.entered)), left: number(count(recall.leftOut)) }),
+        ),
+        el("span", {}, tn("count.tokens", recall.tokens)),
+        el("span", { class: "faint" }, recall.door),
+        when(recall.at),
+      ),
     );
   }
 
@@ -82,7 +127,16 @@ export function recallsView(main) {
   }
 
   const close = () => go("recalls");
-  const closing = () => el("div", { class: "panel-bar" }, el("button", { type: "button", class: "plain", "aria-label": t("do.close"), onclick: close }, icon("close")));
+  const closing = () =>
+    el(
+      "div",
+      { class: "panel-bar" },
+      el(
+        "button",
+        { type: "button", class: "plain", "aria-label": t("do.close"), onclick: close },
+        icon("close"),
+      ),
+    );
 
   function draw(answer) {
     const recall = answer.recall ?? answer;
@@ -97,17 +151,34 @@ export function recallsView(main) {
         [t("recall.at"), moment(recall.at)],
         [t("recall.door"), recall.door],
         [t("entry.session"), recall.session],
-        [t("recall.cost"), `${tn("count.tokens", recall.tokens)} · ${tn("count.characters", recall.characters)}`],
+        [
+          t("recall.cost"),
+          `${tn("count.tokens", recall.tokens)} · ${tn("count.characters", recall.characters)}`,
+        ],
         [t("entry.id"), el("code", {}, recall.id)],
       ]),
-      el("section", { class: "panel-section" }, el("h3", {}, tn("recall.entered", entered.length)), entered.length ? el("ol", { class: "considered" }, entered.map(one)) : el("p", { class: "faint" }, t("recall.entered.none"))),
-      left.length > 0 && el("section", { class: "panel-section" }, el("h3", {}, tn("recall.left", left.length)), el("ol", { class: "considered left" }, left.map(one))),
+      el(
+        "section",
+        { class: "panel-section" },
+        el("h3", {}, tn("recall.entered", entered.length)),
+        entered.length
+          ? el("ol", { class: "considered" }, entered.map(one))
+          : el("p", { class: "faint" }, t("recall.entered.none")),
+      ),
+      left.length > 0 &&
+        el(
+          "section",
+          { class: "panel-section" },
+          el("h3", {}, tn("recall.left", left.length)),
+          el("ol", { class: "considered left" }, left.map(one)),
+        ),
     );
   }
 
   function mark() {
     split.classList.toggle("with-panel", Boolean(open));
-    for (const row of rows.querySelectorAll("[data-id]")) row.classList.toggle("open", row.dataset.id === open);
+    for (const row of rows.querySelectorAll("[data-id]"))
+      row.classList.toggle("open", row.dataset.id === open);
   }
 
   return {
@@ -128,7 +199,8 @@ export function recallsView(main) {
 const count = (value) => (Array.isArray(value) ? value.length : (value ?? 0));
 
 function one(item) {
-  const place = item.kind === "entry" ? address("memories", item.ref) : noteAddress(item.citation ?? item.ref);
+  const place =
+    item.kind === "entry" ? address("memories", item.ref) : noteAddress(item.citation ?? item.ref);
   return el(
     "li",
     {},
@@ -140,5 +212,7 @@ function one(item) {
 
 function noteAddress(citation) {
   const match = /^(.*)#L(\d+)(?:-L?(\d+))?$/.exec(citation);
-  return match ? address("notes", match[1], { from: match[2], to: match[3] ?? match[2] }) : address("notes", citation);
+  return match
+    ? address("notes", match[1], { from: match[2], to: match[3] ?? match[2] })
+    : address("notes", citation);
 }

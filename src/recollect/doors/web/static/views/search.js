@@ -1,15 +1,14 @@
 // Search: what the agent would find, as one types, with the reasons. An empty memory is met by the three first steps.
 
 import { ask, givenUp, newest } from "../api.js";
-import { el, fill, icon, marked } from "../dom.js";
-import { amount, scoreBar, scoreTable } from "../draw/score.js";
-import { number, t, tn } from "../i18n.js";
+import { el, fill, icon } from "../dom.js";
+import { t, tn } from "../i18n.js";
 import { step } from "../keys.js";
-import { found } from "../matches.js";
 import { failure, loading, nothing } from "../notices.js";
-import { entryLine, segments, trust, when } from "../parts.js";
-import { address, amend } from "../router.js";
+import { entryLine, segments, when } from "../parts.js";
+import { amend } from "../router.js";
 import { firstSteps } from "./first.js";
+import { hitCard } from "./hit.js";
 
 const PAUSE_MS = 140; // between the last letter and the question
 const PAGE = 20;
@@ -24,8 +23,16 @@ export function searchView(main) {
   let counted = null; // what the memory holds, once it was asked
 
   const input = el("input", {
-    type: "search", id: "query", class: "query", autocomplete: "off", spellcheck: "false", enterkeyhint: "search",
-    placeholder: t("search.placeholder"), "aria-label": t("search.label"), "aria-keyshortcuts": "/", maxlength: "1000",
+    type: "search",
+    id: "query",
+    class: "query",
+    autocomplete: "off",
+    spellcheck: "false",
+    enterkeyhint: "search",
+    placeholder: t("search.placeholder"),
+    "aria-label": t("search.label"),
+    "aria-keyshortcuts": "/",
+    maxlength: "1000",
     oninput: () => later(),
     onkeydown: (event) => event.key === "Enter" && !event.isComposing && (event.preventDefault(), now()),
   });
@@ -35,15 +42,36 @@ export function searchView(main) {
   fill(
     main,
     el("h1", { class: "hidden" }, t("view.search")),
-    el("div", { class: "search-head" }, el("div", { class: "query-box" }, icon("search"), input, el("kbd", { "aria-hidden": "true" }, "/")), sources),
+    el(
+      "div",
+      { class: "search-head" },
+      el("div", { class: "query-box" }, icon("search"), input, el("kbd", { "aria-hidden": "true" }, "/")),
+      sources,
+    ),
     summary,
     results,
   );
   if (matchMedia("(hover: hover)").matches) input.focus(); // on a phone the keyboard would cover the page
 
   function showSources() {
-    const options = [["", "search.all"], ["memory", "source.memory"], ["sessions", "source.sessions"], ["entries", "source.entries"]];
-    fill(sources, segments(t("search.where"), options.map(([key, text]) => [key, t(text)]), source, (key) => { source = key; now(); }));
+    const options = [
+      ["", "search.all"],
+      ["memory", "source.memory"],
+      ["sessions", "source.sessions"],
+      ["entries", "source.entries"],
+    ];
+    fill(
+      sources,
+      segments(
+        t("search.where"),
+        options.map(([key, text]) => [key, t(text)]),
+        source,
+        (key) => {
+          source = key;
+          now();
+        },
+      ),
+    );
   }
 
   function later() {
@@ -64,9 +92,11 @@ export function searchView(main) {
     if (!query.trim()) return welcome();
     main.setAttribute("aria-busy", "true");
     try {
-      show(await search("memory.search", { query, maxResults: most, explain: true, ...(source && { source }) }));
+      show(
+        await search("memory.search", { query, maxResults: most, explain: true, ...(source && { source }) }),
+      );
     } catch (error) {
-      if (!givenUp(error)) fill(results, failure(error, run)), fill(summary);
+      if (!givenUp(error)) (fill(results, failure(error, run)), fill(summary));
     } finally {
       main.removeAttribute("aria-busy");
     }
@@ -74,12 +104,23 @@ export function searchView(main) {
 
   function show(answer) {
     const hits = answer.results ?? [];
-    fill(summary, tn("search.found", hits.length), answer.degraded && el("span", { class: "degraded" }, answer.degraded));
+    fill(
+      summary,
+      tn("search.found", hits.length),
+      answer.degraded && el("span", { class: "degraded" }, answer.degraded),
+    );
     const more = hits.length >= most && most < MOST;
     fill(
       results,
-      hits.length ? el("ol", { class: "hits" }, hits.map((hit) => el("li", {}, hitCard(hit)))) : nothing(t("search.none"), el("p", { class: "faint" }, t("search.none.hint"))),
-      more && el("button", { type: "button", class: "quiet more", onclick: () => now(most + PAGE) }, t("do.more")),
+      hits.length
+        ? el(
+            "ol",
+            { class: "hits" },
+            hits.map((hit) => el("li", {}, hitCard(hit))),
+          )
+        : nothing(t("search.none"), el("p", { class: "faint" }, t("search.none.hint"))),
+      more &&
+        el("button", { type: "button", class: "quiet more", onclick: () => now(most + PAGE) }, t("do.more")),
     );
   }
 
@@ -101,12 +142,29 @@ export function searchView(main) {
 
   async function learned(place) {
     try {
-      const latest = await ask("entries.list", { limit: 6, sort: "newest" });
+      const latest = await ask("entries.list", { limit: 6 });
       if (!place.isConnected) return;
-      if (!counted.chunks && !latest.total) fill(results, firstSteps(input, () => now()));
-      else if (latest.entries.length) fill(place, el("h2", {}, t("search.recent")), el("div", { class: "lines" }, latest.entries.map((entry) => entryLine(entry, when(entry.createdAt)))));
+      if (!counted.chunks && !latest.total)
+        fill(
+          results,
+          firstSteps(input, () => now()),
+        );
+      else if (latest.entries.length)
+        fill(
+          place,
+          el("h2", {}, t("search.recent")),
+          el(
+            "div",
+            { class: "lines" },
+            latest.entries.map((entry) => entryLine(entry, when(entry.createdAt))),
+          ),
+        );
     } catch (error) {
-      if (!givenUp(error)) fill(place, failure(error, () => learned(place)));
+      if (!givenUp(error))
+        fill(
+          place,
+          failure(error, () => learned(place)),
+        );
     }
   }
 
@@ -127,7 +185,7 @@ export function searchView(main) {
     focusSearch: () => (input.focus(), input.select(), true),
     key: (event) => step(results, ".row", event),
     escape() {
-      if (document.activeElement === input && !input.value) return input.blur(), true;
+      if (document.activeElement === input && !input.value) return (input.blur(), true);
       if (!input.value) return false;
       input.value = "";
       now();
@@ -145,40 +203,15 @@ function holdings(status) {
   return el(
     "section",
     { class: "holdings" },
-    el("p", { class: "lead" }, t("search.holds", { files: tn("count.files", status.files ?? 0), chunks: tn("count.chunks", status.chunks ?? 0) })),
+    el(
+      "p",
+      { class: "lead" },
+      t("search.holds", {
+        files: tn("count.files", status.files ?? 0),
+        chunks: tn("count.chunks", status.chunks ?? 0),
+      }),
+    ),
     el("p", { class: "faint" }, t("search.hint")),
     status.degraded && el("p", { class: "degraded" }, status.degraded),
-  );
-}
-
-/** Where a hit leads: its note at those lines, or the memory itself. */
-export function placeOf(hit) {
-  if (hit.source === "entries") return address("memories", hit.path.replace(/^entries\//, ""));
-  return address("notes", hit.path, { from: hit.startLine, to: hit.endLine });
-}
-
-function hitCard(hit) {
-  const name = hit.source === "entries" ? t("source.entry") : `${hit.path}:${hit.startLine}–${hit.endLine}`;
-  return el(
-    "article",
-    { class: "hit", "data-source": hit.source },
-    el(
-      "header",
-      {},
-      icon({ memory: "notes", sessions: "recalls", entries: "memories" }[hit.source] ?? "notes"),
-      el("a", { class: "row place", href: placeOf(hit) }, name),
-      hit.date && el("span", { class: "faint" }, hit.date),
-      trust(hit.trust),
-      el("span", { class: "score-sum", title: t("score.title", { score: amount(hit.score) }) }, number(hit.score, 2)),
-    ),
-    el("p", { class: "snippet" }, marked(hit.snippet, found(hit.snippet, hit.matched ?? []))),
-    scoreBar(hit.score, hit.parts ?? []),
-    el(
-      "details",
-      {},
-      el("summary", {}, t("score.how")),
-      el("div", { class: "wide", tabindex: "0" }, scoreTable(hit.score, hit.parts ?? [])),
-      hit.citation && el("p", { class: "faint" }, `${t("search.citation")} `, el("code", {}, hit.citation)),
-    ),
   );
 }

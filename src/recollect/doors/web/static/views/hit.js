@@ -1,0 +1,45 @@
+// One hit of a search: its words with the matches marked, its place, whose words they are, and how its score is made.
+
+import { el, icon, marked } from "../dom.js";
+import { amount, scoreBar, scoreTable } from "../draw/score.js";
+import { number, t } from "../i18n.js";
+import { found } from "../matches.js";
+import { trust } from "../parts.js";
+import { address } from "../router.js";
+
+/** Where a hit leads: its note at those lines, or the memory itself. */
+function placeOf(hit) {
+  if (hit.source === "entries") return address("memories", hit.path.replace(/^entries\//, ""));
+  return address("notes", hit.path, { from: hit.startLine, to: hit.endLine });
+}
+
+export function hitCard(hit) {
+  const snippet = hit.snippet.trim().replace(/\n\s*\n/g, "\n"); // blank lines cost room and say nothing here
+  const name = hit.source === "entries" ? t("source.entry") : `${hit.path}:${hit.startLine}–${hit.endLine}`;
+  return el(
+    "article",
+    { class: "hit", "data-source": hit.source },
+    el(
+      "header",
+      {},
+      icon({ memory: "notes", sessions: "recalls", entries: "memories" }[hit.source] ?? "notes"),
+      el("a", { class: "row place", href: placeOf(hit) }, name),
+      hit.date && el("span", { class: "faint" }, hit.date),
+      trust(hit.trust),
+      el(
+        "span",
+        { class: "score-sum", title: t("score.title", { score: amount(hit.score) }) },
+        number(hit.score, 2),
+      ),
+    ),
+    el("p", { class: "snippet" }, marked(snippet, found(snippet, hit.matched ?? []))),
+    scoreBar(hit.score, hit.parts ?? []),
+    el(
+      "details",
+      {},
+      el("summary", {}, t("score.how")),
+      el("div", { class: "wide", tabindex: "0" }, scoreTable(hit.score, hit.parts ?? [])),
+      hit.citation && el("p", { class: "faint" }, `${t("search.citation")} `, el("code", {}, hit.citation)),
+    ),
+  );
+}

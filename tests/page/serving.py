@@ -1,0 +1,119 @@
+"""A gateway of its own for each test: a workspace, a home, a process, and a client with the owner's token."""
+
+from __future__ import annotations
+
+import json
+import os
+import queue
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import httpx
+
+STARTS_S = 60
+
+
+@dataclass(frozen=True)
+class Served:
+    """A running gateway."""
+
+    workspace: Path
+    home: Path
+    address: str
+    link: str  #: opens the page, once
+    client: httpx.Client
+    arguments: tuple[str, ...]
+
+    def ask(self, operation: str, agent: str = "main", **arguments: object) -> dict[str, Any]:
+        """Call an operation as the owner."""
+        answer = self.client.post(f"/v1/agents/{agent}/{operation}", json=arguments)
+        assert answer.status_code == 200, (operation, answer.status_code, answer.text)
+        result: dict[str, Any] = answer.json()
+        return result
+
+    def write(self, path: str, text: str) -> Path:
+        """Write a note into the workspace."""
+        file = self.workspace / path
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(text, "utf-8", errors="surrogatepass")
+        return file
+
+    def session(self, name: str, *turns: tuple[str, str], at: str = "2026-02-10T09:00:00Z") -> Path:
+        """Write a transcript, a line for each turn."""
+        lines = [
+            {"type": "message", "timestamp": at, "message": {"role": role, "content": text}}
+            for role, text in turns
+        ]
+        file = self.home / "agents/main/sessions" / f"{name}.jsonl"
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text("".join(json.dumps(line, ensure_ascii=False) + "\n" for line in lines), "utf-8")
+        return file
+
+    def new_link(self) -> str:
+        """What `recollect open` prints."""
+        done = subprocess.run(
+            [*self.arguments, "open", "--json"],
+            check=True,
+            capture_output=True,
+            text=True,
+            env=_environment(),
+        )
+        return str(json.loads(done.stdout)["link"])
+
+
+@contextmanager
+def served(folder: Path, settings: Mapping[str, object] | None = None) -> Iterator[Served]:
+    """Serve a folder's workspace until the block ends."""
+    workspace, home = folder / "workspace", folder / "home"
+    workspace.mkdir(parents=True, exist_ok=True)
+    home.mkdir(parents=True, exist_ok=True)
+    if settings:
+        (home / "config.yaml").write_text(json.dumps(settings), "utf-8")  # JSON is YAML
+        (home / "config.yaml").chmod(0o600)
+    arguments = (sys.executable, "-m", "recollect", "--workspace", str(workspace), "--home", str(home))
+    with (folder / "serve.log").open("wb") as log:
+        process = subprocess.Popen(
+            [*arguments, "serve", "--port", "0", "--json"],
+            stdout=subprocess.PIPE,
+            stderr=log,
+            text=True,
+            env=_environment(),
+        )
+    try:
+        told = json.loads(_first_line(process, folder / "serve.log"))
+        headers = {"Authorization": f"Bearer {told['token']}"}
+        with httpx.Client(base_url=told["address"], headers=headers, timeout=120, trust_env=False) as client:
+            yield Served(workspace, home, told["address"], told["link"], client, arguments)
+    finally:
+        process.terminate()
+        try:
+            process.wait(20)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+        assert process.stdout is not None
+        process.stdout.close()
+
+
+def _first_line(process: subprocess.Popen[str], log: Path) -> str:
+    """What the gateway says when it is ready."""
+    said: queue.Queue[str] = queue.Queue()
+    assert process.stdout is not None
+    threading.Thread(target=lambda out: said.put(out.readline()), args=(process.stdout,), daemon=True).start()
+    try:
+        line = said.get(timeout=STARTS_S)
+    except queue.Empty:
+        line = ""
+    assert line.strip(), f"the gateway did not start: {log.read_text('utf-8', 'replace')[-2000:]}"
+    return line
+
+
+def _environment() -> dict[str, str]:
+    """Ours, without settings of the person who runs the tests."""
+    return {name: value for name, value in os.environ.items() if not name.startswith("RECOLLECT_")}

@@ -1,0 +1,177 @@
+"""The page's files, read as text: what a strict policy forbids is not in them, and nothing that they name is missing."""
+
+from __future__ import annotations
+
+import json
+import re
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import get_args
+
+import pytest
+
+import recollect
+from recollect.records import EntryState, EntryType, Origin, Source, Trust
+
+WEB = Path(recollect.__file__).parent / "doors/web"
+MOST_BYTES = 220_000
+
+SCRIPTS = sorted(WEB.rglob("*.js"))
+STYLES = sorted(WEB.rglob("*.css"))
+
+#: Ways in which a text could become markup or code.
+DANGEROUS = re.compile(
+    r"innerHTML|outerHTML|insertAdjacentHTML|document\.write|createContextualFragment|DOMParser|setHTML|\beval\s*\("
+    r"|new\s+Function|javascript:\s*[\"'`]|\.srcdoc|importScripts|set(?:Timeout|Interval)\(\s*[\"'`]|import\("
+)
+
+
+def name(path: Path) -> str:
+    return path.relative_to(WEB).as_posix()
+
+
+class Markup(HTMLParser):
+    """What a page's markup holds: every attribute, and the text of scripts and styles."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.attributes: list[tuple[str, str, str]] = []
+        self.inline: list[str] = []
+        self._within = ""
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.attributes += [(tag, key, value or "") for key, value in attrs]
+        self._within = tag
+
+    def handle_data(self, data: str) -> None:
+        if self._within in ("script", "style") and data.strip():
+            self.inline.append(data)
+
+    def handle_endtag(self, tag: str) -> None:
+        self._within = ""
+
+
+@pytest.fixture(scope="module")
+def markup() -> Markup:
+    parsed = Markup()
+    parsed.feed((WEB / "index.html").read_text("utf-8"))
+    return parsed
+
+
+@pytest.fixture(scope="module")
+def words() -> dict[str, list[str]]:
+    text = (WEB / "static/words.js").read_text("utf-8")
+    table: dict[str, list[str]] = json.loads(text[text.index("{\n") : text.rindex("}") + 1])
+    return table
+
+
+def test_the_page_has_no_inline_script_style_or_handler(markup: Markup) -> None:
+    assert markup.inline == []
+    forbidden = [one for one in markup.attributes if one[1].startswith("on") or one[1] == "style"]
+    assert forbidden == []
+
+
+def test_the_page_names_only_files_of_its_own_and_all_of_them_exist(markup: Markup) -> None:
+    named = [value for _, key, value in markup.attributes if key in ("src", "href")]
+    assert named
+    assert [value for value in named if not value.startswith("/static/")] == []
+    assert [value for value in named if not (WEB / value.removeprefix("/")).is_file()] == []
+
+
+@pytest.mark.parametrize("script", SCRIPTS, ids=name)
+def test_a_script_makes_neither_markup_nor_code_of_texts(script: Path) -> None:
+    assert DANGEROUS.findall(script.read_text("utf-8")) == []
+
+
+@pytest.mark.parametrize("script", SCRIPTS, ids=name)
+def test_a_script_imports_what_its_neighbours_export(script: Path) -> None:
+    text = script.read_text("utf-8")
+    missing = []
+    for names, target in re.findall(r'import \{([^}]*)\} from "([^"]+)"', text):
+        file = (script.parent / target).resolve()
+        exported = set(
+            re.findall(r"export (?:async )?(?:function\*?|const|class) (\w+)", file.read_text("utf-8"))
+        )
+        missing += [
+            one for one in re.findall(r"(\w+)(?: as \w+)?", names) if one not in exported and one != "as"
+        ]
+    assert [one for one in missing if not re.search(rf"\bas {one}\b", text)] == []
+
+
+@pytest.mark.parametrize("script", SCRIPTS, ids=name)
+def test_every_import_of_a_script_is_used(script: Path) -> None:
+    text = script.read_text("utf-8")
+    body = re.sub(r"^import [^;]*;$", "", text, flags=re.MULTILINE)
+    imported = [
+        one.split(" as ")[-1].strip()
+        for names in re.findall(r"import \{([^}]*)\} from", text)
+        for one in names.split(",")
+        if one.strip()
+    ]
+    assert [one for one in imported if not re.search(rf"\b{re.escape(one)}\b", body)] == []
+
+
+def test_every_script_is_reached_from_the_first() -> None:
+    reached = {WEB / "static/theme.js"}
+    waiting = [WEB / "static/app.js"]
+    while waiting:
+        script = waiting.pop()
+        if script not in reached:
+            reached.add(script)
+            waiting += [
+                (script.parent / one).resolve()
+                for one in re.findall(r'from "([^"]+)"', script.read_text("utf-8"))
+            ]
+    assert sorted(reached) == SCRIPTS
+
+
+@pytest.mark.parametrize("path", [*SCRIPTS, *STYLES, WEB / "index.html"], ids=name)
+def test_no_file_names_another_host(path: Path) -> None:
+    text = path.read_text("utf-8").replace("http://www.w3.org/2000/svg", "")
+    assert re.findall(r"https?://[\w.]", text) == []
+    assert re.findall(r"@import|url\((?!data:)", text) == []
+
+
+def test_the_whole_page_is_small() -> None:
+    assert sum(path.stat().st_size for path in WEB.rglob("*") if path.is_file()) < MOST_BYTES
+
+
+def test_every_text_is_in_both_languages_with_the_same_places(words: dict[str, list[str]]) -> None:
+    def places(text: str) -> list[str]:
+        return sorted(re.findall(r"\{\w+\}", text))
+
+    wrong = [
+        key
+        for key, texts in words.items()
+        if len(texts) != 2
+        or not all(text.strip() for text in texts)
+        or (places(texts[0]) != places(texts[1]))
+    ]
+    # A form for one has no place for the number where the language writes it out.
+    assert [key for key in wrong if not key.endswith(".one")] == []
+    assert [key for key, (english, chinese) in words.items() if english == chinese] == ["part.qmd"]
+
+
+def test_every_text_that_is_asked_for_exists_and_no_other(words: dict[str, list[str]]) -> None:
+    code = "\n".join(script.read_text("utf-8") for script in SCRIPTS if script.name != "words.js")
+    literal = set(re.findall(r'"([a-z]\w*(?:\.[\w]+)+)"', code))
+    begun = set(re.findall(r"`(\w+)\.\$\{", code)) | {"count", "type", "state", "origin", "trust"}
+    asked = set(re.findall(r'\bt\(\s*"([\w.]+)"', code)) | set(re.findall(r'\btn\(\s*"([\w.]+)"', code))
+    assert sorted(asked - words.keys()) == []
+    unused = [
+        key
+        for key in words
+        if key not in literal and key.removesuffix(".one") not in literal and key.split(".")[0] not in begun
+    ]
+    assert unused == []
+
+
+def test_every_kind_that_data_can_name_has_a_word(words: dict[str, list[str]]) -> None:
+    kinds = {"type": EntryType, "state": EntryState, "origin": Origin, "trust": Trust, "source": Source}
+    missing = [
+        f"{kind}.{one}"
+        for kind, names in kinds.items()
+        for one in get_args(names)
+        if f"{kind}.{one}" not in words
+    ]
+    assert missing == []
