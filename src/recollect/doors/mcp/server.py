@@ -160,10 +160,8 @@ class McpServer:
             raise MCPError(types.INTERNAL_ERROR, f"The request failed: {type(error).__name__}.") from None
 
 
-def _reporting(ctx: Context, loop: asyncio.AbstractEventLoop) -> ProgressCallback | None:
-    """Tells the client how far a long piece of work has come, if it asked, and not more often than it can use."""
-    if not ctx.meta or "progress_token" not in ctx.meta:
-        return None
+def _reporting(ctx: Context, loop: asyncio.AbstractEventLoop) -> ProgressCallback:
+    """Tells a client that asked for it how far a long piece of work has come, not more often than it can use."""
     told_at = 0.0
     steps = 0
 
@@ -174,6 +172,7 @@ def _reporting(ctx: Context, loop: asyncio.AbstractEventLoop) -> ProgressCallbac
         if now - told_at >= PROGRESS_S:
             told_at = now
             message = f"{progress.stage}: {progress.done} of {progress.total} {progress.path}".rstrip()
-            asyncio.run_coroutine_threadsafe(ctx.session.report_progress(steps, None, message), loop)
+            if not loop.is_closed():  # the caller may have gone, and the server with it
+                asyncio.run_coroutine_threadsafe(ctx.session.report_progress(steps, None, message), loop)
 
     return report

@@ -125,9 +125,10 @@ async def _serve(host: OwnHost) -> None:
                     loop.add_signal_handler(number, end, number)
             await server.run(read, write, server.create_initialization_options())
         if signalled is not None:
-            # What ran was cancelled, so outside programs have stopped. A thread still waits for the client's next
-            # line and cannot be woken, so the process is left from here.
-            with anyio.move_on_after(CLOSE_S):
+            # What ran was cancelled, and outside programs are being stopped. A thread still waits for the client's
+            # next line and cannot be woken, so the process is left from here.
+            with anyio.move_on_after(CLOSE_S, shield=True):
+                await loop.shutdown_default_executor()
                 await anyio.to_thread.run_sync(host.close, abandon_on_cancel=True)
             _leave(128 + signalled)
 

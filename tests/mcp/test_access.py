@@ -1,0 +1,162 @@
+"""What was granted decides what is listed and what may be called, on every transport; made from the table of tools."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from pathlib import Path
+
+import httpx
+import httpx2
+import pytest
+from mcp import Client, MCPError
+from mcp.client.streamable_http import streamable_http_client
+from talking import over_http, talk_to
+
+from recollect.doors.mcp import access, build
+from recollect.doors.operations import OPERATIONS
+from recollect.doors.tooling import ACCESS, Access, grants
+from recollect.doors.tools import TOOLS
+from recollect.plugins import HookBus, Host
+from recollect.service import MemoryService
+
+Note = Callable[[str, str], Path]
+
+
+class Everything:
+    """A plugin that hands out every operation that there is."""
+
+    name = "everything"
+    tools = tuple(OPERATIONS)
+
+    def register(self, bus: HookBus, service: MemoryService) -> None:
+        pass
+
+
+@pytest.fixture
+def wide(host: Host) -> Host:
+    return Host(host.service, Everything(), owned=False)
+
+
+@pytest.mark.parametrize("granted", ACCESS)
+def test_tools_beyond_the_access_are_not_listed_and_a_call_is_refused(wide: Host, granted: Access) -> None:
+    async def verdicts(client: Client) -> tuple[set[str], dict[str, int]]:
+        refused = dict[str, int]()
+        for name, tool in OPERATIONS.items():
+            if not grants(granted, tool.access):
+                try:
+                    await client.call_tool(name, {})
+                except MCPError as error:
+                    refused[name] = error.code
+        return {tool.name for tool in (await client.list_tools()).tools}, refused
+
+    token = access.granted.set(granted)
+    try:
+        listed, refused = talk_to(build(lambda: wide), verdicts)
+    finally:
+        access.granted.reset(token)
+    allowed = {name for name, tool in OPERATIONS.items() if grants(granted, tool.access)}
+    assert listed == allowed | {"search", "fetch"}
+    assert refused == dict.fromkeys(set(OPERATIONS) - allowed, -32003)
+
+
+@pytest.mark.parametrize("version", ["2025-06-18", "2026-07-28"])
+def test_over_http_a_call_beyond_the_access_is_403_for_every_writing_tool(wide: Host, version: str) -> None:
+    meta = {
+        "io.modelcontextprotocol/protocolVersion": version,
+        "io.modelcontextprotocol/clientInfo": {"name": "test", "version": "1"},
+        "io.modelcontextprotocol/clientCapabilities": {},
+    }
+    with over_http(build(lambda: wide)) as url, httpx.Client() as http:
+
+        def call(name: str, granted: Access) -> tuple[int, object]:
+            params = {"name": name, "arguments": {}, **({"_meta": meta} if version > "2026" else {})}
+            asked = {"jsonrpc": "2.0", "id": 7, "method": "tools/call", "params": params}
+            headers = {
+                "x-access": granted,
+                "accept": "application/json, text/event-stream",
+                "mcp-protocol-version": version,
+                "mcp-method": "tools/call",
+                "mcp-name": name,
+            }
+            answer = http.post(url, json=asked, headers=headers)
+            json = answer.headers["content-type"].startswith("application/json")
+            return answer.status_code, answer.json() if json else answer.text
+
+        writing = [name for name, tool in OPERATIONS.items() if tool.access != "read"]
+        answers = {name: call(name, "read") for name in writing}
+        admitted = call("memory_stats", "read")
+        written = call("memory_save", "write")
+    assert {name: status for name, (status, _) in answers.items()} == dict.fromkeys(writing, 403)
+    needed = {name: OPERATIONS[name].access for name in writing}
+    assert {name: body for name, (_, body) in answers.items()} == {
+        name: {
+            "jsonrpc": "2.0",
+            "id": 7,
+            "error": {
+                "code": -32003,
+                "message": f"{name} needs {needed[name]} access; this caller has read access.",
+            },
+        }
+        for name in writing
+    }
+    assert admitted[0] == 200
+    assert written[0] == 200
+    assert "memory_save needs content." in str(written[1])
+
+
+@pytest.mark.parametrize("mode", ["auto", "legacy"])
+def test_a_reading_client_over_http_reads_and_is_refused_to_write(host: Host, note: Note, mode: str) -> None:
+    note("memory/birds.md", "A heron stands by the river.\n")
+
+    async def ask(url: str) -> tuple[list[str], list[str], str, list[str]]:
+        headers = {"x-access": "read"}
+        async with (
+            httpx2.AsyncClient(headers=headers) as http,
+            Client(streamable_http_client(url, http_client=http), mode=mode) as client,
+        ):
+            names = [tool.name for tool in (await client.list_tools()).tools]
+            found = await client.call_tool("memory_search", {"query": "heron"})
+            with pytest.raises(MCPError) as refused:
+                await client.call_tool("memory_save", {"content": "x"})
+            prompts = [one.name for one in (await client.list_prompts()).prompts]
+            return (
+                names,
+                [hit["path"] for hit in found.structured_content["results"]],
+                str(refused.value),
+                prompts,
+            )
+
+    with over_http(build(lambda: host)) as url:
+        names, found, refused, prompts = asyncio.run(ask(url))
+    reading = [name for name, tool in TOOLS.items() if tool.access == "read"]
+    assert names == [*reading, "search", "fetch"]
+    assert found == ["memory/birds.md"]
+    assert refused == "memory_save needs write access; this caller has read access."
+    assert prompts == ["recall"]
+
+
+def test_instructions_do_not_speak_of_tools_beyond_the_access(host: Host) -> None:
+    async def welcomed(client: Client) -> str | None:
+        return client.instructions
+
+    token = access.granted.set("read")
+    try:
+        said = talk_to(build(lambda: host), welcomed)
+    finally:
+        access.granted.reset(token)
+    assert said is not None
+    assert "memory_search" in said
+    assert "memory_save" not in said
+
+
+def test_a_grant_that_changes_counts_from_the_next_request_on(host: Host) -> None:
+    async def ask(client: Client) -> list[bool]:
+        counts = list[bool]()
+        for granted in ("write", "read", "write"):
+            token = access.granted.set(granted)
+            counts.append("memory_save" in [tool.name for tool in (await client.list_tools()).tools])
+            access.granted.reset(token)
+        return counts
+
+    assert talk_to(build(lambda: host), ask) == [True, False, True]

@@ -1,0 +1,161 @@
+"""What goes wrong is one sentence: unknown tools, wrong arguments, a memory that is off, misconfigured or mended."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import httpx
+import pytest
+from mcp import Client, MCPError
+from talking import OpenHost, Talk, over_http, talk_to
+
+from recollect.config import Settings, load
+from recollect.doors.mcp import build
+from recollect.doors.mcp.stdio import OwnHost
+from recollect.errors import ConfigError
+from recollect.plugins import Host
+
+DISABLED = "Memory is disabled: Memory is switched off: `plugins.slots.memory` is `none`."
+
+
+def test_an_unknown_tool_is_an_error_that_names_the_known_ones(talk: Talk) -> None:
+    async def call(client: Client) -> tuple[int, str]:
+        with pytest.raises(MCPError) as refused:
+            await client.call_tool("rm -rf", {})
+        return refused.value.code, str(refused.value)
+
+    code, said = talk(call)
+    assert code == -32602
+    assert said.startswith("There is no tool 'rm -rf'; there are: memory_search, memory_get,")
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments", "said"),
+    [
+        ("memory_search", {}, "memory_search needs query."),
+        ("memory_search", {"query": 5}, "query must be of type string."),
+        ("memory_search", {"query": "x", "max": 1}, "memory_search has no parameter 'max'; it has: query, "),
+        ("memory_get", {"path": "../x"}, "'../x' is refused: "),
+        ("memory_get", {"path": "memory/none.md"}, "'memory/none.md' does not exist."),
+        ("memory_forget", {}, "memory_forget needs either memoryId or query."),
+    ],
+)
+def test_wrong_arguments_are_results_that_a_model_can_read(
+    here: Talk, name: str, arguments: dict[str, object], said: str
+) -> None:
+    async def call(client: Client) -> object:
+        return await client.call_tool(name, arguments)
+
+    answer = here(call)
+    assert answer.is_error
+    assert answer.content[0].text.startswith(said)
+    assert answer.structured_content["error"] == answer.content[0].text
+    assert answer.structured_content["disabled"] is False
+
+
+def test_a_memory_that_is_switched_off_answers_why_and_the_server_lives(open_host: OpenHost) -> None:
+    off = open_host("none")
+
+    async def ask(client: Client) -> tuple[list[str], list[str], list[bool], int, str]:
+        names = [tool.name for tool in (await client.list_tools()).tools]
+        given = {"memory_get": {"path": "x"}, "memory_save": {"content": "x"}, "fetch": {"id": "x"}}
+        query = {"query": "x"}
+        given |= {"memory_search": query, "search": query, "memory_stats": {}}
+        answers = [await client.call_tool(name, given[name]) for name in names]
+        assert all(answer.is_error for answer in answers)
+        with pytest.raises(MCPError) as refused:
+            await client.read_resource("memory://notes/memory/a.md")
+        resources = (await client.list_resources()).resources
+        said = [answer.content[0].text for answer in answers]
+        off = [answer.structured_content.get("disabled") for answer in answers[:4]]
+        return names, said, off, len(resources), str(refused.value)
+
+    names, said, disabled, resources, refused = talk_to(build(lambda: off), ask)
+    assert names == ["memory_search", "memory_get", "memory_save", "memory_stats", "search", "fetch"]
+    assert said == [DISABLED] * 6
+    assert disabled == [True] * 4
+    assert resources == 0
+    assert refused == "Memory is switched off: `plugins.slots.memory` is `none`."
+
+
+class Owner:
+    """The owner's settings, which change while the server runs."""
+
+    def __init__(self, workspace: Path, home: Path) -> None:
+        self.given: dict[str, object] = {"workspace": workspace, "home": home, "embedding.provider": "none"}
+
+    def __call__(self) -> Settings:
+        return load(arguments=self.given, environ={})
+
+
+def test_settings_that_change_count_from_the_next_request_on(
+    workspace: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("recollect.doors.mcp.stdio.LOOK_S", 0.0)
+    owner = Owner(workspace, tmp_path / "state")
+    host = OwnHost(owner)
+
+    async def ask(client: Client) -> list[str | None]:
+        said = list[str | None]()
+        for given in (
+            {"plugins.slots.memory": "none"},
+            {"plugins.slots.memory": "memory-core"},
+            {"search.max_results": "many"},
+            {"search.max_results": 3},
+        ):
+            owner.given |= given
+            answer = await client.call_tool("memory_stats", {})
+            said.append(answer.structured_content.get("error"))
+        return said
+
+    try:
+        switched, fine, misconfigured, mended = talk_to(build(host), ask)
+    finally:
+        host.close()
+    assert (switched, fine, mended) == (DISABLED, None, None)
+    assert misconfigured is not None
+    assert misconfigured.startswith("Memory is disabled: search.max_results = 'many'")
+
+
+def test_a_host_that_cannot_be_found_is_one_sentence() -> None:
+    def lost() -> Host:
+        raise ConfigError("There is no agent 'b'.")
+
+    async def ask(client: Client) -> tuple[str, str | None]:
+        with pytest.raises(MCPError) as refused:
+            await client.list_tools()
+        return str(refused.value), client.instructions
+
+    assert talk_to(build(lost), ask) == ("There is no agent 'b'.", None)
+
+
+def test_a_mistake_of_ours_shows_nothing_of_its_inside() -> None:
+    def broken() -> Host:
+        raise ZeroDivisionError("secret")
+
+    async def ask(client: Client) -> str:
+        with pytest.raises(MCPError) as refused:
+            await client.list_tools()
+        return str(refused.value)
+
+    assert talk_to(build(broken), ask) == "The request failed: ZeroDivisionError."
+
+
+@pytest.mark.parametrize(
+    ("body", "status"),
+    [
+        (b"", 400),
+        (b"{", 400),
+        (b"[]", 400),
+        (b"null", 400),
+        (b'{"method": "tools/call"}', 400),
+        (b'{"method": "tools/call", "params": []}', 400),
+        (b'{"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": {}}}', 200),
+        (b"[" * 100_000, 400),
+        (b" " * (5 * 1024 * 1024), 413),
+    ],
+)
+def test_what_is_no_request_is_refused_over_http(host: Host, body: bytes, status: int) -> None:
+    headers = {"content-type": "application/json", "accept": "application/json, text/event-stream"}
+    with over_http(build(lambda: host)) as url:
+        assert httpx.post(url, content=body, headers=headers).status_code == status
