@@ -6,6 +6,7 @@ off, misconfigured or broken is a sentence in `error` and in every effect, and t
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import TracebackType
@@ -78,7 +79,8 @@ class Host:
             if opened is not None and service is None:
                 opened.memory.close()
             host = cls(None, None, error=error, observer=observer)
-            log.warning("the agent goes on without memory: %s", host.error)
+            level = logging.INFO if isinstance(error, MemoryDisabled) else logging.WARNING  # or as it was meant
+            log.log(level, "the agent goes on without memory: %s", host.error)
         return host
 
     # ---- what it has ------------------------------------------------------------------------------------------
