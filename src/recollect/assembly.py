@@ -283,6 +283,7 @@ def build_keeper(settings: Settings, manager: Manager) -> Keeper:
     learning, cleanup = settings.entries, settings.cleanup
     ways = Ways(
         threshold=settings.retrieval.similarity_threshold,
+        approval=learning.approval,
         upkeep=Upkeep(cleanup.auto_cleanup, cleanup.interval, cleanup.retention_days),
         capture=Limits(learning.capture_max_chars, learning.capture_max_per_turn if learning.capture else 0),
     )

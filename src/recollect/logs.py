@@ -8,17 +8,70 @@ from __future__ import annotations
 
 import logging
 import sys
+from collections import deque
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass
 from typing import TextIO
 
 NAME = "recollect"
+KEPT = 200  #: messages of trouble that are kept in memory, of all agents together
+LONGEST = 500  #: characters of one
 
-logging.getLogger(NAME).addHandler(logging.NullHandler())
+_concerned: ContextVar[str] = ContextVar("recollect_concerned", default="")
+
+
+@dataclass(frozen=True, slots=True)
+class Trouble:
+    """A warning or an error that was logged."""
+
+    at: float
+    level: str  #: "warning", "error", "critical"
+    room: str
+    text: str
+
+
+class _Recent(logging.Handler):
+    """Keeps the last messages of trouble, each with whom it concerns; they are gone with the process."""
+
+    def __init__(self) -> None:
+        super().__init__(logging.WARNING)
+        self.kept: deque[tuple[str, Trouble]] = deque(maxlen=KEPT)
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Keep a message; one that cannot be put together is no reason to fail."""
+        try:
+            text = " ".join(record.getMessage().split())[:LONGEST]
+        except (TypeError, ValueError, KeyError):
+            return
+        room = record.name.removeprefix(NAME).strip(".")
+        self.kept.append((_concerned.get(), Trouble(record.created, record.levelname.lower(), room, text)))
+
+
+_recent = _Recent()
+logging.getLogger(NAME).addHandler(_recent)
 
 
 def get(name: str = "") -> logging.Logger:
     """The logger of one room, given the room's name or its `__name__`."""
     part = name.removeprefix(NAME).strip(".")
     return logging.getLogger(f"{NAME}.{part}" if part else NAME)
+
+
+@contextmanager
+def concerning(whom: str) -> Iterator[None]:
+    """What is logged inside concerns this agent; messages of one are not shown to another."""
+    token = _concerned.set(whom)
+    try:
+        yield
+    finally:
+        _concerned.reset(token)
+
+
+def troubles(whom: str) -> list[Trouble]:
+    """The last warnings and errors that concern this agent, newest first."""
+    return [one for concerned, one in reversed(list(_recent.kept)) if concerned == whom]
 
 
 def setup(

@@ -52,8 +52,9 @@ if TYPE_CHECKING:
     from recollect.managers.notes import Notes
     from recollect.recall.inject import Injector, Recalled
     from recollect.writing import Scribe
-    from recollect.writing.journal import Journal
     from recollect.writing.hearing import Hearing
+    from recollect.writing.journal import Journal
+    from recollect.writing.shelf import Shelf
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -74,6 +75,9 @@ class Memory:
         self._hearing: Hearing | None = None
         self._guard: Guard | None = None
         self._shelf: Notes | None = None
+        self.watching: Callable[[], str] | None = (
+            None  #: how changes are noticed, in words, while a service does
+        )
         self._closed = False
         self._lock = threading.RLock()  #: over what is opened at first use: threads may be the first together
 
@@ -223,6 +227,10 @@ class Memory:
         """What is indexed, by which embedder, and what is wrong."""
         return self.manager.status(deep=deep)
 
+    def behind(self) -> int | None:
+        """How many files differ from the index by their stat; None where an outside engine keeps that to itself."""
+        return self.manager.indexer.behind() if isinstance(self.manager, BuiltinManager) else None
+
     def save(
         self,
         content: str,
@@ -322,6 +330,12 @@ class Memory:
 
         return Journal(self.settings.agent_folder / "sessions", session)
 
+    def shelf(self, folder: str = "memory", *, shown: str = "") -> Shelf:
+        """A folder of the workspace that an agent works in by itself; say `changed` when it was written."""
+        from recollect.writing.shelf import Shelf
+
+        return Shelf(self.settings.workspace, folder, shown=shown)
+
     @property
     def hearing(self) -> Hearing:
         """What of each session was heard already."""
@@ -381,6 +395,15 @@ class Memory:
     def entry_stats(self) -> dict[str, object] | None:
         """Counts and averages of what was learned; None when nothing was yet."""
         return self.keeper.stats() if self._has_entries(None) else None
+
+    def waiting_entries(self) -> dict[str, int]:
+        """Entries that wait for something: for a vector, and for the owner's word."""
+        if not self._has_entries(None):
+            return {"vectors": 0, "staged": 0}
+        following = self.keeper.following
+        counts = following.index.counts(following.model)
+        lacking = counts.chunks - counts.embedded if following.model else 0
+        return {"vectors": lacking, "staged": self.keeper.listing.facets().states.get("staged", 0)}
 
     @property
     def injector(self) -> Injector:

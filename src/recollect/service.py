@@ -73,6 +73,7 @@ class MemoryService:
     def start(self) -> Synced:
         """Bring the index up to date, then watch."""
         self.memory.start()
+        self.memory.watching = lambda: self.watching
         if self._sessions:
             self._growth.begin((str(found.absolute), found.size) for found in self._sessions.scan().files)
         first = self._synced("start")
@@ -89,6 +90,7 @@ class MemoryService:
             self._watcher.stop()
         self._refresher.stop()
         self._started = False
+        self.memory.watching = None
 
     def __enter__(self) -> Self:
         self.start()
@@ -196,12 +198,13 @@ class MemoryService:
         self._synced(reason)
 
     def _synced(self, reason: str) -> Synced:
-        try:
-            done = Synced(reason, self.memory.sync(progress=self._on_progress))
-            self.memory.tend()
-        except RecollectError as error:
-            log.warning("the index could not be brought up to date (%s): %s", reason, error)
-            done = Synced(reason, None, str(error))
+        with logs.concerning(str(self.memory.settings.agent_folder)):
+            try:
+                done = Synced(reason, self.memory.sync(progress=self._on_progress))
+                self.memory.tend()
+            except RecollectError as error:
+                log.warning("the index could not be brought up to date (%s): %s", reason, error)
+                done = Synced(reason, None, str(error))
         self._on_sync(done)
         return done
 

@@ -50,6 +50,22 @@ def test_what_changes_something_says_so() -> None:
     assert writing == {
         "memory_save", "memory_store", "memory_forget", "memory", "memory.sync", "capture", "flush", "summarise",
     }  # fmt: skip
+    owners = {name for name, tool in OPERATIONS.items() if tool.access == "admin"}
+    assert owners == {
+        f"entries.{what}"
+        for what in (
+            "add",
+            "edit",
+            "merge",
+            "supersede",
+            "undo",
+            "forget",
+            "approve",
+            "reject",
+            "export",
+            "import",
+        )
+    }
     assert all(tool.name == name for name, tool in OPERATIONS.items())
 
 

@@ -8,7 +8,7 @@ from jsonschema import Draft202012Validator
 from recollect.doors.operations import OPERATIONS
 from recollect.doors.tools import Toolbox
 
-FIRST = "(the first entry)"
+FIRST, SECOND, RECALL = "(the newest entry)", "(the one before it)", "(the newest recall)"
 GROUP = "agent:main:telegram:group:42"
 
 #: Calls in their order, each of which builds on what the ones before have done.
@@ -40,6 +40,29 @@ CALLS: list[tuple[str, dict[str, object]]] = [
     ("entries.list", {"query": "tabs", "states": [], "limit": 1}),
     ("entries.get", {"id": FIRST}),
     ("entries.facets", {}),
+    ("recalls.list", {}),
+    ("recalls.list", {"session": "s1", "limit": 1}),
+    ("recalls.get", {"id": RECALL}),
+    ("map.get", {}),
+    ("map.get", {"limit": 1}),
+    ("timeline.get", {}),
+    ("timeline.get", {"since": 1, "until": 2, "buckets": 3}),
+    ("health.get", {}),
+    ("health.get", {"deep": True}),
+    ("entries.add", {"text": "I cycle to work", "importance": 5, "tags": ["way"]}),
+    ("entries.edit", {"id": FIRST, "text": "I cycle to work every day", "expiresAt": 0}),
+    ("entries.supersede", {"id": FIRST, "text": "I walk to work"}),
+    ("entries.add", {"text": "Walking keeps me well", "type": "fact"}),
+    ("entries.merge", {"ids": [FIRST, SECOND], "text": "I walk to work to keep well"}),
+    ("entries.undo", {}),
+    ("entries.undo", {"id": FIRST}),
+    ("entries.forget", {"id": FIRST, "dryRun": True}),
+    ("entries.forget", {"query": "something"}),
+    ("entries.forget", {"session": "nobody's"}),
+    ("entries.approve", {"ids": []}),
+    ("entries.reject", {"ids": []}),
+    ("entries.export", {}),
+    ("entries.import", {"data": '[{"memory": "Bob leads the other project."}]'}),
     ("notes.tree", {}),
     ("notes.get", {"path": "MEMORY.md"}),
     ("notes.get", {"path": "MEMORY.md", "from": 900}),
@@ -82,9 +105,17 @@ def test_results_have_the_promised_shape(toolbox: Toolbox) -> None:
 
 
 def _filled(given: dict[str, object], toolbox: Toolbox) -> dict[str, object]:
-    """The arguments, with the id of an entry where one is meant."""
-    entry = toolbox.call("entries.list", {"limit": 1})["entries"][:1] if FIRST in given.values() else []
-    return {name: entry[0]["id"] if value == FIRST else value for name, value in given.items()}
+    """The arguments, with the ids of entries and recalls where such are meant."""
+    entries = [one["id"] for one in toolbox.call("entries.list", {"limit": 2})["entries"]]
+    recalls = [one["id"] for one in toolbox.call("recalls.list", {"limit": 1})["recalls"]]
+    meant = dict(zip((FIRST, SECOND), entries, strict=False)) | dict(zip((RECALL,), recalls, strict=False))
+
+    def filled(value: object) -> object:
+        if isinstance(value, list):
+            return [filled(one) for one in value]
+        return meant.get(value, value) if isinstance(value, str) else value
+
+    return {name: filled(value) for name, value in given.items()}
 
 
 def test_every_operation_is_among_the_calls() -> None:

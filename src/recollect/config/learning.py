@@ -16,6 +16,11 @@ class EntriesSettings(Section):
         default="scan",
         description="Where the vectors of entries are searched: `scan`, or the extra `sqlite-vec` or `lancedb`.",
     )
+    approval: Literal["none", "agent", "all"] = Field(
+        default="none",
+        description="What waits until the owner approves it: nothing, what an `agent` stores, or `all` that was not "
+        "added by the owner, captures too.",
+    )
     capture: bool = Field(
         default=True,
         description="What the owner says about themselves and their work is remembered by rules.",

@@ -300,15 +300,16 @@ class Toolbox:
         except (RecollectError, OSError) as error:
             sentence = f"Memory is disabled: {_sentence(error)}"
             return "disabled", {**tool.empty, "disabled": True, "error": sentence}
-        try:
-            checked = tool.checked(_mapping(arguments))
-            return self._run(tool, Call(memory, checked, self._session_key, progress))
-        except (WrongArgument, RecollectError, OSError) as error:
-            return _kind(error), {**tool.empty, "disabled": False, "error": _sentence(error)}
-        except Exception as error:  # a mistake of ours must not break the agent that calls
-            log.exception("the tool %s failed", name)
-            sentence = f"{name} failed: {type(error).__name__}."
-            return "broken", {**tool.empty, "disabled": False, "error": sentence}
+        with logs.concerning(_whom(memory)):
+            try:
+                checked = tool.checked(_mapping(arguments))
+                return self._run(tool, Call(memory, checked, self._session_key, progress))
+            except (WrongArgument, RecollectError, OSError) as error:
+                return _kind(error), {**tool.empty, "disabled": False, "error": _sentence(error)}
+            except Exception as error:  # a mistake of ours must not break the agent that calls
+                log.exception("the tool %s failed", name)
+                sentence = f"{name} failed: {type(error).__name__}."
+                return "broken", {**tool.empty, "disabled": False, "error": sentence}
 
     def _run(self, tool: Tool, call: Call) -> tuple[Outcome, Result]:
         if call.memory.admits(self._session_key):
@@ -397,6 +398,12 @@ def _mapping(arguments: Mapping[str, object] | str | None) -> Mapping[str, objec
     if not isinstance(arguments, Mapping):
         raise WrongArgument("The arguments must be an object.")
     return arguments
+
+
+def _whom(memory: Memory) -> str:
+    """Whom the messages of a call concern; a stand-in for a memory has no settings."""
+    settings = getattr(memory, "settings", None)
+    return str(settings.agent_folder) if settings else ""
 
 
 def _kind(error: Exception) -> Outcome:

@@ -31,7 +31,7 @@ COVERED = (
     "the entry and the versions merged with it",
     "its history",
     "keywords",
-    "vectors, the embedding cache and older versions of them",
+    "vectors, the embedding cache, older versions of them, and the map",
     "the logs of both databases",
     "queries and reasons in the recall ledger",
 )
@@ -47,10 +47,17 @@ Elsewhere = Callable[[Sequence[str]], tuple[str, ...]]
 class Eraser:
     """Forgets entries of one keeper."""
 
-    def __init__(self, entries: Entries, following: Following, clock: Callable[[], float]) -> None:
+    def __init__(
+        self,
+        entries: Entries,
+        following: Following,
+        clock: Callable[[], float],
+        derived: Callable[[], None] = lambda: None,
+    ) -> None:
         self.entries = entries
         self.following = following
         self._clock = clock
+        self._derived = derived  #: takes away what else was made of the entries
 
     def erase(
         self,
@@ -85,6 +92,7 @@ class Eraser:
         """Take out of the derived index, and out of the logs, what is gone from the truth."""
         with self.entries.database.read() as connection:
             hashes = erasure.unfinished(connection)
+        self._derived()
         self.following.follow()
         batched = self.following.embedder
         clean = self.following.index.erase(hashes, batched.identity if batched else None)

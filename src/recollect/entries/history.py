@@ -10,7 +10,7 @@ from recollect.store.entries import Edit, Entries
 
 
 def undo(
-    entries: Entries, *, entry_id: str | None, at: float, by: str
+    entries: Entries, *, entry_id: str | None, at: float, by: str, if_seq: int | None = None
 ) -> tuple[list[Event], tuple[Entry, ...]]:
     """Take back the newest change, of one entry or of all: the events undone, and the entries as they are now."""
     with entries.transaction():
@@ -19,6 +19,9 @@ def undo(
             raise NotFound(
                 "nothing has been changed yet" if entry_id is None else f"there is no entry {entry_id!r}"
             )
+        newest = max(event.seq for event in events if entry_id in (None, event.entry_id))
+        if if_seq is not None and newest != if_seq:
+            raise EditConflict("something was changed meanwhile: look at it again")
         if any(event.kind == "forget" for event in events):
             raise EditConflict("the newest change was to forget, and what is forgotten cannot come back")
         now = entries.load(event.entry_id for event in events)

@@ -14,19 +14,23 @@ from typing import TYPE_CHECKING, TypedDict, Unpack
 from recollect.entries import capture, exchange, history, importers, merge
 from recollect.entries.capture import Limits, Said
 from recollect.entries.drafts import Draft
+from recollect.entries.editing import Editing
 from recollect.entries.erase import MAYBE, OFFERED, Elsewhere, Eraser, everything, surely
 from recollect.entries.following import Following
 from recollect.entries.kinds import TYPES, type_of
 from recollect.entries.lifecycle import Lifecycle, Upkeep
 from recollect.entries.listing import Listing
+from recollect.entries.picture import Pictures
 from recollect.entries.search import EntrySearch, FoundEntries, Mode
+from recollect.entries.staging import Approval, Staging
 from recollect.errors import EditConflict, WriteError
 from recollect.records import CleanedUp, Entry, Event, Imported, Origin, Receipt, Remembered
-from recollect.store.entries import IN_FORCE, Edit, Entries
+from recollect.store.entries import IN_FORCE, Entries
 from recollect.store.entry_rows import EntryFilter
 
 if TYPE_CHECKING:
     from recollect.embedding import Batched, Embedder
+    from recollect.embedding.protocol import Matrix
     from recollect.store.index import Index
 
 
@@ -38,6 +42,7 @@ class Ways:
     """How the keeper behaves; the defaults are those of the settings."""
 
     threshold: float = 0.3
+    approval: Approval = "none"
     upkeep: Upkeep = field(default_factory=Upkeep)
     capture: Limits = field(default_factory=Limits)
 
@@ -73,8 +78,11 @@ class Keeper:
         self.clock = clock
         self.following = Following(entries, index, batched)
         self.searching = EntrySearch(self.following, embedder, clock=clock)
-        self.eraser = Eraser(entries, self.following, clock)
+        self.pictures = Pictures(self.following, clock)
+        self.eraser = Eraser(entries, self.following, clock, self.pictures.forget)
         self.lifecycle = Lifecycle(entries, self.eraser, self.ways.upkeep, clock)
+        self.editing = Editing(entries, clock)
+        self.staging = Staging(entries, self.following, self.ways.approval, self._judged, clock)
         self.listing = Listing(entries, self.searching, self.ways.threshold, clock)
         if self.eraser.pending():
             self.eraser.complete()
@@ -89,6 +97,8 @@ class Keeper:
         draft = draft.cleaned()
         self.lifecycle.when_due()
         begun = self.entries.seq()
+        if self.staging.waits(draft):
+            return self.staging.stage(draft, begun, by=by, replaces=replaces)
         for _ in range(RETRIES):
             with contextlib.suppress(EditConflict):
                 return self._try(draft, begun, by, replaces)
@@ -96,14 +106,8 @@ class Keeper:
 
     def _try(self, draft: Draft, begun: int, by: str, replaces: str | None) -> Remembered:
         """Judge, then write, unless somebody has changed meanwhile what the judgement rests on."""
-        seen, vector = self.entries.seq(), None
-        verdict = self._known(draft)
-        if verdict is None:
-            self.following.follow()
-            vector = self.following.vector(draft.text)
-            verdict = merge.judge(draft, merge.neighbours(self.following, draft, vector))
-            if replaces and verdict.action == "add":
-                verdict = self._replacing(draft, replaces)
+        seen = self.entries.seq()
+        verdict, vector = self._judged(draft, replaces)
         with self.entries.transaction():
             if refusal := self._refusal(draft, begun):
                 return Remembered(None, "refused", note=refusal)
@@ -113,6 +117,18 @@ class Keeper:
             made = self.entries.apply(merge.edits(verdict, draft, at), at=at, by=by)
         self.following.follow({} if vector is None else {made[0].id: vector})
         return merge.outcome(verdict, made[0])
+
+    def _judged(self, draft: Draft, replaces: str | None) -> tuple[merge.Verdict, Matrix | None]:
+        """What to do with a statement beside what is known now, and its vector, if that had to be made."""
+        verdict = self._known(draft)
+        if verdict is not None:
+            return verdict, None
+        self.following.follow()
+        vector = self.following.vector(draft.text)
+        verdict = merge.judge(draft, merge.neighbours(self.following, draft, vector))
+        if replaces and verdict.action == "add":
+            verdict = self._replacing(draft, replaces)
+        return verdict, vector
 
     def _replacing(self, draft: Draft, entry_id: str) -> merge.Verdict:
         old = self.entries.load([entry_id]).get(entry_id)
@@ -146,31 +162,7 @@ class Keeper:
 
     def update(self, entry_id: str, changes: Mapping[str, object], *, by: str = "owner") -> Entry:
         """Change what an entry says or how it is kept; what it was stays in its history."""
-        allowed = {"text", "type", "category", "importance", "confidence", "tags", "expires_at"}
-        if unknown := set(changes) - allowed:
-            raise WriteError(
-                f"{', '.join(sorted(unknown))} cannot be changed; {', '.join(sorted(allowed))} can"
-            )
-        with self.entries.transaction():
-            entry = self.entries.get(entry_id)
-            changed = replace(entry, **changes, updated_at=self.clock())  # type: ignore[arg-type]
-            cleaned = Draft(
-                changed.text,
-                changed.type,
-                importance=changed.importance,
-                confidence=changed.confidence,
-                tags=changed.tags,
-            ).cleaned()
-            changed = replace(
-                changed,
-                text=cleaned.text,
-                type=cleaned.type,
-                importance=cleaned.importance,
-                confidence=cleaned.confidence,
-                tags=cleaned.tags,
-            )
-            (made,) = self.entries.apply([Edit("update", changed, entry)], at=changed.updated_at, by=by)
-        return made
+        return self.editing.edit(entry_id, changes, by=by)
 
     # ---- finding ---------------------------------------------------------------------------------------------
 
@@ -250,11 +242,11 @@ class Keeper:
         return self.entries.history(self.entries.complete_id(entry_id))
 
     def undo(
-        self, entry_id: str | None = None, *, by: str = "owner"
+        self, entry_id: str | None = None, *, if_seq: int | None = None, by: str = "owner"
     ) -> tuple[list[Event], tuple[Entry, ...]]:
-        """Take back the newest change, of one entry or of all."""
+        """Take back the newest change, of one entry or of all; ``if_seq``: only if that is its number."""
         whole = self.entries.complete_id(entry_id) if entry_id else None
-        return history.undo(self.entries, entry_id=whole, at=self.clock(), by=by)
+        return history.undo(self.entries, entry_id=whole, at=self.clock(), by=by, if_seq=if_seq)
 
     # ---- out and in ------------------------------------------------------------------------------------------
 
@@ -269,11 +261,14 @@ class Keeper:
         ``at_most``: how much the one who brings it is trusted; no entry comes in with more.
         """
         lines = list(importers.read(text, at=self.clock()))
-        trusted = [
-            replace(one, entry=replace(one.entry, origin=merge.less_trusted(one.entry.origin, at_most)))
-            for one in lines
-        ]
+        trusted = [replace(one, entry=self._brought(one.entry, at_most)) for one in lines]
         return exchange.import_lines(self.entries, trusted, at=self.clock(), by=by)
+
+    def _brought(self, entry: Entry, at_most: Origin) -> Entry:
+        """An entry as the one who brings it may bring it: no more trusted, and waiting where theirs have to wait."""
+        entry = replace(entry, origin=merge.less_trusted(entry.origin, at_most))
+        waits = at_most != "owner" and self.ways.approval != "none" and entry.state == "active"
+        return replace(entry, state="staged") if waits else entry
 
     def stats(self) -> dict[str, object]:
         """Counts, averages and times of the entries in force."""

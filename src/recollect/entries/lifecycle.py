@@ -60,6 +60,13 @@ class Lifecycle:
         ]
         if doomed:
             self.eraser.erase(doomed, by="cleanup", bury=False)
+        refused = [
+            entry.id
+            for entry in self.entries.find(EntryFilter(states=("rejected",)))
+            if entry.updated_at + self.upkeep.retention_days * DAY <= now
+        ]
+        if refused:  # somebody did not want it: it is not noticed again
+            self.eraser.erase(refused, by="cleanup")
         with self.entries.database.write() as connection:
             connection.execute("insert or replace into meta(key, value) values(?, ?)", (LAST, str(now)))
-        return CleanedUp(len(over), len(doomed))
+        return CleanedUp(len(over), len(doomed) + len(refused))

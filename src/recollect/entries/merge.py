@@ -111,11 +111,29 @@ def edits(verdict: Verdict, draft: Draft, at: float) -> list[Edit]:
     if verdict.action == "repeat":
         (old,) = verdict.targets
         return [Edit("repeat", _repeated(old, draft, at), old, verdict.why)]
-    new = draft.entry(at)
+    return _taking_place(verdict, draft.entry(at), at)
+
+
+def approval(verdict: Verdict, staged: Entry, draft: Draft, at: float) -> list[Edit]:
+    """The change by which a staged entry comes into force, or into an entry that says the same already."""
+    if verdict.action == "repeat":
+        (old,) = verdict.targets
+        ended = replace(staged, state="superseded", superseded_by=old.id, updated_at=at)
+        return [
+            Edit("repeat", _repeated(old, draft, at), old, verdict.why),
+            Edit("absorb", ended, staged, verdict.why),
+        ]
+    lasting = expiry(staged.type, staged.importance, at)
+    new = replace(staged, state="active", updated_at=at, expires_at=lasting, related=())
+    return _taking_place(verdict, new, at, staged)
+
+
+def _taking_place(verdict: Verdict, new: Entry, at: float, before: Entry | None = None) -> list[Edit]:
+    """The new entry, and the end of those that it takes the place of."""
     if verdict.action == "merge":
         new = _merged(verdict.targets[0], new, at)
     new = replace(new, related=tuple(dict.fromkeys((*new.related, *(old.id for old in verdict.targets)))))
-    kind = {"merge": "merge", "supersede": "add"}.get(verdict.action, "add")
+    kind = "merge" if verdict.action == "merge" else "approve" if before else "add"
     ended = [
         Edit(
             "supersede",
@@ -125,7 +143,7 @@ def edits(verdict: Verdict, draft: Draft, at: float) -> list[Edit]:
         )
         for old in verdict.targets
     ]
-    return [Edit(kind, new, note=verdict.why), *ended]
+    return [Edit(kind, new, before, verdict.why), *ended]
 
 
 def _repeated(old: Entry, draft: Draft, at: float) -> Entry:

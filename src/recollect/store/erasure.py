@@ -16,14 +16,17 @@ from recollect.records import Event
 from recollect.store import entry_rows
 from recollect.store.connection import value
 
-# An entry and the version that merged it say the same: whoever forgets one means both.
+# An entry and the version that merged it say the same, and so do two with one digest: whoever forgets one means both.
 _FAMILY = """
     with recursive family(id) as (
         select value from json_each(?)
         union select e.id from entries e join family f on e.superseded_by = f.id
-            and exists(select 1 from events v where v.entry_id = f.id and v.kind = 'merge')
+            and exists(select 1 from events v where v.entry_id = f.id and v.kind = 'merge'
+                or v.entry_id = e.id and v.kind = 'absorb')
         union select e.superseded_by from entries e join family f on e.id = f.id
-            and exists(select 1 from events v where v.entry_id = e.superseded_by and v.kind = 'merge')
+            and exists(select 1 from events v where v.entry_id = e.superseded_by and v.kind = 'merge'
+                or v.entry_id = e.id and v.kind = 'absorb')
+        union select e.id from entries o join family f on o.id = f.id join entries e on e.digest = o.digest
     ) select id from family"""
 
 _UNLEDGER = """

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from recollect.doors.cli import entries, hooks, mcp, serve, sessions
+from recollect.doors.cli import call, entries, hooks, mcp, serve, sessions
 from recollect.doors.cli.options import Json
 
 if TYPE_CHECKING:
@@ -220,9 +220,9 @@ def stats(context: typer.Context, as_json: Json = False) -> None:
 def doctor(context: typer.Context, as_json: Json = False) -> None:
     """Check everything, and say how to mend what is wrong. Exits with 1 when something is."""
     from recollect.doors.cli import render
-    from recollect.doors.cli.doctor import examine
+    from recollect.doors.doctor import examine
 
-    findings = examine(context.obj)
+    findings = examine(context.obj.settings, context.obj.memory)
     render.findings(findings, as_json)
     if any(finding.state == "wrong" for finding in findings):
         raise typer.Exit(1)
@@ -241,3 +241,4 @@ sessions.register(app)
 serve.register(app)
 mcp.register(app)
 hooks.register(app)
+call.register(app)

@@ -12,6 +12,7 @@ from typing import Annotated
 
 import typer
 
+from recollect.doors.cli import staged
 from recollect.doors.cli.options import Json
 
 Type = Annotated[
@@ -211,3 +212,4 @@ def register(app: typer.Typer) -> None:
     app.command("delete", hidden=True)(forget)
     app.command()(cleanup)
     app.command()(why)
+    staged.register(app)

@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from rich.console import Console, RenderableType
 
     from recollect.config import Settings
-    from recollect.doors.cli.doctor import Finding
     from recollect.doors.cli.setup import Made
+    from recollect.doors.doctor import Finding
     from recollect.records import Answer, Excerpt, Hit, Progress, Status, SyncReport
 
 

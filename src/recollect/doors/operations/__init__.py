@@ -9,10 +9,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
+from recollect.doors.operations.changes import CHANGES
 from recollect.doors.operations.entries import ENTRIES
+from recollect.doors.operations.health import HEALTH
 from recollect.doors.operations.hosts import HOSTS
 from recollect.doors.operations.manager import MANAGER
 from recollect.doors.operations.notes import NOTES
+from recollect.doors.operations.picture import PICTURE
+from recollect.doors.operations.recalls import RECALLS
 from recollect.doors.tooling import Result, Tool
 from recollect.doors.tools import TOOLS, Toolbox
 
@@ -21,7 +25,10 @@ if TYPE_CHECKING:
 
 OPERATIONS: Mapping[str, Tool] = {
     **TOOLS,
-    **{tool.name: tool for tool in (*MANAGER, *HOSTS, *ENTRIES, *NOTES)},
+    **{
+        tool.name: tool
+        for tool in (*MANAGER, *HOSTS, *ENTRIES, *CHANGES, *NOTES, *RECALLS, *PICTURE, *HEALTH)
+    },
 }
 """Every operation by its name."""
 

@@ -1,4 +1,7 @@
-"""`recollect doctor`: is everything in order, and if not, how is it mended?"""
+"""Is everything in order, and if not, how is it mended? One examination for every door that is asked.
+
+It looks and says; it mends nothing.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +10,8 @@ import os
 import shutil
 import stat
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
@@ -15,7 +19,6 @@ from recollect.errors import MemoryDisabled, RecollectError
 
 if TYPE_CHECKING:
     from recollect.config import Settings
-    from recollect.doors.cli.app import Globals
     from recollect.memory import Memory
     from recollect.records import Status
 
@@ -33,31 +36,41 @@ class Finding:
     mend: str = ""
 
 
-def examine(typed: Globals) -> list[Finding]:
+def examine(
+    load: Callable[[], Settings], opened: Callable[[], AbstractContextManager[Memory]]
+) -> list[Finding]:
     """Look at everything; a check that cannot be made is itself a finding."""
     try:
-        settings = typed.settings()
+        settings = load()
     except RecollectError as error:
         return [Finding("settings", "wrong", str(error), "Mend the named key, then run this again.")]
-    findings = [
-        Finding("settings", "ok", f"valid; home {settings.home}"),
-        *_machine(),
-        _workspace(settings),
-        *_home(settings),
-    ]
+    findings = list(around(settings))
     if any(finding.name == "workspace" and finding.state == "wrong" for finding in findings):
         return findings  # without it there is nothing that an index could be compared with
     try:
-        with typed.memory() as memory:
+        with opened() as memory:
             memory.start()
-            findings += _backend(settings, status := memory.status(deep=True))
-            findings += _index(status)
-            findings += _entries(memory)
+            findings += inside(memory, memory.status(deep=True))
     except MemoryDisabled as error:
         findings.append(Finding("memory", "note", str(error), "Set it to `memory-core` to switch memory on."))
     except RecollectError as error:
         findings.append(Finding("index", "wrong", str(error), "Run `recollect index --force`."))
     return findings
+
+
+def around(settings: Settings) -> Iterator[Finding]:
+    """The machine and the places that the settings name."""
+    yield Finding("settings", "ok", f"valid; home {settings.home}")
+    yield from _machine()
+    yield _workspace(settings)
+    yield from _home(settings)
+
+
+def inside(memory: Memory, status: Status) -> Iterator[Finding]:
+    """What an open memory says of itself; the more, the deeper the status looked."""
+    yield from _backend(memory.settings, status)
+    yield from _index(status)
+    yield from _entries(memory)
 
 
 def _entries(memory: Memory) -> Iterator[Finding]:
@@ -126,19 +139,19 @@ def _backend(settings: Settings, status: Status) -> Iterator[Finding]:
 
 def _index(status: Status) -> Iterator[Finding]:
     details = status.details
-    damaged = details["store"] != "ok"
+    store = str(details.get("store", "ok"))
+    damaged = store != "ok"
     yield Finding(
         "index",
         "wrong" if damaged else "ok",
-        str(details["store"]) if damaged else f"{status.files} files, {status.chunks} chunks",
+        store if damaged else f"{status.files} files, {status.chunks} chunks",
         "Run `recollect index`: it is rebuilt from the files." if damaged else "",
     )
-    if behind := details["behind"]:
+    if behind := details.get("behind"):
         yield Finding("freshness", "note", f"{behind} files differ from the index", "Run `recollect index`.")
-    working = details["embedding"] == "ok"
+    trouble = str(details.get("embedding", "ok" if status.provider != "none" else details["embedder"]))
+    working = trouble == "ok"
     if working and status.backend == "builtin" and status.embedded < status.chunks:
         missing = status.chunks - status.embedded
         yield Finding("vectors", "note", f"{missing} chunks have no vector", "Run `recollect index`.")
-    yield Finding(
-        "embedder", "ok" if working else "note", str(details["embedder" if working else "embedding"])
-    )
+    yield Finding("embedder", "ok" if working else "note", str(details["embedder"]) if working else trouble)

@@ -1,0 +1,156 @@
+"""The operation that says how the memory is: fresh, complete, who answers, what is wrong and how it is mended."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from recollect import logs
+from recollect.doors import schemas
+from recollect.doors.doctor import Finding, around, inside
+from recollect.doors.tooling import Call, Param, Result, Tool
+from recollect.errors import RecollectError
+
+if TYPE_CHECKING:
+    from recollect.memory import Memory
+    from recollect.records import Status
+
+ERRORS = 50  #: of the last ones that are shown
+
+
+def _health(call: Call) -> Result:
+    memory, deep = call.memory, bool(call["deep"])
+    findings = list(around(memory.settings))
+    status: Status | None = None
+    try:
+        status = memory.status(deep=deep)
+        findings += inside(memory, status)
+    except (RecollectError, OSError) as error:
+        findings.append(Finding("index", "wrong", str(error), "Run `recollect index --force`."))
+    queue, behind = _queue(memory, status), _behind(memory, status)
+    if behind and not any(finding.name == "freshness" for finding in findings):
+        findings.append(
+            Finding("freshness", "note", f"{behind} files differ from the index", "Run `recollect index`.")
+        )
+    errors = logs.troubles(str(memory.settings.agent_folder))[:ERRORS]
+    return {
+        "status": _word(findings, status),
+        "freshness": {
+            "behind": behind,
+            "lastSync": status.last_sync if status else None,
+            "watching": memory.watching() if memory.watching else None,
+        },
+        "embedder": {
+            "provider": status.provider if status else "none",
+            "model": status.model if status else "",
+            "degraded": status.degraded if status else None,
+        },
+        "backend": status.backend if status else "none",
+        "fallback": status.fallback if status else False,
+        "counts": {
+            "files": status.files if status else 0,
+            "chunks": status.chunks if status else 0,
+            "embedded": status.embedded if status else 0,
+        },
+        "sizes": _sizes(memory.settings.agent_folder),
+        "queue": queue,
+        "findings": [asdict(finding) for finding in findings],
+        "errors": [asdict(error) for error in errors],
+    }
+
+
+def _word(findings: list[Finding], status: Status | None) -> str:
+    """The whole in one word; that something could be installed is no flaw."""
+    if any(finding.state == "wrong" for finding in findings):
+        return "wrong"
+    flawed = any(finding.state == "note" and finding.name != "sqlite-vec" for finding in findings)
+    return "degraded" if flawed or (status and status.degraded) else "ok"
+
+
+def _behind(memory: Memory, status: Status | None) -> int | None:
+    known = status.details.get("behind") if status else None
+    if isinstance(known, int):
+        return known
+    try:
+        return memory.behind()
+    except (RecollectError, OSError):
+        return None
+
+
+def _queue(memory: Memory, status: Status | None) -> dict[str, int]:
+    """What has still to be done: vectors of chunks and of entries, and entries for the owner to look at."""
+    try:
+        waiting = memory.waiting_entries()
+    except (RecollectError, OSError):
+        waiting = {"vectors": 0, "staged": 0}
+    makes_vectors = status is not None and status.backend == "builtin" and status.provider != "none"
+    missing = status.chunks - status.embedded if status and makes_vectors else 0
+    return {"vectors": missing, "entryVectors": waiting["vectors"], "staged": waiting["staged"]}
+
+
+def _sizes(folder: Path) -> dict[str, int]:
+    """Bytes of what is kept for this agent, by the names in its folder."""
+    return {one.name: _bytes(one) for one in sorted(folder.iterdir())} if folder.is_dir() else {}
+
+
+def _bytes(path: Path) -> int:
+    total = 0
+    for file in (path, *path.rglob("*")) if path.is_dir() else (path,):
+        try:
+            total += 0 if file.is_dir() else file.lstat().st_size
+        except OSError:  # it went away meanwhile
+            continue
+    return total
+
+
+_FINDING = schemas.shape(
+    name=schemas.TEXT,
+    state=schemas.one_of("ok", "note", "wrong"),
+    text=schemas.TEXT,
+    mend={"type": "string", "description": "What mends it; empty where nothing has to be."},
+)
+_ERROR = schemas.shape(
+    at=schemas.NUMBER,
+    level=schemas.one_of("warning", "error", "critical"),
+    room=schemas.TEXT,
+    text=schemas.TEXT,
+)
+_EMPTY: dict[str, Any] = {
+    "status": "ok",
+    "freshness": {"behind": None, "lastSync": None, "watching": None},
+    "embedder": {"provider": "none", "model": "", "degraded": None},
+    "backend": "none",
+    "fallback": False,
+    "counts": {"files": 0, "chunks": 0, "embedded": 0},
+    "sizes": {},
+    "queue": {"vectors": 0, "entryVectors": 0, "staged": 0},
+    "findings": [],
+    "errors": [],
+}
+
+HEALTH = (
+    Tool(
+        "health.get",
+        "How the memory is: freshness, embedder, engine, sizes, what waits, findings with the way to mend each, and "
+        "the last warnings and errors of this process about this agent.",
+        (Param("deep", "boolean", "Also try the embedder and check every page of the store; slower."),),
+        _health,
+        {},
+        empty=_EMPTY,
+        returns={
+            "status": schemas.one_of("ok", "degraded", "wrong"),
+            "freshness": schemas.shape(
+                behind=schemas.MAYBE_COUNT, lastSync=schemas.MAYBE_NUMBER, watching=schemas.MAYBE_TEXT
+            ),
+            "embedder": schemas.shape(provider=schemas.TEXT, model=schemas.TEXT, degraded=schemas.DEGRADED),
+            "backend": schemas.TEXT,
+            "fallback": schemas.BOOLEAN,
+            "counts": schemas.shape(files=schemas.COUNT, chunks=schemas.COUNT, embedded=schemas.COUNT),
+            "sizes": {"type": "object", "additionalProperties": schemas.COUNT},
+            "queue": schemas.shape(vectors=schemas.COUNT, entryVectors=schemas.COUNT, staged=schemas.COUNT),
+            "findings": schemas.many(_FINDING),
+            "errors": schemas.many(_ERROR),
+        },
+    ),
+)

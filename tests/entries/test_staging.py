@@ -1,0 +1,216 @@
+"""What waits for the owner's word: kept, never found, approved by the same judge, rejected, undone, carried."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from byte_scan import holders
+
+from recollect.entries import Draft, Keeper, Ways
+from recollect.errors import NotFound, WriteError
+from recollect.records import Entry, Turn
+
+DAY = 86_400.0
+
+
+@pytest.fixture
+def careful(open_: Any) -> Keeper:
+    """A keeper whose owner approves what agents store."""
+    return open_(ways=Ways(approval="agent"))  # type: ignore[no-any-return]
+
+
+def stored(keeper: Keeper, text: str, **more: Any) -> Entry:
+    done = keeper.remember(Draft(text, "fact", origin="agent", **more), by="agent")
+    assert done.action == "staged", done
+    assert done.entry is not None
+    return done.entry
+
+
+def staged(keeper: Keeper) -> list[str]:
+    return [entry.text for entry in keeper.listing.page(states=("staged",)).entries]
+
+
+def test_what_an_agent_stores_waits_and_is_not_found(careful: Keeper) -> None:
+    entry = stored(careful, "The deploy key is kept in the vault 密钥")
+    assert (entry.state, staged(careful)) == ("staged", ["The deploy key is kept in the vault 密钥"])
+    assert careful.search("deploy key vault 密钥", threshold=0).hits == ()
+    assert careful.find() == []
+    assert careful.stats()["total"] == 0
+    assert [event.kind for event in careful.history(entry.id)] == ["stage"]
+    assert careful.remember(Draft("I drink tea", "fact")).action == "added"
+
+
+@pytest.mark.parametrize(
+    ("approval", "origin", "on_purpose", "action"),
+    [
+        ("none", "agent", True, "added"),
+        ("none", "untrusted", False, "added"),
+        ("agent", "owner", False, "added"),
+        ("agent", "agent", True, "staged"),
+        ("agent", "untrusted", True, "staged"),
+        ("all", "owner", True, "added"),
+        ("all", "owner", False, "staged"),
+        ("all", "system", True, "staged"),
+    ],
+)
+def test_whose_statements_wait(open_: Any, approval: Any, origin: Any, on_purpose: bool, action: str) -> None:
+    keeper = open_(ways=Ways(approval=approval))
+    done = keeper.remember(Draft("Herons nest in the marsh", "fact", origin=origin, on_purpose=on_purpose))
+    assert done.action == action
+
+
+def test_captures_wait_where_everything_waits(open_memory: Any) -> None:
+    memory = open_memory(entries__approval="all")
+    turn = Turn("user", "I prefer dark mode in every editor.", 1)
+    (done,) = memory.capture([turn], session="s1")
+    assert done.action == "staged"
+    assert memory.search("dark mode editor", source="entries").hits == ()
+    assert memory.recall("dark mode editor").text == ""
+    (approved,) = memory.keeper.staging.approve([done.entry.id])
+    assert approved.action == "added"
+    assert "dark mode" in memory.recall("dark mode editor").text
+
+
+def test_the_same_statement_waits_once(careful: Keeper) -> None:
+    first = stored(careful, "The deploy key is in the vault")
+    again = stored(careful, "the deploy key is in the vault!")
+    assert (again.id, again.repetitions) == (first.id, 2)
+    careful.staging.approve([first.id])
+    known = careful.remember(Draft("The deploy key is in the vault", origin="agent"))
+    assert (known.action, careful.get(first.id).repetitions) == ("repeated", 2)
+
+
+def test_approving_brings_it_into_force_and_can_be_undone(careful: Keeper, clock: Any) -> None:
+    entry = stored(careful, "The deploy key is in the vault", importance=4)
+    clock.at += 10 * DAY
+    (done,) = careful.staging.approve([entry.id[:8]])
+    assert (done.action, done.entry.id, done.entry.state) == ("added", entry.id, "active")
+    assert done.entry.origin == "agent"
+    assert done.entry.expires_at == done.entry.updated_at + 365 * DAY
+    assert [hit.entry.id for hit in careful.search("deploy key vault").hits] == [entry.id]
+    careful.undo(entry.id)
+    assert careful.get(entry.id).state == "staged"
+    assert careful.search("deploy key vault", threshold=0).hits == ()
+    careful.undo(entry.id)
+    assert careful.get(entry.id).state == "active"
+
+
+def test_approving_what_is_known_meanwhile_counts_it(careful: Keeper) -> None:
+    entry = stored(careful, "The deploy key is in the vault")
+    own = careful.remember(Draft("The deploy key is in the vault!", "fact", origin="untrusted")).entry
+    assert own is not None
+    assert own.id == entry.id
+    mine = careful.remember(Draft("The deploy key is in the vault", "fact")).entry
+    assert mine is not None
+    (done,) = careful.staging.approve([entry.id])
+    assert (done.action, done.entry.id) == ("repeated", mine.id)
+    assert (careful.get(entry.id).state, careful.get(entry.id).superseded_by) == ("superseded", mine.id)
+    assert len(careful.find()) == 1
+    careful.undo(entry.id)
+    assert careful.get(entry.id).state == "staged"
+    assert careful.get(mine.id).repetitions == 1
+
+
+def test_approving_merges_and_supersedes_by_the_same_judge(careful: Keeper) -> None:
+    old = careful.remember(Draft("The codename is quokka", "fact", origin="agent"), by="agent").entry
+    assert old is not None
+    careful.staging.approve([old.id])
+    more = stored(careful, "The codename is quokka since spring")
+    (merged,) = careful.staging.approve([more.id])
+    assert (merged.action, merged.replaced, merged.entry.id) == ("merged", old.id, more.id)
+    assert careful.get(old.id).superseded_by == more.id
+    other = careful.remember(Draft("Something else entirely", "fact", origin="agent"), replaces=more.id).entry
+    assert other is not None
+    (ended,) = careful.staging.approve([other.id])
+    assert (ended.action, ended.replaced) == ("superseded", more.id)
+    assert careful.get(other.id).related == (more.id,)
+
+
+def test_an_agents_statement_never_replaces_the_owners_not_even_when_approved(careful: Keeper) -> None:
+    mine = careful.remember(Draft("The codename is quokka", "fact")).entry
+    assert mine is not None
+    theirs = stored(careful, "The codename is quokka since spring")
+    (done,) = careful.staging.approve([theirs.id])
+    assert (done.action, careful.get(mine.id).state) == ("added", "active")
+
+
+def test_what_is_rejected_is_hidden_not_staged_again_and_erased_in_the_end(
+    careful: Keeper, clock: Any, tmp_path: Path
+) -> None:
+    entry = stored(careful, "The zebra quokka42 is on fire")
+    (gone,) = careful.staging.reject([entry.id])
+    assert (gone.state, staged(careful)) == ("rejected", [])
+    again = careful.remember(Draft("the zebra quokka42 is on fire", origin="agent"))
+    assert (again.action, again.note) == ("refused", "the owner has rejected this")
+    careful.undo(entry.id)
+    assert staged(careful) == ["The zebra quokka42 is on fire"]
+    careful.staging.reject([entry.id])
+    clock.at += 31 * DAY
+    assert careful.cleanup().purged == 1
+    assert holders(tmp_path / "agent", "quokka42") == []
+    later = careful.remember(Draft("The zebra quokka42 is on fire", origin="agent", on_purpose=False))
+    assert later.action == "refused"
+
+
+def test_only_what_waits_can_be_approved_or_rejected(careful: Keeper) -> None:
+    mine = careful.remember(Draft("I drink tea", "fact")).entry
+    waits = stored(careful, "The deploy key is in the vault")
+    assert mine is not None
+    for act in (careful.staging.approve, careful.staging.reject):
+        with pytest.raises(WriteError, match="it is active"):
+            act([waits.id, mine.id])
+        with pytest.raises(NotFound):
+            act(["ffffffff-no"])
+    assert careful.get(waits.id).state == "staged"
+
+
+def test_what_is_forgotten_is_forgotten_in_every_state(careful: Keeper, tmp_path: Path) -> None:
+    secret = "The vault code is quokkazebra42"
+    first = stored(careful, secret)
+    careful.staging.reject([stored(careful, "Rejected quokkazebra42 code of the vault").id])
+    mine = careful.remember(Draft(secret, "fact")).entry
+    assert mine is not None
+    careful.forget(mine.id)
+    with pytest.raises(NotFound):
+        careful.get(first.id)
+    careful.forget(since=0)
+    assert holders(tmp_path / "agent", "quokkazebra42") == []
+
+
+def test_forgetting_also_covers_what_was_taken_up_in_other_words(careful: Keeper, tmp_path: Path) -> None:
+    first = stored(careful, "The codename is quokkazebra42")
+    careful.staging.approve([first.id])
+    other = stored(careful, "Our codename is quokkazebra42")
+    (done,) = careful.staging.approve([other.id])
+    assert (done.action, done.entry.id) == ("repeated", first.id)
+    assert set(careful.forget(first.id).forgotten) == {first.id, other.id}
+    assert holders(tmp_path / "agent", "quokkazebra42") == []
+
+
+def test_an_export_carries_what_waits(careful: Keeper, tmp_path: Path, clock: Any) -> None:
+    from recollect.entries.opening import open_keeper
+
+    entry = stored(careful, "The deploy key is in the vault")
+    lines = "\n".join(careful.export())
+    other = open_keeper(tmp_path / "other", clock=clock)
+    try:
+        assert other.take_in(lines).added == 1
+        assert (other.get(entry.id).state, other.search("deploy key", threshold=0).hits) == ("staged", ())
+        assert other.staging.approve([entry.id])[0].action == "added"
+    finally:
+        other.close()
+
+
+def test_what_an_agent_imports_waits_too(careful: Keeper) -> None:
+    careful.take_in('[{"memory": "Anna leads the project"}]', by="agent", at_most="agent")
+    assert staged(careful) == ["Anna leads the project"]
+    careful.take_in('[{"memory": "Bob leads the other"}]')
+    assert [entry.text for entry in careful.find()] == ["Bob leads the other"]
+
+
+def test_a_statement_that_waits_outlives_the_process(careful: Keeper, open_: Any) -> None:
+    entry = stored(careful, "The deploy key is in the vault")
+    careful.close()
+    assert open_().get(entry.id).state == "staged"
