@@ -21,6 +21,9 @@ class Figures:
     unchanged: Took[SyncReport] | None = None
     indexed: Sequence[Indexed] = ()
     cold: Mapping[str, float] = field(default_factory=dict)
+    mcp: Mapping[str, tuple[float, float | None]] = field(
+        default_factory=dict
+    )  #: wall ms, and CPU ms where known
     timed: list[Timed] = field(default_factory=list)
     resident: dict[int, Mapping[str, float]] = field(default_factory=dict)
 
@@ -39,6 +42,8 @@ def markdown(figures: Figures) -> str:
         _table(["how", "chunks", "CPU s", "wall s", "chunks per CPU s"], map(_indexed_row, figures.indexed)),
         "#### Command line, cold (CPU ms)",
         _table(["command", "CPU ms"], [[name, f"{ms:.0f}"] for name, ms in figures.cold.items()]),
+        "#### `recollect mcp`, cold (20 notes, bundled model)",
+        _table(["step", "wall ms", "CPU ms"], map(_step_row, figures.mcp.items())),
     ]
     return "\n\n".join(parts) + "\n"
 
@@ -87,6 +92,11 @@ def _timed_row(one: Timed) -> list[str]:
 def _indexed_row(run: Indexed) -> list[str]:
     took = run.took
     return [run.how, f"{run.chunks:,}", f"{took.cpu_s:.2f}", f"{took.wall_s:.2f}", f"{run.per_second:,.0f}"]
+
+
+def _step_row(step: tuple[str, tuple[float, float | None]]) -> list[str]:
+    name, (wall, cpu) = step
+    return [name, f"{wall:.0f}", "" if cpu is None else f"{cpu:.0f}"]
 
 
 def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
