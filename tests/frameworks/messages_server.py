@@ -1,0 +1,83 @@
+"""A local server that speaks Anthropic's Messages protocol, and says what a script tells it."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+
+def uses(tool_id: str, **command: Any) -> list[dict[str, Any]]:
+    """The model calls the memory tool."""
+    return [{"type": "tool_use", "id": tool_id, "name": "memory", "input": command}]
+
+
+def says(text: str) -> list[dict[str, Any]]:
+    return [{"type": "text", "text": text}]
+
+
+class Script:
+    def __init__(self) -> None:
+        self.turns: list[list[dict[str, Any]]] = []
+        self.asked: list[dict[str, Any]] = []
+        self.url = ""
+
+    def results(self) -> list[tuple[str, bool]]:
+        """What the tool answered, and whether it was an error, in order."""
+        found = [
+            block
+            for asked in self.asked
+            if isinstance(asked["messages"][-1]["content"], list)
+            for block in asked["messages"][-1]["content"]
+            if block["type"] == "tool_result"
+        ]
+        return [(_text(block["content"]), bool(block.get("is_error"))) for block in found]
+
+
+def _text(content: Any) -> str:
+    return content if isinstance(content, str) else "".join(block["text"] for block in content)
+
+
+@contextmanager
+def running() -> Iterator[Script]:
+    script = Script()
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            script.asked.append(json.loads(self.rfile.read(int(self.headers["content-length"]))))
+            content = script.turns.pop(0)
+            stop = "tool_use" if content[0]["type"] == "tool_use" else "end_turn"
+            message = {
+                "id": "msg_1",
+                "type": "message",
+                "role": "assistant",
+                "model": "m",
+                "content": content,
+                "stop_reason": stop,
+                "stop_sequence": None,
+                "usage": {"input_tokens": 1, "output_tokens": 1},
+            }
+            body = json.dumps(message).encode()
+            self.send_response(200)
+            self.send_header("content-type", "application/json")
+            self.send_header("content-length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, format: str, *args: object) -> None:  # noqa: A002
+            pass
+
+    http = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    http.daemon_threads = True
+    thread = threading.Thread(target=http.serve_forever, kwargs={"poll_interval": 0.02})
+    thread.start()
+    script.url = f"http://127.0.0.1:{http.server_address[1]}"
+    try:
+        yield script
+    finally:
+        http.shutdown()
+        thread.join()
+        http.server_close()
