@@ -44,16 +44,13 @@ def _health(call: Call) -> Result:
         "embedder": {
             "provider": status.provider if status else "none",
             "model": status.model if status else "",
+            "embedded": status.embedded if status else 0,
+            "vectorEngine": status.vector_engine if status else "none",
             "degraded": status.degraded if status else None,
         },
         "backend": status.backend if status else "none",
         "fallback": status.fallback if status else False,
-        "counts": {
-            "files": status.files if status else 0,
-            "chunks": status.chunks if status else 0,
-            "embedded": status.embedded if status else 0,
-        },
-        "sizes": _sizes(memory.settings.agent_folder),
+        "sizes": {**_counts(memory, status), **_sizes(memory.settings.agent_folder)},
         "queue": queue,
         "findings": [asdict(finding) for finding in findings],
         "errors": [asdict(error) for error in errors],
@@ -86,12 +83,42 @@ def _queue(memory: Memory, status: Status | None) -> dict[str, int]:
         waiting = {"vectors": 0, "staged": 0}
     makes_vectors = status is not None and status.backend == "builtin" and status.provider != "none"
     missing = status.chunks - status.embedded if status and makes_vectors else 0
-    return {"vectors": missing, "entryVectors": waiting["vectors"], "staged": waiting["staged"]}
+    return {"pending": missing, "pendingEntries": waiting["vectors"], "staged": waiting["staged"]}
+
+
+def _counts(memory: Memory, status: Status | None) -> dict[str, int]:
+    """How much there is of everything."""
+    try:
+        entries = (memory.entry_stats() or {}).get("total", 0)
+    except (RecollectError, OSError):
+        entries = 0
+    held = {"files": status.files, "chunks": status.chunks} if status else {"files": 0, "chunks": 0}
+    noted = status.details.get("source_bytes", 0) if status else 0
+    return {**held, "entries": _whole(entries), "notesBytes": _whole(noted)}
+
+
+def _whole(value: object) -> int:
+    return value if isinstance(value, int) else 0
+
+
+#: What the things in an agent's folder are for; the rest is counted together.
+_PLACES = {
+    "memory.db": "memoryBytes",
+    "index.db": "indexBytes",
+    "vectors": "indexBytes",
+    "entries": "entryIndexBytes",
+    "sessions": "sessionBytes",
+}
+_BYTES = (*dict.fromkeys(_PLACES.values()), "otherBytes")
 
 
 def _sizes(folder: Path) -> dict[str, int]:
-    """Bytes of what is kept for this agent, by the names in its folder."""
-    return {one.name: _bytes(one) for one in sorted(folder.iterdir())} if folder.is_dir() else {}
+    """Bytes on the disk of what is kept for this agent, logs of databases with their databases."""
+    sizes = dict.fromkeys(_BYTES, 0)
+    for one in folder.iterdir() if folder.is_dir() else ():
+        name = one.name.removesuffix("-wal").removesuffix("-shm")
+        sizes[_PLACES.get(name, "otherBytes")] += _bytes(one)
+    return sizes
 
 
 def _bytes(path: Path) -> int:
@@ -119,12 +146,11 @@ _ERROR = schemas.shape(
 _EMPTY: dict[str, Any] = {
     "status": "ok",
     "freshness": {"behind": None, "lastSync": None, "watching": None},
-    "embedder": {"provider": "none", "model": "", "degraded": None},
+    "embedder": {"provider": "none", "model": "", "embedded": 0, "vectorEngine": "none", "degraded": None},
     "backend": "none",
     "fallback": False,
-    "counts": {"files": 0, "chunks": 0, "embedded": 0},
-    "sizes": {},
-    "queue": {"vectors": 0, "entryVectors": 0, "staged": 0},
+    "sizes": dict.fromkeys(("files", "chunks", "entries", "notesBytes", *_BYTES), 0),
+    "queue": {"pending": 0, "pendingEntries": 0, "staged": 0},
     "findings": [],
     "errors": [],
 }
@@ -143,12 +169,17 @@ HEALTH = (
             "freshness": schemas.shape(
                 behind=schemas.MAYBE_COUNT, lastSync=schemas.MAYBE_NUMBER, watching=schemas.MAYBE_TEXT
             ),
-            "embedder": schemas.shape(provider=schemas.TEXT, model=schemas.TEXT, degraded=schemas.DEGRADED),
+            "embedder": schemas.shape(
+                provider=schemas.TEXT,
+                model=schemas.TEXT,
+                embedded=schemas.COUNT,
+                vectorEngine=schemas.TEXT,
+                degraded=schemas.DEGRADED,
+            ),
             "backend": schemas.TEXT,
             "fallback": schemas.BOOLEAN,
-            "counts": schemas.shape(files=schemas.COUNT, chunks=schemas.COUNT, embedded=schemas.COUNT),
-            "sizes": {"type": "object", "additionalProperties": schemas.COUNT},
-            "queue": schemas.shape(vectors=schemas.COUNT, entryVectors=schemas.COUNT, staged=schemas.COUNT),
+            "sizes": schemas.shape(**dict.fromkeys(_EMPTY["sizes"], schemas.COUNT)),
+            "queue": schemas.shape(**dict.fromkeys(_EMPTY["queue"], schemas.COUNT)),
             "findings": schemas.many(_FINDING),
             "errors": schemas.many(_ERROR),
         },
