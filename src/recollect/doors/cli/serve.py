@@ -15,7 +15,7 @@ from recollect.doors.cli.options import Json
 
 if TYPE_CHECKING:
     from recollect.config import Settings
-    from recollect.doors.http.gateway import Gateway
+    from recollect.doors.http.serving import Serving
 
 token_app = typer.Typer(help="The tokens by which programs call the gateway.", no_args_is_help=True)
 
@@ -40,15 +40,16 @@ def serve(
     """Serve the memory over HTTP to programs, to agents and to your browser; Ctrl-C ends it."""
     from recollect.doors.http import journal
     from recollect.doors.http.agents import Load
-    from recollect.doors.http.serving import serve as serve_http
+    from recollect.doors.http.serving import Serving
 
     chosen = {"gateway.host": host, "gateway.port": port}
     settings = context.obj.settings(**chosen)
     named = settings.origin("logging.level") != "default"
     journal.setup(settings.logging.level if named else "info")
     _warn(settings)
-    load = Load(settings, context.obj.config, context.obj.arguments(**chosen))
-    serve_http(load, lambda gateway, address: _say(_told(gateway, address), as_json))
+    serving = Serving(Load(settings, context.obj.config, context.obj.arguments(**chosen)))
+    told = _told(serving)
+    serving.run(ready=lambda: _say(told, as_json))
 
 
 def _warn(settings: Settings) -> None:
@@ -62,7 +63,8 @@ def _warn(settings: Settings) -> None:
         )
 
 
-def _told(gateway: Gateway, address: str) -> dict[str, object]:
+def _told(serving: Serving) -> dict[str, object]:
+    gateway, address = serving.gateway, serving.address
     secret = gateway.tokens.first()
     return {
         "address": address,

@@ -13,6 +13,7 @@ Send = Callable[[Message], Awaitable[None]]
 Headers = Iterable[tuple[bytes, bytes]]
 
 JSON = b"application/json"
+BROKEN = "The gateway failed; its log says how."
 
 SAFE: tuple[tuple[bytes, bytes], ...] = (
     (

@@ -6,8 +6,9 @@ outcome becomes a status; the body of every error is one sentence.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any
+import asyncio
+from collections.abc import Callable, Coroutine, Mapping
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from fastapi import FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
@@ -16,7 +17,7 @@ from starlette.routing import Route
 
 from recollect import __version__
 from recollect.doors.http import pages
-from recollect.doors.http.answers import Refused, encoded
+from recollect.doors.http.answers import BROKEN, Refused, encoded
 from recollect.doors.http.events import EventsDoor
 from recollect.doors.http.limits import arguments
 from recollect.doors.http.metrics import CONTENT_TYPE
@@ -25,6 +26,8 @@ from recollect.doors.tooling import Outcome, Tool, grants
 
 if TYPE_CHECKING:
     from recollect.doors.http.gateway import Gateway
+
+T = TypeVar("T")
 
 STATUS: Mapping[Outcome, int] = {
     "ok": 200,
@@ -98,6 +101,7 @@ def build(gateway: Gateway) -> FastAPI:
     app.add_exception_handler(HTTPException, _http_error)
     app.add_exception_handler(RequestValidationError, _wrong_request)
     app.add_exception_handler(Refused, _refused)
+    app.add_exception_handler(Exception, _broken)
     return app
 
 
@@ -118,13 +122,33 @@ def _operation(gateway: Gateway, tool: Tool) -> Callable[..., Any]:
             raise Refused(403, "The guard did not let this pass.")
         given = arguments(await _json_body(request))
         session = request.headers.get("x-recollect-session")
-        outcome, result = await gateway.perform(visit, tool, given, session)
+        work = gateway.perform(visit, tool, given, session)
+        outcome, result = await (_while_there(request, work) if tool.read_only else work)
         status = STATUS.get(outcome, 500)
         if status == 200:
             return json_answer(result)
         return json_answer({"error": result.get("error") or f"{tool.name} failed."}, status)
 
     return endpoint
+
+
+async def _while_there(request: Request, work: Coroutine[Any, Any, T]) -> T:
+    """The work's result; who goes away while somebody else is served is not worked for. Changes are carried through."""
+    working = asyncio.ensure_future(work)
+    leaving = asyncio.ensure_future(_left(request))
+    try:
+        await asyncio.wait((working, leaving), return_when=asyncio.FIRST_COMPLETED)
+        if not working.done():
+            raise Refused(499, "The caller went away.")
+        return working.result()
+    finally:
+        working.cancel()
+        leaving.cancel()
+
+
+async def _left(request: Request) -> None:
+    while (await request.receive())["type"] != "http.disconnect":
+        pass
 
 
 async def _json_body(request: Request) -> bytes:
@@ -239,3 +263,8 @@ async def _refused(_: Request, error: Exception) -> Response:
     assert isinstance(error, Refused)
     headers = {key.decode(): value.decode() for key, value in error.headers}
     return json_answer({"error": error.sentence}, error.status, headers)
+
+
+async def _broken(_: Request, _error: Exception) -> Response:
+    """A mistake of ours; it is raised once more after this, and the guard notes it."""
+    return json_answer({"error": BROKEN}, 500)

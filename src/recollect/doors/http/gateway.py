@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
+import time
 from collections.abc import AsyncIterator, Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
@@ -34,7 +35,7 @@ if TYPE_CHECKING:
 class Gateway:
     """Everything that serves, but for the socket."""
 
-    def __init__(self, load: Load, *, port: int, clock: Callable[[], float] | None = None) -> None:
+    def __init__(self, load: Load, *, port: int, clock: Callable[[], float] = time.monotonic) -> None:
         settings = load.settings
         wanted = settings.gateway
         self.limits = wanted.limits
@@ -57,7 +58,7 @@ class Gateway:
             default_agent=self.agents.default,
             limits=wanted.limits,
             observe=self._visited,
-            **({"clock": clock} if clock else {}),
+            clock=clock,
         )
 
     async def perform(

@@ -8,6 +8,7 @@ of operations alone. Then the body is counted and the time is limited. Every ans
 from __future__ import annotations
 
 import asyncio
+import math
 import secrets
 import time
 from collections.abc import Callable, Mapping
@@ -18,7 +19,7 @@ from urllib.parse import parse_qs
 
 from recollect import logs
 from recollect.config.gateway import GatewayLimits
-from recollect.doors.http.answers import SAFE, Message, Receive, Refused, Scope, Send, answer, refuse
+from recollect.doors.http.answers import BROKEN, SAFE, Message, Receive, Refused, Scope, Send, answer, refuse
 from recollect.doors.http.limits import Rate, counted, too_large
 from recollect.doors.http.places import Places
 from recollect.doors.http.tokens import Caller, Tokens
@@ -122,8 +123,8 @@ class Guard:
         except TimeoutError:
             await guarded.instead(Refused(504, f"This took longer than {self._limits.time_s:g} s."))
         except Exception:  # a mistake of ours is told in one sentence, and in full to the log
-            log.exception("a request failed", extra={"request": visit.id})
-            await guarded.instead(Refused(500, "The gateway failed; its log says how."))
+            log.exception("a request failed", extra={"fields": {"request": visit.id}})
+            await guarded.instead(Refused(500, BROKEN))
         finally:
             visit.route = _route(scope)
             self._observe(visit)
@@ -172,7 +173,7 @@ class Guard:
     def _check_rate(self, caller: Caller) -> None:
         wait = self._rate.take(caller.id)
         if wait:
-            after = str(max(1, round(wait + 0.5))).encode()
+            after = str(math.ceil(wait)).encode()
             raise Refused(429, "Too many requests; wait a moment.", [(b"retry-after", after)])
 
     def _check_size(self, headers: Head) -> None:

@@ -8,6 +8,7 @@ import os
 import signal
 import socket
 import threading
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -22,6 +23,7 @@ from recollect.errors import NotFound, RecollectError
 if TYPE_CHECKING:
     from recollect.doors.http.agents import Load
 
+BACKLOG = 1024
 GRACE_S = 30  #: requests that still run get so long when the gateway is asked to end
 
 
@@ -55,10 +57,12 @@ def listen(host: str, port: int) -> socket.socket:
     """A socket that listens; what is wrong with the address is one sentence."""
     plain = host.strip("[]")
     try:
-        family, *_, address = socket.getaddrinfo(plain, port, type=socket.SOCK_STREAM)[0]
-        listening = socket.socket(family, socket.SOCK_STREAM)
+        family, kind, protocol, _, address = socket.getaddrinfo(plain, port, type=socket.SOCK_STREAM)[0]
+        # With its protocol named, or asyncio does not know it for TCP, and each answer waits for Nagle's algorithm.
+        listening = socket.socket(family, kind, protocol)
         listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         listening.bind(address)
+        listening.listen(BACKLOG)  # from here on nobody is turned away, only kept waiting
     except OSError as error:
         reason = error.strerror or str(error)
         raise RecollectError(
@@ -67,14 +71,18 @@ def listen(host: str, port: int) -> socket.socket:
     return listening
 
 
-def serve(load: Load, ready: Callable[[Gateway, str], None]) -> None:
-    """Serve until a signal comes; ``ready`` is told the address."""
-    wanted = load.settings.gateway
-    with contextlib.closing(listen(wanted.host, wanted.port)) as listening:
-        port = listening.getsockname()[1]
-        gateway = Gateway(load, port=port)
+class Serving:
+    """A gateway with its socket: it listens from the start, and answers from `run` on."""
+
+    def __init__(self, load: Load, *, clock: Callable[[], float] = time.monotonic) -> None:
+        wanted = load.settings.gateway
+        self._home = load.settings.home
+        self._listening = listen(wanted.host, wanted.port)
+        port = self._listening.getsockname()[1]
+        self.address = address_of(wanted.host, port)
+        self.gateway = Gateway(load, port=port, clock=clock)
         config = uvicorn.Config(
-            gateway.asgi,
+            self.gateway.asgi,
             lifespan="on",
             log_config=None,
             access_log=False,
@@ -83,11 +91,17 @@ def serve(load: Load, ready: Callable[[Gateway, str], None]) -> None:
             ws="none",
             timeout_graceful_shutdown=GRACE_S,
         )
-        address = address_of(wanted.host, port)
-        server = Server(config, gateway)
-        gateway.started = lambda: ready(gateway, address)
-        with running(load.settings.home, address):
-            server.run(sockets=[listening])
+        self._server = Server(config, self.gateway)
+
+    def run(self, ready: Callable[[], None] = lambda: None) -> None:
+        """Serve until a signal comes, or `stop`."""
+        self.gateway.started = ready
+        with contextlib.closing(self._listening), running(self._home, self.address):
+            self._server.run(sockets=[self._listening])
+
+    def stop(self) -> None:
+        """End in order; may be called from any thread."""
+        self._server.should_exit = True
 
 
 def address_of(host: str, port: int) -> str:

@@ -1,0 +1,127 @@
+"""A real gateway on a free port of this machine, run in a thread, and clients that call it."""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import httpx
+
+from recollect.config import load
+from recollect.doors.http.agents import Load
+from recollect.doors.http.serving import Serving
+from recollect.doors.tooling import Access
+
+PATIENCE_S = 20.0
+
+
+class Running:
+    """A gateway that answers, with what a test asks of it."""
+
+    def __init__(self, serving: Serving) -> None:
+        self.serving = serving
+        self.gateway = serving.gateway
+        self.address = serving.address
+        self.clients: list[httpx.Client] = []
+
+    def client(self, token: str | None = None, **headers: str) -> httpx.Client:
+        """A caller with this token, or with none."""
+        given = {"Authorization": f"Bearer {token}"} if token else {}
+        client = httpx.Client(base_url=self.address, headers={**given, **headers}, timeout=PATIENCE_S)
+        self.clients.append(client)
+        return client
+
+    def caller(self, access: Access = "admin", agents: tuple[str, ...] = ()) -> httpx.Client:
+        """A caller who was granted this."""
+        return self.client(self.gateway.tokens.create(access, agents=agents)[1])
+
+    def page(self) -> httpx.Client:
+        """A browser that came in by a link, as its page's scripts call."""
+        client = self.client(None)
+        client.get("/open", params={"ticket": self.gateway.browsers.tickets.issue()})
+        client.headers["Origin"] = self.address
+        return client
+
+
+def ask(client: httpx.Client, operation: str, agent: str = "main", **arguments: object) -> Any:
+    """The result of an operation that must succeed."""
+    answer = client.post(f"/v1/agents/{agent}/{operation}", json=arguments)
+    assert answer.status_code == 200, answer.text
+    return answer.json()
+
+
+@contextmanager
+def running(
+    workspace: Path, home: Path, *, clock: Callable[[], float] = time.monotonic, **settings: object
+) -> Iterator[Running]:
+    """A gateway over the workspace until the end of the block."""
+    fixed: Mapping[str, object] = {"gateway.port": 0, "embedding.provider": "none", "watch.debounce_s": 0.05}
+    arguments = {
+        "workspace": workspace,
+        "home": home,
+        **fixed,
+        **{key.replace("__", "."): value for key, value in settings.items()},
+    }
+    serving = Serving(Load(load(arguments=arguments), None, arguments), clock=clock)
+    ready = threading.Event()
+    thread = threading.Thread(target=serving.run, args=(ready.set,), name="gateway under test")
+    thread.start()
+    assert ready.wait(PATIENCE_S)
+    here = Running(serving)
+    try:
+        yield here
+    finally:
+        for client in here.clients:
+            client.close()
+        serving.stop()
+        thread.join(PATIENCE_S)
+        assert not thread.is_alive()
+
+
+class Events:
+    """A stream of events, read line by line."""
+
+    def __init__(self, answer: httpx.Response) -> None:
+        self.answer = answer
+        self._lines = answer.iter_lines()
+
+    def next(self) -> dict[str, Any]:
+        """The next event, heartbeats left out."""
+        event: dict[str, Any] = {}
+        for line in self._lines:
+            name, _, value = line.partition(": ")
+            if not line and "event" in event:
+                return event
+            if name in ("event", "id"):
+                event[name] = value
+            elif name == "data":
+                event["data"] = json.loads(value)
+        raise EOFError("the stream has ended")
+
+    def until(self, kind: str) -> dict[str, Any]:
+        """The next event of this kind."""
+        while (event := self.next())["event"] != kind:
+            pass
+        return event
+
+
+@contextmanager
+def listening(client: httpx.Client, agent: str = "main", **headers: str) -> Iterator[Events]:
+    """Listen to an agent; the greeting has been taken when the block begins."""
+    named = {name.replace("_", "-"): value for name, value in headers.items()}
+    with client.stream("GET", "/v1/events", params={"agent": agent}, headers=named) as answer:
+        assert answer.status_code == 200, answer.read()
+        yield Events(answer)
+
+
+def poll(condition: Callable[[], bool], patience_s: float = PATIENCE_S) -> None:
+    """Wait until the condition holds."""
+    until = time.monotonic() + patience_s
+    while not condition():
+        assert time.monotonic() < until, "it did not happen"
+        time.sleep(0.01)

@@ -1,0 +1,153 @@
+"""Live events: what happens on the disk and by operations, to those who listen and to nobody else."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+
+import pytest
+from conftest import Start
+from gateways import Running, ask, listening, poll
+
+from recollect.doors.http.answers import Refused
+from recollect.doors.http.events import KEPT, WAITING, Hub
+
+
+def test_a_note_that_changes_on_the_disk_is_told_to_who_listens(start: Start, note) -> None:
+    gateway = start()
+    caller = gateway.caller("read")
+    with listening(caller) as events:
+        assert events.next()["event"] == "hello"
+        poll(lambda: ask(caller, "memory.stats")["file_count"] > 5)
+        note("memory/zebras.md", "# Zebras\n\nThe zebra crossing is repainted in May.\n")
+        while (told := events.until("sync")["data"])["changed"] != 1:
+            pass  # syncs of the beginning
+    assert (told["agent"], told["reason"], told["error"]) == ("main", "notes", None)
+
+
+def test_what_an_operation_changes_is_told_in_its_own_kind(gateway: Running) -> None:
+    caller, other = gateway.caller("read"), gateway.caller("admin")
+    with listening(caller) as events:
+        events.until("hello")
+        stored = ask(other, "memory_store", text="I prefer green tea in the morning.")
+        told = events.until("entries")["data"]
+        assert told["operation"] == "memory_store"
+        ask(other, "memory_save", content="The zebra crossing is repainted in May.")
+        assert events.until("notes")["data"]["path"].startswith("memory/")
+        ask(other, "memory.sync", force=True)
+        assert events.until("progress")["data"]["total"] > 0
+        assert events.until("sync")["data"]["operation"] == "memory.sync"
+        ask(other, "recall", query="What do I drink in the morning?")
+        assert events.until("recall")["data"]["recallId"]
+    assert stored["memory"]["id"]
+
+
+def test_what_another_process_changes_is_told_too(start: Start) -> None:
+    one, two = start(watch__enabled=False), start(watch__enabled=False)
+    ask(two.caller("write"), "memory_store", text="I prefer green tea in the morning.")
+    with listening(one.caller("read")) as events:
+        ask(one.caller("read"), "memory.stats")
+        hub = one.gateway.hub
+        poll(lambda: hub.quiet_s("main") > 2.5)
+        ask(two.caller("write"), "memory_store", text="My sister lives in Porto with two cats.")
+        assert events.until("entries")["data"]["operation"] is None
+
+
+def test_a_listener_goes_on_where_it_was(gateway: Running) -> None:
+    hub, caller = gateway.gateway.hub, gateway.caller("read")
+    with listening(caller) as events:
+        assert events.next()["data"]["resumed"] is False
+        for number in range(3):
+            hub.publish("main", "notes", number=number)
+        first = events.until("notes")
+    with listening(caller, Last_Event_ID=first["id"]) as events:
+        assert events.next()["data"]["resumed"] is True
+        assert [events.next()["data"]["number"] for _ in range(2)] == [1, 2]
+    for _ in range(KEPT + 5):
+        hub.publish("main", "notes", number=9)
+    with listening(caller, Last_Event_ID=first["id"]) as events:
+        assert events.next()["data"]["resumed"] is False
+    with listening(caller, Last_Event_ID="ffffffff-3") as events:
+        assert events.next()["data"]["resumed"] is False
+
+
+def test_a_revoked_listener_hears_no_more(gateway: Running) -> None:
+    made, secret = gateway.gateway.tokens.create("read")
+    with listening(gateway.client(secret)) as events:
+        events.next()
+        gateway.gateway.tokens.revoke(made.id)
+        gateway.gateway.hub.publish("main", "notes", secret="after the end")
+        with pytest.raises(EOFError):
+            events.until("notes")
+    poll(lambda: gateway.gateway.hub.listeners == 0)
+
+
+def test_streams_end_with_the_gateway(start: Start) -> None:
+    gateway = start(watch__enabled=False)
+    with listening(gateway.caller("read")) as events:
+        events.next()
+        gateway.serving.stop()
+        with pytest.raises(EOFError):
+            events.until("no such kind")
+
+
+def test_there_are_only_so_many_streams(start: Start) -> None:
+    gateway = start(watch__enabled=False, gateway__limits__event_clients=1)
+    with listening(gateway.caller("read")):
+        full = gateway.caller("read").get("/v1/events")
+        assert (full.status_code, full.json()) == (503, {"error": "Too many listen already; try again."})
+
+
+def test_who_does_not_take_its_events_is_let_go_and_the_others_are_not() -> None:
+    async def scene() -> tuple[int, list[int]]:
+        hub = Hub(10)
+        slow, _, _ = hub.join("main")
+        quick, _, _ = hub.join("main")
+        heard = []
+        for number in range(2 * WAITING):
+            await asyncio.to_thread(hub.publish, "main", "notes", number=number)
+            event = await quick.next(5)
+            assert event is not None
+            heard.append(event.data["number"])
+        waiting = 0
+        while await slow.next(5) is not None:
+            waiting += 1
+        return waiting, heard
+
+    waiting, heard = asyncio.run(scene())
+    assert waiting < WAITING
+    assert heard == list(range(2 * WAITING))
+
+
+def test_an_ended_hub_takes_nobody_and_publishing_is_harmless() -> None:
+    hub = Hub(10)
+    hub.end()
+    hub.publish("main", "notes")
+
+    async def join() -> None:
+        hub.join("main")
+
+    with pytest.raises(Refused):
+        asyncio.run(join())
+
+
+def test_events_keep_their_order_from_many_threads() -> None:
+    async def scene() -> list[int]:
+        hub = Hub(10)
+        listener, _, _ = hub.join("main")
+        threads = [
+            threading.Thread(target=lambda: [hub.publish("main", "notes") for _ in range(10)])
+            for _ in range(8)
+        ]
+        for thread in threads:
+            thread.start()
+        numbers = []
+        for _ in range(80):
+            event = await listener.next(5)
+            assert event is not None
+            numbers.append(event.number)
+        for thread in threads:
+            thread.join()
+        return numbers
+
+    assert asyncio.run(scene()) == list(range(1, 81))

@@ -1,0 +1,203 @@
+"""How much may be asked: size, depth, kind, rate and time; each is one sentence, and nothing falls over."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+
+import httpx
+import pytest
+from conftest import Start
+from gateways import Running, ask, poll
+
+from recollect.doors import operations
+from recollect.doors.http import guard, observing
+from recollect.doors.http.limits import DEEPEST, Rate
+from recollect.doors.tooling import Call, Param, Result, Tool
+
+JSON = {"Content-Type": "application/json"}
+
+
+def sent(
+    caller: httpx.Client, body: bytes, operation: str = "memory.search", kind: str = JSON["Content-Type"]
+):
+    answer = caller.post(f"/v1/agents/main/{operation}", content=body, headers={"Content-Type": kind})
+    return answer.status_code, answer.json().get("error")
+
+
+def test_a_body_that_cannot_be_used_is_told_in_one_sentence(gateway: Running) -> None:
+    caller = gateway.caller("write")
+    not_json = (400, "The body is not JSON.")
+    too_deep = (400, f"The body is nested deeper than {DEEPEST} levels.")
+    assert sent(caller, b"{") == not_json
+    assert sent(caller, b'{"query": NaN}') == not_json
+    assert sent(caller, b'{"query": "x", "minScore": 1e999}') == not_json
+    assert sent(caller, b'{"query": ' + b"9" * 5000 + b"}") == not_json
+    assert sent(caller, b'{"query": "\xff"}') == not_json
+    assert sent(caller, b"[" * 200_000) in (not_json, too_deep)
+    assert sent(caller, b"[" * 200_000 + b"]" * 200_000) == too_deep
+    assert sent(caller, b'{"query":' * 50_000 + b"1" + b"}" * 50_000) == too_deep
+    assert sent(caller, b'{"query":' + b"[" * 99 + b"]" * 99 + b"}") == too_deep
+    assert sent(caller, b"[]") == (422, "The body must be a JSON object of arguments.")
+    assert sent(caller, b'"x"') == (422, "The body must be a JSON object of arguments.")
+    assert sent(caller, b"{}") == (422, "memory.search needs query.")
+    assert sent(caller, b'{"query": 7}') == (422, "query must be of type string.")
+    assert sent(caller, b"{}", kind="text/plain") == (
+        415,
+        "The body must be declared as application/json.",
+    )
+    assert sent(caller, b"query=x", kind="application/x-www-form-urlencoded")[0] == 415
+
+
+def test_a_body_may_be_left_out_and_may_say_a_thing_twice(gateway: Running) -> None:
+    caller = gateway.caller("read")
+    assert caller.post("/v1/agents/main/memory.stats").status_code == 200
+    assert sent(caller, b'{"query": "nothing", "query": "backup"}')[0] == 200
+    assert sent(caller, b'{"query": "half a smile \\ud83d"}')[0] == 200
+    assert sent(caller, b"{}", operation="memory.stats", kind="Application/JSON; charset=utf-8")[0] == 200
+
+
+def test_a_large_body_is_413_whether_it_says_so_or_not(start: Start) -> None:
+    gateway = start(watch__enabled=False, gateway__limits__body_bytes=2000)
+    caller = gateway.caller("read")
+
+    def drops() -> Iterator[bytes]:
+        for _ in range(100):
+            yield b" " * 100
+
+    large = (413, "The body is larger than 2000 bytes.")
+    assert sent(caller, b" " * 2001) == large
+    answer = caller.post("/v1/agents/main/memory.stats", content=drops(), headers=JSON)
+    assert (answer.status_code, answer.json()["error"]) == large
+    assert sent(caller, b'{"query": "backup"}')[0] == 200
+
+
+def test_a_bucket_is_emptied_by_requests_and_filled_by_time() -> None:
+    now = 0.0
+    rate = Rate(2.0, 3, clock=lambda: now)
+    assert [rate.take("a") for _ in range(4)] == [0.0, 0.0, 0.0, 0.5]
+    assert rate.take("b") == 0.0
+    now = 0.4
+    assert rate.take("a") == pytest.approx(0.1)
+    now = 0.5
+    assert [rate.take("a"), rate.take("a")] == [0.0, pytest.approx(0.5)]
+    now = 1000.0
+    assert [rate.take("a") for _ in range(4)] == [0.0, 0.0, 0.0, 0.5]
+
+
+def test_too_many_requests_are_429_for_this_token_alone(start: Start) -> None:
+    now = [0.0]
+    gateway = start(
+        watch__enabled=False, gateway__limits__rate=1, gateway__limits__burst=2, clock=lambda: now[0]
+    )
+    one, other = gateway.caller("read"), gateway.caller("read")
+    statuses = [one.get("/v1/operations").status_code for _ in range(3)]
+    refused = one.get("/v1/operations")
+    assert statuses == [200, 200, 429]
+    assert refused.headers["retry-after"] == "1"
+    assert refused.json() == {"error": "Too many requests; wait a moment."}
+    assert other.get("/v1/operations").status_code == 200
+    now[0] = 5.0
+    assert one.get("/v1/operations").status_code == 200
+
+
+# ---- time -----------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def slow(monkeypatch: pytest.MonkeyPatch) -> Iterator[threading.Event]:
+    """An operation that lasts until it is let go, offered beside the real ones."""
+    let_go = threading.Event()
+
+    def wait(call: Call) -> Result:
+        let_go.wait(30)
+        return {"waited": True}
+
+    tool = Tool("test.slow", "Waits.", (Param("x", "string", "Nothing."),), wait, {})
+    table = {**operations.OPERATIONS, tool.name: tool}
+    for module in (guard, observing):
+        monkeypatch.setattr(module, "OPERATIONS", table)
+    from recollect.doors.http import app
+
+    monkeypatch.setattr(app, "OPERATIONS", table)
+    yield let_go
+    let_go.set()
+
+
+def test_what_takes_too_long_is_504_and_the_gateway_goes_on(start: Start, slow: threading.Event) -> None:
+    gateway = start(watch__enabled=False, gateway__limits__time_s=0.2)
+    caller = gateway.caller("read")
+    answer = caller.post("/v1/agents/main/test.slow")
+    assert (answer.status_code, answer.json()) == (504, {"error": "This took longer than 0.2 s."})
+    assert (
+        gateway.gateway.workers.taken == 1
+    )  # a thread cannot be stopped; its place is given back at its end
+    slow.set()
+    poll(lambda: gateway.gateway.workers.taken == 0)
+
+
+def test_a_body_that_does_not_come_is_given_up(start: Start) -> None:
+    gateway = start(watch__enabled=False, gateway__limits__time_s=0.2)
+    release = threading.Event()
+
+    def never() -> Iterator[bytes]:
+        yield b"{"
+        release.wait(5)
+
+    threading.Timer(0.6, release.set).start()
+    caller = gateway.caller("read")
+    try:
+        status = caller.post("/v1/agents/main/memory.stats", content=never(), headers=JSON).status_code
+    except httpx.TransportError:  # the answer came while we still spoke
+        status = 504
+    assert status == 504
+
+
+def test_who_comes_when_all_are_busy_is_told_to_come_again(start: Start, slow: threading.Event) -> None:
+    gateway = start(watch__enabled=False, gateway__limits__at_once=1)
+    callers = [gateway.caller("read") for _ in range(2)]
+    done: list[int] = []
+
+    def call(caller: httpx.Client) -> None:
+        done.append(caller.post("/v1/agents/main/test.slow").status_code)
+
+    threads = [threading.Thread(target=call, args=(caller,)) for caller in callers]
+    for thread in threads:
+        thread.start()
+    poll(lambda: gateway.gateway.workers.taken == 2)
+    busy = gateway.caller("read").post("/v1/agents/main/memory.stats")
+    slow.set()
+    for thread in threads:
+        thread.join(10)
+    assert (busy.status_code, busy.json()) == (503, {"error": "The gateway is busy; try again."})
+    assert busy.headers["retry-after"] == "1"
+    assert done == [200, 200]
+
+
+def test_who_goes_away_is_not_worked_for(start: Start, slow: threading.Event) -> None:
+    gateway = start(watch__enabled=False, gateway__limits__at_once=1)
+    holding = threading.Thread(
+        target=lambda c: c.post("/v1/agents/main/test.slow"), args=(gateway.caller("read"),)
+    )
+    holding.start()
+    poll(lambda: gateway.gateway.workers.taken == 1)
+    impatient = gateway.client(gateway.gateway.tokens.create("read")[1])
+    with pytest.raises(httpx.ReadTimeout):
+        impatient.post("/v1/agents/main/memory.stats", timeout=0.2)
+    poll(lambda: gateway.gateway.workers.taken == 1)  # its place in the queue is free again
+    slow.set()
+    holding.join(10)
+    assert ask(gateway.caller("read"), "memory.stats")["disabled"] is False
+
+
+def test_a_graceful_end_answers_what_runs(start: Start, slow: threading.Event) -> None:
+    gateway = start(watch__enabled=False)
+    caller = gateway.caller("read")
+    answers: list[httpx.Response] = []
+    asking = threading.Thread(target=lambda: answers.append(caller.post("/v1/agents/main/test.slow")))
+    asking.start()
+    poll(lambda: gateway.gateway.workers.taken == 1)
+    gateway.serving.stop()
+    threading.Timer(0.3, slow.set).start()
+    asking.join(10)
+    assert [answer.json() for answer in answers] == [{"waited": True, "disabled": False}]

@@ -1,0 +1,213 @@
+"""Who may do what: generated from the tables of routes and operations, so that nothing added is forgotten."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import httpx
+from fastapi.routing import APIRoute
+from gateways import Running
+from starlette.routing import Route
+
+from recollect.doors.http import app as routes
+from recollect.doors.operations import OPERATIONS
+from recollect.doors.tooling import ACCESS, grants
+
+METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE", "PROPFIND")
+OPEN = {"/healthz", "/open"}  #: the one route that says nothing, and the one that asks for a ticket
+
+
+def paths(gateway: Running) -> Iterator[str]:
+    """Every path that the application serves, and some that it does not."""
+    for route in routes.build(gateway.gateway).routes:
+        assert isinstance(route, APIRoute | Route), f"a route of another kind: {route}"
+        path = route.path.replace("{agent}", "main").replace("{name:path}", "app.js")
+        if path != "/v1/events":
+            yield path
+    yield from (
+        "/v1/events",
+        "/nothing",
+        "/v1",
+        "/v1/agents/main",
+        "/v1/agents/main/no.such",
+        "/docs",
+        "/mcp/x",
+    )
+
+
+def asked(client: httpx.Client, method: str, path: str, **headers: str) -> httpx.Response:
+    """The answer, its body left alone: some of them never end."""
+    request = client.build_request(method, path, headers=headers)
+    answer = client.send(request, stream=True)
+    if answer.headers["content-type"].startswith("text/event-stream"):
+        answer.close()
+    else:
+        answer.read()
+        answer.close()
+    return answer
+
+
+def test_without_a_token_every_route_and_method_is_401(gateway: Running) -> None:
+    nobody = gateway.client()
+    answers = {
+        (method, path): asked(nobody, method, path).status_code
+        for path in paths(gateway)
+        for method in METHODS
+        if path not in OPEN
+    }
+    assert len(answers) > len(METHODS) * len(OPERATIONS)
+    assert set(answers.values()) == {401}, [key for key, status in answers.items() if status != 401]
+
+
+def test_a_wrong_token_is_401(gateway: Running) -> None:
+    stranger = gateway.client()
+    for shown in (
+        "Bearer wrong",
+        "Bearer x y",
+        f"Bearer rct_{'x' * 43}",
+        "Bearer rct_é",
+        "a" * 10_000,
+        "Basic YTpi",
+    ):
+        given = [(b"authorization", shown.encode())]
+        answer = stranger.post("/v1/agents/main/memory.stats", headers=httpx.Headers(given))
+        assert (answer.status_code, answer.json()) == (
+            401,
+            {"error": "A token is needed: Authorization: Bearer …"},
+        )
+        assert answer.headers["www-authenticate"] == "Bearer"
+
+
+FOREIGN = (
+    {"Host": "evil.example"},
+    {"Origin": "https://evil.example"},
+    {"Host": "127.0.0.1"},
+    {"Host": "127.0.0.1:1"},
+    {"Host": ""},
+    {"Host": "localhost.evil.example:{port}"},
+    {"Origin": "null"},
+    {"Origin": "http://127.0.0.1"},
+    {"Origin": "http://127.0.0.1:1"},
+    {"Origin": ""},
+    {"Origin": "http://127.0.0.1:{port}.evil.example"},
+)
+
+
+def test_a_foreign_host_or_origin_is_403_on_every_route_for_the_owner_too(gateway: Running) -> None:
+    owner = gateway.caller("admin")
+    port = gateway.address.rpartition(":")[2]
+    every = list(paths(gateway))
+    for number, headers in enumerate(FOREIGN):
+        foreign = {name: value.replace("{port}", port) for name, value in headers.items()}
+        # Two of them at every door, the others at one of each kind: they take the same way.
+        some = every if number < 2 else ["/", "/healthz", "/open", "/mcp", "/v1/agents/main/memory.stats"]
+        answers = [asked(owner, method, path, **foreign) for path in some for method in ("GET", "POST")]
+        assert {answer.status_code for answer in answers} == {403}, headers
+        assert not any("access-control-allow-origin" in answer.headers for answer in answers)
+
+
+def test_own_names_and_origins_are_let_in(gateway: Running) -> None:
+    owner = gateway.caller("admin")
+    port = gateway.address.rpartition(":")[2]
+    for name in ("127.0.0.1", "localhost", "[::1]", "LOCALHOST"):
+        headers = {"Host": f"{name}:{port}", "Origin": f"http://{name}:{port}"}
+        assert asked(owner, "GET", "/v1/agents", **headers).status_code == 200
+
+
+def test_an_operation_beyond_the_access_is_403_and_does_nothing(gateway: Running) -> None:
+    for granted in ACCESS:
+        caller = gateway.caller(granted)
+        answers = {
+            name: caller.post(f"/v1/agents/main/{name}", json={"no such argument": 1}) for name in OPERATIONS
+        }
+        refused = {name: answer.status_code == 403 for name, answer in answers.items()}
+        assert refused == {name: not grants(granted, tool.access) for name, tool in OPERATIONS.items()}
+        assert {answer.status_code for name, answer in answers.items() if not refused[name]} == {422}
+        for name in (name for name in answers if refused[name]):
+            needed = OPERATIONS[name].access
+            said = f"{name} needs {needed} access, and this caller has {granted}."
+            assert answers[name].json() == {"error": said}
+
+
+def test_every_writing_operation_is_refused_to_a_reader(gateway: Running) -> None:
+    reader = gateway.caller("read")
+    writing = [name for name, tool in OPERATIONS.items() if not tool.read_only]
+    assert {"memory_save", "memory_store", "memory_forget", "capture", "memory.sync"} <= set(writing)
+    assert {
+        name: reader.post(f"/v1/agents/main/{name}", json={}).status_code for name in writing
+    } == dict.fromkeys(writing, 403)
+
+
+def test_no_operation_can_change_settings_commands_or_roots() -> None:
+    words = ("config", "setting", "command", "workspace", "home", "base_url", "endpoint", "token")
+    named = {
+        f"{tool.name}.{param.name}"
+        for tool in OPERATIONS.values()
+        for param in tool.params
+        if any(word in param.name.lower() for word in words) and param.name != "tokens"
+    }
+    assert named == set()
+
+
+def test_other_methods_are_405_for_those_who_may_come_in(gateway: Running) -> None:
+    owner = gateway.caller("admin")
+    for path, right in (("/v1/agents/main/memory.stats", "POST"), ("/v1/agents", "GET"), ("/metrics", "GET")):
+        for method in METHODS:
+            if method not in (right, "HEAD"):
+                answer = asked(owner, method, path)
+                assert answer.status_code == 405, (method, path)
+                if method != "HEAD":
+                    assert answer.json() == {"error": "This method is not for this path."}
+
+
+def test_what_there_is_not_is_404_in_one_shape(gateway: Running) -> None:
+    owner = gateway.caller("admin")
+    unknown = {
+        "/v1/agents/nobody/memory.stats": "There is no such agent.",
+        "/v1/agents/main/no.such": "There is no such operation; GET /v1/operations lists them.",
+        "/v1/agents/main/memory.stats/more": "There is no such operation; GET /v1/operations lists them.",
+        "/v1/agents/..%2Fmain/memory.stats": "There is no such agent.",
+        "/v1/agents/": "There is no such agent.",
+        "/v1/agents/main": "There is nothing here.",
+        "/nothing": "There is nothing here.",
+        "/mcp/more": "There is nothing here.",
+    }
+    for path, said in unknown.items():
+        answer = owner.post(path, json={})
+        assert (answer.status_code, answer.json()) == (404, {"error": said}), path
+
+
+def test_a_header_that_is_given_twice_is_refused(gateway: Running) -> None:
+    token = gateway.gateway.tokens.create("admin")[1].encode()
+    twice = [(b"authorization", b"Bearer " + token), (b"authorization", b"Bearer x")]
+    answer = gateway.client().get("/v1/agents", headers=httpx.Headers(twice))
+    assert (answer.status_code, answer.json()) == (
+        400,
+        {"error": "The header authorization is given more than once."},
+    )
+
+
+def test_every_answer_carries_the_same_safe_headers(gateway: Running) -> None:
+    owner, nobody = gateway.caller("admin"), gateway.client()
+    answers = [
+        owner.get("/v1/agents"),
+        nobody.get("/"),
+        nobody.get("/healthz"),
+        nobody.post("/v1/agents/main/memory.stats"),
+        owner.get("/nothing"),
+        owner.get("/static/app.js"),
+        owner.get("/", headers={"Host": "evil"}),
+    ]
+    for answer in answers:
+        policy = answer.headers["content-security-policy"]
+        assert policy.startswith("default-src 'self'; ")
+        assert "unsafe" not in policy
+        assert answer.headers["x-content-type-options"] == "nosniff"
+        assert answer.headers["referrer-policy"] == "no-referrer"
+        assert "server" not in answer.headers
+        assert not [name for name in answer.headers if name.startswith("access-control-")]
+
+
+def test_health_says_one_word_to_whoever_asks(gateway: Running) -> None:
+    answer = gateway.client().get("/healthz")
+    assert (answer.status_code, answer.text) == (200, '{"status":"ok"}')

@@ -1,0 +1,157 @@
+"""Tokens, links and browsers: made, used, ended; and what lies on the disk for it."""
+
+from __future__ import annotations
+
+import json
+import os
+import stat
+from pathlib import Path
+
+import httpx
+import pytest
+from gateways import Running, ask
+
+from recollect.doors.http.tickets import BROWSER_S, MOST_BROWSERS, TICKET_S, Browsers, Tickets
+from recollect.doors.http.tokens import Tokens
+from recollect.errors import NotFound, RecollectError
+
+
+def test_the_first_token_is_the_owners_and_is_told_once(tmp_path: Path) -> None:
+    tokens = Tokens(tmp_path)
+    secret = tokens.first()
+    assert secret is not None
+    assert tokens.first() is None
+    caller = tokens.caller(secret)
+    assert caller is not None
+    assert (caller.access, caller.agents) == ("admin", None)
+
+
+def test_the_file_holds_digests_alone_and_is_the_owners_alone(tmp_path: Path) -> None:
+    before = os.umask(0)
+    try:
+        tokens = Tokens(tmp_path / "home")
+        _, secret = tokens.create("write", agents=("work",), name="laptop")
+        Tickets(tmp_path / "home").issue()
+    finally:
+        os.umask(before)
+    assert secret not in tokens.file.read_text()
+    modes = {
+        path.relative_to(tmp_path).as_posix(): stat.S_IMODE(path.stat().st_mode)
+        for path in tmp_path.rglob("*")
+    }
+    assert {mode for path, mode in modes.items() if (tmp_path / path).is_dir()} == {0o700}
+    assert {mode for path, mode in modes.items() if (tmp_path / path).is_file()} == {0o600}
+
+
+def test_a_token_that_is_revoked_is_refused_at_the_next_call(gateway: Running) -> None:
+    tokens = Tokens(gateway.gateway.tokens.file.parent.parent)  # as another process has it
+    made, secret = tokens.create("read")
+    caller = gateway.client(secret)
+    assert ask(caller, "memory.stats")["disabled"] is False
+    tokens.revoke(made.id)
+    assert caller.post("/v1/agents/main/memory.stats").status_code == 401
+    with pytest.raises(NotFound):
+        tokens.revoke(made.id)
+
+
+def test_a_file_that_cannot_be_read_lets_nobody_in(gateway: Running) -> None:
+    caller = gateway.caller("admin")
+    file = gateway.gateway.tokens.file
+    whole = json.loads(file.read_text())
+    rows = whole["tokens"]
+    for broken in (
+        "",
+        "{",
+        "[]",
+        '{"tokens": [{}]}',
+        json.dumps({"tokens": [{**rows[0], "access": "root"}]}),
+    ):
+        file.write_text(broken)
+        assert caller.get("/v1/agents").status_code == 401
+        with pytest.raises(RecollectError, match="cannot be read"):
+            gateway.gateway.tokens.create("admin")
+    file.write_text(json.dumps(whole))
+    assert caller.get("/v1/agents").status_code == 200
+
+
+def test_a_ticket_works_once_and_not_for_long(tmp_path: Path) -> None:
+    now = [1000.0]
+    tickets = Tickets(tmp_path, clock=lambda: now[0])
+    first, second, third = tickets.issue(), tickets.issue(), tickets.issue()
+    assert [tickets.use(first), tickets.use(first), tickets.use("../../etc/passwd"), tickets.use("")] == [
+        True,
+        False,
+        False,
+        False,
+    ]
+    now[0] += TICKET_S - 1
+    assert tickets.use(second)
+    now[0] += 2
+    assert not tickets.use(third)
+
+
+def test_a_browser_is_let_in_for_a_day_and_only_so_many_of_them(tmp_path: Path) -> None:
+    now = [1000.0]
+    browsers = Browsers(tmp_path, 8377, clock=lambda: now[0])
+    cookies = []
+    for _ in range(MOST_BROWSERS + 1):
+        now[0] += 1
+        cookies.append(browsers.enter(browsers.tickets.issue()))
+    callers = [browsers.caller(cookie or "") for cookie in cookies]
+    assert callers[0] is None
+    assert all(caller and caller.access == "admin" and browsers.still(caller) for caller in callers[1:])
+    now[0] += BROWSER_S
+    assert [browsers.caller(cookie or "") for cookie in cookies] == [None] * len(cookies)
+
+
+def test_the_page_opens_by_a_link_and_by_nothing_else(gateway: Running) -> None:
+    browser = gateway.client()
+    closed = browser.get("/")
+    assert closed.status_code == 401
+    assert "recollect open" in closed.text
+    ticket = gateway.gateway.browsers.tickets.issue()
+    opened = browser.get("/open", params={"ticket": ticket})
+    assert (opened.status_code, opened.headers["location"]) == (303, "/")
+    cookie = opened.headers["set-cookie"]
+    assert "HttpOnly" in cookie
+    assert "SameSite=strict" in cookie
+    page = browser.get("/")
+    assert (page.status_code, page.headers["content-type"]) == (200, "text/html; charset=utf-8")
+    assert page.headers["cache-control"] == "no-store"
+    again = gateway.client().get("/open", params={"ticket": ticket})
+    assert (again.status_code, again.json()) == (
+        403,
+        {"error": "This link was used or is too old; `recollect open` makes a new one."},
+    )
+
+
+def test_a_cookie_changes_things_only_from_our_own_page(gateway: Running) -> None:
+    page = gateway.page()
+    assert ask(page, "memory.stats")["disabled"] is False
+    del page.headers["Origin"]
+    refused = page.post("/v1/agents/main/memory.stats")
+    assert (refused.status_code, refused.json()) == (
+        403,
+        {"error": "A change by the page must come from the page: it has no Origin."},
+    )
+    assert page.get("/v1/agents").status_code == 200
+    assert page.get("/v1/agents", headers={"Authorization": "Bearer wrong"}).status_code == 401
+
+
+def test_the_pages_files_have_their_kinds_and_are_not_sent_twice(gateway: Running) -> None:
+    page = gateway.page()
+    script = page.get("/static/app.js")
+    assert script.headers["content-type"] == "text/javascript; charset=utf-8"
+    known = page.get("/static/app.js", headers={"If-None-Match": script.headers["etag"]})
+    assert (known.status_code, known.content) == (304, b"")
+    assert page.head("/static/app.js").content == b""
+    for path in (
+        "/static/../index.html",
+        "/static/%2e%2e/%2e%2e/tools.py",
+        "/static//etc/passwd",
+        "/static/",
+    ):
+        answer = page.send(
+            httpx.Request("GET", gateway.address + path, headers=page.headers, cookies=page.cookies)
+        )
+        assert answer.status_code == 404, path
