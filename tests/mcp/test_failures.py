@@ -141,21 +141,21 @@ def test_a_mistake_of_ours_shows_nothing_of_its_inside() -> None:
     assert talk_to(build(broken), ask) == "The request failed: ZeroDivisionError."
 
 
-@pytest.mark.parametrize(
-    ("body", "status"),
-    [
-        (b"", 400),
-        (b"{", 400),
-        (b"[]", 400),
-        (b"null", 400),
-        (b'{"method": "tools/call"}', 400),
-        (b'{"method": "tools/call", "params": []}', 400),
-        (b'{"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": {}}}', 200),
-        (b"[" * 100_000, 400),
-        (b" " * (5 * 1024 * 1024), 413),
-    ],
-)
-def test_what_is_no_request_is_refused_over_http(host: Host, body: bytes, status: int) -> None:
+NO_REQUESTS = [
+    (b"", 400),
+    (b"{", 400),
+    (b"[]", 400),
+    (b"null", 400),
+    (b'{"method": "tools/call"}', 400),
+    (b'{"method": "tools/call", "params": []}', 400),
+    (b'{"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": {}}}', 200),
+    (b"[" * 100_000, 400),
+    (b" " * (5 * 1024 * 1024), 413),
+]
+
+
+def test_what_is_no_request_is_refused_over_http(host: Host) -> None:
     headers = {"content-type": "application/json", "accept": "application/json, text/event-stream"}
     with over_http(build(lambda: host)) as url:
-        assert httpx.post(url, content=body, headers=headers).status_code == status
+        answers = [httpx.post(url, content=body, headers=headers).status_code for body, _ in NO_REQUESTS]
+    assert answers == [status for _, status in NO_REQUESTS]

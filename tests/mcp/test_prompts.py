@@ -51,12 +51,12 @@ def test_summarise_session_names_the_tools_that_there_are(open_host: OpenHost) -
     }
 
 
-def test_prompts_are_listed_with_their_arguments(talk: Talk) -> None:
+def test_prompts_are_listed_with_their_arguments(here: Talk) -> None:
     async def listed(client: Client) -> dict[str, list[tuple[str, bool]]]:
         found = (await client.list_prompts()).prompts
         return {one.name: [(given.name, given.required) for given in one.arguments or ()] for one in found}
 
-    assert talk(listed) == {"recall": [("topic", True)], "summarise-session": []}
+    assert here(listed) == {"recall": [("topic", True)], "summarise-session": []}
 
 
 @pytest.mark.parametrize(

@@ -121,8 +121,8 @@ def test_the_instructions_are_the_section_of_the_system_prompt(talk: Talk, host:
 
 
 def test_a_result_too_long_for_a_client_is_cut_and_says_so(here: Talk, host: Host) -> None:
-    for number in range(60):
-        host.memory.keeper.add(f"Fact number {number}: " + f"语言{number} 记忆 " * 90, "fact")
+    for number in range(20):
+        host.memory.keeper.add(f"Fact number {number}: " + f"语言{number} 记忆 " * 230, "fact")
 
     async def ask(client: Client) -> object:
         return await client.call_tool("memory", {"action": "list", "limit": 500})
@@ -132,7 +132,7 @@ def test_a_result_too_long_for_a_client_is_cut_and_says_so(here: Talk, host: Hos
     kept = len(answer.structured_content["memories"])
     assert MOST_BYTES - 5000 < size <= MOST_BYTES
     assert answer.structured_content["cut"] == (
-        f"Too long for one answer: this is {kept} of 60 memories. Ask for less at once."
+        f"Too long for one answer: this is {kept} of 20 memories. Ask for less at once."
     )
     assert not answer.is_error
 
