@@ -110,7 +110,8 @@ def _since(turns: Sequence[Turn], last: str) -> Sequence[Turn]:
 
 
 def _turn_digest(turn: Turn) -> str:
-    return _digest(f"{turn.role} {turn.text}")
+    """A turn, known by its time too where it has one: agents say "Done." more than once."""
+    return _digest(f"{turn.role} {turn.time or ''} {turn.text}")
 
 
 def _digest(text: str) -> str:

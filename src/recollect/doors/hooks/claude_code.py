@@ -24,6 +24,7 @@ from recollect.errors import RecollectError
 if TYPE_CHECKING:
     from recollect.config import Settings
     from recollect.doors.hooks.process import Say
+    from recollect.listening import Request
     from recollect.plugins import Host
 
 log = logs.get("hooks")
@@ -140,25 +141,35 @@ def _context(event: str, text: str) -> Answer:
 
 
 def _hear(said: Said, settings: Settings, say: Say) -> None:
-    """Note that the session wants to be heard, answer, and hear it afterwards."""
-    if said.subagent:
-        raise NothingToDo("a sub-agent's session is not heard")
-    if said.again:
-        raise NothingToDo("the agent goes on because of a hook; it is heard when it stops")
-    from recollect.listening import Request, size_of
-
-    size = size_of(said.transcript) if said.transcript else None
-    if said.transcript is None or size is None or said.transcript.suffix != ".jsonl":
-        raise NothingToDo("there is no transcript to be heard")
+    """Note that the session wants to be heard, answer, and hear it afterwards, with whatever else waits."""
     from recollect.doors.hooks.hearing import drain, spool_of
 
-    place = str(said.transcript)
-    kept = spool_of(settings).add(Request(said.event, said.session, place, size, said.project, time.time()))
+    spool = spool_of(settings)
+    request, reason = _request(said)
+    if request is not None:
+        spool.add(request)
+    else:
+        log.warning("claude-code %s: %s", said.event, reason)
     say({})
-    if not kept:
+    if not spool.waiting():
         return
     if hasattr(os, "nice"):
         os.nice(5)  # nobody waits for it any more
     host = _opened(settings)
     drain(host)
     host.close()
+
+
+def _request(said: Said) -> tuple[Request | None, str]:
+    """What the session asks for; or None, and why it is not heard."""
+    from recollect.listening import Request, size_of
+
+    if said.subagent:
+        return None, "a sub-agent's session is not heard"
+    if said.again:
+        return None, "the agent goes on because of a hook; it is heard when it stops"
+    size = size_of(said.transcript) if said.transcript else None
+    if said.transcript is None or size is None or said.transcript.suffix != ".jsonl":
+        return None, "there is no transcript to be heard"
+    place = str(said.transcript)
+    return Request(said.event, said.session, place, size, said.project, time.time()), ""

@@ -1,0 +1,57 @@
+"""Runs the command line in a fork for each line on standard input, with everything loaded already.
+
+A line holds arguments, data, environment and folder; the answer the exit status, standard output and error.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import tempfile
+from collections.abc import Mapping
+from typing import Any
+
+import recollect.entries.keeper
+import recollect.recall.inject
+import recollect.retrieval.search
+import recollect.writing.hearing  # noqa: F401 - loaded once, before the forks
+from recollect.doors.cli import main
+from recollect.doors.hooks import claude_code, command, hearing  # noqa: F401
+from recollect.memory import Memory  # noqa: F401
+from recollect.plugins import Host  # noqa: F401
+
+
+def run(call: Mapping[str, Any]) -> dict[str, object]:
+    """The exit status and what came on standard output and error."""
+    with (
+        tempfile.TemporaryFile() as given,
+        tempfile.TemporaryFile() as output,
+        tempfile.TemporaryFile() as error,
+    ):
+        given.write(bytes.fromhex(call["data"]))
+        given.seek(0)
+        child = os.fork()
+        if child == 0:
+            for number, file in enumerate((given, output, error)):
+                os.dup2(file.fileno(), number)
+            os.chdir(call["cwd"])
+            os.environ.clear()
+            os.environ.update(call["environment"])
+            sys.argv = ["recollect", *call["arguments"]]
+            main()
+            os._exit(99)  # a hook does not return
+        _, status = os.waitpid(child, 0)
+        output.seek(0)
+        error.seek(0)
+        return {
+            "code": os.waitstatus_to_exitcode(status),
+            "output": output.read().hex(),
+            "error": error.read().hex(),
+        }
+
+
+if __name__ == "__main__":
+    for line in sys.stdin:
+        sys.stdout.write(json.dumps(run(json.loads(line))) + "\n")
+        sys.stdout.flush()

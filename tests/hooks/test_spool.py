@@ -1,0 +1,125 @@
+"""What was said while the store was busy, or a hook was killed, is heard later: once, and in order."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import sqlite3
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from claude_host import ClaudeCode, until
+
+from recollect.listening import Request, Spool
+
+KILLS = 200 if os.environ.get("RECOLLECT_SOAK") else 30
+
+
+def test_a_session_is_heard_once_the_store_is_free(claude: ClaudeCode) -> None:
+    claude.say("I never work on Fridays.", session="before")
+    claude.heard(session="before")
+    claude.say("I prefer tabs in Go code.")
+    store = sqlite3.connect(claude.home / "agents" / "main" / "memory.db", isolation_level=None)
+    store.execute("begin immediate")
+    answered = claude.hook("Stop")
+    assert (answered.answer, len(claude.waiting())) == ({}, 1)
+    (request,) = claude.waiting()
+    assert (request.stat().st_mode & 0o777, "tabs" in request.read_text()) == (0o600, False)
+    store.execute("rollback")
+    store.close()
+    until(lambda: not claude.waiting())
+    claude.heard()
+    assert claude.learned() == ["I never work on Fridays.", "I prefer tabs in Go code."]
+
+
+def test_what_waits_is_known_to_the_next_session(claude: ClaudeCode) -> None:
+    path = claude.say("I prefer tabs in Go code.")
+    Spool(claude.home / "agents" / "main" / "spool").add(_request(path))
+    assert "I prefer tabs in Go code." in claude.told("SessionStart", session="next", source="startup")
+    assert claude.waiting() == []
+
+
+def test_sessions_are_heard_in_the_order_in_which_they_asked(claude: ClaudeCode) -> None:
+    """What was said later takes the place of what it contradicts, though both waited."""
+    spool = Spool(claude.home / "agents" / "main" / "spool")
+    first = claude.say("My editor is Vim.", session="one")
+    spool.add(_request(first, session="one"))
+    second = claude.say("My editor is Emacs.", session="two")
+    spool.add(_request(second, session="two"))
+    claude.say("My editor is Helix.", session="one")  # not asked for yet
+    claude.hook("SessionStart", "--wait", "--deadline", "20", session="new", source="resume")
+    claude.heard(session="nobody")
+    assert claude.learned() == ["My editor is Emacs."]
+
+
+def test_a_session_that_cannot_be_heard_does_not_hold_up_the_others(tmp_path: Path) -> None:
+    spool, heard = Spool(tmp_path / "spool"), list[str]()
+    for session in ("stuck", "fine", "stuck", "fine"):
+        spool.add(_request(tmp_path / "x.jsonl", session=session))
+    (tmp_path / "spool" / f"{0:020d}-1-1.json").write_text("{}")
+    (tmp_path / "spool" / ".left.json.1-1.tmp").write_text("half")
+
+    def handle(request: Request) -> bool:
+        heard.append(request.session)
+        return request.session == "fine"
+
+    assert spool.drain(handle) == 3
+    assert heard == ["stuck", "fine", "fine"]
+    assert [json.loads(path.read_text())["session"] for path in spool.waiting()] == ["stuck", "stuck"]
+
+
+def test_a_spool_that_nobody_drains_does_not_grow_for_ever(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("recollect.listening.spool.MOST", 3)
+    spool = Spool(tmp_path / "spool")
+    assert [spool.add(_request(tmp_path / "x.jsonl")) for _ in range(5)] == [True, True, True, False, False]
+    assert len(spool.waiting()) == 3
+
+
+def test_only_one_process_drains_at_a_time(tmp_path: Path) -> None:
+    spool = Spool(tmp_path / "spool")
+    spool.add(_request(tmp_path / "x.jsonl"))
+    assert spool.drain(lambda _: Spool(tmp_path / "spool").drain(lambda _: True) == 0) == 1
+
+
+@pytest.mark.timeout(1800)
+def test_what_waits_survives_kills_and_is_heard_exactly_once(claude: ClaudeCode) -> None:
+    assert _killed_while_draining(claude) == [text for text, _ in _said(claude)]
+
+
+@pytest.mark.timeout(600)
+def test_the_control_that_deletes_before_it_saves_loses_some(claude: ClaudeCode) -> None:
+    """The same kills do harm to a drain that is written the other way round, so the test above can fail."""
+    assert len(_killed_while_draining(claude, "naive")) < KILLS
+
+
+def _said(claude: ClaudeCode) -> list[tuple[str, str]]:
+    """Statements that are like no other, each in a session of its own."""
+    chooser = random.Random(11)
+
+    def word() -> str:
+        return "".join(chooser.choices("bcdfghjklmnpqrstvwxz", k=9))
+
+    return [(f"I like {word()} {word()} {word()} very much.", f"session-{n}") for n in range(KILLS)]
+
+
+def _killed_while_draining(claude: ClaudeCode, *mode: str) -> list[str]:
+    """What is known after draining a spool, killed again and again, in the order in which it was said."""
+    spool = Spool(claude.home / "agents" / "main" / "spool")
+    for text, session in _said(claude):
+        spool.add(_request(claude.say(text, session=session), session=session))
+    script = Path(__file__).with_name("draining.py")
+    command = [sys.executable, str(script), str(KILLS), *mode]
+    subprocess.run(command, env=claude.environment, check=True)
+    assert claude.waiting() == []
+    with claude.memory() as memory:
+        return [entry.text for entry in sorted(memory.keeper.find(), key=lambda entry: entry.created_at)]
+
+
+def _request(path: Path, session: str = "s") -> Request:
+    size = path.stat().st_size if path.exists() else 0
+    return Request("Stop", session, str(path), size, "", 4e9)
