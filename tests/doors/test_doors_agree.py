@@ -184,6 +184,6 @@ def test_the_command_for_people_finds_the_same_places(tmp_path: Path) -> None:
     printed = json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
     with Memory.open(place[0], home=place[1]) as memory:
         found = Toolbox(memory).call("memory_search", {"query": "backups", "maxResults": 3})
-    assert [(hit["citation"], round(hit["score"], 6)) for hit in printed["hits"]] == [
+    assert [(hit["citation"], round(hit["score"], 6)) for hit in printed["results"]] == [
         (hit["citation"], hit["score"]) for hit in found["results"]
     ]
