@@ -8,7 +8,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from urllib.parse import urlsplit
 
-from playwright.sync_api import Browser, Page, Request, sync_playwright
+from playwright.sync_api import Browser, Cookie, Page, Request, expect, sync_playwright
+from serving import Served
 
 #: As root there is no sandbox; the rest keeps chromium from calling home.
 FLAGS = (
@@ -75,3 +76,25 @@ def watch(page: Page, address: str) -> Watched:
     page.on("pageerror", lambda error: watched.wrong.append(str(error)))
     page.on("dialog", lambda dialog: (watched.wrong.append(f"dialog: {dialog.message}"), dialog.dismiss()))
     return watched
+
+
+_cookies: dict[str, list[Cookie]] = {}  # a link works once; whoever came in by it may come again
+
+
+def come_in(page: Page, gateway: Served, place: str = "") -> None:
+    """Open the page at a place, such as ``#/notes``, and wait until it shows something."""
+    known = _cookies.get(gateway.address)
+    if known is None:
+        page.goto(gateway.link)
+        _cookies[gateway.address] = page.context.cookies()
+        if not place:
+            return
+    else:
+        page.context.add_cookies(known)  # type: ignore[arg-type]  what was given out is taken in
+    page.goto(f"{gateway.address}/{place}")
+    expect(page.locator("main")).to_be_visible()
+
+
+def go(page: Page, place: str) -> None:
+    """Go to a place of the page that is open."""
+    page.evaluate("place => { location.hash = place; }", place)

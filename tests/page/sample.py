@@ -1,4 +1,4 @@
-"""What a memory holds after some weeks of use: notes, sessions, entries of every kind, recalls. For tests and pictures."""
+"""What a memory holds after some weeks of use: notes, sessions, entries, recalls. For tests and pictures."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ ENTRIES: tuple[tuple[str, str, float, tuple[str, ...]], ...] = (
     ("Works in the Europe/Lisbon time zone", "fact", 4, ()),
     ("The staging server is a rented machine in Frankfurt", "project_context", 3, ("fern", "servers")),
     ("Fern's server is written in Python, the app in Kotlin", "project_context", 4, ("fern",)),
-    ("Leaf diagnosis runs on the phone, because photos of homes should not leave it", "technical_decision", 5, ("fern",)),
+    ("Leaf diagnosis runs on the phone, as photos of homes should not leave it", "technical_decision", 5, ("fern",)),
     ("Sign-in is by e-mail link; there are no passwords", "technical_decision", 4, ("fern",)),
     ("Logs are kept for fourteen days", "technical_decision", 3, ("servers",)),
     ("Nothing is deployed on a Friday after lunch", "workflow", 4, ("deploy",)),
@@ -53,7 +53,8 @@ def fill(gateway: Served) -> None:
     gateway.write(
         "memory/projects/launch.md",
         "# Launch list\n\n- [x] Price for the garden centre\n- [ ] Screenshots in two languages\n\n"
-        "| what | who | by |\n| --- | --- | ---: |\n| Store page | Tomás | 12 March |\n| Press text | Mira | 14 March |\n\n"
+        "| what | who | by |\n| --- | --- | ---: |\n"
+        "| Store page | Tomás | 12 March |\n| Press text | Mira | 14 March |\n\n"
         "> Nothing is deployed on a Friday after lunch.\n\nSee [the app](fern.md) and <https://fern.garden>.\n",
     )
     gateway.session("2026-02-10-servers", *SESSION)

@@ -59,6 +59,17 @@ export function newest() {
   return call;
 }
 
+/** Tells whether an answer says anything else than the one before: what is the same need not be drawn again. */
+export function news() {
+  let last = "";
+  return (answer) => {
+    const now = JSON.stringify(answer);
+    const other = now !== last;
+    last = now;
+    return other;
+  };
+}
+
 export function givenUp(error) {
   return error?.name === "AbortError";
 }

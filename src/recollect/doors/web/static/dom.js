@@ -1,7 +1,7 @@
 // Elements, made from values. Texts become text nodes: nothing that is shown is ever read as HTML.
 
 const SVG = "http://www.w3.org/2000/svg";
-const ALLOWED_LINK = /^(?:https?:\/\/|#|\/(?!\/)|mailto:)/i;
+const ALLOWED_LINK = /^(?:https?:\/\/|#|\/(?!\/))/i;
 
 /** An element with attributes, listeners (`onclick: …` as functions) and children; null and false are left out. */
 export function el(name, attributes = {}, ...children) {

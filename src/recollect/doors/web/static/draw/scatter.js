@@ -60,7 +60,7 @@ export function scatter(canvas, { onBrush, onPick, onHover }) {
     }
     context.setTransform(ratio, 0, 0, ratio, 0, 0);
     context.clearRect(0, 0, width, height);
-    const crowd = points.length > 3000 ? 0.72 : 1; // smaller signs where there are many
+    const crowd = points.length > 3000 ? 0.72 : points.length > 400 ? 1 : 1.35; // smaller signs where there are many
     const zoomed = Math.min(1.8, Math.sqrt(look.scale));
     for (const bright of [false, true]) {
       context.globalAlpha = bright ? 0.85 : 0.13;

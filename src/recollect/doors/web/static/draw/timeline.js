@@ -1,11 +1,12 @@
 // Captures and recalls over time, as bars: what was learned stands above the line, what was asked below it.
 
 import { el, svg } from "../dom.js";
-import { day, number, t } from "../i18n.js";
+import { day, moment, number, t } from "../i18n.js";
 
 const WIDTH = 1000;
 const UP = 84; // height above the line
 const DOWN = 44;
+const SHORT_S = 3 * 86_400; // a span so short is told by the hour
 const KINDS = ["captured", "superseded", "forgotten"];
 
 /** The drawing; `onRange(since, until)` when a stretch is brushed. */
@@ -34,9 +35,10 @@ export function timeline(buckets, { onRange }) {
     brush,
   );
   brushable(drawing, brush, buckets, onRange);
-  const ends = buckets.length
-    ? [day(buckets[0].start), day(buckets[Math.floor(buckets.length / 2)].start), day(buckets.at(-1).end)]
+  const places = buckets.length
+    ? [buckets[0].start, buckets[buckets.length >> 1].start, buckets.at(-1).end]
     : [];
+  const ends = places.map(places.at(-1) - places[0] < SHORT_S ? moment : day);
   return el(
     "div",
     { class: "time" },

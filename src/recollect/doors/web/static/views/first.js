@@ -52,7 +52,7 @@ export function firstSteps(input, search) {
 
   return el(
     "section",
-    { class: "first", "aria-labelledby": "first-title" },
+    { class: "welcome first", "aria-labelledby": "first-title" },
     rings(),
     el("h2", { id: "first-title" }, t("first.title")),
     el("p", { class: "lead" }, t("first.lead")),

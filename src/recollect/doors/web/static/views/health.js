@@ -1,14 +1,15 @@
-// Health: is the index fresh, who answers, what is missing and why, and how each finding is mended.
+// Health: is the index fresh, who answers, what is missing and why, and how each finding is mended. What each card shows is in
+// health_cards.js.
 
-import { ask, givenUp, newest } from "../api.js";
+import { ask, givenUp, news, newest } from "../api.js";
 import { el, fill, icon, measure } from "../dom.js";
-import { isLive } from "../events.js";
-import { bytes, moment, number, t, tn } from "../i18n.js";
+import { number, t } from "../i18n.js";
 import { failure, loading, said, sentence } from "../notices.js";
-import { facts, when } from "../parts.js";
+import { embedder, errors, findings, freshness, queue, sizes } from "./health_cards.js";
 
 export function healthView(main) {
   const get = newest();
+  const isNew = news();
   let deep = false;
   let running = false;
   const body = el("div", { class: "health" });
@@ -41,7 +42,8 @@ export function healthView(main) {
   async function load({ quiet = false } = {}) {
     if (!quiet) fill(body, loading());
     try {
-      draw(await get("health.get", deep ? { deep: true } : {}));
+      const health = await get("health.get", deep ? { deep: true } : {});
+      if (isNew(health) || !quiet) draw(health);
     } catch (error) {
       if (!givenUp(error))
         fill(
@@ -103,13 +105,13 @@ export function healthView(main) {
       el(
         "div",
         { class: "cards" },
-        freshness(health.freshness ?? {}),
-        embedder(health.embedder ?? {}, health.backend),
-        sizes(health.sizes ?? {}),
-        queue(health),
+        freshness(health.freshness),
+        embedder(health.embedder, health.backend, health.fallback),
+        sizes(health.sizes),
+        queue(health.queue),
       ),
-      findings(health.findings ?? []),
-      errors(health.errors ?? []),
+      findings(health.findings),
+      errors(health.errors),
     );
   }
 
@@ -122,121 +124,4 @@ export function healthView(main) {
     },
     close: () => get.stop(),
   };
-}
-
-function card(title, ...children) {
-  return el("section", { class: "card" }, el("h2", {}, t(title)), children);
-}
-
-function freshness(fresh) {
-  const behind = fresh.behind ?? 0;
-  return card(
-    "health.freshness",
-    el("p", { class: "figure" }, behind ? tn("health.behind", behind) : t("health.current")),
-    facts([
-      [t("health.lastSync"), fresh.lastSync ? when(fresh.lastSync) : t("health.never")],
-      [
-        t("health.watching"),
-        typeof fresh.watching === "string" ? fresh.watching : t(fresh.watching ? "health.yes" : "health.no"),
-      ],
-      [t("health.page"), t(isLive() ? "frame.live" : "frame.still")],
-    ]),
-  );
-}
-
-function embedder(who, backend) {
-  const engine = typeof backend === "string" ? { name: backend } : (backend ?? {});
-  const why = [who.degraded, engine.degraded].filter(Boolean);
-  return card(
-    "health.embedder",
-    el("p", { class: "figure" }, [who.provider, who.model].filter(Boolean).join(" · ") || "–"),
-    why.map((text) => el("p", { class: "degraded" }, text)),
-    facts([
-      [t("health.backend"), engine.name ?? engine.backend],
-      [t("health.engine"), engine.vectorEngine ?? who.vectorEngine],
-      [t("health.embedded"), Number.isFinite(who.embedded) ? number(who.embedded) : null],
-    ]),
-  );
-}
-
-const IN_BYTES = /bytes|size/i;
-
-function sizes(given) {
-  const files = given.files;
-  const rows = Object.entries(given)
-    .filter(([, value]) => Number.isFinite(value))
-    .map(([name, value]) => [t(`size.${name}`), IN_BYTES.test(name) ? bytes(value) : number(value)]);
-  return card(
-    "health.sizes",
-    Number.isFinite(files) && el("p", { class: "figure" }, tn("count.files", files)),
-    facts(rows),
-  );
-}
-
-function queue(health) {
-  const waiting = health.queue ?? {};
-  const rows = Object.entries(typeof waiting === "object" ? waiting : { pending: waiting })
-    .filter(([, value]) => value !== null && typeof value !== "object")
-    .map(([name, value]) => [
-      t(`queue.${name}`),
-      typeof value === "boolean"
-        ? t(value ? "health.yes" : "health.no")
-        : typeof value === "number"
-          ? number(value, 1)
-          : value,
-    ]);
-  return card(
-    "health.queue",
-    rows.length ? facts(rows) : el("p", { class: "faint" }, t("health.queue.empty")),
-  );
-}
-
-const RANK = { wrong: 0, note: 1, ok: 2 };
-
-function findings(found) {
-  if (found.length === 0) return null;
-  const sorted = [...found].sort((a, b) => (RANK[a.state] ?? 1) - (RANK[b.state] ?? 1));
-  return card(
-    "health.findings",
-    el(
-      "ul",
-      { class: "findings" },
-      sorted.map((one) =>
-        el(
-          "li",
-          { "data-state": one.state },
-          el("span", { class: "state" }, t(`finding.${one.state}`)),
-          el(
-            "div",
-            {},
-            el("p", {}, el("b", {}, one.name), " ", one.text),
-            one.mend && el("p", { class: "mend" }, one.mend),
-          ),
-        ),
-      ),
-    ),
-  );
-}
-
-function errors(found) {
-  if (found.length === 0) return null;
-  return card(
-    "health.errors",
-    el(
-      "ul",
-      { class: "plain-list" },
-      found.map((one) =>
-        el(
-          "li",
-          {},
-          typeof one === "string"
-            ? one
-            : [
-                one.at && el("time", { class: "faint" }, `${moment(one.at)} `),
-                [one.path, one.text ?? one.reason ?? one.error].filter(Boolean).join(": "),
-              ],
-        ),
-      ),
-    ),
-  );
 }

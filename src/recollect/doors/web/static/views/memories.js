@@ -1,7 +1,7 @@
 // Memories: what was learned, as a table with filters; one of them opens beside it. What can be done to it is in
 // memory_actions.js, what is shown of it in memory.js.
 
-import { givenUp, newest } from "../api.js";
+import { givenUp, news, newest } from "../api.js";
 import { el, fill } from "../dom.js";
 import { number, t, tn } from "../i18n.js";
 import { step } from "../keys.js";
@@ -16,6 +16,7 @@ const PAGE = 50;
 
 export function memoriesView(main) {
   const list = newest();
+  const isNew = news();
   const chosen = new Map(); // id → entry, ticked for an action on several
   let filters = {};
   let entries = [];
@@ -33,7 +34,7 @@ export function memoriesView(main) {
   const several = el("div", { class: "several" });
   const table = el("div", { class: "table-place" });
   const aside = el("aside", { class: "panel", "aria-label": t("entry.detail") });
-  const panel = memoryPanel(aside, { close, changed: () => load({ quiet: true }) });
+  const panel = memoryPanel(aside, { close, changed, forgotten: () => (close(), load({ quiet: true })) });
   const split = el(
     "div",
     { class: "split" },
@@ -60,6 +61,7 @@ export function memoriesView(main) {
         limit,
         ...(more && cursor && { cursor }),
       });
+      if (!isNew([answer, more]) && quiet) return;
       entries = more ? [...entries, ...answer.entries] : answer.entries;
       total = answer.total;
       cursor = answer.cursor ?? null;
@@ -134,12 +136,12 @@ export function memoriesView(main) {
         "td",
         { class: "col-text" },
         el(
-          "a",
-          { class: "row", href: address("memories", entry.id, filters) },
-          entry.text || t("entry.forgotten.text"),
+          "div",
+          { class: "statement-line" },
+          el("a", { class: "row", href: address("memories", entry.id, filters) }, entry.text),
+          entry.state !== "active" && label("state", entry.state),
+          tags(entry.tags),
         ),
-        entry.state !== "active" && label("state", entry.state),
-        tags(entry.tags),
       ),
       el("td", { class: "col-type" }, label("type", entry.type)),
       el("td", { class: "col-importance" }, stars(entry.importance)),

@@ -1,6 +1,6 @@
 // One memory: where it comes from, what became of it, what it is near to, and in which prompts it was used.
 
-import { givenUp, newest } from "../api.js";
+import { givenUp, news, newest } from "../api.js";
 import { compared } from "../diff.js";
 import { el, fill, icon } from "../dom.js";
 import { moment, number, t, tn } from "../i18n.js";
@@ -9,8 +9,9 @@ import { entryLine, facts, label, stars, tags, when } from "../parts.js";
 import { address } from "../router.js";
 import { editMemory, forgetMemory, settleStaged, supersedeMemory, undoChange } from "./memory_actions.js";
 
-export function memoryPanel(aside, { close, changed }) {
+export function memoryPanel(aside, { close, changed, forgotten }) {
   const get = newest();
+  const isNew = news();
   let id = "";
   let shown = null;
 
@@ -18,7 +19,7 @@ export function memoryPanel(aside, { close, changed }) {
     if (!quiet) fill(aside, loading());
     try {
       shown = await get("entries.get", { id });
-      draw();
+      if (isNew(shown) || !quiet) draw();
     } catch (error) {
       if (!givenUp(error))
         fill(
@@ -41,8 +42,6 @@ export function memoryPanel(aside, { close, changed }) {
       buttons,
     );
   }
-
-  const done = () => (load({ quiet: true }), changed());
 
   function draw() {
     const entry = shown.entry;
@@ -87,7 +86,7 @@ export function memoryPanel(aside, { close, changed }) {
       const settle = async (how) => {
         try {
           await settleStaged(how, [entry.id]);
-          done();
+          changed();
         } catch (error) {
           aside.append(failure(error, null));
         }
@@ -99,10 +98,10 @@ export function memoryPanel(aside, { close, changed }) {
       ];
     }
     return [
-      entry.state === "active" && button("edit", () => editMemory(entry, done)),
-      entry.state === "active" && button("supersede", () => supersedeMemory(entry, done)),
+      entry.state === "active" && button("edit", () => editMemory(entry, changed)),
+      entry.state === "active" && button("supersede", () => supersedeMemory(entry, changed)),
       button("undo", () =>
-        undoChange(entry, done).catch((error) =>
+        undoChange(entry, changed).catch((error) =>
           aside.querySelector(".panel-bar").after(failure(error, null)),
         ),
       ),
@@ -111,7 +110,7 @@ export function memoryPanel(aside, { close, changed }) {
   }
 
   const forgetting = (button, entry) =>
-    button("forget", () => forgetMemory(entry, changed), "quiet danger-text");
+    button("forget", () => forgetMemory(entry, forgotten), "quiet danger-text");
 
   return {
     show(wanted) {
@@ -126,7 +125,7 @@ export function memoryPanel(aside, { close, changed }) {
     refresh: () => id && !document.querySelector("dialog[open]") && load({ quiet: true }),
     key(event) {
       if (event.key !== "e" || shown?.entry.state !== "active") return false;
-      editMemory(shown.entry, done);
+      editMemory(shown.entry, changed);
       return true;
     },
     stop: () => get.stop(),
@@ -145,7 +144,7 @@ function provenance(entry, { provenance: from }) {
   return facts([
     [
       t("entry.origin"),
-      [label("origin", entry.origin), el("span", { class: "faint" }, ` ${t(`origin.${entry.origin}.why`)}`)],
+      [entry.origin === "untrusted" && label("origin", entry.origin), ` ${t(`origin.${entry.origin}.why`)}`],
     ],
     [
       t("entry.session"),

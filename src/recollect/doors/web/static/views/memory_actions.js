@@ -4,7 +4,7 @@ import { ask } from "../api.js";
 import { ask as dialog, actions, form } from "../dialogs.js";
 import { el, fill } from "../dom.js";
 import { t, tn } from "../i18n.js";
-import { failure, loading, said } from "../notices.js";
+import { failure, loading, said, sentence } from "../notices.js";
 import { TYPES, choice, dateField, entryLine, field, fromDateField } from "../parts.js";
 
 const types = () => TYPES.map((name) => [name, t(`type.${name}`)]);
@@ -60,12 +60,13 @@ export function addMemory(done) {
     const fields = statementFields({});
     const keep = async () => {
       const kept = await ask("entries.add", fields.values());
+      if (kept.action === "refused") throw new Error(kept.note || t("done.refused"));
       close();
-      said(t(`done.${kept.action ?? "added"}`));
-      done((kept.memory ?? kept.entry)?.id ?? "");
+      said(t(`done.${kept.action}`));
+      done(kept.entry?.id ?? "");
     };
     body.append(form(fields.nodes, t("do.add"), keep, close));
-    queueMicrotask(() => fields.text.focus());
+    fields.text.autofocus = true;
   });
 }
 
@@ -73,86 +74,84 @@ export function editMemory(entry, done) {
   dialog(t("do.edit"), (body, close) => {
     const fields = statementFields(entry);
     const expiry = el("input", { type: "date", value: dateField(entry.expiresAt) });
-    const never = entry.importance >= 5 ? t("entry.expires.never.hint") : "";
+    const before = JSON.stringify([fields.values(), expiry.value]);
+    const first = fields.values();
     const keep = async () => {
-      const expiresAt =
-        expiry.value === dateField(entry.expiresAt) ? undefined : fromDateField(expiry.value, { end: true });
-      await ask("entries.edit", { id: entry.id, ...fields.values(), ...(expiresAt && { expiresAt }) });
+      // Only what was changed is sent: a look at 3.8 stars must not make them 4.
+      const now = Object.entries(fields.values());
+      const changed = Object.fromEntries(
+        now.filter(([name, value]) => String(value) !== String(first[name])),
+      );
+      if (expiry.value !== dateField(entry.expiresAt))
+        changed.expiresAt = fromDateField(expiry.value, { end: true }) ?? 0;
+      if (JSON.stringify([fields.values(), expiry.value]) !== before) {
+        await ask("entries.edit", { id: entry.id, ...changed, ifSeq: entry.seq });
+        said(t("done.edited"), t("do.undo"), () => undoLater(entry, done));
+      }
       close();
-      said(t("done.edited"), t("do.undo"), () => undoChange(entry, done));
       done();
     };
-    body.append(form([...fields.nodes, field(t("entry.expires"), expiry, never)], t("do.save"), keep, close));
-    queueMicrotask(() => fields.text.focus());
+    const hint = entry.importance >= 5 ? t("entry.expires.never.hint") : t("entry.expires.hint");
+    body.append(form([...fields.nodes, field(t("entry.expires"), expiry, hint)], t("do.save"), keep, close));
+    fields.text.autofocus = true;
   });
 }
 
 export function supersedeMemory(entry, done) {
   dialog(t("do.supersede"), (body, close) => {
     const text = el("textarea", { rows: "4", required: true, maxlength: "8000", value: entry.text });
+    text.autofocus = true;
     const keep = async () => {
-      await ask("entries.supersede", { id: entry.id, text: text.value.trim() });
+      const made = await ask("entries.supersede", {
+        id: entry.id,
+        text: text.value.trim(),
+        ifSeq: entry.seq,
+      });
       close();
-      said(t("done.superseded"), t("do.undo"), () => undoChange(entry, done));
-      done();
+      said(t("done.superseded"), t("do.undo"), () => undoLater(entry, done));
+      done(made.entry?.id);
     };
-    body.append(
-      form(
-        [el("p", { class: "hint" }, t("entry.supersede.hint")), field(t("entry.text.new"), text)],
-        t("do.supersede"),
-        keep,
-        close,
-      ),
-    );
-    queueMicrotask(() => text.focus());
+    const hint = el("p", { class: "hint" }, t("entry.supersede.hint"));
+    body.append(form([hint, field(t("entry.text.new"), text)], t("do.supersede"), keep, close));
   });
 }
 
 export function mergeMemories(entries, done) {
-  dialog(
-    t("do.merge"),
-    (body, close) => {
-      const text = el("textarea", {
-        rows: "5",
-        required: true,
-        maxlength: "8000",
-        value: entries.map((entry) => entry.text).join("\n"),
+  const fillIn = (body, close) => {
+    const all = entries.map((entry) => entry.text).join("\n");
+    const text = el("textarea", { rows: "5", required: true, maxlength: "8000", value: all });
+    text.autofocus = true;
+    const keep = async () => {
+      const ids = entries.map((entry) => entry.id);
+      const made = await ask("entries.merge", {
+        ids,
+        text: text.value.trim(),
+        ifSeqs: entries.map((entry) => entry.seq),
       });
-      const keep = async () => {
-        const kept = await ask("entries.merge", {
-          ids: entries.map((entry) => entry.id),
-          text: text.value.trim(),
-        });
-        close();
-        said(t("done.merged"));
-        done((kept.memory ?? kept.entry)?.id ?? "");
-      };
-      body.append(
-        form(
-          [
-            el("p", { class: "hint" }, t("entry.merge.hint")),
-            el(
-              "div",
-              { class: "lines" },
-              entries.map((entry) => entryLine(entry)),
-            ),
-            field(t("entry.text.merged"), text),
-          ],
-          t("do.merge"),
-          keep,
-          close,
-        ),
-      );
-      queueMicrotask(() => text.focus());
-    },
-    { wide: true },
-  );
+      close();
+      said(t("done.merged"), t("do.undo"), () => undoLater(made.entry, () => done()));
+      done(made.entry?.id);
+    };
+    const lines = el(
+      "div",
+      { class: "lines" },
+      entries.map((entry) => entryLine(entry)),
+    );
+    const hint = el("p", { class: "hint" }, t("entry.merge.hint"));
+    body.append(form([hint, lines, field(t("entry.text.merged"), text)], t("do.merge"), keep, close));
+  };
+  dialog(t("do.merge"), fillIn, { wide: true });
 }
 
-export async function undoChange(entry, done) {
-  await ask("entries.undo", { id: entry.id });
+/** Take back the newest change of an entry, if it is still the one that was seen. */
+export async function undoChange(entry, done, { ifSeq = entry.seq } = {}) {
+  await ask("entries.undo", { id: entry.id, ...(ifSeq !== null && { ifSeq }) });
   said(t("done.undone"));
   done();
+}
+
+function undoLater(entry, done) {
+  undoChange(entry, done, { ifSeq: null }).catch((error) => said(sentence(error)));
 }
 
 export async function settleStaged(how, ids) {

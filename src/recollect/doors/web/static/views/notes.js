@@ -1,6 +1,6 @@
 // Notes: the workspace as a tree, a note as it reads, as it stands, or as the chunks that search knows.
 
-import { ask, givenUp, newest } from "../api.js";
+import { ask, givenUp, news, newest } from "../api.js";
 import { el, fill, icon } from "../dom.js";
 import { bytes, number, t, tn } from "../i18n.js";
 import { step } from "../keys.js";
@@ -16,6 +16,8 @@ const BEFORE = 200; // and so many above the lines that were asked for
 
 export function notesView(main) {
   const readNote = newest();
+  const isNew = news();
+  const isNewTree = news();
   let files = null;
   let path = "";
   let lit = null; // the lines that the address names
@@ -38,7 +40,7 @@ export function notesView(main) {
     if (!files) fill(tree, loading());
     try {
       files = await ask("notes.tree");
-      drawTree();
+      if (isNewTree(files)) drawTree();
     } catch (error) {
       if (!givenUp(error)) fill(tree, failure(error, loadTree));
     }
@@ -70,7 +72,9 @@ export function notesView(main) {
     if (!quiet) fill(page, loading());
     try {
       const from = lit && lit[0] > LINES - BEFORE ? lit[0] - BEFORE : 1;
-      text = await readNote("notes.get", { path, from, lines: LINES });
+      const answer = await readNote("notes.get", { path, from, lines: LINES });
+      if (!isNew(answer) && quiet) return;
+      text = answer;
       await draw({ scroll: !quiet });
     } catch (error) {
       if (!givenUp(error))

@@ -1,6 +1,6 @@
 // Recalls: every moment at which memory was put before an agent, what entered, what did not, and why.
 
-import { givenUp, newest } from "../api.js";
+import { givenUp, news, newest } from "../api.js";
 import { el, fill, icon } from "../dom.js";
 import { amount, scoreBar } from "../draw/score.js";
 import { moment, number, t, tn } from "../i18n.js";
@@ -13,6 +13,7 @@ const PAGE = 50;
 
 export function recallsView(main) {
   const list = newest();
+  const isNew = news();
   const get = newest();
   let recalls = [];
   let total = 0;
@@ -67,6 +68,7 @@ export function recallsView(main) {
       const wanted = Object.fromEntries(Object.entries(given).filter(([, value]) => value));
       const limit = quiet ? Math.min(200, Math.max(PAGE, recalls.length)) : PAGE;
       const answer = await list("recalls.list", { ...wanted, limit, ...(more && { cursor }) });
+      if (!isNew([answer, more]) && quiet) return;
       recalls = more ? [...recalls, ...answer.recalls] : answer.recalls;
       total = answer.total;
       cursor = answer.cursor ?? null;

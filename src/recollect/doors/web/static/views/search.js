@@ -1,14 +1,14 @@
 // Search: what the agent would find, as one types, with the reasons. An empty memory is met by the three first steps.
 
-import { ask, givenUp, newest } from "../api.js";
+import { givenUp, news, newest } from "../api.js";
 import { el, fill, icon } from "../dom.js";
 import { t, tn } from "../i18n.js";
 import { step } from "../keys.js";
-import { failure, loading, nothing } from "../notices.js";
-import { entryLine, segments, when } from "../parts.js";
+import { failure, nothing } from "../notices.js";
+import { segments } from "../parts.js";
 import { amend } from "../router.js";
-import { firstSteps } from "./first.js";
 import { hitCard } from "./hit.js";
+import { greeting } from "./welcome.js";
 
 const PAUSE_MS = 140; // between the last letter and the question
 const PAGE = 20;
@@ -16,11 +16,11 @@ const MOST = 100;
 
 export function searchView(main) {
   const search = newest();
+  const isNew = news();
   let query = "";
   let source = "";
   let most = PAGE;
   let timer = 0;
-  let counted = null; // what the memory holds, once it was asked
 
   const input = el("input", {
     type: "search",
@@ -36,6 +36,7 @@ export function searchView(main) {
     oninput: () => later(),
     onkeydown: (event) => event.key === "Enter" && !event.isComposing && (event.preventDefault(), now()),
   });
+  const greet = greeting(search, input, () => now());
   const sources = el("div", { class: "sources" });
   const summary = el("p", { class: "summary", role: "status", "aria-live": "polite" });
   const results = el("div", { class: "results" });
@@ -88,13 +89,13 @@ export function searchView(main) {
     return run();
   }
 
-  async function run() {
-    if (!query.trim()) return welcome();
+  async function run({ quiet = false } = {}) {
+    if (!query.trim()) return welcome({ quiet });
     main.setAttribute("aria-busy", "true");
     try {
-      show(
-        await search("memory.search", { query, maxResults: most, explain: true, ...(source && { source }) }),
-      );
+      const asked = { query, maxResults: most, explain: true, ...(source && { source }) };
+      const answer = await search("memory.search", asked);
+      if (isNew(answer) || !quiet) show(answer);
     } catch (error) {
       if (!givenUp(error)) (fill(results, failure(error, run)), fill(summary));
     } finally {
@@ -124,46 +125,17 @@ export function searchView(main) {
     );
   }
 
-  // Before anything is asked: what there is to search, and what was learned last. One request until it can be seen.
-  async function welcome() {
+  async function welcome({ quiet }) {
     search.stop();
     fill(summary);
-    if (!counted) fill(results, loading());
+    if (quiet && !results.querySelector(".welcome")) quiet = false;
     try {
-      counted = await search("memory.status", {});
-    } catch (error) {
-      if (!givenUp(error)) fill(results, failure(error, welcome));
-      return;
-    }
-    const recent = el("div", { class: "recent" });
-    fill(results, holdings(counted), recent);
-    learned(recent);
-  }
-
-  async function learned(place) {
-    try {
-      const latest = await ask("entries.list", { limit: 6 });
-      if (!place.isConnected) return;
-      if (!counted.chunks && !latest.total)
-        fill(
-          results,
-          firstSteps(input, () => now()),
-        );
-      else if (latest.entries.length)
-        fill(
-          place,
-          el("h2", {}, t("search.recent")),
-          el(
-            "div",
-            { class: "lines" },
-            latest.entries.map((entry) => entryLine(entry, when(entry.createdAt))),
-          ),
-        );
+      await greet(results, { quiet });
     } catch (error) {
       if (!givenUp(error))
         fill(
-          place,
-          failure(error, () => learned(place)),
+          results,
+          failure(error, () => run()),
         );
     }
   }
@@ -180,7 +152,7 @@ export function searchView(main) {
     refresh(events) {
       const relevant = ["sync", "notes", "entries", "capture"].some((kind) => events.has(kind));
       const busy = main.contains(document.activeElement) && document.activeElement.tagName === "TEXTAREA";
-      if (relevant && !busy) run();
+      if (relevant && !busy) run({ quiet: true });
     },
     focusSearch: () => (input.focus(), input.select(), true),
     key: (event) => step(results, ".row", event),
@@ -197,21 +169,4 @@ export function searchView(main) {
       search.stop();
     },
   };
-}
-
-function holdings(status) {
-  return el(
-    "section",
-    { class: "holdings" },
-    el(
-      "p",
-      { class: "lead" },
-      t("search.holds", {
-        files: tn("count.files", status.files ?? 0),
-        chunks: tn("count.chunks", status.chunks ?? 0),
-      }),
-    ),
-    el("p", { class: "faint" }, t("search.hint")),
-    status.degraded && el("p", { class: "degraded" }, status.degraded),
-  );
 }

@@ -1,0 +1,87 @@
+// The cards of the view Health, each from its part of the answer.
+
+import { el } from "../dom.js";
+import { isLive } from "../events.js";
+import { bytes, moment, number, t, tn } from "../i18n.js";
+import { facts, when } from "../parts.js";
+
+function card(title, ...children) {
+  return el("section", { class: "card" }, el("h2", {}, t(title)), children);
+}
+
+const figure = (text) => el("p", { class: "figure" }, text);
+
+export function freshness({ behind, lastSync, watching }) {
+  return card(
+    "health.freshness",
+    figure(behind ? tn("health.behind", behind) : t(lastSync ? "health.current" : "health.unsynced")),
+    facts([
+      [t("health.lastSync"), lastSync ? when(lastSync) : t("health.never")],
+      [t("health.watching"), watching === "watching" ? t("health.yes") : (watching ?? t("health.no"))],
+      [t("health.page"), t(isLive() ? "frame.live" : "frame.still")],
+    ]),
+  );
+}
+
+export function embedder(who, backend, fallback) {
+  return card(
+    "health.embedder",
+    figure(who.model || who.provider),
+    who.degraded && el("p", { class: "degraded" }, who.degraded),
+    facts([
+      [t("health.provider"), who.provider],
+      [t("health.backend"), fallback ? t("health.fallback", { backend }) : backend],
+      [t("health.engine"), who.vectorEngine],
+      [t("health.embedded"), tn("count.chunks", who.embedded)],
+    ]),
+  );
+}
+
+const COUNTED = ["files", "chunks", "entries"];
+
+export function sizes(given) {
+  const stored = Object.entries(given).filter(([name, value]) => !COUNTED.includes(name) && value > 0);
+  const kept = stored.filter(([name]) => name !== "notesBytes"); // those are the owner's own files
+  return card(
+    "health.sizes",
+    figure(bytes(kept.reduce((sum, [, value]) => sum + value, 0))),
+    facts([
+      ...COUNTED.map((name) => [t(`size.${name}`), number(given[name])]),
+      ...stored.map(([name, value]) => [t(`size.${name}`), bytes(value)]),
+    ]),
+  );
+}
+
+export function queue(waiting) {
+  const rows = Object.entries(waiting).filter(([, count]) => count > 0);
+  const all = rows.reduce((sum, [, count]) => sum + count, 0);
+  return card(
+    "health.queue",
+    figure(all ? tn("health.waiting", all) : t("health.queue.empty")),
+    facts(rows.map(([name, count]) => [t(`queue.${name}`), number(count)])),
+  );
+}
+
+const RANK = { wrong: 0, note: 1, ok: 2 };
+
+export function findings(found) {
+  if (found.length === 0) return null;
+  const sorted = [...found].sort((a, b) => RANK[a.state] - RANK[b.state]);
+  return card("health.findings", el("ul", { class: "findings" }, sorted.map(finding)));
+}
+
+function finding({ name, state, text, mend }) {
+  return el(
+    "li",
+    { "data-state": state },
+    el("span", { class: "state" }, t(`finding.${state}`)),
+    el("div", {}, el("p", {}, el("b", {}, name), " ", text), mend && el("p", { class: "mend" }, mend)),
+  );
+}
+
+export function errors(found) {
+  if (found.length === 0) return null;
+  const line = ({ at, room, text }) =>
+    el("li", {}, el("span", { class: "faint" }, `${moment(at)} · ${room} `), text);
+  return card("health.errors", el("ul", { class: "plain-list" }, found.map(line)));
+}

@@ -1,0 +1,47 @@
+// Before anything is asked: what there is to search, and what was learned last. One request until it can be seen; a
+// memory that holds nothing gets the three first steps instead.
+
+import { news } from "../api.js";
+import { el, fill } from "../dom.js";
+import { t, tn } from "../i18n.js";
+import { loading } from "../notices.js";
+import { entryLine, when } from "../parts.js";
+import { firstSteps } from "./first.js";
+
+const LATEST = 6;
+
+/** Gives a function that shows the greeting in a place; `call` gives up what was asked there before. */
+export function greeting(call, input, search) {
+  const isNew = news();
+
+  return async function greet(place, { quiet }) {
+    if (!quiet) fill(place, loading());
+    const holds = await call("memory.status", {});
+    if (holds.chunks > 0 && !quiet) fill(place, holdings(holds)); // it can be seen; the rest follows
+    const latest = await call("entries.list", { limit: LATEST });
+    if (!isNew([holds.files, holds.chunks, holds.degraded, latest]) && quiet) return;
+    if (holds.chunks === 0 && latest.total === 0) fill(place, firstSteps(input, search));
+    else fill(place, holdings(holds), latest.entries.length > 0 && learned(latest.entries));
+  };
+}
+
+function holdings(status) {
+  const counts = { files: tn("count.files", status.files), chunks: tn("count.chunks", status.chunks) };
+  return el(
+    "section",
+    { class: "welcome holdings" },
+    el("p", { class: "lead" }, t("search.holds", counts)),
+    el("p", { class: "faint" }, t("search.hint")),
+    status.degraded && el("p", { class: "degraded" }, status.degraded),
+  );
+}
+
+function learned(entries) {
+  const lines = entries.map((entry) => entryLine(entry, when(entry.createdAt)));
+  return el(
+    "section",
+    { class: "recent" },
+    el("h2", {}, t("search.recent")),
+    el("div", { class: "lines" }, lines),
+  );
+}

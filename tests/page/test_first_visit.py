@@ -1,0 +1,46 @@
+"""The first visit, to an empty workspace: three steps, of which the first leads to a search that finds something."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING
+
+import pytest
+from serving import Served
+
+expect = pytest.importorskip("playwright.sync_api", reason="`make integration` installs it").expect
+
+if TYPE_CHECKING:
+    from conftest import Visit
+
+pytestmark = [pytest.mark.integration, pytest.mark.timeout(240)]
+
+
+def test_the_first_search_works_within_a_minute(empty_gateway: Served, visit: Visit) -> None:
+    began = time.monotonic()
+    page = visit(empty_gateway).page
+    expect(page.get_by_role("heading", name="Nothing is remembered yet")).to_be_visible()
+    expect(page.locator(".steps > li")).to_have_count(3)
+    page.get_by_label("Something to remember").fill("My sister Ana keeps bees near Évora")
+    page.get_by_role("button", name="Remember and search for it").click()
+    expect(page.locator(".hit .snippet")).to_have_text("My sister Ana keeps bees near Évora")
+    assert time.monotonic() - began < 60
+
+
+def test_a_first_note_on_disk_is_found_without_a_reload(empty_gateway: Served, visit: Visit) -> None:
+    page = visit(empty_gateway).page
+    expect(page.locator(".steps")).to_be_visible()
+    expect(page.locator(".pulse")).to_have_text("Live")
+    empty_gateway.write("MEMORY.md", "# Me\n\n- I prefer tabs over spaces.\n")
+    expect(page.locator(".holdings")).to_be_visible(timeout=20_000)
+    page.get_by_role("searchbox").fill("tabs or spaces")
+    expect(page.locator(".hit .snippet").first).to_contain_text("I prefer tabs")
+
+
+@pytest.mark.parametrize("view", ["memories", "notes", "recalls", "map", "health"])
+def test_every_view_of_nothing_says_so(view: str, empty_gateway: Served, visit: Visit) -> None:
+    page = visit(empty_gateway, f"#/{view}").page
+    expect(page.locator("main .loading")).to_have_count(0)
+    expect(page.locator("main [role=alert]")).to_have_count(0)
+    if view != "health":
+        expect(page.locator("main .nothing").first).to_be_visible()

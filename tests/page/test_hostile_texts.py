@@ -1,0 +1,153 @@
+"""Texts that try to become markup or script, in every field that a memory has: they are shown, and nothing else."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+from serving import Served, served
+
+expect = pytest.importorskip("playwright.sync_api", reason="`make integration` installs it").expect
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from browsing import Watched
+    from conftest import Visit
+
+pytestmark = [pytest.mark.integration, pytest.mark.timeout(300)]
+
+#: Each would set the marker, open a dialog or ask another host if anything of it were believed.
+HOSTILE = (
+    "<script>window.hacked = 1</script>",
+    "<img src=x onerror=window.hacked=1>",
+    "<svg/onload=window.hacked=1>",
+    '"><script src=//evil.example/x.js></script>',
+    "'-window.hacked=1-'",
+    "<iframe srcdoc='<script>parent.hacked=1</script>'></iframe>",
+    "<a href=javascript:window.hacked=1>click</a>",
+    "[click](javascript:window.hacked=1)",
+    "[click](data:text/html,<script>opener.hacked=1</script>)",
+    "[click]( JaVaScRiPt:window.hacked=1 )",
+    "![see](https://evil.example/pixel.png)",
+    "<style>*{display:none}</style>",
+    "<link rel=stylesheet href=https://evil.example/x.css>",
+    "<meta http-equiv=refresh content='0;url=https://evil.example/'>",
+    "<base href=https://evil.example/>",
+    "<form action=https://evil.example><input name=q autofocus onfocus=window.hacked=1></form>",
+    "<math><mi//xlink:href='data:x,<script>window.hacked=1</script>'>",
+    "${window.hacked=1} {{constructor.constructor('window.hacked=1')()}} `${alert(1)}`",
+    "</textarea></title></style></noscript><img src=x onerror=alert(1)>",
+    "\u202e<img src=x onerror=alert(1)>\u202c \u200b\ufeff\u2028",
+    "&lt;img src=x onerror=alert(1)&gt; &#x3C;script&#x3E;",
+    "W" * 400,
+    "![](x)" * 60 + "*" * 300 + "[" * 300 + "`" * 99,
+)
+VIEWPORTS = ({"width": 1280, "height": 860}, {"width": 390, "height": 844})
+
+
+@pytest.fixture(scope="module")
+def gateway(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    """A gateway over a memory that somebody has poisoned in every field."""
+    settings = {"embedding": {"provider": "none"}, "entries": {"approval": "agent"}}
+    with served(tmp_path_factory.mktemp("gateway"), settings) as running:
+        for number, text in enumerate(HOSTILE):
+            name = text.replace("/", "∕").replace("\0", "")[:80]
+            running.write(
+                f"memory/{number:02} {name}.md",
+                f"---\ntitle: {text}\n---\n# {text}\n\nhostile words {text}\n\n- {text}\n\n> {text}\n\n| {text} |\n| --- |\n| {text} |\n\n```{text}\n{text}\n```\n",
+            )
+            running.ask(
+                "entries.add", text=f"hostile statement {number}: {text}", tags=[text[:60]], importance=5
+            )
+            running.client.post(
+                "/v1/agents/main/memory_store", json={"text": f"hostile agent {number}: {text}"}
+            ).raise_for_status()
+            turns = [{"role": "user", "content": f"Remember that I always use hostile tool {number} {text}"}]
+            running.ask("capture", messages=turns, session=f"hostile {number} {text}"[:200])
+            running.ask("recall", query=f"hostile question {number} {text}", session=text[:200])
+        running.session("poisoned", *(("user", f"hostile turn {text}") for text in HOSTILE))
+        running.ask("memory.sync")
+        yield running
+
+
+def harmless(watched: Watched) -> None:
+    """Nothing ran and nobody was asked; what is on the screen stays within it."""
+    page = watched.page
+    assert page.evaluate("() => window.hacked") is None
+    assert watched.foreign == []
+    assert watched.wrong == []
+    width = page.evaluate("() => [document.scrollingElement.scrollWidth, innerWidth]")
+    assert width[0] <= width[1]
+    bad = "a[href^='javascript' i], a[href^='data' i], main script, main img, main iframe, main style, main link, main form[action]"
+    assert page.locator(bad).count() == 0
+
+
+@pytest.mark.parametrize("viewport", VIEWPORTS, ids=["desk", "phone"])
+def test_no_view_believes_what_it_shows(viewport: dict[str, int], gateway: Served, visit: Visit) -> None:
+    watched = visit(gateway, "#/search?q=hostile", viewport=viewport)
+    page = watched.page
+    expect(page.locator(".hit").nth(5)).to_be_visible()
+    harmless(watched)
+    for place, shown in (
+        ("#/memories?state=all", ".entries .row"),
+        ("#/memories?state=staged", ".entries .row"),
+        ("#/recalls", ".recall-line"),
+        ("#/map", ".map-legend button"),
+        ("#/health", ".verdict"),
+        ("#/notes/sessions/poisoned.jsonl", ".turn"),
+        ("#/notes", ".tree a.row"),
+    ):
+        page.goto(f"{gateway.address}/{place}")
+        expect(page.locator(shown).first).to_be_visible()
+        harmless(watched)
+
+
+def test_no_note_entry_or_recall_believes_what_it_shows_in_detail(gateway: Served, visit: Visit) -> None:
+    watched = visit(gateway, "#/notes")
+    page = watched.page
+    expect(page.locator(".tree a.row").first).to_be_visible()
+    paths = [one["path"] for one in gateway.ask("notes.tree")["files"]]
+    assert len(paths) == len(HOSTILE) + 1
+    for path in paths:
+        page.locator(f".tree a[title={css(path)}]").click()
+        expect(page.locator(".note-head h2")).to_have_text(path.strip(), use_inner_text=False)
+        expect(page.locator(".note-body > *").first).to_be_attached()
+        harmless(watched)
+    for kind in ("Source", "Passages"):
+        page.get_by_role("button", name=kind).click()
+        harmless(watched)
+    for entry in gateway.ask("entries.list", states=[], limit=500)["entries"]:
+        page.evaluate("id => { location.hash = `#/memories/${id}`; }", entry["id"])
+        expect(page.locator(".panel code", has_text=entry["id"])).to_be_visible()
+        harmless(watched)
+    for recall in gateway.ask("recalls.list", limit=500)["recalls"]:
+        page.evaluate("id => { location.hash = `#/recalls/${id}`; }", recall["id"])
+        expect(page.locator(".panel code", has_text=recall["id"])).to_be_visible()
+        harmless(watched)
+
+
+@pytest.mark.parametrize("text", HOSTILE[:8])
+def test_no_address_or_query_is_believed(text: str, gateway: Served, visit: Visit) -> None:
+    watched = visit(gateway)
+    page = watched.page
+    page.get_by_role("searchbox").fill(text)
+    expect(page.locator(".summary")).to_contain_text("result")
+    harmless(watched)
+    for view in (
+        "search?q=",
+        "memories/",
+        "notes/",
+        "recalls/",
+        "memories?tag=",
+        "memories?session=",
+        "nowhere/",
+    ):
+        page.evaluate("place => { location.hash = place; }", f"#/{view}{text}")
+        expect(page.locator("main .loading")).to_have_count(0)
+        harmless(watched)
+
+
+def css(text: str) -> str:
+    """A text as a string of CSS."""
+    return '"' + "".join(f"\\{ord(letter):x} " if not letter.isalnum() else letter for letter in text) + '"'

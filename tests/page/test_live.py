@@ -1,0 +1,63 @@
+"""What happens elsewhere is seen at once: a file that changes, a memory that is learned, a recall, a sync."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+from serving import Served
+
+expect = pytest.importorskip("playwright.sync_api", reason="`make integration` installs it").expect
+
+if TYPE_CHECKING:
+    from conftest import Visit
+
+pytestmark = [pytest.mark.integration, pytest.mark.timeout(240)]
+
+SOON_MS = 20_000  #: the watcher waits until a note is quiet
+
+
+def test_a_note_that_changes_on_disk_is_shown_and_found(gateway: Served, visit: Visit) -> None:
+    page = visit(gateway, "#/notes/memory/projects/launch.md").page
+    expect(page.locator(".pulse")).to_have_text("Live")
+    gateway.write("memory/projects/launch.md", "# Launch list\n\nPostponed to the ides of March.\n")
+    expect(page.locator(".prose")).to_contain_text("ides of March", timeout=SOON_MS)
+    gateway.write("memory/projects/harvest.md", "# Harvest\n\nQuinces are ripe in October.\n")
+    expect(page.locator(".tree")).to_contain_text("harvest.md", timeout=SOON_MS)
+
+
+def test_results_on_the_screen_take_in_a_new_note(gateway: Served, visit: Visit) -> None:
+    page = visit(gateway, "#/search?q=zeppelin mooring mast").page
+    expect(page.locator(".pulse")).to_have_text("Live")
+    expect(page.locator("mark", has_text="zeppelin")).to_have_count(0)
+    gateway.write("memory/2026-03-01.md", "# 2026-03-01\n\n- The zeppelin mooring mast was painted red.\n")
+    expect(page.locator("mark", has_text="zeppelin").first).to_be_visible(timeout=SOON_MS)
+
+
+def test_what_is_learned_and_recalled_elsewhere_comes_into_the_lists(gateway: Served, visit: Visit) -> None:
+    page = visit(gateway, "#/memories").page
+    expect(page.locator(".pulse")).to_have_text("Live")
+    count = page.locator("[data-view=memories] .nav-count")
+    expect(count).not_to_be_empty()
+    before = int(count.inner_text())
+    gateway.ask("entries.add", text="The greenhouse is heated from November on")
+    expect(page.locator(".entries")).to_contain_text("greenhouse is heated", timeout=SOON_MS)
+    expect(count).to_have_text(str(before + 1))
+    page.locator("nav [data-view=recalls]").click()
+    expect(page.locator(".recall-line").first).to_be_visible()
+    gateway.ask("recall", query="since when is the greenhouse heated?")
+    expect(page.locator(".recall-line").first).to_contain_text(
+        "since when is the greenhouse", timeout=SOON_MS
+    )
+
+
+def test_the_progress_of_a_sync_is_seen_while_it_runs(gateway: Served, visit: Visit) -> None:
+    for number in range(120):
+        text = "\n\n".join(f"Paragraph {number}.{part} about jars, lids and labels." for part in range(40))
+        gateway.write(f"memory/stock/{number:03}.md", f"# Stock {number}\n\n{text}\n")
+    page = visit(gateway, "#/health").page
+    expect(page.locator(".pulse")).to_have_text("Live")
+    page.get_by_role("button", name="Sync now").click()
+    expect(page.locator(".sync-work .work-bar")).to_be_visible(timeout=SOON_MS)
+    expect(page.locator(".said")).to_contain_text("In sync", timeout=60_000)
+    expect(page.locator(".sync-work")).to_be_empty()

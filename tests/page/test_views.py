@@ -1,0 +1,254 @@
+"""Each view in a real browser: what it shows of a memory in use, the switches, the keyboard, a phone."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+import pytest
+from serving import Served
+
+sync_api = pytest.importorskip("playwright.sync_api", reason="`make integration` installs it")
+expect = sync_api.expect
+
+if TYPE_CHECKING:
+    from conftest import Visit
+
+pytestmark = [pytest.mark.integration, pytest.mark.timeout(240)]
+
+
+def test_a_search_shows_hits_with_matches_place_trust_and_parts_of_the_score(
+    gateway: Served, visit: Visit
+) -> None:
+    page = visit(gateway).page
+    page.get_by_role("searchbox").fill("leaf diagnosis phone")
+    hit = page.locator(".hit", has_text="Leaf diagnosis").first
+    expect(hit.locator("mark").first).to_be_visible()
+    note = page.locator(".hit[data-source=memory]").first
+    expect(note.locator(".place")).to_have_text(re.compile(r"memory/projects/fern\.md:\d+–\d+"))
+    expect(note.locator(".label[data-kind=trust]")).to_have_text("yours")
+    parts = [float(text) for text in note.locator(".score-legend b").all_inner_texts()]
+    assert len(parts) >= 2
+    assert sum(parts) == pytest.approx(float(note.locator(".score-sum").inner_text()), abs=0.02)
+    note.locator("summary").click()
+    expect(note.locator("code")).to_have_text(re.compile(r"memory/projects/fern\.md#L\d+-L\d+"))
+
+
+def test_a_hit_opens_its_note_at_those_lines(gateway: Served, visit: Visit) -> None:
+    page = visit(gateway, "#/search?q=rolling back production&in=memory").page
+    page.locator(".hit .place").first.click()
+    expect(page.locator(".note-head h2")).to_have_text("memory/projects/fern.md")
+    expect(page.locator(".prose .lit").first).to_be_in_viewport()
+
+
+def test_sources_narrow_a_search(gateway: Served, visit: Visit) -> None:
+    page = visit(gateway, "#/search?q=server").page
+    expect(page.locator(".hit").first).to_be_visible()
+    page.get_by_role("button", name="Memories", exact=True).click()
+    expect(page.locator(".hit:not([data-source=entries])")).to_have_count(0)
+    expect(page.locator(".hit[data-source=entries]").first).to_be_visible()
+
+
+def test_memories_are_filtered_by_type_tag_and_stars(gateway: Served, visit: Visit) -> None:
+    page = visit(gateway, "#/memories").page
+    rows = page.locator(".entries tbody tr")
+    expect(rows.filter(has_text="Nothing is deployed")).to_have_count(1)
+    page.locator("[data-filter=type]").select_option("relationship")
+    expect(rows).to_have_count(3)
+    page.locator("[data-filter=stars]").select_option("4")
+    expect(rows).to_have_count(2)
+    page.get_by_text("More filters").click()
+    page.locator("[data-filter=type]").select_option("")
+    page.locator("[data-filter=tag]").select_option("money")
+    expect(rows).to_have_count(1)
+    assert "tag=money" in page.url
+
+
+def test_a_memory_shows_its_transcript_line_history_and_prompts(gateway: Served, visit: Visit) -> None:
+    page = visit(gateway, "#/memories?session=2026-02-10-servers&state=all").page
+    page.locator(".entries .row", has_text="Caddy").click()
+    panel = page.locator(".panel")
+    expect(panel.locator(".statement")).to_contain_text("Caddy")
+    expect(panel.locator(".history")).to_contain_text("Learned")
+    panel.locator("a.transcript").click()
+    expect(page.locator(".turn.lit")).to_contain_text("Caddy as the reverse proxy")
+
+
+def test_a_memory_that_was_recalled_leads_to_the_prompt_and_back(gateway: Served, visit: Visit) -> None:
+    page = visit(gateway, "#/memories?q=prefers short answers command first").page
+    page.locator(".entries .row").first.click()
+    page.locator(".panel a", has_text="how does she like her answers?").click()
+    panel = page.locator(".panel")
+    expect(panel.locator(".statement")).to_have_text("how does she like her answers?")
+    expect(panel.locator(".considered").first).to_contain_text("Prefers short answers")
+
+
+def test_a_note_is_rendered_shown_as_it_stands_and_as_passages(gateway: Served, visit: Visit) -> None:
+    page = visit(gateway, "#/notes/memory/projects/launch.md").page
+    prose = page.locator(".prose")
+    expect(prose.locator("h2")).to_have_text("Launch list")
+    expect(prose.locator("li.has-task")).to_have_count(2)
+    expect(prose.locator("td").first).to_have_text("Store page")
+    expect(prose.locator("blockquote")).to_have_text("Nothing is deployed on a Friday after lunch.")
+    outside = prose.get_by_role("link", name="https://fern.garden")
+    expect(outside).to_have_attribute("rel", "noopener noreferrer")
+    page.get_by_role("button", name="Passages").click()
+    expect(page.locator(".chunk").first).to_contain_text("Lines 1–")
+    page.get_by_role("button", name="Source").click()
+    expect(page.locator(".source-lines li").first).to_have_text("# Launch list")
+    page.get_by_role("button", name="Read").click()
+    prose.get_by_role("link", name="the app").click()
+    expect(page.locator(".note-head h2")).to_have_text("memory/projects/fern.md")
+
+
+def test_recalls_say_what_entered_what_did_not_and_why(gateway: Served, visit: Visit) -> None:
+    page = visit(gateway, "#/recalls").page
+    expect(page.locator(".recall-line")).to_have_count(5)
+    page.locator(".recall-line", has_text="when can we deploy").click()
+    panel = page.locator(".panel")
+    expect(panel.get_by_role("heading", name=re.compile("Entered the prompt: [1-9]"))).to_be_visible()
+    expect(panel.locator(".reason").first).not_to_be_empty()
+    expect(panel.locator(".facts")).to_contain_text("tokens")
+
+
+def test_the_map_can_be_narrowed_by_type_brush_and_time(gateway: Served, visit: Visit) -> None:
+    page = visit(gateway, "#/map").page
+    lines = page.locator(".map-list .entry-line")
+    expect(lines.first).to_be_visible()
+    everything = lines.count()
+    page.locator(".map-legend button[data-type=relationship]").click()
+    expect(lines).to_have_count(everything - 3)
+    page.get_by_role("button", name="Clear").click()
+    expect(lines).to_have_count(everything)
+    page.get_by_role("button", name="Select").click()
+    box = page.locator("canvas").bounding_box()
+    assert box
+    page.mouse.move(box["x"] + 2, box["y"] + 2)
+    page.mouse.down()
+    page.mouse.move(box["x"] + box["width"] / 2, box["y"] + box["height"] - 2, steps=4)
+    page.mouse.up()
+    expect(lines).not_to_have_count(everything)
+    page.keyboard.press("Escape")
+    expect(lines).to_have_count(everything)
+    page.get_by_label("To").fill("2020-01-01")
+    expect(page.get_by_text("No memory is left by this choice.")).to_be_visible()
+    page.keyboard.press("Escape")
+    expect(page.locator(".timeline .time-captured").first).to_be_attached()
+    expect(page.locator(".timeline .time-recalls").first).to_be_attached()
+
+
+def test_health_says_how_things_stand_and_syncs(gateway: Served, visit: Visit) -> None:
+    page = visit(gateway, "#/health").page
+    expect(page.locator(".verdict")).not_to_be_empty()
+    expect(page.get_by_role("heading", name="Embedder")).to_be_visible()
+    expect(page.locator(".findings li").first).to_be_visible()
+    page.get_by_role("button", name="Sync now").click()
+    expect(page.locator(".said")).to_contain_text("In sync")
+
+
+def test_the_language_is_switched_in_place_and_remembered(gateway: Served, visit: Visit) -> None:
+    page = visit(gateway, "#/memories").page
+    page.locator("[data-language=zh]").click()
+    expect(page.get_by_role("heading", level=1)).to_have_text("记忆")
+    expect(page.locator("html")).to_have_attribute("lang", "zh-CN")
+    page.reload()
+    expect(page.get_by_role("heading", level=1)).to_have_text("记忆")
+    page.locator("[data-language=en]").click()
+    expect(page.get_by_role("heading", level=1)).to_have_text("Memories")
+
+
+def test_the_theme_follows_the_system_until_it_is_switched(gateway: Served, visit: Visit) -> None:
+    page = visit(gateway, "#/health", color_scheme="dark").page
+    background = "() => getComputedStyle(document.body).backgroundColor"
+    assert page.evaluate(background) == "rgb(20, 24, 21)"
+    page.get_by_role("button", name="Theme: System").click()
+    assert page.evaluate(background) == "rgb(250, 249, 245)"
+    page.reload()
+    expect(page.get_by_role("button", name="Theme: Light")).to_be_visible()
+    assert page.evaluate(background) == "rgb(250, 249, 245)"
+
+
+def test_everything_is_reached_by_keyboard(gateway: Served, visit: Visit) -> None:
+    page = visit(gateway).page
+    search = page.get_by_role("searchbox")
+    expect(search).to_be_focused()
+    search.fill("deploy")
+    expect(page.locator(".hit").first).to_be_visible()
+    search.evaluate("field => field.blur()")
+    page.keyboard.press("j")
+    page.keyboard.press("j")
+    page.keyboard.press("k")
+    expect(page.locator(".hit .row").first).to_be_focused()
+    page.keyboard.press("/")
+    expect(search).to_be_focused()
+    page.keyboard.press("Escape")
+    expect(search).to_have_value("")
+    page.keyboard.press("Escape")
+    page.keyboard.press("?")
+    expect(page.get_by_role("dialog")).to_be_visible()
+    page.keyboard.press("Escape")
+    expect(page.get_by_role("dialog")).to_have_count(0)
+    for letter, name in zip(
+        "mnrphs", ("Memories", "Notes", "Recalls", "Map", "Health", "Search"), strict=True
+    ):
+        page.keyboard.press("g")
+        page.keyboard.press(letter)
+        expect(page.locator("nav [aria-current=page] .nav-name")).to_have_text(name)
+        page.evaluate("() => document.activeElement.blur()")
+    page.keyboard.press("g")
+    page.keyboard.press("m")
+    expect(page.locator(".entries .row").first).to_be_visible()
+    page.keyboard.press("j")
+    page.keyboard.press("Enter")
+    expect(page.locator(".panel .statement")).to_be_visible()
+    page.keyboard.press("Escape")
+    expect(page.locator(".panel .statement")).to_have_count(0)
+
+
+PHONE = {"viewport": {"width": 390, "height": 844}, "has_touch": True, "is_mobile": True}
+
+
+@pytest.mark.parametrize(
+    "view", ["search?q=server", "memories", "notes/memory/projects/fern.md", "recalls", "map", "health"]
+)
+def test_a_view_fits_a_phone(view: str, gateway: Served, visit: Visit) -> None:
+    page = visit(gateway, f"#/{view}", **PHONE).page
+    page.wait_for_load_state("load")
+    expect(page.locator("main .loading")).to_have_count(0)
+    assert page.evaluate("() => document.scrollingElement.scrollWidth") <= 390
+    expect(page.locator("nav [aria-current=page]")).to_be_in_viewport()
+    page.locator("nav [data-view=memories]").tap()
+    page.locator(".entries .row").first.tap()
+    expect(page.locator(".panel .statement")).to_be_in_viewport()
+    assert page.evaluate("() => document.scrollingElement.scrollWidth") <= 390
+
+
+def test_a_page_whose_session_is_over_says_how_to_get_a_new_link(gateway: Served, visit: Visit) -> None:
+    page = visit(gateway, "#/memories").page
+    expect(page.locator(".entries .row").first).to_be_visible()
+    page.context.clear_cookies()
+    page.locator("nav [data-view=notes]").click()
+    expect(page.get_by_text("recollect open", exact=True)).to_be_visible()
+
+
+def test_a_link_works_once_and_open_makes_another(gateway: Served, visit: Visit) -> None:
+    page = visit(gateway).page
+    link = gateway.new_link()
+    page.context.clear_cookies()
+    page.goto(link)
+    assert page.url.rstrip("/").split("#")[0].rstrip("/") == gateway.address
+    answer = page.goto(link)
+    assert answer
+    assert answer.status == 403
+
+
+def test_an_error_is_one_sentence_in_place_and_can_be_tried_again(gateway: Served, visit: Visit) -> None:
+    page = visit(gateway).page
+    failing = "**/entries.list"
+    page.route(failing, lambda route: route.fulfill(status=503, json={"error": "The memory is busy."}))
+    page.locator("nav [data-view=memories]").click()
+    alert = page.locator(".table-place [role=alert]")
+    expect(alert).to_contain_text("The memory is busy.")
+    page.unroute(failing)
+    alert.get_by_role("button", name="Try again").click()
+    expect(page.locator(".entries .row").first).to_be_visible()
