@@ -1,0 +1,179 @@
+"""RecollectToolset in a real pydantic-ai agent, with models that say what they are told."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pydantic_ai import Agent
+from pydantic_ai.messages import (
+    ModelMessage,
+    ModelRequest,
+    ModelResponse,
+    TextPart,
+    ToolCallPart,
+    ToolReturnPart,
+    UserPromptPart,
+)
+from pydantic_ai.models.function import AgentInfo, FunctionModel
+from pydantic_ai.models.test import TestModel
+
+from recollect import Memory
+from recollect.doors.frameworks.pydantic_ai import RecollectToolset
+from recollect.doors.tools import TOOLS
+from recollect.store.ledger import RecallFilter
+
+OpenMemory = Callable[..., Memory]
+
+
+@pytest.fixture
+def memory(open_memory: OpenMemory) -> Memory:
+    return open_memory()
+
+
+class Scripted:
+    """A model that makes the given calls, then says what the last one gave; keeps what it was shown."""
+
+    def __init__(self, *calls: tuple[str, Any]) -> None:
+        self.calls = list(calls)
+        self.infos: list[AgentInfo] = []
+        self.results: list[Any] = []
+
+    def __call__(self, messages: list[ModelMessage], info: AgentInfo) -> ModelResponse:
+        self.infos.append(info)
+        last = messages[-1]
+        assert isinstance(last, ModelRequest)
+        self.results += [part.content for part in last.parts if isinstance(part, ToolReturnPart)]
+        if self.calls:
+            name, arguments = self.calls.pop(0)
+            return ModelResponse(parts=[ToolCallPart(name, arguments)])
+        return ModelResponse(parts=[TextPart("done")])
+
+    def agent(self, toolset: RecollectToolset[None]) -> Agent[None, str]:
+        return Agent(FunctionModel(self), toolsets=[toolset])
+
+    def run(self, toolset: RecollectToolset[None], prompt: str | None = None, **more: Any) -> str:
+        return asyncio.run(self.agent(toolset).run(prompt, **more)).output
+
+
+def test_every_tool_of_the_table_is_handed_out_as_it_stands_there(memory: Memory) -> None:
+    model = Scripted()
+    model.run(RecollectToolset(memory), "hello")
+    given = {tool.name: tool for tool in model.infos[0].function_tools}
+    assert {name: (tool.description, tool.parameters_json_schema) for name, tool in given.items()} == {
+        name: (tool.description, tool.schema()) for name, tool in TOOLS.items()
+    }
+
+
+def test_the_agent_saves_on_one_day_and_finds_on_the_next(open_memory: OpenMemory) -> None:
+    with open_memory() as memory:
+        model = Scripted(
+            ("memory_save", {"content": "The ferry to Barreiro leaves at nine.", "title": "Ferry"})
+        )
+        model.run(RecollectToolset(memory), "Remember the ferry")
+        assert model.results[0]["saved"] is True
+    memory = open_memory()
+    model = Scripted(("memory_search", '{"query": "when does the ferry leave?"}'))
+    model.run(RecollectToolset(memory), "ferry?")
+    assert "leaves at nine" in model.results[0]["results"][0]["snippet"]
+
+
+def test_the_test_model_can_call_every_tool_that_reads(memory: Memory) -> None:
+    names = [name for name, tool in TOOLS.items() if tool.read_only]
+    agent = Agent(TestModel(), toolsets=[RecollectToolset(memory, names=names)])
+    done = asyncio.run(agent.run("go"))
+    assert all(name in done.output for name in names)
+
+
+def test_what_goes_wrong_is_a_result_and_no_retry(memory: Memory) -> None:
+    model = Scripted(("memory_get", {"path": "../../etc/passwd"}), ("memory_search", {"quary": "x"}))
+    assert model.run(RecollectToolset(memory), "go") == "done"
+    refused, wrong = model.results
+    assert "refused" in refused["error"]
+    assert wrong["error"].startswith("memory_search has no parameter 'quary'")
+
+
+def test_the_instructions_say_when_to_use_the_tools_and_what_is_remembered(
+    memory: Memory, note: Callable[[str, str], Path]
+) -> None:
+    note("memory/mira.md", "# Mira\n\nMira is allergic to hazelnuts and to nothing else.\n")
+    model = Scripted(("memory_stats", {}))
+    model.run(RecollectToolset(memory), "Is Mira allergic to hazelnuts?")
+    first, second = (info.instructions or "" for info in model.infos)
+    assert "## Memory recall" in first
+    assert "allergic to hazelnuts" in first
+    assert second == first  # recalled once a run
+    recalls = memory.injector.ledger.page(RecallFilter()).recalls
+    assert [(one.door, one.query) for one in recalls] == [("pydantic-ai", "Is Mira allergic to hazelnuts?")]
+
+
+def test_a_run_that_goes_on_recalls_for_what_the_user_said_last(
+    memory: Memory, note: Callable[[str, str], Path]
+) -> None:
+    note("memory/mira.md", "# Mira\n\nMira is allergic to hazelnuts and to nothing else.\n")
+    model = Scripted()
+    history: list[ModelMessage] = [ModelRequest(parts=[UserPromptPart("Is Mira allergic to hazelnuts?")])]
+    model.run(RecollectToolset(memory), message_history=history)
+    assert "allergic to hazelnuts" in (model.infos[0].instructions or "")
+
+
+def test_without_recall_nothing_is_put_before_the_agent(
+    memory: Memory, note: Callable[[str, str], Path]
+) -> None:
+    note("memory/mira.md", "# Mira\n\nMira is allergic to hazelnuts and to nothing else.\n")
+    model = Scripted()
+    model.run(RecollectToolset(memory, recall=False, language="zh"), "Is Mira allergic to hazelnuts?")
+    assert "hazelnuts" not in (model.infos[0].instructions or "")
+    assert "先用问题的关键词搜索" in (model.infos[0].instructions or "")
+
+
+def test_a_session_outside_the_scope_is_told_nothing(
+    open_memory: OpenMemory, note: Callable[[str, str], Path]
+) -> None:
+    note("memory/mira.md", "# Mira\n\nMira is allergic to hazelnuts.\n")
+    memory = open_memory(memory__scope__default="deny")
+    model = Scripted(("memory_search", {"query": "hazelnuts"}))
+    toolset = RecollectToolset[None](memory, session_key="agent:main:discord:group:1")
+    model.run(toolset, "Is Mira allergic to hazelnuts?")
+    assert model.infos[0].instructions in (None, "")
+    assert model.results[0]["results"] == []
+
+
+def test_two_runs_at_once_do_not_share_what_they_recalled(
+    memory: Memory, note: Callable[[str, str], Path]
+) -> None:
+    note("memory/a.md", "# Zebra\n\nThe zebra is called Kunibert.\n")
+    note("memory/b.md", "# Penguin\n\nThe penguin is called Adelheid.\n")
+    toolset = RecollectToolset[None](memory)
+
+    async def ask(question: str) -> str:
+        model = Scripted()
+        await model.agent(toolset).run(question)
+        return model.infos[0].instructions or ""
+
+    async def main() -> list[str]:
+        return await asyncio.gather(ask("zebra Kunibert"), ask("penguin Adelheid"))
+
+    zebra, penguin = asyncio.run(main())
+    assert "Kunibert" in zebra
+    assert "Adelheid" in penguin
+
+
+def test_a_missing_pydantic_ai_is_one_sentence() -> None:
+    script = "import sys; sys.modules['pydantic_ai'] = None\nimport recollect.doors.frameworks.pydantic_ai"
+    done = subprocess.run(
+        [sys.executable, "-c", script],
+        capture_output=True,
+        text=True,
+        check=False,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+    )
+    assert done.stderr.splitlines()[-1].endswith(
+        "pydantic-ai is not installed: run `pip install 'recollect[pydantic-ai]'`."
+    )
