@@ -62,16 +62,17 @@ def with_hooks(text: str, groups: Mapping[str, object]) -> str:
     return text
 
 
-def without_hooks(text: str, before: str) -> str:
+def without_hooks(text: str, before: str | None) -> str:
     """The settings without our hooks; what held nothing but them goes too, unless it was there before."""
-    had = _value(before).get("hooks")
+    had = _value(before or EMPTY).get("hooks")
+    given = text
     moments = _value(text).get("hooks")
     for moment in moments if isinstance(moments, dict) else ():
         while (shorter := _one_less(text, moment, isinstance(had, dict) and moment in had)) is not None:
             text = shorter
     whole = _root(text)
     hooks = whole.get("hooks")
-    if hooks is not None and hooks.value == {} and had is None:
+    if hooks is not None and hooks.value == {} and had is None and text != given:
         text = json_text.removed(text, whole, hooks)
     return text
 

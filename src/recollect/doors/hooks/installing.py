@@ -22,8 +22,8 @@ ATTEMPTS = 5
 
 Add = Callable[[str], str]
 """What the text is with our part in it."""
-Remove = Callable[[str, str], str]
-"""What the text is without our part, given the text as it was before us."""
+Remove = Callable[[str, str | None], str]
+"""What the text is without our part, given the text as it was before us; None when nobody knows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,11 +87,11 @@ class Installed:
                 done = Change(path, before, change(before))
             except ConfigError as error:
                 raise ConfigError(f"{path}: {error}; it is left as it is.") from error
-            if dry_run or not done.is_any:
+            if dry_run:
                 return done
-            if done.after is not None:
+            if done.after is not None and (done.is_any or self._known(path) is None):
                 self._note(path, self._without(path, before, remove), done.after)
-            if _put(done):
+            if not done.is_any or _put(done):
                 return done
         raise EditConflict(f"{path} is being changed by somebody else all the time; try again.")
 
@@ -102,7 +102,7 @@ class Installed:
         known = self._known(path)
         if known is not None and known.after == _digest(text):
             return known.before
-        plain = remove(text, "{}" if known is None or known.before is None else known.before)
+        plain = remove(text, None if known is None else known.before or "{}")
         if known is not None and known.before is None and not _says_anything(plain):
             return None  # we made it, and nobody else has put anything into it
         return plain

@@ -9,6 +9,7 @@ import subprocess
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Literal
 
@@ -39,10 +40,11 @@ class Files:
         return cls((settings or known[0]).expanduser(), place)
 
 
-def program() -> list[str]:
+@cache
+def program() -> tuple[str, ...]:
     """How we are started from anywhere."""
     found = shutil.which("recollect", path=str(Path(sys.executable).parent)) or shutil.which("recollect")
-    return [found] if found else [sys.executable, "-m", "recollect"]
+    return (found,) if found else (sys.executable, "-m", "recollect")
 
 
 def command(places: Mapping[str, str], server: str, moment: str) -> str:
@@ -89,7 +91,8 @@ def _server(installed: Installed, path: Path, name: str, started: Sequence[str],
     return installed.add(
         path,
         lambda text: entries.with_server(text, name, started),
-        lambda text, before: entries.without_server(text, name, before),
+        # One that nobody knows to be our doing is somebody's own, and stays.
+        lambda text, before: text if before is None else entries.without_server(text, name, before),
         empty=entries.EMPTY,
         dry_run=dry_run,
     )
@@ -101,8 +104,8 @@ def uninstall(home: Path, files: Files, server: str, *, dry_run: bool) -> tuple[
     changes = [installed.remove(files.settings, entries.without_hooks, dry_run=dry_run)]
     if files.servers is not None:
 
-        def without(text: str, before: str) -> str:
-            return entries.without_server(text, server, before)
+        def without(text: str, before: str | None) -> str:
+            return entries.without_server(text, server, before or entries.EMPTY)
 
         changes.append(installed.remove(files.servers, without, dry_run=dry_run))
     return tuple(changes)

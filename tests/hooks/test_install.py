@@ -1,0 +1,324 @@
+"""Installing adds what is ours and nothing else; uninstalling leaves the files as if we had never been there."""
+
+from __future__ import annotations
+
+import json
+import os
+import shlex
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from recollect.doors.hooks import entries
+from recollect.doors.hooks.setting_up import Files, install, uninstall
+from recollect.errors import ConfigError
+
+EXAMPLES = 1000 if os.environ.get("RECOLLECT_SOAK") else 40
+MEMORY = "/dev/shm" if Path("/dev/shm").is_dir() else None  # a sync costs nothing there
+PLACES = {"workspace": "/home/me/my notes & 'more'"}
+
+names = st.text(max_size=8) | st.sampled_from(["hooks", "mcpServers", "recollect", "Stop", "model"])
+plain = st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=12)
+values = st.recursive(
+    plain,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(names, inner, max_size=3),
+    max_leaves=8,
+)
+hooks = st.dictionaries(
+    st.sampled_from(["Stop", "SessionStart", "PreToolUse", "SessionEnd"]),
+    st.lists(
+        st.fixed_dictionaries(
+            {
+                "hooks": st.lists(
+                    st.fixed_dictionaries({"type": st.just("command"), "command": st.text(max_size=9)})
+                )
+            },
+            optional={"matcher": st.text(max_size=5)},
+        )
+        | values,
+        max_size=3,
+    ),
+    max_size=3,
+)
+documents = st.dictionaries(names, values, max_size=5).map(
+    lambda found: {key: value for key, value in found.items() if key not in ("hooks", "mcpServers")}
+)
+whole = st.tuples(
+    documents,
+    st.none() | hooks,
+    st.none() | st.dictionaries(st.sampled_from(["other", "a b", "recollect"]), values, max_size=2),
+    st.booleans(),
+).map(lambda parts: _document(*parts))
+styles = st.fixed_dictionaries(
+    {
+        "indent": st.sampled_from([None, 2, 4, "\t", 0]),
+        "ensure_ascii": st.booleans(),
+        "separators": st.sampled_from([None, (",", ":"), (" , ", " : ")]),
+    }
+)
+ends = st.sampled_from(["", "\n", "\r\n", "  \n\n"])
+
+
+def _document(first: dict[str, Any], held: Any, servers: Any, last: bool) -> dict[str, Any]:
+    ours = {"hooks": held, "mcpServers": servers}
+    given_ = {name: value for name, value in ours.items() if value is not None}
+    return {**given_, **first} if last else {**first, **given_}
+
+
+def written(document: object, style: dict[str, Any], end: str) -> bytes:
+    text = json.dumps(document, **style) + end
+    return (text.replace("\n", "\r\n") if end == "\r\n" else text).encode("utf-8", "replace")
+
+
+class Place:
+    """A host's files and our home in a folder."""
+
+    def __init__(self, folder: str) -> None:
+        root = Path(folder)
+        self.home, self.files = root / "home", Files(root / "settings.json", root / "servers.json")
+
+    def put(self, data: bytes | None) -> None:
+        for path in self.paths:
+            if data is not None:
+                path.write_bytes(data)
+
+    @property
+    def paths(self) -> tuple[Path, Path]:
+        assert self.files.servers is not None
+        return self.files.settings, self.files.servers
+
+    def read(self) -> list[bytes | None]:
+        return [path.read_bytes() if path.exists() else None for path in self.paths]
+
+    def install(self, **places: str) -> None:
+        install(self.home, self.files, places or PLACES, "recollect", dry_run=False)
+
+    def uninstall(self) -> None:
+        uninstall(self.home, self.files, "recollect", dry_run=False)
+
+
+@settings(max_examples=EXAMPLES, deadline=None)
+@given(document=st.none() | whole, style=styles, end=ends)
+def test_uninstalling_puts_every_byte_back(document: Any, style: dict[str, Any], end: str) -> None:
+    with tempfile.TemporaryDirectory(dir=MEMORY) as folder:
+        place = Place(folder)
+        place.put(None if document is None else written(document, style, end))
+        before = place.read()
+        place.install()
+        installed = place.read()
+        place.install()
+        assert place.read() == installed
+        place.install(home="/elsewhere")
+        place.install()
+        assert place.read() == installed
+        place.uninstall()
+        assert place.read() == before
+        assert list((place.home / "installed").iterdir()) == []
+
+
+@settings(max_examples=EXAMPLES, deadline=None)
+@given(document=whole, style=styles, end=ends)
+def test_installing_adds_our_hooks_and_our_server_and_changes_nothing_else(
+    document: Any, style: dict[str, Any], end: str
+) -> None:
+    with tempfile.TemporaryDirectory(dir=MEMORY) as folder:
+        place = Place(folder)
+        place.put(written(document, style, end))
+        known = json.loads(place.paths[0].read_bytes())
+        place.install()
+        ours, servers = (json.loads(path.read_bytes()) for path in place.paths)
+        for moment in entries.MOMENTS:
+            *others, group = ours["hooks"][moment]
+            assert others == known.get("hooks", {}).get(moment, [])
+            assert [entries.is_ours(hook) for hook in group["hooks"]] == [True]
+        assert _same(_without(ours, "hooks"), _without(known, "hooks"))
+        assert "recollect" in servers["mcpServers"]
+        assert _same(_without(servers, "mcpServers"), _without(known, "mcpServers"))
+        had = known.get("mcpServers", {})
+        assert _same({name: one for name, one in servers["mcpServers"].items() if name in had}, had)
+
+
+@settings(max_examples=EXAMPLES, deadline=None)
+@given(document=whole, style=styles, later=styles, end=ends)
+def test_what_others_change_meanwhile_stays(
+    document: Any, style: dict[str, Any], later: dict[str, Any], end: str
+) -> None:
+    """Somebody's editor writes the file anew, in another style and with something more."""
+    with tempfile.TemporaryDirectory(dir=MEMORY) as folder:
+        place = Place(folder)
+        place.put(written(document, style, end))
+        known = json.loads(place.paths[0].read_bytes())
+        place.install()
+        for path in place.paths:
+            changed = json.loads(path.read_bytes())
+            changed["later"] = {"theme": "dark"}
+            if path == place.paths[0]:
+                changed["hooks"]["Stop"].append({"hooks": [{"type": "command", "command": "say done"}]})
+            path.write_bytes(written(changed, later, end))
+        place.uninstall()
+        settings_, servers = (json.loads(path.read_bytes()) for path in place.paths)
+        stop = known.get("hooks", {}).get("Stop", [])
+        theirs = {
+            **known.get("hooks", {}),
+            "Stop": [*stop, {"hooks": [{"type": "command", "command": "say done"}]}],
+        }
+        assert _same(settings_, {**known, "hooks": theirs, "later": {"theme": "dark"}})
+        assert _same(servers, {**known, "later": {"theme": "dark"}})
+
+
+def _without(document: dict[str, Any], name: str) -> dict[str, Any]:
+    return {key: value for key, value in document.items() if key != name}
+
+
+def _same(one: object, other: object) -> bool:
+    """Equal as data: the order of members counts for nothing, NaN is itself."""
+    return json.dumps(one, sort_keys=True) == json.dumps(other, sort_keys=True)
+
+
+def test_what_somebody_made_of_our_hooks_goes_too_and_theirs_beside_it_stay() -> None:
+    ours = {"type": "command", "command": "/opt/x/recollect hook claude-code Stop --deadline 9", "timeout": 1}
+    theirs = {"type": "command", "command": "/opt/x/recollect-lint hook claude-code Stop"}
+    text = json.dumps(
+        {"hooks": {"Stop": [{"matcher": "", "hooks": [theirs, ours]}], "SessionEnd": [{"hooks": [ours]}]}}
+    )
+    assert json.loads(entries.without_hooks(text, "{}")) == {
+        "hooks": {"Stop": [{"matcher": "", "hooks": [theirs]}]}
+    }
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "{",
+        "[]",
+        '{"a": 1} // mine',
+        '{"hooks": []}',
+        '{"hooks": {"Stop": {}}}',
+        '{"hooks": null}',
+        "\ufeff{}",
+    ],
+)
+def test_settings_that_cannot_be_changed_safely_are_left_as_they_are(tmp_path: Path, text: str) -> None:
+    place = Place(str(tmp_path))
+    place.paths[0].write_text(text)
+    with pytest.raises(ConfigError, match="it is left as it is"):
+        place.install()
+    assert place.read() == [text.encode(), None]
+
+
+def test_our_hooks_are_found_again_when_nobody_remembers_installing_them(tmp_path: Path) -> None:
+    place = Place(str(tmp_path))
+    place.paths[0].write_text('{"hooks": {}, "model": "opus"}')
+    place.install()
+    installed = place.read()
+    for record in (place.home / "installed").iterdir():
+        record.unlink()
+    place.install(home="/elsewhere")
+    place.install()
+    assert json.loads(place.paths[0].read_bytes()) == json.loads(installed[0] or b"")
+    for record in (place.home / "installed").iterdir():
+        record.unlink()
+    place.uninstall()
+    assert [json.loads(data or b"{}") for data in place.read()] == [{"model": "opus"}, {}]
+
+
+def test_a_link_and_the_mode_of_a_file_are_kept(tmp_path: Path) -> None:
+    place = Place(str(tmp_path))
+    real = tmp_path / "dotfiles.json"
+    real.write_text("{}")
+    real.chmod(0o644)
+    place.paths[0].symlink_to(real)
+    place.install()
+    assert (place.paths[0].is_symlink(), real.stat().st_mode & 0o777) == (True, 0o644)
+    assert "SessionStart" in real.read_text()
+    place.uninstall()
+    assert (place.paths[0].is_symlink(), real.read_text()) == (True, "{}")
+
+
+def test_somebodys_own_server_of_our_name_is_neither_replaced_nor_removed(tmp_path: Path) -> None:
+    place = Place(str(tmp_path))
+    own = json.dumps({"mcpServers": {"recollect": {"command": "recollect", "args": ["mcp"]}}})
+    place.paths[1].write_text(own)
+    place.install()
+    assert place.paths[1].read_text() == own
+    place.uninstall()
+    assert place.paths[1].read_text() == own
+
+
+# ---- the command line -----------------------------------------------------------------------------------------
+
+Recollect = Callable[..., subprocess.CompletedProcess[str]]
+
+
+@pytest.fixture
+def recollect(tmp_path: Path) -> Recollect:
+    (tmp_path / "user").mkdir()
+    (tmp_path / "project").mkdir()
+    environment = {**os.environ, "HOME": str(tmp_path / "user"), "RECOLLECT_EMBEDDING__PROVIDER": "none"}
+
+    def run(*arguments: str, said: str = "") -> subprocess.CompletedProcess[str]:
+        command = [sys.executable, "-m", "recollect", *arguments]
+        cwd = tmp_path / "project"
+        return subprocess.run(
+            command, capture_output=True, text=True, input=said, env=environment, cwd=cwd, check=False
+        )
+
+    return run
+
+
+def test_the_command_that_is_installed_runs_in_a_shell(recollect: Recollect, tmp_path: Path) -> None:
+    notes = tmp_path / "my notes & 'more' $HOME"
+    shown = recollect("--workspace", str(notes), "install", "claude-code", "--dry-run")
+    assert (shown.returncode, "+++ " in shown.stdout, list((tmp_path / "user").iterdir())) == (0, True, [])
+    done = recollect("--workspace", str(notes), "install", "claude-code", "--json")
+    told = json.loads(done.stdout)
+    places = [tmp_path / "user" / ".claude" / "settings.json", tmp_path / "user" / ".claude.json"]
+    assert told == {
+        "host": "claude-code",
+        "dryRun": False,
+        "workspace": str(notes),
+        "files": [{"path": str(place), "changed": True, "diff": None} for place in places],
+    }
+    command = json.loads(places[0].read_text())["hooks"]["SessionStart"][0]["hooks"][0]["command"]
+    assert shlex.split(command)[1:] == [
+        *("--workspace", str(notes), "hook", "claude-code", "SessionStart", "--server", "recollect")
+    ]
+    answered = subprocess.run(
+        ["/bin/sh", "-c", command + " --deadline 20"],
+        input='{"source": "startup", "session_id": "s"}',
+        capture_output=True,
+        text=True,
+        env={**os.environ, "HOME": str(tmp_path / "user"), "RECOLLECT_EMBEDDING__PROVIDER": "none"},
+        check=True,
+    )
+    told_ = json.loads(answered.stdout)["hookSpecificOutput"]["additionalContext"]
+    assert "`mcp__recollect__memory_search`" in told_
+    assert recollect("uninstall", "claude-code").returncode == 0
+    assert [place.exists() for place in places] == [False, False]
+
+
+def test_a_project_has_files_of_its_own(recollect: Recollect, tmp_path: Path) -> None:
+    project = tmp_path / "project"
+    (project / "memory").mkdir()  # a folder of code, perhaps
+    assert recollect("install", "claude-code", "--scope", "project").returncode == 0
+    server = json.loads((project / ".mcp.json").read_text())["mcpServers"]["recollect"]
+    assert server["args"] == [
+        *("--workspace", str(tmp_path / "user" / ".recollect" / "workspace"), "mcp", "--slot", "memory-full")
+    ]
+    assert (project / ".claude" / "settings.json").exists()
+    assert not (tmp_path / "user" / ".claude").exists()
+
+
+def test_a_file_that_is_no_json_is_one_sentence(recollect: Recollect, tmp_path: Path) -> None:
+    file = tmp_path / "broken.json"
+    file.write_text("{")
+    done = recollect("install", "claude-code", "--settings", str(file), "--no-mcp")
+    assert (done.returncode, done.stdout, file.read_text()) == (1, "", "{")
+    assert done.stderr.startswith(f"recollect: {file}: it is not JSON that can be changed safely")
