@@ -318,9 +318,8 @@ class Memory:
             waiting = self.extractor.waiting(session)
             new = heard.new(turns, also=waiting)
             done = self.extractor.observe(new, session=session)
-            if not self.extractor.waiting(
-                session
-            ):  # the model has seen them: until then they may be lost and resent
+            if not self.extractor.waiting(session):
+                # The model has seen them. Until then they may be lost with this process, and are sent again.
                 heard.add([*waiting, *new])
             return done
 
@@ -347,14 +346,21 @@ class Memory:
             return self._hearing
 
     def session_ended(self, session: str) -> list[Remembered]:
-        """Let the language model see the turns that still wait for it."""
-        if not self.settings.extraction.auto_extract:
-            return []
+        """A conversation is over: let the language model see the turns that still wait for it."""
         with self.hearing.of(session) as heard:
-            waiting = self.extractor.waiting(session)
-            done = self.extractor.end(session=session)
-            heard.add(waiting)
+            done: list[Remembered] = []
+            if self.settings.extraction.auto_extract:
+                waiting = self.extractor.waiting(session)
+                done = self.extractor.end(session=session)
+                heard.add(waiting)
+            heard.over()
             return done
+
+    def session_began(self, session: str) -> None:
+        """A conversation begins, or goes on: what it begins with will tell whether it is another of the same name."""
+        if self._has_entries(None):
+            with self.hearing.of(session) as heard:
+                heard.over()
 
     def capture_messages(self, messages: Iterable[Mapping[str, object]], *, session: str) -> list[Remembered]:
         """As `capture`, from a conversation's messages as hosts have them."""

@@ -40,8 +40,10 @@ class Acts:
         self._notes, self._entries = notes, entries
         self._share = share
 
-    def session_start(self, _: Moment) -> Effect:
+    def session_start(self, moment: Moment) -> Effect:
         """Take in what changed since the last session."""
+        if self._entries:
+            self._memory.session_began(moment.session)
         synced = self._service.session_started() if self._notes else None
         without = entries_engine(self._memory.settings)[1]
         found = (synced.error if synced else None, without)

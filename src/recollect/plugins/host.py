@@ -79,7 +79,9 @@ class Host:
             if opened is not None and service is None:
                 opened.memory.close()
             host = cls(None, None, error=error, observer=observer)
-            level = logging.INFO if isinstance(error, MemoryDisabled) else logging.WARNING  # or as it was meant
+            level = (
+                logging.INFO if isinstance(error, MemoryDisabled) else logging.WARNING
+            )  # or as it was meant
             log.log(level, "the agent goes on without memory: %s", host.error)
         return host
 

@@ -1,8 +1,10 @@
 """What of a session was heard already: hosts hand over the whole conversation each time, and what was said once must
 not count again.
 
-Of each turn a keyed digest is kept and how often it came, never a word of it. A conversation that its host has
-shortened is known by what is left of it. What is learned from a turn is not decided here.
+Of each turn a keyed digest is kept, with its time where the host gives one, never a word of it. A conversation that its
+host has shortened is known by what is left of it. Hosts that call every conversation by the same name are noticed: one
+that begins otherwise, after the last was over or long silent, is a new one, and all of it is news. What is learned
+from a turn is not decided here.
 """
 
 from __future__ import annotations
@@ -10,6 +12,7 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import json
+import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
@@ -18,12 +21,13 @@ from typing import Protocol, TypeVar
 from recollect.writing import files
 from recollect.writing.folders import locked
 
-MOST = 4_000  #: turns of a session that are known; the oldest are dropped
+MOST = 4_000  #: turns that are known of a session beside those of the conversation as it is now
 LENGTH = 16  #: characters of a digest that are kept: 64 bits, for some thousand turns
+SILENCE_S = 6 * 3600.0  #: after which what begins otherwise is another conversation
 
 
 class Said(Protocol):
-    """What is looked at of a turn."""
+    """What is looked at of a turn; its ``time`` too, where it has one."""
 
     @property
     def role(self) -> str: ...
@@ -38,9 +42,15 @@ Digest = Callable[[str], str]
 class Heard:
     """The turns of one session that were heard."""
 
-    def __init__(self, known: Sequence[str], digest: Digest) -> None:
-        self._known = list(known)
+    def __init__(self, state: dict[str, object], digest: Digest, now: float) -> None:
+        known = state.get("known")
+        self._known = [str(one) for one in known] if isinstance(known, list) else []
+        self._first = str(state.get("first") or "")
+        last = state.get("at")
+        self._over = state.get("over") is True or not isinstance(last, float) or now - last > SILENCE_S
+        self._now = now
         self._digest = digest
+        self._present = set[str]()
         self.changed = False
 
     def new(self, turns: Sequence[S], also: Sequence[Said] = ()) -> list[S]:
@@ -48,53 +58,86 @@ class Heard:
 
         What is said a second time in a conversation is new when the conversation holds it twice.
         """
-        left = Counter([*self._known, *map(self._of, also)])
-        found = []
-        for turn in turns:
-            key = self._of(turn)
-            if left[key]:
-                left[key] -= 1
-            else:
-                found.append(turn)
-        return found
+        keys = [self._key(turn) for turn in turns]
+        if keys and self._over and keys[0] != self._first and not _Left(self._known).take(keys[0]):
+            self._known = [key for key in self._known if "@" in key]  # a time is never another's
+        left = _Left([*self._known, *map(self._key, also)])
+        self._first = keys[0] if keys else self._first
+        self._present.update(keys)
+        return [turn for turn, key in zip(turns, keys, strict=True) if not left.take(key)]
 
     def add(self, turns: Sequence[Said]) -> None:
         """Say that these were heard."""
         self.changed = self.changed or bool(turns)
-        self._known += map(self._of, turns)
+        self._known += map(self._key, turns)
+        self._over = False
 
-    def kept(self) -> list[str]:
+    def over(self) -> None:
+        """Say that the conversation is over, or that another may begin under its name."""
+        self.changed = self.changed or bool(self._known)
+        self._over = True
+
+    def state(self) -> dict[str, object]:
         """What is written down of it."""
-        return self._known[-MOST:]
+        others = [key for key in self._known if key not in self._present]
+        present = [key for key in self._known if key in self._present]
+        return {
+            "known": [*others[-MOST:], *present],
+            "first": self._first,
+            "over": self._over,
+            "at": self._now,
+        }
 
-    def _of(self, turn: Said) -> str:
-        return self._digest(f"{turn.role} {turn.text}")[:LENGTH]
+    def _key(self, turn: Said) -> str:
+        digest = self._digest(f"{turn.role} {turn.text}")[:LENGTH]
+        said_at = getattr(turn, "time", None)
+        return digest if said_at is None else f"{digest}@{said_at:.3f}"
+
+
+class _Left:
+    """Turns that are taken away one by one, by their words and their time."""
+
+    def __init__(self, keys: Sequence[str]) -> None:
+        self._times: dict[str, Counter[str]] = {}
+        for key in keys:
+            digest, _, said_at = key.partition("@")
+            self._times.setdefault(digest, Counter())[said_at] += 1
+
+    def take(self, key: str) -> bool:
+        """Whether it is among them. Where one of the two has no time, their words are enough."""
+        digest, _, said_at = key.partition("@")
+        times = self._times.get(digest, Counter[str]())
+        for known in (said_at, "") if said_at else ("", *times):
+            if times[known] > 0:
+                times[known] -= 1
+                return True
+        return False
 
 
 class Hearing:
     """What was heard of every session of one agent."""
 
-    def __init__(self, state: Path, digest: Digest) -> None:
+    def __init__(self, state: Path, digest: Digest, *, clock: Callable[[], float] = time.time) -> None:
         self._folder = state / "heard"
         self._digest = digest
+        self._clock = clock
 
     @contextlib.contextmanager
     def of(self, session: str) -> Iterator[Heard]:
         """What was heard of a session; what is added is on the disk afterwards, and nobody else listens meanwhile."""
-        file = (
-            self._folder / f"{hashlib.sha256(session.encode('utf-8', 'surrogatepass')).hexdigest()[:24]}.json"
-        )
+        name = hashlib.sha256(session.encode("utf-8", "surrogatepass")).hexdigest()[:24]
+        file = self._folder / f"{name}.json"
         with locked(file.with_suffix(".lock")):
-            heard = Heard(_load(file), self._digest)
+            heard = Heard(_load(file), self._digest, self._clock())
             yield heard
             if heard.changed:
-                text = json.dumps(heard.kept()) + "\n"
+                text = json.dumps(heard.state()) + "\n"
                 files.update(file, lambda _: text)
 
 
-def _load(file: Path) -> list[str]:
+def _load(file: Path) -> dict[str, object]:
     try:
-        known = json.loads(files.read(file) or "")
+        state = json.loads(files.read(file) or "")
     except ValueError:
-        return []  # nothing yet, or not ours: what is heard twice is counted twice, and nothing is lost
-    return [str(one) for one in known] if isinstance(known, list) else []
+        return {}  # nothing yet, or not ours: what is heard twice is counted twice, and nothing is lost
+    return state if isinstance(state, dict) else {}
