@@ -45,7 +45,7 @@ def empty_gateway(tmp_path: Path) -> Iterator[Served]:
 
 @pytest.fixture
 def visit(browser: Browser) -> Iterator[Visit]:
-    """Opens a gateway's page in a browser of its own; afterwards no script may have failed and nobody else been asked."""
+    """Opens a gateway's page in a browser of its own; then no script may have failed, no other host been asked."""
     import browsing
 
     opened: list[Watched] = []

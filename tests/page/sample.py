@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+import time
+
 from serving import Served
 
 from recollect.testing import sample_workspace
@@ -31,6 +34,8 @@ ENTRIES: tuple[tuple[str, str, float, tuple[str, ...]], ...] = (
     ("The garden centre in Porto wants reminders to pause during holidays", "project_context", 3, ("fern",)),
 )  # fmt: skip
 
+DAY_S = 86_400.0
+
 QUESTIONS = (
     "how does she like her answers?",
     "when can we deploy the next version?",
@@ -40,10 +45,10 @@ QUESTIONS = (
 )
 
 SESSION = (
-    ("user", "I moved the staging server to Hetzner in Nuremberg. Remember that, please."),
+    ("user", "Remember that the backups of staging go to a second machine in Nuremberg."),
     ("assistant", "Noted. Shall I change the deploy script as well?"),
-    ("user", "Yes. And we decided to use Caddy as the reverse proxy."),
-    ("assistant", "Done: the script deploys to the new machine, and Caddy is in front."),
+    ("user", "Yes. We decided to use Caddy as the reverse proxy."),
+    ("assistant", "Done: the script copies to the second machine, and Caddy is in front."),
 )
 
 
@@ -59,8 +64,17 @@ def fill(gateway: Served) -> None:
     )
     gateway.session("2026-02-10-servers", *SESSION)
     gateway.ask("memory.sync")
-    for text, kind, importance, tags in ENTRIES:
-        gateway.ask("entries.add", text=text, type=kind, importance=importance, tags=list(tags))
+    learned = [
+        {
+            "text": text,
+            "type": kind,
+            "importance": importance,
+            "tags": list(tags),
+            "created_at": time.time() - DAY_S * (1 + 2.3 * number + number**2 % 5),
+        }
+        for number, (text, kind, importance, tags) in enumerate(ENTRIES)
+    ]
+    gateway.ask("entries.import", data=json.dumps(learned))
     messages = [{"role": role, "content": text} for role, text in SESSION]
     gateway.ask("capture", messages=messages, session="2026-02-10-servers")
     for question in QUESTIONS:

@@ -130,7 +130,7 @@ def test_the_map_can_be_narrowed_by_type_brush_and_time(gateway: Served, visit: 
     expect(lines).not_to_have_count(everything)
     page.keyboard.press("Escape")
     expect(lines).to_have_count(everything)
-    page.get_by_label("To").fill("2020-01-01")
+    page.get_by_label("To", exact=True).fill("2020-01-01")
     expect(page.get_by_text("No memory is left by this choice.")).to_be_visible()
     page.keyboard.press("Escape")
     expect(page.locator(".timeline .time-captured").first).to_be_attached()
@@ -193,7 +193,7 @@ def test_everything_is_reached_by_keyboard(gateway: Served, visit: Visit) -> Non
     ):
         page.keyboard.press("g")
         page.keyboard.press(letter)
-        expect(page.locator("nav [aria-current=page] .nav-name")).to_have_text(name)
+        expect(page.locator("nav [data-view][aria-current=page] .nav-name")).to_have_text(name)
         page.evaluate("() => document.activeElement.blur()")
     page.keyboard.press("g")
     page.keyboard.press("m")
@@ -205,6 +205,7 @@ def test_everything_is_reached_by_keyboard(gateway: Served, visit: Visit) -> Non
     expect(page.locator(".panel .statement")).to_have_count(0)
 
 
+PLACES = ("search?q=server", "memories", "notes/memory/projects/fern.md", "recalls", "map", "health")
 PHONE = {"viewport": {"width": 390, "height": 844}, "has_touch": True, "is_mobile": True}
 
 
@@ -216,7 +217,7 @@ def test_a_view_fits_a_phone(view: str, gateway: Served, visit: Visit) -> None:
     page.wait_for_load_state("load")
     expect(page.locator("main .loading")).to_have_count(0)
     assert page.evaluate("() => document.scrollingElement.scrollWidth") <= 390
-    expect(page.locator("nav [aria-current=page]")).to_be_in_viewport()
+    expect(page.locator("nav [data-view][aria-current=page]")).to_be_in_viewport()
     page.locator("nav [data-view=memories]").tap()
     page.locator(".entries .row").first.tap()
     expect(page.locator(".panel .statement")).to_be_in_viewport()
