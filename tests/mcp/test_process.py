@@ -162,8 +162,10 @@ def test_a_misconfigured_memory_does_not_stop_the_server_and_is_mended_without_a
         }
         config.write_text("search: {max_results: 3}\n")
         assert until(lambda: not server.call("memory_search", {"query": "heron"})["result"]["isError"])
-        server.process.communicate(timeout=30)
+        _, errors = server.process.communicate(timeout=30)
     assert server.process.returncode == 0
+    assert "WARNING recollect.mcp: memory is disabled: search.max_results = 'many'" in errors
+    assert "Traceback" not in errors
 
 
 def test_a_signal_ends_the_server_and_the_program_that_works_for_it(workspace: Path, note: Note) -> None:

@@ -55,6 +55,7 @@ class OwnHost:
         except (RecollectError, OSError) as error:
             if self._host is not None and self._host.error == str(error):
                 return self._host
+            log.warning("memory is disabled: %s", error)
             return self._instead(Host(None, None, error=error))
         if self._host and settings == self._settings and not self._host.error:
             return self._host
@@ -90,14 +91,13 @@ def serve(host: OwnHost, *, granted: Access, session: str | None = None) -> None
     """Serve until the client closes its end, or until a signal."""
     access.granted.set(granted)
     access.session.set(session)
+    logs.setup()  # until the settings, which may be wrong, say how much is shown
+    if sys.stdin.isatty():
+        sys.stderr.write("Waiting for an MCP client on standard input; see `recollect mcp --help`.\n")
     # Beside the protocol's package, which takes long to load.
     threading.Thread(target=host.warm_up, name="recollect-warm", daemon=True).start()
     import anyio
 
-    if sys.stdin.isatty():
-        log.warning(
-            "waiting for an MCP client on standard input; `recollect mcp --help` says how to set one up"
-        )
     anyio.run(_serve, host)
 
 

@@ -15,13 +15,14 @@ from recollect.doors.mcp.connectors import ENTRY_PAIR, PAIR
 from recollect.doors.tooling import Access, Tool, grants
 from recollect.doors.tools import Toolbox
 from recollect.errors import PathRefused
+from recollect.plugins.own import NOTE_TOOLS
 
 if TYPE_CHECKING:
     from recollect.memory import Memory
     from recollect.plugins import Host
 
 #: What is listed while memory is disabled: each answers with the reason, and works once that is mended.
-WHILE_DISABLED = ("memory_search", "memory_get", "memory_save", "memory_stats")
+WHILE_DISABLED = NOTE_TOOLS
 
 
 @dataclass(frozen=True, slots=True)
