@@ -16,7 +16,7 @@ from starlette.exceptions import HTTPException
 from starlette.routing import Route
 
 from recollect import __version__
-from recollect.doors.http import pages
+from recollect.doors.http import pages, telemetry
 from recollect.doors.http.answers import BROKEN, Refused, encoded
 from recollect.doors.http.events import EventsDoor
 from recollect.doors.http.limits import arguments
@@ -71,6 +71,8 @@ def build(gateway: Gateway) -> FastAPI:
         redoc_url=None,
         redirect_slashes=False,
         lifespan=gateway.lifespan,
+        # Its own spans and logs carry addresses with tickets in them, and the sentences of failures.
+        telemetry={"tracing": False, "metrics": False, "logs": False, "auto_configure": False},
     )
     for tool in OPERATIONS.values():
         app.add_api_route(
@@ -122,6 +124,7 @@ def _operation(gateway: Gateway, tool: Tool) -> Callable[..., Any]:
             raise Refused(403, "The guard did not let this pass.")
         given = arguments(await _json_body(request))
         session = request.headers.get("x-recollect-session")
+        telemetry.follow(request.headers)
         work = gateway.perform(visit, tool, given, session)
         outcome, result = await (_while_there(request, work) if tool.read_only else work)
         status = STATUS.get(outcome, 500)

@@ -10,6 +10,7 @@ import json
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any
 
 from recollect import __version__
@@ -41,6 +42,16 @@ MEANING: Mapping[str, str] = {
 """What the conventions call an operation; other changes of entries are updates, other readings have no name there."""
 
 _FOUND = ("results", "entries", "remembered", "lines", "memories")
+
+
+_caller: ContextVar[Mapping[str, str] | None] = ContextVar("recollect_http_trace", default=None)
+
+
+def follow(headers: Mapping[str, str]) -> None:
+    """Within this request, spans belong to the caller's trace, if it names one."""
+    named = {name: headers[name] for name in ("traceparent", "tracestate") if name in headers}
+    if named:
+        _caller.set(named)
 
 
 class Span:
@@ -85,7 +96,11 @@ def span(tool: Tool, call: Call, *, content: bool) -> Iterator[Span]:
     if isinstance(query, str):
         attributes["gen_ai.memory.query.text"] = query
     with tracer.start_as_current_span(
-        f"{meaning} {agent}", attributes=attributes, record_exception=False, set_status_on_exception=False
+        f"{meaning} {agent}",
+        context=_context(),
+        attributes=attributes,
+        record_exception=False,  # its sentence may quote what was asked
+        set_status_on_exception=False,
     ) as noted:
         try:
             yield _Noted(noted, content=content)
@@ -93,8 +108,17 @@ def span(tool: Tool, call: Call, *, content: bool) -> Iterator[Span]:
             from opentelemetry.trace import StatusCode
 
             noted.set_attribute("error.type", type(error).__name__)
-            noted.set_status(StatusCode.ERROR)  # without the sentence: it may quote what was asked
+            noted.set_status(StatusCode.ERROR)
             raise
+
+
+def _context() -> Any:
+    named = _caller.get()
+    if not named:
+        return None
+    from opentelemetry import propagate
+
+    return propagate.extract(named)
 
 
 def meaning_of(tool: Tool) -> str:

@@ -1,0 +1,83 @@
+"""MCP behind the gateway: the same guard and the same access, for any of the agents."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from pathlib import Path
+from typing import Any
+
+import httpx
+from conftest import Start
+from gateways import Running, listening
+from mcp import Client
+from mcp.client.streamable_http import streamable_http_client
+
+from recollect.doors.operations import OPERATIONS
+
+SPEAKS = {"Accept": "application/json, text/event-stream"}
+
+
+def called(caller: httpx.Client, name: str, **headers: str) -> httpx.Response:
+    body = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": name, "arguments": {}}}
+    return caller.post("/mcp", json=body, headers={**SPEAKS, **headers})
+
+
+def test_a_tool_beyond_the_access_is_403_over_mcp_too(gateway: Running) -> None:
+    reader = gateway.caller("read")
+    writing = [name for name, tool in OPERATIONS.items() if tool.access != "read"]
+    assert {name: called(reader, name).status_code for name in writing} == dict.fromkeys(writing, 403)
+    writer = gateway.caller("write")
+    owners = [name for name, tool in OPERATIONS.items() if tool.access == "admin"]
+    assert {name: called(writer, name).status_code for name in owners} == dict.fromkeys(owners, 403)
+
+
+def tools_of(result: str) -> list[str]:
+    data = next(line for line in result.splitlines() if line.startswith(("data: ", "{"))).removeprefix(
+        "data: "
+    )
+    return [tool["name"] for tool in json.loads(data)["result"]["tools"]]
+
+
+def test_each_caller_is_listed_what_it_may_do(gateway: Running) -> None:
+    body = {"jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": {}}
+    listed = {
+        access: tools_of(gateway.caller(access).post("/mcp", json=body, headers=SPEAKS).text)
+        for access in ("read", "write")
+    }
+    assert "memory_save" in listed["write"]
+    assert "memory_save" not in listed["read"]
+    assert "memory_search" in listed["read"]
+
+
+def test_the_sdks_own_client_searches_and_its_writing_is_told(start: Start, tmp_path: Path) -> None:
+    other = tmp_path / "work" / "memory"
+    other.mkdir(parents=True)
+    (other / "plans.md").write_text("# Plans\n\nThe zebra crossing is repainted in May.\n")
+    gateway = start(watch__enabled=False, gateway__agents={"work": tmp_path / "work"})
+    secret = gateway.gateway.tokens.create("write")[1]
+    headers = {"Authorization": f"Bearer {secret}", "X-Recollect-Agent": "work"}
+
+    async def talk() -> Any:
+        from mcp.shared._httpx_utils import create_mcp_http_client
+
+        async with create_mcp_http_client(headers=headers) as http:
+            transport = streamable_http_client(f"{gateway.address}/mcp", http_client=http)
+            async with Client(transport) as client:
+                found = await client.call_tool("memory_search", {"query": "zebra crossing"})
+                await client.call_tool("memory_save", {"content": "The crossing was repainted today."})
+                return found.structured_content
+
+    with listening(gateway.caller("read"), "work") as events:
+        events.until("hello")
+        found = asyncio.run(talk())
+        assert events.until("notes")["data"]["operation"] == "memory_save"
+    assert found["results"][0]["path"] == "memory/plans.md"
+    counts = gateway.caller("read").get("/metrics").text
+    assert 'operation="memory_save",outcome="ok"' in counts
+
+
+def test_a_gateway_that_ends_ends_its_mcp(start: Start) -> None:
+    gateway = start(watch__enabled=False)
+    assert called(gateway.caller("read"), "memory_stats").status_code == 200
+    gateway.serving.stop()

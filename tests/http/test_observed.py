@@ -1,0 +1,213 @@
+"""What is noticed of operations: lines of the log, metrics, spans; never a text, a token or a link."""
+
+from __future__ import annotations
+
+import io
+import json
+import logging
+import re
+from collections.abc import Iterator
+
+import pytest
+from conftest import Start
+from gateways import Running, ask
+from opentelemetry import trace
+from opentelemetry.sdk.trace import TracerProvider
+from opentelemetry.sdk.trace.export import SimpleSpanProcessor
+from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
+
+from recollect import logs
+from recollect.doors.http import app, guard, journal, observing
+from recollect.doors.http.telemetry import MEANING, meaning_of
+from recollect.doors.operations import OPERATIONS
+from recollect.doors.tooling import Call, Result, Tool
+
+CANARY = "canary-9f3e"
+
+
+@pytest.fixture
+def lines() -> Iterator[io.StringIO]:
+    """Everything that the gateway logs, at every level."""
+    written = io.StringIO()
+    logs.setup("debug", written, journal.Lines())
+    yield written
+    logs.setup("warning", io.StringIO())
+    logger = logging.getLogger("recollect")
+    logger.setLevel(logging.NOTSET)
+    logger.propagate = True
+
+
+@pytest.fixture
+def failing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An operation with a mistake of ours in it, which quotes what it was asked."""
+
+    def fail(call: Call) -> Result:
+        raise KeyError(f"{CANARY} in a failure")
+
+    tool = Tool("test.broken", "Fails.", (), fail, {})
+    for module in (guard, observing, app):
+        monkeypatch.setattr(module, "OPERATIONS", {**OPERATIONS, tool.name: tool})
+
+
+def test_the_log_says_who_asked_for_what_and_nothing_of_what_was_said(
+    start: Start, lines: io.StringIO, failing: None
+) -> None:
+    gateway = start(watch__enabled=False)
+    made, secret = gateway.gateway.tokens.create("admin")
+    owner = gateway.client(secret)
+    ticket = gateway.gateway.browsers.tickets.issue()
+    owner.get("/open", params={"ticket": ticket})
+    ask(owner, "memory.search", query=f"{CANARY} in a query")
+    ask(owner, "memory_store", text=f"I prefer {CANARY} tea in the morning.")
+    messages = [{"role": "user", "content": f"I always drink {CANARY} tea."}]
+    ask(owner, "capture", messages=messages, session=CANARY)
+    for path in (f"/{CANARY}", f"/v1/agents/{CANARY}/memory.stats", f"/v1/agents/main/{CANARY}"):
+        assert owner.post(path, json={CANARY: CANARY}).status_code == 404
+    owner.post("/v1/agents/main/memory.get", json={"path": f"memory/{CANARY}.md"})
+    owner.post("/v1/agents/main/memory.search", json={"query": CANARY, CANARY: 1})
+    owner.post("/v1/agents/main/memory.search", content=CANARY)
+    broken = owner.post("/v1/agents/main/test.broken")
+    assert (broken.status_code, broken.json()) == (500, {"error": "test.broken failed: KeyError."})
+    gateway.client(f"rct_{CANARY}").get("/v1/agents", headers={"Origin": f"http://{CANARY}"})
+    gateway.serving.stop()
+
+    text = lines.getvalue()
+    assert CANARY not in text
+    assert secret not in text
+    assert ticket not in text
+    noted = [json.loads(line) for line in text.splitlines()]
+    requests = [line for line in noted if line["message"] == "request"]
+    search = next(line for line in requests if line.get("operation") == "memory.search")
+    assert {name: search[name] for name in ("method", "route", "status", "caller", "agent", "outcome")} == {
+        "method": "POST",
+        "route": "/v1/agents/{agent}/memory.search",
+        "status": 200,
+        "caller": made.id,
+        "agent": "main",
+        "outcome": "ok",
+    }
+    assert len({line["request"] for line in requests}) == len(requests)
+    assert next(line for line in noted if line.get("error") == "KeyError")["trace"]
+
+
+def test_an_answer_carries_the_id_under_which_it_was_logged(start: Start, lines: io.StringIO) -> None:
+    gateway = start(watch__enabled=False)
+    answer = gateway.client().get("/healthz")
+    noted = [json.loads(line) for line in lines.getvalue().splitlines()]
+    assert answer.headers["x-request-id"] in {line.get("request") for line in noted}
+
+
+# ---- metrics --------------------------------------------------------------------------------------------------------
+
+SAMPLE = re.compile(r'([a-z_]+)(?:\{((?:[a-z]+="[^"\\\n]*",?)*)\})? ([0-9.e+-]+|\+Inf)')
+
+
+def test_metrics_are_as_prometheus_reads_them(gateway: Running) -> None:
+    caller = gateway.caller("admin")
+    ask(caller, "memory.search", query=f"{CANARY} tea")
+    caller.post("/v1/agents/main/memory.search", json={})
+    ask(caller, "memory_store", text="I prefer green tea in the morning.")
+    for path in (f"/{CANARY}", f"/v1/agents/main/{CANARY}"):
+        caller.get(path)
+    answer = caller.get("/metrics")
+    assert answer.headers["content-type"] == "text/plain; version=0.0.4; charset=utf-8"
+    assert CANARY not in answer.text
+    samples: dict[str, float] = {}
+    for line in answer.text.splitlines():
+        if not line.startswith("#"):
+            match = SAMPLE.fullmatch(line)
+            assert match, line
+            samples[line.rpartition(" ")[0]] = float(match[3])
+    name = "recollect_operation_duration_seconds"
+    ok = '{agent="main",operation="memory.search",outcome="ok"'
+    assert samples[f"{name}_count{ok}}}"] == 1
+    assert samples[f'{name}_bucket{ok},le="+Inf"}}'] == 1
+    assert samples[f"{name}_count" + '{agent="main",operation="memory.search",outcome="invalid"}'] == 1
+    assert samples['recollect_entries{agent="main"}'] == 1
+    assert samples['recollect_chunks{agent="main"}'] > 0
+    assert samples['recollect_http_requests_total{route="other",status="404"}'] == 2
+    assert samples["recollect_event_listeners"] == 0
+    buckets = [value for key, value in samples.items() if key.startswith(f"{name}_bucket{ok}")]
+    assert buckets == sorted(buckets)
+
+
+# ---- spans ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def spans(monkeypatch: pytest.MonkeyPatch) -> InMemorySpanExporter:
+    """A provider of traces, as a host sets it, that keeps what it is given."""
+    exporter = InMemorySpanExporter()
+    provider = TracerProvider()
+    provider.add_span_processor(SimpleSpanProcessor(exporter))
+    monkeypatch.setattr(trace, "_TRACER_PROVIDER", provider)
+    return exporter
+
+
+def test_spans_have_the_names_of_the_conventions_and_no_texts(
+    gateway: Running, spans: InMemorySpanExporter
+) -> None:
+    caller = gateway.caller("admin")
+    ask(caller, "memory.search", query=f"{CANARY} tea")
+    ask(caller, "memory_store", text=f"I prefer {CANARY} tea in the morning.")
+    ask(caller, "entries.list")
+    caller.post("/v1/agents/main/memory.get", json={"path": f"memory/{CANARY}.md"})
+    seen = {span.attributes["gen_ai.tool.name"]: span for span in spans.get_finished_spans()}
+    assert {name: dict(span.attributes) for name, span in seen.items()} == {
+        "memory.search": {
+            "gen_ai.operation.name": "search_memory",
+            "gen_ai.provider.name": "recollect",
+            "gen_ai.memory.store.name": "main",
+            "gen_ai.tool.name": "memory.search",
+            "gen_ai.memory.record.count": seen["memory.search"].attributes["gen_ai.memory.record.count"],
+        },
+        "memory_store": {
+            "gen_ai.operation.name": "upsert_memory",
+            "gen_ai.provider.name": "recollect",
+            "gen_ai.memory.store.name": "main",
+            "gen_ai.tool.name": "memory_store",
+        },
+        "entries.list": {
+            "gen_ai.operation.name": "search_memory",
+            "gen_ai.provider.name": "recollect",
+            "gen_ai.memory.store.name": "main",
+            "gen_ai.tool.name": "entries.list",
+            "gen_ai.memory.record.count": 1,
+        },
+        "memory.get": {
+            "gen_ai.operation.name": "retrieval",
+            "gen_ai.provider.name": "recollect",
+            "gen_ai.memory.store.name": "main",
+            "gen_ai.tool.name": "memory.get",
+            "error.type": "NotFound",
+        },
+    }
+    assert seen["memory.search"].name == "search_memory main"
+    assert not any(CANARY in span.to_json() for span in seen.values())
+
+
+def test_spans_join_the_callers_trace_and_have_texts_when_the_owner_says_so(
+    start: Start, spans: InMemorySpanExporter
+) -> None:
+    gateway = start(watch__enabled=False, gateway__trace_content=True)
+    caller = gateway.caller("admin")
+    caller.headers["traceparent"] = f"00-{'ab' * 16}-{'cd' * 8}-01"
+    ask(caller, "memory.search", query="the backup of the database")
+    (span,) = spans.get_finished_spans()
+    assert span.parent is not None
+    assert (f"{span.context.trace_id:x}", f"{span.parent.span_id:x}") == ("ab" * 16, "cd" * 8)
+    assert span.attributes["gen_ai.memory.query.text"] == "the backup of the database"
+    assert json.loads(span.attributes["gen_ai.memory.records"])
+
+
+def test_without_a_provider_nothing_is_traced(gateway: Running) -> None:
+    from recollect.doors.http import telemetry
+
+    ask(gateway.caller("admin"), "memory.search", query="backup")
+    assert telemetry._tracer() is None
+
+
+def test_every_operation_has_a_meaning_and_every_meaning_an_operation() -> None:
+    known = {"search_memory", "retrieval", "create_memory", "update_memory", "upsert_memory", "delete_memory"}
+    assert set(MEANING) <= set(OPERATIONS)
+    assert {meaning_of(tool) for tool in OPERATIONS.values() if not tool.read_only} <= known

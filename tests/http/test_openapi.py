@@ -1,0 +1,99 @@
+"""The schema that we publish, and requests made from it: whatever fits it or nearly fits it is never a 500."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+import pytest
+import requests
+import schemathesis
+from conftest import Start
+from gateways import Running
+from hypothesis import HealthCheck, Phase, given, settings
+from schemathesis import GenerationMode
+from schemathesis.checks import not_a_server_error
+from schemathesis.specs.openapi.checks import (
+    content_type_conformance,
+    response_schema_conformance,
+    status_code_conformance,
+)
+
+from recollect.doors.operations import OPERATIONS
+
+CHECKS = [
+    not_a_server_error,
+    status_code_conformance,
+    content_type_conformance,
+    response_schema_conformance,
+]
+SOAK = bool(os.environ.get("RECOLLECT_SOAK"))
+EXAMPLES = 100 if SOAK else 4
+STATUSES = {"200", "400", "401", "403", "404", "413", "415", "422", "429", "503", "504"}
+
+
+def test_every_operation_is_in_the_schema_with_its_arguments_and_answers(gateway: Running) -> None:
+    document = gateway.caller("read").get("/openapi.json").json()
+    posts = {path: item["post"] for path, item in document["paths"].items() if "post" in item}
+    assert set(posts) == {f"/v1/agents/{{agent}}/{name}" for name in OPERATIONS}
+    for name, tool in OPERATIONS.items():
+        post = posts[f"/v1/agents/{{agent}}/{name}"]
+        assert post["operationId"] == name
+        assert post["requestBody"]["content"]["application/json"]["schema"] == tool.schema()
+        assert set(post["responses"]) == STATUSES
+        done = post["responses"]["200"]["content"]["application/json"]["schema"]
+        assert done == tool.output_schema()
+
+
+def test_the_list_of_operations_says_what_each_needs(gateway: Running) -> None:
+    listed = gateway.caller("read").get("/v1/operations").json()
+    assert {row["name"]: row["access"] for row in listed} == {
+        name: tool.access for name, tool in OPERATIONS.items()
+    }
+
+
+MODES = (GenerationMode.POSITIVE, GenerationMode.NEGATIVE)
+
+
+def modes(number: int) -> tuple[GenerationMode, ...]:
+    """In the long run both for each operation, in the short one by turns."""
+    return MODES if SOAK else (MODES[number % 2],)
+
+
+@pytest.mark.timeout(3600)
+def test_requests_made_from_the_schema_never_end_in_a_500(start: Start) -> None:
+    gateway = start(watch__enabled=False, gateway__limits__rate=10_000, gateway__limits__burst=10_000)
+    token = gateway.gateway.tokens.create("admin")[1]
+    document = gateway.client(token).get("/openapi.json").json()
+    schema = schemathesis.openapi.from_dict(document)
+    found = [one.ok() for one in schema.get_all_operations()]
+    posts = [operation for operation in found if operation.method == "post"]
+    assert len(posts) == len(OPERATIONS)
+    session = requests.Session()
+    tried = 0
+
+    for number, operation in enumerate(posts):
+        for mode in modes(number):
+
+            @settings(
+                max_examples=EXAMPLES,
+                deadline=None,
+                database=None,
+                derandomize=not SOAK,
+                phases=(Phase.generate,),
+                suppress_health_check=list(HealthCheck),
+            )
+            @given(case=operation.as_strategy(generation_mode=mode))
+            def ask(case: Any) -> None:
+                nonlocal tried
+                case.path_parameters["agent"] = "main"
+                headers = {"Authorization": f"Bearer {token}"}
+                answer = case.call(base_url=gateway.address, session=session, headers=headers)
+                tried += 1
+                case.validate_response(answer, checks=CHECKS)
+                if answer.status_code >= 400:
+                    assert list(answer.json()) == ["error"]
+
+            ask()
+    session.close()
+    assert tried >= len(OPERATIONS)
