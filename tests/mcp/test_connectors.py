@@ -6,6 +6,7 @@ import json
 from collections.abc import Callable
 from pathlib import Path
 
+import pytest
 from mcp import Client
 from talking import OpenHost, Talk, talk_to
 
@@ -43,7 +44,7 @@ def test_fetch_gives_the_note_that_was_found_and_its_address_can_be_read(talk: T
         "title": "memory/2026-02-08.md",
         "text": text,
         "url": "memory://notes/memory/2026-02-08.md#L1-L3",
-        "metadata": {"path": "memory/2026-02-08.md", "lines": "1-3", "totalLines": "3"},
+        "metadata": {"path": "memory/2026-02-08.md", "lines": "1-3", "totalLines": "3", "trust": "owner"},
     }
     assert answer.structured_content == expected
     assert json.loads(answer.content[0].text) == expected
@@ -63,19 +64,37 @@ def test_an_entry_is_found_and_fetched_by_its_id(here: Talk, host: Host) -> None
     assert text == "Anna prefers tea."
 
 
-def test_of_a_long_note_the_part_around_the_found_lines_is_fetched(here: Talk, note: Note) -> None:
-    lines = [f"Line {number} of a long account of birds and rivers." for number in range(1, 5001)]
+@pytest.mark.parametrize("wanted", [1, 10, 3000, 11_990])
+def test_of_a_long_note_the_part_around_the_found_lines_is_fetched(
+    here: Talk, note: Note, wanted: int
+) -> None:
+    lines = [f"Line {number} of a long account of birds and rivers." for number in range(1, 12_001)]
     note("memory/long.md", "\n".join(lines))
 
     async def fetch(client: Client) -> object:
-        return (await client.call_tool("fetch", {"id": "memory/long.md#L3000-L3010"})).structured_content
+        place = f"memory/long.md#L{wanted}-L{wanted + 5}"
+        return (await client.call_tool("fetch", {"id": place})).structured_content
 
     answer = here(fetch)
     first, last = map(int, answer["metadata"]["lines"].split("-"))
-    assert first < 3000
-    assert last > 3010
+    assert first <= wanted
+    assert last >= wanted + 5
     assert answer["text"].split("\n") == lines[first - 1 : last]
     assert answer["title"] == f"memory/long.md#L{first}-L{last}"
+
+
+def test_fetch_says_whose_words_it_gives(here: Talk, host: Host, note: Note) -> None:
+    host.memory.save("A heron stands by the river.", by="agent")
+    kept = host.memory.keeper.add("Anna prefers tea.", "fact", origin="untrusted").entry
+    host.memory.sync()
+
+    async def fetch(client: Client) -> list[str]:
+        heron = (await _searched(client, "heron")).structured_content["results"][0]["id"]
+        ids = (heron, f"entries/{kept.id}")
+        answers = [(await client.call_tool("fetch", {"id": one})).structured_content for one in ids]
+        return [answer["metadata"]["trust"] for answer in answers]
+
+    assert here(fetch) == ["agent", "untrusted"]
 
 
 def test_an_id_that_was_never_given_is_an_error_in_one_sentence(here: Talk, workspace: Path) -> None:

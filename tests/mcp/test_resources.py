@@ -166,6 +166,17 @@ def test_a_long_note_is_cut_and_says_where_to_read_on(here: Talk, note: Note) ->
     )
 
 
+def test_of_a_note_with_very_many_lines_the_first_are_read(here: Talk, note: Note) -> None:
+    note("memory/many.md", "x\n" * 6000)
+
+    async def read(client: Client) -> str:
+        return (await client.read_resource("memory://notes/memory/many.md")).contents[0].text
+
+    assert here(read).endswith(
+        "x\n\n[Cut here: too long for one answer. Read on with memory_get, path memory/many.md, from 5001.]\n"
+    )
+
+
 @pytest.mark.parametrize("cursor", ["x", "bm90ZXM=", "c2VjcmV0czph", "ZW50cmllczp4", "é", "bm90ZXM6/w=="])
 def test_a_cursor_that_no_page_gave_is_refused(here: Talk, host: Host, cursor: str) -> None:
     host.memory.keeper.add("Anna prefers tea.", "fact")
