@@ -155,11 +155,14 @@ class MemoryService:
     def maybe_flush_memory(
         self,
         current_tokens: int | None,
-        max_tokens: int,
+        max_tokens: int | None,
         messages: Sequence[Message] = (),
         session: str = "main",
     ) -> Written:
-        """Write down what the conversation would lose, if it is about to be shortened and this was not done yet."""
+        """Write down what the conversation would lose, if it is about to be shortened and this was not done yet.
+
+        ``max_tokens`` None: the host says that it is.
+        """
         return self._writing(
             lambda: self.memory.flush(messages, session, window=max_tokens, tokens=current_tokens)
         )

@@ -402,3 +402,15 @@ def test_switching_the_slot_loses_nothing(open_host: OpenHost, note: Note) -> No
 
 def test_a_moment_says_little_and_is_enough() -> None:
     assert Moment("agent_end") == Moment("agent_end", "main", None, (), "", None, None, None)
+
+
+def test_what_was_learned_is_told_even_when_the_summary_cannot_be_written(
+    open_host: OpenHost, workspace: Path
+) -> None:
+    host = open_host("memory-full")
+    (workspace / "memory").rmdir()
+    (workspace / "memory").write_text("a file, no folder", encoding="utf-8")
+    effect = said(host, "session_end", *TEA)
+    assert [done.action for done in effect.remembered] == ["added"]
+    assert effect.written == ()
+    assert len(effect.warnings) == 1

@@ -6,17 +6,18 @@ told anything nor listened to.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from recollect.assembly import entries_engine
 from recollect.plugins.lanes import nobody_waits
 from recollect.plugins.moments import Effect, Moment
 from recollect.plugins.said import question_of, said_at
+from recollect.service import Written
 from recollect.sources import turns_of_messages
 
 if TYPE_CHECKING:
-    from recollect.records import Remembered, Saved
+    from recollect.records import Remembered
     from recollect.service import MemoryService
 
 
@@ -91,10 +92,9 @@ class Acts:
         """Write down what the conversation is about to lose."""
         if not self._memory.admits(moment.session_key):
             return None
-        saved = self._memory.flush(
-            said_at(moment), moment.session, window=moment.window, tokens=moment.tokens
+        return _effect(
+            self._service.maybe_flush_memory(moment.tokens, moment.window, said_at(moment), moment.session)
         )
-        return Effect(written=_new(saved))
 
     def end(self, moment: Moment) -> Effect | None:
         """A session is over: what waited is learned, and its summary is written."""
@@ -104,12 +104,15 @@ class Acts:
         if self._entries:
             remembered = [*self._captured(moment), *self._memory.session_ended(moment.session)]
         said = said_at(moment) if self._notes else ()
-        saved = self._memory.summarise(said, moment.session) if said else None
-        return Effect(remembered=tuple(remembered), written=_new(saved))
+        summary = self._service.save_conversation_memory(said, moment.session) if said else Written()
+        return replace(_effect(summary), remembered=tuple(remembered))
 
 
-def _new(saved: Saved | None) -> tuple[Saved, ...]:
-    return () if saved is None or saved.already else (saved,)
+def _effect(done: Written) -> Effect:
+    new = done.saved is not None and not done.saved.already
+    return Effect(
+        written=(done.saved,) if done.saved and new else (), warnings=(done.error,) if done.error else ()
+    )
 
 
 def _room(moment: Moment, ratio: float) -> int | None:
