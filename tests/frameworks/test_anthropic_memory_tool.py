@@ -269,6 +269,17 @@ def test_a_name_without_md_gets_it_so_that_the_note_is_found(
     assert memory.search("penguin colony").hits[0].path == "memory/notes.txt.md"
 
 
+def test_a_workspace_that_is_not_there_yet_is_empty_and_is_made_by_the_first_note(
+    open_memory: OpenMemory, workspace: Path
+) -> None:
+    shutil.rmtree(workspace)
+    tool = RecollectMemoryTool(open_memory())
+    assert str(tool.call({"command": "view", "path": "/memories"})).endswith("0B\t/memories")
+    assert "does not exist" in refused(tool, command="view", path="/memories/a.md")
+    tool.call({"command": "create", "path": "/memories/a.md", "file_text": "x"})
+    assert (workspace / "memory/a.md").exists()
+
+
 def test_a_session_outside_the_scope_gets_nothing(open_memory: OpenMemory) -> None:
     memory = open_memory(memory__scope__default="deny")
     tool = RecollectMemoryTool(memory, session_key="agent:main:discord:group:1")
@@ -373,6 +384,23 @@ def test_a_folder_that_becomes_a_link_while_it_is_written_to_leaks_nothing(
         stop.set()
         thread.join()
     assert list(outside.iterdir()) == []
+
+
+def test_many_edits_of_one_note_at_once_lose_nothing(tool: RecollectMemoryTool, workspace: Path) -> None:
+    tool.call({"command": "create", "path": "/memories/a.md", "file_text": ""})
+
+    def insert(worker: int) -> None:
+        for number in range(8):
+            text = f"{worker}-{number}"
+            tool.call({"command": "insert", "path": "/memories/a.md", "insert_line": 0, "insert_text": text})
+
+    threads = [threading.Thread(target=insert, args=(worker,)) for worker in range(3)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    lines = (workspace / "memory/a.md").read_text().removeprefix(HEAD).split()
+    assert sorted(lines) == sorted(f"{worker}-{number}" for worker in range(3) for number in range(8))
 
 
 def test_an_edit_by_a_person_meanwhile_is_not_overwritten(memory: Memory, workspace: Path) -> None:

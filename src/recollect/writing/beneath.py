@@ -48,7 +48,10 @@ def pinned(root: Path, parts: Sequence[str], *, make: bool = False) -> Iterator[
     if not _CAN_PIN:
         yield _checked(root, parts, make=make)
         return
-    descriptor = os.open(root, _FOLDER)
+    try:
+        descriptor = os.open(root, _FOLDER)
+    except OSError as error:
+        raise _in_words(error, root.name) from error
     try:
         for part in parts:
             inner = _inner(descriptor, part, make=make)

@@ -22,7 +22,7 @@ from recollect.text.redaction import redact, without_private
 from recollect.writing import files
 from recollect.writing.beneath import parts_of, pinned
 from recollect.writing.exchange import place
-from recollect.writing.folders import alone, sync_folder
+from recollect.writing.folders import alone, make_folder, sync_folder
 from recollect.writing.own import HEAD, all_own, mode_of, parted
 
 _counter = itertools.count()
@@ -169,6 +169,8 @@ class Shelf:
     def _pinned(self, parts: Sequence[str], *, make: bool = False) -> Iterator[Path]:
         where = "/".join([self.shown, *parts])
         try:
+            if make:
+                make_folder(self.root)
             with pinned(self.root, (*self.base, *parts), make=make) as folder:
                 try:
                     yield folder
