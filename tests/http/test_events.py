@@ -31,7 +31,10 @@ def test_what_an_operation_changes_is_told_in_its_own_kind(gateway: Running) -> 
         events.until("hello")
         stored = ask(other, "memory_store", text="I prefer green tea in the morning.")
         told = events.until("entries")["data"]
-        assert told["operation"] == "memory_store"
+        assert (told["operation"], told["ids"]) == ("memory_store", [stored["memory"]["id"]])
+        talk = [{"role": "user", "content": "Remember that my sister lives in Porto."}]
+        heard = ask(other, "capture", messages=talk, session="one")
+        assert events.until("capture")["data"]["ids"] == [heard["remembered"][0]["memory"]["id"]]
         ask(other, "memory_save", content="The zebra crossing is repainted in May.")
         assert events.until("notes")["data"]["path"].startswith("memory/")
         ask(other, "memory.sync", force=True)
@@ -39,7 +42,6 @@ def test_what_an_operation_changes_is_told_in_its_own_kind(gateway: Running) -> 
         assert events.until("sync")["data"]["operation"] == "memory.sync"
         ask(other, "recall", query="What do I drink in the morning?")
         assert events.until("recall")["data"]["recallId"]
-    assert stored["memory"]["id"]
 
 
 def test_what_another_process_changes_is_told_too(start: Start) -> None:

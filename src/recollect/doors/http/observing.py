@@ -7,7 +7,7 @@ is noticed alike. An operation itself knows nothing of it.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -40,6 +40,7 @@ TOLD = (
     "chunks",
     "pending",
 )  #: of a result, beside its ids
+HOLDING = ("remembered", "approved", "memory", "entry", "entries")  #: where a result has entries
 PROGRESS_S = 0.2  #: between two reports of progress
 
 Counting = Callable[[str, str, str, float], None]
@@ -77,13 +78,18 @@ def _run(tool: Tool, hub: Hub, content: bool, counting: Counting | None) -> Call
 def _told(result: Result) -> dict[str, object]:
     """Of a result, what a listener is told: ids, counts and places, so that it knows what to ask for."""
     told = {name: result[name] for name in TOLD if isinstance(result.get(name), str | int)}
-    found = [
-        item["id"]
-        for name in ("remembered", "entries")
-        for item in (result.get(name) if isinstance(result.get(name), list) else ())  # type: ignore[union-attr]
-        if isinstance(item, dict) and isinstance(item.get("id"), str)
-    ]
+    found = [entry for name in HOLDING for entry in _ids(result.get(name))]
     return {**told, **({"ids": found} if found else {})}
+
+
+def _ids(held: object) -> Iterator[str]:
+    """The ids of entries in a part of a result: an entry, what became of a statement, or many of them."""
+    match held:
+        case {"id": str(id_)} | {"memory": {"id": str(id_)}}:
+            yield id_
+        case list():
+            for item in held:
+                yield from _ids(item)
 
 
 def progress_to(hub: Hub, agent: str) -> ProgressCallback:

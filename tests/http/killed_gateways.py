@@ -1,0 +1,120 @@
+"""Kills gateways during captures: ``python killed_gateways.py HOME WORKSPACE KILLS SEED [early]``.
+
+Prints what was said where its capture was acknowledged. One process loads everything and forks the gateways, so
+that a kill costs no start of Python. The early ones, which are the control, acknowledge before they write.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import sys
+import threading
+import time
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+
+import httpx
+
+from recollect.config import load
+from recollect.doors.http import observing
+from recollect.doors.http.agents import Load
+from recollect.doors.http.serving import Serving
+from recollect.doors.http.tokens import Tokens
+from recollect.doors.operations import OPERATIONS
+from recollect.doors.tooling import Call, Result, Tool
+
+CLIENTS = 4
+
+
+def arguments(home: str, workspace: str) -> dict[str, object]:
+    """Settings that make a gateway quick to start."""
+    limits = {"gateway.limits.rate": 100_000, "gateway.limits.burst": 100_000}
+    off = {"embedding.provider": "none", "watch.enabled": False}
+    return {"home": home, "workspace": workspace, "gateway.port": 0, **limits, **off}
+
+
+def serve(given: Mapping[str, object], pipe: int, early: bool) -> None:
+    """Be a gateway until killed; its address goes into the pipe."""
+    if early:
+        observing.OPERATIONS = {**OPERATIONS, "capture": _early(OPERATIONS["capture"])}
+    serving = Serving(Load(load(arguments=given), None, given))
+    serving.run(ready=lambda: os.write(pipe, f"{serving.address}\n".encode()))
+
+
+def _early(tool: Tool) -> Tool:
+    """The same operation, which says that it is done and then does it."""
+
+    def run(call: Call) -> Result:
+        def later() -> None:
+            time.sleep(0.005)
+            tool.run(call)
+
+        threading.Thread(target=later, daemon=True).start()
+        return {"remembered": [{"memory": {"text": message["content"]}} for message in call["messages"]]}
+
+    return replace(tool, run=run)
+
+
+def statement(chooser: random.Random) -> str:
+    """Something that is worth remembering and is like nothing else."""
+    words = ["".join(chooser.choices("bcdfghjklmnpqrstvwxz", k=9)) for _ in range(4)]
+    return f"Remember that {' '.join(words)}."
+
+
+def capture(address: str, token: str, seed: int, acknowledged: list[str]) -> None:
+    """Capture one statement after another until the gateway is gone."""
+    chooser = random.Random(seed)
+    headers = {"Authorization": f"Bearer {token}"}
+    with httpx.Client(base_url=address, headers=headers, timeout=30) as client:
+        while True:
+            said = statement(chooser)
+            body = {"messages": [{"role": "user", "content": said}], "session": f"s{seed}"}
+            try:
+                answer = client.post("/v1/agents/main/capture", json=body)
+            except httpx.TransportError:
+                return
+            if answer.status_code != 200:
+                sys.stderr.write(f"{answer.status_code} {answer.text}\n")
+                return
+            acknowledged += [said for _ in answer.json()["remembered"][:1]]
+
+
+def main(home: str, workspace: str, kills: int, seed: int, early: bool) -> None:
+    """Start, capture, kill, again and again."""
+    chooser = random.Random(seed)
+    given = arguments(home, workspace)
+    token = Tokens(Path(home)).create("write")[1]
+    acknowledged: list[str] = []
+    for round_ in range(kills):
+        read, pipe = os.pipe()
+        child = os.fork()
+        if child == 0:
+            os.close(read)
+            serve(given, pipe, early)
+            os._exit(0)
+        os.close(pipe)
+        address = os.read(read, 200).decode().strip()
+        os.close(read)
+        before = len(acknowledged)
+        seeds = [seed * 1_000_000 + round_ * CLIENTS + which for which in range(CLIENTS)]
+        threads = [
+            threading.Thread(target=capture, args=(address, token, one, acknowledged)) for one in seeds
+        ]
+        for thread in threads:
+            thread.start()
+        wanted = before + chooser.randrange(5, 25)
+        until = time.monotonic() + 30
+        while len(acknowledged) < wanted and time.monotonic() < until:
+            time.sleep(0.0005)
+        os.kill(child, signal.SIGKILL)
+        os.waitpid(child, 0)
+        for thread in threads:
+            thread.join()
+    sys.stdout.write("".join(f"{text}\n" for text in acknowledged))
+
+
+if __name__ == "__main__":
+    main(sys.argv[1], sys.argv[2], int(sys.argv[3]), int(sys.argv[4]), "early" in sys.argv)
