@@ -33,6 +33,7 @@ from recollect.records import (
     Answer,
     Author,
     Excerpt,
+    ImportReport,
     ProgressCallback,
     Receipt,
     Remembered,
@@ -392,6 +393,17 @@ class Memory:
             self.manager.index.prune(0)
             self.manager.index.erase([], embedder.identity if embedder else None)
         return (f"lines that said just this, in {', '.join(changed)}",)
+
+    def import_openclaw(self, place: Path | None = None, *, dry_run: bool = False) -> ImportReport:
+        """Take in what OpenClaw has kept: notes, sessions and entries; nothing that is here is overwritten."""
+        from recollect.importing import OpenClaw
+
+        found = OpenClaw.find(place, self.settings.agent)
+        folder = self.settings.agent_folder / "sessions"
+        report = found.take_in(self.settings.workspace, folder, self.keeper, dry_run=dry_run)
+        if not dry_run:
+            self.changed()
+        return report
 
     def tend(self) -> None:
         """Do what is due of itself: expired entries are marked and, after their time, erased."""

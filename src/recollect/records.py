@@ -535,3 +535,32 @@ class Status:
     fallback: bool = False
     degraded: str | None = None
     details: Mapping[str, object] = field(default_factory=dict)
+
+
+# ---- what another memory left behind --------------------------------------------------------------------------
+
+ImportAction = Literal["new", "same", "grown", "other"]
+"""What a copy of a file would be: new, there already, longer than the one there, or in the way of another."""
+
+
+@dataclass(frozen=True, slots=True)
+class ImportStep:
+    """One file of another program's, and what becomes of it."""
+
+    kind: Literal["note", "session"]
+    source: Path
+    target: Path
+    action: ImportAction
+    note: str = ""  #: why it is left out
+
+
+@dataclass(frozen=True, slots=True)
+class ImportReport:
+    """What another program has kept, and what became of it."""
+
+    home: Path
+    agent: str
+    steps: tuple[ImportStep, ...]
+    entries: Imported
+    remarks: tuple[str, ...] = ()
+    dry_run: bool = False

@@ -9,17 +9,34 @@ import json
 import os
 import sys
 import tempfile
-from collections.abc import Mapping
-from typing import Any
+import traceback
+from collections.abc import Callable, Mapping
+from typing import Any, NoReturn
 
 import recollect.entries.keeper
 import recollect.recall.inject
 import recollect.retrieval.search
 import recollect.writing.hearing  # noqa: F401 - loaded once, before the forks
-from recollect.doors.cli import main
+from recollect.doors import operations  # noqa: F401
+from recollect.doors.cli import app, main  # noqa: F401
 from recollect.doors.hooks import claude_code, command, hearing  # noqa: F401
 from recollect.memory import Memory  # noqa: F401
 from recollect.plugins import Host  # noqa: F401
+
+
+def _exit_as(call: Callable[[], None]) -> NoReturn:
+    """End as the interpreter would; a hook has ended before."""
+    code = 0
+    try:
+        call()
+    except SystemExit as end:
+        code = end.code if isinstance(end.code, int) else 1
+    except Exception:  # noqa: BLE001 - shown as Python would
+        traceback.print_exc()
+        code = 1
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(code)
 
 
 def run(call: Mapping[str, Any]) -> dict[str, object]:
@@ -39,8 +56,7 @@ def run(call: Mapping[str, Any]) -> dict[str, object]:
             os.environ.clear()
             os.environ.update(call["environment"])
             sys.argv = ["recollect", *call["arguments"]]
-            main()
-            os._exit(99)  # a hook does not return
+            _exit_as(main)
         _, status = os.waitpid(child, 0)
         output.seek(0)
         error.seek(0)

@@ -20,6 +20,7 @@ from recollect.sources.decoding import decode
 from recollect.sources.opening import open_beneath
 from recollect.sources.scanning import Walk
 from recollect.sources.trees import Tree, absolute, is_citable, trees_of
+from recollect.text.blocks import without_annotations
 from recollect.text.lines import split_lines
 
 MAX_BYTES = 4 * 1024 * 1024
@@ -101,7 +102,7 @@ class Workspace:
         return Document(
             path=path,
             source="memory",
-            text=text,
+            text=without_annotations(text),
             sha256=digest.hexdigest(),
             mtime_ns=status.st_mtime_ns,
             size=status.st_size,

@@ -39,3 +39,26 @@ def without_blocks(text: str) -> str:
                 continue
             kept.append(text[at : tag.start()])
     return "".join([*kept, text[at:]])
+
+
+#: What OpenClaw notes at the end of a line, for itself.
+_ANNOTATION = re.compile(r"<!--[ \t]*(?:trigger|importance|project):[^\n]*-->")
+_MOST = 8  #: annotations of one line
+
+
+def without_annotations(text: str) -> str:
+    """The text without marks for programs at its lines' ends; every line stays where it is."""
+    if "-->" not in text:
+        return text
+    return "".join(map(_without_annotations, text.splitlines(keepends=True)))
+
+
+def _without_annotations(line: str) -> str:
+    kept = line.rstrip()
+    for _ in range(_MOST):
+        start = kept.rfind("<!--") if kept.endswith("-->") else -1
+        if start < 0 or not _ANNOTATION.fullmatch(kept, start):
+            break
+        kept = kept[:start].rstrip(" \t")
+    tail = line[len(line.rstrip()) :]
+    return line if len(kept) + len(tail) == len(line) else kept + tail.lstrip(" \t")

@@ -108,14 +108,32 @@ def export(
 
 def import_(
     context: typer.Context,
-    file: Annotated[Path, typer.Argument(help="An export of recollect, mem0 or ChatGPT, or plain JSON.")],
+    file: Annotated[
+        Path,
+        typer.Argument(help="An export of recollect, mem0 or ChatGPT, or plain JSON; or the word openclaw."),
+    ],
+    place: Annotated[
+        Path | None,
+        typer.Argument(help="For openclaw: its folder [~/.openclaw], or a workspace.", show_default=False),
+    ] = None,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="For openclaw: only say what would be done.")
+    ] = False,
     as_json: Json = False,
 ) -> None:
-    """Take in entries from a file: all of them or none; those that are there already are left as they are."""
+    """Take in what another program kept, or an export: what is there already is left as it is."""
     from recollect.doors.cli import entry_tables
 
+    whole_memory = str(file) == "openclaw" and (place is not None or not file.is_file())
+    if not whole_memory and (place or dry_run):
+        raise typer.BadParameter("a second place and --dry-run are for: recollect import openclaw")
     with context.obj.memory() as memory:
-        entry_tables.imported(memory.keeper.take_in(_text_of(file)), as_json)
+        if whole_memory:
+            from recollect.doors.cli import importing
+
+            importing.report(memory.import_openclaw(place, dry_run=dry_run), as_json)
+        else:
+            entry_tables.imported(memory.keeper.take_in(_text_of(file)), as_json)
 
 
 def forget(
@@ -207,7 +225,7 @@ def register(app: typer.Typer) -> None:
     app.command()(history)
     app.command()(undo)
     app.command()(export)
-    app.command("import")(import_)
+    app.command("import", epilog="Example: recollect import openclaw --dry-run")(import_)
     app.command(epilog="Example: recollect forget --query 'my old address' --dry-run")(forget)
     app.command("delete", hidden=True)(forget)
     app.command()(cleanup)

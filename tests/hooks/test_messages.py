@@ -1,0 +1,81 @@
+"""Any host: a conversation in a file or on standard input, in the forms that models' clients write."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from claude_host import ClaudeCode, Ran
+
+SAID = "I prefer tabs in Go code."
+OPENAI = [
+    {"role": "system", "content": "You are helpful."},
+    {"role": "user", "content": [{"type": "input_text", "text": SAID}]},
+    {"role": "assistant", "content": [{"type": "output_text", "text": "I always use spaces."}]},
+]
+ANTHROPIC = [
+    {"role": "user", "content": [{"type": "text", "text": SAID}]},
+    {"role": "assistant", "content": [{"type": "tool_use", "id": "t", "name": "bash", "input": {}}]},
+    {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "t", "content": "I like Perl."}]},
+]
+PLAIN = [{"role": "user", "content": SAID}]
+
+
+@pytest.fixture
+def recollect(claude: ClaudeCode) -> Callable[..., Ran]:
+    def run(*arguments: str, said: str = "") -> Ran:
+        return claude.run(list(arguments), said.encode(), claude.environment, claude.project)
+
+    return run
+
+
+Recollect = Callable[..., Ran]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        json.dumps(PLAIN),
+        json.dumps(OPENAI, indent=2),
+        "".join(json.dumps(one) + "\n" for one in ANTHROPIC),
+        json.dumps({"model": "x", "messages": ANTHROPIC}, indent=1),
+        json.dumps(PLAIN[0]),
+    ],
+    ids=["array", "openai", "lines", "a request", "one message"],
+)
+def test_what_the_user_said_is_remembered_from_every_form(
+    recollect: Recollect, claude: ClaudeCode, tmp_path: Path, text: str
+) -> None:
+    file = tmp_path / "messages"
+    file.write_text(text)
+    done = recollect("capture", "--messages", str(file), "--session", "s1", "--json")
+    assert done.code == 0
+    assert [one["memory"]["text"] for one in json.loads(done.output)["remembered"]] == [SAID]
+    assert json.loads(
+        recollect("capture", "--messages", "-", "--session", "s1", "--json", said=text).output
+    ) == {"remembered": []}
+    assert claude.learned() == [SAID]
+
+
+def test_recall_prints_the_block_and_nothing_else(recollect: Recollect) -> None:
+    recollect("capture", "--messages", "-", said=json.dumps(PLAIN))
+    asked = json.dumps([{"role": "user", "content": "Do I prefer tabs?"}])
+    block = recollect("recall", "--messages", "-", said=asked).output.decode()
+    assert block.startswith("<relevant-memories recall=")
+    assert block.endswith("</relevant-memories>\n")
+    assert SAID in block
+    told = json.loads(recollect("recall", "--messages", "-", "--json", said=asked).output)
+    assert [line["text"] for line in told["lines"]] == [SAID]
+    unknown = json.dumps([{"role": "user", "content": "What is the weather?"}])
+    assert recollect("recall", "--messages", "-", said=unknown).output == b""
+
+
+@pytest.mark.parametrize("text", ["", "{", "[1, 2]", "null", '{"role": "user"', "\x00", "[" * 100_000])
+def test_what_is_no_conversation_is_one_sentence(recollect: Recollect, text: str) -> None:
+    for command in ("recall", "capture"):
+        done = recollect(command, "--messages", "-", said=text)
+        assert "Traceback" not in done.error.decode()
+        assert done.code == 1 or text == ""
+        assert done.error.decode().count("\n") == (1 if text else 0)

@@ -1,0 +1,232 @@
+"""OpenClaw's memory: read where it is, or taken in, without overwriting anything and as often as one likes."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from claude_host import ClaudeCode
+
+from recollect import Memory
+from recollect.errors import NotFound
+from recollect.text.blocks import without_annotations
+
+DAY = "# 2026-02-08\n\n- The backup goes to the bucket heron. <!-- importance: 8 --> <!-- trigger: backup, s3 -->\n"
+
+
+def transcript(*said: str) -> str:
+    lines = [{"type": "session", "version": 3, "id": "9f1c", "timestamp": "2026-02-08T01:58:00.000Z"}]
+    for number, text in enumerate(said):
+        role = "assistant" if number % 2 else "user"
+        message = {"role": role, "content": [{"type": "text", "text": text}]}
+        lines.append(
+            {
+                "type": "message",
+                "id": f"a{number}",
+                "timestamp": "2026-02-08T02:00:00.000Z",
+                "message": message,
+            }
+        )  # type: ignore[dict-item]
+    return "".join(json.dumps(line) + "\n" for line in lines)
+
+
+@pytest.fixture
+def openclaw(tmp_path: Path) -> Path:
+    """A home of OpenClaw's with everything in it."""
+    home = tmp_path / "openclaw"
+    files = {
+        "workspace/MEMORY.md": "# Memory\n\n- Ada prefers tea. <!-- project: host/owner/repo -->\n",
+        "workspace/USER.md": "# User\n\n- Call her Ada.\n",
+        "workspace/AGENTS.md": "Instructions, not memories.\n",
+        "workspace/memory/2026-02-08.md": DAY,
+        "workspace/memory/people/priya.md": "# Priya\n\nRuns the mail servers.\n",
+        "workspace/memory/.hidden.md": "nothing\n",
+        "agents/main/sessions/9f1c.jsonl": transcript(
+            "Which queue do we use for mail?", "NATS, since March."
+        ),
+        "agents/main/sessions/sessions.json": "{}",
+        "agents/work/sessions/other.jsonl": transcript("Somebody else's secret."),
+        "memory/main.sqlite": "an index",
+    }
+    for name, text in files.items():
+        path = home / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+    (home / "workspace" / "memory" / "link.md").symlink_to("/etc/hostname")
+    return home
+
+
+@pytest.fixture
+def entries(openclaw: Path) -> None:
+    """What its plugin memory-lancedb keeps."""
+    lancedb = pytest.importorskip("lancedb")
+    common = {"vector": [0.1, 0.2], "importance": 0.7, "createdAt": 1_770_516_065_000}
+    rows = [
+        {"id": "__schema__", "text": "", "category": "other", "agentId": "", "scope": "", **common},
+        {"id": "6f1c2d3e-0000-4000-8000-000000000001", "text": "I prefer oolong", "category": "preference"},
+        {"id": "6f1c2d3e-0000-4000-8000-000000000002", "text": "We chose NATS", "category": "decision"},
+        {"id": "6f1c2d3e-0000-4000-8000-000000000003", "text": "Somebody else's", "category": "fact"},
+        {"id": "6f1c2d3e-0000-4000-8000-000000000004", "text": "x " * 3000, "category": "fact"},
+    ]
+    agents = ["", "", "main", "work", "main"]
+    scopes = ["", "", "mail", "", ""]
+    table = [
+        {**common, **row, "agentId": agent, "scope": scope}
+        for row, agent, scope in zip(rows, agents, scopes, strict=True)
+    ]
+    lancedb.connect(str(openclaw / "memory" / "lancedb")).create_table("memories", table)
+
+
+def actions(report: Any, kind: str) -> dict[str, str]:
+    return {
+        str(step.target).rpartition("imports/openclaw/")[2].rpartition("sessions/openclaw/")[2]: step.action
+        for step in report.steps
+        if step.kind == kind
+    }
+
+
+OpenMemory = Callable[..., Memory]
+
+
+def test_its_workspace_and_sessions_are_read_as_they_are(openclaw: Path, tmp_path: Path) -> None:
+    sessions = openclaw / "agents" / "main" / "sessions"
+    before = {path: path.read_bytes() for path in openclaw.rglob("*") if path.is_file()}
+    with Memory.open(
+        openclaw / "workspace",
+        home=tmp_path / "state",
+        overrides={"embedding.provider": "none", "sessions.paths": [str(sessions)]},
+    ) as memory:
+        memory.sync()
+        (backup,) = memory.search("bucket heron", max_results=1).hits
+        assert (backup.citation, backup.snippet.splitlines()[-1]) == (
+            "memory/2026-02-08.md#L1-L3",
+            "- The backup goes to the bucket heron.",
+        )
+        (said,) = memory.search("queue for mail", source="sessions", max_results=1).hits
+        assert said.citation == "sessions/9f1c.jsonl#L2-L3"
+        assert memory.search("trigger importance", max_results=3).hits == ()
+    assert {path: path.read_bytes() for path in openclaw.rglob("*") if path.is_file()} == before
+
+
+def test_everything_is_taken_in_once(openclaw: Path, entries: None, open_memory: OpenMemory) -> None:
+    memory = open_memory()
+    preview = memory.import_openclaw(openclaw, dry_run=True)
+    assert list(memory.settings.workspace.rglob("*.md")) == []
+    assert memory.keeper.find() == []
+    first = memory.import_openclaw(openclaw)
+    assert (first.steps, first.entries) == (preview.steps, preview.entries)
+    assert actions(first, "note") == dict.fromkeys(
+        ["MEMORY.md", "USER.md", "2026-02-08.md", "people/priya.md"], "new"
+    )
+    assert actions(first, "session") == {"9f1c.jsonl": "new"}
+    assert (first.entries.added, first.entries.already) == (2, 0)
+    copied = memory.settings.workspace / "memory" / "imports" / "openclaw" / "2026-02-08.md"
+    original = openclaw / "workspace" / "memory" / "2026-02-08.md"
+    assert (copied.read_text(), copied.stat().st_mtime_ns) == (DAY, original.stat().st_mtime_ns)
+    again = memory.import_openclaw(openclaw)
+    assert {step.action for step in again.steps} == {"same"}
+    assert (again.entries.added, again.entries.already) == (0, 2)
+
+
+def test_entries_keep_where_they_come_from_and_are_nobodys_own_words(
+    openclaw: Path, entries: None, open_memory: OpenMemory
+) -> None:
+    memory = open_memory()
+    report = memory.import_openclaw(openclaw)
+    kept = {
+        entry.text: (entry.type, entry.origin, entry.source, entry.tags, round(entry.created_at))
+        for entry in memory.keeper.find()
+    }
+    assert kept == {
+        "I prefer oolong": ("user_preference", "agent", "openclaw", (), 1_770_516_065),
+        "We chose NATS": ("technical_decision", "agent", "openclaw", ("scope:mail",), 1_770_516_065),
+    }
+    assert [remark.partition(":")[0] for remark in report.remarks] == [
+        "Agents with memories of their own are not taken in",
+        f"{openclaw / 'memory' / 'main.sqlite'} is an index of the notes, and is not needed.",
+        "An entry is left out (6f1c2d3e-0000-4000-8000-000000000004)",
+    ]
+
+
+def test_what_stands_in_the_way_is_left_and_named(openclaw: Path, open_memory: OpenMemory) -> None:
+    memory = open_memory()
+    memory.import_openclaw(openclaw)
+    mine = memory.settings.workspace / "memory" / "imports" / "openclaw" / "USER.md"
+    mine.write_text("# I have edited this\n")
+    grown = openclaw / "agents" / "main" / "sessions" / "9f1c.jsonl"
+    grown.write_text(grown.read_text() + "\n")
+    report = memory.import_openclaw(openclaw)
+    assert actions(report, "note")["USER.md"] == "other"
+    assert mine.read_text() == "# I have edited this\n"
+    assert actions(report, "session") == {"9f1c.jsonl": "grown"}
+    assert (
+        memory.settings.agent_folder / "sessions" / "openclaw" / "9f1c.jsonl"
+    ).read_bytes() == grown.read_bytes()
+
+
+def test_what_was_taken_in_is_found(openclaw: Path, open_memory: OpenMemory) -> None:
+    memory = open_memory()
+    memory.import_openclaw(openclaw)
+    (hit,) = memory.search("bucket heron", max_results=1).hits
+    assert hit.citation == "memory/imports/openclaw/2026-02-08.md#L1-L3"
+    (said,) = memory.search("queue for mail", source="sessions", max_results=1).hits
+    assert said.path == "sessions/openclaw/9f1c.jsonl"
+
+
+def test_its_own_workspace_is_not_copied_into_itself(openclaw: Path, tmp_path: Path) -> None:
+    with Memory.open(
+        openclaw / "workspace", home=tmp_path / "state", overrides={"embedding.provider": "none"}
+    ) as memory:
+        report = memory.import_openclaw(openclaw)
+    assert actions(report, "note") == {}
+    assert "The notes are used where they are: this is OpenClaw's own workspace." in report.remarks
+    assert not (openclaw / "workspace" / "memory" / "imports").exists()
+
+
+def test_a_folder_that_is_not_there_is_one_sentence(tmp_path: Path, open_memory: OpenMemory) -> None:
+    with pytest.raises(NotFound, match="is not a folder"):
+        open_memory().import_openclaw(tmp_path / "nowhere")
+
+
+def test_the_command_says_what_it_did(openclaw: Path, claude: ClaudeCode) -> None:
+    def run(*arguments: str) -> str:
+        command = ["import", "openclaw", str(openclaw), *arguments]
+        done = claude.run(command, b"", claude.environment, claude.project)
+        assert (done.code, done.error) == (0, b"")
+        return done.output.decode()
+
+    told = run("--dry-run").splitlines()
+    assert told[:4] == [
+        f"OpenClaw in {openclaw}, agent main (nothing is changed)",
+        "notes: 4 new",
+        "sessions: 1 new",
+        "entries: 0 new, 0 there already",
+    ]
+    assert run().splitlines()[1:4] == ["notes: 4 new", "sessions: 1 new", "entries: 0 new, 0 there already"]
+    assert {file["action"] for file in json.loads(run("--json"))["files"]} == {"same"}
+
+
+@pytest.mark.parametrize(
+    ("line", "plain"),
+    [
+        ("- tea <!-- trigger: a, b -->\n", "- tea\n"),
+        ("- tea <!-- importance: 8 --> <!--project: x/y-->  \r\n", "- tea\r\n"),
+        ("<!-- trigger: a -->", ""),
+        ("- tea <!-- a comment -->\n", "- tea <!-- a comment -->\n"),
+        ("- <!-- trigger: a --> tea\n", "- <!-- trigger: a --> tea\n"),
+        ("no marks  \n", "no marks  \n"),
+    ],
+)
+def test_annotations_at_a_lines_end_are_not_part_of_a_note(line: str, plain: str) -> None:
+    assert without_annotations(f"before\n{line}") == f"before\n{plain}"
+
+
+def test_a_hostile_note_costs_no_more_than_it_weighs() -> None:
+    for text in (" " * 1_000_000 + "-->", "<!-- trigger: x --> " * 50_000, "<!--" * 250_000 + " -->"):
+        begun = time.process_time()
+        without_annotations(text)
+        assert time.process_time() - begun < 0.5
