@@ -170,8 +170,9 @@ class Indexer:
         return str(self.embedder.identity) if self.embedder else ""
 
     def behind(self) -> int:
-        """How many files differ from the index by their stat."""
-        return self.backlog().files
+        """How many files differ from the index by their stat; one that has still to settle is no difference."""
+        backlog = self.backlog()
+        return backlog.files - backlog.unsettled
 
     def backlog(self) -> Backlog:
         """How much differs from the index by its stat."""

@@ -168,3 +168,30 @@ def test_a_foreign_file_with_nonsense_in_it_is_refused_whole(run: Run, tmp_path:
     file.write_text(json.dumps([{"text": "fine"}, {"vibe": 1}]))
     assert "entry 2: has no text" in run("import", str(file), fails=True)
     assert json.loads(run("list", "--json")) == []
+
+
+def test_what_waits_is_listed_approved_rejected_and_taken_back(
+    run: Run, workspace: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from recollect import Memory
+    from recollect.doors.tools import Toolbox
+
+    monkeypatch.setenv("RECOLLECT_ENTRIES__APPROVAL", "agent")
+    with Memory.open(workspace, home=tmp_path / "home") as memory:
+        for text in ("Tea is served at four", "The vault is green", "金库是绿色的"):
+            assert Toolbox(memory).call("memory_store", {"text": text})["action"] == "staged"
+    waiting = {entry["text"]: entry["id"] for entry in json.loads(run("staged", "--json"))}
+    assert len(waiting) == 3
+    assert "staged (agent)" in run("staged")
+    assert json.loads(run("list", "--json")) == []
+    (done,) = json.loads(run("approve", waiting["Tea is served at four"][:8], "--json"))
+    assert (done["action"], done["entry"]["state"]) == ("added", "active")
+    (gone,) = json.loads(run("reject", waiting["The vault is green"], "--json"))
+    assert gone["state"] == "rejected"
+    run("undo", gone["id"])
+    assert "Added" in run("approve", "--all")
+    assert json.loads(run("staged", "--json")) == []
+    assert len(json.loads(run("list", "--json"))) == 3
+    assert "it is active" in run("approve", done["entry"]["id"], fails=True)
+    assert run("approve", fails=True) == "2"
+    assert run("reject", done["entry"]["id"], "--all", fails=True) == "2"

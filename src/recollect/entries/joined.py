@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+from recollect.entries.following import chunk_of
 from recollect.entries.search import FoundEntries
 from recollect.records import Answer, EntryHit, Hit, Trust
 
@@ -25,6 +26,7 @@ def as_hit(found: EntryHit, *, cited: bool) -> Hit:
         citation=f"entry:{entry.id}" if cited else None,
         explain=found.explain,
         chunk_id=entry.id,
+        date=chunk_of(entry).date,
         trust=trust,
     )
 

@@ -272,17 +272,9 @@ class Keeper:
 
     def stats(self) -> dict[str, object]:
         """Counts, averages and times of the entries in force."""
-        entries = self.find()
-        count = len(entries)
-        by_type = {type_: sum(entry.type == type_ for entry in entries) for type_ in TYPES}
-        return {
-            "total": count,
-            "by_type": {type_: number for type_, number in by_type.items() if number},
-            "average_importance": round(sum(e.importance for e in entries) / count, 2) if count else None,
-            "average_confidence": round(sum(e.confidence for e in entries) / count, 2) if count else None,
-            "oldest": min((e.created_at for e in entries), default=None),
-            "newest": max((e.created_at for e in entries), default=None),
-        }
+        found = self.listing.facets()
+        by_type = {type_: found.types[type_] for type_ in TYPES if type_ in found.types}
+        return {"total": sum(by_type.values()), "by_type": by_type, **self.entries.averages(self.clock())}
 
     def close(self) -> None:
         """Give back files."""

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from recollect.entries.search import EntrySearch
     from recollect.store.entries import Entries
 
-SCORED = 500  #: entries in force that a query finds at most
+SCORED = 200  #: entries in force that a query finds at most
 SHOWN = 100  #: related ones, versions and recalls that are shown with one entry
 HISTORY = 200  #: and changes, the newest
 

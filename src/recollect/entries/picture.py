@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from recollect.embedding.protocol import Matrix
 
 MOST = 10_000  #: points
-FITTED = 1_024  #: points from which the axes are made where vectors have more numbers than this
+FITTED = 512  #: points from which the axes are made where vectors have more numbers than this
 NAME = "map.json"
 
 Places = dict[str, tuple[float, float]]

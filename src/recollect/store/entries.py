@@ -88,6 +88,11 @@ class Entries:
         with self.database.snapshot() as connection:
             return entry_lists.facets(connection, now)
 
+    def averages(self, now: float) -> dict[str, float | None]:
+        """Averages and times of the entries in force; None where there are none."""
+        with self.database.read() as connection:
+            return entry_lists.averages(connection, now)
+
     def replaced_by(self, entry_id: str, limit: int = 100) -> list[Entry]:
         """The entries that this one has taken the place of, newest first."""
         with self.database.read() as connection:

@@ -31,6 +31,7 @@ _ORDER: Mapping[EntrySort, str] = {
     "importance": "e.importance",
     "score": "coalesce(s.value, 0.0)",
 }
+_ALIVE = "from entries e where e.state = 'active' and (e.expires_at is null or e.expires_at > ?1)"
 _CAPTURED = ("add", "merge", "stage", "import")
 _KINDS: Mapping[str, str] = dict.fromkeys(_CAPTURED, "captured") | {
     "supersede": "superseded",
@@ -55,7 +56,8 @@ class Wanted:
 def page(connection: apsw.Connection, wanted: Wanted) -> tuple[list[Entry], int, After | None]:
     """The entries of one page, greatest first; how many there are in all; and where the next page begins."""
     clauses, bound = _clauses(wanted)
-    scores = "with s(key, value) as (select key, value from json_each(?2))"
+    # Materialized, so that it gets an index of its own: else it would be read through for every entry.
+    scores = "with s(key, value) as materialized (select key, value from json_each(?2))"
     tables = f"from entries e left join s on s.key = e.id where {' and '.join(clauses)}"
     count: Any = connection.execute(f"{scores} select count(*) {tables}", bound).fetchall()
     order = _ORDER[wanted.sort]
@@ -98,21 +100,27 @@ def replaced_by(connection: apsw.Connection, entry_id: str, limit: int) -> list[
     return [entry_rows.entry_of(row) for row in rows]
 
 
+def averages(connection: apsw.Connection, now: float) -> dict[str, float | None]:
+    """Averages and times of the entries in force; None where there are none."""
+    columns = "round(avg(importance), 2), round(avg(confidence), 2), min(created_at), max(created_at)"
+    rows: Any = connection.execute(f"select {columns} {_ALIVE}", (now,)).fetchall()
+    return dict(zip(("average_importance", "average_confidence", "oldest", "newest"), rows[0], strict=True))
+
+
 def facets(connection: apsw.Connection, now: float) -> Facets:
     """How many entries there are of each kind; types, origins and tags of those in force."""
-    alive = "from entries e where e.state = 'active' and (e.expires_at is null or e.expires_at > ?1)"
 
     def counted(statement: str) -> dict[str, int]:
         rows: Any = connection.execute(statement, (now,))
         return {str(name): int(count) for name, count in rows}
 
     by_state = counted(f"select {_STATE}, count(*) from entries e group by 1 order by 2 desc, 1")  # noqa: S608
-    tags = f"select t.value, count(*) {alive.replace(' where', ', json_each(e.tags) t where')} group by 1"
+    tags = f"select t.value, count(*) {_ALIVE.replace(' where', ', json_each(e.tags) t where')} group by 1"
     return Facets(
         total=sum(by_state.values()),
-        types=counted(f"select e.type, count(*) {alive} group by 1 order by 2 desc, 1"),
+        types=counted(f"select e.type, count(*) {_ALIVE} group by 1 order by 2 desc, 1"),
         states=by_state,
-        origins=counted(f"select e.origin, count(*) {alive} group by 1 order by 2 desc, 1"),
+        origins=counted(f"select e.origin, count(*) {_ALIVE} group by 1 order by 2 desc, 1"),
         tags=counted(f"{tags} order by 2 desc, 1 limit {MOST_TAGS}"),
     )
 

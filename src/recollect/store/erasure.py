@@ -17,6 +17,7 @@ from recollect.store import entry_rows
 from recollect.store.connection import value
 
 # An entry and the version that merged it say the same, and so do two with one digest: whoever forgets one means both.
+# The last line is for a merge that was undone: its entry is gone, what it said is still in the history.
 _FAMILY = """
     with recursive family(id) as (
         select value from json_each(?)
@@ -27,6 +28,8 @@ _FAMILY = """
             and exists(select 1 from events v where v.entry_id = e.superseded_by and v.kind = 'merge'
                 or v.entry_id = e.id and v.kind = 'absorb')
         union select e.id from entries o join family f on o.id = f.id join entries e on e.digest = o.digest
+        union select v.entry_id from family f join events s on s.entry_id = f.id and s.kind = 'supersede'
+            join events v on v.change = s.change and v.kind = 'merge' and v.after is not null
     ) select id from family"""
 
 _UNLEDGER = """

@@ -106,7 +106,7 @@ ENTRIES = (
     Tool(
         "entries.list",
         "Entries that fit every filter, a page at a time. A query finds entries in force by meaning and keyword, at "
-        "most 500; of entries in other states, those that hold its words as they stand.",
+        "most 200; of entries in other states, those that hold its words as they stand.",
         (
             Param("query", "string", "What the entries are about, in any language.", longest=8_000),
             Param("types", "array", "Only these types.", choices=schemas.TYPES, longest=20),

@@ -1,0 +1,150 @@
+"""The map: the same for the same entries, near where they are alike, kept, and gone with what is forgotten."""
+
+from __future__ import annotations
+
+import json
+import stat
+import threading
+import uuid
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from byte_scan import holders
+
+from recollect.entries import Draft, Keeper
+from recollect.entries.picture import projected
+from recollect.records import Entry
+from recollect.store.entries import Edit
+
+TEXTS = [f"{what} number {n}" for what in ("Herons nest in marshes", "我喜欢喝绿茶") for n in range(6)]
+
+
+@pytest.fixture
+def filled(keeper: Keeper) -> Keeper:
+    entries = [Entry(str(uuid.UUID(int=n)), text, created_at=1.0) for n, text in enumerate(TEXTS)]
+    keeper.entries.apply([Edit("add", one) for one in entries], at=1.0, by="test")
+    return keeper
+
+
+def places(keeper: Keeper) -> dict[str, tuple[float, float]]:
+    return {point.entry.id: (point.x, point.y) for point in keeper.pictures.picture().points}
+
+
+def test_entries_that_are_alike_stand_near_each_other(filled: Keeper) -> None:
+    drawn = filled.pictures.picture()
+    assert (len(drawn.points), drawn.total, drawn.method, drawn.degraded) == (12, 12, "pca", None)
+    assert max(abs(value) for point in drawn.points for value in (point.x, point.y)) == pytest.approx(1)
+    herons = [point.x for point in drawn.points if "Herons" in point.entry.text]
+    tea = [point.x for point in drawn.points if "绿茶" in point.entry.text]
+    assert max(herons) < min(tea) or max(tea) < min(herons)
+
+
+def test_the_map_is_kept_and_made_again_when_it_is_gone_old_or_torn(filled: Keeper, open_: Any) -> None:
+    path = filled.pictures.path
+    first = places(filled)
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    kept = json.loads(path.read_text())
+    kept["places"] = {id_: [0.5, 0.5] for id_ in kept["places"]}
+    path.write_text(json.dumps(kept))
+    assert set(places(open_()).values()) == {(0.5, 0.5)}  # it was read, not drawn again
+    for torn in ("", "{", "[]", '{"of": 1}', '{"of": null, "places": 7}'):
+        path.write_text(torn)
+        assert places(filled) == first
+    filled.remember(Draft("Something new"))
+    assert len(places(filled)) == 13
+
+
+def test_a_smaller_map_is_a_part_of_the_whole_one(filled: Keeper) -> None:
+    whole = places(filled)
+    some = filled.pictures.picture(5)
+    assert len(some.points) == 5
+    assert {point.entry.id: (point.x, point.y) for point in some.points}.items() <= whole.items()
+
+
+def test_without_an_embedder_there_is_no_map_and_a_sentence(tmp_path: Path) -> None:
+    from recollect.entries.opening import open_keeper
+
+    keeper = open_keeper(tmp_path / "other")
+    try:
+        keeper.remember(Draft("I drink tea"))
+        drawn = keeper.pictures.picture()
+        assert drawn.points == ()
+        assert drawn.degraded == "There is no map without an embedder: entries have no vectors."
+    finally:
+        keeper.close()
+
+
+@pytest.mark.parametrize("count", [1, 2, 3])
+def test_few_entries_make_a_map_too(keeper: Keeper, count: int) -> None:
+    for text in ("I drink tea", "The heron nests", "Berlin is a city")[:count]:
+        keeper.remember(Draft(text))
+    assert len(places(keeper)) == count
+
+
+def test_only_entries_in_force_are_on_the_map(filled: Keeper) -> None:
+    gone = TEXTS.index("我喜欢喝绿茶 number 3")
+    filled.editing.supersede(str(uuid.UUID(int=gone)), "我喜欢喝咖啡")
+    assert str(uuid.UUID(int=gone)) not in places(filled)
+
+
+def test_what_is_forgotten_leaves_no_place_on_the_map(filled: Keeper, tmp_path: Path) -> None:
+    places(filled)
+    victim = str(uuid.UUID(int=0))
+    assert any(name.endswith("map.json") for name in holders(tmp_path / "agent", victim))
+    filled.forget(victim)
+    assert not filled.pictures.path.exists()
+    assert victim not in places(filled)
+    assert all("map" not in name for name in holders(tmp_path / "agent", victim))
+
+
+def test_a_map_that_was_being_drawn_does_not_outlive_a_forgetting(
+    filled: Keeper, open_: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    drawing, forgotten = threading.Event(), threading.Event()
+    keep = filled.pictures._keep
+
+    def late(seq: int, found: Any) -> None:
+        drawing.set()
+        assert forgotten.wait(20)
+        keep(seq, found)
+
+    monkeypatch.setattr(filled.pictures, "_keep", late)
+    thread = threading.Thread(target=filled.pictures.picture)
+    thread.start()
+    assert drawing.wait(20)
+    open_().forget(str(uuid.UUID(int=0)))
+    forgotten.set()
+    thread.join(20)
+    assert [path.name for path in filled.pictures.path.parent.glob("map*")] == []
+
+
+def test_an_erasure_that_was_cut_short_takes_the_map_away_at_the_next_opening(
+    filled: Keeper, open_: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    places(filled)
+    monkeypatch.setattr(filled.eraser, "complete", lambda: True)
+    filled.forget(str(uuid.UUID(int=0)))
+    assert filled.pictures.path.exists()
+    filled.close()
+    open_()
+    assert not filled.pictures.path.exists()
+
+
+@pytest.mark.parametrize("shape", [(40, 8), (8, 40), (600, 520)])
+def test_the_axes_are_the_principal_ones(shape: tuple[int, int]) -> None:
+    spread = np.full(shape[1], 0.01)
+    spread[3], spread[5] = 10, 4
+    rows = (np.random.default_rng(7).normal(size=shape) * spread).astype(np.float32)
+    found = projected(rows)
+    for place, column in ((0, 3), (1, 5)):
+        wanted = rows[:, column] - rows[:, column].mean()
+        other = rows[:, 8 - column] - rows[:, 8 - column].mean()
+        apart = wanted - other * (wanted @ other) / (other @ other) if place else wanted
+        assert np.corrcoef(found[:, place], apart)[0, 1] > 0.9
+    assert np.array_equal(found, projected(rows))
+
+
+def test_vectors_that_are_all_the_same_stand_in_the_middle() -> None:
+    assert not projected(np.ones((5, 8), dtype=np.float32)).any()

@@ -1,0 +1,317 @@
+"""What one can look into by name: hits with their reasons, entries and their origin, notes, the ledger, health."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from recollect import logs
+from recollect.doors.operations import call
+from recollect.service import MemoryService
+from recollect.testing import HashEmbedder
+
+HOSTILE = "<script>alert(1)</script> ' or 1=1 -- \u202e 茶"
+
+
+@pytest.fixture
+def transcript(tmp_path: Path) -> Path:
+    """A session of three turns, as its host has written it."""
+    file = tmp_path / "state/agents/main/sessions/talk-1.jsonl"
+    file.parent.mkdir(parents=True)
+    turns = [("user", "Hello there"), ("assistant", "Hello!"), ("user", "Remember that I prefer dark mode.")]
+    lines = [{"type": "message", "message": {"role": role, "content": text}} for role, text in turns]
+    file.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    return file
+
+
+# ---- search ---------------------------------------------------------------------------------------------------------
+
+
+def test_the_parts_of_every_score_sum_to_it(note, open_memory) -> None:
+    note("memory/2026-02-08.md", "# Day\n\nThe heron nests in the marsh.\n\n湿地里有苍鹭。\n")
+    note("memory/other.md", "Herons eat frogs.\n")
+    memory = open_memory(search__half_life_days=30)
+    memory.keeper.add("The heron is my favourite bird", "user_preference", importance=5)
+    for query in ("heron marsh 2026-02-08", "苍鹭", "heron"):
+        found = call(memory, "memory.search", {"query": query, "explain": True, "minScore": 0})["results"]
+        assert {hit["source"] for hit in found} == {"memory", "entries"}
+        for hit in found:
+            assert sum(part["contribution"] for part in hit["parts"]) == pytest.approx(hit["score"], abs=2e-6)
+            assert hit["chunkId"]
+    entry = next(hit for hit in found if hit["source"] == "entries")
+    assert {part["name"] for part in entry["parts"]} == {"vector", "keyword", "importance"}
+    assert entry["matched"] == ["heron"]
+    assert len(entry["date"]) == len("2026-02-08")
+
+
+def test_a_path_prefix_leaves_out_everything_else(note, open_memory) -> None:
+    note("memory/a/x.md", "heron\n")
+    note("memory/b/x.md", "heron\n")
+    found = call(open_memory(), "memory.search", {"query": "heron", "pathPrefix": "memory/a/"})["results"]
+    assert [hit["path"] for hit in found] == ["memory/a/x.md"]
+    assert "parts" not in found[0]
+
+
+# ---- entries --------------------------------------------------------------------------------------------------------
+
+
+def test_where_an_entry_comes_from(open_memory, transcript: Path) -> None:
+    memory = open_memory()
+    turns = [{"role": "user", "content": "Remember that I prefer dark mode."}]
+    (done,) = call(memory, "capture", {"messages": turns, "session": "talk-1"})["remembered"]
+    found = call(memory, "entries.get", {"id": done["memory"]["id"]})
+    place = {"path": "sessions/talk-1.jsonl", "line": 3}
+    assert found["provenance"] == {"session": "talk-1", "source": "capture", "transcript": place}
+    assert "dark mode" in call(memory, "notes.get", {"path": place["path"], "from": 3, "lines": 1})["text"]
+    other = call(memory, "entries.add", {"text": "I drink tea"}, session_key="agent:main:main")["entry"]
+    alone = call(memory, "entries.get", {"id": other["id"]})["provenance"]
+    assert alone == {"session": "agent:main:main", "source": "owner", "transcript": None}
+
+
+def test_a_session_is_found_by_what_its_first_line_says(open_memory, transcript: Path) -> None:
+    named = transcript.with_name("2026-02-08.jsonl")
+    head = json.dumps({"type": "session", "id": "talk-2"})
+    named.write_text(head + "\n" + transcript.read_text())
+    memory = open_memory()
+    assert memory.notes.said("talk-2", "i prefer DARK mode!") == ("sessions/2026-02-08.jsonl", 4)
+    assert memory.notes.said("talk-2", "nobody said this") == ("sessions/2026-02-08.jsonl", None)
+    assert memory.notes.said("talk-3", "I prefer dark mode") is None
+
+
+def test_changes_by_hand_show_in_the_history_and_are_undone(open_memory) -> None:
+    memory = open_memory()
+    entry = call(memory, "entries.add", {"text": "I drink tea", "tags": [HOSTILE]})["entry"]
+    edited = call(memory, "entries.edit", {"id": entry["id"], "text": HOSTILE, "ifSeq": entry["seq"]})[
+        "entry"
+    ]
+    assert edited["text"] == HOSTILE
+    stale = call(memory, "entries.edit", {"id": entry["id"], "text": "x", "ifSeq": entry["seq"]})
+    assert stale["error"].endswith("was changed meanwhile: look at it again.")
+    history = call(memory, "entries.get", {"id": entry["id"]})["history"]
+    assert [(one["kind"], one["by"]) for one in history] == [("add", "owner"), ("update", "owner")]
+    assert (history[1]["before"]["text"], history[1]["after"]["text"]) == ("I drink tea", HOSTILE)
+    undone = call(memory, "entries.undo", {"id": entry["id"], "ifSeq": edited["seq"]})
+    assert undone["entries"][0]["text"] == "I drink tea"
+    assert call(memory, "entries.edit", {"id": entry["id"]})["error"].startswith(
+        "entries.edit needs something"
+    )
+    never = call(memory, "entries.edit", {"id": entry["id"], "expiresAt": 0})["entry"]
+    assert never["expiresAt"] is None
+
+
+def test_what_an_agent_stored_is_approved_or_rejected_by_name(open_memory) -> None:
+    memory = open_memory(entries__approval="agent")
+    kept = [
+        call(memory, "memory_store", {"text": text})
+        for text in ("Tea is served at four", "The vault is green")
+    ]
+    assert [one["action"] for one in kept] == ["staged", "staged"]
+    tea, vault = (one["memory"]["id"] for one in kept)
+    assert call(memory, "memory_recall", {"query": "tea vault"})["memories"] == []
+    assert call(memory, "entries.list", {"states": ["staged"]})["total"] == 2
+    assert call(memory, "entries.facets")["states"] == {"staged": 2}
+    assert call(memory, "health.get")["queue"]["staged"] == 2
+    (approved,) = call(memory, "entries.approve", {"ids": [tea]})["approved"]
+    assert (approved["action"], approved["memory"]["id"]) == ("added", tea)
+    assert call(memory, "entries.reject", {"ids": [vault]})["rejected"] == [vault]
+    assert [one["id"] for one in call(memory, "memory_recall", {"query": "tea vault"})["memories"]] == [tea]
+    assert call(memory, "entries.approve", {"ids": [vault]})["error"].endswith("it is rejected.")
+
+
+def test_forgetting_by_name_gives_a_receipt(open_memory) -> None:
+    memory = open_memory()
+    entry = call(memory, "entries.add", {"text": "I drink tea"})["entry"]
+    trial = call(memory, "entries.forget", {"id": entry["id"], "dryRun": True})
+    assert (trial["forgotten"], trial["dryRun"]) == ([entry["id"]], True)
+    receipt = call(memory, "entries.forget", {"id": entry["id"]})
+    assert receipt["forgotten"] == [entry["id"]]
+    assert receipt["covered"]
+    assert receipt["notCovered"]
+    assert call(memory, "entries.get", {"id": entry["id"]})["error"].startswith("there is no entry")
+    assert call(memory, "entries.forget", {})["error"].startswith("name what to forget in one way")
+    assert call(memory, "entries.undo", {})["error"].endswith("cannot come back.")
+
+
+def test_an_export_by_name_can_be_taken_in_elsewhere(open_memory, tmp_path: Path) -> None:
+    from recollect import Memory
+
+    memory = open_memory()
+    call(memory, "entries.add", {"text": "I drink tea"})
+    out = call(memory, "entries.export")
+    assert (out["total"], out["truncated"]) == (1, False)
+    with Memory.open(tmp_path, home=tmp_path / "other", embedder=HashEmbedder()) as other:
+        assert call(other, "entries.import", {"data": out["data"]})["added"] == 1
+        assert call(other, "entries.import", {"data": out["data"]})["already"] == 1
+        assert call(other, "entries.import", {"data": "nonsense"})["error"].endswith("nothing was imported.")
+
+
+# ---- notes ----------------------------------------------------------------------------------------------------------
+
+
+def test_the_tree_of_notes_and_sessions(note, open_memory, transcript: Path) -> None:
+    note("MEMORY.md", "# Facts\n\nheron\n")
+    note("memory/agent.md", "---\ntrust: agent\n---\n\ntold by an agent\n")
+    memory = open_memory()
+    before = call(memory, "notes.tree")
+    assert [(one["path"], one["chunks"]) for one in before["files"]] == [
+        ("MEMORY.md", 0),
+        ("memory/agent.md", 0),
+        ("sessions/talk-1.jsonl", 0),
+    ]
+    memory.sync()
+    tree = call(memory, "notes.tree")
+    assert [(one["path"], one["source"], one["trust"]) for one in tree["files"]] == [
+        ("MEMORY.md", "memory", "owner"),
+        ("memory/agent.md", "memory", "agent"),
+        ("sessions/talk-1.jsonl", "sessions", "agent"),
+    ]
+    assert all(one["chunks"] for one in tree["files"])
+    assert (tree["total"], tree["truncated"]) == (3, False)
+
+
+def test_a_note_is_read_in_pieces_and_shows_how_it_was_cut(note, open_memory) -> None:
+    file = note("memory/2026-02-08.md", "# Day\n\n" + "".join(f"- item {n} 苍鹭\n\n" for n in range(40)))
+    memory = open_memory()
+    memory.sync()
+    path = "memory/2026-02-08.md"
+    part = call(memory, "notes.get", {"path": path, "from": 3, "lines": 2})
+    assert part["text"] == "- item 0 苍鹭\n"
+    assert (part["from"], part["nextFrom"], part["totalLines"], part["source"]) == (3, 5, 82, "memory")
+    assert part["mtime"] == pytest.approx(file.stat().st_mtime)
+    cut = call(memory, "notes.chunks", {"path": path})
+    lines = [line for one in cut["chunks"] for line in range(one["startLine"], one["endLine"] + 1)]
+    assert lines == sorted(lines)
+    assert {(one["date"], one["embedded"], tuple(one["headings"])) for one in cut["chunks"]} >= {
+        ("2026-02-08", True, ("Day",))
+    }
+    for wrong in ("../x.md", "/etc/passwd", "memory/none.md", "memory/../MEMORY.md"):
+        assert call(memory, "notes.get", {"path": wrong})["error"]
+        assert call(memory, "notes.chunks", {"path": wrong})["error"]
+
+
+# ---- the ledger -----------------------------------------------------------------------------------------------------
+
+
+def test_the_ledger_in_pages_and_one_recall_with_its_reasons(note, open_memory) -> None:
+    note("MEMORY.md", "The heron nests in the marsh.\n")
+    memory = open_memory()
+    entry = call(memory, "entries.add", {"text": "The heron is my favourite bird"})["entry"]
+    told = [
+        call(memory, "recall", {"query": "my favourite bird, heron", "session": f"s{n % 2}"})["recallId"]
+        for n in range(5)
+    ]
+    seen, cursor = [], None
+    while True:
+        page = call(memory, "recalls.list", {"limit": 2, "cursor": cursor})
+        seen += [one["id"] for one in page["recalls"]]
+        assert page["total"] == 5
+        cursor = page["cursor"]
+        if cursor is None:
+            break
+    assert seen == told[::-1]
+    assert call(memory, "recalls.list", {"session": "s1", "door": "host"})["total"] == 2
+    assert call(memory, "recalls.list", {"entry": entry["id"], "since": 1})["total"] == 5
+    assert call(memory, "recalls.list", {"until": 1})["total"] == 0
+    one = call(memory, "recalls.get", {"id": told[0][:8]})
+    assert (one["query"], one["entered"], one["leftOut"], len(one["considered"])) == (
+        "my favourite bird, heron",
+        2,
+        0,
+        2,
+    )
+    kinds = {each["kind"]: each for each in one["considered"]}
+    assert kinds["entry"]["text"] == "The heron is my favourite bird"
+    assert kinds["note"]["citation"] == "MEMORY.md#L1-L1"
+    assert sum(part["contribution"] for part in kinds["entry"]["parts"]) == pytest.approx(
+        kinds["entry"]["score"], abs=2e-6
+    )
+    assert [each["id"] for each in call(memory, "entries.get", {"id": entry["id"]})["recalls"]] == seen
+    call(memory, "entries.forget", {"id": entry["id"]})
+    gone = call(memory, "recalls.get", {"id": told[0]})
+    assert gone["query"] == ""
+    assert all("text" not in each for each in gone["considered"])
+
+
+def test_the_timeline_counts_recalls_and_captures(open_memory) -> None:
+    memory = open_memory()
+    call(memory, "entries.add", {"text": "The heron is my favourite bird"})
+    call(memory, "recall", {"query": "heron"})
+    drawn = call(memory, "timeline.get", {"buckets": 7})
+    assert len(drawn["buckets"]) == 7
+    assert [sum(one[name] for one in drawn["buckets"]) for name in ("captured", "recalls")] == [1, 1]
+    assert (drawn["since"], drawn["until"]) == (drawn["buckets"][0]["start"], drawn["buckets"][-1]["end"])
+    wrong = call(memory, "timeline.get", {"since": 5, "until": 5})
+    assert wrong["error"] == "since must be before until."
+
+
+# ---- health ---------------------------------------------------------------------------------------------------------
+
+
+def test_health_says_what_is_behind_and_how_it_is_mended(note, open_memory) -> None:
+    note("MEMORY.md", "heron\n")
+    memory = open_memory()
+    before = call(memory, "health.get")
+    assert (before["status"], before["freshness"]["behind"], before["freshness"]["lastSync"]) == (
+        "degraded",
+        1,
+        None,
+    )
+    assert {"name": "freshness", "state": "note"}.items() <= before["findings"][-1].items()
+    memory.sync()
+    after = call(memory, "health.get", {"deep": True})
+    assert [one for one in after["findings"] if one["state"] == "wrong"] == []
+    assert after["freshness"]["behind"] == 0
+    assert (after["sizes"]["files"], after["sizes"]["notesBytes"], after["queue"]["pending"]) == (1, 6, 0)
+    assert after["sizes"]["indexBytes"] > 0
+
+
+def test_health_without_an_embedder_says_so(note, open_memory) -> None:
+    note("MEMORY.md", "heron\n")
+    memory = open_memory(embedding__provider="none")
+    memory.sync()
+    health = call(memory, "health.get")
+    assert (health["status"], health["embedder"]["provider"]) == ("degraded", "none")
+    assert any(one["name"] == "embedder" and one["state"] == "note" for one in health["findings"])
+    assert call(memory, "map.get")["degraded"].startswith("There is no map without an embedder")
+
+
+def test_health_of_a_damaged_memory_is_an_answer(note, open_memory, tmp_path: Path) -> None:
+    note("MEMORY.md", "heron\n")
+    memory = open_memory()
+    call(memory, "entries.add", {"text": "I drink tea"})
+    memory.close()
+    for file in (tmp_path / "state").rglob("memory.db*"):
+        file.write_bytes(b"no database " * 1000)
+    health = call(open_memory(), "health.get", {"deep": True})
+    assert health["status"] == "wrong"
+    assert [one["name"] for one in health["findings"] if one["state"] == "wrong"] == ["entries"]
+
+
+def test_the_last_errors_are_shown_to_the_agent_whom_they_concern(open_memory, tmp_path: Path) -> None:
+    from recollect import Memory
+
+    memory = open_memory()
+    folder = str(memory.settings.agent_folder)
+    with logs.concerning(folder):
+        logs.get("store").warning("the disk %s is\nslow", "A")
+        logs.get("store").info("nobody has to know")
+    errors = call(memory, "health.get")["errors"]
+    assert [(one["level"], one["room"], one["text"]) for one in errors] == [
+        ("warning", "store", "the disk A is slow")
+    ]
+    with Memory.open(tmp_path, home=tmp_path / "other", embedder=HashEmbedder()) as other:
+        assert call(other, "health.get")["errors"] == []
+    for number in range(logs.KEPT + 10):
+        with logs.concerning(folder):
+            logs.get("store").error("%d", number)
+    assert len(logs.troubles(folder)) <= logs.KEPT
+
+
+def test_health_says_whether_changes_are_noticed(note, open_memory) -> None:
+    memory = open_memory()
+    assert call(memory, "health.get")["freshness"]["watching"] is None
+    with MemoryService(memory):
+        assert isinstance(call(memory, "health.get")["freshness"]["watching"], str)
+    assert call(memory, "health.get")["freshness"]["watching"] is None
