@@ -93,6 +93,37 @@ def tools() -> str:
     return "\n".join(lines)
 
 
+@renders("operations")
+def operations() -> str:
+    """Every operation that is no agent's tool: access, arguments and result."""
+    from recollect.doors.operations import OPERATIONS
+    from recollect.doors.tools import TOOLS
+
+    lines: list[str] = []
+    for tool in OPERATIONS.values():
+        if tool.name in TOOLS:
+            continue
+        result = ", ".join(f"`{name}`" for name in (*tool.returns, "disabled"))
+        lines += [f"### `{tool.name}` ({tool.access})", "", tool.description, ""]
+        lines += [f"- `{param.name}` ({_kind(param)}): {param.description}" for param in tool.params]
+        lines += ["", f"Result: {result}.", ""]
+    return re.sub(r"\n{3,}", "\n\n", "\n".join(lines))
+
+
+def _kind(param: Param) -> str:
+    """What an argument may be, in a few words."""
+    kind = f"list of {param.items}s" if param.kind == "array" else param.kind
+    low, high = param.minimum, param.maximum
+    bounds = {
+        (False, True): f"at most {high:,.12g}" if high is not None else "",
+        (True, False): f"at least {low:,.12g}" if low is not None else "",
+        (True, True): f"{low:,.12g}–{high:,.12g}" if None not in (low, high) else "",
+    }.get((low is not None, high is not None), "")
+    longest = f"at most {param.longest:,}" if param.longest is not None else ""
+    choices = " | ".join(param.choices)
+    return ", ".join(part for part in (kind, choices, bounds, longest, "required" * param.required) if part)
+
+
 def _parameter_row(param: Param) -> str:
     names = ", ".join(f"`{name}`" for name in dict.fromkeys(param.names) if not name.endswith("_"))
     choices = f": {', '.join(param.choices)}" if param.choices else ""
