@@ -46,9 +46,9 @@ class Journal:
         self._now = now
 
     def items(self, last: int | None = None) -> list[dict[str, Any]]:
-        """Every item, oldest first, or the last of them."""
+        """Every item, oldest first, or the last of them; fewer than none means every one."""
         found = [item for _, item in self._parsed(self._read())]
-        return found if last is None else found[len(found) - min(max(last, 0), len(found)) :]
+        return found if last is None or last < 0 else found[max(0, len(found) - last) :]
 
     def add(self, items: Sequence[Mapping[str, Any]]) -> None:
         """Add items, all or none; on the disk when this returns."""
