@@ -40,8 +40,15 @@ def host(open_host: OpenHost) -> Host:
 
 
 @pytest.fixture(params=WAYS)
-def talk(request: pytest.FixtureRequest, host: Host) -> Iterator[Talk]:
+def every_way(request: pytest.FixtureRequest, host: Host) -> Iterator[Talk]:
     """Talks to a server over the host, in every way."""
+    with reached(build(lambda: host), request.param) as talking:
+        yield talking
+
+
+@pytest.fixture(params=("memory 2025-11-25", "http 2026-07-28"))
+def talk(request: pytest.FixtureRequest, host: Host) -> Iterator[Talk]:
+    """Talks to a server over the host, once with each transport and each era."""
     with reached(build(lambda: host), request.param) as talking:
         yield talking
 

@@ -111,7 +111,7 @@ def test_a_resource_says_its_name_type_size_and_time(here: Talk, host: Host, not
     assert second["mimeType"] == "application/json"
 
 
-def test_notes_and_entries_are_read_by_their_addresses(talk: Talk, host: Host, note: Note) -> None:
+def test_notes_and_entries_are_read_by_their_addresses(every_way: Talk, host: Host, note: Note) -> None:
     note("memory/a.md", "one\ntwo\nthree\n")
     kept = host.memory.keeper.add("安娜喜欢喝茶。", "user_preference").entry
 
@@ -123,7 +123,7 @@ def test_notes_and_entries_are_read_by_their_addresses(talk: Talk, host: Host, n
         )
         return [(await client.read_resource(uri)).contents[0].text for uri in uris]
 
-    whole, lines, entry = talk(read)
+    whole, lines, entry = every_way(read)
     assert (whole, lines) == ("one\ntwo\nthree", "two\nthree")
     assert {name: json.loads(entry)[name] for name in ("id", "text", "type", "origin")} == {
         "id": kept.id,

@@ -43,7 +43,7 @@ def test_the_tools_of_the_slot_are_listed_as_the_table_has_them(talk: Talk) -> N
     assert tools["memory_forget"].title == "Memory forget"
 
 
-def test_reading_tools_give_what_python_gives(talk: Talk, host: Host, note: Note) -> None:
+def test_reading_tools_give_what_python_gives(every_way: Talk, host: Host, note: Note) -> None:
     note("memory/2026-02-08.md", "# Backups\n\nThe database is backed up at night to the NAS.\n")
     box = Toolbox(host.memory)
     expected = {name: box.call(name, arguments) for name, arguments in READING.items()}
@@ -51,13 +51,13 @@ def test_reading_tools_give_what_python_gives(talk: Talk, host: Host, note: Note
     async def asked(client: Client) -> dict[str, object]:
         return {name: await client.call_tool(name, given) for name, given in READING.items()}
 
-    answers = talk(asked)
+    answers = every_way(asked)
     assert {name: answer.structured_content for name, answer in answers.items()} == expected
     assert {name: json.loads(answer.content[0].text) for name, answer in answers.items()} == expected
     assert not any(answer.is_error for answer in answers.values())
 
 
-def test_every_tool_can_be_called_and_keeps_to_its_schema(talk: Talk) -> None:
+def test_every_tool_can_be_called_and_keeps_to_its_schema(every_way: Talk) -> None:
     async def use(client: Client) -> dict[str, object]:
         stored = await client.call_tool(
             "memory_store", {"text": "Anna prefers tea.", "category": "preference"}
@@ -75,7 +75,7 @@ def test_every_tool_can_be_called_and_keeps_to_its_schema(talk: Talk) -> None:
         ids = [one["id"] for one in done["search"].structured_content["results"]]
         return {**done, "memory_store": stored, "fetch": await client.call_tool("fetch", {"id": ids[0]})}
 
-    answers = talk(use)
+    answers = every_way(use)
     assert set(answers) == {*TOOLS, "search", "fetch"}
     failed = {name: answer.content[0].text for name, answer in answers.items() if answer.is_error}
     assert failed == {"memory_get": "'MEMORY.md' does not exist."}
