@@ -114,11 +114,9 @@ def _kind(param: Param) -> str:
     """What an argument may be, in a few words."""
     kind = f"list of {param.items}s" if param.kind == "array" else param.kind
     low, high = param.minimum, param.maximum
-    bounds = {
-        (False, True): f"at most {high:,.12g}" if high is not None else "",
-        (True, False): f"at least {low:,.12g}" if low is not None else "",
-        (True, True): f"{low:,.12g}–{high:,.12g}" if None not in (low, high) else "",
-    }.get((low is not None, high is not None), "")
+    at_least = f"at least {low:,.12g}" if low is not None else ""
+    at_most = f"at most {high:,.12g}" if high is not None else ""
+    bounds = f"{low:,.12g}–{high:,.12g}" if low is not None and high is not None else at_least or at_most
     longest = f"at most {param.longest:,}" if param.longest is not None else ""
     choices = " | ".join(param.choices)
     return ", ".join(part for part in (kind, choices, bounds, longest, "required" * param.required) if part)

@@ -10,6 +10,7 @@ from __future__ import annotations
 import inspect
 import json
 import keyword
+import math
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -30,6 +31,10 @@ ACCESS: tuple[Access, ...] = ("read", "write", "admin")
 _PYTHON: Mapping[Kind, type] = {
     "string": str, "integer": int, "number": float, "boolean": bool, "array": list, "object": dict,
 }  # fmt: skip
+
+
+HUGE = 10**300  #: a whole number beyond this is no number that anybody means
+LATEST = 253_402_300_799  #: seconds since the epoch; later than this there are no dates
 
 
 Outcome = Literal["ok", "unknown", "invalid", "not_found", "refused", "disabled", "failed", "broken"]
@@ -95,15 +100,15 @@ class Param:
         if isinstance(value, str) and self.kind in ("integer", "number", "boolean"):
             try:
                 value = json.loads(value.strip().lower())
-            except ValueError:
+            except (ValueError, RecursionError):
                 raise WrongArgument(f"{self.name} must be of type {self.kind}.") from None
         if self.kind == "integer" and isinstance(value, float) and value.is_integer():
             value = int(value)
         if self.kind == "number" and isinstance(value, int) and not isinstance(value, bool):
-            value = float(value)
+            value = float(value) if abs(value) < HUGE else math.inf
         if not isinstance(value, _PYTHON[self.kind]) or (isinstance(value, bool) and self.kind != "boolean"):
             raise WrongArgument(f"{self.name} must be of type {self.kind}.")
-        if isinstance(value, float) and value != value:  # noqa: PLR0124  JSON as Python reads it knows NaN
+        if isinstance(value, float) and not math.isfinite(value):  # JSON as Python reads it knows NaN
             raise WrongArgument(f"{self.name} must be a number.")
         if isinstance(value, list) and not all(isinstance(one, _PYTHON[self.items]) for one in value):
             raise WrongArgument(f"{self.name} must be a list of {self.items}s.")

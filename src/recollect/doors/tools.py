@@ -24,6 +24,7 @@ log = logs.get("tools")
 
 GET_LINES = 120  #: read by `memory_get` unless more is asked for
 GET_CHARS = 12_000  #: and never more than this at once
+SENTENCE = 500  #: characters of an error; what was sent may stand in it
 
 
 # ---- the tools ----------------------------------------------------------------------------------------------------
@@ -421,4 +422,5 @@ def _sentence(error: Exception) -> str:
         else str(error)
     )
     text = " ".join(text.split()) or type(error).__name__
+    text = text if len(text) <= SENTENCE else f"{text[:SENTENCE]}…"
     return text if text.endswith((".", "!", "?", "。")) else f"{text}."

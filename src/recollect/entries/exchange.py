@@ -24,7 +24,8 @@ from recollect.store.entry_rows import EntryFilter
 FORMAT = "recollect entries 1"
 EVERYTHING = EntryFilter(states=())
 
-_NUMBERS = {"importance", "confidence", "created_at", "updated_at", "valid_from"}
+_OPTIONAL = (float | None, str | None)
+LATEST = 253_402_300_799  #: seconds since the epoch: the end of the year 9999
 _KNOWN = {field.name for field in fields(Entry)}
 
 
@@ -130,12 +131,23 @@ def entry_from(values: Mapping[str, Any]) -> Entry:
 
 
 def _check_numbers(entry: Entry) -> None:
+    """Every field is of its kind: what is wrong here would stand in the way of everything that reads it."""
     for name, hint in get_type_hints(Entry).items():
         value = getattr(entry, name)
-        if hint in (float, int) and (isinstance(value, bool) or not isinstance(value, hint | int)):
+        if hint in _OPTIONAL and value is None:
+            continue
+        if hint in (float, int, float | None) and not _is_number(value, whole=hint is int):
             raise ValueError(f"{name} must be a number")
+        if hint == str | None and not isinstance(value, str):
+            raise ValueError(f"{name} must be a text")
     if not 1 <= entry.importance <= 5 or not 0 <= entry.confidence <= 1:
         raise ValueError("importance is from 1 to 5, confidence from 0 to 1")
+
+
+def _is_number(value: object, *, whole: bool) -> bool:
+    """A number that fits: a time beyond the calendar could not even be shown."""
+    kinds = int if whole else int | float
+    return isinstance(value, kinds) and not isinstance(value, bool) and abs(value) <= LATEST
 
 
 def _texts(values: object, name: str) -> tuple[str, ...]:

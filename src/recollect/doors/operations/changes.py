@@ -12,7 +12,7 @@ from typing import Any
 from recollect.doors import schemas
 from recollect.doors.entry_tools import receipt_json, remembered_json
 from recollect.doors.operations.entries import ID, SINCE, UNTIL, entry_json, event_json
-from recollect.doors.tooling import Call, Param, Result, Tool, WrongArgument
+from recollect.doors.tooling import LATEST, Call, Param, Result, Tool, WrongArgument
 
 MOST_EXPORTED = 20_000
 MOST_IMPORTED = 64_000_000  #: characters
@@ -144,7 +144,7 @@ CHANGES = (
             _TYPE,
             _IMPORTANCE,
             _TAGS,
-            Param("expiresAt", "number", "Seconds since the epoch; 0: never.", minimum=0, maximum=1e12),
+            Param("expiresAt", "number", "Seconds since the epoch; 0: never.", minimum=0, maximum=LATEST),
             _IF_SEQ,
         ),
         _edit,

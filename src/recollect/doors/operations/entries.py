@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from recollect.doors import schemas
 from recollect.doors.operations.paging import CURSOR, CURSOR_OUT, LIMIT, decoded, encoded
-from recollect.doors.tooling import Call, Param, Result, Tool, camel
+from recollect.doors.tooling import LATEST, Call, Param, Result, Tool, camel
 
 if TYPE_CHECKING:
     from recollect.records import Entry, EntrySort, Event
@@ -16,8 +16,8 @@ STATES = ("active", "staged", "superseded", "expired", "rejected")
 ORIGINS = ("owner", "agent", "untrusted", "system")
 
 ID = Param("id", "string", "The entry's id, or the beginning of it.", required=True, longest=64)
-SINCE = Param("since", "number", "Created at or after; seconds since the epoch.", minimum=0, maximum=1e12)
-UNTIL = Param("until", "number", "Created before; seconds since the epoch.", minimum=0, maximum=1e12)
+SINCE = Param("since", "number", "Created at or after; seconds since the epoch.", minimum=0, maximum=LATEST)
+UNTIL = Param("until", "number", "Created before; seconds since the epoch.", minimum=0, maximum=LATEST)
 
 
 def entry_json(entry: Entry) -> dict[str, Any]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict
 
 from recollect.doors import schemas
-from recollect.doors.tooling import Call, Param, Result, Tool, WrongArgument
+from recollect.doors.tooling import LATEST, Call, Param, Result, Tool, WrongArgument
 
 MOST_POINTS = 10_000
 LABEL = 120  #: characters of a point's text
@@ -91,9 +91,9 @@ PICTURE = (
         "How many statements were captured, superseded and forgotten and how many recalls there were, in spans of "
         "equal length; from the first event until now, unless times are given.",
         (
-            Param("since", "number", "Seconds since the epoch.", minimum=0, maximum=1e12),
+            Param("since", "number", "Seconds since the epoch.", minimum=0, maximum=LATEST),
             Param(
-                "until", "number", "Seconds since the epoch; no part of the span.", minimum=0, maximum=1e12
+                "until", "number", "Seconds since the epoch; no part of the span.", minimum=0, maximum=LATEST
             ),
             Param("buckets", "integer", f"How many spans; {BUCKETS} if not given.", minimum=1, maximum=500),
         ),

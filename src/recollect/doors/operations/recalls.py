@@ -7,7 +7,7 @@ from typing import Any
 
 from recollect.doors import schemas
 from recollect.doors.operations.paging import CURSOR, CURSOR_OUT, LIMIT, decoded, encoded
-from recollect.doors.tooling import Call, Param, Result, Tool, camel
+from recollect.doors.tooling import LATEST, Call, Param, Result, Tool, camel
 from recollect.records import Considered, Entry
 
 _ORDER = "recalls"
@@ -83,8 +83,8 @@ RECALLS = (
         (
             Param("session", "string", "Only of this session.", longest=500),
             Param("door", "string", "Only by this way, such as `hook` or `host`.", longest=100),
-            Param("since", "number", "At or after; seconds since the epoch.", minimum=0, maximum=1e12),
-            Param("until", "number", "Before; seconds since the epoch.", minimum=0, maximum=1e12),
+            Param("since", "number", "At or after; seconds since the epoch.", minimum=0, maximum=LATEST),
+            Param("until", "number", "Before; seconds since the epoch.", minimum=0, maximum=LATEST),
             Param("entry", "string", "Only where this entry entered; its whole id.", longest=64),
             LIMIT,
             CURSOR,

@@ -1,0 +1,98 @@
+"""Whatever is sent to an operation, the answer is one of ours: never a mistake of the program, always its own shape."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from jsonschema import Draft202012Validator
+
+from recollect.doors.operations import OPERATIONS
+from recollect.doors.tooling import Param
+from recollect.doors.tools import Toolbox
+
+TEXTS = st.sampled_from(
+    [
+        "",
+        "heron",
+        "苍鹭 茶",
+        "' or 1=1 --",
+        "../x",
+        "\0",
+        "\ud800",
+        "*",
+        "%_",
+        "e" * 3000,
+        "NaN",
+        "[" * 9000,
+        "1e999",
+    ]
+)
+NUMBERS = st.sampled_from(
+    [0, 1, 2, -1, 0.5, 1e12, 10**400, float("inf"), float("nan"), 2**63, 253_402_300_799]
+) | st.integers(0, 600)
+JUNK = st.none() | st.booleans() | NUMBERS | TEXTS | st.lists(TEXTS | NUMBERS, max_size=3)
+MESSAGE = st.fixed_dictionaries(
+    {"role": st.sampled_from(["user", "assistant", "x"])}, optional={"content": TEXTS | JUNK}
+)
+
+
+def fitting(param: Param) -> st.SearchStrategy[object]:
+    """Values of the parameter's own kind."""
+    if param.choices:
+        one: st.SearchStrategy[object] = st.sampled_from(param.choices)
+        return st.lists(one, max_size=3) if param.kind == "array" else one
+    many = {"string": st.lists(TEXTS, max_size=3), "object": st.lists(MESSAGE, max_size=3)}
+    kinds = {"string": TEXTS, "integer": NUMBERS, "number": NUMBERS, "boolean": st.booleans()}
+    if param.kind == "array":
+        return many.get(param.items, st.lists(NUMBERS, max_size=3))
+    return kinds.get(param.kind, st.just({}))
+
+
+@st.composite
+def calls(draw: st.DrawFn) -> tuple[str, dict[str, object]]:
+    tool = OPERATIONS[draw(st.sampled_from(sorted(set(OPERATIONS) - {"memory.sync"})))]
+    given_ = [param for param in tool.params if param.required or draw(st.booleans())]
+    return tool.name, {param.name: draw(fitting(param) | JUNK) for param in given_}
+
+
+@pytest.fixture
+def toolbox(note, open_memory) -> Toolbox:
+    note("MEMORY.md", "# Facts\n\nThe heron nests in the marsh.\n")
+    memory = open_memory(search__sync_interval_s=600)
+    memory.keeper.add("The heron is my favourite bird 苍鹭", tags=("birds",))
+    return Toolbox(memory, tools=OPERATIONS)
+
+
+@given(asked=calls())
+@settings(max_examples=250, deadline=None, suppress_health_check=list(HealthCheck))
+def test_no_arguments_break_an_operation(toolbox: Toolbox, asked: tuple[str, dict[str, object]]) -> None:
+    name, arguments = asked
+    outcome, result = toolbox.outcome(name, arguments)
+    assert outcome not in ("broken", "unknown"), result
+    Draft202012Validator(OPERATIONS[name].output_schema()).validate(result)
+    json.dumps(result, allow_nan=False)
+    assert len(result.get("error", "")) < 600
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("created_at", float("inf")),
+        ("valid_from", 1e300),
+        ("expires_at", "soon"),
+        ("session", 7),
+        ("seq", 1.5),
+        ("importance", float("nan")),
+    ],
+)
+def test_an_import_with_an_impossible_field_is_refused(toolbox: Toolbox, field: str, value: object) -> None:
+    data = toolbox.call("entries.export")["data"]
+    head, line = data.splitlines()
+    record = json.loads(line)
+    record["entry"] |= {"id": "00000000-0000-4000-8000-000000000000", field: value}
+    result = toolbox.call("entries.import", {"data": f"{head}\n{json.dumps(record)}\n"})
+    assert result["error"].endswith("nothing was imported.")
+    assert toolbox.call("entries.list")["total"] == 1
