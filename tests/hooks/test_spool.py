@@ -15,7 +15,7 @@ from claude_host import ClaudeCode, until
 
 from recollect.listening import Request, Spool
 
-KILLS = 200 if os.environ.get("RECOLLECT_SOAK") else 30
+KILLS = 200 if os.environ.get("RECOLLECT_SOAK") else 20
 
 
 def test_a_session_is_heard_once_the_store_is_free(claude: ClaudeCode) -> None:

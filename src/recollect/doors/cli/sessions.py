@@ -70,11 +70,13 @@ def summarise(
 
 def watch(context: typer.Context, as_json: Json = False) -> None:
     """Keep the index fresh while files change, and show what happens; Ctrl-C ends it."""
+    from recollect.doors.hooks.hearing import hear_waiting
     from recollect.service import MemoryService
 
     with context.obj.memory() as memory:
         service = MemoryService(memory, on_sync=lambda synced: _synced(synced, as_json))
         with service:
+            hear_waiting(service)
             if not as_json:
                 sys.stdout.write(f"{memory.settings.workspace}: {service.watching}\n")
                 sys.stdout.flush()

@@ -4,7 +4,7 @@
 | --- | --- | --- |
 | SessionStart | what matters for this project, and how to use the memory | the index is brought up to date |
 | UserPromptSubmit | what is remembered about the prompt | |
-| Stop, SessionEnd, PreCompact | nothing | what was said is heard, from the transcript |
+| Stop, SessionEnd, PreCompact | nothing | what was said is heard, from the transcript; the index again |
 
 A session that is resumed still has its beginning before it, so it is told nothing again; one that was compacted or
 cleared has not. What is put into the prompt is fenced, so that it is never learned again.
@@ -74,13 +74,38 @@ def _settings(wanted: Wanted) -> Settings:
         memory = settings.memory.model_copy(update={"max_injected_chars": MOST})
         settings = settings.model_copy(update={"memory": memory})
     embedding = settings.embedding.model_copy(update={"background": False})
-    return settings.model_copy(update={"embedding": embedding})
+    # Until the first sync is through, in the background, a search would wait for it longer than there is time.
+    search = settings.search.model_copy(
+        update={"sync_before": settings.search.sync_before and _synced(settings).exists()}
+    )
+    return settings.model_copy(update={"embedding": embedding, "search": search})
+
+
+def _synced(settings: Settings) -> Path:
+    """A mark that the notes have been indexed once."""
+    return settings.agent_folder / "hooks" / "synced"
 
 
 def _opened(settings: Settings) -> Host:
     from recollect.plugins import Host
 
     return Host.open(settings, slot="memory-full")
+
+
+def _freshened(host: Host) -> None:
+    """Take in what changed in the notes while nobody waits, so that the next prompt finds little to do."""
+    if hasattr(os, "nice"):
+        os.nice(5)
+    if "memory_search" not in host.tools:
+        return
+    try:
+        host.memory.sync()
+    except RecollectError as error:
+        log.warning("the index could not be brought up to date: %s", error)
+    else:
+        mark = _synced(host.memory.settings)
+        mark.parent.mkdir(mode=0o700, exist_ok=True)
+        mark.touch(mode=0o600)
 
 
 # ---- telling --------------------------------------------------------------------------------------------------
@@ -104,6 +129,7 @@ def _tell(wanted: Wanted, said: Said, settings: Settings, say: Say, begun: float
     if said.event == "SessionStart":
         host.emit(Moment("session_start", said.session or "main"))
         drain(host)
+        _freshened(host)
     host.close()
 
 
@@ -151,12 +177,12 @@ def _hear(said: Said, settings: Settings, say: Say) -> None:
     else:
         log.warning("claude-code %s: %s", said.event, reason)
     say({})
-    if not spool.waiting():
+    if request is None and not spool.waiting():
         return
-    if hasattr(os, "nice"):
-        os.nice(5)  # nobody waits for it any more
     host = _opened(settings)
     drain(host)
+    if not host.error:
+        _freshened(host)
     host.close()
 
 

@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING
 from recollect import logs
 from recollect.errors import SourceError
 from recollect.listening import Marks, Request, Session, Spool, listen
-from recollect.plugins import Effect, Moment
+from recollect.plugins import Effect, Host, Moment
 
 if TYPE_CHECKING:
     from recollect.config import Settings
-    from recollect.plugins import Host
+    from recollect.service import MemoryService
 
 log = logs.get("hooks")
 
@@ -45,6 +45,15 @@ def drain(host: Host, *, wait_s: float = WAIT_S, until: float | None = None) -> 
     if done:
         marks.prune()
     return done
+
+
+def hear_waiting(service: MemoryService) -> int:
+    """The same over a memory that is open already; it stays its owner's."""
+    host = Host.open(service=service, slot="memory-full")
+    try:
+        return drain(host)
+    finally:
+        host.close()
 
 
 def _hear(host: Host, marks: Marks, request: Request) -> bool:
