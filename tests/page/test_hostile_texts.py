@@ -73,10 +73,10 @@ VIEWPORTS = ({"width": 1280, "height": 860}, {"width": 390, "height": 844})
 @pytest.fixture(scope="module")
 def gateway(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     """A gateway over a memory that somebody has poisoned in every field."""
-    settings = {"embedding": {"provider": "none"}, "entries": {"approval": "agent"}}
+    settings = {"entries": {"approval": "agent"}}
     with served(tmp_path_factory.mktemp("gateway"), settings) as running:
         for number, text in enumerate(HOSTILE):
-            name = text.replace("/", "∕").replace("\0", "")[:80]
+            name = text.replace("/", "∕").replace("\u2028", "")[:80]  # a name that breaks the line is refused
             running.write(f"memory/{number:02} {name}.md", NOTE.format(text))
             running.ask(
                 "entries.add", text=f"hostile statement {number}: {text}", tags=[text[:60]], importance=5

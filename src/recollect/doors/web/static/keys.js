@@ -10,11 +10,12 @@ export function useKeys(does) {
   let chord = 0;
   document.addEventListener("keydown", (event) => {
     if (event.defaultPrevented || event.ctrlKey || event.metaKey || event.altKey || event.isComposing) return;
+    if (document.querySelector("dialog[open]")) return; // a dialog knows its own keys
     if (event.key === "Escape") {
       if (does.escape(event)) event.preventDefault();
       return;
     }
-    if (typing(event) || document.querySelector("dialog[open]")) return;
+    if (typing(event)) return;
     if (event.timeStamp < chord && PLACES[event.key]) {
       chord = 0;
       event.preventDefault();

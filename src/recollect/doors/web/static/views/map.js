@@ -25,6 +25,7 @@ export function mapView(main) {
   let off = new Set();
   let rows = ROWS;
   let mode = "move";
+  let missing = ""; // why there are no points, or not all
 
   const times = el("div", { class: "time-place" });
   const since = el("input", { type: "date", onchange: () => dated() });
@@ -104,7 +105,8 @@ export function mapView(main) {
       const answer = await getMap("map.get", { limit: MOST_POINTS });
       points = answer.points;
       drawing.show(points);
-      if (answer.degraded) fill(problem, el("p", { class: "degraded" }, answer.degraded));
+      missing = answer.degraded ?? "";
+      if (missing && points.length) fill(problem, el("p", { class: "degraded" }, missing));
       show();
     } catch (error) {
       if (!givenUp(error))
@@ -150,7 +152,7 @@ export function mapView(main) {
       .slice(0, rows);
     fill(
       list,
-      best.length ? best.map(line) : nothing(t(points.length ? "map.none.chosen" : "entry.none")),
+      best.length ? best.map(line) : nothing(points.length ? t("map.none.chosen") : missing || t("entry.none")),
       found.length > rows &&
         el(
           "button",

@@ -45,6 +45,8 @@ export function memoryPanel(aside, { close, changed, forgotten }) {
 
   function draw() {
     const entry = shown.entry;
+    const replaced = new Set(shown.supersedes.map((one) => one.id)); // these have a section of their own
+    const near = shown.related.filter((one) => !replaced.has(one.id));
     fill(
       aside,
       bar(...buttons(entry)),
@@ -63,18 +65,18 @@ export function memoryPanel(aside, { close, changed, forgotten }) {
           "entry.supersededBy",
           el("a", { href: address("memories", shown.supersededBy) }, t("entry.newer")),
         ),
-      shown.supersedes?.length > 0 &&
+      shown.supersedes.length > 0 &&
         section(
           "entry.supersedes",
           shown.supersedes.map((one) => entryLine(one)),
         ),
-      section("entry.history", history(shown.history ?? [])),
-      shown.related?.length > 0 &&
+      section("entry.history", history(shown.history)),
+      near.length > 0 &&
         section(
           "entry.related",
-          shown.related.map((one) => entryLine(one)),
+          near.map((one) => entryLine(one)),
         ),
-      section("entry.recalls", recalls(shown.recalls ?? [])),
+      section("entry.recalls", recalls(shown.recalls)),
     );
   }
 

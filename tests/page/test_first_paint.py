@@ -1,0 +1,171 @@
+"""What the page asks for: one request until the first view is seen, however much is behind it, and nothing stale."""
+
+from __future__ import annotations
+
+import json
+import time
+from typing import TYPE_CHECKING, get_args
+
+import pytest
+from serving import Served, served
+
+from recollect.records import EntryType
+
+expect = pytest.importorskip("playwright.sync_api", reason="`make integration` installs it").expect
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from conftest import Visit
+    from playwright.sync_api import Route
+
+pytestmark = [pytest.mark.integration, pytest.mark.timeout(900)]
+
+CHUNKS, ENTRIES = 100_000, 10_000
+A_NOTE = 100  #: chunks of one note
+TYPES = get_args(EntryType)
+MOST_BYTES = 64_000  #: of an answer that the first view waits for
+WORDS = (
+    "harbour",
+    "lantern",
+    "quince",
+    "ferry",
+    "ledger",
+    "cellar",
+    "violin",
+    "orchard",
+    "compass",
+    "kettle",
+)
+
+
+#: Whether anything is on the canvas.
+DRAWN = """() => {
+  const canvas = document.querySelector("canvas");
+  return canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height).data.some((value) => value > 0);
+}"""
+#: Milliseconds for ten steps of zoom, each drawn.
+ZOOMED = """async () => {
+  const began = performance.now();
+  for (let step = 0; step < 10; step++) {
+    document.querySelector("[aria-label='Zoom in']").click();
+    await new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)));
+  }
+  return performance.now() - began;
+}"""
+
+
+@pytest.fixture(scope="module")
+def gateway(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    """A gateway over much, without vectors: those would take minutes, and the page asks for the same."""
+    settings = {"embedding": {"provider": "none"}}
+    with served(tmp_path_factory.mktemp("large"), settings) as running:
+        for note in range(CHUNKS // A_NOTE):
+            parts = [
+                f"## Part {part}\n\nNote {note} says about the {WORDS[(note + part) % 10]} and the {WORDS[part % 10]} "
+                f"that number {note * A_NOTE + part} was seen on the shelf beside the window in the long room.\n"
+                for part in range(A_NOTE)
+            ]
+            running.write(f"memory/{note // 100:02}/{note:04}.md", f"# Note {note}\n\n" + "\n".join(parts))
+        learned = [
+            {
+                "text": f"Statement {number} on the {WORDS[number % 10]} of house {number // 10}",
+                "importance": 1 + number % 5,
+                "created_at": time.time() - number * 600,
+            }
+            for number in range(ENTRIES)
+        ]
+        running.ask("entries.import", data=json.dumps(learned))
+        running.client.timeout = 600
+        report = running.ask("memory.sync")
+        assert report["chunks"] >= CHUNKS
+        running.ask("memory.search", query="quince")  # entries are taken in by the first search
+        yield running
+
+
+@pytest.mark.parametrize("place", ["#/search", "#/search?q=quince%20cellar"])
+def test_the_first_view_is_painted_after_one_bounded_request(
+    place: str, gateway: Served, visit: Visit
+) -> None:
+    watched = visit(gateway)
+    page = watched.page
+    expect(page.locator(".holdings")).to_be_visible()
+    page.goto("about:blank")
+    before: list[tuple[str, int]] = []  # what was asked until something could be seen
+    painted = "() => document.querySelector('.hit, .holdings') !== null"
+
+    def passed(route: Route) -> None:
+        if not page.evaluate(painted):
+            answer = route.fetch()
+            before.append((route.request.url.rsplit("/", 1)[1], len(answer.body())))
+            route.fulfill(response=answer)
+        else:
+            route.continue_()
+
+    page.route("**/v1/agents**", passed)
+    page.route("**/v1/agents/**", passed)
+    page.goto(f"{gateway.address}/{place}")
+    expect(page.locator(".hit, .holdings").first).to_be_visible()
+    ((operation, size),) = before
+    assert operation == ("memory.search" if "q=" in place else "memory.status")
+    assert 0 < size < MOST_BYTES
+
+
+def test_a_new_question_gives_up_the_one_before(gateway: Served, visit: Visit) -> None:
+    page = visit(gateway, "#/search").page
+    expect(page.locator(".holdings")).to_be_visible()
+    given_up: list[str] = []
+    page.on("requestfailed", lambda request: given_up.append(request.post_data_json["query"]))
+    held: list[Route] = []
+    page.route("**/memory.search", lambda route: held.append(route))  # noqa: PLW0108  playwright marks functions
+    box = page.get_by_role("searchbox")
+    for word in ("quince", "quince ferry", "violin"):
+        with page.expect_request("**/memory.search"):
+            box.fill(word)
+    with page.expect_response("**/memory.search"):
+        held[-1].continue_()
+    expect(page.locator(".hit mark", has_text="violin").first).to_be_visible()
+    assert given_up == ["quince", "quince ferry"]  # one was under way at a time, none waited behind it
+
+
+def test_letters_in_quick_succession_are_one_question(gateway: Served, visit: Visit) -> None:
+    watched = visit(gateway, "#/search")
+    page = watched.page
+    expect(page.locator(".holdings")).to_be_visible()
+    watched.requests.clear()
+    page.get_by_role("searchbox").press_sequentially("quince cellar", delay=15)
+    expect(page.locator(".hit mark", has_text="quince").first).to_be_visible()
+    asked = [path for path in watched.data_requests() if path.endswith("memory.search")]
+    assert len(asked) <= 2
+
+
+def test_a_long_table_comes_a_page_at_a_time(gateway: Served, visit: Visit) -> None:
+    page = visit(gateway, "#/memories").page
+    rows = page.locator(".entries tbody tr")
+    expect(rows).to_have_count(50)
+    expect(page.locator(".summary")).to_have_text("10,000 memories")
+    page.get_by_role("button", name="Show more").click()
+    expect(rows).to_have_count(100)
+
+
+def test_ten_thousand_points_are_drawn_and_zoomed_at_once(gateway: Served, visit: Visit) -> None:
+    page = visit(gateway, "#/health").page
+    points = [
+        {
+            "id": str(number),
+            "x": (number * 7919 % 10_007) / 5_003.5 - 1,
+            "y": (number * 104_729 % 10_009) / 5_004.5 - 1,
+            "type": TYPES[number % len(TYPES)],
+            "importance": 1 + number % 5,
+            "text": f"Statement {number}",
+            "createdAt": time.time() - number * 600,
+        }
+        for number in range(10_000)
+    ]
+    answer = {"points": points, "total": 10_000, "method": "pca", "generation": 1, "degraded": None}
+    page.route("**/map.get", lambda route: route.fulfill(json=answer))
+    page.locator("nav [data-view=map]").click()
+    expect(page.locator(".map-list .summary")).to_have_text("10,000 memories")
+    expect(page.locator(".map-list .entry-line")).to_have_count(100)
+    assert page.evaluate(DRAWN)
+    assert page.evaluate(ZOOMED) < 3_000
