@@ -28,7 +28,7 @@ CHECKS = [
     response_schema_conformance,
 ]
 SOAK = bool(os.environ.get("RECOLLECT_SOAK"))
-EXAMPLES = 100 if SOAK else 4
+EXAMPLES = 100 if SOAK else 2
 STATUSES = {"200", "400", "401", "403", "404", "413", "415", "422", "429", "503", "504"}
 
 

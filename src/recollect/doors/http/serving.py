@@ -60,9 +60,13 @@ def listen(host: str, port: int) -> socket.socket:
         family, kind, protocol, _, address = socket.getaddrinfo(plain, port, type=socket.SOCK_STREAM)[0]
         # With its protocol named, or asyncio does not know it for TCP, and each answer waits for Nagle's algorithm.
         listening = socket.socket(family, kind, protocol)
-        listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        listening.bind(address)
-        listening.listen(BACKLOG)  # from here on nobody is turned away, only kept waiting
+        try:
+            listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            listening.bind(address)
+            listening.listen(BACKLOG)  # from here on nobody is turned away, only kept waiting
+        except OSError:
+            listening.close()
+            raise
     except OSError as error:
         reason = error.strerror or str(error)
         raise RecollectError(

@@ -1,0 +1,116 @@
+"""Settings of the gateway, and settings that the owner changes while it runs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from conftest import Start
+from gateways import ask
+from typer.testing import CliRunner
+
+from recollect.config import load
+from recollect.doors.cli.app import app
+from recollect.doors.http.places import Places, is_loopback
+from recollect.errors import ConfigError, UntrustedConfig
+
+
+def test_memory_that_is_switched_off_is_refused_from_the_next_call_on(start: Start, tmp_path: Path) -> None:
+    gateway = start(watch__enabled=False)
+    caller = gateway.caller("admin")
+    assert ask(caller, "memory.stats")["disabled"] is False
+    config = tmp_path / "home" / "config.yaml"
+    config.write_text("plugins:\n  slots:\n    memory: none\n")
+    off = caller.post("/v1/agents/main/memory.stats")
+    assert off.status_code == 503
+    assert off.json()["error"].startswith("Memory is disabled: ")
+    assert gateway.client().get("/healthz").text == '{"status":"degraded"}'
+    config.write_text("serach: 3\n")
+    wrong = caller.post("/v1/agents/main/memory.stats")
+    assert (wrong.status_code, "unknown setting 'serach'" in wrong.json()["error"]) == (503, True)
+    config.unlink()
+    assert ask(caller, "memory.stats")["disabled"] is False
+    assert gateway.client().get("/healthz").text == '{"status":"ok"}'
+
+
+def test_a_setting_that_changes_counts_from_the_next_call_on(start: Start, tmp_path: Path) -> None:
+    gateway = start(watch__enabled=False)
+    caller = gateway.caller("read")
+    many = ask(caller, "memory.search", query="the server and the app")["results"]
+    (tmp_path / "home" / "config.yaml").write_text("search:\n  max_results: 1\n")
+    assert len(many) > 1
+    assert len(ask(caller, "memory.search", query="the server and the app")["results"]) == 1
+
+
+def test_only_the_owner_sets_the_gateway(tmp_path: Path) -> None:
+    workspace = tmp_path / "workspace"
+    workspace.mkdir()
+    (workspace / ".recollect.yaml").write_text("gateway:\n  host: 0.0.0.0\n")
+    with pytest.raises(UntrustedConfig, match=r"gateway\.host in .*may not set it"):
+        load(arguments={"workspace": workspace, "home": tmp_path}, environ={})
+
+
+def test_agents_are_names_with_workspaces_from_a_file_or_a_variable(tmp_path: Path) -> None:
+    home = tmp_path / "home"
+    home.mkdir()
+    (home / "config.yaml").write_text("gateway:\n  agents:\n    work: ../work\n    home-1: /srv/notes\n")
+    read = load(arguments={"home": home, "workspace": tmp_path}, environ={})
+    assert read.gateway.agents == {"work": tmp_path / "work", "home-1": Path("/srv/notes")}
+    environ = {"RECOLLECT_GATEWAY__AGENTS": "{work: /w}", "RECOLLECT_GATEWAY__ALLOWED_HOSTS": "A.example"}
+    read = load(arguments={"home": tmp_path, "workspace": tmp_path}, environ=environ)
+    assert read.gateway.agents == {"work": Path("/w")}
+    assert read.gateway.allowed_hosts == ("a.example",)
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("gateway.agents", {"../x": "/w"}),
+        ("gateway.agents", {"work": 7}),
+        ("gateway.agents", ["work"]),
+        ("gateway.allowed_hosts", ["*"]),
+        ("gateway.allowed_hosts", ["http://a.example"]),
+        ("gateway.port", 70_000),
+        ("gateway.limits.rate", 0),
+    ],
+    ids=str,
+)
+def test_a_wrong_value_is_one_sentence(tmp_path: Path, key: str, value: object) -> None:
+    with pytest.raises(ConfigError, match=key):
+        load(arguments={"home": tmp_path, "workspace": tmp_path, key: value}, environ={})
+
+
+def test_names_by_which_the_gateway_is_called() -> None:
+    local = Places("127.0.0.1", 8377)
+    assert local.hosts == {"127.0.0.1:8377", "localhost:8377", "[::1]:8377"}
+    proxied = Places("0.0.0.0", 8377, ("memory.example.org", "box.lan:9000"))
+    assert proxied.hosts == local.hosts | {
+        "memory.example.org",
+        "memory.example.org:8377",
+        "box.lan:9000",
+    }
+    assert proxied.knows_origin("https://memory.example.org")
+    assert not proxied.knows_origin("https://example.org")
+    assert not proxied.knows_host("0.0.0.0:8377")
+    assert Places("192.168.1.5", 80).hosts >= {"192.168.1.5", "192.168.1.5:80"}
+    assert Places("::1", 8377).hosts == local.hosts
+
+
+def test_which_addresses_only_this_machine_can_reach() -> None:
+    assert [
+        host for host in ("127.0.0.1", "127.8.8.8", "::1", "[::1]", "localhost") if not is_loopback(host)
+    ] == []
+    assert [
+        host for host in ("0.0.0.0", "::", "192.168.1.5", "example.org", "127.1") if is_loopback(host)
+    ] == []
+
+
+def test_an_open_address_is_warned_of(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from recollect.doors.http.serving import Serving
+
+    monkeypatch.setattr(Serving, "run", lambda self, ready: self._listening.close())
+    given = ["--home", str(tmp_path / "home"), "--workspace", str(tmp_path), "serve", "--port", "0"]
+    quiet = CliRunner().invoke(app, given)
+    loud = CliRunner().invoke(app, [*given, "--host", "0.0.0.0"])
+    assert (quiet.exit_code, quiet.stderr) == (0, "")
+    assert "0.0.0.0 can be reached from a network" in loud.stderr
