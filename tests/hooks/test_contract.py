@@ -96,6 +96,27 @@ def test_wrong_usage_does_not_stop_the_host(claude: ClaudeCode) -> None:
     assert b"'nobody' is no host that we know" in done.stderr
 
 
+def test_where_there_are_no_forks_a_thread_does_it(real_claude: ClaudeCode) -> None:
+    real_claude.say("I prefer tabs in Go code.")
+    script = "import os, sys; del os.fork; from recollect.doors.cli import main; main()"
+
+    def run(*arguments: str, said: bytes | None = None) -> tuple[int, bytes]:
+        data = json.dumps(real_claude.event("Stop")).encode() if said is None else said
+        done = subprocess.run(
+            [sys.executable, "-c", script, "hook", "claude-code", "Stop", *arguments],
+            input=data,
+            capture_output=True,
+            env=real_claude.environment,
+            check=False,
+        )
+        return done.returncode, done.stdout
+
+    assert run("--wait", "--deadline", "20") == (0, b"{}\n")
+    assert real_claude.learned() == ["I prefer tabs in Go code."]
+    assert run("--deadline", "0.05") == (0, b"{}\n")
+    assert run(said=b"[") == (0, b"{}\n")
+
+
 # ---- time -----------------------------------------------------------------------------------------------------
 
 

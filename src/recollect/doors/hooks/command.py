@@ -41,6 +41,7 @@ def _work(wanted: Wanted, data: bytes, say: Say) -> None:
         answered = True
         say(answer)
 
+    os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")  # looking for them is a tenth of the start
     _log_into(_home(wanted, os.environ))
     log = logs.get("hooks")
     try:

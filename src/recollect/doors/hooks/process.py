@@ -161,10 +161,11 @@ def _in_thread(work: Work, deadline_s: float, wait: bool) -> tuple[bytes, str]:
         finally:
             answered.set()
 
+    until = time.monotonic() + deadline_s
     worker = threading.Thread(target=do, daemon=True)
     worker.start()
     late = not answered.wait(deadline_s)
-    worker.join(LIMIT_S if wait else deadline_s)
+    worker.join(LIMIT_S if wait else max(0.0, until - time.monotonic()))
     if late:
         return b"", "the memory had no answer in time, so there is none"
     return json.dumps(answers[0] if answers else {}).encode(), ""
