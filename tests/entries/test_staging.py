@@ -214,3 +214,32 @@ def test_a_statement_that_waits_outlives_the_process(careful: Keeper, open_: Any
     entry = stored(careful, "The deploy key is in the vault")
     careful.close()
     assert open_().get(entry.id).state == "staged"
+
+
+def test_a_kill_right_after_the_approval_loses_nothing(
+    careful: Keeper, open_: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    entry = stored(careful, "The deploy key is in the vault")
+    follow = careful.following.follow
+
+    def killed(vectors: Any = None) -> None:
+        if vectors is not None:  # the change is on the disk, the derived index knows nothing of it
+            raise KeyboardInterrupt
+        follow()
+
+    monkeypatch.setattr(careful.following, "follow", killed)
+    with pytest.raises(KeyboardInterrupt):
+        careful.staging.approve([entry.id])
+    careful.close()
+    again = open_()
+    assert again.get(entry.id).state == "active"
+    assert [hit.entry.id for hit in again.search("deploy key vault").hits] == [entry.id]
+
+
+def test_only_one_of_two_owners_approves(careful: Keeper, open_: Any) -> None:
+    entry = stored(careful, "The deploy key is in the vault")
+    other = open_(ways=Ways(approval="agent"))
+    other.staging.reject([entry.id])
+    with pytest.raises(WriteError, match="it is rejected"):
+        careful.staging.approve([entry.id])
+    assert careful.get(entry.id).state == "rejected"
