@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import time
+import uuid
+from collections.abc import Iterator
 
 from serving import Served
 
@@ -64,18 +66,28 @@ def fill(gateway: Served) -> None:
     )
     gateway.session("2026-02-10-servers", *SESSION)
     gateway.ask("memory.sync")
-    learned = [
-        {
-            "text": text,
-            "type": kind,
-            "importance": importance,
-            "tags": list(tags),
-            "created_at": time.time() - DAY_S * (1 + 2.3 * number + number**2 % 5),
-        }
-        for number, (text, kind, importance, tags) in enumerate(ENTRIES)
-    ]
-    gateway.ask("entries.import", data=json.dumps(learned))
+    gateway.ask("entries.import", data="\n".join(exported(time.time())))
     messages = [{"role": role, "content": text} for role, text in SESSION]
     gateway.ask("capture", messages=messages, session="2026-02-10-servers")
     for question in QUESTIONS:
         gateway.ask("recall", query=question, session="2026-02-10-servers")
+
+
+def exported(now: float) -> Iterator[str]:
+    """The entries as an export of some weeks has them: each with the day on which it was learned."""
+    for number, (text, kind, importance, tags) in enumerate(ENTRIES):
+        at = now - DAY_S * (1 + 2.3 * number + number**2 % 5)
+        entry = {
+            "id": str(uuid.uuid5(uuid.NAMESPACE_URL, text)),
+            "text": text,
+            "type": kind,
+            "importance": importance,
+            "tags": tags,
+            "source": "conversation",
+            "created_at": at,
+            "updated_at": at,
+            "valid_from": at,
+            "expires_at": now + 300 * DAY_S,
+        }
+        first = {"seq": number + 1, "change": number + 1, "at": at, "kind": "add", "by": "owner", "note": ""}
+        yield json.dumps({"entry": entry, "history": [{**first, "entry_id": entry["id"], "after": entry}]})

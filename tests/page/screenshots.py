@@ -82,7 +82,7 @@ def picture(page: Page, place: str, file: Path) -> None:
     """One view, once nothing in it is still to come."""
     page.evaluate("place => { location.hash = place; }", place)
     expect(page.locator("main .loading")).to_have_count(0)
-    page.locator("main :is(.row, .card, .statement):visible").first.wait_for()
+    page.locator("main :is(.row, .card, .statement, .note-body > *):visible").first.wait_for()
     page.evaluate("() => document.activeElement?.blur()")
     page.evaluate("() => new Promise((done) => setTimeout(done, 400))")
     page.screenshot(path=str(file))

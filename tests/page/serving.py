@@ -72,7 +72,7 @@ def served(folder: Path, settings: Mapping[str, object] | None = None) -> Iterat
     """Serve a folder's workspace until the block ends."""
     workspace, home = folder / "workspace", folder / "home"
     workspace.mkdir(parents=True, exist_ok=True)
-    home.mkdir(parents=True, exist_ok=True)
+    home.mkdir(mode=0o700, parents=True, exist_ok=True)
     if settings:
         (home / "config.yaml").write_text(json.dumps(settings), "utf-8")  # JSON is YAML
         (home / "config.yaml").chmod(0o600)

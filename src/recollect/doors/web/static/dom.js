@@ -45,6 +45,18 @@ export function fill(node, ...children) {
   return node;
 }
 
+const KEYS = ["data-value", "data-filter", "data-type"];
+
+/** The same, where what is focused comes again: the focus goes to the new one. */
+export function refill(node, ...children) {
+  const focused = node.contains(document.activeElement) ? document.activeElement : null;
+  const key = KEYS.find((name) => focused?.hasAttribute(name));
+  const value = key && CSS.escape(focused.getAttribute(key));
+  fill(node, ...children);
+  if (key) node.querySelector(`[${key}="${value}"]`)?.focus({ preventScroll: true });
+  return node;
+}
+
 /** A custom property, by which style sheets draw lengths and colours that come from data. */
 export function measure(node, name, value) {
   node.style.setProperty(name, String(value));

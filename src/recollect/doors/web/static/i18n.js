@@ -42,8 +42,9 @@ export function tn(key, count) {
   return t(form, { n: number(count) });
 }
 
-export function number(value, digits = 0) {
-  return new Intl.NumberFormat(locale(), { maximumFractionDigits: digits }).format(value);
+export function number(value, digits = 0, { exactly = false } = {}) {
+  const form = { maximumFractionDigits: digits, minimumFractionDigits: exactly ? digits : 0 };
+  return new Intl.NumberFormat(locale(), form).format(value);
 }
 
 export function bytes(value) {

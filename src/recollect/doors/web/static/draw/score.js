@@ -51,9 +51,9 @@ export function scoreTable(score, parts = []) {
       "tr",
       {},
       el("th", { scope: "row" }, el("i", { "data-part": part.name }), t(`part.${part.name}`)),
-      el("td", {}, amount(part.value)),
-      el("td", {}, `× ${amount(part.weight)}`),
-      el("td", {}, amount(part.contribution)),
+      el("td", {}, amount(part.value, 3)),
+      el("td", {}, `× ${amount(part.weight, 3)}`),
+      el("td", {}, amount(part.contribution, 3)),
       el("td", { class: "detail" }, part.detail ?? ""),
     );
   return el(
@@ -80,13 +80,14 @@ export function scoreTable(score, parts = []) {
         el("th", { scope: "row" }, t("score.sum")),
         el("td"),
         el("td"),
-        el("td", {}, amount(score)),
+        el("td", {}, amount(score, 3)),
         el("td"),
       ),
     ),
   );
 }
 
-export function amount(value) {
-  return number(Math.abs(value) < 0.0005 ? 0 : value, 3);
+/** A score or a part of one; in a table with a digit more. */
+export function amount(value, digits = 2) {
+  return number(Math.abs(value) < 10 ** -digits / 2 ? 0 : value, digits, { exactly: true });
 }

@@ -48,7 +48,6 @@ export function timeline(buckets, { onRange }) {
       { class: "time-ends", "aria-hidden": "true" },
       ends.map((text) => el("span", {}, text)),
     ),
-    legend(),
   );
 }
 
@@ -107,7 +106,8 @@ function brushable(drawing, brush, buckets, onRange) {
   });
 }
 
-function legend() {
+/** What the colours mean. */
+export function timeLegend() {
   return el(
     "ul",
     { class: "time-legend", "aria-hidden": "true" },

@@ -6,7 +6,12 @@ import { bytes, moment, number, t, tn } from "../i18n.js";
 import { facts, when } from "../parts.js";
 
 function card(title, ...children) {
-  return el("section", { class: "card" }, el("h2", {}, t(title)), children);
+  return el(
+    "section",
+    { class: `card ${title.slice(title.indexOf(".") + 1)}` },
+    el("h2", {}, t(title)),
+    children,
+  );
 }
 
 const figure = (text) => el("p", { class: "figure" }, text);

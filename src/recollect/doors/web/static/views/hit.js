@@ -2,7 +2,7 @@
 
 import { el, icon, marked } from "../dom.js";
 import { amount, scoreBar, scoreTable } from "../draw/score.js";
-import { number, t } from "../i18n.js";
+import { t } from "../i18n.js";
 import { found } from "../matches.js";
 import { trust } from "../parts.js";
 import { address } from "../router.js";
@@ -15,7 +15,7 @@ function placeOf(hit) {
 
 export function hitCard(hit) {
   const snippet = hit.snippet.trim().replace(/\n\s*\n/g, "\n"); // blank lines cost room and say nothing here
-  const name = hit.source === "entries" ? t("source.entry") : `${hit.path}:${hit.startLine}–${hit.endLine}`;
+  const name = hit.source === "entries" ? t("source.entry") : `${hit.path}:${lines(hit)}`;
   return el(
     "article",
     { class: "hit", "data-source": hit.source },
@@ -29,7 +29,7 @@ export function hitCard(hit) {
       el(
         "span",
         { class: "score-sum", title: t("score.title", { score: amount(hit.score) }) },
-        number(hit.score, 2),
+        amount(hit.score),
       ),
     ),
     el("p", { class: "snippet" }, marked(snippet, found(snippet, hit.matched ?? []))),
@@ -42,4 +42,8 @@ export function hitCard(hit) {
       hit.citation && el("p", { class: "faint" }, `${t("search.citation")} `, el("code", {}, hit.citation)),
     ),
   );
+}
+
+function lines({ startLine, endLine }) {
+  return startLine === endLine ? startLine : `${startLine}–${endLine}`;
 }

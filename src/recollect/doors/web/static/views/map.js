@@ -2,15 +2,15 @@
 // brushed, switched off or dated away is also gone from the list beside, which serves without a pointer or an eye.
 
 import { givenUp, newest } from "../api.js";
-import { el, fill } from "../dom.js";
+import { el, fill, refill } from "../dom.js";
 import { scatter } from "../draw/scatter.js";
-import { timeline } from "../draw/timeline.js";
-import { sign } from "../draw/types.js";
+import { timeLegend, timeline } from "../draw/timeline.js";
 import { number, t, tn } from "../i18n.js";
 import { step } from "../keys.js";
 import { failure, loading, nothing } from "../notices.js";
-import { TYPES, dateField, fromDateField, segments, stars, when } from "../parts.js";
-import { address, go } from "../router.js";
+import { dateField, fromDateField } from "../parts.js";
+import { go } from "../router.js";
+import { mapLegend, mapTools, pointLine } from "./map_parts.js";
 
 const MOST_POINTS = 10_000;
 const BUCKETS = 120;
@@ -47,9 +47,14 @@ export function mapView(main) {
       times,
       el(
         "div",
-        { class: "filters" },
-        el("label", { class: "inline" }, t("filter.since"), since),
-        el("label", { class: "inline" }, t("filter.until"), until),
+        { class: "time-foot" },
+        timeLegend(),
+        el(
+          "div",
+          { class: "filters" },
+          el("label", { class: "inline" }, t("filter.since"), since),
+          el("label", { class: "inline" }, t("filter.until"), until),
+        ),
       ),
     ),
     problem,
@@ -109,12 +114,12 @@ export function mapView(main) {
       if (missing && points.length) fill(problem, el("p", { class: "degraded" }, missing));
       show();
     } catch (error) {
-      if (!givenUp(error))
-        (fill(
-          problem,
-          failure(error, () => load()),
-        ),
-          fill(list));
+      if (givenUp(error)) return;
+      fill(list);
+      fill(
+        problem,
+        failure(error, () => load()),
+      );
     }
   }
 
@@ -152,7 +157,9 @@ export function mapView(main) {
       .slice(0, rows);
     fill(
       list,
-      best.length ? best.map(line) : nothing(points.length ? t("map.none.chosen") : missing || t("entry.none")),
+      best.length
+        ? best.map(pointLine)
+        : nothing(points.length ? t("map.none.chosen") : missing || t("entry.none")),
       found.length > rows &&
         el(
           "button",
@@ -168,23 +175,8 @@ export function mapView(main) {
           el("span", { class: "faint" }, ` ${number(rows)} / ${number(found.length)}`),
         ),
     );
-    showTools();
-    showLegend();
-  }
-
-  function line(point) {
-    return el(
-      "a",
-      { class: "entry-line row", href: address("memories", point.id) },
-      el("span", { class: "entry-text" }, sign(point.type), point.text),
-      el(
-        "span",
-        { class: "entry-facts" },
-        el("span", { class: "faint" }, t(`type.${point.type}`)),
-        stars(point.importance),
-        when(point.createdAt),
-      ),
-    );
+    refill(tools, mapTools(mode, switchMode, drawing));
+    refill(legend, mapLegend(points, off, switchType));
   }
 
   function clear() {
@@ -197,67 +189,17 @@ export function mapView(main) {
     loadTimes();
   }
 
-  function showTools() {
-    const button = (text, name, act) =>
-      el(
-        "button",
-        { type: "button", class: "quiet square", "aria-label": name, title: name, onclick: act },
-        text,
-      );
-    fill(
-      tools,
-      segments(
-        t("map.mode"),
-        [
-          ["move", t("map.move")],
-          ["brush", t("map.brush")],
-        ],
-        mode,
-        (key) => {
-          mode = key;
-          drawing.brushes(key === "brush");
-          canvas.classList.toggle("brushing", key === "brush");
-          showTools();
-        },
-      ),
-      el("span", { class: "grow" }),
-      button("−", t("map.out"), () => drawing.zoom(1 / 1.4)),
-      button("+", t("map.in"), () => drawing.zoom(1.4)),
-      button("○", t("map.reset"), () => drawing.reset()),
-    );
+  function switchMode(key) {
+    mode = key;
+    drawing.brushes(key === "brush");
+    canvas.classList.toggle("brushing", key === "brush");
+    refill(tools, mapTools(mode, switchMode, drawing));
   }
 
-  function showLegend() {
-    const counts = Map.groupBy
-      ? Map.groupBy(points, (point) => point.type)
-      : points.reduce(
-          (all, point) => all.set(point.type, [...(all.get(point.type) ?? []), point]),
-          new Map(),
-        );
-    const focused = legend.contains(document.activeElement) ? document.activeElement.dataset.type : "";
-    fill(
-      legend,
-      TYPES.filter((type) => counts.has(type)).map((type) =>
-        el(
-          "button",
-          {
-            type: "button",
-            class: "plain",
-            "data-type": type,
-            "aria-pressed": off.has(type) ? "false" : "true",
-            onclick: () => {
-              off.has(type) ? off.delete(type) : off.add(type);
-              rows = ROWS;
-              show();
-            },
-          },
-          sign(type),
-          t(`type.${type}`),
-          el("span", { class: "faint" }, number(counts.get(type).length)),
-        ),
-      ),
-    );
-    if (focused) legend.querySelector(`[data-type="${focused}"]`)?.focus();
+  function switchType(type) {
+    if (!off.delete(type)) off.add(type);
+    rows = ROWS;
+    show();
   }
 
   const KEYS = {

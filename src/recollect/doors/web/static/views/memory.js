@@ -213,9 +213,7 @@ function difference(before, after) {
             kind === "same" ? text : el(kind === "new" ? "ins" : "del", {}, text),
           ),
         );
-  const changes = COMPARED.filter(
-    (name) => JSON.stringify(before[name] ?? null) !== JSON.stringify(after[name] ?? null),
-  );
+  const changes = COMPARED.filter((name) => shownValue(name, before[name]) !== shownValue(name, after[name]));
   const fields = changes.map((name) =>
     el(
       "li",

@@ -1,7 +1,7 @@
 // Which memories the table shows: the filters, as they stand in the address and as the gateway takes them.
 
 import { ask } from "../api.js";
-import { el, fill } from "../dom.js";
+import { el, refill } from "../dom.js";
 import { number, t } from "../i18n.js";
 import { ORIGINS, STATES, TYPES, choice, field, fromDateField } from "../parts.js";
 
@@ -63,8 +63,7 @@ export function filterBar(changed) {
   };
 
   function draw() {
-    const focused = node.contains(document.activeElement) ? document.activeElement.dataset.filter : "";
-    fill(
+    refill(
       quick,
       pick("type", t("entry.type"), "types", t("filter.type"), TYPES, (name) => t(`type.${name}`)),
       pick("state", t("entry.state"), "states", t("filter.state"), [...STATES, "all"], (name) =>
@@ -92,7 +91,7 @@ export function filterBar(changed) {
           onchange: (event) => put(name, event.target.value),
         }),
       );
-    fill(
+    refill(
       further,
       field(
         t("entry.origin"),
@@ -114,7 +113,6 @@ export function filterBar(changed) {
           ),
         ),
     );
-    if (focused) node.querySelector(`[data-filter="${focused}"]`)?.focus();
   }
 
   function tagNames() {

@@ -1,7 +1,7 @@
 // Notes: the workspace as a tree, a note as it reads, as it stands, or as the chunks that search knows.
 
 import { ask, givenUp, news, newest } from "../api.js";
-import { el, fill, icon } from "../dom.js";
+import { el, fill, icon, refill } from "../dom.js";
 import { bytes, number, t, tn } from "../i18n.js";
 import { step } from "../keys.js";
 import { rendered } from "../markdown.js";
@@ -99,7 +99,7 @@ export function notesView(main) {
       ["chunks", t("notes.chunks")],
     ];
     const body = el("div", { class: "note-body" });
-    fill(
+    refill(
       page,
       el(
         "header",

@@ -2,7 +2,7 @@
 
 import { givenUp, news, newest } from "../api.js";
 import { el, fill, icon } from "../dom.js";
-import { amount, scoreBar } from "../draw/score.js";
+import { scoreBar } from "../draw/score.js";
 import { moment, number, t, tn } from "../i18n.js";
 import { step } from "../keys.js";
 import { failure, loading, nothing } from "../notices.js";
@@ -207,7 +207,7 @@ function one(item) {
     "li",
     {},
     el("a", { href: place }, item.text || item.citation || item.ref),
-    el("p", { class: "reason" }, item.reason, el("span", { class: "faint" }, ` · ${amount(item.score)}`)),
+    el("p", { class: "reason" }, item.reason),
     item.parts?.length > 0 && scoreBar(item.score, item.parts),
   );
 }

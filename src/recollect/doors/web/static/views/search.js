@@ -1,7 +1,7 @@
 // Search: what the agent would find, as one types, with the reasons. An empty memory is met by the three first steps.
 
 import { givenUp, news, newest } from "../api.js";
-import { el, fill, icon } from "../dom.js";
+import { el, fill, icon, refill } from "../dom.js";
 import { t, tn } from "../i18n.js";
 import { step } from "../keys.js";
 import { failure, nothing } from "../notices.js";
@@ -61,7 +61,7 @@ export function searchView(main) {
       ["sessions", "source.sessions"],
       ["entries", "source.entries"],
     ];
-    fill(
+    refill(
       sources,
       segments(
         t("search.where"),

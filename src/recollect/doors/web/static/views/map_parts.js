@@ -1,0 +1,71 @@
+// Around the map: the buttons above it, the legend below it, and a point as a line of the list.
+
+import { el } from "../dom.js";
+import { sign } from "../draw/types.js";
+import { number, t } from "../i18n.js";
+import { TYPES, segments, stars, when } from "../parts.js";
+import { address } from "../router.js";
+
+const STEP = 1.4; // of one press of a zoom button
+
+/** What dragging does, and zoom without a wheel. */
+export function mapTools(mode, switchMode, drawing) {
+  const modes = ["move", "brush"].map((key) => [key, t(`map.${key}`)]);
+  const button = (text, name, act) =>
+    el(
+      "button",
+      {
+        type: "button",
+        class: "quiet square",
+        "data-value": name,
+        "aria-label": name,
+        title: name,
+        onclick: act,
+      },
+      text,
+    );
+  return [
+    segments(t("map.mode"), modes, mode, switchMode),
+    el("span", { class: "grow" }),
+    button("−", t("map.out"), () => drawing.zoom(1 / STEP)),
+    button("+", t("map.in"), () => drawing.zoom(STEP)),
+    button("○", t("map.reset"), () => drawing.reset()),
+  ];
+}
+
+/** The types that are there, each a switch. */
+export function mapLegend(points, off, switchType) {
+  const counts = new Map();
+  for (const { type } of points) counts.set(type, (counts.get(type) ?? 0) + 1);
+  return TYPES.filter((type) => counts.has(type)).map((type) =>
+    el(
+      "button",
+      {
+        type: "button",
+        class: "plain",
+        "data-type": type,
+        "aria-pressed": off.has(type) ? "false" : "true",
+        onclick: () => switchType(type),
+      },
+      sign(type),
+      t(`type.${type}`),
+      el("span", { class: "faint" }, number(counts.get(type))),
+    ),
+  );
+}
+
+/** A point, for whoever does not see or point at the map. */
+export function pointLine(point) {
+  return el(
+    "a",
+    { class: "entry-line row", href: address("memories", point.id) },
+    el("span", { class: "entry-text" }, sign(point.type), point.text),
+    el(
+      "span",
+      { class: "entry-facts" },
+      el("span", { class: "faint" }, t(`type.${point.type}`)),
+      stars(point.importance),
+      when(point.createdAt),
+    ),
+  );
+}

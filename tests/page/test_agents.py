@@ -1,0 +1,51 @@
+"""Several agents behind one page: each has its own memory, and a switch leads from one to the other."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+from serving import Served, served
+
+expect = pytest.importorskip("playwright.sync_api", reason="`make integration` installs it").expect
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from conftest import Visit
+
+pytestmark = [pytest.mark.integration, pytest.mark.timeout(240)]
+
+
+@pytest.fixture
+def gateway(tmp_path: Path) -> Iterator[Served]:
+    """A gateway with two agents, of which the first is not called `main`."""
+    (tmp_path / "studio").mkdir()
+    agents = {"studio": str(tmp_path / "studio")}
+    settings = {"agent": "home", "embedding": {"provider": "none"}, "gateway": {"agents": agents}}
+    with served(tmp_path, settings) as running:
+        running.ask("entries.add", "home", text="The cat is called Figo")
+        running.ask("entries.add", "studio", text="The press needs new rollers")
+        yield running
+
+
+def test_the_switch_leads_to_the_other_agents_memory_and_is_remembered(gateway: Served, visit: Visit) -> None:
+    page = visit(gateway).page
+    expect(page.get_by_text("The cat is called Figo")).to_be_visible()
+    page.get_by_label("Agent").select_option("studio")
+    expect(page.get_by_text("The press needs new rollers")).to_be_visible()
+    expect(page.get_by_text("The cat is called Figo")).to_have_count(0)
+    page.reload()
+    expect(page.get_by_text("The press needs new rollers")).to_be_visible()
+    expect(page.get_by_label("Agent")).to_have_value("studio")
+
+
+def test_only_the_agent_that_is_shown_is_followed(gateway: Served, visit: Visit) -> None:
+    page = visit(gateway, "#/memories").page
+    expect(page.locator(".pulse")).to_have_text("Live")
+    expect(page.locator(".entries tbody tr")).to_have_count(1)
+    gateway.ask("entries.add", "studio", text="Ink is ordered in the spring")
+    gateway.ask("entries.add", "home", text="The cat sees the vet in May")
+    expect(page.locator(".entries tbody tr")).to_have_count(2)
+    expect(page.locator(".entries")).not_to_contain_text("Ink is ordered")
