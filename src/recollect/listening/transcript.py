@@ -20,7 +20,7 @@ from recollect.sources.messages import read_record
 
 CHECKED = 1024  #: bytes at the beginning that must be the same when hearing goes on
 MAX_LINE = 4 * 1024 * 1024  #: bytes; a longer line is a picture or a tool's output, and skipped unread
-LAST = 8 * 1024 * 1024  #: bytes of a long transcript that are looked at when the whole of it is wanted
+AT_ONCE = 8 * 1024 * 1024  #: bytes that are heard at a time; of the whole, so many at the end are looked at
 
 Record = Mapping[str, Any]
 
@@ -41,6 +41,7 @@ class Listened:
 
     records: tuple[Record, ...]
     mark: Mark
+    more: bool = False  #: whether there is more beyond the new mark
 
 
 def size_of(path: Path) -> int | None:
@@ -57,7 +58,7 @@ def listen(path: Path, mark: Mark | None = None, upto: int | None = None) -> Lis
     with _opened(path) as (file, status):
         end = status.st_size if upto is None else min(upto, status.st_size)
         if mark is None:
-            start = max(0, end - LAST)
+            start = max(0, end - AT_ONCE)
             tainted = start > 0  # what came before is not known
             if start:
                 start += len(_line(file, start - 1)) - 1  # at the next whole line
@@ -66,8 +67,12 @@ def listen(path: Path, mark: Mark | None = None, upto: int | None = None) -> Lis
         else:
             start, tainted = 0, False
         records = list[Record]()
-        offset = start
-        for line, offset in _lines(file, start, end):  # noqa: B007 - where the last whole line ends is the mark
+        offset, more = start, False
+        for line, after in _lines(file, start, end):
+            if offset - start >= AT_ONCE:
+                more = True
+                break
+            offset = after
             record = _record(line)
             said = read_record(record)
             if said.role is None and not said.outside:
@@ -75,8 +80,8 @@ def listen(path: Path, mark: Mark | None = None, upto: int | None = None) -> Lis
             tainted = (tainted and said.role != "user") or said.outside
             if records or not tainted or said.outside:
                 records.append(record)  # what an agent made of text from outside is not taken up without that
-        after = Mark(status.st_ino, _digest(file, min(CHECKED, offset)), offset, tainted)
-        return Listened(tuple(records), after)
+        head = _digest(file, min(CHECKED, offset))
+        return Listened(tuple(records), Mark(status.st_ino, head, offset, tainted), more)
 
 
 @contextmanager

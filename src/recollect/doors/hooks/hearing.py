@@ -7,20 +7,22 @@ next one does what it left. Heard is what is new in the transcript; what is lear
 from __future__ import annotations
 
 import time
-from dataclasses import replace
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from recollect import logs
 from recollect.errors import SourceError
-from recollect.listening import Marks, Request, Session, Spool, listen
-from recollect.plugins import Effect, Host, Moment
+from recollect.listening import Mark, Marks, Request, Session, Spool, listen
+from recollect.plugins import Host, Moment
 
 if TYPE_CHECKING:
     from recollect.config import Settings
     from recollect.service import MemoryService
 
 log = logs.get("hooks")
+
+Records = tuple[Mapping[str, object], ...]
 
 WAIT_S = 30.0  #: for another process that listens to the same agent's sessions
 
@@ -57,27 +59,46 @@ def hear_waiting(service: MemoryService) -> int:
 
 
 def _hear(host: Host, marks: Marks, request: Request) -> bool:
-    """Hear one session up to where it was; False when it has to be done again."""
-    known = marks.get(request.session)
+    """Hear one session up to where it was, a bounded piece at a time; False when it has to be done again."""
     path = Path(request.transcript)
     try:
-        new = listen(path, known.mark, request.size)
+        while True:
+            known = marks.get(request.session)
+            new = listen(path, known.mark, request.size)
+            if not new.more:
+                break
+            if not _kept(host, Moment("agent_end", request.session, messages=new.records, transcript=path)):
+                return False
+            marks.put(_heard(request, known, new.mark))
         whole = () if request.event == "Stop" else listen(path, None, request.size).records
     except SourceError as error:
         log.warning("a session cannot be heard any more: %s", error)
         return True
-    session = request.session
-    if request.event == "SessionEnd":
-        effects = [host.emit(Moment("session_end", session, messages=whole, transcript=path))]
-    else:
-        effects = [host.emit(Moment("agent_end", session, messages=new.records, transcript=path))]
-    if request.event == "PreCompact":
-        effects.append(host.emit(Moment("before_compaction", session, messages=whole, transcript=path)))
-    if Effect.joined(effects).warnings:  # told by the bus already
+    if not _kept(host, *_moments(request, new.records, whole)):
         return False
-    seen = Session(session, request.project or known.project, request.transcript, time.time(), known.mark)
-    marks.put(seen if _model_waits(host, session) else replace(seen, mark=new.mark))
+    marks.put(_heard(request, known, known.mark if _model_waits(host, request.session) else new.mark))
     return True
+
+
+def _moments(request: Request, new: Records, whole: Records) -> list[Moment]:
+    """What happens in the session, in the words of plugins."""
+    path = Path(request.transcript)
+    if request.event == "SessionEnd":
+        return [Moment("session_end", request.session, messages=whole, transcript=path)]
+    said = Moment("agent_end", request.session, messages=new, transcript=path)
+    if request.event == "PreCompact":
+        return [said, Moment("before_compaction", request.session, messages=whole, transcript=path)]
+    return [said]
+
+
+def _kept(host: Host, *moments: Moment) -> bool:
+    """Whether everything was kept; what was not is told by the plugin's bus."""
+    return not any(host.emit(moment).warnings for moment in moments)
+
+
+def _heard(request: Request, known: Session, mark: Mark) -> Session:
+    project = request.project or known.project
+    return Session(request.session, project, request.transcript, time.time(), mark)
 
 
 def _model_waits(host: Host, session: str) -> bool:

@@ -13,6 +13,7 @@ INSIDE = "RECOLLECT_INSIDE_HOOK"
 """Set while a hook works: a session that is started by it is our own, and neither told nor heard."""
 
 DEADLINE_S = 2.0
+MOST_ASKED = 20_000  #: characters of a prompt that are looked at; a longer one is a paste, with the question at its end
 _PLACES = ("workspace", "home", "agent", "config")
 
 
@@ -103,7 +104,7 @@ class Said:
             session=_text(given.get("session_id"))[:200] or (transcript.stem[:200] if transcript else ""),
             transcript=transcript,
             project=project_of(_text(given.get("cwd"))),
-            prompt=_text(given.get("prompt")),
+            prompt=_text(given.get("prompt"))[-MOST_ASKED:],
             source=_text(given.get("source")),
             again=given.get("stop_hook_active") is True,
             # A sub-agent's words were said by an agent to an agent.
