@@ -12,7 +12,7 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
-from bench import cold, mcp, searching, syncing
+from bench import cold, gateway, mcp, searching, syncing
 from bench.built import build, build_vectors
 from bench.report import Figures, markdown
 from evals.page import put
@@ -33,6 +33,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         figures.cold = cold.commands(place / "cold", repeats=3 if options.quick else 9)
         _say("mcp")
         figures.mcp = mcp.first_results(place / "mcp", repeats=3 if options.quick else 9)
+        _say("gateway")
+        asked, rounds = (20, 2) if options.quick else (200, 9)
+        figures.gateway = gateway.warm_search(place / "gateway", questions=asked, rounds=rounds)
         _say(f"sync of {figures.files:,} unchanged files")
         figures.unchanged = syncing.unchanged(place / "unchanged", figures.files)
         _say("indexing")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from bench.gateway import BUDGET_MS, Beside
 from bench.measure import Took
 from bench.searching import Timed
 from bench.syncing import Indexed
@@ -24,6 +25,7 @@ class Figures:
     mcp: Mapping[str, tuple[float, float | None]] = field(
         default_factory=dict
     )  #: wall ms, and CPU ms where known
+    gateway: Beside | None = None
     timed: list[Timed] = field(default_factory=list)
     resident: dict[int, Mapping[str, float]] = field(default_factory=dict)
 
@@ -44,6 +46,8 @@ def markdown(figures: Figures) -> str:
         _table(["command", "CPU ms"], [[name, f"{ms:.0f}"] for name, ms in figures.cold.items()]),
         "#### `recollect mcp`, cold (20 notes, bundled model)",
         _table(["step", "wall ms", "CPU ms"], map(_step_row, figures.mcp.items())),
+        "#### A warm search over the gateway (200 notes, keywords only; ms)",
+        _table(["library, CPU", "gateway, CPU", "added", "a caller waits"], _gateway_rows(figures.gateway)),
     ]
     return "\n\n".join(parts) + "\n"
 
@@ -66,6 +70,8 @@ def _budgets(figures: Figures) -> Iterable[list[str]]:
         for command, ms in figures.cold.items():
             if command.startswith(f"recollect {name}"):
                 yield _kept(f"{command}, cold", budget, ms, "ms CPU")
+    if figures.gateway:
+        yield _kept("what the gateway adds to a warm search", BUDGET_MS, figures.gateway.added, "ms CPU")
 
 
 def _kept(what: str, budget: float, measured: float, unit: str) -> list[str]:
@@ -92,6 +98,11 @@ def _timed_row(one: Timed) -> list[str]:
 def _indexed_row(run: Indexed) -> list[str]:
     took = run.took
     return [run.how, f"{run.chunks:,}", f"{took.cpu_s:.2f}", f"{took.wall_s:.2f}", f"{run.per_second:,.0f}"]
+
+
+def _gateway_rows(found: Beside | None) -> Iterable[list[str]]:
+    if found:
+        yield [f"{ms:.2f}" for ms in (found.library, found.gateway, found.added, found.wall)]
 
 
 def _step_row(step: tuple[str, tuple[float, float | None]]) -> list[str]:

@@ -6,6 +6,7 @@ How two statements relate is `merge`'s duty, how long one lasts `lifecycle`'s, h
 from __future__ import annotations
 
 import contextlib
+import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -76,6 +77,7 @@ class Keeper:
         self.index = index
         self.ways = ways or Ways()
         self.clock = clock
+        self._turns = threading.Lock()
         self.following = Following(entries, index, batched)
         self.searching = EntrySearch(self.following, embedder, clock=clock)
         self.pictures = Pictures(self.following, clock)
@@ -99,10 +101,12 @@ class Keeper:
         begun = self.entries.seq()
         if self.staging.waits(draft):
             return self.staging.stage(draft, begun, by=by, replaces=replaces)
-        for _ in range(RETRIES):
-            with contextlib.suppress(EditConflict):
+        with self._turns:  # threads judge one after another, so that only other processes can overtake them
+            for _ in range(RETRIES):
+                with contextlib.suppress(EditConflict):
+                    return self._try(draft, begun, by, replaces)
+            with self.entries.transaction():  # who holds the store is overtaken by nobody
                 return self._try(draft, begun, by, replaces)
-        return self._try(draft, begun, by, replaces)
 
     def _try(self, draft: Draft, begun: int, by: str, replaces: str | None) -> Remembered:
         """Judge, then write, unless somebody has changed meanwhile what the judgement rests on."""
