@@ -45,14 +45,14 @@ def is_answer(ran: Ran) -> bool:
     return ran.code == 0 and ran.output.count(b"\n") == 1 and isinstance(json.loads(ran.output), dict)
 
 
-@settings(max_examples=120, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(event=st.sampled_from(EVENTS + NOT_OURS), said=objects | values)
 def test_any_json_is_answered(anything: Callable[..., Ran], event: str, said: object) -> None:
     data = json.dumps(said).encode("utf-8", "surrogatepass")
     assert is_answer(anything(["claude-code", event], data))
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(data=st.binary(max_size=200), more=st.lists(words.filter(lambda word: "\0" not in word), max_size=3))
 def test_any_bytes_and_any_arguments_are_answered(
     anything: Callable[..., Ran], data: bytes, more: list[str]

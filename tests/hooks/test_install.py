@@ -20,7 +20,7 @@ from recollect.doors.hooks import entries
 from recollect.doors.hooks.setting_up import Files, install, uninstall
 from recollect.errors import ConfigError
 
-EXAMPLES = 1000 if os.environ.get("RECOLLECT_SOAK") else 40
+EXAMPLES = 1000 if os.environ.get("RECOLLECT_SOAK") else 25
 MEMORY = "/dev/shm" if Path("/dev/shm").is_dir() else None  # a sync costs nothing there
 PLACES = {"workspace": "/home/me/my notes & 'more'"}
 

@@ -13,6 +13,8 @@ from pathlib import Path
 import pytest
 from claude_host import ClaudeCode, until
 
+from recollect import MemoryService
+from recollect.doors.hooks.hearing import hear_waiting
 from recollect.listening import Mark, Request, Spool, listen
 from recollect.sources import turns_of_messages
 
@@ -41,6 +43,17 @@ def test_what_waits_is_known_to_the_next_session(claude: ClaudeCode) -> None:
     Spool(claude.home / "agents" / "main" / "spool").add(_request(path))
     assert "I prefer tabs in Go code." in claude.told("SessionStart", session="next", source="startup")
     assert claude.waiting() == []
+
+
+def test_what_waits_is_heard_by_hand_and_by_a_service_that_starts(claude: ClaudeCode) -> None:
+    spool = Spool(claude.home / "agents" / "main" / "spool")
+    spool.add(_request(claude.say("I prefer tabs in Go code.", session="one"), session="one"))
+    done = claude.run(["spool", "--json"], b"", claude.environment, claude.project)
+    assert (done.code, json.loads(done.output)) == (0, {"done": 1, "waiting": 0})
+    spool.add(_request(claude.say("I never work on Fridays.", session="two"), session="two"))
+    with claude.memory() as memory, MemoryService(memory) as service:
+        assert hear_waiting(service) == 1
+        assert len(memory.keeper.find()) == 2
 
 
 def test_sessions_are_heard_in_the_order_in_which_they_asked(claude: ClaudeCode) -> None:
