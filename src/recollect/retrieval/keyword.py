@@ -44,5 +44,8 @@ def _value(match: KeywordMatch, full: float) -> float:
 
 
 def _idf(rows: int, frequency: int) -> float:
-    """As FTS5 weighs a term; one that stands in more than half of the chunks says nothing."""
-    return max(1e-6, math.log((rows - frequency + 0.5) / (frequency + 0.5)))
+    """As FTS5 weighs a term; one that stands in more than half of the chunks says nothing.
+
+    The two numbers are of two moments: while others write, more chunks may hold a term than there were.
+    """
+    return max(1e-6, math.log((max(0, rows - frequency) + 0.5) / (frequency + 0.5)))
