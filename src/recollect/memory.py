@@ -405,6 +405,16 @@ class Memory:
             self.changed()
         return report
 
+    def import_claude_code(self, place: Path | None = None, *, dry_run: bool = False) -> ImportReport:
+        """Take in Claude Code's transcripts, before it deletes them; nothing that is here is overwritten."""
+        from recollect.importing import claude_code
+
+        folder = self.settings.agent_folder / "sessions"
+        report = claude_code.take_in(place, folder, agent=self.settings.agent, dry_run=dry_run)
+        if not dry_run:
+            self.changed()
+        return report
+
     def tend(self) -> None:
         """Do what is due of itself: expired entries are marked and, after their time, erased."""
         if self._has_entries(None):

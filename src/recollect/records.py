@@ -558,6 +558,7 @@ class ImportStep:
 class ImportReport:
     """What another program has kept, and what became of it."""
 
+    program: str
     home: Path
     agent: str
     steps: tuple[ImportStep, ...]

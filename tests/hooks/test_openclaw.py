@@ -210,6 +210,29 @@ def test_the_command_says_what_it_did(openclaw: Path, claude: ClaudeCode) -> Non
     assert {file["action"] for file in json.loads(run("--json"))["files"]} == {"same"}
 
 
+def test_transcripts_of_claude_code_are_taken_in_before_they_are_deleted(
+    claude: ClaudeCode, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    projects = tmp_path / "claude" / "projects" / "-home-me-work"
+    projects.mkdir(parents=True)
+    said = claude.say("Which queue do we use for mail?", "NATS, since March.")
+    said.rename(projects / said.name)
+    (projects / "agent-1.jsonl").write_text("{}\n")
+    monkeypatch.setenv("CLAUDE_CONFIG_DIR", str(tmp_path / "claude"))
+    with claude.memory() as memory:
+        for action in ("new", "same"):
+            report = memory.import_claude_code()
+            assert [(step.source.name, step.action) for step in report.steps] == [(said.name, action)]
+        (projects / said.name).unlink()
+        (hit,) = memory.search("queue for mail", source="sessions", max_results=1).hits
+        assert hit.path == f"sessions/claude-code/-home-me-work/{said.name}"
+    command = ["import", "claude-code", str(tmp_path / "claude"), "--dry-run"]
+    done = claude.run(command, b"", claude.environment, claude.project)
+    assert done.output.decode().splitlines()[0] == (
+        f"Claude Code in {tmp_path / 'claude'}, agent main (nothing is changed)"
+    )
+
+
 @pytest.mark.parametrize(
     ("line", "plain"),
     [

@@ -11,16 +11,36 @@ import os
 import stat
 from collections.abc import Iterator
 from pathlib import Path
-from typing import BinaryIO
+from typing import BinaryIO, Literal
 
 from recollect.errors import SourceError
-from recollect.records import ImportAction
+from recollect.records import ImportAction, ImportStep
 from recollect.writing.exchange import place
 from recollect.writing.folders import make_folder, sync_folder
 
 MOST = 512 * 1024 * 1024  #: bytes of one file
 
 _counter = itertools.count()
+
+
+def step_of(kind: Literal["note", "session"], source: Path, target: Path) -> ImportStep:
+    """What copying a file would do."""
+    try:
+        action = compared(source, target, grows=kind == "session")
+    except (SourceError, OSError) as error:
+        return ImportStep(kind, source, target, "other", str(error))
+    return ImportStep(kind, source, target, action, "another file stands there" if action == "other" else "")
+
+
+def copied(step: ImportStep) -> ImportStep:
+    """The step, done if there is anything to do, or with the reason why it was not."""
+    if step.action not in ("new", "grown"):
+        return step
+    try:
+        copy(step.source, step.target, step.action)
+    except (SourceError, OSError) as error:
+        return ImportStep(step.kind, step.source, step.target, "other", str(error))
+    return step
 
 
 def compared(source: Path, target: Path, *, grows: bool) -> ImportAction:

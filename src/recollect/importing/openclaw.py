@@ -13,12 +13,12 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 from recollect.entries import importers
 from recollect.errors import NotFound, SourceError, WriteError
 from recollect.importing import lance
-from recollect.importing.copying import compared, copy
+from recollect.importing.copying import copied, step_of
 from recollect.records import Imported, ImportReport, ImportStep
 
 if TYPE_CHECKING:
@@ -78,10 +78,10 @@ class OpenClaw:
             for source in _notes(self.workspace):
                 below = source.relative_to(self.workspace)
                 parts = below.parts[1:] if below.parts[0] == "memory" else below.parts
-                yield _step("note", source, workspace.joinpath(NOTES, *parts))
+                yield step_of("note", source, workspace.joinpath(NOTES, *parts))
         if self.sessions:
             for source in _files(self.sessions, "*.jsonl"):
-                yield _step("session", source, sessions / "openclaw" / source.name)
+                yield step_of("session", source, sessions / "openclaw" / source.name)
 
     def take_in(
         self, workspace: Path, sessions: Path, keeper: Keeper, *, dry_run: bool = False
@@ -92,14 +92,14 @@ class OpenClaw:
             remarks.append("The notes are used where they are: this is OpenClaw's own workspace.")
         done = list[ImportStep]()
         for step in self.steps(workspace, sessions):
-            done.append(step if dry_run or step.action not in ("new", "grown") else _copied(step))
+            done.append(step if dry_run else copied(step))
         imported = Imported(0, 0)
         if self.entries:
             try:
                 imported = self._entries(self.entries, keeper, remarks, dry_run=dry_run)
             except SourceError as error:
                 remarks.append(f"{self.entries}: {error}.")
-        return ImportReport(self.home, self.agent, tuple(done), imported, tuple(remarks), dry_run)
+        return ImportReport("OpenClaw", self.home, self.agent, tuple(done), imported, tuple(remarks), dry_run)
 
     def _entries(self, folder: Path, keeper: Keeper, remarks: list[str], *, dry_run: bool) -> Imported:
         """Entries were stored by an agent, or noticed in passing: nobody can tell, so none is the owner's own."""
@@ -114,22 +114,6 @@ class OpenClaw:
             return keeper.take_in(json.dumps(usable, ensure_ascii=False), at_most="agent")
         already = len(keeper.entries.load(ids))
         return Imported(len(set(ids)) - already, already)
-
-
-def _step(kind: Literal["note", "session"], source: Path, target: Path) -> ImportStep:
-    try:
-        action = compared(source, target, grows=kind == "session")
-    except (SourceError, OSError) as error:
-        return ImportStep(kind, source, target, "other", str(error))
-    return ImportStep(kind, source, target, action, "another file stands there" if action == "other" else "")
-
-
-def _copied(step: ImportStep) -> ImportStep:
-    try:
-        copy(step.source, step.target, step.action)
-    except (SourceError, OSError) as error:
-        return ImportStep(step.kind, step.source, step.target, "other", str(error))
-    return step
 
 
 def _is_workspace(folder: Path) -> bool:

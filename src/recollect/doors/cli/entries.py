@@ -23,6 +23,7 @@ Type = Annotated[
         show_default=False,
     ),
 ]
+PROGRAMS = ("openclaw", "claude-code")  #: whose whole memory can be taken in
 
 
 def add(
@@ -110,28 +111,33 @@ def import_(
     context: typer.Context,
     file: Annotated[
         Path,
-        typer.Argument(help="An export of recollect, mem0 or ChatGPT, or plain JSON; or the word openclaw."),
+        typer.Argument(
+            help="An export of recollect, mem0 or ChatGPT, or plain JSON; or the word openclaw or claude-code."
+        ),
     ],
     place: Annotated[
         Path | None,
-        typer.Argument(help="For openclaw: its folder [~/.openclaw], or a workspace.", show_default=False),
+        typer.Argument(help="For those: their folder, if it is another than usual.", show_default=False),
     ] = None,
     dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="For openclaw: only say what would be done.")
+        bool, typer.Option("--dry-run", help="For those: only say what would be done.")
     ] = False,
     as_json: Json = False,
 ) -> None:
     """Take in what another program kept, or an export: what is there already is left as it is."""
     from recollect.doors.cli import entry_tables
 
-    whole_memory = str(file) == "openclaw" and (place is not None or not file.is_file())
-    if not whole_memory and (place or dry_run):
-        raise typer.BadParameter("a second place and --dry-run are for: recollect import openclaw")
+    program = str(file) if place is not None or not file.is_file() else ""
+    if program not in PROGRAMS and (place or dry_run):
+        raise typer.BadParameter(
+            "a second place and --dry-run are for: recollect import openclaw|claude-code"
+        )
     with context.obj.memory() as memory:
-        if whole_memory:
+        if program in PROGRAMS:
             from recollect.doors.cli import importing
 
-            importing.report(memory.import_openclaw(place, dry_run=dry_run), as_json)
+            take_in = memory.import_openclaw if program == "openclaw" else memory.import_claude_code
+            importing.report(take_in(place, dry_run=dry_run), as_json)
         else:
             entry_tables.imported(memory.keeper.take_in(_text_of(file)), as_json)
 

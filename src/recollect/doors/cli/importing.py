@@ -20,7 +20,8 @@ def report(done: ImportReport, as_json: bool) -> None:
         render.to_json(_json(done))
         return
     lines = [
-        f"OpenClaw in {done.home}, agent {done.agent}" + (" (nothing is changed)" if done.dry_run else "")
+        f"{done.program} in {done.home}, agent {done.agent}"
+        + (" (nothing is changed)" if done.dry_run else "")
     ]
     for kind, title in (("note", "notes"), ("session", "sessions")):
         steps = [step for step in done.steps if step.kind == kind]
@@ -40,6 +41,7 @@ def report(done: ImportReport, as_json: bool) -> None:
 
 def _json(done: ImportReport) -> dict[str, object]:
     return {
+        "program": done.program,
         "home": str(done.home),
         "agent": done.agent,
         "dryRun": done.dry_run,
