@@ -58,11 +58,12 @@ def step_prepare(args: argparse.Namespace, config: Config) -> None:
     train.prepare_only(args.work, args.out or args.work / "run", config)
 
 
-def step_train(args: argparse.Namespace, config: Config) -> None:
+def step_train(args: argparse.Namespace, _: Config) -> None:
     """Train, or take a broken-off training up again."""
     from training import train
 
-    train.run(args.work, args.out or args.work / "run", config, args.seconds, args.bench)
+    configs = {name: CONFIGS[name] for name in args.config.split(",")}
+    train.run(args.work, args.out or args.work / "run", configs, args.seconds, args.bench)
 
 
 def step_export(args: argparse.Namespace, config: Config) -> None:
@@ -108,7 +109,9 @@ def main(arguments: list[str] | None = None) -> None:
         "python -m training", epilog=steps, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("step", choices=STEPS)
-    parser.add_argument("--config", choices=CONFIGS, default="final")
+    parser.add_argument(
+        "--config", default="final", help=f"of {', '.join(CONFIGS)}; train takes several, with commas"
+    )
     parser.add_argument("--data", type=Path, help="folder of en, zh and pairs .tsv.xz")
     parser.add_argument("--bench", type=Path, help="folder of retrieval sets")
     parser.add_argument("--work", type=Path, default=Path("work"), help="folder of the steps")
@@ -119,7 +122,7 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("--dims", type=int, default=0, help="cut the vectors to so many numbers")
     parser.add_argument("--seconds", type=float, default=0, help="stop training and save after")
     args = parser.parse_args(arguments)
-    STEPS[args.step](args, CONFIGS[args.config])
+    STEPS[args.step](args, CONFIGS[args.config.partition(",")[0]])
 
 
 if __name__ == "__main__":

@@ -38,15 +38,16 @@ class DataConfig:
     long_share: float = 1.0  # share of the possible long texts that are kept
     shingle: int = 8  # words or Han characters in one shingle of the overlap check
     near_duplicate: float = 0.5  # share of a line's shingles found in one benchmark
-    restatements: int = 30_000
+    restatements: int = 45_000
     keyword_queries: int = 30_000
+    asked_queries: int = 60_000  # questions retold in the third person
 
 
 @dataclass(frozen=True)
 class StudentConfig:
     """The shape of the student."""
 
-    layers: int = 5
+    layers: int = 6
     hidden: int = 384
     heads: int = 12
     max_length: int = 512
@@ -57,13 +58,13 @@ class StudentConfig:
 class ListConfig:
     """Ranked candidate lists that the cross-encoder scores."""
 
-    queries: int = 160_000
+    queries: int = 190_000
     parallel_queries: int = 50_000
     size: int = 16
     chunk: int = 1_024  # queries mined at a time
     max_tokens: int = 320  # of a document in front of the cross-encoder
-    remine_queries: int = 30_000
-    remine_at: float = 0.45  # share of the steps after which the student itself mines
+    remine_queries: int = 45_000
+    remine_at: tuple[float, ...] = (0.25, 0.55)  # shares of the steps after which the student mines
 
 
 @dataclass(frozen=True)
@@ -71,24 +72,26 @@ class TrainConfig:
     """One training run."""
 
     seed: int = 7
-    steps: int = 1_700
+    steps: int = 4_600
     warmup: int = 200
     learning_rate: float = 6e-4
     final_rate: float = 0.02  # of the learning rate, at the last step
     weight_decay: float = 0.01
     clip: float = 1.0
-    ema: float = 0.998
+    ema: float = 0.999
     temperature: float = 0.05
-    mono_en: int = 768  # texts a step: distillation
+    mono_en: int = 896  # texts a step: distillation
     mono_zh: int = 1_024
-    long: int = 48  # long texts a step and language
+    long_en: int = 112  # long texts a step
+    long_zh: int = 64
     pairs: int = 640  # parallel pairs a step
-    asks: int = 320  # natural query/text pairs a step
-    lists: int = 88  # English lists a step
+    asks: int = 480  # natural query/text pairs a step
+    lists: int = 144  # English lists a step
     parallel_lists: int = 64  # lists whose sides may be Chinese
     carry_chinese: bool = True  # False: parallel lists stay English
     use_lists: bool = True
     use_long: bool = True
+    use_asked: bool = True  # questions retold in the third person, as asks and in lists
     compile: bool = True  # on a GPU
     weights: dict[str, float] = field(
         default_factory=lambda: {
@@ -100,8 +103,22 @@ class TrainConfig:
             "spread_pair": 0.6,
             "pair": 0.4,
             "ask": 0.4,
-            "list": 0.7,
-            "list_parallel": 0.7,
+            "list": 1.0,
+            "list_parallel": 0.5,
+        }
+    )
+    # What a weight has become at the last step, as a share of what it was at the first: the
+    # teachers' vectors lead at the beginning, ranking at the end.
+    late: dict[str, float] = field(
+        default_factory=lambda: {
+            "target_en": 0.5,
+            "target_zh": 0.7,
+            "target_pair": 0.5,
+            "spread_en": 0.5,
+            "spread_pair": 0.5,
+            "ask": 1.5,
+            "list": 1.5,
+            "list_parallel": 1.5,
         }
     )
 
@@ -122,32 +139,53 @@ class Config:
 
 FINAL = Config()
 TOY = Config(
-    data=DataConfig(max_lines=240, long_max=220, restatements=40, keyword_queries=40),
+    data=DataConfig(max_lines=240, long_max=220, restatements=40, keyword_queries=40, asked_queries=40),
     student=StudentConfig(layers=2, english_pieces=3_000, max_length=64),
     lists=ListConfig(queries=40, parallel_queries=20, size=8, chunk=16, remine_queries=10, max_tokens=32),
     train=TrainConfig(
-        steps=8, warmup=2, mono_en=16, mono_zh=16, long=2, pairs=16, asks=8, lists=4, parallel_lists=4
+        steps=8,
+        warmup=2,
+        mono_en=16,
+        mono_zh=16,
+        long_en=2,
+        long_zh=2,
+        pairs=16,
+        asks=8,
+        lists=4,
+        parallel_lists=4,
     ),
 )
 
-# Short runs of one length that differ in one thing each.
+# Short runs that differ in one thing each. They were made before the final weights were settled, with
+# lists that count for more; they are what settled them.
+_FIRST_WEIGHTS = FINAL.train.weights | {"list": 1.2, "list_parallel": 0.7}
+_FIRST_LATE = FINAL.train.late | {"target_en": 0.25, "target_zh": 0.5, "target_pair": 0.25}
 SHORT = TrainConfig(
     steps=600,
     warmup=80,
     ema=0.99,
-    mono_en=384,
-    mono_zh=384,
-    long=24,
+    mono_en=448,
+    mono_zh=512,
+    long_en=56,
+    long_zh=32,
     pairs=320,
-    asks=160,
-    lists=48,
+    asks=240,
+    lists=72,
     parallel_lists=32,
+    weights=_FIRST_WEIGHTS,
+    late=_FIRST_LATE,
 )
+_EVEN = replace(SHORT, weights=_FIRST_WEIGHTS | {"list": 0.7}, late={})
+_SETTLED = replace(SHORT, weights=FINAL.train.weights, late=FINAL.train.late)
+_BASE = replace(FINAL, lists=replace(FINAL.lists, remine_queries=15_000, remine_at=(0.45,)), train=SHORT)
 ABLATIONS: dict[str, Config] = {
-    "base": replace(FINAL, train=SHORT),
-    "no-lists": replace(FINAL, train=replace(SHORT, use_lists=False)),
-    "no-carried": replace(FINAL, train=replace(SHORT, carry_chinese=False)),
-    "no-long": replace(FINAL, train=replace(SHORT, use_long=False)),
-    "six-layers": replace(FINAL, student=StudentConfig(layers=6), train=SHORT),
+    "base": _BASE,
+    "no-lists": replace(_BASE, train=replace(SHORT, use_lists=False)),
+    "no-long": replace(_BASE, train=replace(SHORT, use_long=False)),
+    "no-asked": replace(_BASE, train=replace(SHORT, use_asked=False)),
+    "no-carried": replace(_BASE, train=replace(SHORT, carry_chinese=False)),
+    "no-mining": replace(_BASE, lists=replace(FINAL.lists, remine_at=())),
+    "even-weights": replace(_BASE, train=_EVEN),
+    "five-layers": replace(_BASE, student=StudentConfig(layers=5), train=_SETTLED),
 }
 CONFIGS: dict[str, Config] = {"final": FINAL, "toy": TOY, **ABLATIONS}

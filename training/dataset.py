@@ -13,7 +13,9 @@ import lzma
 import random
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -84,6 +86,8 @@ class Builder:
         for text in spoken:
             self.number(language, text)
         asks += [Ask("turn", texts[q], spoken[a]) for q, a in queries.turns(texts)]
+        for turn, answer in pairwise(texts):
+            asks += filter(None, [queries.asked_about(turn, answer, rng)])
         for text in texts:
             asks += filter(None, [queries.restated(text, rng)])
         for text in spoken:
@@ -186,8 +190,8 @@ def save(dataset: Dataset, folder: Path, counts: dict[str, int]) -> None:
     for language in LANGUAGES:
         arrays |= {f"long_{language}": dataset.long[language]}
         arrays |= {f"asks_{language}": dataset.asks[language]}
-        with lzma.open(folder / f"{language}.txt.xz", "wt", encoding="utf-8", filters=_FILTERS) as out:
-            out.write("\n".join(dataset.texts[language]))
+    with ThreadPoolExecutor() as threads:  # the compression lets other threads run
+        list(threads.map(lambda language: _pack(dataset.texts[language], folder, language), LANGUAGES))
     small = {name: a.astype(np.int32) if a.dtype == np.int64 else a for name, a in arrays.items()}
     np.savez_compressed(folder / "index.npz", **small)
     counts |= {f"texts/{language}": len(dataset.texts[language]) for language in LANGUAGES}
@@ -195,6 +199,11 @@ def save(dataset: Dataset, folder: Path, counts: dict[str, int]) -> None:
     counts |= {"pairs": len(dataset.pairs), "pair_asks": len(dataset.pair_asks)}
     report = {"digest": dataset.digest(), "counts": counts}
     (folder / "counts.json").write_text(json.dumps(report, indent=1, sort_keys=True) + "\n")
+
+
+def _pack(texts: list[str], folder: Path, language: str) -> None:
+    with lzma.open(folder / f"{language}.txt.xz", "wb", filters=_FILTERS) as out:
+        out.write("\n".join(texts).encode())
 
 
 def load(folder: Path) -> Dataset:

@@ -2,8 +2,9 @@
 
 Two habits of onnxruntime are steered around. It fuses Add + LayerNormalization into
 SkipLayerNormalization, which is several times slower on a CPU, so residuals are added with Sum; and
-it fuses a bias into BiasGelu, so Gelu is written as its own operator. int8 weights use the reduced
-range: with the full one, CPUs that have AVX2 but no VNNI can overflow.
+it fuses a bias into BiasGelu, so Gelu is written as its own operator. int8 matrices use the reduced
+range: with the full one, CPUs that have AVX2 but no VNNI can overflow. The word table is only looked
+up, so it uses the full range, with a scale for every row.
 """
 
 from __future__ import annotations
@@ -85,15 +86,28 @@ def build(weights: dict[str, np.ndarray], heads: int) -> object:
     return helper.make_model(made, opset_imports=opsets, ir_version=8)
 
 
+def by_row(table: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Turn a table into int8, each row with a scale of its own."""
+    scale = np.maximum(np.abs(table).max(1, keepdims=True), 1e-9) / 127
+    return np.round(table / scale).astype(np.int8), scale.astype(np.float32)
+
+
 def _embed(graph: Graph, weights: dict[str, np.ndarray]) -> str:
-    graph.constant("word", weights["encoder.word.weight"])
+    from onnx import TensorProto
+
+    table, scale = by_row(weights["encoder.word.weight"])
+    graph.constant("word", table)
+    graph.constant("word.scale", scale)
     # Only one kind of text occurs, so its vector is part of the position table.
     places = weights["encoder.position.weight"] + weights["encoder.kind.weight"][0]
     graph.constant("position", places)
     zero = graph.constant("zero", np.array([0], np.int64))
     graph.node("Shape", ["input_ids"], "length", start=1, end=2)
     graph.node("Slice", ["position", zero, "length", zero], "places")
-    graph.node("Gather", ["word", "input_ids"], "words")
+    graph.node("Gather", ["word", "input_ids"], "whole")
+    graph.node("Cast", ["whole"], "unscaled", to=TensorProto.FLOAT)
+    graph.node("Gather", ["word.scale", "input_ids"], "scale")
+    graph.node("Mul", ["unscaled", "scale"], "words")
     graph.node("Add", ["words", "places"], "embedded")
     return graph.norm("embedded", "norm", weights["encoder.norm.weight"], weights["encoder.norm.bias"])
 
@@ -136,14 +150,14 @@ def _pool(graph: Graph, x: str, weights: dict[str, np.ndarray]) -> None:
 
 
 def quantise(source: Path, target: Path) -> None:
-    """Turn matrix products and the word table into int8."""
+    """Turn matrix products into int8; the word table is that already."""
     import onnx
     from onnxruntime.quantization import QuantType, quantize_dynamic
 
     quantize_dynamic(
         source,
         target,
-        op_types_to_quantize=["MatMul", "Gather"],
+        op_types_to_quantize=["MatMul"],
         per_channel=True,
         reduce_range=True,
         weight_type=QuantType.QInt8,

@@ -19,12 +19,14 @@ from training.config import Config, ListConfig
 from training.dataset import Dataset
 from training.model import CrossEncoder
 from training.prepare import View
-from training.tokens import Tokens, autocast, batches
+from training.tokens import Tokens, autocast, batches, to_device
 
 _QUESTION = re.compile(
     r"\?\s*$|^(who|what|when|where|why|how|which|does|did|is|are|can|tell|list|explain)\b",
     re.IGNORECASE,
 )
+_SHARES = (0.4, 0.3, 0.24, 0.06)  # of the queries, by kind
+_LONG = 120  # tokens
 _NEGATIVES = 7
 _CHINESE_ASKS = 100_000
 # Ranks that candidates are drawn from, one draw a pair.
@@ -70,10 +72,11 @@ class Words:
 
     def scores(self, chosen: np.ndarray) -> Tensor:
         """Return BM25 scores [queries, pool]."""
-        ids, mask = self.tokens.rows(chosen)
+        lengths = self.tokens.lengths[chosen]
+        ids = self.tokens.packed(chosen, lengths).ids
         asked = torch.zeros(len(self.idf), len(chosen), device=ids.device)
-        column = torch.arange(len(chosen), device=ids.device)[:, None].expand_as(ids)
-        asked[ids[mask], column[mask]] = self.idf[ids[mask]]
+        column = to_device(np.repeat(np.arange(len(chosen)), lengths), self.tokens.device)
+        asked[ids, column] = self.idf[ids]
         return (self.matrix @ asked).T
 
 
@@ -142,22 +145,14 @@ class Scorer:
         return scores.half().cpu().numpy().reshape(candidates.shape)
 
     def _score(self, asked: np.ndarray, texts: np.ndarray) -> Tensor:
-        first, first_mask = self.tokens.rows(asked, 64)
-        second, second_mask = self.tokens.rows(texts, self.limit)
-        second_mask[:, 0] = False  # the second text's opening mark
-        ids = torch.cat([first, second], 1)
-        mask = torch.cat([first_mask, second_mask], 1)
-        kinds = torch.cat([torch.zeros_like(first), torch.ones_like(second)], 1)
-        # What is masked between the two texts does not count as a position.
-        places = (mask.long().cumsum(1) - 1).clamp(0, 511)
         with autocast(self.tokens.device):
-            return self.model(ids, mask, kinds, places).float()
+            return self.model(self.tokens.paired(asked, texts, (64, self.limit))).float()
 
 
 def english_queries(
     data: Dataset, view: View, count: int, rng: np.random.Generator
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Choose queries for English lists: asks first, then other questions and short texts.
+    """Choose queries for English lists: asks that are questions, other asks, questions, short texts.
 
     Returns queries, gold texts (-1 where unknown) and the pool to search.
     """
@@ -166,11 +161,14 @@ def english_queries(
     question = np.array([bool(_QUESTION.search(text)) for text in data.texts["en"]])
     usable = (lengths >= 6) & (lengths <= 40)
     real = {int(q) for q in np.flatnonzero(question & usable)}
-    asked = [q for q in asks if lengths[q] <= 48]
+    asked = np.array([q for q in asks if lengths[q] <= 48], np.int64)
+    wordy = asked[~question[asked]]
+    # Few asks have a long text: those first.
+    wordy = wordy[np.argsort(lengths[[asks[int(q)] for q in wordy]] <= _LONG, kind="stable")]
     others = rng.permutation(sorted(real - asks.keys()))
     short = rng.permutation(np.flatnonzero(~question & usable & (lengths <= 20)))
-    shares = (count * 55 // 100, count * 33 // 100, count * 12 // 100)
-    chosen = [np.array(asked[: shares[0]], np.int64), others[: shares[1]], short[: shares[2]]]
+    kinds = zip((asked[question[asked]], wordy, others, short), _SHARES, strict=True)
+    chosen = [found[: int(count * share)] for found, share in kinds]
     queries = np.concatenate(chosen).astype(np.int64)
     gold = np.array([asks.get(int(q), -1) for q in queries], np.int64)
     pool = np.flatnonzero((lengths >= 7) & ~(question & (lengths <= 40)))

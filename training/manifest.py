@@ -41,7 +41,7 @@ def build(folder: Path, vocabulary: int, settings: dict[str, Any], data: str) ->
         "lowercase": True,
         "languages": ["zh", "en"],
         "licence": "Apache-2.0",
-        "quantization": "int8 dynamic, per channel, reduced range (MatMul, word table)",
+        "quantization": "int8: matrices dynamic, per channel, reduced range; word table per row",
         "opset": 17,
         "needs": "onnxruntime >= 1.20 (com.microsoft MultiHeadAttention, Gelu), tokenizers",
         "files": {name: {"sha256": digest(folder / name)} for name in FILES},

@@ -1,19 +1,59 @@
 """The networks, in torch: an encoder that holds any of the teachers and the student.
 
-Post-norm transformer layers as in BERT. The student adds mean pooling, a projection and unit
+Post-norm transformer layers as in BERT, over texts laid end to end: no time goes into padding, and a
+step's texts go through the layers at once. The student adds mean pooling, a projection and unit
 length; the cross-encoder adds its pooler and score.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
+from torch.nn.attention.varlen import varlen_attn
 
 _EPSILON = 1e-12
+
+
+@dataclass(frozen=True)
+class Packed:
+    """Texts laid end to end, without padding."""
+
+    ids: Tensor  # [tokens]
+    places: Tensor  # [tokens], from 0 in every text
+    bounds: Tensor  # [texts + 1], int32: where texts begin, and the end
+    longest: int
+    kinds: Tensor | None = None  # [tokens], where texts have two parts
+
+    @property
+    def starts(self) -> Tensor:
+        """The first token of every text."""
+        return self.bounds[:-1].long()
+
+
+def packed(texts: Sequence[Sequence[int]]) -> Packed:
+    """Pack token ids by hand, for a few texts."""
+    sizes = torch.tensor([len(ids) for ids in texts])
+    bounds = functional.pad(sizes.cumsum(0), (1, 0)).int()
+    ids = torch.tensor([i for ids in texts for i in ids])
+    places = torch.cat([torch.arange(int(size)) for size in sizes])
+    return Packed(ids, places, bounds, int(sizes.max()))
+
+
+def attend(q: Tensor, k: Tensor, v: Tensor, bounds: Tensor, longest: int) -> Tensor:
+    """Attention within every text; q, k and v are [tokens, heads, size]."""
+    if q.device.type == "cuda":
+        return varlen_attn(q, k, v, bounds, bounds, longest, longest)
+    place = torch.arange(longest)
+    mask = place < bounds.diff()[:, None]
+    at = (bounds[:-1, None] + place).clamp(max=len(q) - 1)
+    padded = (part[at].transpose(1, 2) for part in (q, k, v))
+    mixed = functional.scaled_dot_product_attention(*padded, attn_mask=mask[:, None, None])
+    return mixed.transpose(1, 2)[mask]
 
 
 class Layer(nn.Module):
@@ -29,14 +69,13 @@ class Layer(nn.Module):
         self.f2 = nn.Linear(4 * hidden, hidden)
         self.n2 = nn.LayerNorm(hidden, eps=_EPSILON)
 
-    def forward(self, x: Tensor, mask: Tensor) -> Tensor:
-        """Transform [batch, length, hidden]; `mask` is [batch, 1, 1, length], True = read."""
-        batch, size, hidden = x.shape
-        split = self.qkv(x).view(batch, size, 3, self.heads, hidden // self.heads)
-        q, k, v = split.permute(2, 0, 3, 1, 4)
-        mixed = functional.scaled_dot_product_attention(q, k, v, attn_mask=mask)
-        x = self.n1(x + self.o(mixed.transpose(1, 2).reshape(batch, size, hidden)))
-        return self.n2(x + self.f2(functional.gelu(self.f1(x))))
+    def forward(self, x: Tensor, bounds: Tensor, longest: int) -> Tensor:
+        """Transform [tokens, hidden]; what goes in and out has one precision."""
+        size, hidden = x.shape
+        q, k, v = self.qkv(x).view(size, 3, self.heads, hidden // self.heads).unbind(1)
+        mixed = attend(q, k, v, bounds, longest).reshape(size, hidden)
+        x = self.n1(x + self.o(mixed)).to(x.dtype)
+        return self.n2(x + self.f2(functional.gelu(self.f1(x)))).to(x.dtype)
 
 
 class Encoder(nn.Module):
@@ -50,18 +89,20 @@ class Encoder(nn.Module):
         self.norm = nn.LayerNorm(hidden, eps=_EPSILON)
         self.layers = nn.ModuleList(Layer(hidden, heads) for _ in range(layers))
 
-    def forward(
-        self, ids: Tensor, mask: Tensor, kinds: Tensor | None = None, places: Tensor | None = None
-    ) -> Tensor:
-        """Return [batch, length, hidden]."""
-        if places is None:
-            places = torch.arange(ids.shape[1], device=ids.device)[None]
-        kind = self.kind.weight[0] if kinds is None else self.kind(kinds)
-        x = self.norm(self.word(ids) + self.position(places) + kind)
-        read = mask[:, None, None, :]
+    def forward(self, texts: Packed) -> Tensor:
+        """Return [tokens, hidden]."""
+        kind = self.kind.weight[0] if texts.kinds is None else self.kind(texts.kinds)
+        x = self.norm(self.word(texts.ids) + self.position(texts.places) + kind)
+        device = x.device.type
+        if torch.is_autocast_enabled(device):
+            x = x.to(torch.get_autocast_dtype(device))
         for layer in self.layers:
-            x = layer(x, read)
+            x = layer(x, texts.bounds, texts.longest)
         return x
+
+    def first(self, texts: Packed) -> Tensor:
+        """Return the first token's vector of every text."""
+        return self(texts)[texts.starts]
 
     def fill(self, weights: Mapping[str, np.ndarray], layers: Sequence[int]) -> None:
         """Copy a teacher's weights; `layers` names which of its layers to take."""
@@ -110,10 +151,9 @@ class CrossEncoder(nn.Module):
             _copy(part.weight, weights[f"{name}.w"].T)
             _copy(part.bias, weights[f"{name}.b"])
 
-    def forward(self, ids: Tensor, mask: Tensor, kinds: Tensor, places: Tensor) -> Tensor:
-        """Return one score a row."""
-        first = self.encoder(ids, mask, kinds, places)[:, 0]
-        return self.score(torch.tanh(self.pool(first))).squeeze(-1)
+    def forward(self, texts: Packed) -> Tensor:
+        """Return one score a text."""
+        return self.score(torch.tanh(self.pool(self.encoder.first(texts)))).squeeze(-1)
 
 
 class Student(nn.Module):
@@ -124,15 +164,17 @@ class Student(nn.Module):
         self.encoder = Encoder(vocabulary, hidden, layers, heads)
         self.project = nn.Linear(hidden, hidden)
 
-    def mean(self, ids: Tensor, mask: Tensor) -> Tensor:
-        """Return the mean over the tokens that are read."""
-        x = self.encoder(ids, mask)
-        weight = mask[..., None].to(x.dtype)
-        return (x * weight).sum(1) / weight.sum(1)
+    def mean(self, texts: Packed) -> Tensor:
+        """Return the mean over every text's tokens."""
+        x = self.encoder(texts).float()
+        sizes = texts.bounds.diff()
+        owner = torch.repeat_interleave(torch.arange(len(sizes), device=x.device), sizes, output_size=len(x))
+        sums = torch.zeros(len(sizes), x.shape[1], device=x.device).index_add(0, owner, x)
+        return sums / sizes[:, None]
 
-    def forward(self, ids: Tensor, mask: Tensor) -> Tensor:
+    def forward(self, texts: Packed) -> Tensor:
         """Return unit vectors."""
-        return functional.normalize(self.project(self.mean(ids, mask)).float(), dim=-1)
+        return functional.normalize(self.project(self.mean(texts)).float(), dim=-1)
 
 
 def start(

@@ -81,7 +81,7 @@ def _compute(work: Path, data: Dataset, config: Config, device: str) -> View:
     raw = {}
     for language, name in (("en", "bge-small-en"), ("zh", "bge-small-zh")):
         encoder = teacher(teachers.load(work / "teachers" / f"{name}.npz")).to(device)
-        raw[language] = vectors(lambda i, m, e=encoder: e(i, m)[:, 0], tokens[language])
+        raw[language] = vectors(encoder.first, tokens[language])
     native = {language: _centred(raw[language]) for language in LANGUAGES}
     mapped, agreement = _map(native, data)
     target = {"en": native["en"], "zh": mapped}

@@ -1,9 +1,10 @@
 """Make natural queries: what stands in the sources, never a question template.
 
 A heading asks for its section, a first sentence for the rest of its text, a question turn for the
-turn that follows, a reading-comprehension question for its passage. Two more kinds are made by
-plain rules: a few words out of a text, as one types into a search box, and a first-person turn
-retold with its speaker's name, as a memory note would put it.
+turn that follows, a reading-comprehension question for its passage. Three more kinds are made by
+plain rules: a few words out of a text, as one types into a search box; a first-person turn retold
+with its speaker's name, as a memory note would put it; and a question that somebody in the source
+asked, retold with the name of the one who answers, as a third person would ask it later.
 """
 
 from __future__ import annotations
@@ -42,6 +43,19 @@ _AUXILIARY = {
 }  # fmt: skip
 
 
+_OTHERS = re.compile(
+    r"\b(I|me|my|mine|we|us|our|let's|I'm|I've|I'd|I'll|else|anything|recommend)\b", re.IGNORECASE
+)
+# What a question to somebody becomes when it is asked about them.
+_ABOUT: tuple[tuple[str, str], ...] = (
+    (r"\bdo you\b", "does {}"), (r"\bdon't you\b", "doesn't {}"), (r"\bare you\b", "is {}"),
+    (r"\baren't you\b", "isn't {}"), (r"\bhave you\b", "has {}"), (r"\bhaven't you\b", "hasn't {}"),
+    (r"\bwere you\b", "was {}"), (r"\byou(?:'re| are)\b", "{} is"), (r"\byou(?:'ve| have)\b", "{} has"),
+    (r"\byou were\b", "{} was"), (r"\byou'd\b", "{} would"), (r"\byou'll\b", "{} will"),
+    (r"\byourself\b", "themselves"), (r"\byours?\b", "{}'s"), (r"\byou\b", "{}"),
+)  # fmt: skip
+
+
 @dataclass(frozen=True)
 class Ask:
     """A query and the text that it should find."""
@@ -57,8 +71,9 @@ def is_question(text: str) -> bool:
 
 
 def is_heading(text: str) -> bool:
-    """Short, no closing mark, no code."""
-    return 2 <= length(text) <= 16 and text[-1] not in _END and not _CODE.search(text)
+    """Short, no closing mark but a question's, no code."""
+    closed = text[-1] in _END and text[-1] not in "?？"
+    return 2 <= length(text) <= 16 and not closed and not _CODE.search(text)
 
 
 def glue(texts: Sequence[str]) -> str:
@@ -157,6 +172,50 @@ def restated(turn: str, rng: random.Random) -> Ask | None:
     return Ask("restated", told, f"{name}：{turn}" if chinese else f"{name}: {turn}")
 
 
+def asked_about(turn: str, answer: str, rng: random.Random) -> Ask | None:
+    """A turn's last question, retold with the name of the one who answers, for the answer."""
+    parts = [p.strip() for p in _SENTENCE.split(turn) if p and p.strip()]
+    if not parts or not _QUESTION.search(parts[-1]) or not 5 <= length(parts[-1]) <= 32:
+        return None
+    if length(answer) < 4 or _QUESTION.search(answer):
+        return None
+    chinese = is_chinese(turn)
+    name = rng.choice(CHINESE_NAMES[:-2] if chinese else ENGLISH_NAMES)
+    told = _third_chinese(parts[-1], name) if chinese else _third(parts[-1], name)
+    if not told:
+        return None
+    return Ask("asked", told, f"{name}：{answer}" if chinese else f"{name}: {answer}")
+
+
+def is_about(query: str, text: str) -> bool:
+    """Whether an ask is one of `asked_about`'s."""
+    name = re.split(r"：|: ", text, maxsplit=1)[0]
+    named = name in CHINESE_NAMES or name in ENGLISH_NAMES
+    return named and name in query and bool(_QUESTION.search(query))
+
+
+def _third(question: str, name: str) -> str:
+    if _OTHERS.search(question) or not re.search(r"\byour?\b", question, re.IGNORECASE):
+        return ""
+    told = re.sub(
+        r"^(and|so|but|well|oh|ok|okay|yes|no|hi|hey|hello)\b,? *", "", question, flags=re.IGNORECASE
+    )
+    for phrase, about in _ABOUT:
+        told = re.sub(phrase, about.format(name), told, flags=re.IGNORECASE)
+    # The name once, then pronouns: "Does Tom like Tom's job?" nobody asks.
+    first, found, rest = told.partition(name)
+    rest = rest.replace(f"{name}'s", "their").replace(name, "they")
+    told = first + found + rest
+    return told[0].upper() + told[1:]
+
+
+def _third_chinese(question: str, name: str) -> str:
+    question = question.replace("您", "你")
+    if re.search(r"我|咱|你们|你好|需要帮", question) or "你" not in question:
+        return ""
+    return question.replace("你", name, 1).replace("你", "自己")
+
+
 def _retell_chinese(sentence: str, name: str) -> str:
     if "我" not in sentence or "我们" in sentence or "你" in sentence:
         return ""
@@ -190,8 +249,11 @@ def speak(turn: str, rng: random.Random) -> str:
 
 
 def wanted(asks: list[Ask], config: DataConfig, rng: random.Random) -> list[Ask]:
-    """Hold the two rule-made kinds to their numbers; drop repeats and empty queries."""
-    limits = {"restated": config.restatements, "keywords": config.keyword_queries}
+    """Hold the rule-made kinds to their numbers; drop repeats and empty queries."""
+    limits = {
+        "restated": config.restatements, "keywords": config.keyword_queries,
+        "asked": config.asked_queries,
+    }  # fmt: skip
     rng.shuffle(asks)
     seen: set[tuple[str, str]] = set()
     used: Counter[str] = Counter()

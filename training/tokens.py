@@ -10,8 +10,10 @@ from typing import Any
 import numpy as np
 import torch
 from torch import Tensor
+from torch.nn import functional
 
-_STEP = 16  # lengths are rounded up to this, so that few shapes occur
+from training.model import Packed
+
 _texts: Sequence[str] = ()
 _tokenizer: Any = None
 
@@ -22,7 +24,7 @@ def _encode(span: tuple[int, int]) -> tuple[np.ndarray, np.ndarray]:
     return np.array([len(ids) for ids in found], np.int64), flat
 
 
-def encode(tokenizer: Any, texts: Sequence[str], limit: int) -> tuple[np.ndarray, np.ndarray]:
+def tokenise(tokenizer: Any, texts: Sequence[str], limit: int) -> tuple[np.ndarray, np.ndarray]:
     """Tokenise on all cores; return lengths and one flat array."""
     global _texts, _tokenizer  # inherited by the forked workers
     tokenizer.enable_truncation(limit)
@@ -37,41 +39,63 @@ def encode(tokenizer: Any, texts: Sequence[str], limit: int) -> tuple[np.ndarray
     return np.concatenate([p[0] for p in parts]), np.concatenate([p[1] for p in parts])
 
 
+def to_device(found: np.ndarray | Tensor, device: str) -> Tensor:
+    """Move an array; where it is moved already, leave it."""
+    return (torch.from_numpy(found) if isinstance(found, np.ndarray) else found).to(device, non_blocking=True)
+
+
 class Tokens:
     """The token ids of a list of texts, ready to be gathered on the device."""
 
     def __init__(self, tokenizer: Any, texts: Sequence[str], limit: int, device: str) -> None:
-        lengths, flat = encode(tokenizer, texts, limit)
+        lengths, flat = tokenise(tokenizer, texts, limit)
         self.lengths = lengths
         self.device = device
         self.flat = torch.from_numpy(flat).to(device)
         self.sizes = torch.from_numpy(lengths).to(device)
         self.starts = self.sizes.cumsum(0) - self.sizes
 
-    def rows(self, chosen: np.ndarray, limit: int = 512) -> tuple[Tensor, Tensor]:
-        """Return ids and mask of the chosen texts, padded to the longest."""
-        longest = min(int(self.lengths[chosen].max()), limit)
-        width = -(-longest // _STEP) * _STEP
-        index = torch.from_numpy(chosen).to(self.device, non_blocking=True)
-        place = torch.arange(width, device=self.device)
-        mask = place < self.sizes[index].clamp(max=limit)[:, None]
-        at = (self.starts[index][:, None] + place).clamp(max=len(self.flat) - 1)
-        return (self.flat[at] * mask).long(), mask
+    def packed(self, chosen: np.ndarray | Tensor, sizes: np.ndarray) -> Packed:
+        """Lay the chosen texts end to end; `sizes` are their lengths, known without asking the device."""
+        index = to_device(chosen, self.device)
+        total = int(sizes.sum())
+        size = self.sizes[index]
+        bounds = functional.pad(size.cumsum(0), (1, 0))
+        shift = self.starts[index] - bounds[:-1]
+        owner = torch.repeat_interleave(torch.arange(len(index), device=self.device), size, output_size=total)
+        flat = torch.arange(total, device=self.device)
+        ids = self.flat[flat + shift[owner]].long()
+        return Packed(ids, flat - bounds[owner], bounds.int(), int(sizes.max()))
+
+    def paired(self, first: np.ndarray, second: np.ndarray, limits: tuple[int, int]) -> Packed:
+        """Lay pairs of texts end to end, each cut to its limit, as a cross-encoder reads them."""
+        before = to_device(np.minimum(self.lengths[first], limits[0]), self.device)
+        after = to_device(np.minimum(self.lengths[second], limits[1]) - 1, self.device)
+        lengths = np.minimum(self.lengths[first], limits[0]) + np.minimum(self.lengths[second], limits[1]) - 1
+        total = int(lengths.sum())
+        bounds = functional.pad((before + after).cumsum(0), (1, 0))
+        owner = torch.repeat_interleave(
+            torch.arange(len(first), device=self.device), before + after, output_size=total
+        )
+        place = torch.arange(total, device=self.device) - bounds[owner]
+        one, two = (self.starts[to_device(rows, self.device)] for rows in (first, second))
+        kinds = place >= before[owner]
+        # The second text's opening mark is left out.
+        at = torch.where(kinds, two[owner] + place - before[owner] + 1, one[owner] + place)
+        longest = int(lengths.max())
+        return Packed(self.flat[at].long(), place.clamp(max=511), bounds.int(), longest, kinds.long())
 
     def batches(self, chosen: np.ndarray, budget: int) -> Iterator[np.ndarray]:
-        """Yield positions within `chosen`, by length, at most `budget` padded tokens each."""
+        """Yield positions within `chosen`, by length, about `budget` tokens each."""
         yield from batches(self.lengths[chosen], budget)
 
 
 def batches(lengths: np.ndarray, budget: int) -> Iterator[np.ndarray]:
-    """Cut positions, ordered by length, into batches of at most `budget` padded tokens."""
+    """Cut positions, ordered by length, into batches of about `budget` tokens."""
     order = np.argsort(lengths, kind="stable")
-    end = len(order)
-    while end > 0:
-        width = -(-int(lengths[order[end - 1]]) // _STEP) * _STEP
-        begin = max(0, end - max(1, budget // width))
-        yield order[begin:end]
-        end = begin
+    so_far = lengths[order].cumsum()
+    cuts = np.searchsorted(so_far, np.arange(budget, int(so_far[-1]), budget), side="right")
+    yield from filter(len, np.split(order, np.unique(cuts)))
 
 
 def autocast(device: str) -> torch.autocast:
@@ -81,7 +105,7 @@ def autocast(device: str) -> torch.autocast:
 
 @torch.no_grad()
 def vectors(
-    encode_rows: Callable[[Tensor, Tensor], Tensor],
+    encode: Callable[[Packed], Tensor],
     tokens: Tokens,
     chosen: np.ndarray | None = None,
     budget: int = 262_144,
@@ -93,11 +117,11 @@ def vectors(
     out: Tensor | None = None
     for part in tokens.batches(chosen, budget):
         with autocast(tokens.device):
-            found = encode_rows(*tokens.rows(chosen[part]))
+            found = encode(tokens.packed(chosen[part], tokens.lengths[chosen[part]]))
         found = found.float()
         found = (torch.nn.functional.normalize(found, dim=-1) if unit else found).half()
         if out is None:
             out = torch.empty(len(chosen), found.shape[1], dtype=found.dtype, device=found.device)
-        out[torch.from_numpy(part).to(found.device)] = found
+        out[to_device(part, tokens.device)] = found
     assert out is not None
     return out

@@ -2,23 +2,27 @@
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import json
 import math
+import threading
 import time
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
+from queue import Empty, Queue
 from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from training import dataset, evaluate, lists, losses, model, prepare, teachers
+from training import dataset, evaluate, lists, losses, model, prepare, queries, teachers
 from training.config import Config
 from training.prepare import View
-from training.tokens import Tokens, autocast, batches, vectors
+from training.tokens import Tokens, autocast, to_device, vectors
 
 _LOG_EVERY = 100
 _SAVE_EVERY = 1_000
@@ -38,10 +42,45 @@ class Log:
             out.write(line + "\n")
 
 
-class Sampler:
-    """Draws the texts of a step; numbers are the student's (Chinese after English)."""
+@dataclass
+class Plan:
+    """The texts of one step, drawn ahead: numbers only, ready to be moved to the device."""
 
-    def __init__(self, data: dataset.Dataset, view: View, found: dict[str, Any], config: Config):
+    texts: Tensor  # the student's numbers (Chinese after English), all groups in a row
+    lengths: np.ndarray
+    groups: list[int]  # how many texts each group has
+    rows: dict[str, Tensor]  # text numbers by language, to look up the teachers' vectors
+    lists: list[tuple[str, int, Tensor]]  # loss, queries, scores
+    state: dict[str, Any]  # of the generator, after drawing
+
+
+@dataclass
+class Inputs:
+    """What a run reads; several runs can share it."""
+
+    data: dataset.Dataset
+    view: View
+    found: dict[str, Any]
+
+
+def load_inputs(work: Path, config: Config, device: str, log: Log) -> Inputs:
+    """Read the data, and read or compute the teachers' view and the lists."""
+    if config.train.compile and device == "cuda":
+        model.Layer.forward = torch.compile(model.Layer.forward, dynamic=True)  # type: ignore
+    data = dataset.load(work)
+    log("data", data.digest())
+    view = prepare.run(work, data, config, device)
+    log("teachers' view ready")
+    found: dict[str, Any] = lists.run(work, data, view, config)
+    log("lists", {k: v.shape for k, v in found.items() if v.ndim == 2})
+    return Inputs(data, view, found)
+
+
+class Sampler:
+    """Draws the texts of a step."""
+
+    def __init__(self, inputs: Inputs, found: dict[str, Any], config: Config):
+        data, view = inputs.data, inputs.view
         self.data, self.view, self.found, self.config = data, view, found, config.train
         self.rng = np.random.default_rng(config.train.seed)
         pairs = view.pairs
@@ -52,11 +91,24 @@ class Sampler:
             usable = np.ones(len(data.texts[language]), bool)
             usable[data.long[language]] = False
             self.short[language] = np.flatnonzero(usable)
+        self.english_asks = view.asks["en"]
+        self.chinese_rows = np.arange(len(found["chinese_asks"]))
+        self.list_rows = np.arange(len(found["queries"]))
+        if not config.train.use_asked:
+            self.english_asks = self.english_asks[~self._about("en", self.english_asks)]
+            self.chinese_rows = np.flatnonzero(~self._about("zh", found["chinese_asks"]))
+            both = np.stack([found["queries"], found["gold"]], 1)
+            self.list_rows = np.flatnonzero(~self._about("en", both))
+
+    def _about(self, language: str, asks: np.ndarray) -> np.ndarray:
+        texts = self.data.texts[language]
+        return np.array([d >= 0 and queries.is_about(texts[q], texts[d]) for q, d in asks], bool)
 
     def mono(self, language: str) -> np.ndarray:
         """Half at random, half from clusters, where rivals are hard; long texts on top."""
         config = self.config
-        size = config.mono_en if language == "en" else config.mono_zh
+        english = language == "en"
+        size = config.mono_en if english else config.mono_zh
         count = size // 2
         parts = [self.rng.choice(self.short[language], size - count)]
         members, bounds = self.view.clusters[language]
@@ -69,7 +121,7 @@ class Sampler:
                 count -= len(drawn)
         long = self.data.long[language]
         if config.use_long and len(long):
-            parts.append(self.rng.choice(long, config.long))
+            parts.append(self.rng.choice(long, config.long_en if english else config.long_zh))
         chosen = np.unique(np.concatenate(parts))
         if not config.use_long:
             chosen = chosen[~np.isin(chosen, long)]
@@ -83,30 +135,111 @@ class Sampler:
             drawn.append(self.rng.choice(self.long_pairs, long))
         return np.concatenate(drawn)
 
-    def rows(self, name: str, count: int) -> np.ndarray:
-        """Draw row numbers of one of the lists' arrays."""
-        return self.rng.integers(0, len(self.found[name]), count)
-
     def either(self, pairs: np.ndarray, chinese: bool) -> np.ndarray:
         """Take one side of pairs, as the student's numbers."""
         side = self.data.pairs[pairs]
         return side[..., 1] + self.view.offset if chinese else side[..., 0]
 
+    def lists(self) -> list[tuple[np.ndarray, np.ndarray, np.ndarray, str]]:
+        """Draw English lists, and parallel lists in each of four language directions."""
+        config, found, rng = self.config, self.found, self.rng
+        rows = rng.choice(self.list_rows, config.lists)
+        plans = [(found["queries"][rows], found["candidates"][rows], found["scores"][rows], "list")]
+        directions = ((False, False), (True, True), (True, False), (False, True))
+        count = config.parallel_lists // len(directions)
+        for asked, texts in directions:
+            rows = rng.integers(0, len(found["parallel_queries"]), count)
+            carry = config.carry_chinese
+            plans.append((
+                self.either(found["parallel_queries"][rows], asked and carry),
+                self.either(found["parallel_candidates"][rows], texts and carry),
+                found["parallel_scores"][rows],
+                "list_parallel",
+            ))  # fmt: skip
+        return plans
+
+    def plan(self) -> Plan:
+        """Draw one step."""
+        config, view, rng = self.config, self.view, self.rng
+        third = config.asks // 3
+        english, chinese = self.mono("en"), self.mono("zh")
+        both = self.data.pairs[self.pairs()]
+        asked = rng.choice(self.english_asks, third)
+        rows = rng.choice(self.chinese_rows, third)
+        asked_zh, negatives = self.found["chinese_asks"][rows], self.found["chinese_negatives"][rows]
+        cross = view.pair_asks[rng.integers(0, len(view.pair_asks), third)]
+        turn = rng.random(2) < 0.5
+        groups = [
+            english, chinese + view.offset, both[:, 0], both[:, 1] + view.offset,
+            asked[:, 0], asked[:, 1], asked_zh[:, 0] + view.offset, asked_zh[:, 1] + view.offset,
+            negatives + view.offset,
+            self.either(cross[:, 0], bool(turn[0])), self.either(cross[:, 1], bool(turn[1])),
+        ]  # fmt: skip
+        found = self.lists() if config.use_lists else []
+        for queries_, candidates, _, _ in found:
+            groups += [queries_, candidates]
+        texts = np.concatenate([group.reshape(-1) for group in groups]).astype(np.int64)
+        rows_of = {
+            "en": english, "zh": chinese, "pair": both[:, 0], "ask_en": asked[:, 1],
+            "ask_zh": asked_zh[:, 1], "ask_pair": self.data.pairs[cross[:, 1], 0],
+        }  # fmt: skip
+        return Plan(
+            texts=torch.from_numpy(texts),
+            lengths=view.student.lengths[texts],
+            groups=[group.size for group in groups],
+            rows={k: torch.from_numpy(v.astype(np.int64)) for k, v in rows_of.items()},
+            lists=[(name, len(q), torch.from_numpy(scores)) for q, _, scores, name in found],
+            state=rng.bit_generator.state,
+        )
+
+
+class Feeder:
+    """Draws plans in a thread, a few ahead of the device."""
+
+    def __init__(self, sampler: Sampler, pin: bool) -> None:
+        self.sampler, self.pin = sampler, pin
+        self.queue: Queue[Plan | Exception] = Queue(6)
+        self.over = threading.Event()
+        self.thread = threading.Thread(target=self._run, daemon=True)
+        self.thread.start()
+
+    def _run(self) -> None:
+        while not self.over.is_set():
+            try:
+                plan: Plan | Exception = self._pinned(self.sampler.plan())
+            except Exception as error:  # noqa: BLE001 - raised again where the plan is taken
+                plan = error
+            self.queue.put(plan)
+
+    def _pinned(self, plan: Plan) -> Plan:
+        if self.pin:
+            plan.texts = plan.texts.pin_memory()
+            plan.rows = {name: rows.pin_memory() for name, rows in plan.rows.items()}
+            plan.lists = [(name, count, scores.pin_memory()) for name, count, scores in plan.lists]
+        return plan
+
+    def take(self) -> Plan:
+        """Return the next plan."""
+        plan = self.queue.get()
+        if isinstance(plan, Exception):
+            raise plan
+        return plan
+
+    def close(self) -> None:
+        """Stop; plans that nobody took are lost."""
+        self.over.set()
+        while self.thread.is_alive():
+            with contextlib.suppress(Empty):
+                self.queue.get(timeout=0.05)
+
 
 class Trainer:
     """One run."""
 
-    def __init__(self, work: Path, out: Path, config: Config, device: str) -> None:
-        self.work, self.out, self.config, self.device = work, out, config, device
-        self.log = Log(out / "log.txt")
-        self.data = dataset.load(work)
-        self.log("data", self.data.digest())
-        self.view = prepare.run(work, self.data, config, device)
-        self.log("teachers' view ready")
-        self.found: dict[str, Any] = lists.run(work, self.data, self.view, config)
-        self.log("lists", {k: v.shape for k, v in self.found.items() if v.ndim == 2})
-        if config.train.compile and device == "cuda":
-            model.Layer.forward = torch.compile(model.Layer.forward, dynamic=True)  # type: ignore
+    def __init__(self, work: Path, out: Path, config: Config, device: str, inputs: Inputs, log: Log) -> None:
+        self.work, self.out, self.config, self.device, self.log = work, out, config, device, log
+        self.inputs, self.data, self.view = inputs, inputs.data, inputs.view
+        self.found = dict(inputs.found)
         torch.manual_seed(config.train.seed)
         self.student = self._student()
         self.average = copy.deepcopy(self.student).eval()
@@ -118,8 +251,9 @@ class Trainer:
             fused=device == "cuda",
         )
         self.step = 0
-        self.remined = False
-        self.sampler = Sampler(self.data, self.view, self.found, config)
+        self.remined = 0
+        self.sampler = Sampler(inputs, self.found, config)
+        self.state = self.sampler.rng.bit_generator.state
 
     def _student(self) -> model.Student:
         shape = self.config.student
@@ -153,69 +287,41 @@ class Trainer:
         student.project.weight.copy_(matrix.T)
         student.project.bias.copy_(-middle @ matrix)
 
-    def encode(self, groups: Sequence[np.ndarray]) -> list[Tensor]:
-        """Encode several groups of texts in batches of like length; one tensor a group."""
-        chosen = np.concatenate([group.reshape(-1) for group in groups])
-        tokens, parts, order = self.view.student, [], []
-        for part in batches(tokens.lengths[chosen], 65_536):
-            with autocast(self.device):
-                parts.append(self.student(*tokens.rows(chosen[part])))
-            order.append(part)
-        place = torch.from_numpy(np.argsort(np.concatenate(order))).to(self.device)
-        found = torch.cat(parts)[place]
-        return list(found.split([group.size for group in groups]))
-
-    def losses(self) -> dict[str, Tensor]:
-        """Sample one step and return its losses."""
-        config, view, draw = self.config.train, self.view, self.sampler
-        mono = {language: draw.mono(language) for language in dataset.LANGUAGES}
-        pairs = draw.pairs()
-        both = self.data.pairs[pairs]
-        english = view.asks["en"][draw.rng.integers(0, len(view.asks["en"]), config.asks // 3)]
-        rows = draw.rows("chinese_asks", config.asks // 3)
-        chinese, negatives = (self.found[f"chinese_{n}"][rows] for n in ("asks", "negatives"))
-        cross = view.pair_asks[draw.rng.integers(0, len(view.pair_asks), config.asks // 3)]
-        turn = draw.rng.random(2) < 0.5
-        groups = [
-            mono["en"], mono["zh"] + view.offset, both[:, 0], both[:, 1] + view.offset,
-            english[:, 0], english[:, 1], chinese[:, 0] + view.offset, chinese[:, 1] + view.offset,
-            negatives + view.offset,
-            draw.either(cross[:, 0], bool(turn[0])), draw.either(cross[:, 1], bool(turn[1])),
-        ]  # fmt: skip
-        plans = self._list_plans() if config.use_lists else []
-        for plan in plans:
-            groups += plan[:2]
-        v = self.encode(groups)
-        heat = config.temperature
-        found = self._distil(v, mono, both, heat)
+    def losses(self, plan: Plan) -> dict[str, Tensor]:
+        """Encode one step's texts at once and return its losses."""
+        rows = {name: to_device(found, self.device) for name, found in plan.rows.items()}
+        scores = [to_device(found, self.device) for _, _, found in plan.lists]
+        texts = self.view.student.packed(plan.texts, plan.lengths)
+        with autocast(self.device):
+            v = self.student(texts).split(plan.groups)
+        heat = self.config.train.temperature
+        found = self._distil(v, rows, heat)
         wide = self.config.student.hidden
+        native = self.view.native
         asks = [
-            losses.contrast(v[4], v[5], self._alike("en", english[:, 1]), heat),
-            losses.contrast(v[6], v[7], self._alike("zh", chinese[:, 1]), heat,
-                            v[8].view(len(rows), -1, wide)),
-            losses.contrast(v[9], v[10], self._alike("en", self.data.pairs[cross[:, 1], 0]), heat),
+            losses.contrast(v[4], v[5], losses.alike(native["en"][rows["ask_en"]].float()), heat),
+            losses.contrast(v[6], v[7], losses.alike(native["zh"][rows["ask_zh"]].float()), heat,
+                            v[8].view(len(v[6]), -1, wide)),
+            losses.contrast(v[9], v[10], losses.alike(native["en"][rows["ask_pair"]].float()), heat),
         ]  # fmt: skip
         found["ask"] = torch.stack(asks).mean()
-        asked_by = Counter()
-        for asked, _, _, name in plans:
-            asked_by[name] += len(asked)
-        for number, (asked, _, scores, name) in enumerate(plans):
+        total: Counter[str] = Counter()
+        for name, count, _ in plan.lists:
+            total[name] += count
+        for number, (name, count, _) in enumerate(plan.lists):
             at = 11 + 2 * number
-            lined = v[at + 1].view(len(asked), -1, wide)
-            loss = losses.ranking(v[at], lined, scores, heat)
-            found[name] = found.get(name, torch.zeros_like(loss)) + loss * len(asked) / asked_by[name]
+            loss = losses.ranking(v[at], v[at + 1].view(count, -1, wide), scores[number], heat)
+            found[name] = found.get(name, torch.zeros_like(loss)) + loss * count / total[name]
         return found
 
-    def _distil(
-        self, v: list[Tensor], mono: dict[str, np.ndarray], both: np.ndarray, heat: float
-    ) -> dict[str, Tensor]:
+    def _distil(self, v: Sequence[Tensor], rows: dict[str, Tensor], heat: float) -> dict[str, Tensor]:
         found = {}
         for place, language in enumerate(dataset.LANGUAGES):
-            wanted = self._take(self.view.target[language], mono[language])
-            own = self._take(self.view.native[language], mono[language])
+            wanted = self.view.target[language][rows[language]].float()
+            own = self.view.native[language][rows[language]].float()
             found[f"target_{language}"] = losses.target(v[place], wanted)
             found[f"spread_{language}"] = losses.spread(v[place], v[place], own, heat)
-        wanted = self._take(self.view.target["en"], both[:, 0])
+        wanted = self.view.target["en"][rows["pair"]].float()
         near = losses.alike(wanted)
         found["target_pair"] = losses.target(v[2], wanted) + losses.target(v[3], wanted)
         found["spread_pair"] = losses.spread(v[3], v[2], wanted, heat)
@@ -223,30 +329,10 @@ class Trainer:
         found["pair"] = (found["pair"] + losses.contrast(v[2], v[3], near, heat)) / 2
         return found
 
-    def _list_plans(self) -> list[tuple[np.ndarray, np.ndarray, Tensor, str]]:
-        """Draw English lists, and parallel lists in each of four language directions."""
-        config, found, draw = self.config.train, self.found, self.sampler
-        rows = draw.rows("queries", config.lists)
-        plans = [(found["queries"][rows], found["candidates"][rows],
-                  torch.from_numpy(found["scores"][rows]).to(self.device), "list")]  # fmt: skip
-        directions = ((False, False), (True, True), (True, False), (False, True))
-        count = config.parallel_lists // len(directions)
-        for asked, texts in directions:
-            rows = draw.rows("parallel_queries", count)
-            carry = config.carry_chinese
-            plans.append((
-                draw.either(found["parallel_queries"][rows], asked and carry),
-                draw.either(found["parallel_candidates"][rows], texts and carry),
-                torch.from_numpy(found["parallel_scores"][rows]).to(self.device),
-                "list_parallel",
-            ))  # fmt: skip
-        return plans
-
-    def _take(self, table: Tensor, rows: np.ndarray) -> Tensor:
-        return table[torch.from_numpy(rows).to(self.device)].float()
-
-    def _alike(self, language: str, rows: np.ndarray) -> Tensor:
-        return losses.alike(self._take(self.view.native[language], rows))
+    def weight(self, name: str) -> float:
+        """Return a loss's weight at this step: it moves in a line to `late` times its first one."""
+        config = self.config.train
+        return config.weights[name] * (1 + (config.late.get(name, 1.0) - 1) * self.step / config.steps)
 
     def rate(self) -> float:
         """Return the learning rate of this step: warm-up, then half a cosine."""
@@ -257,18 +343,19 @@ class Trainer:
         low = config.final_rate
         return config.learning_rate * (low + (1 - low) * (1 + math.cos(math.pi * done)) / 2)
 
-    def advance(self) -> dict[str, Tensor]:
+    def advance(self, plan: Plan) -> dict[str, Tensor]:
         """Do one step; return its losses."""
         config = self.config.train
         for group in self.optimiser.param_groups:
             group["lr"] = self.rate()
-        found = self.losses()
-        total = torch.stack([config.weights[name] * loss for name, loss in found.items()]).sum()
+        found = self.losses(plan)
+        total = torch.stack([self.weight(name) * loss for name, loss in found.items()]).sum()
         self.optimiser.zero_grad(set_to_none=True)
         total.backward()
         torch.nn.utils.clip_grad_norm_(self.student.parameters(), config.clip)
         self.optimiser.step()
         self.step += 1
+        self.state = plan.state
         keep = min(config.ema, self.step / (self.step + 10))
         with torch.no_grad():
             torch._foreach_lerp_(  # the public loop is far slower
@@ -279,11 +366,12 @@ class Trainer:
     def remine(self) -> None:
         """Let the student itself find candidates, and have the cross-encoder score them."""
         config = self.config.lists
-        self.remined = True
+        self.remined += 1
         if not self.config.train.use_lists:
             return
-        rng = np.random.default_rng(self.config.train.seed + 1)
-        rows = rng.permutation(len(self.found["queries"]))[: config.remine_queries]
+        rng = np.random.default_rng(self.config.train.seed + self.remined)
+        known = self.sampler.list_rows[self.sampler.list_rows < len(self.found["gold"])]
+        rows = rng.permutation(known)[: config.remine_queries]
         asked = self.found["queries"][rows].astype(np.int64)
         gold = self.found["gold"][rows].astype(np.int64)
         english = np.arange(self.view.offset)
@@ -291,14 +379,17 @@ class Trainer:
         pool = self.found["pool"].astype(np.int64)
         new = lists.mine(asked, gold, pool, found, None, config, lists.STUDENT_RANKS)
         scores = lists.Scorer(self.work, self.view.english, config.max_tokens)(asked, new)
+        more = len(self.found["queries"]) + np.arange(len(asked))
         for name, fresh in (("queries", asked), ("candidates", new), ("scores", scores)):
             self.found[name] = np.concatenate([self.found[name], fresh])
+        self.sampler.list_rows = np.concatenate([self.sampler.list_rows, more])
         self.log("student's own candidates", new.shape)
 
     def save(self) -> None:
         """Write what a later process needs to go on."""
         state = {
-            "step": self.step, "remined": self.remined, "rng": self.sampler.rng.bit_generator.state,
+            "step": self.step, "remined": self.remined, "rng": self.state,
+            "list_rows": self.sampler.list_rows,
             "student": self.student.state_dict(), "average": self.average.state_dict(),
             "optimiser": self.optimiser.state_dict(),
             "lists": {k: self.found[k] for k in ("queries", "candidates", "scores")},
@@ -314,7 +405,7 @@ class Trainer:
             return
         state = torch.load(path, map_location=self.device, weights_only=False)
         self.step, self.remined = state["step"], state["remined"]
-        self.sampler.rng.bit_generator.state = state["rng"]
+        self.state, self.sampler.list_rows = state["rng"], state["list_rows"]
         self.student.load_state_dict(state["student"])
         self.average.load_state_dict(state["average"])
         self.optimiser.load_state_dict(state["optimiser"])
@@ -326,23 +417,40 @@ class Trainer:
         config = self.config.train
         self.resume()
         begin, sums, seen = time.monotonic(), Counter(), self.step
-        while self.step < config.steps:
-            if not self.remined and self.step >= self.config.lists.remine_at * config.steps:
-                self.remine()
-            for name, loss in self.advance().items():
-                sums[name] = sums[name] + loss
-            if self.step % _LOG_EVERY == 0 or self.step == config.steps:
-                spent = self.step - seen
-                means = {name: round(float(total) / spent, 3) for name, total in sums.items()}
-                self.log("step", self.step, f"rate {self.rate():.2e}", means)
-                sums, seen = Counter(), self.step
-            if seconds and time.monotonic() - begin > seconds:
-                self.save()
-                self.log("time is over at step", self.step)
-                return False
-            if self.step % _SAVE_EVERY == 0:
-                self.save()
+        feeder: Feeder | None = None
+        try:
+            while self.step < config.steps:
+                if self.step >= self._next_mining():
+                    self._stop(feeder)
+                    feeder = None
+                    self.remine()
+                if feeder is None:
+                    self.sampler.rng.bit_generator.state = self.state
+                    feeder = Feeder(self.sampler, pin=self.device == "cuda")
+                for name, loss in self.advance(feeder.take()).items():
+                    sums[name] = sums[name] + loss
+                if self.step % _LOG_EVERY == 0 or self.step == config.steps:
+                    spent = self.step - seen
+                    means = {name: round(float(total) / spent, 3) for name, total in sums.items()}
+                    self.log("step", self.step, f"rate {self.rate():.2e}", means)
+                    sums, seen = Counter(), self.step
+                if seconds and time.monotonic() - begin > seconds:
+                    self.save()
+                    self.log("time is over at step", self.step)
+                    return False
+                if self.step % _SAVE_EVERY == 0:
+                    self.save()
+        finally:
+            self._stop(feeder)
         return True
+
+    def _next_mining(self) -> float:
+        shares = self.config.lists.remine_at
+        return shares[self.remined] * self.config.train.steps if self.remined < len(shares) else math.inf
+
+    def _stop(self, feeder: Feeder | None) -> None:
+        if feeder:
+            feeder.close()
 
     def encode_texts(self, texts: Sequence[str]) -> np.ndarray:
         """Encode any texts with the averaged weights."""
@@ -391,20 +499,28 @@ class Trainer:
 
 def prepare_only(work: Path, out: Path, config: Config) -> None:
     """Compute the teachers' view and the lists, and leave them in the work folder."""
-    Trainer(work, out, config, _device())
+    load_inputs(work, config, _device(), Log(out / "log.txt"))
 
 
 def _device() -> str:
     return "cuda" if torch.cuda.is_available() else "cpu"
 
 
-def run(work: Path, out: Path, config: Config, seconds: float, bench: Path | None) -> None:
-    """Train, or go on training, and write `weights.npz`, `figures.json` and `log.txt` to `out`."""
+def run(work: Path, out: Path, configs: dict[str, Config], seconds: float, bench: Path | None) -> None:
+    """Train, or go on training, and write `weights.npz`, `figures.json` and `log.txt` to `out`.
+
+    Several configurations are trained one after the other, each in a folder of its own below `out`.
+    """
     device = _device()
-    out.mkdir(parents=True, exist_ok=True)
-    if (out / "weights.npz").exists():
-        return
-    trainer = Trainer(work, out, config, device)
-    trainer.log("torch", torch.__version__, device, json.dumps(config.as_dict()))
-    if trainer.train(seconds):
-        trainer.finish(bench)
+    inputs: Inputs | None = None
+    for name, config in configs.items():
+        target = out / name if len(configs) > 1 else out
+        if (target / "weights.npz").exists():
+            continue
+        log = Log(target / "log.txt")
+        inputs = inputs or load_inputs(work, config, device, log)
+        trainer = Trainer(work, target, config, device, inputs, log)
+        log("torch", torch.__version__, device, json.dumps(config.as_dict()))
+        if trainer.train(seconds):
+            trainer.finish(bench)
+        del trainer

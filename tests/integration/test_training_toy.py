@@ -140,7 +140,7 @@ def in_torch(work: Path, folder: Path, texts: list[str]) -> np.ndarray:
     """Encode with the float weights, to hold the int8 graph against."""
     from tokenizers import Tokenizer
 
-    from training.model import Student
+    from training.model import Student, packed
 
     stored = np.load(work / "run" / "weights.npz")
     student = Student(len(stored["encoder.word.weight"]), HIDDEN, 2, 1).eval()
@@ -148,7 +148,6 @@ def in_torch(work: Path, folder: Path, texts: list[str]) -> np.ndarray:
     opened = Tokenizer.from_file(str(folder / "tokenizer.json"))
     rows = []
     for text in texts:
-        ids = torch.tensor([opened.encode(text).ids])
         with torch.no_grad():
-            rows.append(student(ids, torch.ones_like(ids).bool())[0].numpy())
+            rows.append(student(packed([opened.encode(text).ids]))[0].numpy())
     return np.stack(rows)
