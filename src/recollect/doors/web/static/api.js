@@ -22,28 +22,33 @@ export function chooseAgent(name) {
   remember("agent", name);
 }
 
-/** The agents that may be seen here. */
+/** The agents that may be seen here. Until they were asked for, the name of ours is a guess; here it is put right. */
 export async function agents() {
-  const found = await answered(fetch("/v1/agents", { credentials: "same-origin" }));
-  return Array.isArray(found) ? found : (found.agents ?? []);
+  const known = await answered(fetch("/v1/agents", { credentials: "same-origin" }));
+  if (known.length > 0 && !known.some((one) => one.name === agentName)) {
+    chooseAgent((known.find((one) => one.default) ?? known[0]).name);
+  }
+  return known;
 }
 
 /** Ask for an operation; raises `Failed`, or the browser's AbortError when the signal was given up. */
 export async function ask(operation, args = {}, { signal } = {}) {
-  const request = () =>
-    fetch(`/v1/agents/${encodeURIComponent(agentName)}/${operation}`, {
+  const request = (name) =>
+    fetch(`/v1/agents/${encodeURIComponent(name)}/${operation}`, {
       method: "POST",
       credentials: "same-origin",
       headers: { "Content-Type": "application/json" },
       body: JSON.stringify(args),
       signal,
     });
+  const guess = agentName;
   try {
-    return await answered(request());
+    return await answered(request(guess));
   } catch (error) {
-    // The name is only a guess until the list of agents was seen; a wrong one costs two requests, once.
-    if (error.status !== 404 || !(await corrected())) throw error;
-    return answered(request());
+    if (error.status !== 404) throw error;
+    if (guess === agentName) await agents(); // what is not there may be the agent
+    if (guess === agentName) throw error;
+    return answered(request(agentName));
   }
 }
 
@@ -72,18 +77,6 @@ export function news() {
 
 export function givenUp(error) {
   return error?.name === "AbortError";
-}
-
-let seen = false;
-
-async function corrected() {
-  if (seen) return false;
-  const known = await agents();
-  seen = true;
-  if (known.length === 0 || known.some((one) => one.name === agentName)) return false;
-  chooseAgent((known.find((one) => one.default) ?? known[0]).name);
-  document.dispatchEvent(new CustomEvent("recollect:agent"));
-  return true;
 }
 
 async function answered(request) {

@@ -102,8 +102,8 @@ async function start() {
   useLanguage(language());
   build();
   document.addEventListener("recollect:ended", finish);
+  document.addEventListener("recollect:refused", () => agents().catch(() => {})); // which says whether all is over
   document.addEventListener("recollect:live", () => outer.live());
-  document.addEventListener("recollect:agent", () => outer.agents(known));
   addEventListener("hashchange", open);
   useKeys({
     focusSearch: () => (view?.focusSearch ? view.focusSearch() : go("search")) ?? true,

@@ -3,7 +3,10 @@
 const KINDS = ["hello", "sync", "progress", "capture", "recall", "entries", "notes"];
 const GATHER_MS = 150; // a sync of many files is one refresh
 
+const AGAIN_MS = 5000;
+
 let source = null;
+let again = 0;
 let waiting = new Map();
 let timer = 0;
 const listeners = new Set();
@@ -21,14 +24,24 @@ export function isLive() {
 
 /** Follow one agent; an earlier one is let go. */
 export function follow(agent) {
-  source?.close();
+  unfollow();
   source = new EventSource(`/v1/events?agent=${encodeURIComponent(agent)}`);
   source.addEventListener("open", () => alive(true));
-  source.addEventListener("error", () => alive(false)); // the browser tries again by itself
+  source.addEventListener("error", () => lost(agent));
   for (const kind of KINDS) source.addEventListener(kind, (event) => gather(kind, event.data));
 }
 
+// A lost connection the browser makes again by itself; one that was refused is ours to try again.
+function lost(agent) {
+  alive(false);
+  if (source?.readyState !== EventSource.CLOSED) return;
+  document.dispatchEvent(new CustomEvent("recollect:refused"));
+  clearTimeout(again);
+  again = setTimeout(() => follow(agent), AGAIN_MS);
+}
+
 export function unfollow() {
+  clearTimeout(again);
   source?.close();
   source = null;
 }
