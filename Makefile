@@ -68,8 +68,9 @@ integration: $(READY) $(QMD) browser $(AXE)  ## tests with outside programs and 
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r training/requirements.txt xllamacpp
 	$(BIN)/python -m pytest -m integration
 
-soak: $(READY)  ## long runs of the crash and state-machine tests
-	RECOLLECT_SOAK=1 $(BIN)/python -m pytest -m "soak or not soak" --timeout 7200 tests/faults tests/writing tests/transcripts
+soak: $(READY)  ## long runs of the crash and state-machine tests, and 32 clients of the gateway for a minute
+	RECOLLECT_SOAK=1 $(BIN)/python -m pytest -m "soak or not soak" --timeout 7200 tests/faults tests/writing tests/transcripts \
+	  tests/http
 
 bench: $(READY)  ## speed, beside sqlite-vec and plain FTS5
 	$(BIN)/python -m bench

@@ -129,6 +129,19 @@ def _parameter_row(param: Param) -> str:
     return f"| {names} | {param.kind}{choices} | {needed} | {param.description.replace('|', '&#124;')} |"
 
 
+@renders("access")
+def access() -> str:
+    """What each access may do beside those before it."""
+    from recollect.doors.operations import OPERATIONS
+    from recollect.doors.tooling import ACCESS
+
+    lines = ["| access | may call |", "| --- | --- |"]
+    for granted in ACCESS:
+        names = (f"`{name}`" for name, tool in OPERATIONS.items() if tool.access == granted)
+        lines.append(f"| `{granted}` | {', '.join(names)} |")
+    return "\n".join(lines)
+
+
 @renders("prompt")
 def prompt() -> str:
     """The section of the system prompt, in both languages."""

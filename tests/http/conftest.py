@@ -2,16 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import logging
+from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
-from gateways import Running, running
+from gateways import Running, Start, running
 
 from recollect.testing import sample_workspace
 
-Start = Callable[..., Running]
+
+@pytest.fixture(autouse=True)
+def logs_as_they_were() -> Iterator[None]:
+    """What a command does to the process's logs ends with its test."""
+    loggers = [logging.getLogger(name) for name in ("recollect", "uvicorn")]
+    before = [(one.handlers[:], one.level, one.propagate) for one in loggers]
+    yield
+    for one, (handlers, level, propagate) in zip(loggers, before, strict=True):
+        one.handlers[:] = handlers
+        one.setLevel(level)
+        one.propagate = propagate
 
 
 @pytest.fixture

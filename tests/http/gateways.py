@@ -55,6 +55,9 @@ def ask(client: httpx.Client, operation: str, agent: str = "main", **arguments: 
     return answer.json()
 
 
+Start = Callable[..., Running]
+
+
 @contextmanager
 def running(
     workspace: Path, home: Path, *, clock: Callable[[], float] = time.monotonic, **settings: object

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import socket
 import threading
 
 import pytest
-from conftest import Start
-from gateways import Running, ask, listening, poll
+from gateways import Running, Start, ask, listening, poll
 
+from recollect.doors.http import events as events_module
 from recollect.doors.http.answers import Refused
 from recollect.doors.http.events import KEPT, WAITING, Hub
 
@@ -82,6 +83,36 @@ def test_a_revoked_listener_hears_no_more(gateway: Running) -> None:
         with pytest.raises(EOFError):
             events.until("notes")
     poll(lambda: gateway.gateway.hub.listeners == 0)
+
+
+def test_a_quiet_stream_shows_that_it_lives_and_ends_for_who_is_revoked_meanwhile(
+    gateway: Running, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(events_module, "HEARTBEAT_S", 0.05)
+    made, secret = gateway.gateway.tokens.create("read")
+    with gateway.client(secret).stream("GET", "/v1/events") as answer:
+        lines = answer.iter_lines()
+        assert ": here" in lines
+        gateway.gateway.tokens.revoke(made.id)
+        assert set(lines) <= {"", ": here"}  # to its end
+
+
+def test_a_listener_that_reads_nothing_is_let_go(gateway: Running, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(events_module, "SEND_S", 0.2)
+    token = gateway.gateway.tokens.create("read")[1]
+    place = gateway.address.removeprefix("http://")
+    host, port = place.split(":")
+    with socket.create_connection((host, int(port))) as deaf:
+        head = f"GET /v1/events HTTP/1.1\r\nHost: {place}\r\nAuthorization: Bearer {token}\r\n\r\n"
+        deaf.sendall(head.encode())
+        hub = gateway.gateway.hub
+        poll(lambda: hub.listeners == 1)
+
+        def gone() -> bool:
+            hub.publish("main", "notes", filling="x" * 100_000)
+            return hub.listeners == 0
+
+        poll(gone)
 
 
 def test_streams_end_with_the_gateway(start: Start) -> None:

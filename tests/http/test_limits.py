@@ -7,8 +7,7 @@ from collections.abc import Iterator
 
 import httpx
 import pytest
-from conftest import Start
-from gateways import Running, ask, poll
+from gateways import Running, Start, ask, poll
 
 from recollect.doors import operations
 from recollect.doors.http import guard, observing

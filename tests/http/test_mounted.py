@@ -8,8 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import httpx
-from conftest import Start
-from gateways import Running, listening
+from gateways import Running, Start, listening
 from mcp import Client
 from mcp.client.streamable_http import streamable_http_client
 

@@ -4,13 +4,10 @@ from __future__ import annotations
 
 import io
 import json
-import logging
 import re
-from collections.abc import Iterator
 
 import pytest
-from conftest import Start
-from gateways import Running, ask
+from gateways import Running, Start, ask
 from opentelemetry import trace
 from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
@@ -26,15 +23,11 @@ CANARY = "canary-9f3e"
 
 
 @pytest.fixture
-def lines() -> Iterator[io.StringIO]:
+def lines() -> io.StringIO:
     """Everything that the gateway logs, at every level."""
     written = io.StringIO()
     logs.setup("debug", written, journal.Lines())
-    yield written
-    logs.setup("warning", io.StringIO())
-    logger = logging.getLogger("recollect")
-    logger.setLevel(logging.NOTSET)
-    logger.propagate = True
+    return written
 
 
 @pytest.fixture

@@ -8,8 +8,7 @@ from typing import Any
 import pytest
 import requests
 import schemathesis
-from conftest import Start
-from gateways import Running
+from gateways import Running, Start
 from hypothesis import HealthCheck, Phase, given, settings
 from schemathesis import GenerationMode
 from schemathesis.checks import not_a_server_error

@@ -7,8 +7,7 @@ from pathlib import Path
 
 import httpx
 import pytest
-from conftest import Start
-from gateways import Running, ask, listening
+from gateways import Running, Start, ask, listening
 
 from recollect.doors.operations import OPERATIONS
 

@@ -126,7 +126,7 @@ class Guard:
             log.exception("a request failed", extra={"fields": {"request": visit.id}})
             await guarded.instead(Refused(500, BROKEN))
         finally:
-            visit.route = _route(scope)
+            visit.route = _route(scope, visit.operation)
             self._observe(visit)
 
     async def _admit(self, scope: Scope, receive: Receive, send: _Answer, visit: Visit) -> None:
@@ -218,9 +218,11 @@ def _meant(scope: Scope, headers: Head, default: str) -> tuple[str | None, str |
     return None, None
 
 
-def _route(scope: Scope) -> str:
+def _route(scope: Scope, operation: str | None) -> str:
     """The route as its table writes it: of bounded number, and without anybody's words."""
     path: str = scope["path"]
+    if operation is not None:
+        return f"/v1/agents/{{agent}}/{operation}"
     return path if path in STREAMS else getattr(scope.get("route"), "path", "other")
 
 

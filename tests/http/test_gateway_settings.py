@@ -5,8 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from conftest import Start
-from gateways import ask
+from gateways import Start, ask
 from typer.testing import CliRunner
 
 from recollect.config import load
