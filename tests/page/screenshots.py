@@ -29,8 +29,8 @@ VIEWS = {
     "health": "#/health",
 }
 FORMS = {
-    "light": {"viewport": {"width": 1280, "height": 800}, "color_scheme": "light"},
-    "dark": {"viewport": {"width": 1280, "height": 800}, "color_scheme": "dark"},
+    "light": {"viewport": {"width": 1200, "height": 740}, "color_scheme": "light"},
+    "dark": {"viewport": {"width": 1200, "height": 740}, "color_scheme": "dark"},
     "phone": {
         "viewport": {"width": 390, "height": 780},
         "device_scale_factor": 2,

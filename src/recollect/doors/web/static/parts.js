@@ -121,7 +121,7 @@ export function facts(pairs) {
     "dl",
     { class: "facts" },
     pairs
-      .filter(([, value]) => value !== null && value !== undefined && value !== "")
+      .filter(([, value]) => value !== null && value !== undefined && value !== "" && value !== false)
       .map(([name, value]) => [el("dt", {}, name), el("dd", {}, value)]),
   );
 }

@@ -35,7 +35,7 @@ function legend(parts) {
     parts.map((part) =>
       el(
         "li",
-        { title: part.detail || null },
+        { title: because(part) || null },
         el("i", { "data-part": part.name }),
         `${t(`part.${part.name}`)} `,
         el("b", {}, amount(part.contribution)),
@@ -54,7 +54,7 @@ export function scoreTable(score, parts = []) {
       el("td", {}, amount(part.value, 3)),
       el("td", {}, `× ${amount(part.weight, 3)}`),
       el("td", {}, amount(part.contribution, 3)),
-      el("td", { class: "detail" }, part.detail ?? ""),
+      el("td", { class: "detail" }, because(part)),
     );
   return el(
     "table",
@@ -90,4 +90,13 @@ export function scoreTable(score, parts = []) {
 /** A score or a part of one; in a table with a digit more. */
 export function amount(value, digits = 2) {
   return number(Math.abs(value) < 10 ** -digits / 2 ? 0 : value, digits, { exactly: true });
+}
+
+/** Why a part is what it is, in the reader's language where the gateway's words are known. */
+function because({ name, detail = "" }) {
+  const terms = /^matches (.*)$/.exec(detail)?.[1];
+  if (terms) return t("part.keyword.why", { terms });
+  const stars = /^([\d.]+) of 5$/.exec(detail)?.[1];
+  if (stars) return t("entry.importance.of", { n: stars });
+  return ["vector", "context", "date"].includes(name) ? t(`part.${name}.why`) : detail;
 }

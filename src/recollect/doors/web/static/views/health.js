@@ -5,7 +5,7 @@ import { ask, givenUp, news, newest } from "../api.js";
 import { el, fill, icon, measure } from "../dom.js";
 import { number, t } from "../i18n.js";
 import { failure, loading, said, sentence } from "../notices.js";
-import { embedder, errors, findings, freshness, queue, sizes } from "./health_cards.js";
+import { embedder, errors, findings, freshness, sizes } from "./health_cards.js";
 
 export function healthView(main) {
   const get = newest();
@@ -105,10 +105,9 @@ export function healthView(main) {
       el(
         "div",
         { class: "cards" },
-        freshness(health.freshness),
+        freshness(health.freshness, health.queue),
         embedder(health.embedder, health.backend, health.fallback),
         sizes(health.sizes),
-        queue(health.queue),
       ),
       findings(health.findings),
       errors(health.errors),

@@ -16,7 +16,9 @@ function card(title, ...children) {
 
 const figure = (text) => el("p", { class: "figure" }, text);
 
-export function freshness({ behind, lastSync, watching }) {
+/** How far the index is behind the files, and what has still to be done. */
+export function freshness({ behind, lastSync, watching }, queue) {
+  const waiting = Object.entries(queue).filter(([, count]) => count > 0);
   return card(
     "health.freshness",
     figure(behind ? tn("health.behind", behind) : t(lastSync ? "health.current" : "health.unsynced")),
@@ -24,6 +26,8 @@ export function freshness({ behind, lastSync, watching }) {
       [t("health.lastSync"), lastSync ? when(lastSync) : t("health.never")],
       [t("health.watching"), watching === "watching" ? t("health.yes") : (watching ?? t("health.no"))],
       [t("health.page"), t(isLive() ? "frame.live" : "frame.still")],
+      [t("health.queue"), waiting.length === 0 && t("health.queue.empty")],
+      ...waiting.map(([name, count]) => [t(`queue.${name}`), number(count)]),
     ]),
   );
 }
@@ -54,16 +58,6 @@ export function sizes(given) {
       ...COUNTED.map((name) => [t(`size.${name}`), number(given[name])]),
       ...stored.map(([name, value]) => [t(`size.${name}`), bytes(value)]),
     ]),
-  );
-}
-
-export function queue(waiting) {
-  const rows = Object.entries(waiting).filter(([, count]) => count > 0);
-  const all = rows.reduce((sum, [, count]) => sum + count, 0);
-  return card(
-    "health.queue",
-    figure(all ? tn("health.waiting", all) : t("health.queue.empty")),
-    facts(rows.map(([name, count]) => [t(`queue.${name}`), number(count)])),
   );
 }
 

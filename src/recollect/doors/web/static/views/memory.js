@@ -1,13 +1,13 @@
 // One memory: where it comes from, what became of it, what it is near to, and in which prompts it was used.
 
 import { givenUp, news, newest } from "../api.js";
-import { compared } from "../diff.js";
 import { el, fill, icon } from "../dom.js";
-import { moment, number, t, tn } from "../i18n.js";
+import { number, t, tn } from "../i18n.js";
 import { failure, loading } from "../notices.js";
 import { entryLine, facts, label, stars, tags, when } from "../parts.js";
 import { address } from "../router.js";
 import { editMemory, forgetMemory, settleStaged, supersedeMemory, undoChange } from "./memory_actions.js";
+import { history, wordDifference } from "./memory_history.js";
 
 export function memoryPanel(aside, { close, changed, forgotten }) {
   const get = newest();
@@ -59,6 +59,7 @@ export function memoryPanel(aside, { close, changed, forgotten }) {
         label("state", entry.state),
         tags(entry.tags),
       ),
+      section("entry.history", history(shown.history)),
       section("entry.provenance", provenance(entry, shown)),
       shown.supersededBy &&
         section(
@@ -68,9 +69,8 @@ export function memoryPanel(aside, { close, changed, forgotten }) {
       shown.supersedes.length > 0 &&
         section(
           "entry.supersedes",
-          shown.supersedes.map((one) => entryLine(one)),
+          shown.supersedes.map((one) => [entryLine(one), wordDifference(one.text, entry.text)]),
         ),
-      section("entry.history", history(shown.history)),
       near.length > 0 &&
         section(
           "entry.related",
@@ -173,65 +173,6 @@ function provenance(entry, { provenance: from }) {
     [t("entry.used"), entry.accessCount ? tn("count.times", entry.accessCount) : null],
     [t("entry.id"), el("code", {}, entry.id)],
   ]);
-}
-
-function history(events) {
-  const newestFirst = [...events].sort((a, b) => b.seq - a.seq);
-  return el(
-    "ol",
-    { class: "history" },
-    newestFirst.map((event) =>
-      el(
-        "li",
-        {},
-        el(
-          "p",
-          {},
-          el("b", {}, t(`event.${event.kind}`)),
-          " ",
-          el("span", { class: "faint" }, t("entry.by", { who: event.by }), " · "),
-          el("time", { title: moment(event.at) }, when(event.at)),
-        ),
-        event.note && el("p", { class: "faint" }, event.note),
-        difference(event.before, event.after),
-      ),
-    ),
-  );
-}
-
-const COMPARED = ["type", "importance", "state", "origin", "expiresAt", "tags"];
-
-function difference(before, after) {
-  if (!before || !after) return null;
-  const words =
-    before.text === after.text
-      ? null
-      : el(
-          "p",
-          { class: "diff" },
-          compared(before.text ?? "", after.text ?? "").map(([kind, text]) =>
-            kind === "same" ? text : el(kind === "new" ? "ins" : "del", {}, text),
-          ),
-        );
-  const changes = COMPARED.filter((name) => shownValue(name, before[name]) !== shownValue(name, after[name]));
-  const fields = changes.map((name) =>
-    el(
-      "li",
-      {},
-      `${t(`entry.${name === "expiresAt" ? "expires" : name}`)}: `,
-      el("del", {}, shownValue(name, before[name])),
-      " ",
-      el("ins", {}, shownValue(name, after[name])),
-    ),
-  );
-  return [words, fields.length > 0 && el("ul", { class: "diff-fields" }, fields)];
-}
-
-function shownValue(name, value) {
-  if (name === "expiresAt") return value ? moment(value) : t("entry.never");
-  if (name === "tags") return value?.length ? value.join(", ") : "–";
-  if (name === "importance") return number(value, 1);
-  return t(`${name}.${value}`);
 }
 
 function recalls(found) {

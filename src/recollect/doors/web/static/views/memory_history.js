@@ -1,0 +1,66 @@
+// The history of a memory: its events, with the differences between versions.
+
+import { compared } from "../diff.js";
+import { el } from "../dom.js";
+import { moment, number, t } from "../i18n.js";
+import { when } from "../parts.js";
+
+/** What became of a memory, newest first, each change with what it changed. */
+export function history(events) {
+  const newestFirst = [...events].sort((a, b) => b.seq - a.seq);
+  return el(
+    "ol",
+    { class: "history" },
+    newestFirst.map((event) =>
+      el(
+        "li",
+        {},
+        el(
+          "p",
+          {},
+          el("b", {}, t(`event.${event.kind}`)),
+          " ",
+          el("span", { class: "faint" }, t("entry.by", { who: event.by }), " · "),
+          when(event.at),
+        ),
+        event.note && el("p", { class: "faint" }, event.note),
+        difference(event.before, event.after),
+      ),
+    ),
+  );
+}
+
+const COMPARED = ["type", "importance", "state", "origin", "expiresAt", "tags"];
+
+function difference(before, after) {
+  if (!before || !after) return null;
+  const words = before.text === after.text ? null : wordDifference(before.text ?? "", after.text ?? "");
+  const changes = COMPARED.filter((name) => shownValue(name, before[name]) !== shownValue(name, after[name]));
+  const fields = changes.map((name) =>
+    el(
+      "li",
+      {},
+      `${t(`entry.${name === "expiresAt" ? "expires" : name}`)}: `,
+      el("del", {}, shownValue(name, before[name])),
+      " ",
+      el("ins", {}, shownValue(name, after[name])),
+    ),
+  );
+  return [words, fields.length > 0 && el("ul", { class: "diff-fields" }, fields)];
+}
+
+function shownValue(name, value) {
+  if (name === "expiresAt") return value ? moment(value) : t("entry.never");
+  if (name === "tags") return value?.length ? value.join(", ") : "–";
+  if (name === "importance") return number(value, 1);
+  return t(`${name}.${value}`);
+}
+
+/** One text with what is gone struck out and what is new underlined. */
+export function wordDifference(before, after) {
+  const tags = { gone: "del", new: "ins" };
+  const pieces = compared(before, after).map(([kind, text]) =>
+    tags[kind] ? el(tags[kind], {}, text) : text,
+  );
+  return el("p", { class: "diff" }, pieces);
+}
