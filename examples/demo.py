@@ -50,7 +50,7 @@ def main() -> None:
     recollect("search", "what must I not cook for Mira?", "-n", "1", "--explain")
 
     say("4. 用中文问，意思对就行：笔记里写的是“亏损要早认”，问题里没有这几个字。")
-    recollect("search", "股票赔钱了应该怎么办？", "-n", "1", "--explain")
+    recollect("search", "赔钱了应该怎么办？", "-n", "1", "--explain")
 
     say("5. Languages cross: an English question finds a Chinese note.")
     recollect("search", "why was the site offline at night?", "-n", "1")
