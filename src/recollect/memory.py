@@ -473,6 +473,7 @@ class Memory:
             max_entries=wanted.max_memories if entries is None else entries,
             max_notes=Budget().max_notes if notes is None else notes,
             threshold=wanted.similarity_threshold,
+            note_threshold=wanted.note_threshold,
             characters=self.settings.memory.max_injected_chars,
             tokens=tokens,
         )

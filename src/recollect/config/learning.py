@@ -63,6 +63,10 @@ class Retrieval(Section):
         description="Entries that fit the conversation less are left out. 0.3 is measured with the bundled model; "
         "embedders whose cosines run higher want more, such as 0.6.",
     )
+    note_threshold: Share = Field(
+        default=0.25,
+        description="Notes that score less are not put before the agent by themselves; a search still finds them.",
+    )
     budget_ratio: Share = Field(
         default=0.1,
         description="Share of the conversation's tokens that recalled text may take, where the host says how many "

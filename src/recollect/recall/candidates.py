@@ -49,11 +49,14 @@ def entry_line(entry: Entry, show_places: bool) -> Line:
     return Line(f"entry:{entry.id}" if show_places else "", entry.type, entry.text)
 
 
-def of_note(hit: Hit, show_places: bool) -> Candidate:
-    """A piece of a note, unless it comes from outside or holds nothing to tell."""
+def of_note(hit: Hit, show_places: bool, least: float) -> Candidate:
+    """A piece of a note, unless it comes from outside, holds nothing to tell, or fits less than it must."""
     refused = "untrusted text is never put before an agent by itself" if hit.trust == "untrusted" else ""
     text = _OURS.sub("", _FRONT.sub("", hit.snippet)).strip()
     refused = refused or ("" if text else "it holds nothing but marks for programs")
+    refused = refused or (
+        "" if hit.score >= least else f"it fits too little: {hit.score:.3f}, less than {least:g}"
+    )
     place = f"{hit.path}#L{hit.start_line}-L{hit.end_line}"
     line = Line(hit.citation or "" if show_places else "", NOTES, text)
     return Candidate(line, "note", place, hit.score, hit.explain.parts, refused)

@@ -43,7 +43,8 @@ class Budget:
 
     max_entries: int = 10
     max_notes: int = 3
-    threshold: float = 0.3
+    threshold: float = 0.3  #: of an entry's likeness
+    note_threshold: float = 0.25  #: of a note's score
     characters: int = 4_000
     tokens: int | None = None  #: None: characters alone bound it
     candidates: int = 20
@@ -117,7 +118,7 @@ class Injector:
             degraded = found.degraded
         if self.notes and budget.max_notes:
             answer = self.notes(query, budget.max_notes * SPARE)
-            candidates += [of_note(hit, show_places) for hit in answer.hits]
+            candidates += [of_note(hit, show_places, budget.note_threshold) for hit in answer.hits]
             degraded = answer.degraded or degraded
         fitted = self._fitted(candidates, budget, language_of(query))
         if given_up():  # the ledger says what entered a prompt, and this will not

@@ -32,9 +32,6 @@ log = logs.get("hooks")
 TOLD = ("SessionStart", "UserPromptSubmit")
 HEARD = ("Stop", "SessionEnd", "PreCompact")
 MOST = 8_000  #: characters that are put into a prompt; Claude Code takes 10,000
-UNASKED = (
-    0.3  #: score of a note that enters a prompt though nobody asked; most prompts are about no note at all
-)
 SHARE = 0.4  #: of the time for an answer that may go into hearing what still waits
 
 Answer = dict[str, object]
@@ -81,8 +78,6 @@ def _settings(wanted: Wanted) -> Settings:
         # Until the first sync is through, in the background, a search would wait for it longer than there is time.
         "sync_before": settings.search.sync_before and _synced(settings).exists()
     }
-    if settings.origin("search.min_score") == "default":
-        search["min_score"] = UNASKED
     return settings.model_copy(
         update={"embedding": embedding, "search": settings.search.model_copy(update=search)}
     )
