@@ -32,7 +32,10 @@ class GatewayLimits(Section):
         default=60.0, gt=0, le=3600, description="Seconds after which an operation is given up."
     )
     at_once: Whole = Field(
-        default=16, ge=1, le=256, description="Operations that run at the same time; as many more may wait."
+        default=16,
+        ge=1,
+        le=256,
+        description="Operations that run at the same time; three times as many may wait.",
     )
     event_clients: Whole = Field(
         default=64, ge=1, le=4096, description="Streams of events that are open at the same time."

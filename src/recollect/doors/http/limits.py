@@ -107,10 +107,10 @@ def _depth_exceeds(data: object, most: int) -> bool:
 
 
 class Workers:
-    """Threads that do the work; whoever comes when twice as many wait is told to come again."""
+    """Threads that do the work; whoever comes when three times as many wait is told to come again."""
 
     def __init__(self, at_once: int) -> None:
-        self._most = 2 * at_once
+        self._most = 4 * at_once
         self._lock = threading.Lock()
         self.taken = 0
 
