@@ -106,6 +106,7 @@ def test_the_first_view_is_painted_after_one_bounded_request(
     page.route("**/v1/agents/**", passed)
     page.goto(f"{gateway.address}/{place}")
     expect(page.locator(".hit, .holdings").first).to_be_visible()
+    page.unroute_all(behavior="ignoreErrors")  # what comes after does not matter here
     ((operation, size),) = before
     assert operation == ("memory.search" if "q=" in place else "memory.status")
     assert 0 < size < MOST_BYTES

@@ -168,6 +168,25 @@ def test_no_address_or_query_is_believed(text: str, gateway: Served, visit: Visi
         harmless(watched)
 
 
+def test_the_policy_stops_what_would_get_past_the_page(gateway: Served, visit: Visit) -> None:
+    watched = visit(gateway)
+    page = watched.page
+    expect(page.locator(".holdings")).to_be_visible()
+    assert page.evaluate(INLINED) is None
+    assert page.evaluate("() => fetch('http://127.0.0.1:9/').catch((error) => error.name)") == "TypeError"
+    assert len([text for text in watched.wrong if "Content Security Policy" in text]) >= 2
+    watched.wrong.clear()
+    watched.foreign.clear()
+
+
+INLINED = """() => {
+  const script = document.createElement("script");
+  script.textContent = "window.hacked = 1";
+  document.body.append(script);
+  return window.hacked;
+}"""
+
+
 def css(text: str) -> str:
     """A text as a string of CSS."""
     return '"' + "".join(f"\\{ord(letter):x} " if not letter.isalnum() else letter for letter in text) + '"'
