@@ -4,15 +4,20 @@ from __future__ import annotations
 
 import asyncio
 import json
+import threading
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import httpx
+import pytest
 from gateways import Running, Start, listening
 from mcp import Client
 from mcp.client.streamable_http import streamable_http_client
 
+from recollect.doors.http import observing
 from recollect.doors.operations import OPERATIONS
+from recollect.doors.tooling import Call, Result
 
 SPEAKS = {"Accept": "application/json, text/event-stream"}
 
@@ -76,7 +81,28 @@ def test_the_sdks_own_client_searches_and_its_writing_is_told(start: Start, tmp_
     assert 'operation="memory_save",outcome="ok"' in counts
 
 
-def test_a_gateway_that_ends_ends_its_mcp(start: Start) -> None:
+def test_a_gateway_that_ends_answers_calls_and_ends_streams(
+    start: Start, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begun, let_go = threading.Event(), threading.Event()
+
+    def wait(call: Call) -> Result:
+        begun.set()
+        let_go.wait(20)
+        return OPERATIONS["memory_stats"].run(call)
+
+    table = {**OPERATIONS, "memory_stats": replace(OPERATIONS["memory_stats"], run=wait)}
+    monkeypatch.setattr(observing, "OPERATIONS", table)
     gateway = start(watch__enabled=False)
-    assert called(gateway.caller("read"), "memory_stats").status_code == 200
-    gateway.serving.stop()
+    with gateway.caller("read").stream("GET", "/mcp", headers=SPEAKS) as news:
+        answers: list[httpx.Response] = []
+        caller = gateway.caller("read")
+        asking = threading.Thread(target=lambda: answers.append(called(caller, "memory_stats")))
+        asking.start()
+        assert begun.wait(20)
+        gateway.serving.stop()
+        threading.Timer(0.3, let_go.set).start()
+        asking.join(20)
+        assert news.read() == b""
+    assert [answer.status_code for answer in answers] == [200]
+    assert "file_count" in answers[0].text

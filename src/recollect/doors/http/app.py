@@ -26,6 +26,7 @@ from recollect.doors.tooling import Outcome, Tool, grants
 
 if TYPE_CHECKING:
     from recollect.doors.http.gateway import Gateway
+    from recollect.doors.http.tokens import Caller
 
 T = TypeVar("T")
 
@@ -194,20 +195,21 @@ def _errors() -> dict[int | str, dict[str, Any]]:
 
 
 def _agents(gateway: Gateway) -> Callable[..., Any]:
+    def listed(caller: Caller) -> list[dict[str, object]]:
+        return [
+            {
+                "name": name,
+                **({"workspace": str(place)} if grants(caller.access, "admin") else {}),
+                "slot": gateway.agents[name].slot,
+                "default": name == gateway.agents.default,
+            }
+            for name, place in gateway.agents.workspaces.items()
+            if caller.may_see(name)
+        ]
+
     async def agents(request: Request) -> Response:
         caller = request.state.visit.caller
-        return json_answer(
-            [
-                {
-                    "name": name,
-                    **({"workspace": str(place)} if grants(caller.access, "admin") else {}),
-                    "slot": gateway.agents[name].slot,
-                    "default": name == gateway.agents.default,
-                }
-                for name, place in gateway.agents.workspaces.items()
-                if caller.may_see(name)
-            ]
-        )
+        return json_answer(await gateway.workers.run(lambda: listed(caller)))  # settings may have to be read
 
     return agents
 

@@ -36,7 +36,9 @@ class McpDoor:
         self._door: HttpDoor | None = None
         self._running: asyncio.Task[None] | None = None
         self._ended = asyncio.Event()
-        self._streams: set[asyncio.Task[None]] = set()
+        self._answering = 0
+        self._idle = asyncio.Event()
+        self._idle.set()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request in the name of its caller."""
@@ -50,18 +52,20 @@ class McpDoor:
         access.granted.set(visit.caller.access)
         access.session.set(headers.get(b"x-recollect-session", b"").decode("latin-1") or None)
         _agent.set(visit.agent)
-        answering = asyncio.ensure_future(door(scope, receive, send))
-        self._streams.add(answering)
+        if scope["method"] != "POST":
+            await door(scope, receive, send)  # a stream that waits for news: it ends with the door
+            return
+        self._answering += 1
+        self._idle.clear()
         try:
-            await answering
-        except asyncio.CancelledError:
-            answering.cancel()
-            raise
+            await door(scope, receive, send)
         finally:
-            self._streams.discard(answering)
+            self._answering -= 1
+            if not self._answering:
+                self._idle.set()
 
     def end(self) -> None:
-        """Take no more, and end the streams that only wait."""
+        """Take no more; what runs is answered."""
         self._ended.set()
 
     async def close(self) -> None:
@@ -87,6 +91,7 @@ class McpDoor:
         async with door.running():
             begun.set()
             await self._ended.wait()
+            await self._idle.wait()  # leaving cancels what still runs
 
     def _host(self) -> Host:
         return self._agents[_agent.get()].host()
