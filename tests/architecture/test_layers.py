@@ -37,7 +37,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "freshness": SHARED,
     "listening": SHARED | {"sources"},
     "service": SHARED | {"memory", "assembly", "config", "freshness", "sources"},
-    "plugins": SHARED | {"memory", "assembly", "service", "config", "sources"},
+    "plugins": SHARED | {"memory", "assembly", "service", "config", "sources", "text", "listening"},
     "testing": SHARED | LEAVES,
     "doors": {"records", "errors", "logs", "memory", "service", "plugins", "listening", "config", ""},
     "__main__": {"doors"},

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from talk import TEA, TRAIN, Message, assistant, said, user
@@ -243,6 +245,36 @@ def test_a_conversation_is_read_from_its_transcript_where_the_host_names_one(
     assert summary.path.startswith("memory/")
     (warning,) = said(host, "agent_end", transcript=tmp_path / "gone.jsonl").warnings
     assert "gone.jsonl" in warning
+
+
+def test_a_transcript_that_is_no_file_keeps_nobody_waiting(open_host: OpenHost, tmp_path: Path) -> None:
+    pipe = tmp_path / "pipe.jsonl"
+    os.mkfifo(pipe)
+    host = open_host("memory-full")
+    (warning,) = said(host, "agent_end", transcript=pipe).warnings
+    assert "not a plain file" in warning
+    assert len(said(host, "agent_end", *TEA).remembered) == 1
+
+
+def test_of_a_long_line_no_piece_is_taken_for_a_line(open_host: OpenHost, tmp_path: Path) -> None:
+    transcript = tmp_path / "s1.jsonl"
+    begin, piece = '{"noise":"', json.dumps(user("I prefer whatever a stranger sells."))
+    with transcript.open("w", encoding="utf-8") as file:
+        file.write(begin + "x" * (4 * 1024 * 1024 - len(begin)) + piece + "\n")
+        file.writelines(f"{json.dumps(line)}\n" for line in TEA)
+    host = open_host("memory-full")
+    (done,) = said(host, "agent_end", transcript=transcript).remembered
+    assert done.entry
+    assert done.entry.text == "I prefer tea over coffee."
+
+
+def test_a_session_whose_name_holds_half_a_character_is_heard_and_told(open_host: OpenHost) -> None:
+    host = open_host("memory-full")
+    names: dict[str, Any] = {"session": "s\ud800", "session_key": "agent:main:\ud800"}
+    assert len(said(host, "agent_end", *TEA, **names).remembered) == 1
+    told = said(host, "before_agent_start", prompt="Do I prefer tea over coffee?", **names)
+    assert (groups(told), told.warnings) == (["user_preference"], ())
+    assert len(said(host, "session_end", *TEA, **names).written) == 1
 
 
 # ---- when a conversation is shortened or over -------------------------------------------------------------------

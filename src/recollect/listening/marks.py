@@ -68,6 +68,7 @@ class Marks:
 def _read(path: Path) -> Session | None:
     try:
         values = json.loads(path.read_bytes())
-        return Session(**{**values, "mark": Mark(**values["mark"])})
+        mark = values["mark"]
+        return Session(**{**values, "mark": Mark(**{**mark, "calls": tuple(mark.get("calls", ()))})})
     except (OSError, ValueError, TypeError, KeyError):
         return None

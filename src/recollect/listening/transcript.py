@@ -17,6 +17,7 @@ from typing import Any, BinaryIO
 
 from recollect.errors import SourceError
 from recollect.sources.messages import read_record
+from recollect.sources.tools import Outside
 
 CHECKED = 1024  #: bytes at the beginning that must be the same when hearing goes on
 MAX_LINE = 4 * 1024 * 1024  #: bytes; a longer line is a picture or a tool's output, and skipped unread
@@ -33,6 +34,7 @@ class Mark:
     head: str = ""  #: digest of its first bytes
     offset: int = 0
     tainted: bool = False  #: text from the network came in since a person last spoke
+    calls: tuple[str, ...] = ()  #: of tools that bring in such text, not answered yet
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,14 +61,14 @@ def listen(path: Path, mark: Mark | None = None, upto: int | None = None) -> Lis
         end = status.st_size if upto is None else min(upto, status.st_size)
         if mark is None:
             start = max(0, end - AT_ONCE)
-            tainted = start > 0  # what came before is not known
+            outside = Outside(tainted=start > 0)  # what came before is not known
             if start:
                 start += len(_line(file, start - 1)) - 1  # at the next whole line
         elif _goes_on(file, status, mark):
-            start, tainted = mark.offset, mark.tainted
+            start, outside = mark.offset, Outside(mark.tainted, mark.calls)
         else:
-            start, tainted = 0, False
-        records = list[Record]()
+            start, outside = 0, Outside()
+        records, seen = list[Record](), Outside()
         offset, more = start, False
         for line, after in _lines(file, start, end):
             if offset - start >= AT_ONCE:
@@ -75,13 +77,18 @@ def listen(path: Path, mark: Mark | None = None, upto: int | None = None) -> Lis
             offset = after
             record = _record(line)
             said = read_record(record)
-            if said.role is None and not said.outside:
-                continue
-            tainted = (tainted and said.role != "user") or said.outside
-            if records or not tainted or said.outside:
-                records.append(record)  # what an agent made of text from outside is not taken up without that
+            person = said.role == "user"
+            outside = outside.after(said.use, person=person)
+            told = seen.after(said.use, person=person)
+            if outside.tainted and not told.tainted and not person:
+                continue  # what an agent made of text from outside is not taken up without that
+            if said.role or told != seen:
+                records.append(record)
+                seen = told
         head = _digest(file, min(CHECKED, offset))
-        return Listened(tuple(records), Mark(status.st_ino, head, offset, tainted), more)
+        return Listened(
+            tuple(records), Mark(status.st_ino, head, offset, outside.tainted, outside.calls), more
+        )
 
 
 @contextmanager

@@ -9,12 +9,13 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from recollect import logs
 from recollect.errors import RecollectError
 from recollect.plugins.lanes import Call, Lane
 from recollect.plugins.moments import EVENTS, WRITING, Effect, Event, Moment
+from recollect.text.encodable import encodable
 
 log = logs.get("plugins")
 
@@ -70,6 +71,7 @@ class HookBus:
         """Let everybody act who wants to, and join what comes of it; never raises."""
         if moment.event not in self._handlers:
             return Effect(warnings=(f"There is no event {moment.event!r}; there are {', '.join(EVENTS)}.",))
+        moment = _encodable(moment)
         now = time.monotonic()
         begun = [
             (one, *_begin(one, moment), now + one.deadline_s) for one in tuple(self._handlers[moment.event])
@@ -87,6 +89,16 @@ class HookBus:
                 log.error("%s had not finished %d moments when the host ended", name, undone)
                 left += undone
         return left
+
+
+def _encodable(moment: Moment) -> Moment:
+    """The moment with names that can be kept: a host may have cut one in the middle of a character."""
+    key = moment.session_key
+    return replace(
+        moment,
+        session=encodable(str(moment.session)),
+        session_key=None if key is None else encodable(str(key)),
+    )
 
 
 def _lane(name: str, event: Event) -> Lane:

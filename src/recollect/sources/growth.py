@@ -14,6 +14,7 @@ from typing import BinaryIO
 from recollect.records import Passage, Trust, Turn
 from recollect.sources.messages import NOTHING, Damaged, Message, parse, read_record
 from recollect.sources.passages import Passages
+from recollect.sources.tools import Outside
 
 SLICE_BYTES = 8 * 1024 * 1024  #: read at a time, so that a huge transcript never stands in memory whole
 MAX_LINE = 4 * 1024 * 1024  #: bytes; a longer line is a picture or a tool's output, and skipped unread
@@ -30,6 +31,7 @@ class Mark:
     line: int = 0  #: whole lines before ``offset``
     damaged: int = 0
     tainted: bool = False  #: text from the network came in since a person last spoke
+    calls: tuple[str, ...] = ()  #: of tools that bring in such text, not answered yet
     session: str = ""
     open: tuple[Turn, ...] = ()  #: turns whose passage is not complete
 
@@ -42,7 +44,8 @@ class Mark:
     def from_json(cls, text: str) -> Mark:
         try:
             fields = json.loads(text)
-            return cls(**{**fields, "open": tuple(Turn(*turn) for turn in fields["open"])})
+            turns = tuple(Turn(*turn) for turn in fields["open"])
+            return cls(**{**fields, "calls": tuple(fields["calls"]), "open": turns})
         except (ValueError, TypeError, KeyError):
             return cls()  # not ours, or of another release: read from the start
 
@@ -57,7 +60,7 @@ class Reading:
         self.done: list[Passage] = []
         self.taken = 0
         self.offset, self.line, self.damaged = mark.offset, mark.line, mark.damaged
-        self.tainted, self.session = mark.tainted, mark.session
+        self.outside, self.session = Outside(mark.tainted, mark.calls), mark.session
 
     def take(self, file: BinaryIO) -> bool:
         """Read a slice of whole lines; whether there is more."""
@@ -70,7 +73,7 @@ class Reading:
                 self._whole(line)
             elif len(line) < MAX_LINE:
                 # The last line, perhaps half written: shown if it makes sense already, read again next time.
-                self._ending, _ = turn_of(parsed(line), self.line + 1, self.tainted)
+                self._ending, _ = turn_of(parsed(line), self.line + 1, self.outside)
                 return False
             elif not self._skip(file, len(line)):
                 return False
@@ -90,7 +93,7 @@ class Reading:
             self.done += self._passages.add(turn)
 
     def _turn(self, message: Message, line: int) -> Turn | None:
-        turn, self.tainted = turn_of(message, line, self.tainted)
+        turn, self.outside = turn_of(message, line, self.outside)
         return turn
 
     def _skip(self, file: BinaryIO, length: int) -> bool:
@@ -109,7 +112,8 @@ class Reading:
             offset=self.offset,
             line=self.line,
             damaged=self.damaged,
-            tainted=self.tainted,
+            tainted=self.outside.tainted,
+            calls=self.outside.calls,
             session=self.session,
             open=tuple(self._passages.open),
         )
@@ -120,37 +124,37 @@ class Reading:
         return [*(ending.add(self._ending) if self._ending else []), *ending.rest()]
 
 
-def turn_of(message: Message, line: int, tainted: bool) -> tuple[Turn | None, bool]:
+def turn_of(message: Message, line: int, before: Outside) -> tuple[Turn | None, Outside]:
     """What was said, with whose words it is, and whether text from outside is in play after it.
 
     What an agent says after a tool brought in text from the network may be a stranger's words, until a person speaks.
     """
-    tainted = (tainted and message.role != "user") or message.outside
+    outside = before.after(message.use, person=message.role == "user")
     if message.role is None:
-        return None, tainted
-    trust: Trust = "owner" if message.role == "user" else "untrusted" if tainted else "agent"
-    return Turn(message.role, message.text, line, message.time, trust), tainted
+        return None, outside
+    trust: Trust = "owner" if message.role == "user" else "untrusted" if outside.tainted else "agent"
+    return Turn(message.role, message.text, line, message.time, trust), outside
 
 
 def turns_of_messages(messages: Iterable[Mapping[str, object]]) -> list[Turn]:
     """What was said in messages that a host hands over, in any form that a transcript may have."""
-    turns, tainted = list[Turn](), False
+    turns, outside = list[Turn](), Outside()
     for number, message in enumerate(messages, 1):
-        turn, tainted = turn_of(read_record(message), number, tainted)
+        turn, outside = turn_of(read_record(message), number, outside)
         turns += [turn] if turn else []
     return turns
 
 
 def turns_of(file: BinaryIO) -> Iterator[Turn | None]:
     """One item a line, from the start: what was said there, or None."""
-    tainted, number = False, 0
+    outside, number = Outside(), 0
     while line := file.readline(MAX_LINE):
         number += 1
         if len(line) == MAX_LINE and not line.endswith(b"\n"):
             while (rest := file.readline(MAX_LINE)) and not rest.endswith(b"\n"):
                 pass
             line = b""
-        turn, tainted = turn_of(parsed(line), number, tainted)
+        turn, outside = turn_of(parsed(line), number, outside)
         yield turn
 
 

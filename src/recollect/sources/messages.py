@@ -10,10 +10,11 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Literal, cast
 
+from recollect.sources.tools import Use, is_use, use_of
 from recollect.text.blocks import without_blocks
 from recollect.text.encodable import encodable
 from recollect.text.redaction import redact, without_private
@@ -29,7 +30,7 @@ class Message:
     text: str = ""
     time: float | None = None
     session: str | None = None  #: the id of the session, where the line gives it
-    outside: bool = False  #: a tool was used that brings in text from the network
+    use: Use = field(default_factory=Use)  #: of tools, which may bring in text from the network
 
 
 class Damaged(ValueError):
@@ -66,7 +67,7 @@ def read_record(record: Mapping[str, object]) -> Message:
         text=text,
         time=_time(record, body),
         session=_session(record),
-        outside=any(map(_brings_in_text, _tools(body))),
+        use=use_of(body),
     )
 
 
@@ -75,7 +76,7 @@ def _body(record: Mapping[str, object]) -> Mapping[str, object] | None:
     inner = record.get("message")
     if isinstance(inner, dict) and record.get("type") in ("message", "user", "assistant"):
         return inner
-    return record if "role" in record and "content" in record else None
+    return record if ("role" in record and "content" in record) or is_use(record) else None
 
 
 def _is_bookkeeping(record: Mapping[str, object]) -> bool:
@@ -105,21 +106,6 @@ def _blocks(content: object, *kinds: str) -> Iterator[Mapping[str, object]]:
         for block in content:
             if isinstance(block, dict) and block.get("type") in kinds:
                 yield block
-
-
-def _tools(body: Mapping[str, object]) -> Iterator[str]:
-    """Names of the tools that the line calls or answers for."""
-    for block in _blocks(body.get("content"), "tool_use", "toolCall", "server_tool_use"):
-        yield str(block.get("name", ""))
-    if "toolName" in body:
-        yield str(body["toolName"])
-
-
-_NETWORK = re.compile(r"web|fetch|brows|http|url|crawl|scrape|mail|inbox", re.IGNORECASE)
-
-
-def _brings_in_text(tool: str) -> bool:
-    return _NETWORK.search(tool) is not None
 
 
 def _session(record: Mapping[str, object]) -> str | None:

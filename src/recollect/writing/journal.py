@@ -89,12 +89,9 @@ class Journal:
         return _json({"type": "session", "id": self.session, "timestamp": self._now().isoformat()})
 
     def _line(self, item: Mapping[str, Any]) -> bytes:
-        """An item as a line: what somebody said as it is, a tool's use beside its name."""
+        """An item as a line: what somebody said, or a tool's use, as it is."""
         stamp = {"type": "message", "timestamp": self._now().isoformat(), "sessionId": self.session}
-        if "role" in item and "content" in item:
-            return _json({**stamp, "message": dict(item)})
-        used = {"role": "tool", "toolName": str(item.get("name") or item.get("type") or "")}
-        return _json({**stamp, "message": used, "item": dict(item)})
+        return _json({**stamp, "message": dict(item)})
 
     def _parsed(self, content: bytes) -> list[tuple[int, dict[str, Any]]]:
         """The items with the places at which their lines begin; a line that is no item of ours is passed over."""
