@@ -41,6 +41,7 @@ from recollect.records import (
     Source,
     Status,
     SyncReport,
+    Trust,
     Turn,
 )
 
@@ -224,6 +225,14 @@ class Memory:
         last = text.count("\n") + 1
         return Excerpt(path, text, 1, last, last)
 
+    def trust_of(self, path: str) -> Trust:
+        """Whose words stand under a path that `read` has given; `untrusted` ones come from outside."""
+        if path.startswith("entries/") and self._has_entries(None):
+            from recollect.entries.joined import trust_of
+
+            return trust_of(self.keeper.get(path.removeprefix("entries/")))
+        return self.notes.file(path).trust
+
     def status(self, *, deep: bool = False) -> Status:
         """What is indexed, by which embedder, and what is wrong."""
         return self.manager.status(deep=deep)
@@ -378,21 +387,29 @@ class Memory:
             return self._extractor
 
     def forget(self, entry_id: str | None = None, **what: Any) -> Receipt:
-        """Erase entries, named as `Keeper.forget` takes it, and the lines of the day's logs that say just the same."""
-        return self.keeper.forget(entry_id, elsewhere=self._strike, **what)
+        """Erase entries, named as `Keeper.forget` takes it, and the lines of the day's logs that say just the same.
 
-    def _strike(self, texts: Sequence[str]) -> tuple[str, ...]:
+        ``by="agent"``: of the logs, agents' alone.
+        """
+        by: Author = "agent" if what.get("by") == "agent" else "owner"
+        return self.keeper.forget(entry_id, elsewhere=lambda texts: self._strike(texts, by), **what)
+
+    def _strike(self, texts: Sequence[str], by: Author) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        """What went from the notes, and what stays there, in words."""
         from recollect.writing.strike import strike
 
-        changed = strike(self.settings.workspace, texts)
-        if not changed:
-            return ()
-        self.sync()
-        if isinstance(self.manager, BuiltinManager):
-            embedder = self.manager.choice.embedder
-            self.manager.index.prune(0)
-            self.manager.index.erase([], embedder.identity if embedder else None)
-        return (f"lines that said just this, in {', '.join(changed)}",)
+        done = strike(self.settings.workspace, texts, by=by)
+        if done.changed:
+            self.sync()
+            if isinstance(self.manager, BuiltinManager):
+                embedder = self.manager.choice.embedder
+                self.manager.index.prune(0)
+                self.manager.index.erase([], embedder.identity if embedder else None)
+        left = {"the owner's logs, which say it": done.kept, _UNREAD: done.unread}
+        return (
+            (f"lines that said just this, in {', '.join(done.changed)}",) if done.changed else (),
+            tuple(f"{what}: {', '.join(names)}" for what, names in left.items() if names),
+        )
 
     def import_openclaw(self, place: Path | None = None, *, dry_run: bool = False) -> ImportReport:
         """Take in what OpenClaw has kept: notes, sessions and entries; nothing that is here is overwritten."""

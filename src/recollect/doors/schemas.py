@@ -129,6 +129,7 @@ EXCERPT: Mapping[str, Schema] = {
     "totalLines": COUNT,
     "nextFrom": MAYBE_COUNT,
     "truncated": BOOLEAN,
+    "trust": maybe(TRUST),
 }
 
 STATE = one_of("active", "staged", "superseded", "expired", "rejected", "forgotten")

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from recollect.entries.following import chunk_of
 from recollect.entries.search import FoundEntries
-from recollect.records import Answer, EntryHit, Hit, Trust
+from recollect.records import Answer, Entry, EntryHit, Hit, Trust
 
 PREFIX = "entries/"  #: of the path that stands for an entry
 
@@ -15,7 +15,6 @@ PREFIX = "entries/"  #: of the path that stands for an entry
 def as_hit(found: EntryHit, *, cited: bool) -> Hit:
     """An entry as a hit among others: its path and citation name it, and lead nowhere on the disk."""
     entry = found.entry
-    trust: Trust = "agent" if entry.origin == "system" else entry.origin
     return Hit(
         path=f"{PREFIX}{entry.id}",
         start_line=1,
@@ -27,8 +26,13 @@ def as_hit(found: EntryHit, *, cited: bool) -> Hit:
         explain=found.explain,
         chunk_id=entry.id,
         date=chunk_of(entry).date,
-        trust=trust,
+        trust=trust_of(entry),
     )
+
+
+def trust_of(entry: Entry) -> Trust:
+    """Whose words an entry is made of; what the program itself has noted counts as an agent's."""
+    return "agent" if entry.origin == "system" else entry.origin
 
 
 def joined(answer: Answer, found: FoundEntries, limit: int) -> Answer:

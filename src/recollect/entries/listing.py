@@ -121,6 +121,10 @@ class Listing:
             tuple(self.ledger.of_entry(entry.id, SHOWN)),
         )
 
+    def ids(self, begun: str, limit: int) -> list[str]:
+        """Ids of entries in force that begin so, newest first."""
+        return self.entries.ids(begun.lower(), limit, self._clock())
+
     def as_of_now(self, entry: Entry) -> Entry:
         """The entry, expired if it has: only the next cleanup marks it."""
         over = entry.state == "active" and entry.expires_at is not None and entry.expires_at <= self._clock()

@@ -7,17 +7,20 @@ is one.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
+from recollect.chunking import trust_of_note
 from recollect.errors import NotFound, RecollectError
-from recollect.records import FoundFile, NoteChunk, NoteFile
+from recollect.records import FoundFile, NoteChunk, NoteFile, Trust
 from recollect.store.digests import normal_form
 from recollect.text import estimate_tokens
+from recollect.text.lines import split_lines
 
 if TYPE_CHECKING:
     from recollect.sources import Transcripts, Workspace
     from recollect.store import Index
+    from recollect.store.documents import Holding
 
 ASKED = 200  #: transcripts, the newest, that are asked for their session when none has its name
 
@@ -35,17 +38,50 @@ class Notes:
     def tree(self, limit: int) -> tuple[list[NoteFile], int]:
         """The files, by path, notes before sessions, at most so many; and how many there are."""
         found = [*self._workspace.scan().files, *self._transcripts()]
-        index = self._index()
-        known = index.holdings() if index else {}
-        return [_listed(one, *known.get(one.path, (0, "owner"))) for one in found[:limit]], len(found)
+        return self._listed(found[:limit]), len(found)
+
+    def paths(self) -> list[str]:
+        """The notes alone, by path."""
+        return [one.path for one in self._workspace.scan().files]
+
+    def after(self, path: str, limit: int) -> tuple[list[NoteFile], bool]:
+        """The notes whose paths come after this one, at most so many; and whether there are more."""
+        later = [one for one in self._workspace.scan().files if one.path > path]
+        return self._listed(later[:limit]), len(later) > limit
 
     def file(self, path: str) -> NoteFile:
         """One file that can be read under this path."""
-        found = next((one for one in self._every() if one.path == path), None)
+        found = self._workspace.find(path) or (self._sessions.find(path) if self._sessions else None)
         if found is None:
             raise NotFound(f"{path[:200]!r} is no note and no transcript.")
+        return self._listed([found])[0]
+
+    def _listed(self, files: Sequence[FoundFile]) -> list[NoteFile]:
         index = self._index()
-        return _listed(found, *(index.holdings(path).get(path, (0, "owner")) if index else (0, "owner")))
+        held = index.holdings([one.path for one in files]) if index else {}
+        return [
+            NoteFile(
+                one.path,
+                one.source,
+                one.size,
+                one.mtime_ns / 1e9,
+                held[one.path].chunks if one.path in held else 0,
+                self._trust(one, held.get(one.path)),
+            )
+            for one in files
+        ]
+
+    def _trust(self, found: FoundFile, held: Holding | None) -> Trust:
+        """Whose words a file holds as it is now: as the index has it, or as the note itself says."""
+        if held and (held.mtime_ns, held.size) == (found.mtime_ns, found.size):
+            return held.trust
+        if found.source == "sessions":
+            # A transcript only grows, so its size tells; nobody has looked yet what the rest brings in from outside.
+            return held.trust if held and held.size == found.size else "untrusted"
+        try:
+            return trust_of_note(split_lines(self._workspace.read(found).text))
+        except (RecollectError, OSError):
+            return "untrusted"
 
     def chunks(self, path: str) -> list[NoteChunk]:
         """How a file was cut, in the order of its lines; empty before it is indexed."""
@@ -78,20 +114,26 @@ class Notes:
         except (RecollectError, OSError):  # it went away, or cannot be read: the session is all that is known
             return None
 
-    def _every(self) -> Iterable[FoundFile]:
-        yield from self._workspace.scan().files
-        yield from self._transcripts()
-
     def _transcripts(self) -> tuple[FoundFile, ...]:
         return self._sessions.scan().files if self._sessions else ()
 
     def _transcript(self, session: str) -> FoundFile | None:
-        """By the file's name, or by what its first lines say."""
+        """By the file's name, by what the index knows, or by what the first lines of one say that it does not know."""
+        if self._sessions is None:
+            return None
+        if found := self._sessions.find(f"sessions/{session}.jsonl"):
+            return found
+        index = self._index()
+        of_it = (self._sessions.find(path) for path in (index.paths_of(session) if index else ()))
+        if found := next(filter(None, of_it), None):
+            return found
         files = sorted(self._transcripts(), key=lambda one: -one.mtime_ns)
-        named = next((one for one in files if one.absolute.stem == session), None)
-        if named or self._sessions is None:
+        if named := next((one for one in files if one.absolute.stem == session), None):
             return named
-        return next((one for one in files[:ASKED] if self._is_of(one, session)), None)
+        known = index.holdings(one.path for one in files[:ASKED]) if index else {}
+        return next(
+            (one for one in files[:ASKED] if one.path not in known and self._is_of(one, session)), None
+        )
 
     def _is_of(self, found: FoundFile, session: str) -> bool:
         assert self._sessions is not None
@@ -99,7 +141,3 @@ class Notes:
             return self._sessions.session(found) == session
         except (RecollectError, OSError):
             return False
-
-
-def _listed(found: FoundFile, chunks: int, trust: object) -> NoteFile:
-    return NoteFile(found.path, found.source, found.size, found.mtime_ns / 1e9, chunks, trust)  # type: ignore[arg-type]

@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 import os
 import re
+import stat
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -21,7 +22,7 @@ from recollect.sources.growth import Mark, Reading, parsed, turns_of
 from recollect.sources.opening import open_beneath
 from recollect.sources.passages import local_time
 from recollect.sources.scanning import Walk
-from recollect.sources.trees import Tree
+from recollect.sources.trees import Tree, is_citable
 from recollect.sources.workspace import Scan
 
 PREFIX = "sessions/"
@@ -54,6 +55,19 @@ class Transcripts:
                 path = str(found.absolute) if found.path in files else found.path
                 files[path] = replace(found, path=path, source="sessions")
         return Scan(tuple(files[path] for path in sorted(files)), tuple(problems))
+
+    def find(self, path: str) -> FoundFile | None:
+        """The one transcript under this path, by its stat alone; None where there is none that can be read."""
+        for tree in self._trees():
+            if path.startswith(PREFIX) and (found := _found(tree, path.removeprefix(PREFIX), path)):
+                return found
+            if tree.holds(path):
+                relative = tree.relative(path)
+                first = self.find(PREFIX + relative)
+                # Only the second of a name is cited by its full path.
+                if first and str(first.absolute) != path and (found := _found(tree, relative, path)):
+                    return found
+        return None
 
     def _trees(self) -> Iterator[Tree]:
         for root in self.roots:
@@ -153,7 +167,7 @@ class Transcripts:
         """
         if start < 1 or (lines is not None and lines < 1):
             raise SourceError(f"Lines are counted from 1: from {start}, {lines} lines cannot be read.")
-        found = next((one for one in self.scan().files if one.path == path), None)
+        found = self.find(path)
         if found is None:
             raise NotFound(f"{path!r} is not a transcript that can be read.")
         end = start - 1 + (lines or EXCERPT_LINES)
@@ -180,6 +194,20 @@ class _Opened:
     def __exit__(self, *error: object) -> None:
         self._file.close()
         self._opening.__exit__(None, None, None)
+
+
+def _found(tree: Tree, relative: str, path: str) -> FoundFile | None:
+    plain = os.path.join(tree.real, *relative.split("/"))  # noqa: PTH118
+    if not tree.wants(relative) or not is_citable(path) or ".." in relative.split("/"):
+        return None
+    try:
+        real = os.path.realpath(plain)
+        status = os.lstat(real)
+    except (OSError, ValueError):
+        return None
+    if not stat.S_ISREG(status.st_mode) or (real != plain and not tree.may_lead_to(real, relative)):
+        return None
+    return FoundFile(path, "sessions", Path(real), status.st_mtime_ns, status.st_size)
 
 
 def _damage(lines: int) -> str | None:

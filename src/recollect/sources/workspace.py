@@ -10,6 +10,7 @@ from __future__ import annotations
 import difflib
 import hashlib
 import os
+import stat
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -66,6 +67,18 @@ class Workspace:
             tuple(files[path] for path in sorted(files)),
             tuple(problems[path] for path in sorted(problems)),
         )
+
+    def find(self, path: str) -> FoundFile | None:
+        """The one file under this path, by its stat alone; None where there is none that can be read."""
+        try:
+            tree, relative = self._located(path)
+            real = Path(tree.real, self._resolved(tree, relative))
+            status = real.lstat()
+        except (PathRefused, OSError, ValueError):
+            return None
+        if not stat.S_ISREG(status.st_mode):
+            return None
+        return FoundFile(tree.shown + relative, "memory", real, status.st_mtime_ns, status.st_size)
 
     def _current_trees(self) -> list[Tree]:
         return trees_of(self.root, self.extra_paths, self.patterns)

@@ -32,6 +32,16 @@ class FileRow:
 
 
 @dataclass(frozen=True, slots=True)
+class Holding:
+    """What the index holds of one document, and of which state of its file."""
+
+    mtime_ns: int
+    size: int  #: bytes
+    chunks: int
+    trust: Trust  #: of the least trusted chunk
+
+
+@dataclass(frozen=True, slots=True)
 class StoredChunk:
     """A chunk in the index."""
 
@@ -58,8 +68,13 @@ _COUNTS = """
     (select count(*) from chunks where model = ?1 and model <> ''), (select coalesce(sum(size), 0) from files)"""
 
 _HOLDINGS = """
-    select path, count(*), max(case trust when 'untrusted' then 2 when 'agent' then 1 else 0 end)
-    from chunks {} group by path"""
+    select f.path, f.mtime_ns, f.size, count(c.rowid),
+    max(case c.trust when 'untrusted' then 2 when 'agent' then 1 else 0 end)
+    from json_each(?) wanted cross join files f on f.path = wanted.value join chunks c on c.path = f.path
+    group by f.path"""
+_OF_SESSION = """
+    select path from files where source = 'sessions' and json_valid(state)
+    and json_extract(state, '$.session') = ? order by mtime_ns desc"""
 _TRUSTS: tuple[Trust, ...] = ("owner", "agent", "untrusted")
 
 # Rows of one document are numbered in their order, so its neighbours are a range of rows with the same path.
@@ -136,12 +151,16 @@ def stored_of(connection: apsw.Connection, path: str) -> list[StoredChunk]:
     return list(chunks(connection, [row[0] for row in rows]).values())
 
 
-def holdings(connection: apsw.Connection, path: str | None = None) -> dict[str, tuple[int, Trust]]:
-    """How many chunks each document has, and its least trusted one's trust; of all, or of one."""
-    rows: Any = connection.execute(
-        _HOLDINGS.format("where path = ?1" if path else ""), (path,) if path else ()
-    )
-    return {row[0]: (row[1], _TRUSTS[row[2]]) for row in rows}
+def holdings(connection: apsw.Connection, paths: Iterable[str]) -> dict[str, Holding]:
+    """What is held of these documents; one without a chunk is left out."""
+    rows: Any = connection.execute(_HOLDINGS, (json.dumps(list(paths)),))
+    return {row[0]: Holding(row[1], row[2], row[3], _TRUSTS[row[4]]) for row in rows}
+
+
+def paths_of(connection: apsw.Connection, session: str) -> list[str]:
+    """The transcripts of the session of this name, newest first."""
+    rows: Any = connection.execute(_OF_SESSION, (session,))
+    return [row[0] for row in rows]
 
 
 def dates(connection: apsw.Connection, rowids: Iterable[int]) -> dict[int, str]:

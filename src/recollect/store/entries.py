@@ -88,6 +88,11 @@ class Entries:
         with self.database.snapshot() as connection:
             return entry_lists.facets(connection, now)
 
+    def ids(self, begun: str, limit: int, now: float) -> list[str]:
+        """Ids of entries in force that begin so, newest first."""
+        with self.database.read() as connection:
+            return entry_lists.ids(connection, begun, limit, now)
+
     def averages(self, now: float) -> dict[str, float | None]:
         """Averages and times of the entries in force; None where there are none."""
         with self.database.read() as connection:

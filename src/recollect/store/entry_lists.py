@@ -100,6 +100,14 @@ def replaced_by(connection: apsw.Connection, entry_id: str, limit: int) -> list[
     return [entry_rows.entry_of(row) for row in rows]
 
 
+def ids(connection: apsw.Connection, begun: str, limit: int, now: float) -> list[str]:
+    """Ids of entries in force that begin so, newest first."""
+    statement = (
+        f"select e.id {_ALIVE} and substr(e.id, 1, length(?2)) = ?2 order by e.created_at desc, e.id limit ?3"
+    )
+    return [str(row[0]) for row in connection.execute(statement, (now, begun, limit))]
+
+
 def averages(connection: apsw.Connection, now: float) -> dict[str, float | None]:
     """Averages and times of the entries in force; None where there are none."""
     columns = "round(avg(importance), 2), round(avg(confidence), 2), min(created_at), max(created_at)"

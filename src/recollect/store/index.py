@@ -15,11 +15,11 @@ from typing import TYPE_CHECKING, Any
 import apsw
 
 from recollect.errors import SchemaTooNew, StoreBroken, StoreError
-from recollect.records import Chunk, Document, Identity, Trust
+from recollect.records import Chunk, Document, Identity
 from recollect.store import cache, documents, healing, keywords
 from recollect.store.connection import inode_of, value
 from recollect.store.database import Database
-from recollect.store.documents import Counts, FileRow, StoredChunk
+from recollect.store.documents import Counts, FileRow, Holding, StoredChunk
 from recollect.store.keywords import Filter, KeywordMatch
 from recollect.store.schema import APPLICATION_ID, MIGRATIONS
 
@@ -101,10 +101,15 @@ class Index:
         with self._database.read() as connection:
             return documents.stored_of(connection, path)
 
-    def holdings(self, path: str | None = None) -> dict[str, tuple[int, Trust]]:
-        """How many chunks each document has, and its least trusted one's trust; of all, or of one."""
+    def holdings(self, paths: Iterable[str]) -> dict[str, Holding]:
+        """What is held of these documents; one without a chunk is left out."""
         with self._database.read() as connection:
-            return documents.holdings(connection, path)
+            return documents.holdings(connection, paths)
+
+    def paths_of(self, session: str) -> list[str]:
+        """The transcripts of the session of this name, newest first."""
+        with self._database.read() as connection:
+            return documents.paths_of(connection, session)
 
     @contextlib.contextmanager
     def snapshot(self) -> Iterator[None]:

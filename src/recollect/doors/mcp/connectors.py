@@ -15,14 +15,15 @@ from urllib.parse import quote
 from recollect.doors.tooling import Call, Param, Result, Tool, WrongArgument
 
 if TYPE_CHECKING:
-    from recollect.records import Hit, Source
+    from recollect.records import Excerpt, Hit, Source
 
 SCHEME = "memory://"
 TITLE_CHARS = 80
 FETCH_CHARS = 40_000  #: of one text; of a longer one, the part around the lines that were found
 MOST_LINES = 5_000  #: read at once; transcripts can be endless
 
-_PLACE = re.compile(r"(?P<path>.+?)(?:#L(?P<first>\d+)(?:-L(?P<last>\d+))?)?", re.DOTALL)
+_PLACE = re.compile(r"(?P<path>.+?)(?:#L(?P<first>[0-9]{1,9})(?:-L(?P<last>[0-9]{1,9}))?)?", re.DOTALL)
+_FRONT_MATTER = re.compile(r"---[ \t]*\n(?:[^\n]*\n){0,198}?(?:---|\.\.\.)[ \t]*(?:\n|\Z)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,8 +51,9 @@ def _listed(hit: Hit) -> dict[str, str]:
 
 
 def _title(text: str) -> str:
-    """The first words of a text, without the marks of Markdown."""
-    lines = (line.strip().lstrip("#>*- ").strip() for line in text.splitlines())
+    """The first words of a text, without front matter and the marks of Markdown."""
+    said = _FRONT_MATTER.sub("", text.lstrip(), count=1) if text.lstrip().startswith("---") else text
+    lines = (line.strip().lstrip("#>*- ").strip() for line in said.splitlines())
     first = next((line for line in lines if line and set(line) != {"-"}), "")
     return first if len(first) <= TITLE_CHARS else f"{first[: TITLE_CHARS - 1].rstrip()}…"
 
@@ -60,9 +62,7 @@ def _fetched(call: Call, *, only_entries: bool = False) -> Result:
     found = _PLACE.fullmatch(call["id"])
     if not found or (only_entries and not found["path"].startswith("entries/")):
         raise WrongArgument("id must be one that `search` gave.")
-    wanted = int(found["first"] or 1)
-    begin = 1 if wanted <= MOST_LINES // 2 else wanted - MOST_LINES // 4
-    read = call.memory.read(found["path"], begin, MOST_LINES)
+    wanted, begin, read = _read(call, found["path"], int(found["first"] or 1))
     text, first = _around(read.text.split("\n"), wanted - begin + 1)
     first += begin - 1
     last = first + text.count("\n")
@@ -76,16 +76,18 @@ def _fetched(call: Call, *, only_entries: bool = False) -> Result:
             "path": read.path,
             "lines": f"{first}-{last}",
             "totalLines": str(read.total_lines),
-            "trust": _trust(call, read.path),
+            "trust": call.memory.trust_of(read.path),
         },
     }
 
 
-def _trust(call: Call, path: str) -> str:
-    """Whose words they are; `untrusted` ones come from outside."""
-    if path.startswith("entries/"):
-        return call.memory.keeper.get(path.removeprefix("entries/")).origin
-    return call.memory.notes.file(path).trust
+def _read(call: Call, path: str, wanted: int) -> tuple[int, int, Excerpt]:
+    """The line that is wanted, or the last one; the first that was read; and as many as are read at once."""
+    begin = 1 if wanted <= MOST_LINES // 2 else wanted - MOST_LINES // 4
+    read = call.memory.read(path, begin, MOST_LINES)
+    if wanted > max(1, read.total_lines):  # the note is shorter than when it was found, or never was so long
+        return _read(call, path, max(1, read.total_lines))
+    return wanted, begin, read
 
 
 def _around(lines: list[str], wanted: int) -> tuple[str, int]:

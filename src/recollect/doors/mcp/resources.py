@@ -9,7 +9,6 @@ from __future__ import annotations
 import base64
 import binascii
 import json
-import sys
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
@@ -31,7 +30,7 @@ PAGE = 100
 COMPLETED = 100  #: the protocol takes no more at once
 NOTES, ENTRIES = f"{SCHEME}notes/", f"{SCHEME}entries/"
 MARKDOWN, JSON, PLAIN = "text/markdown", "application/json", "text/plain"
-
+TRUST = "recollect/trust"  #: under this name a text that is read says whose words it holds
 
 SAID: dict[Trust, str | None] = {
     "owner": None,
@@ -92,13 +91,8 @@ def page(view: View, cursor: str | None) -> types.ListResourcesResult:
 
 
 def _notes(memory: Memory, after: str) -> tuple[list[types.Resource], str | None]:
-    later = sorted((file for file in _files(memory) if file.path > after), key=lambda file: file.path)
-    following = _closed("notes", later[PAGE - 1].path) if len(later) > PAGE else None
-    return [_note(file) for file in later[:PAGE]], following
-
-
-def _files(memory: Memory) -> list[NoteFile]:
-    return [file for file in memory.notes.tree(sys.maxsize)[0] if file.source == "memory"]
+    files, more = memory.notes.after(after, PAGE)
+    return [_note(file) for file in files], _closed("notes", files[-1].path) if more else None
 
 
 def _note(file: NoteFile) -> types.Resource:
@@ -165,17 +159,20 @@ def read(view: View, uri: str) -> types.TextResourceContents:
     if uri.startswith(ENTRIES) and uri != ENTRIES and view.entries:
         entry = memory.keeper.get(unquote(uri.removeprefix(ENTRIES)))
         text = json.dumps(entry_json(entry), ensure_ascii=False, indent=1)
-        return types.TextResourceContents(uri=uri, mime_type=JSON, text=text)
+        return _contents(uri, JSON, text, memory.trust_of(f"entries/{entry.id}"))
     if uri.startswith(NOTES) and view.notes:
         path, mark, lines = uri.removeprefix(NOTES).partition("#")
         path = unquote(path)
         if path.startswith("entries/"):
             raise NotFound(f"{uri} does not exist: entries are at {ENTRIES}{{id}}.")
         excerpt = memory.read(f"{path}#{lines}") if mark else memory.read(path, 1, MOST_LINES)
-        return types.TextResourceContents(
-            uri=uri, mime_type=_mime(excerpt.path), text=_within(excerpt, whole=not mark)
-        )
+        text = _within(excerpt, whole=not mark)
+        return _contents(uri, _mime(excerpt.path), text, memory.trust_of(excerpt.path))
     raise NotFound(f"{uri[:200]} does not exist: addresses begin with {NOTES} or {ENTRIES}.")
+
+
+def _contents(uri: str, mime: str, text: str, trust: Trust) -> types.TextResourceContents:
+    return types.TextResourceContents(uri=uri, mime_type=mime, text=text, _meta={TRUST: trust})
 
 
 def _mime(path: str) -> str:
@@ -205,8 +202,9 @@ def completed(view: View, template: str, name: str, begun: str) -> types.Complet
     memory = view.memory()
     values = list[str]()
     if template == f"{NOTES}{{+path}}" and name == "path" and view.notes:
-        values = sorted(file.path for file in _files(memory))
-    elif template == f"{ENTRIES}{{id}}" and name == "id" and view.entries:
-        values = [entry["id"] for entry in _asked(memory, "entries.list", limit=COMPLETED)["entries"]]
-    found = [value for value in values if value.startswith(begun)]
-    return types.Completion(values=found[:COMPLETED], total=len(found), has_more=len(found) > COMPLETED)
+        values = [path for path in memory.notes.paths() if path.startswith(begun)]
+    elif template == f"{ENTRIES}{{id}}" and name == "id" and view.entries and memory.entry_stats():
+        values = memory.keeper.listing.ids(begun, COMPLETED + 1)
+    more = len(values) > COMPLETED
+    total = None if more and template.startswith(ENTRIES) else len(values)
+    return types.Completion(values=values[:COMPLETED], total=total, has_more=more)

@@ -17,7 +17,9 @@ _PATH = Param("path", "string", "The file, as `notes.tree` or a hit names it.", 
 
 def _tree(call: Call) -> Result:
     files, total = call.memory.notes.tree(MOST_FILES)
-    return {"files": [camel(asdict(one)) for one in files], "total": total, "truncated": total > len(files)}
+    names = ("path", "source", "size", "mtime", "chunks", "trust")
+    shown = [{name: getattr(one, name) for name in names} for one in files]
+    return {"files": shown, "total": total, "truncated": total > len(files)}
 
 
 def _get(call: Call) -> Result:
@@ -39,7 +41,7 @@ def _get(call: Call) -> Result:
         "nextFrom": following if shown and following <= excerpt.total_lines else None,
         "source": file.source if file else "entries",
         "mtime": file.mtime if file else None,
-        "trust": file.trust if file else None,
+        "trust": file.trust if file else call.memory.trust_of(excerpt.path),
     }
 
 
