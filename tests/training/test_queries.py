@@ -70,3 +70,43 @@ def test_wanted_drops_repeats_and_keeps_to_the_numbers() -> None:
     kept = queries.wanted(asks, DataConfig(restatements=4), random.Random(0))
     assert sum(ask.kind == "restated" for ask in kept) == 4
     assert sum(ask.kind == "turn" for ask in kept) == 1
+
+
+def test_a_heading_may_be_a_question() -> None:
+    section = (
+        "A Pod is a group of one or more containers, with shared storage and network, and how to run them. "
+    )
+    texts = ["What is a Pod?", section * 2]
+    assert list(queries.headings(texts, 200)) == [(0, [1])]
+
+
+def test_a_question_is_retold_about_the_one_who_answers() -> None:
+    ask = queries.asked_about(
+        "I love kids. What grade do you teach at your school?", "The second to the sixth.", random.Random(1)
+    )
+    assert ask is not None
+    name, _, answer = ask.text.partition(": ")
+    assert ask == Ask("asked", f"What grade does {name} teach at their school?", ask.text)
+    assert answer == "The second to the sixth."
+    assert queries.is_about(ask.query, ask.text)
+    assert not queries.is_about(ask.query, answer)
+
+
+def test_a_chinese_question_is_retold_too() -> None:
+    ask = queries.asked_about("你最近在你的学校教几年级？", "我教三年级的学生。", random.Random(1))
+    assert ask is not None
+    name, _, answer = ask.text.partition("：")
+    assert ask.query == f"{name}最近在自己的学校教几年级？"
+    assert answer == "我教三年级的学生。"
+
+
+def test_questions_about_the_asker_or_without_an_answer_are_not_retold() -> None:
+    rng = random.Random(1)
+    for turn, answer in (
+        ("What can you do for me about the car?", "I can repair it tomorrow."),
+        ("How far is it to the next station?", "It is two miles from here."),
+        ("What grade do you teach at school?", "Why do you ask?"),
+        ("What grade do you teach at school?", "Third."),
+        ("You teach the third grade at school.", "Yes, and the fourth one."),
+    ):
+        assert queries.asked_about(turn, answer, rng) is None
