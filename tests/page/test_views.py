@@ -13,6 +13,7 @@ expect = sync_api.expect
 
 if TYPE_CHECKING:
     from conftest import Visit
+    from playwright.sync_api import Route
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(240)]
 
@@ -241,6 +242,28 @@ def test_a_link_works_once_and_open_makes_another(gateway: Served, visit: Visit)
     answer = page.goto(link)
     assert answer
     assert answer.status == 403
+
+
+STRICTEST = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "
+    "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+)
+
+
+def test_every_view_works_under_the_strictest_policy(gateway: Served, visit: Visit) -> None:
+    page = visit(gateway, "#/search").page  # the visit's end finds whatever the policy had to refuse
+
+    def strict(route: Route) -> None:
+        answer = route.fetch()
+        route.fulfill(response=answer, headers={**answer.headers, "content-security-policy": STRICTEST})
+
+    page.route(f"{gateway.address}/", strict)
+    page.reload()
+    for view in PLACES:
+        page.evaluate("place => { location.hash = place; }", f"#/{view}")
+        expect(page.locator("main .loading")).to_have_count(0)
+        expect(page.locator("main :is(.row, .card):visible").first).to_be_visible()
+    expect(page.locator(".pulse")).to_have_text("Live")
 
 
 def test_an_error_is_one_sentence_in_place_and_can_be_tried_again(gateway: Served, visit: Visit) -> None:
