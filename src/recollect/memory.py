@@ -372,11 +372,19 @@ class Memory:
             with self.hearing.of(session) as heard:
                 heard.over()
 
-    def capture_messages(self, messages: Iterable[Mapping[str, object]], *, session: str) -> list[Remembered]:
-        """As `capture`, from a conversation's messages as hosts have them."""
+    def capture_messages(
+        self, messages: Iterable[Mapping[str, object]], *, session: str, by: Author = "owner"
+    ) -> list[Remembered]:
+        """As `capture`, from a conversation's messages as hosts have them.
+
+        ``by="agent"``: who brings them does not speak for the owner, and neither does what is kept of them.
+        """
         from recollect.sources import turns_of_messages
 
-        return self.capture(turns_of_messages(messages), session=session)
+        turns = turns_of_messages(messages)
+        if by == "agent":
+            turns = [replace(turn, trust="agent") if turn.trust == "owner" else turn for turn in turns]
+        return self.capture(turns, session=session)
 
     @property
     def extractor(self) -> Extractor:
@@ -405,11 +413,8 @@ class Memory:
                 embedder = self.manager.choice.embedder
                 self.manager.index.prune(0)
                 self.manager.index.erase([], embedder.identity if embedder else None)
-        left = {"the owner's logs, which say it": done.kept, _UNREAD: done.unread}
-        return (
-            (f"lines that said just this, in {', '.join(done.changed)}",) if done.changed else (),
-            tuple(f"{what}: {', '.join(names)}" for what, names in left.items() if names),
-        )
+        went = f"lines that said just this, in {', '.join(done.changed)}"
+        return (went,) if done.changed else (), done.left
 
     def import_openclaw(self, place: Path | None = None, *, dry_run: bool = False) -> ImportReport:
         """Take in what OpenClaw has kept: notes, sessions and entries; nothing that is here is overwritten."""

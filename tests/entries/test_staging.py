@@ -8,6 +8,8 @@ from typing import Any
 import pytest
 from byte_scan import holders
 
+from recollect.doors.operations import OPERATIONS
+from recollect.doors.tools import Toolbox
 from recollect.entries import Draft, Keeper, Ways
 from recollect.errors import NotFound, WriteError
 from recollect.records import Entry, Turn
@@ -71,6 +73,21 @@ def test_captures_wait_where_everything_waits(open_memory: Any) -> None:
     (approved,) = memory.keeper.staging.approve([done.entry.id])
     assert approved.action == "added"
     assert "dark mode" in memory.recall("dark mode editor").text
+
+
+@pytest.mark.parametrize("approval", ["none", "agent"])
+def test_what_is_captured_for_a_caller_who_is_not_the_owner_is_an_agents(
+    open_memory: Any, approval: str
+) -> None:
+    memory = open_memory(entries__approval=approval)
+
+    def captured(access: Any, tea: str) -> tuple[str, str]:
+        said = {"messages": [{"role": "user", "content": f"I prefer {tea} tea."}], "session": access}
+        (done,) = Toolbox(memory, tools=OPERATIONS, access=access).call("capture", said)["remembered"]
+        return done["action"], done["memory"]["origin"]
+
+    assert captured("admin", "green") == ("added", "owner")
+    assert captured("write", "cheap") == ("added" if approval == "none" else "staged", "agent")
 
 
 def test_the_same_statement_waits_once(careful: Keeper) -> None:

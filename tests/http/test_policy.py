@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import httpx
 from fastapi.routing import APIRoute
-from gateways import Running
+from gateways import Running, ask
 from starlette.routing import Route
 
 from recollect.doors.http import app as routes
@@ -136,6 +136,23 @@ def test_every_writing_operation_is_refused_to_a_reader(gateway: Running) -> Non
     assert {
         name: reader.post(f"/v1/agents/main/{name}", json={}).status_code for name in writing
     } == dict.fromkeys(writing, 403)
+
+
+def test_only_who_has_admin_access_speaks_for_the_owner(gateway: Running) -> None:
+    origins = {}
+    for granted in ("write", "admin"):
+        said = {"role": "user", "content": f"I prefer {granted} tea."}
+        done = ask(gateway.caller(granted), "capture", messages=[said], session=granted)  # type: ignore[arg-type]
+        origins[granted] = done["remembered"][0]["memory"]["origin"]
+    assert origins == {"write": "agent", "admin": "owner"}
+
+
+def test_an_entry_that_was_changed_meanwhile_is_409(gateway: Running) -> None:
+    owner = gateway.caller("admin")
+    entry = ask(owner, "entries.add", text="I drink tea")["entry"]
+    stale = {"id": entry["id"], "text": "I drink coffee", "ifSeq": entry["seq"] + 1}
+    answer = owner.post("/v1/agents/main/entries.edit", json=stale)
+    assert (answer.status_code, list(answer.json())) == (409, ["error"])
 
 
 def test_no_operation_can_change_settings_commands_or_roots() -> None:

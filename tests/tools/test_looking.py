@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from recollect import logs
-from recollect.doors.operations import call
+from recollect.doors.operations import OPERATIONS, call
+from recollect.doors.tools import Toolbox
 from recollect.service import MemoryService
 from recollect.testing import HashEmbedder
 
@@ -89,6 +90,8 @@ def test_changes_by_hand_show_in_the_history_and_are_undone(open_memory) -> None
     assert edited["text"] == HOSTILE
     stale = call(memory, "entries.edit", {"id": entry["id"], "text": "x", "ifSeq": entry["seq"]})
     assert stale["error"].endswith("was changed meanwhile: look at it again.")
+    again = {"id": entry["id"], "text": "x", "ifSeq": entry["seq"]}
+    assert Toolbox(memory, tools=OPERATIONS).outcome("entries.edit", again)[0] == "conflict"
     history = call(memory, "entries.get", {"id": entry["id"]})["history"]
     assert [(one["kind"], one["by"]) for one in history] == [("add", "owner"), ("update", "owner")]
     assert (history[1]["before"]["text"], history[1]["after"]["text"]) == ("I drink tea", HOSTILE)
@@ -99,6 +102,8 @@ def test_changes_by_hand_show_in_the_history_and_are_undone(open_memory) -> None
     )
     never = call(memory, "entries.edit", {"id": entry["id"], "expiresAt": 0})["entry"]
     assert never["expiresAt"] is None
+    over = call(memory, "entries.edit", {"id": entry["id"], "expiresAt": 1})["entry"]
+    assert (over["expiresAt"], over["state"]) == (1, "expired")
 
 
 def test_what_an_agent_stored_is_approved_or_rejected_by_name(open_memory) -> None:
@@ -229,7 +234,7 @@ def test_a_note_is_read_in_pieces_and_shows_how_it_was_cut(note, open_memory) ->
 
 def test_the_ledger_in_pages_and_one_recall_with_its_reasons(note, open_memory) -> None:
     note("MEMORY.md", "The heron nests in the marsh.\n")
-    memory = open_memory()
+    memory = open_memory(retrieval__note_threshold=0)
     entry = call(memory, "entries.add", {"text": "The heron is my favourite bird"})["entry"]
     told = [
         call(memory, "recall", {"query": "my favourite bird, heron", "session": f"s{n % 2}"})["recallId"]

@@ -159,6 +159,11 @@ def test_what_models_write_is_understood(toolbox: Toolbox) -> None:
     assert len(toolbox.call("memory_search", {"query": "heron", "maxResults": 1.0})["results"]) == 1
 
 
+def test_arguments_that_are_nested_too_deep_are_a_sentence(toolbox: Toolbox) -> None:
+    outcome, result = toolbox.outcome("memory_search", "[" * 200_000)
+    assert (outcome, result["error"]) == ("invalid", "The arguments are not JSON.")
+
+
 def test_an_unknown_tool_is_a_sentence(toolbox: Toolbox) -> None:
     error = toolbox.call("memory_serch")["error"]
     assert error.startswith("There is no tool 'memory_serch'; there are: memory_search, ")

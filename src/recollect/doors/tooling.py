@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 if TYPE_CHECKING:
     from recollect.memory import Memory
-    from recollect.records import ProgressCallback
+    from recollect.records import Author, ProgressCallback
 
 Kind = Literal["string", "integer", "number", "boolean", "array", "object"]
 Result = dict[str, Any]
@@ -37,8 +37,11 @@ HUGE = 10**300  #: a whole number beyond this is no number that anybody means
 LATEST = 253_402_300_799  #: seconds since the epoch; later than this there are no dates
 
 
-Outcome = Literal["ok", "unknown", "invalid", "not_found", "refused", "disabled", "failed", "broken"]
-"""What became of a call: `failed` is a failure that we foresee, `broken` a mistake of ours."""
+Outcome = Literal[
+    "ok", "unknown", "invalid", "not_found", "refused", "conflict", "disabled", "failed", "broken"
+]
+"""What became of a call: `conflict` is somebody else's change meanwhile, `failed` a failure that we foresee, `broken` a
+mistake of ours."""
 
 
 class WrongArgument(ValueError):
@@ -135,6 +138,12 @@ class Call:
     arguments: Mapping[str, Any]
     session_key: str | None = None
     progress: ProgressCallback | None = None  #: for work that takes long
+    access: Access = "admin"  #: what the caller may do; who runs the program is its owner
+
+    @property
+    def by(self) -> Author:
+        """Whose word it is: the owner's, or that of somebody who was let in."""
+        return "owner" if grants(self.access, "admin") else "agent"
 
     def __getitem__(self, name: str) -> Any:
         return self.arguments.get(name)

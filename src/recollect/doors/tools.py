@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 from recollect import logs
 from recollect.doors import schemas
 from recollect.doors.entry_tools import ENTRY_TOOLS
-from recollect.doors.tooling import Call, Outcome, Param, Result, Tool, WrongArgument
-from recollect.errors import NotFound, PathRefused, RecollectError
+from recollect.doors.tooling import Access, Call, Outcome, Param, Result, Tool, WrongArgument
+from recollect.errors import EditConflict, NotFound, PathRefused, RecollectError
 
 if TYPE_CHECKING:
     from recollect.memory import Memory
@@ -255,7 +255,7 @@ class Toolbox:
     """The tools of one session, ready to be called.
 
     ``memory`` is a `Memory`, or a function that gives one at each call and may raise: the tools then answer that
-    memory is disabled, and why.
+    memory is disabled, and why. ``access`` is what the caller may do: below `admin` it does not speak for the owner.
     """
 
     def __init__(
@@ -265,9 +265,11 @@ class Toolbox:
         session_key: str | None = None,
         names: Collection[str] | None = None,
         tools: Mapping[str, Tool] = TOOLS,
+        access: Access = "admin",
     ) -> None:
         self._memory = memory if callable(memory) else lambda: memory
         self._session_key = session_key
+        self._access: Access = access
         self.tools = {name: tool for name, tool in tools.items() if names is None or name in names}
         self._close: Callable[[], None] = lambda: None
 
@@ -307,7 +309,7 @@ class Toolbox:
         with logs.concerning(_whom(memory)):
             try:
                 checked = tool.checked(_mapping(arguments))
-                return self._run(tool, Call(memory, checked, self._session_key, progress))
+                return self._run(tool, Call(memory, checked, self._session_key, progress, self._access))
             except (WrongArgument, RecollectError, OSError) as error:
                 return _kind(error), {**tool.empty, "disabled": False, "error": _sentence(error)}
             except Exception as error:  # a mistake of ours must not break the agent that calls
@@ -415,7 +417,7 @@ def _kind(error: Exception) -> Outcome:
         return "invalid"
     if isinstance(error, NotFound | PathRefused | FileNotFoundError):
         return "not_found"
-    return "failed"
+    return "conflict" if isinstance(error, EditConflict) else "failed"
 
 
 def _sentence(error: Exception) -> str:

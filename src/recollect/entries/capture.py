@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 from recollect.entries.capture_rules import (
@@ -73,8 +73,13 @@ def capture(
 ) -> Iterator[Draft]:
     """What the turns are worth remembering, in their order."""
     for turn in turns:
-        if turn.role in limits.roles and turn.trust == "owner":
+        if turn.role not in limits.roles:
+            continue
+        if turn.trust == "owner":
             yield from _of_turn(turn.text, session, limits)
+        elif turn.trust == "agent" and turn.role == "user":
+            # Said to be the owner's by somebody who does not speak for the owner.
+            yield from (replace(draft, origin="agent") for draft in _of_turn(turn.text, session, limits))
 
 
 def _of_turn(text: str, session: str | None, limits: Limits) -> list[Draft]:

@@ -65,12 +65,14 @@ class Gateway:
         self, visit: Visit, tool: Tool, given: Mapping[str, object], session: str | None
     ) -> tuple[Outcome, Result]:
         """Do one operation in a thread, for a caller who may."""
-        agent = visit.agent
+        agent, caller = visit.agent, visit.caller
         assert agent is not None
+        assert caller is not None
         live = self.agents[agent]
 
         def work() -> tuple[Outcome, Result]:
-            box = Toolbox(live.memory, session_key=session, tools={tool.name: self.table[tool.name]})
+            table = {tool.name: self.table[tool.name]}
+            box = Toolbox(live.memory, session_key=session, tools=table, access=caller.access)
             return box.outcome(tool.name, given)
 
         visit.outcome = "given_up"

@@ -56,7 +56,9 @@ class View:
     @property
     def toolbox(self) -> Toolbox:
         """The tools, ready to be called."""
-        return Toolbox(lambda: self.host.memory, session_key=self.session, tools=self.tools)
+        return Toolbox(
+            lambda: self.host.memory, session_key=self.session, tools=self.tools, access=self.granted
+        )
 
     def instructions(self) -> str:
         """The section of the system prompt for these tools; nothing while memory is disabled."""

@@ -7,12 +7,15 @@ has changed it meanwhile, the answer is a sentence and nothing is changed.
 from __future__ import annotations
 
 from itertools import islice
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from recollect.doors import schemas
 from recollect.doors.entry_tools import receipt_json, remembered_json
 from recollect.doors.operations.entries import ID, SINCE, UNTIL, entry_json, event_json
 from recollect.doors.tooling import LATEST, Call, Param, Result, Tool, WrongArgument
+
+if TYPE_CHECKING:
+    from recollect.records import Entry
 
 MOST_EXPORTED = 20_000
 MOST_IMPORTED = 64_000_000  #: characters
@@ -31,6 +34,11 @@ def _needed(param: Param) -> Param:
     return Param(param.name, param.kind, param.description, required=True, longest=param.longest)
 
 
+def _now(call: Call, entry: Entry) -> dict[str, Any]:
+    """An entry as it stands after the change: one whose time is over has expired."""
+    return entry_json(call.memory.keeper.listing.as_of_now(entry))
+
+
 def _add(call: Call) -> Result:
     importance = call["importance"]
     done = call.memory.keeper.add(
@@ -41,7 +49,7 @@ def _add(call: Call) -> Result:
         session=call.session_key,
         source="owner",
     )
-    entry = entry_json(done.entry) if done.entry else None
+    entry = _now(call, done.entry) if done.entry else None
     return {"action": done.action, "entry": entry, "replaced": done.replaced, "note": done.note}
 
 
@@ -59,13 +67,13 @@ def _edit(call: Call) -> Result:
         raise WrongArgument(
             "entries.edit needs something to change: text, type, importance, tags or expiresAt."
         )
-    return {"entry": entry_json(call.memory.keeper.editing.edit(call["id"], changes, if_seq=call["ifSeq"]))}
+    return {"entry": _now(call, call.memory.keeper.editing.edit(call["id"], changes, if_seq=call["ifSeq"]))}
 
 
 def _merge(call: Call) -> Result:
     made = call.memory.keeper.editing.merge(call["ids"], call["text"], if_seqs=call["ifSeqs"] or ())
     return {
-        "entry": entry_json(made),
+        "entry": _now(call, made),
         "replaced": [one.id for one in call.memory.keeper.entries.replaced_by(made.id)],
     }
 
@@ -73,12 +81,12 @@ def _merge(call: Call) -> Result:
 def _supersede(call: Call) -> Result:
     done = call.memory.keeper.editing.supersede(call["id"], call["text"], if_seq=call["ifSeq"])
     assert done.entry is not None
-    return {"entry": entry_json(done.entry), "replaced": [done.replaced]}
+    return {"entry": _now(call, done.entry), "replaced": [done.replaced]}
 
 
 def _undo(call: Call) -> Result:
     undone, now = call.memory.keeper.undo(call["id"], if_seq=call["ifSeq"])
-    return {"undone": [event_json(event) for event in undone], "entries": [entry_json(one) for one in now]}
+    return {"undone": [event_json(event) for event in undone], "entries": [_now(call, one) for one in now]}
 
 
 def _forget(call: Call) -> Result:

@@ -53,7 +53,7 @@ def _recall(call: Call) -> Result:
 
 
 def _capture(call: Call) -> Result:
-    done = call.memory.capture_messages(call["messages"], session=_session(call))
+    done = call.memory.capture_messages(call["messages"], session=_session(call), by=call.by)
     return {"remembered": [remembered_json(one) for one in done]}
 
 
@@ -117,7 +117,7 @@ HOSTS = (
     Tool(
         "capture",
         "Remember what the owner's words in a conversation are worth. The whole conversation may be sent each time: "
-        "what is known is counted, not kept twice.",
+        "what is known is counted, not kept twice. From a caller without admin access they are an agent's statements.",
         (_NEEDED, _SESSION),
         _capture,
         {},
