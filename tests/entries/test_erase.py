@@ -220,6 +220,19 @@ def test_lines_of_the_days_log_that_say_just_this_go_too(open_memory: Any, note:
     assert holders(tmp_path / "state", SENTINEL, CHINESE) == []
 
 
+def test_an_agent_that_forgets_leaves_the_owners_log_and_says_so(open_memory: Any, note: Any) -> None:
+    text = f"# Day\n\n- {OLD}\n"
+    log = note("memory/2026-02-08.md", text)
+    memory = open_memory()
+    entry = memory.keeper.add(OLD, "fact", origin="agent").entry
+    receipt = memory.forget(entry.id, by="agent")
+    assert log.read_text() == text
+    assert [line for line in receipt.not_covered if "2026-02-08.md" in line] == [
+        "logs of the owner that say it, and are changed by the owner alone: 2026-02-08.md"
+    ]
+    assert memory.keeper.find() == []
+
+
 def test_a_log_that_cannot_be_read_is_named_and_hinders_nothing(
     open_memory: Any, note: Any, workspace: Path, tmp_path: Path
 ) -> None:
@@ -240,7 +253,7 @@ def test_a_log_that_cannot_be_read_is_named_and_hinders_nothing(
 
 @pytest.mark.parametrize("error", [WriteError("the disk is full"), PermissionError("the disk is full")])
 def test_an_entry_is_erased_though_its_copies_elsewhere_cannot_be(keeper: Keeper, error: Exception) -> None:
-    def elsewhere(texts: Sequence[str]) -> tuple[str, ...]:
+    def elsewhere(texts: Sequence[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
         raise error
 
     receipt = keeper.forget(remember(keeper, OLD).id, elsewhere=elsewhere)

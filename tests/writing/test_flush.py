@@ -20,12 +20,13 @@ TALK = [
     Turn("user", "Where do we keep the backups of the orders database?", 1),
     Turn("assistant", "We will keep them in the bucket heron, every night at three.", 2),
 ]
+HEAD = '---\ntrust: "agent"\n---\n\n# 2026-02-08\n'
 MORE = [Turn("user", "From now on the backups go to the bucket stork.", 3), Turn("assistant", "Noted.", 4)]
 
 
 @pytest.fixture
 def log(workspace: Path) -> Path:
-    return workspace / "memory/2026-02-08.md"
+    return workspace / "memory/2026-02-08-agent.md"
 
 
 def flush(workspace: Path, tmp_path: Path, chat: object = None, **settings: object) -> Flush:
@@ -55,9 +56,9 @@ def test_one_overflow_is_written_once(workspace: Path, tmp_path: Path, log: Path
     assert flush(workspace, tmp_path).maybe(TALK, "s", window=128_000, tokens=103_999) is None
     saved = flush(workspace, tmp_path).maybe(TALK, "s", window=128_000, tokens=104_000)
     assert saved
-    assert (saved.path, saved.start_line, saved.already) == ("memory/2026-02-08.md", 3, False)
+    assert (saved.path, saved.start_line, saved.already) == ("memory/2026-02-08-agent.md", 7, False)
     text = log.read_text(encoding="utf-8")
-    assert text.startswith("# 2026-02-08\n\n## 10:32 Where do we keep the backups of the orders\n\n")
+    assert text.startswith(f"{HEAD}\n## 10:32 Where do we keep the backups of the orders\n\n")
     assert "- We will keep them in the bucket heron, every night at three.\n" in text
     for tokens in (110_000, 120_000, 104_000):
         assert flush(workspace, tmp_path).maybe(TALK + MORE, "s", window=128_000, tokens=tokens) is None
@@ -142,7 +143,32 @@ def test_a_model_writes_it_when_there_is_one(workspace: Path, tmp_path: Path, lo
     assert "## 10:32 备份\n\n### 决定\n\n- 备份放到 heron。\n" in log.read_text(encoding="utf-8")
 
 
-def test_a_persons_own_log_of_the_day_is_kept_to_the_byte(workspace: Path, tmp_path: Path, log: Path) -> None:
-    log.write_text("My own notes\r\nof the day", encoding="utf-8", newline="")
+def test_a_persons_own_log_of_the_day_is_left_alone(workspace: Path, tmp_path: Path, log: Path) -> None:
+    """An agent's words must not become the owner's by being written down."""
+    own = workspace / "memory/2026-02-08.md"
+    own.write_bytes(b"My own notes\r\nof the day")
     flush(workspace, tmp_path).maybe(TALK, "s", window=128_000, tokens=110_000)
-    assert log.read_bytes().startswith(b"My own notes\r\nof the day\r\n\r\n## 10:32 ")
+    assert own.read_bytes() == b"My own notes\r\nof the day"
+    assert log.read_text(encoding="utf-8").startswith(HEAD)
+
+
+def test_a_flush_that_was_cut_short_goes_to_the_log_of_its_day(
+    workspace: Path, tmp_path: Path, log: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real = files.update
+
+    def dies_after_the_log(path: Path, change: files.Change, **more: float) -> bool:
+        done = real(path, change, **more)
+        if path == log:
+            raise WriteError("the power is gone")
+        return done
+
+    monkeypatch.setattr(files, "update", dies_after_the_log)
+    with pytest.raises(WriteError):
+        flush(workspace, tmp_path).maybe(TALK, "s", window=128_000, tokens=110_000)
+    monkeypatch.setattr(files, "update", real)
+    later = flush(workspace, tmp_path)
+    later.notebook.now = lambda: NOW + timedelta(days=1)
+    saved = later.maybe(TALK, "s", window=128_000, tokens=111_000)
+    assert saved
+    assert (saved.path, saved.already) == ("memory/2026-02-08-agent.md", True)

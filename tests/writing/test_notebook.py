@@ -52,6 +52,17 @@ def test_an_agent_has_a_log_of_its_own(notebook: Notebook, workspace: Path) -> N
     assert notebook.save("Bo prefers milk.", by="agent").path == agents.path
 
 
+def test_the_owners_words_never_go_into_a_log_that_an_agent_has_taken(
+    notebook: Notebook, workspace: Path
+) -> None:
+    taken = "---\ntrust: agent\n---\n\nmy day\n"
+    (workspace / "memory/2026-02-08.md").write_text(taken, encoding="utf-8")
+    saved = notebook.save("The safe's code is with Anna.")
+    assert saved.path == "memory/2026-02-08-owner.md"
+    assert notebook.save("Bo has the key.").path == saved.path
+    assert (workspace / "memory/2026-02-08.md").read_text(encoding="utf-8") == taken
+
+
 def test_a_log_that_no_longer_says_that_an_agent_wrote_it_is_left_alone(
     notebook: Notebook, workspace: Path
 ) -> None:

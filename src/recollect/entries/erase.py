@@ -40,8 +40,8 @@ NOT_COVERED = (
     "prompts that it has entered already, and the transcripts of those sessions",
     "notes that people or agents wrote in files",
 )
-Elsewhere = Callable[[Sequence[str]], tuple[str, ...]]
-"""Removes copies of texts that are not kept here and names them; raises when it did nothing and leaves some."""
+Elsewhere = Callable[[Sequence[str]], tuple[tuple[str, ...], tuple[str, ...]]]
+"""Removes copies of texts that are not kept here: what went, and what stays, in words."""
 
 
 class Eraser:
@@ -108,15 +108,11 @@ class Eraser:
 
 def _removed(elsewhere: Elsewhere, texts: Sequence[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """What went elsewhere, and what stayed there: a copy out of reach keeps nobody from erasing the entry itself."""
-    covered: tuple[str, ...] = ()
     try:
-        covered = elsewhere(texts)
-        if covered:
-            elsewhere(texts)  # once more, with nothing left to remove, tells what is out of reach
+        return elsewhere(texts)
     except (RecollectError, OSError) as error:
         log.warning("not all copies elsewhere could be removed: %s", error)
-        return covered, (str(error),)
-    return covered, ()
+        return (), (str(error),)
 
 
 def surely(query: str, hits: Sequence[EntryHit]) -> EntryHit | None:

@@ -1,7 +1,7 @@
-"""Before a host shortens a conversation: what it would lose is written into the day's log, once for each overflow.
+"""Before a host shortens a conversation: what it would lose is written into agents' log of the day, once an overflow.
 
 A mark per session, kept on disk, says whether the overflow that is on now has been written. It is set before the log is
-touched and names the place, and the entry in the log carries its number, so neither a second call nor a crash in
+touched and names the day, and the entry in the log carries its number, so neither a second call nor a crash in
 between writes it twice. When the conversation is short again, the mark is ready for the next overflow.
 """
 
@@ -45,7 +45,7 @@ class Mark:
 
     overflow: int = 0  #: how many there were
     phase: Literal["ready", "writing", "written"] = "ready"
-    path: str = ""  #: of the note that this overflow goes to
+    day: str = ""  #: to whose log this overflow goes
     last: str = ""  #: digest of the last turn that was written
 
 
@@ -85,13 +85,13 @@ class Flush:
             return None
         now = self.notebook.now()
         if mark.phase == "ready":
-            path = f"memory/{now:%Y-%m-%d}.md"
-            mark = replace(mark, overflow=mark.overflow + 1, phase="writing", path=path)
+            mark = replace(mark, overflow=mark.overflow + 1, phase="writing", day=f"{now:%Y-%m-%d}")
             _store(file, mark)
         needle = f"<!-- recollect: flush {mark.overflow} of {_digest(session)} -->"
         made = make_points(new, self.chat, task="flush", date=f"{now:%Y-%m-%d}")
         entry = block(f"## {now:%H:%M} {made.points.title}", render(made.points, level=3), needle)
-        saved = self.notebook.add(mark.path, entry, needle=needle, head=f"# {Path(mark.path).stem}\n")
+        # What a conversation came to is an agent's word, though the owner's are in it.
+        saved = self.notebook.add_to_log(mark.day, entry, needle=needle, by="agent")
         _store(file, replace(mark, phase="written", last=_turn_digest(turns[-1])))
         return replace(saved, note=made.note)
 

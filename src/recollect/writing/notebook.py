@@ -80,20 +80,26 @@ class Notebook:
         """Add to the day's log of its author."""
         now = self.now()
         entry = block(f"## {now:%H:%M} {title}".rstrip(), text, _tags(tags))
-        head = f"# {now:%Y-%m-%d}\n"
-        if by == "owner":
-            return self.add(f"memory/{now:%Y-%m-%d}.md", entry, needle=text, head=head)
-        head = f"{front_matter(trust=by)}\n{head}"
-        names = _numbered(f"memory/{now:%Y-%m-%d}-{by}")
-        return _first_own(names, lambda path: self.add(path, entry, needle=text, head=head, by=by))
+        return self.add_to_log(f"{now:%Y-%m-%d}", entry, needle=text, by=by)
 
-    def add(self, path: str, entry: str, *, needle: str, head: str, by: Author | None = None) -> Saved:
-        """Append an entry to a note, unless the note has the needle already; ``by``: only to that author's note."""
+    def add_to_log(self, day: str, entry: str, *, needle: str, by: Author) -> Saved:
+        """Append an entry to its author's log of a day, unless that has the needle already.
+
+        A log that holds somebody else's words is passed over, the owner's own name for it too: an agent may have
+        taken it.
+        """
+        owners = by == "owner"
+        head = f"# {day}\n" if owners else f"{front_matter(trust=by)}\n# {day}\n"
+        names = [*([f"memory/{day}.md"] if owners else []), *_numbered(f"memory/{day}-{by}")]
+        return _first_own(names, lambda path: self.add(path, entry, needle=needle, head=head, by=by))
+
+    def add(self, path: str, entry: str, *, needle: str, head: str, by: Author) -> Saved:
+        """Append an entry to a note of its author's, unless the note has the needle already."""
         text, already = "", False
 
         def change(old: str | None) -> str | None:
             nonlocal text, already
-            if by and old is not None and trust_of_note(split_lines(old)) != by:
+            if old is not None and trust_of_note(split_lines(old)) != by:
                 raise _OthersNote
             before = head if old is None else old
             already = _lines_of(needle, before) is not None
