@@ -423,6 +423,19 @@ class Put:
     ttl_s: float | None = None
 
 
+Condition = tuple[str, Literal["=", ">", ">=", "<", "<="], "str | float | None"]
+"""A member of a value, how it is compared, and with what; a null is equal to a member that is not there."""
+
+
+@dataclass(frozen=True, slots=True)
+class Matching:
+    """Which items are asked for, by what their values hold."""
+
+    names: tuple[str, ...]  #: the members that decide it; the rest of a value is not read
+    admits: Callable[[Mapping[str, Any]], bool]  #: whether a value is asked for, seen with those members alone
+    conditions: tuple[Condition, ...] = ()  #: what must hold at least, for the database to look up
+
+
 @dataclass(frozen=True, slots=True)
 class ItemHit:
     """An item that was asked for, and how well it fits the query, 0–1; None when the query says nothing of it."""

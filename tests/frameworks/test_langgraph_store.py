@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 import operator
 import os
 import subprocess
@@ -13,6 +14,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Any, TypedDict
 
+import apsw
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -203,6 +205,68 @@ def test_a_query_puts_the_item_that_speaks_of_it_first_and_stays_in_its_namespac
     assert scores[1] < scores[0]
 
 
+ODD = [
+    1,
+    1.0,
+    True,
+    "1",
+    "one",
+    "",
+    None,
+    2**53 + 1,
+    10**40,
+    math.inf,
+    math.nan,
+    [1],
+    {"x": 1},
+    '{"x":1}',
+    "\ud83d",
+]
+NAMES = ["n", 'a"b', "a\\b", "a.b[0]", "$n", "", "名", "\ud83d"]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_filter_sees_odd_names_and_values_as_langgraphs_own_store_does(
+    store: RecollectStore, name: str
+) -> None:
+    oracle = InMemoryStore()
+    puts = [PutOp(("f",), str(number), {name: value}) for number, value in enumerate(ODD)]
+    puts.append(PutOp(("f",), "without", {"other": 1}))
+    for one in (store, oracle):
+        one.batch(puts)
+    for wanted in (*ODD, *({sign: value} for sign in ("$eq", "$ne") for value in ODD)):
+        ours, theirs = (one.search(("f",), filter={name: wanted}, limit=99) for one in (store, oracle))
+        assert (wanted, {item.key for item in ours}) == (wanted, {item.key for item in theirs})
+
+
+def test_what_cannot_be_compared_does_not_fit_and_a_text_may_hold_a_number(store: RecollectStore) -> None:
+    values = {"int": 7, "float": 2.5, "text": "30", "word": "seven", "yes": True, "null": None, "list": [9]}
+    store.batch([PutOp(("c",), key, {"n": value}) for key, value in [*values.items(), ("deep", nested(700))]])
+    store.put(("c",), "without", {})
+
+    def fitting(**wanted: object) -> set[str]:
+        return {
+            item.key for item in store.search(("c",), filter={"n": {f"${k}": v for k, v in wanted.items()}})
+        }
+
+    assert fitting(gt=2) == {"int", "float", "text"}
+    assert fitting(gte=1, lt=7) == {"float", "yes"}
+    assert fitting(lte="30") == {"int", "float", "text", "yes"}
+    assert fitting(gt="a") == {"word"}
+    assert fitting(gt=None) == set()
+
+
+def nested(depth: int) -> object:
+    return [nested(depth - 1)] if depth else 1
+
+
+def test_any_limit_is_taken(store: RecollectStore) -> None:
+    store.put(("a",), "1", {"text": "tea"})
+    for query in (None, "tea"):
+        assert [item.key for item in store.search(("a",), query=query, limit=2**62)] == ["1"]
+        assert store.search(("a",), query=query, limit=2**62, offset=2**62) == []
+
+
 def test_only_the_named_fields_are_searched_and_an_unindexed_item_has_no_score(memory: Memory) -> None:
     store = RecollectStore(memory, index={"fields": ["title"]})
     store.put(("d",), "titled", {"title": "zebra crossing", "body": "penguin colony"})
@@ -307,21 +371,50 @@ def test_the_index_is_made_again_from_the_items_when_it_is_gone_or_damaged(
     assert RecollectStore(memory).search(("d",), query="word3")[0].key == "3"
 
 
-def test_what_is_deleted_leaves_no_byte_behind(open_memory: OpenMemory, tmp_path: Path) -> None:
-    canary = f"canary{uuid.uuid4().hex}"
+def vectors_in(folder: Path) -> set[bytes]:
+    """Every vector that the index of items holds."""
+    (index,) = folder.glob("agents/*/items/index.db")
+    with apsw.Connection(str(index), flags=apsw.SQLITE_OPEN_READONLY) as connection:
+        rows: Any = connection.execute("select vector from embedding_cache")
+        return {row[0] for row in rows.fetchall()}
+
+
+def files_with(folder: Path, *contents: bytes) -> list[Path]:
+    files = [file for file in folder.rglob("*") if file.is_file()]
+    return [file for file in files if any(content in file.read_bytes() for content in contents)]
+
+
+def test_what_is_replaced_or_deleted_leaves_no_byte_behind(open_memory: OpenMemory, tmp_path: Path) -> None:
+    first, second = (f"canary{uuid.uuid4().hex}" for _ in range(2))
+    state = tmp_path / "state"
     with open_memory() as memory:
         store = RecollectStore(memory)
         store.put(("d",), "keep", {"text": "something else"})
-        store.put(("d",), "gone", {"text": f"the password word is {canary}"})
-        store.search(("d",), query=canary)
+        kept = vectors_in(state)
+        store.put(("d",), "gone", {"text": f"the password word is {first}"})
+        old = vectors_in(state) - kept
+        store.put(("d",), "gone", {"text": f"now it is {second}"})
+        assert len(old) == 1
+        assert files_with(state, first.encode(), *old) == []
+        new = vectors_in(state) - kept
+        assert len(new) == 1
+        assert store.search(("d",), query=second)[0].key == "gone"
         store.delete(("d",), "gone")
-        assert store.search(("d",), query=canary)[0].key == "keep"
-    holding = [
-        file
-        for file in (tmp_path / "state").rglob("*")
-        if file.is_file() and canary.encode() in file.read_bytes()
-    ]
-    assert holding == []
+        assert vectors_in(state) == kept
+        assert store.search(("d",), query=second)[0].key == "keep"
+    assert files_with(state, first.encode(), second.encode(), *old, *new) == []
+
+
+def test_a_vector_goes_with_the_last_item_that_needs_it(store: RecollectStore, tmp_path: Path) -> None:
+    store.put(("d",), "one", {"text": "the same"})
+    store.put(("d",), "two", {"text": "the same"})
+    held = vectors_in(tmp_path / "state")
+    store.put(("d",), "one", {"text": "the same", "note": None})  # what is searched of it stays as it was
+    assert vectors_in(tmp_path / "state") == held
+    store.put(("d",), "one", {"text": "another"})
+    assert held < vectors_in(tmp_path / "state")
+    store.delete(("d",), "two")
+    assert not held & vectors_in(tmp_path / "state")
 
 
 def test_an_erasure_that_was_cut_short_is_completed_at_the_next_opening(open_memory: OpenMemory) -> None:
@@ -330,7 +423,9 @@ def test_an_erasure_that_was_cut_short_is_completed_at_the_next_opening(open_mem
         store.put(("d",), "gone", {"text": "unfinished business"})
         item = memory.items.get(("d",), "gone")
         assert item is not None
-        memory.items.store.delete(item, ["0" * 64])  # as a process does that is killed right after
+        with memory.items.store.database.write():  # as a process does that is killed right after
+            memory.items.store.delete(item)
+            memory.items.store.doom(item, ["0" * 64])
     memory = open_memory()
     assert memory.items.store.unfinished() == []
     assert memory.items.index.index.files() == {}

@@ -1,6 +1,6 @@
 """Values that programs keep under a name, and find again by name, by what they hold, or by meaning.
 
-`Items` joins the truth (``items.db``) with an index derived from it. What is deleted leaves no copy behind.
+`Items` joins the truth (``items.db``) with an index derived from it. What is deleted or replaced leaves no copy behind.
 
 Items are not part of the memory that is searched for an agent: their namespaces say whose they are, and only the
 program that made those knows what they mean.
@@ -9,14 +9,14 @@ program that made those knows what they mean.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from recollect import logs
 from recollect.errors import RecollectError
 from recollect.items.index import ItemIndex, chunks_of
-from recollect.records import Item, ItemHit, Put
+from recollect.records import Item, ItemHit, Matching, Put
 from recollect.store.index import open_index
 from recollect.store.items import ItemStore
 
@@ -28,9 +28,6 @@ __all__ = ["Items"]
 log = logs.get("items")
 
 INDEX_FOLDER = "items"  #: everything in it is derived from items.db
-
-Admits = Callable[[Mapping[str, Any]], bool]
-"""Whether a value is among those that are asked for."""
 
 
 class Items:
@@ -71,15 +68,22 @@ class Items:
                 self._delete(item)
                 erase = True
             for put in puts:
+                found = self.store.get(put.namespace, put.key, now=now)
                 if put.value is not None:
                     self.store.put(put, at=now)
-                elif found := self.store.get(put.namespace, put.key, now=now):
+                    if found and (found.value, found.texts) != (put.value, put.texts):
+                        self.store.doom(
+                            found, _hashes(found)
+                        )  # those that the new value still needs will stay
+                        erase = True
+                elif found:
                     self._delete(found)
                     erase = True
         self._catch_up(erase=erase)
 
     def _delete(self, item: Item) -> None:
-        self.store.delete(item, [chunk.hash for chunk in chunks_of(item)])
+        self.store.delete(item)
+        self.store.doom(item, _hashes(item))
 
     def sweep(self) -> int:
         """Delete what has expired; how many there were."""
@@ -103,21 +107,23 @@ class Items:
         prefix: Sequence[str],
         query: str | None = None,
         *,
-        admits: Admits | None = None,
+        matching: Matching | None = None,
         limit: int = 10,
         offset: int = 0,
         refresh: bool = True,
     ) -> list[ItemHit]:
-        """The items under a prefix that are admitted: best first for a query, else the last changed first.
+        """The items under a prefix that match: best first for a query, else the last changed first.
 
         Those that a query says nothing about come last, without a score.
         """
         now = self.clock()
-        if admits is None:
+        if matching is None:
             ids = self.store.ids_under(prefix, now=now)
         else:
-            ids = [item.id for item in self.store.under(prefix, now=now) if admits(item.value)]
-        scores = self.index.scores(query, prefix, set(ids), offset + limit) if query and ids else {}
+            parts = self.store.parts_under(prefix, matching.names, matching.conditions, now=now)
+            ids = [item_id for item_id, part in parts if matching.admits(part)]
+        wanted = min(offset + limit, len(ids))
+        scores = self.index.scores(query, prefix, set(ids), wanted) if query and ids else {}
         ranked = sorted((item_id for item_id in ids if item_id in scores), key=lambda one: -scores[one])
         order = [*ranked, *(item_id for item_id in ids if item_id not in scores)][offset : offset + limit]
         items = self.store.load(order, now=now)
@@ -140,3 +146,8 @@ class Items:
         """Give back files."""
         self.index.index.close()
         self.store.close()
+
+
+def _hashes(item: Item) -> list[str]:
+    """The names of its vectors in the derived index."""
+    return [chunk.hash for chunk in chunks_of(item)]

@@ -83,10 +83,10 @@ class ItemIndex:
 
     def erase(self) -> None:
         """Take out of the index, and out of both logs, what is gone from the truth."""
-        hashes, seq = self.store.unfinished(), self.store.seq()
+        names, seq = self.store.unfinished(), self.store.seq()
         self.follow()
-        self.index.erase(hashes, self.batched.identity if self.batched else None)
-        self.store.finish(hashes, seq)
+        self.index.erase(names, self.batched.identity if self.batched else None)
+        self.store.finish(names, seq)
 
     def follow(self) -> None:
         """Take in what has changed; a damaged index is set aside and made again."""

@@ -46,8 +46,8 @@ _RELEASE = """
 
 _DROP = """
     delete from embedding_cache
-    where provider = ? and model = ? and provider_key = ? and hash in (select value from json_each(?))
-    and hash not in (select hash from chunks where model <> '')"""
+    where provider = ?1 and model = ?2 and provider_key = ?3 and hash in (select value from json_each(?4))
+    and hash not in (select hash from chunks where model <> '' and hash in (select value from json_each(?4)))"""
 
 # Cross joins keep the order: the chunks asked for, then each one's vector.
 OF_ROWS = """

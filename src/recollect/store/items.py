@@ -14,9 +14,10 @@ from typing import Any
 import apsw
 
 from recollect.errors import WriteError
-from recollect.records import Item, Put
+from recollect.records import Condition, Item, Put
 from recollect.store.connection import Migration, value
 from recollect.store.database import Database
+from recollect.store.item_filters import question
 
 APPLICATION_ID = 0x72656369  # "reci"
 
@@ -33,7 +34,8 @@ _M001 = Migration(
         # One row an item that ever was; a change gives it a new number, greater than all before.
         """create table changes(
             seq integer primary key autoincrement, id text not null unique, namespace text not null)""",
-        # Vectors of deleted texts that the derived index may still hold: what was cut short is completed.
+        # Vectors of deleted texts, by hash, that the derived index may still hold, and the items that had them, by
+        # id: what was cut short is completed.
         "create table unfinished(hash text primary key) without rowid",
     ),
 )
@@ -49,6 +51,9 @@ _PUT = """
     on conflict(namespace, key) do update set
         value = ?3, texts = ?4, updated_at = ?5, ttl_s = ?6, expires_at = ?7
     returning id"""
+
+_FORGET = """
+    delete from changes where id = ?1 and seq <= ?2 and not exists(select 1 from items where id = ?1)"""
 
 
 class ItemStore:
@@ -70,20 +75,32 @@ class ItemStore:
 
     def get(self, namespace: Sequence[str], key: str, *, now: float) -> Item | None:
         """The item under this name, unless its time is over."""
-        found = self._items("namespace = ? and key = ?", (_packed(namespace), key), now)
+        found = self._items("namespace = ? and key = ?", (_packed(namespace), _encodable(key)), now)
         return found[0] if found else None
 
-    def under(self, prefix: Sequence[str], *, now: float) -> list[Item]:
-        """The items of every namespace that begins so, the last changed first."""
-        clause, bound = _beneath(prefix)
-        return self._items(f"{clause} {_NEWEST_FIRST}", bound, now)
-
     def ids_under(self, prefix: Sequence[str], *, now: float) -> list[str]:
-        """Their ids alone, in the same order."""
+        """The ids of the items in every namespace that begins so, the last changed first."""
         clause, bound = _beneath(prefix)
         statement = f"select id from items where {_ALIVE} and {clause} {_NEWEST_FIRST}"  # noqa: S608
         with self.database.read() as connection:
             return [str(row[0]) for row in connection.execute(statement, (now, *bound))]
+
+    def parts_under(
+        self, prefix: Sequence[str], names: Iterable[str], conditions: Iterable[Condition], *, now: float
+    ) -> list[tuple[str, dict[str, Any]]]:
+        """Ids in the same order, each with these members of its value, where it may fulfil the conditions."""
+        clause, bound = _beneath(prefix)
+        asked = question(names, conditions)
+        statement = "select id, {} from items where {} and {}{} {}"
+        with self.database.read() as connection:
+            try:
+                filled = statement.format(asked.part, _ALIVE, clause, asked.clause, _NEWEST_FIRST)
+                values = (*asked.part_bound, now, *bound, *asked.clause_bound)
+                rows: Any = connection.execute(filled, values).fetchall()
+            except apsw.SQLError:  # a value that is deeper than SQLite reads: Python reads them all
+                filled = statement.format("value", _ALIVE, clause, "", _NEWEST_FIRST)
+                rows = connection.execute(filled, (now, *bound)).fetchall()
+        return [(item_id, json.loads(part)) for item_id, part in rows]
 
     def load(self, ids: Iterable[str], *, now: float) -> dict[str, Item]:
         """The items of these ids that are there."""
@@ -123,14 +140,17 @@ class ItemStore:
             bound = (*name, json.dumps(put.value), json.dumps(put.texts), at, put.ttl_s, expires)
             _changed(connection, str(value(connection, _PUT, bound)), put.namespace)
 
-    def delete(self, item: Item, hashes: Iterable[str]) -> None:
-        """Delete an item; ``hashes`` name its vectors in the derived index, which still have to go."""
+    def delete(self, item: Item) -> None:
+        """Delete an item."""
         with self.database.write() as connection:
             connection.execute("delete from items where id = ?", (item.id,))
-            connection.executemany(
-                "insert or ignore into unfinished(hash) values(?)", [(hash_,) for hash_ in hashes]
-            )
             _changed(connection, item.id, item.namespace)
+
+    def doom(self, item: Item, hashes: Iterable[str]) -> None:
+        """Note an item whose value is gone, and its vectors, which the derived index may still hold."""
+        with self.database.write() as connection:
+            names = [(name,) for name in (item.id, *hashes)]
+            connection.executemany("insert or ignore into unfinished(hash) values(?)", names)
 
     def refresh(self, ids: Iterable[str], *, at: float) -> None:
         """Let the time of these items begin anew, where they have one."""
@@ -154,20 +174,19 @@ class ItemStore:
             return {str(item_id): tuple(json.loads(str(packed))) for item_id, packed in rows}
 
     def unfinished(self) -> list[str]:
-        """Names of vectors that still have to go."""
+        """What still has to go: names of vectors, and ids of items."""
         with self.database.read() as connection:
             return [str(row[0]) for row in connection.execute("select hash from unfinished")]
 
-    def finish(self, hashes: Iterable[str], seq: int) -> bool:
-        """Note that these vectors are gone, and that the index has come to this change.
+    def finish(self, names: Iterable[str], seq: int) -> bool:
+        """Note that these are gone, and that the index has come to this change.
 
         False while another process reads, so that deleted text may still stand in the log.
         """
         with self.database.write() as connection:
-            connection.executemany("delete from unfinished where hash = ?", [(hash_,) for hash_ in hashes])
-            connection.execute(
-                "delete from changes where seq <= ? and id not in (select id from items)", (seq,)
-            )
+            gone = [(name,) for name in names]
+            connection.executemany("delete from unfinished where hash = ?", gone)
+            connection.executemany(_FORGET, [(*name, seq) for name in gone])
         return self.database.truncate_log()
 
     def close(self) -> None:

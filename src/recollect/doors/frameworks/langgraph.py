@@ -13,8 +13,8 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, TypedDict
 
 from recollect.doors.frameworks import FrameworkMissing
+from recollect.records import Condition, ItemHit, Matching, Put
 from recollect.records import Item as Kept
-from recollect.records import ItemHit, Put
 
 try:
     from langgraph.store.base import (
@@ -91,11 +91,10 @@ class RecollectStore(BaseStore):
             found = items.get(op.namespace, op.key, refresh=op.refresh_ttl)
             return None if found is None else Item(**_fields_of(found))
         if isinstance(op, SearchOp):
-            wanted = op.filter or {}
             hits = items.search(
                 op.namespace_prefix,
                 op.query,
-                admits=(lambda value: _admits(value, wanted)) if wanted else None,
+                matching=_matching(op.filter) if op.filter else None,
                 limit=op.limit,
                 offset=op.offset,
                 refresh=op.refresh_ttl,
@@ -161,6 +160,23 @@ def _search_item(hit: ItemHit) -> SearchItem:
 
 
 # ---- filters -------------------------------------------------------------------------------------------------
+
+
+_SIGNS: Mapping[str, Any] = {"$eq": "=", "$gt": ">", "$gte": ">=", "$lt": "<", "$lte": "<="}
+
+
+def _matching(wanted: Mapping[str, Any]) -> Matching:
+    conditions = tuple(one for key, against in wanted.items() for one in _conditions(key, against))
+    return Matching(tuple(wanted), lambda value: _admits(value, wanted), conditions)
+
+
+def _conditions(key: str, wanted: Any) -> Iterator[Condition]:
+    """What a database can look up of a filter: simple values, and numbers to compare with."""
+    for operator, against in wanted.items() if isinstance(wanted, Mapping) else [("$eq", wanted)]:
+        sign = _SIGNS.get(operator)
+        kinds = str | int | float | None if sign == "=" else int | float
+        if sign and isinstance(against, kinds):
+            yield key, sign, against
 
 
 def _admits(value: Mapping[str, Any], wanted: Mapping[str, Any]) -> bool:
