@@ -217,7 +217,7 @@ def test_every_answer_carries_the_same_safe_headers(gateway: Running) -> None:
     ]
     for answer in answers:
         policy = answer.headers["content-security-policy"]
-        assert policy.startswith("default-src 'self'; ")
+        assert policy.startswith("default-src 'none'; script-src 'self'; ")
         assert "unsafe" not in policy
         assert answer.headers["x-content-type-options"] == "nosniff"
         assert answer.headers["referrer-policy"] == "no-referrer"
