@@ -432,7 +432,7 @@ class Matching:
     """Which items are asked for, by what their values hold."""
 
     names: tuple[str, ...]  #: the members that decide it; the rest of a value is not read
-    admits: Callable[[Mapping[str, Any]], bool]  #: whether a value is asked for, seen with those members alone
+    admits: Callable[[Mapping[str, Any]], bool]  #: asked of a value that has those members alone
     conditions: tuple[Condition, ...] = ()  #: what must hold at least, for the database to look up
 
 

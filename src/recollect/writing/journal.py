@@ -24,6 +24,7 @@ from recollect.writing.slugs import slug
 
 LOCK_WAIT_S = 10.0
 _MODE = 0o600
+_BLOCK = 1 << 16  #: bytes of the end that are read first
 _PLAIN = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_BINARY", 0) | getattr(os, "O_CLOEXEC", 0)
 
 Moment = Callable[[], datetime]
@@ -47,8 +48,11 @@ class Journal:
 
     def items(self, last: int | None = None) -> list[dict[str, Any]]:
         """Every item, oldest first, or the last of them; fewer than none means every one."""
-        found = [item for _, item in self._parsed(self._read())]
-        return found if last is None or last < 0 else found[max(0, len(found) - last) :]
+        if last is not None and last < 0:
+            last = None
+        with self._reading() as file:
+            found = [] if file is None else [item for _, item in _newest(file, last)]
+        return found if last is None else found[max(0, len(found) - last) :]
 
     def add(self, items: Sequence[Mapping[str, Any]]) -> None:
         """Add items, all or none; on the disk when this returns."""
@@ -69,7 +73,7 @@ class Journal:
         if not self.path.exists():
             return None
         with self._opened(os.O_RDWR) as file:
-            places = self._parsed(_content(file))
+            places = _newest(file, 1)
             if not places:
                 return None
             start, item = places[-1]
@@ -93,29 +97,20 @@ class Journal:
         stamp = {"type": "message", "timestamp": self._now().isoformat(), "sessionId": self.session}
         return _json({**stamp, "message": dict(item)})
 
-    def _parsed(self, content: bytes) -> list[tuple[int, dict[str, Any]]]:
-        """The items with the places at which their lines begin; a line that is no item of ours is passed over."""
-        found, at = list[tuple[int, dict[str, Any]]](), 0
-        for line in content.split(b"\n")[:-1]:  # after the last line end stands what is not whole
-            start, at = at, at + len(line) + 1
-            with contextlib.suppress(ValueError, RecursionError):
-                record = json.loads(line)
-                if isinstance(record, dict) and record.get("type") == "message":
-                    item = record.get("item", record.get("message"))
-                    found += [(start, item)] if isinstance(item, dict) else []
-        return found
-
     # ---- files -----------------------------------------------------------------------------------------------
 
-    def _read(self) -> bytes:
+    @contextlib.contextmanager
+    def _reading(self) -> Iterator[int | None]:
+        """The file, open for reading; None when there is none."""
         try:
             file = os.open(self.path, os.O_RDONLY | _PLAIN)
         except FileNotFoundError:
-            return b""
+            yield None
+            return
         except OSError as error:
             raise WriteError(f"{self.path} cannot be read ({error.strerror}).") from error
         try:
-            return _content(file)
+            yield file
         finally:
             os.close(file)
 
@@ -151,6 +146,35 @@ def _json(record: Mapping[str, Any]) -> bytes:
             return json.dumps(record).encode() + b"\n"
     except (TypeError, ValueError, RecursionError) as error:
         raise WriteError(f"The item cannot be written as JSON: {error}.") from error
+
+
+def _newest(file: int, wanted: int | None) -> list[tuple[int, dict[str, Any]]]:
+    """At least so many items of the end, or all, with the places at which their lines begin, oldest first.
+
+    Each attempt reads the end anew and in one go: somebody may take items back meanwhile.
+    """
+    size = _BLOCK
+    while True:
+        start = 0 if wanted is None else max(0, os.lseek(file, 0, os.SEEK_END) - size)
+        content = _content(file, start)
+        whole = content.find(b"\n") + 1 if start else 0  # before it stands the rest of a line
+        found = _parsed(content[whole:], start + whole)
+        if wanted is None or not start or len(found) >= wanted:
+            return found
+        size *= 8
+
+
+def _parsed(content: bytes, at: int) -> list[tuple[int, dict[str, Any]]]:
+    """The items of these lines; a line that is no item of ours is passed over."""
+    found = list[tuple[int, dict[str, Any]]]()
+    for line in content.split(b"\n")[:-1]:  # after the last line end stands what is not whole
+        start, at = at, at + len(line) + 1
+        with contextlib.suppress(ValueError, RecursionError):
+            record = json.loads(line)
+            if isinstance(record, dict) and record.get("type") == "message":
+                item = record.get("item", record.get("message"))
+                found += [(start, item)] if isinstance(item, dict) else []
+    return found
 
 
 def _content(file: int, start: int = 0, end: int | None = None) -> bytes:
