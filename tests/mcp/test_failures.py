@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from pathlib import Path
 
 import httpx
@@ -53,29 +54,42 @@ def test_wrong_arguments_are_results_that_a_model_can_read(
     assert answer.structured_content["disabled"] is False
 
 
-def test_a_memory_that_is_switched_off_answers_why_and_the_server_lives(open_host: OpenHost) -> None:
+def test_a_memory_that_is_switched_off_has_no_tools_and_answers_why_to_who_remembers_them(
+    open_host: OpenHost,
+) -> None:
     off = open_host("none")
 
-    async def ask(client: Client) -> tuple[list[str], list[str], list[bool], int, str]:
+    async def ask(client: Client) -> tuple[list[str], list[str], int, str]:
+        names = [tool.name for tool in (await client.list_tools()).tools]
+        given = {"memory_get": {"path": "x"}, "memory_store": {"text": "x"}, "search": {"query": "x"}}
+        answers = [await client.call_tool(name, arguments) for name, arguments in given.items()]
+        assert all(answer.is_error for answer in answers)
+        with pytest.raises(MCPError) as refused:
+            await client.read_resource("memory://notes/memory/a.md")
+        resources = (await client.list_resources()).resources
+        return names, [answer.content[0].text for answer in answers], len(resources), str(refused.value)
+
+    names, said, resources, refused = talk_to(build(lambda: off), ask)
+    assert (names, said, resources) == ([], [DISABLED] * 3, 0)
+    assert refused == "Memory is switched off: `plugins.slots.memory` is `none`."
+
+
+def test_a_memory_that_cannot_be_opened_lists_tools_that_say_why() -> None:
+    broken = Host(None, None, error=ConfigError("search.max_results = 'many' is wrong."))
+
+    async def ask(client: Client) -> tuple[list[str], list[str], list[bool]]:
         names = [tool.name for tool in (await client.list_tools()).tools]
         given = {"memory_get": {"path": "x"}, "memory_save": {"content": "x"}, "fetch": {"id": "x"}}
         query = {"query": "x"}
         given |= {"memory_search": query, "search": query, "memory_stats": {}}
         answers = [await client.call_tool(name, given[name]) for name in names]
-        assert all(answer.is_error for answer in answers)
-        with pytest.raises(MCPError) as refused:
-            await client.read_resource("memory://notes/memory/a.md")
-        resources = (await client.list_resources()).resources
-        said = [answer.content[0].text for answer in answers]
         off = [answer.structured_content.get("disabled") for answer in answers[:4]]
-        return names, said, off, len(resources), str(refused.value)
+        return names, [answer.content[0].text for answer in answers], off
 
-    names, said, disabled, resources, refused = talk_to(build(lambda: off), ask)
+    names, said, disabled = talk_to(build(lambda: broken), ask)
     assert names == ["memory_search", "memory_get", "memory_save", "memory_stats", "search", "fetch"]
-    assert said == [DISABLED] * 6
+    assert said == ["Memory is disabled: search.max_results = 'many' is wrong."] * 6
     assert disabled == [True] * 4
-    assert resources == 0
-    assert refused == "Memory is switched off: `plugins.slots.memory` is `none`."
 
 
 class Owner:
@@ -115,6 +129,33 @@ def test_settings_that_change_count_from_the_next_request_on(
     assert (switched, fine, mended) == (DISABLED, None, None)
     assert misconfigured is not None
     assert misconfigured.startswith("Memory is disabled: search.max_results = 'many'")
+
+
+def test_a_memory_that_stays_switched_off_is_opened_once(
+    workspace: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("recollect.doors.mcp.stdio.LOOK_S", 0.0)
+    owner = Owner(workspace, tmp_path / "state")
+    owner.given |= {"plugins.slots.memory": "none"}
+    host = OwnHost(owner)
+    assert len({id(host()) for _ in range(5)}) == 1
+    host.close()
+
+
+def test_a_host_that_was_replaced_is_closed_after_a_while(
+    workspace: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("recollect.doors.mcp.stdio.LOOK_S", 0.0)
+    monkeypatch.setattr("recollect.doors.mcp.stdio.GRACE_S", 0.1)
+    closed = threading.Event()
+    owner = Owner(workspace, tmp_path / "state")
+    host = OwnHost(owner)
+    first = host()
+    first.memory.manager.close = closed.set  # type: ignore[method-assign]
+    owner.given |= {"search.max_results": 3}
+    assert host() is not first
+    assert closed.wait(20)
+    host.close()
 
 
 def test_a_host_that_cannot_be_found_is_one_sentence() -> None:

@@ -6,6 +6,7 @@ import asyncio
 import json
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import jsonschema
 import pytest
@@ -181,3 +182,19 @@ def test_a_tool_that_breaks_is_an_answer_and_the_server_lives_on(open_host: Open
     first, second = talk_to(server, ask)
     assert (first.is_error, first.content[0].text) == (True, "memory_stats failed: ZeroDivisionError.")
     assert not second.is_error
+
+
+@pytest.mark.parametrize(
+    "result",
+    [
+        {"tags": {f"tag number {number}": number for number in range(5000)}},
+        {"stats": {"a": [{f"k{number}": 1 for number in range(9000)}]}},
+        {"stats": {"k" * 50_000: 1, "b": "x" * 50_000}},
+    ],
+    ids=["numbers", "deeper", "names"],
+)
+def test_a_table_of_many_small_things_is_cut_too(result: dict[str, Any]) -> None:
+    kept = bounded(result)
+    assert len(json.dumps(kept).encode()) <= MOST_BYTES
+    assert kept["cut"].startswith("Too long for one answer: this is ")
+    assert kept.keys() - {"cut"} == result.keys()

@@ -13,6 +13,8 @@ import pytest
 from talk import TEA, said, user
 
 from recollect import Memory
+from recollect.doors.operations import call
+from recollect.doors.tools import TOOLS
 from recollect.errors import ConfigError, MemoryDisabled, RecollectError
 from recollect.plugins import EVENTS, Effect, Event, Host, Moment
 from recollect.plugins.bus import DEADLINES
@@ -125,6 +127,15 @@ def test_a_service_that_is_handed_in_stays_its_owners(open_memory: Callable[...,
             assert host.service is service
             assert [done.action for done in said(host, "agent_end", *TEA).remembered] == ["added"]
         assert memory.search("tea", source="entries").hits
+
+
+def test_over_a_service_its_own_settings_name_the_plugin_so_that_tools_and_prompt_agree(
+    open_memory: Callable[..., Memory],
+) -> None:
+    memory = open_memory()
+    with Host.open(service=MemoryService(memory), slot="memory-full") as host:
+        described = call(memory, "prompt")["text"]
+        assert [name for name in TOOLS if f"`{name}`" in described] == list(host.tools)
 
 
 def test_an_observer_sees_every_moment_and_cannot_break_the_host(workspace: Path, tmp_path: Path) -> None:

@@ -63,12 +63,16 @@ class Host:
 
         Without settings they are loaded, with ``load`` as `Memory.open` takes it (workspace, home, agent, config,
         overrides, embedder). ``slot`` is the plugin when the owner has named none. ``service`` is used as it is, and
-        stays its owner's. ``observer`` is told of every moment and its effect.
+        stays its owner's: its own settings name the plugin, so that tools and prompts agree, unless ``settings`` are
+        given for what is to happen here. ``observer`` is told of every moment and its effect.
         """
         opened: MemoryService | None = None
         try:
             embedder = load.pop("embedder", None)
-            settings = _with_slot(service.memory.settings if service else settings or _loaded(**load), slot)
+            if service and not settings:
+                settings = service.memory.settings
+            else:
+                settings = _with_slot(settings or _loaded(**load), slot)
             plugin = load_plugin(settings.plugins.slots.memory)
             if plugin is None:
                 raise MemoryDisabled(f"Memory is switched off: `{SLOT}` is `{NONE}`.")  # noqa: TRY301
@@ -105,6 +109,11 @@ class Host:
         if isinstance(self._cause, RecollectError | OSError):
             return str(self._cause)
         return f"{type(self._cause).__name__}: {self._cause}"
+
+    @property
+    def off(self) -> bool:
+        """Whether there is no memory because the owner wants none."""
+        return isinstance(self._cause, MemoryDisabled)
 
     @property
     def service(self) -> MemoryService:

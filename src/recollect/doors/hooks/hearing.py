@@ -51,7 +51,7 @@ def drain(host: Host, *, wait_s: float = WAIT_S, until: float | None = None) -> 
 
 def hear_waiting(service: MemoryService) -> int:
     """The same over a memory that is open already; it stays its owner's."""
-    host = Host.open(service=service, slot="memory-full")
+    host = Host.open(service.memory.settings, service=service, slot="memory-full")
     try:
         return drain(host)
     finally:

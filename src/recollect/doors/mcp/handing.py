@@ -18,6 +18,9 @@ MOST_BYTES = 60_000
 """Of a result as JSON. A token is hardly ever less than 2.4 bytes, in Chinese as in English: 25,000 tokens at most."""
 
 
+SMALL = 64  #: bytes of what is not worth cutting in itself
+
+
 def listed(tool: Tool) -> types.Tool:
     """A tool as clients list it."""
     hints = {"idempotentHint": True, **tool.annotations()}  # what is said twice is kept once
@@ -50,29 +53,41 @@ def bounded(result: Result, most: int = MOST_BYTES) -> Result:
     kept, cut = copy.deepcopy(result), set[str]()
     while (over := _size({**kept, "cut": _sentence(result, kept, cut)}) - most) > 0:
         cut.add(max(kept, key=lambda name: _size(kept[name])))
-        _shorten(kept, over)
+        if not _shorten(kept, over):
+            break
     return {**kept, "cut": _sentence(result, kept, cut)}
 
 
-def _shorten(held: Any, over: int) -> None:
-    """Take about that many bytes from the longest list or text within; the shape stays what it was."""
-    while True:
+def _shorten(held: Any, over: int) -> bool:
+    """Take about that many bytes from the longest list, table or text within; False where there is nothing to take.
+
+    The shape stays what it was.
+    """
+    while held:
         place = max(held if isinstance(held, dict) else range(len(held)), key=lambda one: _size(held[one]))
         value = held[place]
         if isinstance(value, str):
-            held[place] = value[: int(len(value) * (1 - over / _size(value))) - 1]
-            return
+            held[place] = value[: max(0, int(len(value) * (1 - over / _size(value))) - 1)]
+            return value != ""
         if isinstance(value, list) and len(value) > 1:
             while len(value) > 1 and over > 0:
                 over -= _size(value.pop()) + 2
-            return
+            return True
+        if not isinstance(value, list | dict):
+            return False
+        if isinstance(value, dict) and all(_size(one) <= SMALL for one in value.values()):
+            while value and over > 0:  # many small things: those that were named last go first
+                name, one = value.popitem()
+                over -= _size(name) + _size(one) + 4
+            return True
         held = value  # one thing that is long in itself
+    return False
 
 
 def _sentence(whole: Result, kept: Result, cut: Collection[str]) -> str:
     parts = (
         f"{len(kept[name])} of {len(whole[name])} {name}"
-        if isinstance(whole[name], list) and len(kept[name]) < len(whole[name])
+        if isinstance(whole[name], list | dict) and len(kept[name]) < len(whole[name])
         else f"a part of {name}"
         for name in sorted(cut)
     )

@@ -26,6 +26,7 @@ log = logs.get("mcp")
 
 LOOK_S = 2.0  #: how often the settings are read again while requests come
 CLOSE_S = 3.0  #: for closing; the store is whole without, too
+GRACE_S = 60.0  #: after which a host that was replaced is closed: requests may still be using it
 THREADS = 16  #: requests that are answered at once; more wait
 
 
@@ -37,7 +38,7 @@ class OwnHost:
         self._slot = slot
         self._settings: Settings | None = None
         self._host: Host | None = None
-        self._before = list[Host]()  #: requests may still be using them
+        self._before: dict[Host, threading.Timer] = {}  #: those that were replaced, until they are closed
         self._looked = 0.0
         self._lock = threading.Lock()
 
@@ -63,10 +64,24 @@ class OwnHost:
         return self._instead(Host.open(settings, slot=self._slot))
 
     def _instead(self, host: Host) -> Host:
-        if self._host is not None:
-            self._before.append(self._host)
-            threading.Thread(target=host.start, name="recollect-fresh", daemon=True).start()
+        old = self._host
+        if old is None:
+            return host
+        if host.error and host.error == old.error:
+            host.close(0)
+            return old
+        timer = threading.Timer(GRACE_S, self._retired, (old,))
+        timer.daemon = True
+        self._before[old] = timer
+        timer.start()
+        threading.Thread(target=host.start, name="recollect-fresh", daemon=True).start()
         return host
+
+    def _retired(self, host: Host) -> None:
+        with self._lock:
+            ours = self._before.pop(host, None) is not None
+        if ours:
+            host.close(CLOSE_S)
 
     def warm_up(self) -> None:
         """Open the memory and load our own model; what fails is said by the tools when they meet it."""
@@ -82,7 +97,10 @@ class OwnHost:
     def close(self) -> None:
         """Give back files and threads."""
         with self._lock:
-            for host in (*self._before, self._host):
+            before, self._before = self._before, {}
+            for timer in before.values():
+                timer.cancel()
+            for host in (*before, self._host):
                 if host is not None:
                     host.close(CLOSE_S)
 

@@ -6,14 +6,14 @@ on. How tools and results look in the protocol is said in `handing`.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from recollect.doors.mcp import access
 from recollect.doors.mcp.connectors import ENTRY_PAIR, PAIR
 from recollect.doors.tooling import Access, Tool, grants
-from recollect.doors.tools import Toolbox
+from recollect.doors.tools import TOOLS, Toolbox
 from recollect.errors import PathRefused
 from recollect.plugins.own import NOTE_TOOLS
 
@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from recollect.memory import Memory
     from recollect.plugins import Host
 
-#: What is listed while memory is disabled: each answers with the reason, and works once that is mended.
-WHILE_DISABLED = NOTE_TOOLS
+#: What is listed while the memory cannot be opened: each answers with the reason, and works once that is mended.
+WHILE_BROKEN = NOTE_TOOLS
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,24 +41,26 @@ class View:
 
     @property
     def _active(self) -> tuple[str, ...]:
-        return self.host.tools or (WHILE_DISABLED if self.host.error else ())
+        return self.host.tools or (WHILE_BROKEN if self.host.error and not self.host.off else ())
 
     @property
     def tools(self) -> dict[str, Tool]:
         """The tools that this caller may call, by name, the pair for connectors last."""
-        active = {name: self.table[name] for name in self._active if name in self.table}
-        if "memory_search" in active:
-            active |= PAIR
-        elif "memory_recall" in active:
-            active |= ENTRY_PAIR
-        return {name: tool for name, tool in active.items() if grants(self.granted, tool.access)}
+        return self._allowed(self._active)
+
+    def _allowed(self, names: Collection[str]) -> dict[str, Tool]:
+        found = {name: self.table[name] for name in names if name in self.table}
+        if "memory_search" in found:
+            found |= PAIR
+        elif "memory_recall" in found:
+            found |= ENTRY_PAIR
+        return {name: tool for name, tool in found.items() if grants(self.granted, tool.access)}
 
     @property
     def toolbox(self) -> Toolbox:
-        """The tools, ready to be called."""
-        return Toolbox(
-            lambda: self.host.memory, session_key=self.session, tools=self.tools, access=self.granted
-        )
+        """The tools, ready to be called; without a memory, all that a client may remember: each says the reason."""
+        tools = self._allowed(TOOLS) if self.host.error else self.tools
+        return Toolbox(lambda: self.host.memory, session_key=self.session, tools=tools, access=self.granted)
 
     def instructions(self) -> str:
         """The section of the system prompt for these tools; nothing while memory is disabled."""
