@@ -17,23 +17,25 @@ from pydantic_ai.messages import (
     TextPart,
     ToolCallPart,
     ToolReturnPart,
+    UserPromptPart,
 )
 from pydantic_ai.models.function import AgentInfo, FunctionModel
 
 from recollect import Memory
-from recollect.doors.frameworks.pydantic_ai import RecollectToolset
+from recollect.doors.frameworks.pydantic_ai import RecollectMemory
 from recollect.testing import sample_workspace
 
 QUESTION = "How is the database backed up?"
 
 
-def model(messages: list[ModelMessage], info: AgentInfo) -> ModelResponse:
+def model(messages: list[ModelMessage], _: AgentInfo) -> ModelResponse:
     """Searches first, then answers with the best line it was given."""
     last = messages[-1]
     assert isinstance(last, ModelRequest)
     found = next((part.content for part in last.parts if isinstance(part, ToolReturnPart)), None)
     if found is None:
-        told = [line for line in (info.instructions or "").splitlines() if "backup" in line.lower()]
+        said = [part.content for part in last.parts if isinstance(part, UserPromptPart)]
+        told = [line for line in str(said[0]).splitlines() if "backup" in line.lower()]
         print("told before it asks:", told[0].strip() if told else "nothing")
         return ModelResponse(parts=[ToolCallPart("memory_search", {"query": QUESTION, "maxResults": 1})])
     best = found["results"][0]  # type: ignore[index,call-overload]
@@ -44,8 +46,8 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         workspace = sample_workspace(Path(folder) / "notes")
         with Memory.open(workspace, home=Path(folder) / "home") as memory:
-            toolset = RecollectToolset[None](memory, session_key="agent:main:main")
-            agent = Agent(FunctionModel(model), toolsets=[toolset])
+            remembering = RecollectMemory[None](memory, session_key="agent:main:main")
+            agent = Agent(FunctionModel(model), capabilities=[remembering])
             done = asyncio.run(agent.run(QUESTION))
             print("answer:", done.output)
 

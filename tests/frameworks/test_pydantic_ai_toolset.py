@@ -1,4 +1,4 @@
-"""RecollectToolset in a real pydantic-ai agent, with models that say what they are told."""
+"""RecollectToolset and RecollectMemory in a real pydantic-ai agent, with models that keep what they are told."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 from pydantic_ai import Agent
 from pydantic_ai.messages import (
+    ImageUrl,
     ModelMessage,
     ModelRequest,
     ModelResponse,
@@ -25,11 +26,12 @@ from pydantic_ai.models.function import AgentInfo, FunctionModel
 from pydantic_ai.models.test import TestModel
 
 from recollect import Memory
-from recollect.doors.frameworks.pydantic_ai import RecollectToolset
-from recollect.doors.tools import TOOLS
+from recollect.doors.frameworks.pydantic_ai import RecollectMemory, RecollectToolset
+from recollect.doors.tools import TOOLS, Toolbox
 from recollect.store.ledger import RecallFilter
 
 OpenMemory = Callable[..., Memory]
+Given = RecollectToolset[None] | RecollectMemory[None]
 
 
 @pytest.fixture
@@ -43,10 +45,14 @@ class Scripted:
     def __init__(self, *calls: tuple[str, Any]) -> None:
         self.calls = list(calls)
         self.infos: list[AgentInfo] = []
+        self.asked: list[list[str]] = []  # of each request: what stands in the user's turns
         self.results: list[Any] = []
 
     def __call__(self, messages: list[ModelMessage], info: AgentInfo) -> ModelResponse:
         self.infos.append(info)
+        requests = [message for message in messages if isinstance(message, ModelRequest)]
+        parts = [part for message in requests for part in message.parts if isinstance(part, UserPromptPart)]
+        self.asked.append([str(part.content) for part in parts])
         last = messages[-1]
         assert isinstance(last, ModelRequest)
         self.results += [part.content for part in last.parts if isinstance(part, ToolReturnPart)]
@@ -55,11 +61,13 @@ class Scripted:
             return ModelResponse(parts=[ToolCallPart(name, arguments)])
         return ModelResponse(parts=[TextPart("done")])
 
-    def agent(self, toolset: RecollectToolset[None]) -> Agent[None, str]:
-        return Agent(FunctionModel(self), toolsets=[toolset])
+    def agent(self, given: Given) -> Agent[None, str]:
+        if isinstance(given, RecollectToolset):
+            return Agent(FunctionModel(self), toolsets=[given])
+        return Agent(FunctionModel(self), capabilities=[given])
 
-    def run(self, toolset: RecollectToolset[None], prompt: str | None = None, **more: Any) -> str:
-        return asyncio.run(self.agent(toolset).run(prompt, **more)).output
+    def run(self, given: Given, prompt: str | None = None, **more: Any) -> str:
+        return asyncio.run(self.agent(given).run(prompt, **more)).output
 
 
 def test_every_tool_of_the_table_is_handed_out_as_it_stands_there(memory: Memory) -> None:
@@ -99,48 +107,66 @@ def test_what_goes_wrong_is_a_result_and_no_retry(memory: Memory) -> None:
     assert wrong["error"].startswith("memory_search has no parameter 'quary'")
 
 
-def test_the_instructions_say_when_to_use_the_tools_and_what_is_remembered(
-    memory: Memory, note: Callable[[str, str], Path]
-) -> None:
+QUESTION = "Is Mira allergic to hazelnuts?"
+
+
+@pytest.fixture
+def mira(note: Callable[[str, str], Path]) -> None:
     note("memory/mira.md", "# Mira\n\nMira is allergic to hazelnuts and to nothing else.\n")
+
+
+@pytest.mark.usefixtures("mira")
+def test_what_is_remembered_stands_before_the_question_and_not_among_the_instructions(memory: Memory) -> None:
     model = Scripted(("memory_stats", {}))
-    model.run(RecollectToolset(memory), "Is Mira allergic to hazelnuts?")
-    first, second = (info.instructions or "" for info in model.infos)
-    assert "## Memory recall" in first
-    assert "allergic to hazelnuts" in first
-    assert second == first  # recalled once a run
+    agent = model.agent(RecollectMemory(memory))
+    done = asyncio.run(agent.run(QUESTION))
+    told, asked = model.asked[0]
+    assert "allergic to hazelnuts and to nothing else" in told
+    assert asked == QUESTION
+    assert model.asked[1] == model.asked[0]  # recalled once a run
+    assert [info.instructions for info in model.infos] == [Toolbox(memory).prompt("en")] * 2
     recalls = memory.injector.ledger.page(RecallFilter()).recalls
-    assert [(one.door, one.query) for one in recalls] == [("pydantic-ai", "Is Mira allergic to hazelnuts?")]
+    assert [(one.door, one.query) for one in recalls] == [("pydantic-ai", QUESTION)]
+    assert "nothing else" not in done.all_messages_json().decode()  # the history is the conversation's own
 
 
-def test_a_run_that_goes_on_recalls_for_what_the_user_said_last(
-    memory: Memory, note: Callable[[str, str], Path]
-) -> None:
-    note("memory/mira.md", "# Mira\n\nMira is allergic to hazelnuts and to nothing else.\n")
+@pytest.mark.usefixtures("mira")
+def test_the_tools_alone_put_nothing_before_the_agent(memory: Memory) -> None:
     model = Scripted()
-    history: list[ModelMessage] = [ModelRequest(parts=[UserPromptPart("Is Mira allergic to hazelnuts?")])]
-    model.run(RecollectToolset(memory), message_history=history)
-    assert "allergic to hazelnuts" in (model.infos[0].instructions or "")
+    model.run(RecollectToolset(memory), QUESTION)
+    assert model.asked == [[QUESTION]]
+    assert "## Memory recall" in (model.infos[0].instructions or "")
 
 
-def test_without_recall_nothing_is_put_before_the_agent(
-    memory: Memory, note: Callable[[str, str], Path]
-) -> None:
-    note("memory/mira.md", "# Mira\n\nMira is allergic to hazelnuts and to nothing else.\n")
+@pytest.mark.usefixtures("mira")
+def test_a_run_that_goes_on_recalls_for_what_the_user_said_last(memory: Memory) -> None:
     model = Scripted()
-    model.run(RecollectToolset(memory, recall=False, language="zh"), "Is Mira allergic to hazelnuts?")
-    assert "hazelnuts" not in (model.infos[0].instructions or "")
+    history: list[ModelMessage] = [
+        ModelRequest(parts=[UserPromptPart("Good morning")]),
+        ModelResponse(parts=[TextPart("Good morning")]),
+        ModelRequest(parts=[UserPromptPart([QUESTION, ImageUrl("https://example.org/nut.png")])]),
+    ]
+    model.run(RecollectMemory(memory), message_history=history)
+    first, told, asked = model.asked[0]
+    assert "allergic to hazelnuts and to nothing else" in told
+    assert (first, QUESTION in asked) == ("Good morning", True)
+    assert len(history[2].parts) == 1
+
+
+@pytest.mark.usefixtures("mira")
+def test_without_recall_nothing_is_put_before_the_agent(memory: Memory) -> None:
+    model = Scripted()
+    model.run(RecollectMemory(memory, recall=False, language="zh"), QUESTION)
+    assert model.asked == [[QUESTION]]
     assert "先用问题的关键词搜索" in (model.infos[0].instructions or "")
 
 
-def test_a_session_outside_the_scope_is_told_nothing(
-    open_memory: OpenMemory, note: Callable[[str, str], Path]
-) -> None:
-    note("memory/mira.md", "# Mira\n\nMira is allergic to hazelnuts.\n")
+@pytest.mark.usefixtures("mira")
+def test_a_session_outside_the_scope_is_told_nothing(open_memory: OpenMemory) -> None:
     memory = open_memory(memory__scope__default="deny")
     model = Scripted(("memory_search", {"query": "hazelnuts"}))
-    toolset = RecollectToolset[None](memory, session_key="agent:main:discord:group:1")
-    model.run(toolset, "Is Mira allergic to hazelnuts?")
+    model.run(RecollectMemory(memory, session_key="agent:main:discord:group:1"), QUESTION)
+    assert model.asked == [[QUESTION]] * 2
     assert model.infos[0].instructions in (None, "")
     assert model.results[0]["results"] == []
 
@@ -150,19 +176,19 @@ def test_two_runs_at_once_do_not_share_what_they_recalled(
 ) -> None:
     note("memory/a.md", "# Zebra\n\nThe zebra is called Kunibert.\n")
     note("memory/b.md", "# Penguin\n\nThe penguin is called Adelheid.\n")
-    toolset = RecollectToolset[None](memory)
+    given = RecollectMemory[None](memory)
 
     async def ask(question: str) -> str:
         model = Scripted()
-        await model.agent(toolset).run(question)
-        return model.infos[0].instructions or ""
+        await model.agent(given).run(question)
+        return model.asked[0][0]
 
     async def main() -> list[str]:
         return await asyncio.gather(ask("zebra Kunibert"), ask("penguin Adelheid"))
 
     zebra, penguin = asyncio.run(main())
-    assert "Kunibert" in zebra
-    assert "Adelheid" in penguin
+    assert "called Kunibert" in zebra
+    assert "called Adelheid" in penguin
 
 
 def test_a_missing_pydantic_ai_is_one_sentence() -> None:

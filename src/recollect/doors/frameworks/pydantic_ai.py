@@ -1,8 +1,9 @@
-"""A toolset for pydantic-ai: our tools as they stand in the table, and what is remembered put before each run.
+"""Memory for pydantic-ai: our tools as they stand in the table, and what is remembered put before the user's prompt.
 
-Give it to an agent as ``Agent(model, toolsets=[RecollectToolset(memory)])``. Its instructions say when to use the
-tools, and what the memory holds about the run's own prompt, found once a run. Whatever goes wrong in a call is a
-result in words, so no call is retried for its own sake.
+Give it to an agent as ``Agent(model, capabilities=[RecollectMemory(memory)])``; or the tools alone, as
+``toolsets=[RecollectToolset(memory)]``. What is recalled was written by others: it stands in the user's turn, as data,
+and never among the instructions. Whatever goes wrong in a call is a result in words, so no call is retried for its own
+sake.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from __future__ import annotations
 import asyncio
 import copy
 from collections.abc import Collection, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from recollect import logs
@@ -19,7 +21,9 @@ from recollect.errors import RecollectError
 
 try:
     from pydantic_ai import RunContext
+    from pydantic_ai.capabilities import AbstractCapability
     from pydantic_ai.messages import InstructionPart, ModelMessage, ModelRequest, UserContent, UserPromptPart
+    from pydantic_ai.models import ModelRequestContext
     from pydantic_ai.tools import AgentDepsT, ToolDefinition
     from pydantic_ai.toolsets import AbstractToolset, ToolsetTool
     from pydantic_core import SchemaValidator, core_schema
@@ -30,7 +34,7 @@ except ImportError as error:
 if TYPE_CHECKING:
     from recollect.memory import Memory
 
-__all__ = ["RecollectToolset"]
+__all__ = ["RecollectMemory", "RecollectToolset"]
 
 log = logs.get("frameworks")
 
@@ -39,10 +43,9 @@ _ANY_OBJECT = SchemaValidator(core_schema.dict_schema(core_schema.str_schema()))
 
 
 class RecollectToolset(AbstractToolset[AgentDepsT]):
-    """The memory of one agent as tools and instructions.
+    """The memory of one agent as tools, with the section that says when to use them.
 
-    ``names`` hands out some of the tools only; ``recall=False`` leaves out what is remembered about the prompt, and
-    ``language`` is that of the section on the tools.
+    ``names`` hands out some of the tools only; ``language`` is that of the section.
     """
 
     def __init__(
@@ -51,30 +54,18 @@ class RecollectToolset(AbstractToolset[AgentDepsT]):
         *,
         session_key: str | None = None,
         names: Collection[str] | None = None,
-        recall: bool = True,
         language: str = "en",
         id: str | None = "recollect",  # noqa: A002 - the framework's own name
     ) -> None:
-        self._memory = memory
-        self._session_key = session_key
         self._toolbox = Toolbox(memory, session_key=session_key, names=names)
-        self._recall = recall
         self._language = language
         self._id = id
-        self._told: tuple[str, str] | None = None  # of one run: what was asked, and the block for it
 
     @property
     @override
     def id(self) -> str | None:
         """The toolset's name among those of an agent."""
         return self._id
-
-    @override
-    async def for_run(self, ctx: RunContext[AgentDepsT]) -> RecollectToolset[AgentDepsT]:
-        """A toolset of this run's own, which recalls once."""
-        fresh = copy.copy(self)
-        fresh._told = None
-        return fresh
 
     @override
     async def get_tools(self, ctx: RunContext[AgentDepsT]) -> dict[str, ToolsetTool[AgentDepsT]]:
@@ -104,11 +95,58 @@ class RecollectToolset(AbstractToolset[AgentDepsT]):
 
     @override
     async def get_instructions(self, ctx: RunContext[AgentDepsT]) -> list[InstructionPart]:
-        """When to use the tools, and what is remembered about what was asked."""
+        """When to use the tools."""
         section = await asyncio.to_thread(self._toolbox.prompt, self._language)
-        block = await self._remembered(_asked(ctx)) if self._recall else ""
-        parts = [InstructionPart(section), InstructionPart(block, dynamic=True)]
-        return [part for part in parts if part.content]
+        return [InstructionPart(section)] if section else []
+
+
+class RecollectMemory(AbstractCapability[AgentDepsT]):
+    """The memory of one agent: its tools, and what it holds about the run's own prompt, found once a run.
+
+    ``recall=False`` leaves out what is remembered; ``names`` and ``language`` are as for `RecollectToolset`.
+    """
+
+    def __init__(
+        self,
+        memory: Memory,
+        *,
+        session_key: str | None = None,
+        names: Collection[str] | None = None,
+        recall: bool = True,
+        language: str = "en",
+        id: str | None = None,  # noqa: A002 - the framework's own name
+    ) -> None:
+        self.id = id
+        self._memory = memory
+        self._session_key = session_key
+        self._recall = recall
+        self._toolset = RecollectToolset[AgentDepsT](
+            memory, session_key=session_key, names=names, language=language, id=id or "recollect"
+        )
+        self._told: tuple[str, str] | None = None  # of one run: what was asked, and the block for it
+
+    @override
+    async def for_run(self, ctx: RunContext[AgentDepsT]) -> RecollectMemory[AgentDepsT]:
+        """One of this run's own, which recalls once."""
+        fresh = copy.copy(self)
+        fresh._told = None
+        return fresh
+
+    @override
+    def get_toolset(self) -> AbstractToolset[AgentDepsT]:
+        """Our tools."""
+        return self._toolset
+
+    @override
+    async def before_model_request(
+        self, ctx: RunContext[AgentDepsT], request_context: ModelRequestContext
+    ) -> ModelRequestContext:
+        """Put what is remembered before what was asked, in what this request sends; the history stays as it is."""
+        asked = _words(ctx.prompt) or _last_words(request_context.messages)
+        block = await self._remembered(asked) if self._recall and asked else ""
+        if not block:
+            return request_context
+        return replace(request_context, messages=_with_block(request_context.messages, asked, block))
 
     async def _remembered(self, asked: str) -> str:
         if self._told is None or self._told[0] != asked:
@@ -123,9 +161,24 @@ class RecollectToolset(AbstractToolset[AgentDepsT]):
             return ""
 
 
-def _asked(ctx: RunContext[Any]) -> str:
-    """The run's own prompt, or what the user said last."""
-    return _words(ctx.prompt) or _last_words(ctx.messages)
+# ---- messages ------------------------------------------------------------------------------------------------
+
+
+def _with_block(messages: Sequence[ModelMessage], asked: str, block: str) -> list[ModelMessage]:
+    """New messages, in which the block stands right before the last place where this was asked."""
+    result = list(messages)
+    for at in reversed(range(len(result))):
+        message = result[at]
+        if not isinstance(message, ModelRequest):
+            continue
+        for place in reversed(range(len(message.parts))):
+            part = message.parts[place]
+            if isinstance(part, UserPromptPart) and _words(part.content) == asked:
+                told = UserPromptPart(block, timestamp=part.timestamp)
+                parts = [*message.parts[:place], told, *message.parts[place:]]
+                result[at] = replace(message, parts=parts)
+                return result
+    return result  # a history processor took the prompt out: there is nothing to put it before
 
 
 def _last_words(messages: Sequence[ModelMessage]) -> str:
