@@ -446,6 +446,11 @@ class Memory:
         """Counts and averages of what was learned; None when nothing was yet."""
         return self.keeper.stats() if self._has_entries(None) else None
 
+    def item_namespaces(self) -> int | None:
+        """In how many namespaces programs keep items; None when nothing was ever kept."""
+        known = self._items is not None or (self.settings.agent_folder / "items.db").exists()
+        return len(self.items.namespaces()) if known else None
+
     def waiting_entries(self) -> dict[str, int]:
         """Entries that wait for something: for a vector, and for the owner's word."""
         if not self._has_entries(None):

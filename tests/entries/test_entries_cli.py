@@ -9,7 +9,9 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
+from recollect import Memory
 from recollect.doors.cli.app import app
+from recollect.doors.tools import Toolbox
 from recollect.errors import RecollectError
 
 Run = Callable[..., str]
@@ -170,12 +172,21 @@ def test_a_foreign_file_with_nonsense_in_it_is_refused_whole(run: Run, tmp_path:
     assert json.loads(run("list", "--json")) == []
 
 
+def test_all_that_waits_is_more_than_a_page(
+    run: Run, workspace: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("recollect.doors.cli.staged.PAGE", 2)
+    overrides = {"entries.approval": "agent", "embedding.provider": "none"}
+    with Memory.open(workspace, home=tmp_path / "home", overrides=overrides) as memory:
+        for number in range(5):
+            Toolbox(memory).call("memory_store", {"text": f"Tea number {number} is served at {number}"})
+    assert len(json.loads(run("staged", "--json"))) == 5
+    assert len(json.loads(run("reject", "--all", "--json"))) == 5
+
+
 def test_what_waits_is_listed_approved_rejected_and_taken_back(
     run: Run, workspace: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from recollect import Memory
-    from recollect.doors.tools import Toolbox
-
     monkeypatch.setenv("RECOLLECT_ENTRIES__APPROVAL", "agent")
     with Memory.open(workspace, home=tmp_path / "home") as memory:
         for text in ("Tea is served at four", "The vault is green", "金库是绿色的"):
@@ -191,6 +202,8 @@ def test_what_waits_is_listed_approved_rejected_and_taken_back(
     run("undo", gone["id"])
     assert "Added" in run("approve", "--all")
     assert json.loads(run("staged", "--json")) == []
+    assert (run("approve", "--all"), run("reject", "--all")) == ("Nothing waits to be approved.\n",) * 2
+    assert json.loads(run("approve", "--all", "--json")) == json.loads(run("reject", "--all", "--json")) == []
     assert len(json.loads(run("list", "--json"))) == 3
     assert "it is active" in run("approve", done["entry"]["id"], fails=True)
     assert run("approve", fails=True) == "2"

@@ -16,6 +16,7 @@ from byte_scan import holders
 from recollect.entries import Draft, Keeper
 from recollect.entries.picture import projected
 from recollect.records import Entry
+from recollect.store import entry_rows
 from recollect.store.entries import Edit
 
 TEXTS = [f"{what} number {n}" for what in ("Herons nest in marshes", "我喜欢喝绿茶") for n in range(6)]
@@ -61,6 +62,16 @@ def test_a_smaller_map_is_a_part_of_the_whole_one(filled: Keeper) -> None:
     some = filled.pictures.picture(5)
     assert len(some.points) == 5
     assert {point.entry.id: (point.x, point.y) for point in some.points}.items() <= whole.items()
+
+
+def test_of_a_kept_map_only_the_entries_that_are_shown_are_read(
+    filled: Keeper, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    places(filled)
+    read, entry_of = list[object](), entry_rows.entry_of
+    monkeypatch.setattr(entry_rows, "entry_of", lambda row: read.append(row) or entry_of(row))
+    drawn = filled.pictures.picture(5)
+    assert (len(drawn.points), drawn.total, len(read)) == (5, len(TEXTS), 5)
 
 
 def test_without_an_embedder_there_is_no_map_and_a_sentence(tmp_path: Path) -> None:

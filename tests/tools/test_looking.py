@@ -10,6 +10,7 @@ import pytest
 from recollect import logs
 from recollect.doors.operations import OPERATIONS, call
 from recollect.doors.tools import Toolbox
+from recollect.records import Put
 from recollect.service import MemoryService
 from recollect.testing import HashEmbedder
 
@@ -325,6 +326,21 @@ def test_health_of_a_damaged_memory_is_an_answer(note, open_memory, tmp_path: Pa
     health = call(open_memory(), "health.get", {"deep": True})
     assert health["status"] == "wrong"
     assert [one["name"] for one in health["findings"] if one["state"] == "wrong"] == ["entries"]
+
+
+def test_health_looks_at_what_programs_keep_too(open_memory, tmp_path: Path) -> None:
+    memory = open_memory()
+    memory.items.put([Put(("users", "anna"), "tea", {"likes": "tea"})])
+    findings = call(memory, "health.get")["findings"]
+    assert ("items", "ok", "kept in 1 namespace") in [
+        (one["name"], one["state"], one["text"]) for one in findings
+    ]
+    memory.close()
+    for file in (tmp_path / "state").rglob("items.db*"):
+        file.write_bytes(b"no database " * 1000)
+    health = call(open_memory(), "health.get")
+    assert health["status"] == "wrong"
+    assert [one["name"] for one in health["findings"] if one["state"] == "wrong"] == ["items"]
 
 
 def test_the_last_errors_are_shown_to_the_agent_whom_they_concern(open_memory, tmp_path: Path) -> None:

@@ -71,6 +71,18 @@ def inside(memory: Memory, status: Status) -> Iterator[Finding]:
     yield from _backend(memory.settings, status)
     yield from _index(status)
     yield from _entries(memory)
+    yield from _items(memory)
+
+
+def _items(memory: Memory) -> Iterator[Finding]:
+    """`items.db` is truth as well."""
+    try:
+        counted = memory.item_namespaces()
+    except (RecollectError, OSError) as error:
+        yield Finding("items", "wrong", str(error), "Restore the file from a backup, or set it aside.")
+        return
+    if counted is not None:
+        yield Finding("items", "ok", f"kept in {counted} {'namespace' if counted == 1 else 'namespaces'}")
 
 
 def _entries(memory: Memory) -> Iterator[Finding]:

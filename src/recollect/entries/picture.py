@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Any
 
 from recollect.entries.following import Following, chunk_of
 from recollect.records import Entry, Picture, Point
-from recollect.store.entry_rows import EntryFilter
 
 if TYPE_CHECKING:
     from recollect.embedding.protocol import Matrix
@@ -45,21 +44,18 @@ class Pictures:
                 (), 0, seq, degraded="There is no map without an embedder: entries have no vectors."
             )
         self.following.follow()
-        now = self._clock()
-        every = {one.id: one for one in self.entries.find(EntryFilter(now=now))}
-        # Ids are random, so their order is an even sample, and the same one each time.
-        sample = {id_: every[id_] for id_ in sorted(every)[:MOST]}
+        sample, total = self.entries.sample(MOST, self._clock())
         places = self._kept(seq)
-        if places is None or not sample.keys() <= places.keys():
-            places = self._placed(sample)
+        if places is None or not places.keys() >= set(sample):
+            places = self._placed(self.entries.load(sample))
             if len(places) == len(sample):
                 self._keep(seq, places)
-        shown = [id_ for id_ in sample if id_ in places][:limit]
-        missing = len(sample) - sum(id_ in places for id_ in sample)
+        drawn = [id_ for id_ in sample if id_ in places]
+        missing = len(sample) - len(drawn)
         degraded = f"{missing} entries have no vector yet and are not shown." if missing else None
-        return Picture(
-            tuple(Point(sample[id_], *places[id_]) for id_ in shown), len(every), seq, degraded=degraded
-        )
+        entries = self.entries.load(drawn[:limit])
+        points = (Point(entries[id_], *places[id_]) for id_ in drawn[:limit] if id_ in entries)
+        return Picture(tuple(points), total, seq, degraded=degraded)
 
     def forget(self) -> None:
         """Take away what is kept."""

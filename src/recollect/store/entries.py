@@ -93,6 +93,11 @@ class Entries:
         with self.database.read() as connection:
             return entry_lists.ids(connection, begun, limit, now)
 
+    def sample(self, limit: int, now: float) -> tuple[list[str], int]:
+        """Ids of an even sample of the entries in force, the same one each time; and how many there are."""
+        with self.database.snapshot() as connection:
+            return entry_lists.sample(connection, limit, now)
+
     def averages(self, now: float) -> dict[str, float | None]:
         """Averages and times of the entries in force; None where there are none."""
         with self.database.read() as connection:

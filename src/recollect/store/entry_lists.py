@@ -108,6 +108,17 @@ def ids(connection: apsw.Connection, begun: str, limit: int, now: float) -> list
     return [str(row[0]) for row in connection.execute(statement, (now, begun, limit))]
 
 
+def sample(connection: apsw.Connection, limit: int, now: float) -> tuple[list[str], int]:
+    """Ids of entries in force, at most so many, and how many there are.
+
+    Ids are random, so their order is an even sample, and the same one each time.
+    """
+    rows = connection.execute(f"select e.id {_ALIVE} order by e.id limit ?2", (now, limit))
+    found = [str(row[0]) for row in rows]
+    count: Any = connection.execute(f"select count(*) {_ALIVE}", (now,)).fetchall()
+    return found, int(count[0][0])
+
+
 def averages(connection: apsw.Connection, now: float) -> dict[str, float | None]:
     """Averages and times of the entries in force; None where there are none."""
     columns = "round(avg(importance), 2), round(avg(confidence), 2), min(created_at), max(created_at)"

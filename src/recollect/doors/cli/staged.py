@@ -11,8 +11,10 @@ from recollect.doors.cli.options import Json
 
 if TYPE_CHECKING:
     from recollect.memory import Memory
+    from recollect.records import Entry
 
-MOST = 500  #: that are listed, or approved with --all
+PAGE = 500  #: entries that are looked up at a time
+NOTHING = "Nothing waits to be approved."
 
 Ids = Annotated[
     list[str] | None,
@@ -26,8 +28,7 @@ def staged(context: typer.Context, as_json: Json = False) -> None:
     from recollect.doors.cli import entry_tables
 
     with context.obj.memory() as memory:
-        page = memory.keeper.listing.page(states=("staged",), limit=MOST)
-        entry_tables.entries(page.entries, as_json)
+        entry_tables.entries(_waiting(memory), as_json)
 
 
 def approve(context: typer.Context, ids: Ids = None, everything: All = False, as_json: Json = False) -> None:
@@ -36,7 +37,10 @@ def approve(context: typer.Context, ids: Ids = None, everything: All = False, as
     from recollect.doors.cli.render import to_json
 
     with context.obj.memory() as memory:
-        done = memory.keeper.staging.approve(_named(memory, ids, everything))
+        named = _named(memory, ids, everything)
+        if not named and not as_json:
+            typer.echo(NOTHING)
+        done = memory.keeper.staging.approve(named)
         if as_json:
             to_json([asdict(one) for one in done])
             return
@@ -49,7 +53,11 @@ def reject(context: typer.Context, ids: Ids = None, everything: All = False, as_
     from recollect.doors.cli import entry_tables
 
     with context.obj.memory() as memory:
-        entry_tables.entries(memory.keeper.staging.reject(_named(memory, ids, everything)), as_json)
+        named = _named(memory, ids, everything)
+        if not named and not as_json:
+            typer.echo(NOTHING)
+            return
+        entry_tables.entries(memory.keeper.staging.reject(named), as_json)
 
 
 def _named(memory: Memory, ids: list[str] | None, everything: bool) -> list[str]:
@@ -58,7 +66,19 @@ def _named(memory: Memory, ids: list[str] | None, everything: bool) -> list[str]
         raise typer.BadParameter("name the entries by their ids, or give --all")
     if ids:
         return ids
-    return [entry.id for entry in memory.keeper.listing.page(states=("staged",), limit=MOST).entries]
+    return [entry.id for entry in _waiting(memory)]
+
+
+def _waiting(memory: Memory) -> list[Entry]:
+    """All that waits, newest first."""
+    found: list[Entry] = []
+    after = None
+    while True:
+        page = memory.keeper.listing.page(states=("staged",), limit=PAGE, after=after)
+        found += page.entries
+        after = page.after
+        if after is None:
+            return found
 
 
 def register(app: typer.Typer) -> None:
