@@ -18,17 +18,18 @@ from recollect.assembly import transcripts_of
 from recollect.errors import RecollectError
 from recollect.freshness import Delays, Growth, Refresher, Schedule
 from recollect.memory import Memory
-from recollect.sources import turns_of_messages
+from recollect.recall.question import question
 from recollect.sources.watch import Watcher
 
 if TYPE_CHECKING:
     from recollect.config import Settings
     from recollect.records import Answer, ProgressCallback, Saved, SyncReport
 
+__all__ = ["MemoryService", "Synced", "Written", "question"]
+
 log = logs.get("service")
 
 Message = Mapping[str, object]
-MAX_QUERY = 1000  #: characters of the conversation that a search for memories looks at
 
 
 @dataclass(frozen=True, slots=True)
@@ -245,10 +246,3 @@ def _delays(settings: Settings) -> Delays:
         delta_bytes=settings.sessions.delta_bytes,
         delta_messages=settings.sessions.delta_messages,
     )
-
-
-def question(messages: Sequence[Message]) -> str:
-    """What the person said last; a few words alone are joined with what they said before."""
-    said = [turn.text for turn in turns_of_messages(messages) if turn.role == "user"]
-    last = "\n".join(said[-2:] if said and len(said[-1]) < 20 else said[-1:])
-    return last[-MAX_QUERY:]

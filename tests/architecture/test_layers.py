@@ -36,7 +36,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "memory": SHARED | LEAVES | JOINERS | {"config", "assembly", "importing"},
     "freshness": SHARED,
     "listening": SHARED | {"sources"},
-    "service": SHARED | {"memory", "assembly", "config", "freshness", "sources"},
+    "service": SHARED | {"memory", "assembly", "config", "freshness", "sources", "recall"},
     "plugins": SHARED | {"memory", "assembly", "service", "config", "sources", "text", "listening"},
     "testing": SHARED | LEAVES,
     "doors": {"records", "errors", "logs", "memory", "service", "plugins", "listening", "config", ""},

@@ -10,7 +10,7 @@ from hostile_memories import HOSTILE
 from recollect.entries import Draft, Keeper
 from recollect.entries.opening import open_keeper
 from recollect.errors import NotFound
-from recollect.recall.inject import Budget, Injector, query_of
+from recollect.recall.inject import Budget, Injector
 from recollect.recall.render import Line, read_back, render
 from recollect.records import Answer, Explanation, Hit
 from recollect.testing import HashEmbedder
@@ -106,39 +106,6 @@ def test_the_budget_in_characters_and_tokens_is_kept(keeper: Keeper, injector: I
     assert injector.recall("great heron", budget=Budget(threshold=0.0, characters=20)).text == ""
 
 
-def test_the_injector_puts_a_system_message_first(keeper: Keeper, injector: Injector) -> None:
-    add(keeper, "我喜欢喝绿茶", type="user_preference")
-    messages = [{"role": "user", "content": "我喜欢喝什么茶？"}]
-    first, *rest = injector.inject(messages, conversation_tokens=8_000)
-    assert rest == messages
-    assert first["role"] == "system"
-    assert "**用户偏好**" in first["content"]
-    assert first["metadata"]["type"] == "memory_injection"
-    assert first["metadata"]["memoryCount"] == 1
-    assert injector.why(first["metadata"]["recallId"]).door == "inject"
-    assert injector.inject([{"role": "user", "content": "zzz"}], conversation_tokens=8_000) == [
-        {"role": "user", "content": "zzz"}
-    ]
-
-
-def test_the_query_is_the_newest_message_and_what_keeps_coming_back() -> None:
-    messages = [
-        {"role": "user", "content": "The heron database 数据库备份"},
-        {"role": "assistant", "content": "About the heron 数据库备份: yes"},
-        {
-            "role": "user",
-            "content": '<relevant-memories recall="x">secret</relevant-memories> '
-            "<memory-context>secret</memory-context><system-reminder>secret</system-reminder>when does it run?",
-        },
-    ]
-    query = query_of(messages)
-    assert query.startswith("when does it run?")
-    assert "heron" in query
-    assert "备份" in query
-    assert "secret" not in query
-    assert query_of([]) == ""
-
-
 def test_notes_enter_with_their_places_and_untrusted_ones_do_not(keeper: Keeper, clock: Clock) -> None:
     def hit(path: str, **more: Any) -> Hit:
         return Hit(
@@ -153,6 +120,28 @@ def test_notes_enter_with_their_places_and_untrusted_ones_do_not(keeper: Keeper,
     assert [(line.ref, line.group) for line in done.lines] == [("memory/a.md#L1-L2", "notes")]
     assert [one.entered for one in injector.why(done.id).considered] == [True, False]
     assert [line.ref for line in injector.recall("anything at all", show_places=False).lines] == [""]
+
+
+def test_an_old_preference_of_five_stars_is_told_before_anything_was_asked(
+    keeper: Keeper, injector: Injector, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("recollect.recall.inject.LOOKED_THROUGH", 20)
+    add(keeper, "I am allergic to peanuts", type="user_preference", importance=5)
+    here = add(
+        keeper, "The mail sender is written in Rust", type="technical_decision", importance=4, session="s1"
+    )
+    add(keeper, "The shop is written in Go", type="technical_decision", importance=5, session="s2")
+    for number in range(60):
+        add(keeper, f"Remark {number} on box {number * 37}", type="fact", importance=2, session="s3")
+        add(
+            keeper,
+            f"Choice {number} for box {number * 41}",
+            type="technical_decision",
+            importance=5,
+            session="s2",
+        )
+    told = [line.text for line in injector.brief("mail", sessions=["s1"]).lines]
+    assert told == ["I am allergic to peanuts", keeper.get(here).text]
 
 
 def test_a_hundred_hostile_memories(keeper: Keeper, injector: Injector) -> None:

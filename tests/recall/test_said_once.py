@@ -5,8 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
+import pytest
+
 from recollect import Memory
-from recollect.recall.render import read_back
+from recollect.recall.candidates import Candidate, is_said
+from recollect.recall.render import NOTES, Line, read_back
+from recollect.records import Trust
 
 OpenMemory = Callable[..., Memory]
 Note = Callable[[str, str], Path]
@@ -15,6 +19,10 @@ Note = Callable[[str, str], Path]
 def told(memory: Memory, query: str) -> list[str]:
     text = memory.recall(query).text
     return [line.text for line in read_back(text)[1]] if text else []
+
+
+def candidate(text: str, trust: Trust = "owner") -> Candidate:
+    return Candidate(Line("", NOTES, text), "note", "memory/a.md", 0.5, (), trust=trust)
 
 
 def reasons(memory: Memory, query: str) -> dict[str, str]:
@@ -45,6 +53,44 @@ def test_a_small_word_that_turns_a_statement_round_is_another_statement(
     memory.keeper.add("备份放在波尔图", "fact")
     assert "The backups do not stay in Porto." in told(memory, "Do the backups stay in Porto?")
     assert "备份不放在波尔图。" in told(memory, "备份放在波尔图吗？")
+
+
+@pytest.mark.parametrize(
+    ("line", "other"),
+    [
+        ("Anna manages Bob.", "Bob manages Anna."),
+        ("Deploy on Friday.", "Never deploy on Friday, the on-call person is off"),
+        ("Deploy on Friday.", "If Bo agrees, deploy on Friday."),
+        ("- meet Bo on 3", "meet Al on 3, meet Bo on 5"),
+        ("用茶", "不用茶"),
+        ("不要买苹果", "苹果公司的股票要买，不过香蕉不买；果子也不要"),
+        ("备份放在波尔图。备份在三点。", "备份放在波尔图。"),
+    ],
+)
+def test_the_same_words_are_not_the_same_statement(line: str, other: str) -> None:
+    assert not is_said(candidate(line), [candidate(other)])
+    assert not is_said(candidate(other), [candidate(line)]) or line.startswith("备份")
+
+
+@pytest.mark.parametrize(
+    ("line", "other"),
+    [
+        ("Deploy on Friday.", "deploy on friday"),
+        ("## 10:32 Deploying\n\n- 10:32 Deploy on Friday!", "Deploy on Friday"),
+        ("- Deploy on Friday.\n- Call Bo.", "Call Bo. We met at nine. Deploy on Friday."),
+        ("- 备份放在波尔图", "租约到五月。备份放在波尔图。"),
+        ("备份放在波尔图。", "备份放在波尔图"),
+    ],
+)
+def test_a_statement_that_another_line_holds_whole_is_said(line: str, other: str) -> None:
+    assert is_said(candidate(line), [candidate(other)])
+
+
+def test_nobody_is_hidden_by_somebody_who_is_trusted_less() -> None:
+    mine, agents = candidate("Deploy on Friday."), candidate("Deploy on Friday.", trust="agent")
+    assert not is_said(mine, [agents])
+    assert is_said(agents, [mine])
+    assert is_said(agents, [agents])
 
 
 def test_an_entry_is_told_beside_a_note_that_says_more(open_memory: OpenMemory, note: Note) -> None:

@@ -290,6 +290,19 @@ def test_memories_are_put_in_front_as_data(open_memory: OpenMemory, note: Callab
     assert read_back(str(again[0]["content"]))[1] == lines, "our own block is no part of the question"
 
 
+def test_what_is_put_in_front_is_labelled_and_can_be_traced(open_memory: OpenMemory) -> None:
+    memory = open_memory()
+    memory.keeper.add("我喜欢喝绿茶", "user_preference")
+    messages = [{"role": "user", "content": "我喜欢喝什么茶？"}]
+    block, *rest = MemoryService(memory).inject_relevant_memories(messages, conversation_tokens=8_000)
+    assert rest == messages
+    assert block["role"] == "system"
+    assert "**用户偏好**" in str(block["content"])
+    recall_id = read_back(str(block["content"]))[0]
+    assert block["metadata"] == {"type": "memory_injection", "memoryCount": 1, "recallId": recall_id}
+    assert memory.injector.why(recall_id).door == "service"
+
+
 def test_what_is_put_in_front_takes_its_share_of_the_conversation(
     open_memory: OpenMemory, note: Callable[[str, str], Path]
 ) -> None:

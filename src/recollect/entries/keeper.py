@@ -10,7 +10,7 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, TypedDict, Unpack
+from typing import TYPE_CHECKING, Literal, TypedDict, Unpack
 
 from recollect.entries import capture, exchange, history, importers, merge
 from recollect.entries.capture import Limits, Said
@@ -174,9 +174,16 @@ class Keeper:
         """The entry of this id; the beginning of an id is enough when only one begins so."""
         return self.entries.get(self.entries.complete_id(entry_id))
 
-    def find(self, where: EntryFilter = IN_FORCE, limit: int | None = None) -> list[Entry]:
-        """The entries that the filter admits, newest first; expired ones are hidden."""
-        return self.entries.find(replace(where, now=self.clock()) if where.now is None else where, limit)
+    def find(
+        self,
+        where: EntryFilter = IN_FORCE,
+        limit: int | None = None,
+        sort: Literal["updated", "importance"] = "updated",
+    ) -> list[Entry]:
+        """The entries that the filter admits, newest or most important first; expired ones are hidden."""
+        return self.entries.find(
+            replace(where, now=self.clock()) if where.now is None else where, limit, sort
+        )
 
     def listed(
         self,

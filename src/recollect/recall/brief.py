@@ -8,14 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable
 
-from recollect.records import Entry, Part
+from recollect.records import Entry, EntryType, Part
 
 IMPORTANCE = 0.6  #: weight of an entry's stars
-ALWAYS = 0.2  #: of a preference or a habit, which hold in every project
+LASTING = 0.2  #: of a preference or a habit, which hold in every project
 HERE = 0.2  #: of what was learned in this project
 LEAST = 0.5  #: below this an entry waits until it is asked for
 
-_ALWAYS = {"user_preference", "workflow", "skill", "relationship"}
+ALWAYS: tuple[EntryType, ...] = ("user_preference", "workflow", "skill", "relationship")
 
 
 def weighed(
@@ -27,12 +27,12 @@ def weighed(
     """
     found = list[tuple[Entry, tuple[Part, ...], float]]()
     for entry in entries:
-        always, here = entry.type in _ALWAYS, entry.session is None or entry.session in sessions
+        always, here = entry.type in ALWAYS, entry.session is None or entry.session in sessions
         if not always and not here:
             continue
         parts = (
             Part("importance", entry.importance / 5, IMPORTANCE, IMPORTANCE * entry.importance / 5),
-            Part("always", float(always), ALWAYS, ALWAYS * always, entry.type),
+            Part("always", float(always), LASTING, LASTING * always, entry.type),
             Part("here", float(here), HERE, HERE * here),
         )
         score = sum(part.contribution for part in parts)

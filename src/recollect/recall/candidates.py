@@ -1,24 +1,29 @@
 """What was found for a prompt, as lines that may be told, in the order in which they are.
 
-A thing is told once, in its shortest form, and marks for programs are left out. How much enters is `inject`'s duty.
+A thing is told once, in its shortest form and by whom is trusted most; marks for programs are left out. How much
+enters is `inject`'s duty.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+from recollect.entries.joined import trust_of
 from recollect.recall.render import NOTES, Line
+from recollect.store.digests import normal_form
 
 if TYPE_CHECKING:
-    from recollect.records import Entry, EntryHit, Hit
+    from recollect.records import Entry, EntryHit, Hit, Part, Trust
 
 _FRONT = re.compile(r"\A---\n.*?(?:\n---\s*(?:\n|\Z)|\Z)", re.DOTALL)
 _OURS = re.compile(r"<!-- recollect: [^\n]*? -->")
 _HEADINGS = re.compile(r"^#{1,6} .*$", re.MULTILINE)
-_WORDS = re.compile(r"[a-z0-9_à-ɏ]+|[^\W\d_]")
+_ENDS = re.compile(r"(?<=[.!?…])\s|(?<=[。！？])|\n")
+_LEAD = re.compile(r"^\s*(?:[-*+]\s+|\d{1,3}[.)]\s+)?(?:\d{1,2}:\d{2}(?::\d{2})?\s+)?")
+_RANK: dict[Trust, int] = {"owner": 0, "agent": 1, "untrusted": 2}
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,22 +36,20 @@ class Candidate:
     score: float
     parts: tuple[Any, ...]
     refused: str = ""  #: why it may not enter
+    trust: Trust = "owner"
 
 
 def of_entry(hit: EntryHit, show_places: bool) -> Candidate:
-    """An entry, unless it comes from outside."""
-    entry = hit.entry
-    refused = (
-        "untrusted memories are never put before an agent by themselves"
-        if entry.origin == "untrusted"
-        else ""
-    )
-    return Candidate(entry_line(entry, show_places), "entry", entry.id, hit.score, hit.explain.parts, refused)
+    """An entry that was found, unless it comes from outside."""
+    refused = "untrusted memories are never put before an agent by themselves"
+    found = entry_as(hit.entry, hit.score, hit.explain.parts, show_places)
+    return replace(found, refused=refused if found.trust == "untrusted" else "")
 
 
-def entry_line(entry: Entry, show_places: bool) -> Line:
+def entry_as(entry: Entry, score: float, parts: tuple[Part, ...], show_places: bool) -> Candidate:
     """An entry as it is told."""
-    return Line(f"entry:{entry.id}" if show_places else "", entry.type, entry.text)
+    line = Line(f"entry:{entry.id}" if show_places else "", entry.type, entry.text)
+    return Candidate(line, "entry", entry.id, score, parts, trust=trust_of(entry))
 
 
 def of_note(hit: Hit, show_places: bool, least: float) -> Candidate:
@@ -59,7 +62,7 @@ def of_note(hit: Hit, show_places: bool, least: float) -> Candidate:
     )
     place = f"{hit.path}#L{hit.start_line}-L{hit.end_line}"
     line = Line(hit.citation or "" if show_places else "", NOTES, text)
-    return Candidate(line, "note", place, hit.score, hit.explain.parts, refused)
+    return Candidate(line, "note", place, hit.score, hit.explain.parts, refused, hit.trust)
 
 
 def ranked(candidates: Sequence[Candidate]) -> list[Candidate]:
@@ -68,18 +71,26 @@ def ranked(candidates: Sequence[Candidate]) -> list[Candidate]:
     entries = [one for one in candidates if one.kind == "entry" and not one.refused]
     for note in (one for one in candidates if one.kind == "note" and not one.refused):
         for entry in entries:
-            if is_said(note.line, [entry.line]):
+            if is_said(note, [entry]):
                 rank[entry.ref] = max(rank[entry.ref], note.score)
     return sorted(candidates, key=lambda one: (-rank[one.ref], one.kind))
 
 
-def is_said(line: Line, chosen: Sequence[Line]) -> bool:
-    """Whether another line has every word of this one: what was said, logged and summarised would fill the prompt."""
-    words = _words(line.text)
-    return any(words <= _words(other.text) for other in chosen)
+def is_said(one: Candidate, chosen: Sequence[Candidate]) -> bool:
+    """Whether another has every sentence of this one: what was said, logged and summarised would fill the prompt.
+
+    Whole sentences, because few words turn one round: "never deploy on Friday" holds "deploy on Friday". And the other
+    must be trusted no less.
+    """
+    sentences = _sentences(one.line.text)
+    return any(
+        _RANK[other.trust] <= _RANK[one.trust] and sentences <= _sentences(other.line.text)
+        for other in chosen
+    )
 
 
-def _words(text: str) -> set[str]:
-    """Every word under the headings, the small ones too: they turn a statement round. Of Chinese, every character."""
+def _sentences(text: str) -> set[str]:
+    """The sentences under the headings, without what does not change their meaning."""
     body = _HEADINGS.sub("", text)
-    return set(_WORDS.findall((body if body.strip() else text).casefold()))
+    pieces = _ENDS.split(body if body.strip() else text)
+    return {form for form in (normal_form(_LEAD.sub("", piece)) for piece in pieces) if form}

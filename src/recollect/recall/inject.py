@@ -5,22 +5,22 @@ Untrusted, expired and superseded memories never enter. It never raises: without
 
 from __future__ import annotations
 
+import itertools
 import time
 import uuid
-from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from recollect import logs
 from recollect.errors import RecollectError
-from recollect.recall.brief import weighed
-from recollect.recall.candidates import Candidate, entry_line, is_said, of_entry, of_note, ranked
+from recollect.recall.brief import ALWAYS, weighed
+from recollect.recall.candidates import Candidate, entry_as, is_said, of_entry, of_note, ranked
 from recollect.recall.render import Line, in_order, language_of, render
 from recollect.records import Considered, Recall
 from recollect.store.entry_rows import EntryFilter
 from recollect.store.ledger import Ledger
-from recollect.text import estimate_tokens, query_terms
+from recollect.text import estimate_tokens
 from recollect.text.blocks import without_blocks
 
 if TYPE_CHECKING:
@@ -29,11 +29,9 @@ if TYPE_CHECKING:
 
 log = logs.get("recall")
 
-RECENT = 10  #: messages that say what the conversation is about
-KEYWORDS = 15
 QUERY_CHARS = 1_000
 SPARE = 3  #: notes that are looked at for each that may enter: many say what has been said
-LOOKED_THROUGH = 2_000  #: newest entries that a brief is made of
+LOOKED_THROUGH = 500  #: most important entries of each kind that a brief is made of
 TRUSTED = EntryFilter(origins=("owner", "agent", "system"))
 
 
@@ -138,12 +136,11 @@ class Injector:
         """What matters before anything was asked; ``about`` names the project, and ``sessions`` were in it."""
         budget = budget or Budget()
         try:
-            entries = self.keeper.find(TRUSTED, limit=LOOKED_THROUGH)
-            best = weighed(entries, frozenset(sessions))[: budget.candidates]
-            candidates = [
-                Candidate(entry_line(entry, show_places), "entry", entry.id, score, parts)
-                for entry, parts, score in best
-            ]
+            kinds = (replace(TRUSTED, types=ALWAYS), replace(TRUSTED, within=tuple(sessions)))
+            found = [self.keeper.find(kind, LOOKED_THROUGH, sort="importance") for kind in kinds]
+            entries = {entry.id: entry for entry in itertools.chain(*found)}
+            best = weighed(entries.values(), frozenset(sessions))[: budget.candidates]
+            candidates = [entry_as(entry, score, parts, show_places) for entry, parts, score in best]
             language = language_of(" ".join(one.line.text for one in candidates))
             return self._noted(self._fitted(candidates, budget, language), about, door, session)
         except RecollectError as error:
@@ -165,65 +162,27 @@ class Injector:
     def _fitted(self, candidates: Sequence[Candidate], budget: Budget, language: Any) -> _Fitted:
         """Best first, each whole while there is room; every one is accounted for."""
         recall_id = uuid.uuid4().hex[:16]
-        chosen, considered, text = list[Line](), list[Considered](), ""
+        chosen, considered, text = list[Candidate](), list[Considered](), ""
         left = {"entry": budget.max_entries, "note": budget.max_notes}
         for one in ranked(candidates):
             reason = one.refused
             if not reason:
-                wider = render(in_order([*chosen, one.line]), recall_id, language)
-                reason = (
-                    "another line says just this" if one.kind == "note" and is_said(one.line, chosen) else ""
-                )
+                lines = in_order(each.line for each in (*chosen, one))
+                wider = render(lines, recall_id, language)
+                said = one.kind == "note" and is_said(one, chosen)
+                reason = "another line says just this" if said else ""
                 reason = reason or ("" if left[one.kind] else "enough of its kind had entered")
                 reason = reason or ("" if _fits(wider, budget) else "no room was left")
                 if not reason:
-                    chosen, text = [*chosen, one.line], wider
+                    chosen, text = [*chosen, one], wider
                     left[one.kind] -= 1
-            said = reason or f"fits, score {one.score:.3f}"
-            considered.append(Considered(one.kind, one.ref, not reason, said, one.score, one.parts))
-        return in_order(chosen), considered, text, recall_id
-
-    def inject(
-        self,
-        messages: Sequence[Mapping[str, Any]],
-        *,
-        conversation_tokens: int,
-        ratio: float = 0.1,
-        budget: Budget | None = None,
-        session: str | None = None,
-        role: str = "system",
-    ) -> list[dict[str, Any]]:
-        """The messages with what is remembered placed first; unchanged when nothing is."""
-        plain = [dict(message) for message in messages]
-        allowed = replace(budget or Budget(), tokens=round(conversation_tokens * ratio))
-        done = self.recall(query_of(messages), budget=allowed, door="inject", session=session)
-        if not done.text:
-            return plain
-        metadata = {"type": "memory_injection", "memoryCount": len(done.lines), "recallId": done.id}
-        return [{"role": role, "content": done.text, "metadata": metadata}, *plain]
+            why = reason or f"fits, score {one.score:.3f}"
+            considered.append(Considered(one.kind, one.ref, not reason, why, one.score, one.parts))
+        return in_order(one.line for one in chosen), considered, text, recall_id
 
     def why(self, recall_id: str) -> Recall:
         """What entered a prompt, what did not, and why."""
         return self.ledger.get(recall_id)
-
-
-def query_of(messages: Sequence[Mapping[str, Any]]) -> str:
-    """What the conversation is about: its newest words from the user, and the words that keep coming back."""
-    recent = [(str(m.get("role", "")), _text(m.get("content"))) for m in messages[-RECENT:]]
-    newest = next((text for role, text in reversed(recent) if role == "user" and text.strip()), "")
-    counted = Counter(term for _, text in recent for term in query_terms(text[:QUERY_CHARS]))
-    known = set(query_terms(newest))
-    again = [term for term, count in counted.most_common(KEYWORDS) if count > 1 and term not in known]
-    return " ".join([newest[:QUERY_CHARS], *again]).strip()
-
-
-def _text(content: object) -> str:
-    if isinstance(content, str):
-        return without_blocks(content)
-    if isinstance(content, list):
-        parts = [part.get("text") for part in content if isinstance(part, dict)]
-        return without_blocks("\n".join(part for part in parts if isinstance(part, str)))
-    return ""
 
 
 def _fits(text: str, budget: Budget) -> bool:

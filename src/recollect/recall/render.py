@@ -82,10 +82,6 @@ def render(lines: Sequence[Line], recall_id: str, language: Language) -> str:
     return "\n".join([*parts, f"</{TAG}>"])
 
 
-def _row(line: Line) -> str:
-    return "- " + _escaped(json.dumps([line.ref, line.text], ensure_ascii=False))
-
-
 _BLOCK = re.compile(rf'<{TAG} recall="([0-9A-Za-z-]{{1,64}})">\n(.*)\n</{TAG}>', re.DOTALL)
 
 

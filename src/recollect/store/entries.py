@@ -10,6 +10,7 @@ import contextlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Literal
 
 import apsw
 
@@ -73,10 +74,15 @@ class Entries:
         with self.database.read() as connection:
             return entry_rows.load(connection, ids)
 
-    def find(self, where: EntryFilter = IN_FORCE, limit: int | None = None) -> list[Entry]:
-        """The entries that the filter admits, newest first."""
+    def find(
+        self,
+        where: EntryFilter = IN_FORCE,
+        limit: int | None = None,
+        sort: Literal["updated", "importance"] = "updated",
+    ) -> list[Entry]:
+        """The entries that the filter admits, newest first, or the most important first."""
         with self.database.read() as connection:
-            return entry_rows.find(connection, where, limit)
+            return entry_rows.find(connection, where, limit, sort)
 
     def page(self, wanted: Wanted) -> tuple[list[Entry], int, After | None]:
         """Some of the entries that are wanted, how many there are in all, and where the next page begins."""

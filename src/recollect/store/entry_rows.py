@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, fields
-from typing import Any
+from typing import Any, Literal
 
 import apsw
 
@@ -37,6 +37,7 @@ class EntryFilter:
     min_importance: float = 0.0
     origins: tuple[Origin, ...] = ()
     session: str | None = None
+    within: tuple[str, ...] | None = None  #: learned in one of these sessions, or in none
     source: str | None = None
     states: tuple[EntryState, ...] = ("active",)
     now: float | None = None  #: entries that have expired by then are left out; None: they count
@@ -52,6 +53,7 @@ class EntryFilter:
             and (self.since is None or entry.created_at >= self.since)
             and (self.until is None or entry.created_at < self.until)
             and (self.session is None or entry.session == self.session)
+            and (self.within is None or entry.session is None or entry.session in self.within)
             and (self.source is None or entry.source == self.source)
             and (self.now is None or entry.expires_at is None or entry.expires_at > self.now)
         )
@@ -67,11 +69,17 @@ def load(connection: apsw.Connection, ids: Iterable[str]) -> dict[str, Entry]:
     return {entry.id: entry for entry in map(entry_of, rows)}
 
 
-def find(connection: apsw.Connection, where: EntryFilter, limit: int | None = None) -> list[Entry]:
-    """The entries that the filter admits, newest first."""
+def find(
+    connection: apsw.Connection,
+    where: EntryFilter,
+    limit: int | None = None,
+    sort: Literal["updated", "importance"] = "updated",
+) -> list[Entry]:
+    """The entries that the filter admits, newest first, or the most important first and then the newest."""
     narrowed, bound = clauses(where)
+    first = "importance desc, " if sort == "importance" else ""
     rows = connection.execute(
-        f"{SELECT} where {' and '.join(narrowed)} order by updated_at desc, seq desc limit ?",
+        f"{SELECT} where {' and '.join(narrowed)} order by {first}updated_at desc, seq desc limit ?",
         (*bound, -1 if limit is None else limit),
     )
     return [entry_of(row) for row in rows]
@@ -88,6 +96,9 @@ def put(connection: apsw.Connection, entry: Entry, digest: str) -> None:
     connection.execute(_PUT, (*values, digest))
 
 
+_WITHIN = "(session is null or session in (select value from json_each(?)))"
+
+
 def clauses(where: EntryFilter) -> tuple[list[str], list[object]]:
     """What the filter says, in SQL, and the values for it."""
     found, bound = ["true"], list[object]()
@@ -100,6 +111,7 @@ def clauses(where: EntryFilter) -> tuple[list[str], list[object]]:
         ("created_at < ?", where.until),
         ("importance >= ?", where.min_importance or None),
         ("session = ?", where.session),
+        (_WITHIN, None if where.within is None else json.dumps(where.within)),
         ("source = ?", where.source),
         ("(expires_at is null or expires_at > ?)", where.now),
     ):

@@ -1,0 +1,60 @@
+"""What a conversation asks of a memory: the person's newest words, and what the last messages come back to (D8)."""
+
+from __future__ import annotations
+
+from recollect.recall.question import KEYWORDS, MAX_QUERY, RECENT, question
+
+Message = dict[str, object]
+
+
+def user(text: str) -> Message:
+    return {"role": "user", "content": text}
+
+
+def assistant(text: str) -> Message:
+    return {"role": "assistant", "content": text}
+
+
+def test_the_newest_words_come_first_then_what_keeps_coming_back() -> None:
+    messages = [
+        user("The heron databases 数据库备份 and Oslo"),
+        assistant("About the heron database 数据库备份: yes"),
+        user("On which day of the week does it run?"),
+    ]
+    newest, *again = question(messages).partition("run?")
+    words = "".join(again[1:]).split()
+    assert newest == "On which day of the week does it "
+    assert {"heron", "database", "备份"} <= set(words)
+    assert not {"Oslo", "About", "yes"} & set(words)
+    assert len(words) <= KEYWORDS
+
+
+def test_blocks_that_a_memory_put_in_are_no_part_of_it() -> None:
+    put_in = (
+        '<relevant-memories recall="x">heron</relevant-memories> <system-reminder>heron</system-reminder>'
+    )
+    assert question([user(f"{put_in}heron?"), user(f"{put_in}When does the train to Lyon leave?")]) == (
+        "When does the train to Lyon leave?"
+    )
+
+
+def test_a_few_words_are_joined_with_what_was_said_before() -> None:
+    assert question([user("Shall we move the backups to Porto?"), assistant("Yes."), user("And why?")]) == (
+        "Shall we move the backups to Porto?\nAnd why?"
+    )
+
+
+def test_only_the_last_messages_count_and_none_from_outside() -> None:
+    old = [user("The heron"), assistant("the heron")]
+    page = {"role": "assistant", "content": [{"type": "tool_use", "name": "web_fetch"}]}
+    poison = [page, assistant("evil evil"), assistant("evil account")]
+    asked = [user(f"Number {word} of them, please?") for word in ("one", "two", "three", "four", "five")]
+    words = question([*old, *poison, *asked, *asked]).split()
+    assert RECENT == 10
+    assert "heron" not in words
+    assert "evil" not in question([*poison, user("Where do the invoices of March go?")]).split()
+
+
+def test_nothing_was_asked_and_much_was() -> None:
+    assert question([]) == question([assistant("Hello, hello.")]) == ""
+    assert len(question([user("word " * 10_000)])) <= MAX_QUERY
