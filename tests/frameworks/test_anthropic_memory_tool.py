@@ -6,7 +6,6 @@ import asyncio
 import contextlib
 import os
 import shutil
-import subprocess
 import sys
 import threading
 from collections.abc import Callable, Iterator
@@ -27,6 +26,7 @@ from recollect.errors import WriteError
 from recollect.writing.exchange import exchange
 
 OpenMemory = Callable[..., Memory]
+EXAMPLES = 500 if os.environ.get("RECOLLECT_SOAK") else 20
 HEAD = '---\ntrust: "agent"\n---\n\n'
 
 
@@ -185,7 +185,7 @@ def _answer(tool: Any, command: dict[str, Any]) -> tuple[str, str]:
     return "done", text
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=EXAMPLES, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(script=st.lists(commands, max_size=14))
 def test_the_same_commands_give_the_same_answers_as_the_sdks_own_tool(
     memory: Memory, workspace: Path, tmp_path: Path, script: list[dict[str, Any]]
@@ -314,7 +314,7 @@ hostile = st.one_of(
 ).map(lambda tail: f"/memories/{tail}")
 
 
-@settings(max_examples=80, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=EXAMPLES, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(path=hostile, other=hostile)
 def test_no_path_leads_out_of_the_folder(
     memory: Memory, workspace: Path, tmp_path: Path, path: str, other: str
@@ -460,18 +460,4 @@ def test_a_text_that_stands_twice_is_not_replaced(tool: RecollectMemoryTool) -> 
     tool.call({"command": "create", "path": "/memories/a.md", "file_text": "tea\ncake\ntea\n"})
     assert refused(tool, command="str_replace", path="/memories/a.md", old_str="tea", new_str="x") == (
         "No replacement was performed. Multiple occurrences of old_str `tea` in lines: 1, 3. Please ensure it is unique"
-    )
-
-
-def test_a_missing_sdk_is_one_sentence() -> None:
-    script = "import sys; sys.modules['anthropic'] = None\nimport recollect.doors.frameworks.anthropic"
-    done = subprocess.run(
-        [sys.executable, "-c", script],
-        capture_output=True,
-        text=True,
-        check=False,
-        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
-    )
-    assert done.stderr.splitlines()[-1].endswith(
-        "The Anthropic SDK is not installed: run `pip install 'recollect[anthropic]'`."
     )

@@ -38,6 +38,7 @@ from recollect.doors.frameworks.langgraph import RecollectStore
 from recollect.testing import FailingEmbedder
 
 OpenMemory = Callable[..., Memory]
+EXAMPLES = 500 if os.environ.get("RECOLLECT_SOAK") else 15
 
 
 @pytest.fixture
@@ -111,14 +112,13 @@ class Oracle(InMemoryStore):
         return super()._handle_list_namespaces(op)
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=EXAMPLES, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(batches=st.lists(st.lists(operations, max_size=4), max_size=8))
 def test_the_same_operations_give_the_same_items_as_langgraphs_own_store(
     memory: Memory, batches: list[list[Op]]
 ) -> None:
     store, oracle = RecollectStore(memory), Oracle()
-    for item in store.search((), limit=10_000):
-        store.delete(item.namespace, item.key)
+    store.batch([PutOp(item.namespace, item.key, None) for item in store.search((), limit=10_000)])
     for batch in batches:
         for ours, theirs in zip(store.batch(batch), oracle.batch(batch), strict=True):
             assert shown(ours) == shown(theirs)
@@ -482,16 +482,3 @@ def test_a_graph_knows_the_next_day_what_another_was_told(open_memory: OpenMemor
     graph = graph_with(answer, RecollectStore(memory))
     asked = asyncio.run(graph.ainvoke({"said": "which tea do I take?", "answers": []}))
     assert asked["answers"] == ["I take my tea green"]
-
-
-def test_a_missing_langgraph_is_one_sentence(tmp_path: Path) -> None:
-    script = (
-        "import sys; sys.modules['langgraph.store.base'] = None\nimport recollect.doors.frameworks.langgraph"
-    )
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
-    done = subprocess.run(
-        [sys.executable, "-c", script], capture_output=True, text=True, check=False, env=environment
-    )
-    assert done.stderr.splitlines()[-1].endswith(
-        "LangGraph is not installed: run `pip install 'recollect[langgraph]'`."
-    )

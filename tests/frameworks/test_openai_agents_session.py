@@ -22,6 +22,7 @@ from recollect.doors.frameworks.openai_agents import RecollectSession
 from recollect.errors import WriteError
 
 OpenMemory = Callable[..., Memory]
+EXAMPLES = 500 if os.environ.get("RECOLLECT_SOAK") else 20
 set_tracing_disabled(True)
 
 
@@ -79,7 +80,7 @@ steps = st.one_of(
 )
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=EXAMPLES, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(script=st.lists(steps, max_size=12), limit=st.one_of(st.none(), st.integers(0, 3)))
 def test_the_same_steps_give_the_same_items_as_the_sdks_own_session(
     memory: Memory, script: list[tuple[Any, ...]], limit: int | None
@@ -272,17 +273,3 @@ def test_a_caller_who_gives_up_leaves_a_whole_change(memory: Memory) -> None:
         return await session.get_items()
 
     assert len(asyncio.run(main())) in (0, 50)
-
-
-def test_a_missing_sdk_is_one_sentence() -> None:
-    script = "import sys; sys.modules['agents'] = None\nimport recollect.doors.frameworks.openai_agents"
-    done = subprocess.run(
-        [sys.executable, "-c", script],
-        capture_output=True,
-        text=True,
-        check=False,
-        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
-    )
-    assert done.stderr.splitlines()[-1].endswith(
-        "The OpenAI Agents SDK is not installed: run `pip install 'recollect[openai-agents]'`."
-    )

@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import os
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -189,17 +186,3 @@ def test_two_runs_at_once_do_not_share_what_they_recalled(
     zebra, penguin = asyncio.run(main())
     assert "called Kunibert" in zebra
     assert "called Adelheid" in penguin
-
-
-def test_a_missing_pydantic_ai_is_one_sentence() -> None:
-    script = "import sys; sys.modules['pydantic_ai'] = None\nimport recollect.doors.frameworks.pydantic_ai"
-    done = subprocess.run(
-        [sys.executable, "-c", script],
-        capture_output=True,
-        text=True,
-        check=False,
-        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
-    )
-    assert done.stderr.splitlines()[-1].endswith(
-        "pydantic-ai is not installed: run `pip install 'recollect[pydantic-ai]'`."
-    )
