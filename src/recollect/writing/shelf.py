@@ -102,7 +102,7 @@ class Shelf:
         return self._named(path), left_out
 
     def edit(self, path: str, change: Callable[[str], str]) -> str:
-        """Change one of the agent's own notes by a function of its text; the new text."""
+        """Change one of the agent's own notes by a function of its text; the new text, as it may be kept."""
         body = ""
 
         def whole(old: str | None) -> str:
@@ -112,7 +112,7 @@ class Shelf:
             head, text = parted(old)
             if not head:
                 raise self._not_own(path)
-            body = change(text)
+            body, _ = self.kept(change(text))  # the whole: a secret may have come in by pieces
             return head + body
 
         with self._note(path) as note:
