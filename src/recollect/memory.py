@@ -51,10 +51,10 @@ if TYPE_CHECKING:
     from recollect.entries import Keeper
     from recollect.entries.extract import Extractor
     from recollect.items import Items
+    from recollect.listening.heard import Hearing
     from recollect.managers.notes import Notes
     from recollect.recall.inject import Injector, Recalled
     from recollect.writing import Scribe
-    from recollect.writing.hearing import Hearing
     from recollect.writing.journal import Journal
     from recollect.writing.shelf import Shelf
 
@@ -350,7 +350,7 @@ class Memory:
         """What of each session was heard already."""
         with self._lock:
             if self._hearing is None:
-                from recollect.writing.hearing import Hearing
+                from recollect.listening.heard import Hearing
 
                 self._hearing = Hearing(self.settings.agent_folder, self.keeper.entries.digest)
             return self._hearing

@@ -33,7 +33,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "importing": SHARED | LEAVES | {"entries", "writing"},
     "managers": SHARED | LEAVES | JOINERS,
     "assembly": SHARED | LEAVES | JOINERS | {"config"},
-    "memory": SHARED | LEAVES | JOINERS | {"config", "assembly", "importing"},
+    "memory": SHARED | LEAVES | JOINERS | {"config", "assembly", "importing", "listening"},
     "freshness": SHARED,
     "listening": SHARED | {"sources"},
     "service": SHARED | {"memory", "assembly", "config", "freshness", "sources", "recall"},

@@ -13,10 +13,6 @@ import traceback
 from collections.abc import Callable, Mapping
 from typing import Any, NoReturn
 
-import recollect.entries.keeper
-import recollect.recall.inject
-import recollect.retrieval.search
-import recollect.writing.hearing  # noqa: F401 - loaded once, before the forks
 from recollect.doors import operations  # noqa: F401
 from recollect.doors.cli import app, main  # noqa: F401
 from recollect.doors.hooks import claude_code, command, hearing  # noqa: F401

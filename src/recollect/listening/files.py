@@ -1,4 +1,7 @@
-"""A small file of our own, written whole: beside, synced, renamed, the folder synced."""
+"""Small files of our own, written whole: beside, synced, renamed, the folder synced; and taking turns.
+
+Not by `writing.files`, which guards notes against people's edits: a hook has no time to load that room, and no need.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +9,7 @@ import contextlib
 import itertools
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 _counter = itertools.count()
@@ -49,6 +52,34 @@ def _sync(folder: Path) -> None:
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
+
+
+@contextlib.contextmanager
+def alone(lock: Path, wait_s: float) -> Iterator[bool]:
+    """Whether nobody else holds the lock, now or within this time; then it is ours meanwhile."""
+    from filelock import FileLock, Timeout
+
+    make_folder(lock.parent)
+    held = FileLock(lock, timeout=wait_s, mode=0o600)
+    try:
+        held.acquire()
+    except Timeout:
+        yield False
+        return
+    try:
+        yield True
+    finally:
+        held.release()
+
+
+def by_age(folder: Path) -> list[Path]:
+    """The files of a folder that hold our JSON, newest first."""
+    found = list[tuple[float, str]]()
+    with contextlib.suppress(OSError), os.scandir(folder) as entries:
+        for entry in entries:
+            if entry.name.endswith(".json") and not entry.name.startswith("."):
+                found.append((entry.stat().st_mtime, entry.path))
+    return [Path(path) for _, path in sorted(found, reverse=True)]
 
 
 def sweep(folder: Path, older_than: float) -> None:

@@ -5,8 +5,6 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import json
-import os
-from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
@@ -44,21 +42,14 @@ class Marks:
 
     def sessions_of(self, project: str) -> list[str]:
         """The newest sessions of a project, newest first."""
-        newest = sorted(self._all(), reverse=True)[:LOOKED_AT]
-        known = (_read(Path(path)) for _, path in newest)
+        known = map(_read, files.by_age(self.folder)[:LOOKED_AT])
         return [session.id for session in known if session and session.project == project]
 
     def prune(self) -> None:
         """Drop the oldest where there are too many; what was learned there is not touched."""
-        for _, path in sorted(self._all(), reverse=True)[KEPT:]:
+        for path in files.by_age(self.folder)[KEPT:]:
             with contextlib.suppress(OSError):
-                Path(path).unlink()
-
-    def _all(self) -> Iterator[tuple[float, str]]:
-        with contextlib.suppress(OSError), os.scandir(self.folder) as entries:
-            for entry in entries:
-                if entry.name.endswith(".json") and not entry.name.startswith("."):
-                    yield entry.stat().st_mtime, entry.path
+                path.unlink()
 
     def _path(self, session: str) -> Path:
         name = hashlib.sha256(session.encode("utf-8", "surrogatepass")).hexdigest()[:24]

@@ -7,12 +7,11 @@ holds no word of what was said.
 
 from __future__ import annotations
 
-import contextlib
 import itertools
 import json
 import os
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -76,7 +75,7 @@ class Spool:
         if not self.waiting():
             return 0
         done, left, stuck = 0, set[Path](), set[str]()
-        with self._alone(wait_s) as mine:
+        with files.alone(self.folder / "drain.lock", wait_s) as mine:
             # What was added meanwhile is taken along: its process may have left it to us.
             while mine and (paths := [path for path in self.waiting() if path not in left]):
                 for path in paths:
@@ -105,21 +104,6 @@ class Spool:
             log.warning("a session waits to be heard later: %s", error)
             return False
         return True
-
-    @contextlib.contextmanager
-    def _alone(self, wait_s: float) -> Iterator[bool]:
-        from filelock import FileLock, Timeout
-
-        lock = FileLock(self.folder / "drain.lock", timeout=wait_s, mode=0o600)
-        try:
-            lock.acquire()
-        except Timeout:
-            yield False
-            return
-        try:
-            yield True
-        finally:
-            lock.release()
 
 
 def _read(path: Path) -> Request | None:

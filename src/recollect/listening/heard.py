@@ -2,9 +2,9 @@
 not count again.
 
 Of each turn a keyed digest is kept, with its time where the host gives one, never a word of it. A conversation that its
-host has shortened is known by what is left of it. Hosts that call every conversation by the same name are noticed: one
-that begins otherwise, after the last was over or long silent, is a new one, and all of it is news. What is learned
-from a turn is not decided here.
+host has shortened is known by what is left of it, so no place in a transcript, as `marks` has it, would do. Hosts that
+call every conversation by the same name are noticed: one that begins otherwise, after the last was over or long silent,
+is a new one, and all of it is news. What is learned from a turn is not decided here.
 """
 
 from __future__ import annotations
@@ -18,9 +18,11 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Protocol, TypeVar
 
-from recollect.writing import files
-from recollect.writing.folders import locked
+from recollect.errors import WriteError
+from recollect.listening import files
 
+KEPT = 2_000  #: sessions of which it is known what was heard; the oldest go first
+WAIT_S = 300.0  #: for another process that listens to the same session
 MOST = 4_000  #: turns that are known of a session beside those of the conversation as it is now
 LENGTH = 16  #: characters of a digest that are kept: 64 bits, for some thousand turns
 SILENCE_S = 6 * 3600.0  #: after which what begins otherwise is another conversation
@@ -127,17 +129,30 @@ class Hearing:
         """What was heard of a session; what is added is on the disk afterwards, and nobody else listens meanwhile."""
         name = hashlib.sha256(session.encode("utf-8", "surrogatepass")).hexdigest()[:24]
         file = self._folder / f"{name}.json"
-        with locked(file.with_suffix(".lock")):
+        with files.alone(file.with_suffix(".lock"), WAIT_S) as mine:
+            if not mine:
+                raise WriteError(f"Another process has listened to this session for {WAIT_S:g} s; try again.")
             heard = Heard(_load(file), self._digest, self._clock())
             yield heard
             if heard.changed:
-                text = json.dumps(heard.state()) + "\n"
-                files.update(file, lambda _: text)
+                is_new = not file.exists()
+                files.write(file, json.dumps(heard.state()).encode())
+                if is_new:
+                    self._prune()
+
+    def _prune(self) -> None:
+        """Drop the oldest where there are too many; what was learned there is not touched."""
+        for file in files.by_age(self._folder)[KEPT:]:
+            lock = file.with_suffix(".lock")
+            with files.alone(lock, 0.0) as mine, contextlib.suppress(OSError):
+                if mine:
+                    file.unlink()
+                    lock.unlink(missing_ok=True)
 
 
 def _load(file: Path) -> dict[str, object]:
     try:
-        state = json.loads(files.read(file) or "")
-    except ValueError:
+        state = json.loads(file.read_bytes())
+    except (OSError, ValueError):
         return {}  # nothing yet, or not ours: what is heard twice is counted twice, and nothing is lost
     return state if isinstance(state, dict) else {}

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import hashlib
+import os
 from pathlib import Path
 
 import pytest
 
+from recollect.listening.heard import SILENCE_S, Hearing
 from recollect.records import Turn
-from recollect.writing.hearing import SILENCE_S, Hearing
 
 TEA = ("user", "I prefer tea.")
 COFFEE = ("user", "No, coffee.")
@@ -127,7 +128,7 @@ def test_not_a_word_is_kept(host: Host, tmp_path: Path) -> None:
 def test_a_conversation_longer_than_what_is_kept_is_still_known(
     host: Host, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr("recollect.writing.hearing.MOST", 10)
+    monkeypatch.setattr("recollect.listening.heard.MOST", 10)
     long = [("user", f"Turn {number}.") for number in range(100)]
     assert len(host.sends(*long)) == 100
     assert host.sends(*long) == []
@@ -142,3 +143,17 @@ def test_a_file_that_is_not_ours_costs_a_repetition_and_nothing_else(host: Host,
         file.write_text(damage, encoding="utf-8")
         assert host.sends(TEA) == ["I prefer tea."]
         assert host.sends(TEA) == []
+
+
+def test_what_was_heard_is_known_of_a_bounded_number_of_sessions(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("recollect.listening.heard.KEPT", 3)
+    host = Host(tmp_path)
+    for number in range(6):
+        host.sends(TEA, session=f"s{number}")
+        for file in (tmp_path / "heard").glob("*.json"):
+            os.utime(file, (file.stat().st_mtime - 10,) * 2)  # the clock of a file may be coarse
+    assert sorted(file.suffix for file in (tmp_path / "heard").iterdir()) == [".json"] * 3 + [".lock"] * 3
+    assert host.sends(TEA, session="s5") == []
+    assert host.sends(TEA, session="s0") == [TEA[1]]
