@@ -194,6 +194,21 @@ def test_what_there_is_not_is_404_in_one_shape(gateway: Running) -> None:
         assert (answer.status_code, answer.json()) == (404, {"error": said}), path
 
 
+def test_a_control_character_in_a_path_is_404(gateway: Running) -> None:
+    owner = gateway.caller("admin")
+    for path in (
+        "/mcp%0a",
+        "/v1/events%0a",
+        "/v1/agents%0a",
+        "/v1/agents/main/memory.stats%0a",
+        "/%00",
+        "/x%7f",
+    ):
+        for method in ("GET", "POST"):
+            answer = asked(owner, method, path)
+            assert (answer.status_code, answer.json()) == (404, {"error": "There is nothing here."}), path
+
+
 def test_a_header_that_is_given_twice_is_refused(gateway: Running) -> None:
     token = gateway.gateway.tokens.create("admin")[1].encode()
     twice = [(b"authorization", b"Bearer " + token), (b"authorization", b"Bearer x")]

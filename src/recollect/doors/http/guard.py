@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import asyncio
 import math
+import re
 import secrets
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from http.cookies import CookieError, SimpleCookie
 from typing import Protocol
 from urllib.parse import parse_qs
 
@@ -33,6 +33,7 @@ OPEN_TO_ALL = frozenset(
 )  #: the one says nothing, the other asks for a ticket of its own
 STREAMS = frozenset({"/v1/events", "/mcp"})  #: they last as long as their caller
 READING = frozenset({"GET", "HEAD"})
+_CONTROLS = re.compile(r"[\x00-\x1f\x7f]")
 
 NOT_OPENED = """<!doctype html>
 <html lang="en"><meta charset="utf-8"><title>recollect</title>
@@ -133,6 +134,8 @@ class Guard:
         path: str = scope["path"]
         headers = Head(scope)
         self._check_place(headers)
+        if _CONTROLS.search(path):  # a router's pattern may stop before the last of them
+            raise Refused(404, "There is nothing here.")
         if path not in OPEN_TO_ALL:
             visit.caller = self._caller(scope, headers)
             if visit.caller is None:
@@ -241,14 +244,17 @@ class Head:
         return values[0].decode("latin-1") if values else None
 
     def cookie(self, name: str) -> str:
-        """The value of a cookie; empty when there is none."""
-        try:
-            jar = SimpleCookie(
-                b"; ".join(value for key, value in self._all if key == b"cookie").decode("latin-1")
-            )
-        except CookieError:
-            return ""
-        return jar[name].value if name in jar else ""
+        """The value of the first cookie of this name; empty when there is none.
+
+        Browsers send the cookies of every port of this machine, and those of others may be odd: none hides ours.
+        """
+        wanted = name.encode()
+        for line in (value for key, value in self._all if key == b"cookie"):
+            for pair in line.split(b";"):
+                key, _, value = pair.strip().partition(b"=")
+                if key == wanted:
+                    return value.decode("latin-1")
+        return ""
 
 
 class _Answer:
