@@ -90,7 +90,7 @@ def test_a_ticket_works_once_and_not_for_long(tmp_path: Path) -> None:
     assert not tickets.use(third)
 
 
-def test_a_browser_is_let_in_for_a_day_and_only_so_many_of_them(tmp_path: Path) -> None:
+def test_a_browser_is_let_in_for_twelve_hours_and_only_so_many_of_them(tmp_path: Path) -> None:
     now = [1000.0]
     browsers = Browsers(tmp_path, 8377, clock=lambda: now[0])
     cookies = []
@@ -100,6 +100,7 @@ def test_a_browser_is_let_in_for_a_day_and_only_so_many_of_them(tmp_path: Path) 
     callers = [browsers.caller(cookie or "") for cookie in cookies]
     assert callers[0] is None
     assert all(caller and caller.access == "admin" and browsers.still(caller) for caller in callers[1:])
+    assert BROWSER_S == 12 * 3600
     now[0] += BROWSER_S
     assert [browsers.caller(cookie or "") for cookie in cookies] == [None] * len(cookies)
 
@@ -111,7 +112,12 @@ def test_the_page_opens_by_a_link_and_by_nothing_else(gateway: Running) -> None:
     assert "recollect open" in closed.text
     ticket = gateway.gateway.browsers.tickets.issue()
     opened = browser.get("/open", params={"ticket": ticket})
-    assert (opened.status_code, opened.headers["location"]) == (303, "/")
+    # A page that goes on by itself: after a redirect from elsewhere a browser would not send a strict cookie.
+    assert (opened.status_code, opened.headers["cache-control"]) == (200, "no-store")
+    assert opened.headers["content-type"] == "text/html; charset=utf-8"
+    assert '<meta http-equiv="refresh" content="0; url=/">' in opened.text
+    assert '<a href="/">' in opened.text
+    assert ticket not in opened.text
     cookie = opened.headers["set-cookie"]
     assert "HttpOnly" in cookie
     assert "SameSite=strict" in cookie
@@ -136,6 +142,21 @@ def test_a_cookie_changes_things_only_from_our_own_page(gateway: Running) -> Non
     )
     assert page.get("/v1/agents").status_code == 200
     assert page.get("/v1/agents", headers={"Authorization": "Bearer wrong"}).status_code == 401
+
+
+def test_other_cookies_of_this_machine_do_not_hide_the_pages(gateway: Running) -> None:
+    name = gateway.gateway.browsers.cookie
+    value = gateway.page().cookies[name]
+    for shown in (
+        f'prefs={{"x":1}}; {name}={value}',
+        f"{name}={value}; a b c=[1,2]; =; lone",
+        f'one="open; {name}={value}',
+        f"x{name}=other;{name}={value};  {name}=later",
+    ):
+        answer = gateway.client().get("/v1/agents", headers={"Cookie": shown})
+        assert answer.status_code == 200, shown
+    for shown in (f"{name}=", f"x{name}={value}", f"{name} ={value}", f"{name}=other; {name}={value}", ";;"):
+        assert gateway.client().get("/v1/agents", headers={"Cookie": shown}).status_code == 401, shown
 
 
 def test_the_pages_files_have_their_kinds_and_are_not_sent_twice(gateway: Running) -> None:

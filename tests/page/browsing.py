@@ -86,6 +86,7 @@ def come_in(page: Page, gateway: Served, place: str = "") -> None:
     known = _cookies.get(gateway.address)
     if known is None:
         page.goto(gateway.link)
+        page.wait_for_url(lambda url: "/open?" not in url)  # it goes there by itself
         _cookies[gateway.address] = page.context.cookies()
         if not place:
             return

@@ -43,6 +43,7 @@ def page(browser: Browser, gateway: Served) -> Iterator[Page]:
     context = browser.new_context()
     opened = context.new_page()
     opened.goto(gateway.link)
+    opened.wait_for_url(lambda url: "/open?" not in url)
     yield opened
     context.close()
 

@@ -233,11 +233,19 @@ def test_a_page_whose_session_is_over_says_how_to_get_a_new_link(gateway: Served
 
 
 def test_a_link_works_once_and_open_makes_another(gateway: Served, visit: Visit) -> None:
-    page = visit(gateway).page
+    visited = visit(gateway)
+    page = visited.page
     link = gateway.new_link()
     page.context.clear_cookies()
-    page.goto(link)
-    assert page.url.rstrip("/").split("#")[0].rstrip("/") == gateway.address
+    # From a page of somebody else's, such as a chat: there a browser keeps strict cookies to itself at first.
+    chat = "http://elsewhere.example/"
+    page.route(chat, lambda route: route.fulfill(content_type="text/html", body=f'<a href="{link}">page</a>'))
+    page.goto(chat)
+    page.locator("a").click()
+    expect(page.locator("nav [data-view=notes]")).to_be_visible()
+    assert page.url.split("#")[0].rstrip("/") == gateway.address
+    assert visited.foreign == [chat]
+    visited.foreign.clear()
     answer = page.goto(link)
     assert answer
     assert answer.status == 403

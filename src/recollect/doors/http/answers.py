@@ -18,8 +18,10 @@ BROKEN = "The gateway failed; its log says how."
 SAFE: tuple[tuple[bytes, bytes], ...] = (
     (
         b"content-security-policy",
-        b"default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "
-        b"base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
+        (
+            b"default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "
+            b"base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+        ),
     ),
     (b"x-content-type-options", b"nosniff"),
     (b"x-frame-options", b"DENY"),
@@ -47,14 +49,12 @@ def encoded(data: object) -> bytes:
     )
 
 
-async def answer(
-    send: Send, status: int, body: bytes, headers: Headers = (), *, kind: bytes = JSON, bodiless: bool = False
-) -> None:
+async def answer(send: Send, status: int, body: bytes, headers: Headers = (), *, kind: bytes = JSON) -> None:
     """Send one whole answer."""
     size = str(len(body)).encode()
     start = [(b"content-type", kind), (b"content-length", size), *headers]
     await send({"type": "http.response.start", "status": status, "headers": start})
-    await send({"type": "http.response.body", "body": b"" if bodiless else body})
+    await send({"type": "http.response.body", "body": body})
 
 
 async def refuse(send: Send, refused: Refused) -> None:

@@ -1,6 +1,6 @@
 """The page's files, and the link by which a browser comes in.
 
-The files are few and ours: they are found once, by name, so no path of a request ever reaches the disk.
+The files are few and ours: they are found by listing their folder, so no path of a request ever reaches the disk.
 """
 
 from __future__ import annotations
@@ -35,6 +35,12 @@ KINDS = {
     ".ico": "image/x-icon",
     ".woff2": "font/woff2",
 }
+
+OPENED = """<!doctype html>
+<html lang="en"><meta charset="utf-8"><meta http-equiv="refresh" content="0; url=/"><title>recollect</title>
+<p><a href="/">recollect</a></p>
+</html>
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +94,10 @@ def add(app: FastAPI, browsers: Browsers, folder: Path = FOLDER) -> None:
         cookie = browsers.enter(request.query_params.get("ticket", ""))
         if cookie is None:
             raise Refused(403, "This link was used or is too old; `recollect open` makes a new one.")
-        answer = Response(status_code=303, headers={"location": "/"})
+        # No redirect: where the link was followed from another site's page, a browser would leave a strict cookie out.
+        answer = Response(
+            OPENED, headers={"cache-control": "no-store"}, media_type="text/html; charset=utf-8"
+        )
         answer.set_cookie(browsers.cookie, cookie, httponly=True, samesite="strict", path="/")
         return answer
 
