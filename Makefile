@@ -70,7 +70,7 @@ integration: $(READY) $(QMD) browser $(AXE)  ## tests with outside programs and 
 
 soak: $(READY)  ## long runs of the crash and state-machine tests, and 32 clients of the gateway for a minute
 	RECOLLECT_SOAK=1 $(BIN)/python -m pytest -m "soak or not soak" --timeout 7200 tests/faults tests/writing tests/transcripts \
-	  tests/http
+	  tests/http tests/hooks tests/frameworks
 
 bench: $(READY)  ## speed, beside sqlite-vec and plain FTS5
 	$(BIN)/python -m bench

@@ -5,6 +5,7 @@ A line holds arguments, data, environment and folder; the answer the exit status
 
 from __future__ import annotations
 
+import importlib
 import json
 import os
 import sys
@@ -18,6 +19,14 @@ from recollect.doors.cli import app, main  # noqa: F401
 from recollect.doors.hooks import claude_code, command, hearing  # noqa: F401
 from recollect.memory import Memory  # noqa: F401
 from recollect.plugins import Host  # noqa: F401
+
+LATER = [
+    *("embedding", "entries.joined", "entries.keeper", "entries.opening", "listening.heard", "llm.budget"),
+    *("llm.structured", "plugins.acts", "plugins.own", "recall.brief", "recall.inject", "retrieval.search"),
+    *("store.ledger", "store.vectors.scan", "writing.extractive", "writing.flush", "writing.scribe"),
+]
+for name in LATER:  # what a hook loads when it needs it: here once, before the forks
+    importlib.import_module(f"recollect.{name}")
 
 
 def _exit_as(call: Callable[[], None]) -> NoReturn:

@@ -6,13 +6,13 @@ import json
 import os
 import shlex
 import subprocess
-import sys
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
+from claude_host import Ran, Run
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -254,31 +254,24 @@ def test_somebodys_own_server_of_our_name_is_neither_replaced_nor_removed(tmp_pa
 
 # ---- the command line -----------------------------------------------------------------------------------------
 
-Recollect = Callable[..., subprocess.CompletedProcess[str]]
+Recollect = Callable[..., Ran]
 
 
 @pytest.fixture
-def recollect(tmp_path: Path) -> Recollect:
+def recollect(tmp_path: Path, forked: Run) -> Recollect:
     (tmp_path / "user").mkdir()
     (tmp_path / "project").mkdir()
     environment = {**os.environ, "HOME": str(tmp_path / "user"), "RECOLLECT_EMBEDDING__PROVIDER": "none"}
 
-    def run(*arguments: str, said: str = "") -> subprocess.CompletedProcess[str]:
-        command = [sys.executable, "-m", "recollect", *arguments]
-        cwd = tmp_path / "project"
-        return subprocess.run(
-            command, capture_output=True, text=True, input=said, env=environment, cwd=cwd, check=False
-        )
-
-    return run
+    return lambda *arguments: forked(list(arguments), b"", environment, tmp_path / "project")
 
 
 def test_the_command_that_is_installed_runs_in_a_shell(recollect: Recollect, tmp_path: Path) -> None:
     notes = tmp_path / "my notes & 'more' $HOME"
     shown = recollect("--workspace", str(notes), "install", "claude-code", "--dry-run")
-    assert (shown.returncode, "+++ " in shown.stdout, list((tmp_path / "user").iterdir())) == (0, True, [])
+    assert (shown.code, b"+++ " in shown.output, list((tmp_path / "user").iterdir())) == (0, True, [])
     done = recollect("--workspace", str(notes), "install", "claude-code", "--json")
-    told = json.loads(done.stdout)
+    told = json.loads(done.output)
     places = [tmp_path / "user" / ".claude" / "settings.json", tmp_path / "user" / ".claude.json"]
     assert told == {
         "host": "claude-code",
@@ -300,14 +293,14 @@ def test_the_command_that_is_installed_runs_in_a_shell(recollect: Recollect, tmp
     )
     told_ = json.loads(answered.stdout)["hookSpecificOutput"]["additionalContext"]
     assert "`mcp__recollect__memory_search`" in told_
-    assert recollect("uninstall", "claude-code").returncode == 0
+    assert recollect("uninstall", "claude-code").code == 0
     assert [place.exists() for place in places] == [False, False]
 
 
 def test_a_project_has_files_of_its_own(recollect: Recollect, tmp_path: Path) -> None:
     project = tmp_path / "project"
     (project / "memory").mkdir()  # a folder of code, perhaps
-    assert recollect("install", "claude-code", "--scope", "project").returncode == 0
+    assert recollect("install", "claude-code", "--scope", "project").code == 0
     server = json.loads((project / ".mcp.json").read_text())["mcpServers"]["recollect"]
     assert server["args"] == [
         *("--workspace", str(tmp_path / "user" / ".recollect" / "workspace"), "mcp", "--slot", "memory-full")
@@ -320,5 +313,5 @@ def test_a_file_that_is_no_json_is_one_sentence(recollect: Recollect, tmp_path: 
     file = tmp_path / "broken.json"
     file.write_text("{")
     done = recollect("install", "claude-code", "--settings", str(file), "--no-mcp")
-    assert (done.returncode, done.stdout, file.read_text()) == (1, "", "{")
-    assert done.stderr.startswith(f"recollect: {file}: it is not JSON that can be changed safely")
+    assert (done.code, done.output, file.read_text()) == (1, b"", "{")
+    assert done.error.decode().startswith(f"recollect: {file}: it is not JSON that can be changed safely")

@@ -18,7 +18,7 @@ from recollect.doors.hooks.hearing import hear_waiting
 from recollect.listening import Mark, Request, Spool, listen
 from recollect.sources import turns_of_messages
 
-KILLS = 200 if os.environ.get("RECOLLECT_SOAK") else 20
+KILLS = 200 if os.environ.get("RECOLLECT_SOAK") else 12
 
 
 def test_a_session_is_heard_once_the_store_is_free(claude: ClaudeCode) -> None:

@@ -74,16 +74,16 @@ def test_what_is_put_into_a_prompt_stays_below_the_hosts_limit(claude: ClaudeCod
         assert len(block(told)) > 5
 
 
-def test_a_prompt_about_no_note_is_told_of_none(real_claude: ClaudeCode) -> None:
+def test_a_prompt_about_no_note_is_told_of_none(claude: ClaudeCode) -> None:
     """With the bundled model, whose scores for anything at all are seldom zero."""
-    del real_claude.environment["RECOLLECT_EMBEDDING__PROVIDER"]
-    (real_claude.workspace / "MEMORY.md").write_text(
+    del claude.environment["RECOLLECT_EMBEDDING__PROVIDER"]
+    (claude.workspace / "MEMORY.md").write_text(
         "# Memory\n\nThe stop loss is eight percent below the price.\n\nMira lives in Lisbon and grows ferns.\n"
     )
-    real_claude.hook("SessionStart", "--wait", "--deadline", "20", source="startup")
+    claude.hook("SessionStart", "--wait", "--deadline", "20", source="startup")
     for prompt in ("Run the tests and commit.", "Rename the variable foo to bar everywhere"):
-        assert real_claude.told("UserPromptSubmit", prompt=prompt) == ""
-    (line,) = block(real_claude.told("UserPromptSubmit", prompt="What is our stop loss in percent?"))
+        assert claude.told("UserPromptSubmit", prompt=prompt) == ""
+    (line,) = block(claude.told("UserPromptSubmit", prompt="What is our stop loss in percent?"))
     assert "eight percent" in line
 
 

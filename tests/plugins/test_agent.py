@@ -59,9 +59,19 @@ def folder(tmp_path: Path) -> str:
     return str(tmp_path / "agent")
 
 
+NO_MODEL = {
+    "RECOLLECT_EMBEDDING__PROVIDER": "none"
+}  # the words of a question are enough for what is not about meaning
+
+
 def test_it_works_with_any_server_that_speaks_chat_completions(folder: str) -> None:
     with serving() as model:
-        server = {"OPENAI_BASE_URL": model.url, "OPENAI_API_KEY": "sk-test", "OPENAI_MODEL": "parrot-1"}
+        server = {
+            "OPENAI_BASE_URL": model.url,
+            "OPENAI_API_KEY": "sk-test",
+            "OPENAI_MODEL": "parrot-1",
+            **NO_MODEL,
+        }
         first = run("--chat", "--folder", folder, typed="I prefer green tea over coffee.\n/quit\n", **server)
         second = run("--chat", "--folder", folder, typed="Do I prefer tea or coffee?\n/new\n", **server)
     assert "agent  Noted." in first
@@ -87,7 +97,14 @@ def test_it_works_with_any_server_that_speaks_chat_completions(folder: str) -> N
 
 
 def test_it_goes_on_without_a_memory(folder: str) -> None:
-    out = run("--chat", "--folder", folder, typed="Which tea?\n", RECOLLECT_PLUGINS__SLOTS__MEMORY="none")
+    out = run(
+        "--chat",
+        "--folder",
+        folder,
+        typed="Which tea?\n",
+        RECOLLECT_PLUGINS__SLOTS__MEMORY="none",
+        **NO_MODEL,
+    )
     assert "warning  without memory: Memory is switched off: `plugins.slots.memory` is `none`." in out
     assert "agent  I do not know." in out
 
@@ -95,6 +112,7 @@ def test_it_goes_on_without_a_memory(folder: str) -> None:
 def test_a_server_that_does_not_answer_is_one_sentence(folder: str) -> None:
     done = subprocess.run(
         [sys.executable, str(AGENT), "--chat", "--folder", folder, "--base-url", "http://127.0.0.1:9/v1"],
+        env={**os.environ, **NO_MODEL},
         input="Hello, you!\n",
         capture_output=True,
         text=True,
