@@ -19,6 +19,7 @@ def test_the_newest_words_come_first_then_what_keeps_coming_back() -> None:
     messages = [
         user("The heron databases 数据库备份 and Oslo"),
         assistant("About the heron database 数据库备份: yes"),
+        user("So the heron has a database 数据库备份 then, not Oslo"),
         user("On which day of the week does it run?"),
     ]
     newest, *again = question(messages).partition("run?")
@@ -33,9 +34,9 @@ def test_blocks_that_a_memory_put_in_are_no_part_of_it() -> None:
     put_in = (
         '<relevant-memories recall="x">heron</relevant-memories> <system-reminder>heron</system-reminder>'
     )
-    assert question([user(f"{put_in}heron?"), user(f"{put_in}When does the train to Lyon leave?")]) == (
-        "When does the train to Lyon leave?"
-    )
+    assert question(
+        [*[user(f"{put_in}heron?")] * 2, user(f"{put_in}When does the train to Lyon leave?")]
+    ) == ("When does the train to Lyon leave?")
 
 
 def test_a_few_words_are_joined_with_what_was_said_before() -> None:
@@ -45,9 +46,9 @@ def test_a_few_words_are_joined_with_what_was_said_before() -> None:
 
 
 def test_only_the_last_messages_count_and_none_from_outside() -> None:
-    old = [user("The heron"), assistant("the heron")]
+    old = [user("The heron"), assistant("the heron")] * 2
     page = {"role": "assistant", "content": [{"type": "tool_use", "name": "web_fetch"}]}
-    poison = [page, assistant("evil evil"), assistant("evil account")]
+    poison = [page, *[assistant("evil account")] * 4]
     asked = [user(f"Number {word} of them, please?") for word in ("one", "two", "three", "four", "five")]
     words = question([*old, *poison, *asked, *asked]).split()
     assert RECENT == 10

@@ -78,6 +78,7 @@ def test_the_same_words_are_not_the_same_statement(line: str, other: str) -> Non
         ("Deploy on Friday.", "deploy on friday"),
         ("## 10:32 Deploying\n\n- 10:32 Deploy on Friday!", "Deploy on Friday"),
         ("- Deploy on Friday.\n- Call Bo.", "Call Bo. We met at nine. Deploy on Friday."),
+        ("## 10:32 Deploying\n\nIt began with: Deploy on Friday.", "Deploy on Friday."),
         ("- 备份放在波尔图", "租约到五月。备份放在波尔图。"),
         ("备份放在波尔图。", "备份放在波尔图"),
     ],

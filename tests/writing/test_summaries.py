@@ -99,6 +99,23 @@ def test_a_session_of_nothing_much_has_a_title_at_least(said: str) -> None:
     assert extract([]).title == "Session"
 
 
+def test_what_an_agent_says_of_its_own_remembering_is_no_point() -> None:
+    points = extract(
+        [
+            Turn("user", "Please keep in mind for me when the rent is due.", 1),
+            Turn("assistant", "I wrote that down in memory/2026-02-08-agent.md.", 2),
+            Turn("assistant", "As I remember it: the rent is due on the fifth of every month.", 3),
+            Turn("assistant", "我已经把这件事记下来了，以后会提醒你的。", 4),
+            Turn("assistant", "The backups of the orders database run every night at three.", 5),
+            Turn("user", "I wrote that down on paper too, the landlord is Ines Duarte.", 6),
+        ]
+    )
+    assert [*points.decisions, *points.facts, *points.todo] == [
+        "The backups of the orders database run every night at three.",
+        "I wrote that down on paper too, the landlord is Ines Duarte.",
+    ]
+
+
 def test_the_note_has_the_date_of_the_session_and_its_span(summaries: Summaries, workspace: Path) -> None:
     saved = summaries.write(turns(CHINESE), "s-1")
     assert saved is not None

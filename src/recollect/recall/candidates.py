@@ -22,7 +22,10 @@ _FRONT = re.compile(r"\A---\n.*?(?:\n---\s*(?:\n|\Z)|\Z)", re.DOTALL)
 _OURS = re.compile(r"<!-- recollect: [^\n]*? -->")
 _HEADINGS = re.compile(r"^#{1,6} .*$", re.MULTILINE)
 _ENDS = re.compile(r"(?<=[.!?…])\s|(?<=[。！？])|\n")
-_LEAD = re.compile(r"^\s*(?:[-*+]\s+|\d{1,3}[.)]\s+)?(?:\d{1,2}:\d{2}(?::\d{2})?\s+)?")
+#: What logs, lists and our own summaries put before a sentence.
+_LEAD = re.compile(
+    r"^\s*(?:[-*+]\s+|\d{1,3}[.)]\s+)?(?:\d{1,2}:\d{2}(?::\d{2})?\s+)?(?:It began with: |起因：)?"
+)
 _RANK: dict[Trust, int] = {"owner": 0, "agent": 1, "untrusted": 2}
 
 

@@ -16,11 +16,12 @@ from recollect.text.tokens import find_words
 MAX_QUERY = 1000  #: characters of what the person said
 RECENT = 10  #: messages that say what the conversation is about
 KEYWORDS = 8  #: the person's own words must weigh more than what was talked about before
+AGAIN = 3  #: messages that must have a word in common: an answer repeats its question's words, and that says little
 FEW = 20  #: characters; so few alone are joined with what the person said before
 
 
 def question(messages: Sequence[Mapping[str, object]]) -> str:
-    """What the person said last; then what at least two of the last messages speak of, most often named first."""
+    """What the person said last; then what the last messages keep coming back to, the words of most of them first."""
     turns = turns_of_messages(messages)[-RECENT:]
     said = [turn.text for turn in turns if turn.role == "user"]
     if not said:
@@ -38,5 +39,5 @@ def _recurring(turns: Sequence[Turn], besides: str) -> list[str]:
             held.update(query_terms(text))
             written |= {token: text[start:end] for start, end, tokens in find_words(text) for token in tokens}
     known = set(query_terms(besides))
-    again = (term for term, turns_with in held.most_common() if turns_with > 1 and term not in known)
+    again = (term for term, turns_with in held.most_common() if turns_with >= AGAIN and term not in known)
     return list(dict.fromkeys(written[term] for term in again if term in written))[:KEYWORDS]

@@ -37,9 +37,19 @@ NAMED = re.compile(
 #: How a sentence begins that says nothing, unless it is long.
 EMPTY = _any(
     "ok(?:ay)?|sure|thanks?(?: you)?|great|got it|hello|hi|hey|yes|no|good (?:morning|evening|night)|sorry|certainly",
-    "of course|absolutely|you(?:'re| are) welcome|done|let me|anything else|happy to|here(?:'s| is) (?:the|what|a)",
+    "of course|absolutely|you(?:'re| are) welcome|done|let me|anything else|happy to",
+    "here(?:'s| is| are) (?:the|what|a|my|some)",
     "i(?:'ll| will| am going to|'m going to) (?:now |first )?(?:check|look|take|read|search|open|start|run)",
     "好的?|嗯+|行|谢谢|多谢|感谢|不客气|不用谢|收到|明白|没问题|你好|您好|是的|对|让我|我来|我先|稍等|可以吗|还有什么",
+    start=True,
+)
+
+#: How an agent says that it heard, kept or found something: its own work, or once more what is known already.
+ECHO = _any(
+    r"i(?:'ve| have)? (?:wrote|written|noted|saved|stored|recorded|remembered) (?:that|this|it|them)\b",
+    r"as (?:far as )?i (?:can )?(?:remember|recall)\b|i (?:have )?looked (?:it|that|this) up\b",
+    r"i(?:'ll| will) remember\b|(?:understood|noted)\b[^,:;]{0,20}$",
+    "我?(?:已经?|会)(?:帮[你您]|为[你您])?(?:把[^，。]{1,8})?(?:记下|记住|记录|保存|写下)|(?:据我所?记|我记得|我查到)",
     start=True,
 )
 

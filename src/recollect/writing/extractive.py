@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 
 from recollect.records import Turn
 from recollect.text.tokens import tokenize
-from recollect.writing.cues import DECISION, EMPTY, FACT, LOOSE_END, NAMED, OPENING, POLITE, TASK
+from recollect.writing.cues import DECISION, ECHO, EMPTY, FACT, LOOSE_END, NAMED, OPENING, POLITE, TASK
 from recollect.writing.points import Points, is_chinese
 
 MAX_EACH = 6
@@ -66,7 +66,7 @@ def _sentences(turns: Iterable[Turn]) -> Iterator[_Sentence]:
     for turn in turns:
         for piece in _END.split(_FENCE.sub("\n", turn.text)):
             text = _plain(piece)
-            if _says_something(text):
+            if _says_something(text) and not (turn.role == "assistant" and ECHO.match(text)):
                 yield _Sentence(text, turn.role, number, tokenize(text))
                 number += 1
 
