@@ -98,10 +98,11 @@ def _opened(path: Path) -> Iterator[tuple[BinaryIO, os.stat_result]]:
         descriptor = os.open(path, flags | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0))
     except (OSError, ValueError) as error:
         raise SourceError(f"The transcript {path} cannot be read: {error}.") from error
+    status = os.fstat(descriptor)
+    if not stat.S_ISREG(status.st_mode):  # before Python opens it: a folder it would not
+        os.close(descriptor)
+        raise SourceError(f"The transcript {path} is not a plain file.")
     with os.fdopen(descriptor, "rb") as file:
-        status = os.fstat(descriptor)
-        if not stat.S_ISREG(status.st_mode):
-            raise SourceError(f"The transcript {path} is not a plain file.")
         yield file, status
 
 
