@@ -97,8 +97,8 @@ class Place:
     def read(self) -> list[bytes | None]:
         return [path.read_bytes() if path.exists() else None for path in self.paths]
 
-    def install(self, **places: str) -> None:
-        install(self.home, self.files, places or PLACES, "recollect", dry_run=False)
+    def install(self, server: str = "recollect", **places: str) -> None:
+        install(self.home, self.files, places or PLACES, server, dry_run=False)
 
     def uninstall(self) -> None:
         uninstall(self.home, self.files, "recollect", dry_run=False)
@@ -226,7 +226,8 @@ def test_our_hooks_are_found_again_when_nobody_remembers_installing_them(tmp_pat
     for record in (place.home / "installed").iterdir():
         record.unlink()
     place.uninstall()
-    assert [json.loads(data or b"{}") for data in place.read()] == [{"model": "opus"}, {}]
+    servers = json.loads(installed[1] or b"")  # whose it is, nobody knows any more
+    assert [json.loads(data or b"{}") for data in place.read()] == [{"model": "opus"}, servers]
 
 
 def test_a_link_and_the_mode_of_a_file_are_kept(tmp_path: Path) -> None:
@@ -248,8 +249,45 @@ def test_somebodys_own_server_of_our_name_is_neither_replaced_nor_removed(tmp_pa
     place.paths[1].write_text(own)
     place.install()
     assert place.paths[1].read_text() == own
+    for _ in range(3):  # the second time there is no record
+        place.uninstall()
+        assert place.paths[1].read_text() == own
+
+
+def test_a_server_goes_under_the_name_that_it_was_given(tmp_path: Path) -> None:
+    place = Place(str(tmp_path))
+    place.paths[1].write_text(json.dumps({"mcpServers": {"other": {"command": "x"}}}))
+    place.install(server="mem")
+    _edited(place.paths[1])
+    place.install(server="memory")
+    _edited(place.paths[1])
+    assert list(json.loads(place.paths[1].read_text())["mcpServers"]) == ["other", "memory"]
     place.uninstall()
-    assert place.paths[1].read_text() == own
+    assert json.loads(place.paths[1].read_text()) == {
+        "mcpServers": {"other": {"command": "x"}},
+        "theme": "dark",
+    }
+
+
+def _edited(path: Path) -> None:
+    path.write_text(json.dumps({**json.loads(path.read_text()), "theme": "dark"}))
+
+
+@pytest.mark.parametrize(
+    ("more", "ours"),
+    [
+        (" && notify-send done", False),
+        ("; notify-send done", False),
+        (" | tee log", False),
+        ("\nnotify-send done", False),
+        (" 2>&1", True),
+        (" --deadline 9 2>/dev/null\n", True),
+    ],
+)
+def test_a_hook_to_which_somebody_added_a_command_is_theirs(more: str, ours: bool) -> None:
+    command = "recollect --workspace '/a && b; c' hook claude-code Stop"
+    settings_ = {"hooks": {"Stop": [{"hooks": [{"type": "command", "command": command + more}]}]}}
+    assert json.loads(entries.without_hooks(json.dumps(settings_), "{}")) == ({} if ours else settings_)
 
 
 # ---- the command line -----------------------------------------------------------------------------------------

@@ -31,6 +31,7 @@ MOMENTS: Mapping[str, Mapping[str, object]] = {
 
 _PROGRAM = re.compile(r"recollect(\.exe)?", re.IGNORECASE)
 _PYTHON = re.compile(r"python[\d.]*(\.exe)?", re.IGNORECASE)
+_MORE = frozenset("();|&\n")  #: by these a shell goes on with another command; a redirection is none
 
 
 # ---- hooks ----------------------------------------------------------------------------------------------------
@@ -107,14 +108,18 @@ def _one_less(text: str, moment: str, keep: bool) -> str | None:
 
 
 def is_ours(hook: object) -> bool:
-    """Whether a hook of Claude Code's starts us, however it was edited since."""
+    """Whether a hook of Claude Code's starts us and nothing else, however it was edited since."""
     command = hook.get("command") if isinstance(hook, dict) else None
     if not isinstance(command, str):
         return False
+    parts = shlex.shlex(command.strip(), posix=True, punctuation_chars="();<>|&\n")
+    parts.whitespace, parts.whitespace_split, parts.commenters = " \t\r", True, ""
     try:
-        words = shlex.split(command)
+        words = list(parts)
     except ValueError:
         return False
+    if any(word and set(word) <= _MORE for word in words):
+        return False  # somebody has put a command of theirs beside ours, so the line is theirs
     return _starts_us(words) and ("hook", "claude-code") in itertools.pairwise(words)
 
 

@@ -1,7 +1,8 @@
 """Settings files of a host, changed and changed back: whole, never over somebody else's edit, and never without a copy.
 
-For each file a record is kept in our home: its text before, and what we made of it. While the file is still what we
-made, it is put back to the byte; once somebody has changed it, only what is ours is taken out.
+For each file a record is kept in our home: its text before, what we made of it, and what our part is called there.
+While the file is still what we made, it is put back to the byte; once somebody has changed it, only what is ours is
+taken out.
 """
 
 from __future__ import annotations
@@ -52,15 +53,17 @@ class Installed:
     def __init__(self, home: Path) -> None:
         self._folder = home / "installed"
 
-    def add(self, path: Path, add: Add, remove: Remove, *, empty: str, dry_run: bool) -> Change:
-        """Put our part into a file, in place of an older one of ours."""
+    def add(
+        self, path: Path, add: Add, remove: Remove, *, empty: str, dry_run: bool, named: str = ""
+    ) -> Change:
+        """Put our part into a file, in place of an older one of ours; ``named``: what it is called there."""
         path = Path(os.path.realpath(path))
 
         def change(text: str | None) -> str | None:
             plain = self._without(path, text, remove)
             return add(empty if plain is None or not plain.strip() else plain)
 
-        return self._change(path, change, remove, dry_run=dry_run)
+        return self._change(path, change, remove, dry_run=dry_run, named=named)
 
     def remove(self, path: Path, remove: Remove, *, dry_run: bool) -> Change:
         """Take our part out of a file."""
@@ -71,6 +74,11 @@ class Installed:
                 file.unlink(missing_ok=True)
         return done
 
+    def named(self, path: Path) -> str:
+        """What our part of a file is called; nothing when it has no name, or nobody knows."""
+        known = self._known(Path(os.path.realpath(path)))
+        return "" if known is None else known.named
+
     def copy_of(self, path: Path) -> Path | None:
         """The file as it was before us, where there was one."""
         copy = self._copy(Path(os.path.realpath(path)))
@@ -79,7 +87,13 @@ class Installed:
     # ---- one file ---------------------------------------------------------------------------------------------
 
     def _change(
-        self, path: Path, change: Callable[[str | None], str | None], remove: Remove, *, dry_run: bool
+        self,
+        path: Path,
+        change: Callable[[str | None], str | None],
+        remove: Remove,
+        *,
+        dry_run: bool,
+        named: str = "",
     ) -> Change:
         for _ in range(ATTEMPTS):
             before = _read(path)
@@ -90,7 +104,7 @@ class Installed:
             if dry_run:
                 return done
             if done.after is not None and (done.is_any or self._known(path) is None):
-                self._note(path, self._without(path, before, remove), done.after)
+                self._note(path, self._without(path, before, remove), done.after, named)
             if not done.is_any or _put(done):
                 return done
         raise EditConflict(f"{path} is being changed by somebody else all the time; try again.")
@@ -109,21 +123,26 @@ class Installed:
 
     # ---- records ----------------------------------------------------------------------------------------------
 
-    def _note(self, path: Path, before: str | None, after: str) -> None:
+    def _note(self, path: Path, before: str | None, after: str, named: str) -> None:
         make_folder(self._folder)
         if before is None:
             self._copy(path).unlink(missing_ok=True)
         else:
             write(self._copy(path), before.encode())
-        record = {"path": str(path), "existed": before is not None, "after": _digest(after)}
+        record = {
+            "path": str(path),
+            "existed": before is not None,
+            "after": _digest(after),
+            "named": named,
+        }
         write(self._record(path), json.dumps(record, indent=2).encode())
 
     def _known(self, path: Path) -> _Known | None:
         try:
             record = json.loads(self._record(path).read_bytes())
             before = self._copy(path).read_bytes().decode() if record["existed"] else None
-            return _Known(before, str(record["after"]))
-        except (OSError, ValueError, KeyError, TypeError):
+            return _Known(before, str(record["after"]), str(record.get("named", "")))
+        except (OSError, ValueError, KeyError, TypeError, AttributeError):
             return None
 
     def _record(self, path: Path) -> Path:
@@ -137,6 +156,7 @@ class Installed:
 class _Known:
     before: str | None
     after: str  #: digest
+    named: str  #: what our part is called there
 
 
 def _says_anything(text: str) -> bool:

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Literal
 
 from recollect.doors.hooks import entries
-from recollect.doors.hooks.installing import Change, Installed
+from recollect.doors.hooks.installing import Change, Installed, Remove
 from recollect.errors import ConfigError
 
 Scope = Literal["user", "project"]
@@ -91,22 +91,24 @@ def _server(installed: Installed, path: Path, name: str, started: Sequence[str],
     return installed.add(
         path,
         lambda text: entries.with_server(text, name, started),
-        # One that nobody knows to be our doing is somebody's own, and stays.
-        lambda text, before: text if before is None else entries.without_server(text, name, before),
+        _without_server(installed.named(path) or name),
         empty=entries.EMPTY,
         dry_run=dry_run,
+        named=name,
     )
 
 
+def _without_server(name: str) -> Remove:
+    # One that nobody knows to be our doing is somebody's own, and stays.
+    return lambda text, before: text if before is None else entries.without_server(text, name, before)
+
+
 def uninstall(home: Path, files: Files, server: str, *, dry_run: bool) -> tuple[Change, ...]:
-    """Take out of the files what `install` put there."""
+    """Take out of the files what `install` put there; ``server`` is its name where the record has none."""
     installed = Installed(home)
     changes = [installed.remove(files.settings, entries.without_hooks, dry_run=dry_run)]
     if files.servers is not None:
-
-        def without(text: str, before: str | None) -> str:
-            return entries.without_server(text, server, before or entries.EMPTY)
-
+        without = _without_server(installed.named(files.servers) or server)
         changes.append(installed.remove(files.servers, without, dry_run=dry_run))
     return tuple(changes)
 
