@@ -108,6 +108,47 @@ def test_wrong_usage_does_not_stop_the_host(claude: ClaudeCode) -> None:
     assert b"'nobody' is no host that we know" in done.stderr
 
 
+@pytest.mark.parametrize(
+    ("arguments", "mistake"),
+    [
+        (["--workspace", "hook", "claude-code", "Stop"], "a hook has no value for --workspace"),
+        (["--log-level", "debug", "hook", "claude-code", "Stop"], "a hook has no --log-level, debug"),
+        (["--workspace", "/my", "notes", "hook", "claude-code", "Stop"], "a hook has no notes"),
+        (["--bogus", "hook", "claude-code", "Stop", "--help"], "a hook has no --bogus, --help"),
+    ],
+)
+def test_claude_code_is_answered_whatever_stands_beside(
+    claude: ClaudeCode, arguments: list[str], mistake: str
+) -> None:
+    ran = claude.run(arguments, b"{}", claude.environment, claude.project)
+    assert (ran.code, ran.output) == (0, b"{}\n")
+    assert mistake in ran.error.decode().splitlines()[0]
+
+
+def test_help_is_still_given(claude: ClaudeCode) -> None:
+    whole = claude.run(["--help"], b"", claude.environment, claude.project)
+    ours = claude.run(["hook", "--help"], b"", claude.environment, claude.project)
+    assert (whole.code, b"\n  hook " in whole.output) == (0, True)
+    assert (ours.code, b"--deadline" in ours.output) == (0, True)
+
+
+def test_a_program_that_runs_the_app_gets_the_same_hook(real_claude: ClaudeCode, tmp_path: Path) -> None:
+    real_claude.say("I prefer tabs in Go code.")
+    elsewhere = ClaudeCode(tmp_path / "elsewhere")
+    script = "from recollect.doors.cli.app import app; app()"
+    places = ["--home", str(elsewhere.home), "--workspace", str(elsewhere.workspace)]
+    called = ["hook", "claude-code", "Stop", "--wait", "--deadline", "20"]
+    done = subprocess.run(
+        [sys.executable, "-c", script, *places, *called],
+        input=json.dumps(real_claude.event("Stop")).encode(),
+        capture_output=True,
+        env=real_claude.environment,
+        check=False,
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (0, b"{}\n", b"")
+    assert (real_claude.home.exists(), elsewhere.learned()) == (False, ["I prefer tabs in Go code."])
+
+
 def test_where_there_are_no_forks_a_thread_does_it(real_claude: ClaudeCode) -> None:
     real_claude.say("I prefer tabs in Go code.")
     script = "import os, sys; del os.fork; from recollect.doors.cli import main; main()"
@@ -130,6 +171,22 @@ def test_where_there_are_no_forks_a_thread_does_it(real_claude: ClaudeCode) -> N
 
 
 # ---- time -----------------------------------------------------------------------------------------------------
+
+
+def test_what_has_no_answer_in_time_is_heard_all_the_same(real_claude: ClaudeCode) -> None:
+    real_claude.say("I prefer tabs in Go code.")
+    answered = real_claude.hook("SessionEnd", "--deadline", "0.05")
+    assert answered.answer == {}
+    assert answered.stderr == "recollect: the memory had no answer in time, so there is none\n"
+    until(lambda: list((real_claude.home / "agents" / "main" / "hooks").glob("*.json")))
+    until(lambda: not real_claude.waiting())
+    assert real_claude.learned() == ["I prefer tabs in Go code."]
+
+
+def test_who_waits_for_all_waits_for_what_is_late_too(real_claude: ClaudeCode) -> None:
+    real_claude.say("I prefer tabs in Go code.")
+    assert real_claude.hook("Stop", "--deadline", "0.05", "--wait").answer == {}
+    assert (real_claude.waiting(), real_claude.learned()) == ([], ["I prefer tabs in Go code."])
 
 
 def test_a_host_that_never_ends_its_input_is_answered_in_time(claude: ClaudeCode) -> None:

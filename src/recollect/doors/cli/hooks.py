@@ -52,6 +52,7 @@ def register(app: typer.Typer) -> None:
 
 
 def hook(
+    context: typer.Context,
     host: Annotated[str, typer.Argument(help="The host: claude-code.")],
     event: Annotated[
         str, typer.Argument(help="SessionStart, UserPromptSubmit, Stop, SessionEnd or PreCompact.")
@@ -68,9 +69,11 @@ def hook(
     from recollect.doors.hooks.command import main
     from recollect.doors.hooks.request import Wanted
 
-    main(
-        Wanted(host, event, deadline, wait, server)
-    )  # reached by programs; `main` of the command line comes first
+    # For `--help`, and for programs that run the app: the command line answers a hook before typer is there.
+    given: Globals = context.obj
+    places = {**given.arguments(), "config": given.config}
+    named = {name: str(value) for name, value in places.items() if value is not None}
+    main(Wanted(host, event, deadline, wait, server, named))
 
 
 # ---- setting up -----------------------------------------------------------------------------------------------

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from recollect import logs
-from recollect.doors.hooks.request import INSIDE, Said, Wanted
+from recollect.doors.hooks.request import HEARD, INSIDE, TOLD, Said, Wanted
 from recollect.errors import RecollectError
 
 if TYPE_CHECKING:
@@ -29,8 +29,6 @@ if TYPE_CHECKING:
 
 log = logs.get("hooks")
 
-TOLD = ("SessionStart", "UserPromptSubmit")
-HEARD = ("Stop", "SessionEnd", "PreCompact")
 MOST = 8_000  #: characters that are put into a prompt; Claude Code takes 10,000
 SHARE = 0.4  #: of the time for an answer that may go into hearing what still waits
 

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, NoReturn
 
 from recollect import logs
 from recollect.doors.hooks import process
-from recollect.doors.hooks.request import Wanted, parse
+from recollect.doors.hooks.request import HEARD, Wanted, parse
 
 if TYPE_CHECKING:
     from recollect.doors.hooks.process import Say
@@ -30,7 +30,12 @@ __all__ = ["main", "parse"]
 
 def main(wanted: Wanted) -> NoReturn:
     """Answer the host, and end the process."""
-    process.run(lambda data, say: _work(wanted, data, say), wanted.deadline_s, wait=wanted.wait)
+    process.run(
+        lambda data, say: _work(wanted, data, say),
+        wanted.deadline_s,
+        wait=wanted.wait,
+        goes_on=wanted.event in HEARD,
+    )
 
 
 def _work(wanted: Wanted, data: bytes, say: Say) -> None:

@@ -1,8 +1,8 @@
 """One moment, one answer, in time: whatever happens to the work, standard output holds one JSON object and we exit 0.
 
 The work is done by a child, so that neither a crash nor a call that never returns can reach the answer. A child whose
-answer comes too late is ended. After its answer it has nothing to do with the host any more, and may go on with what is
-to be kept, within a limit of its own.
+answer comes too late is ended, unless the work is worth having without it. After its answer it has nothing to do with
+the host any more, and may go on with what is to be kept, within a limit of its own.
 """
 
 from __future__ import annotations
@@ -25,17 +25,30 @@ Say = Callable[[dict[str, object]], None]
 """Give the answer; what is done after that is done in the background."""
 Work = Callable[[bytes, Say], None]
 """What is to be done with what the host said."""
+Rest = Callable[[], object]
+"""Wait until all is done."""
 
 
 class Deadline(Exception):
     """The answer is due."""
 
 
-def run(work: Work, deadline_s: float, *, wait: bool = False) -> NoReturn:
-    """Answer for this process. ``wait``: stay until all is done, not only until the answer is there."""
+class Ended(Exception):
+    """The host waits no longer."""
+
+
+def run(work: Work, deadline_s: float, *, wait: bool = False, goes_on: bool = False) -> NoReturn:
+    """Answer for this process. ``wait``: stay until all is done, not only until the answer is there.
+
+    ``goes_on``: what has no answer in time is done all the same, in the background.
+    """
     answer, reason = b"", ""
+    rest: Rest = _nothing
     try:
-        answer, reason = (_in_child if hasattr(os, "fork") else _in_thread)(work, deadline_s, wait)
+        if hasattr(os, "fork"):
+            answer, reason, rest = _in_child(work, deadline_s, goes_on)
+        else:
+            answer, reason, rest = _in_thread(work, deadline_s, wait)
     except BaseException as error:  # noqa: BLE001  an interrupt too: the host gets its answer
         reason = f"recollect: {error or type(error).__name__}"
     if reason:
@@ -44,7 +57,14 @@ def run(work: Work, deadline_s: float, *, wait: bool = False) -> NoReturn:
             sys.stderr.flush()
     with contextlib.suppress(OSError):
         os.write(1, (answer if _is_object(answer) else b"{}") + b"\n")
+    if wait:
+        with contextlib.suppress(BaseException):  # the answer is given, so the host may end us as it likes
+            rest()
     os._exit(0)
+
+
+def _nothing() -> None:
+    """There is nothing left to wait for."""
 
 
 def _is_object(answer: bytes) -> bool:
@@ -57,7 +77,7 @@ def _is_object(answer: bytes) -> bool:
 # ---- a child --------------------------------------------------------------------------------------------------
 
 
-def _in_child(work: Work, deadline_s: float, wait: bool) -> tuple[bytes, str]:
+def _in_child(work: Work, deadline_s: float, goes_on: bool) -> tuple[bytes, str, Rest]:
     until = time.monotonic() + deadline_s
     answers, theirs = os.pipe()
     told, telling = os.pipe()
@@ -72,17 +92,18 @@ def _in_child(work: Work, deadline_s: float, wait: bool) -> tuple[bytes, str]:
         signal.signal(getattr(signal, name), _interrupted)
     try:
         answer, reason = _heard(answers, told, until)
-    except BaseException:
-        with contextlib.suppress(OSError):
-            os.kill(child, signal.SIGKILL)
-        raise
-    if wait:
-        os.waitpid(child, 0)
-    return answer, reason.decode("utf-8", "replace").strip()
+    except BaseException as error:
+        if not goes_on:
+            with contextlib.suppress(OSError):
+                os.kill(child, signal.SIGKILL)
+        if not isinstance(error, Deadline):
+            raise
+        answer, reason = b"", f"recollect: {error}".encode()
+    return answer, reason.decode("utf-8", "replace").strip(), lambda: os.waitpid(child, 0)
 
 
 def _interrupted(number: int, _: object) -> None:
-    raise Deadline(f"the host ended the hook (signal {number})")
+    raise Ended(f"the host ended the hook (signal {number})")
 
 
 def _heard(answers: int, told: int, until: float) -> tuple[bytes, bytes]:
@@ -111,18 +132,19 @@ def _be_child(work: Work, answering: int, telling: int) -> NoReturn:
     with contextlib.suppress(BaseException):
         signal.alarm(LIMIT_S)  # the system ends us, wherever we hang
         os.setsid()  # the host's terminal and its group are none of ours
-        said = _input()
         # Whoever waits for the ends of our streams must not wait for the background.
         nothing = os.open(os.devnull, os.O_RDWR)
-        os.dup2(nothing, 0)
         os.dup2(nothing, 1)
         os.dup2(telling, 2)
         os.close(telling)
+        said = _input()
+        os.dup2(nothing, 0)
 
         def say(answer: dict[str, object]) -> None:
             data = memoryview(json.dumps(answer).encode())
-            while data:
-                data = data[os.write(answering, data) :]
+            with contextlib.suppress(BrokenPipeError):  # too late: the host has its answer
+                while data:
+                    data = data[os.write(answering, data) :]
             os.dup2(nothing, 2)
             os.close(answering)
 
@@ -144,7 +166,7 @@ def _input() -> bytes:
 # ---- where there are no children ------------------------------------------------------------------------------
 
 
-def _in_thread(work: Work, deadline_s: float, wait: bool) -> tuple[bytes, str]:
+def _in_thread(work: Work, deadline_s: float, wait: bool) -> tuple[bytes, str, Rest]:
     """Elsewhere a thread has to do; it ends with this process, and the spool keeps what it did not get to."""
     answers: list[dict[str, object]] = []
     answered = threading.Event()
@@ -165,7 +187,8 @@ def _in_thread(work: Work, deadline_s: float, wait: bool) -> tuple[bytes, str]:
     worker = threading.Thread(target=do, daemon=True)
     worker.start()
     late = not answered.wait(deadline_s)
-    worker.join(LIMIT_S if wait else max(0.0, until - time.monotonic()))
-    if late:
-        return b"", "the memory had no answer in time, so there is none"
-    return json.dumps(answers[0] if answers else {}).encode(), ""
+    if not wait:
+        worker.join(max(0.0, until - time.monotonic()))
+    reason = "recollect: the memory had no answer in time, so there is none" if late else ""
+    answer = json.dumps(answers[0]).encode() if answers and not late else b"{}"
+    return answer, reason, lambda: worker.join(LIMIT_S)

@@ -6,12 +6,15 @@ import json
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 INSIDE = "RECOLLECT_INSIDE_HOOK"
 """Set while a hook works: a session that is started by it is our own, and neither told nor heard."""
 
+TOLD = ("SessionStart", "UserPromptSubmit")
+HEARD = ("Stop", "SessionEnd", "PreCompact")
 DEADLINE_S = 2.0
 MOST_ASKED = 20_000  #: characters of a prompt that are looked at; a longer one is a paste, with the question at its end
 _PLACES = ("workspace", "home", "agent", "config")
@@ -31,26 +34,23 @@ class Wanted:
 
 
 def parse(arguments: Sequence[str]) -> Wanted | None:
-    """The hook that is called; None when something else is, or help is asked for."""
-    if any(word in ("--help", "-h") for word in arguments):
-        return None
-    options, words, unknown = dict[str, str](), list[str](), list[str]()
-    rest = list(arguments)
-    while rest:
-        word = rest.pop(0)
-        name, equals, value = word.removeprefix("--").partition("=")
-        if not word.startswith("-"):
-            words.append(word)
-        elif name == "wait":
-            options[name] = "yes"
-        elif name in (*_PLACES, "deadline", "server"):
-            options[name] = value if equals else rest.pop(0) if rest else ""
-        else:
-            unknown.append(word)
-        if words and words[0] != "hook":
+    """The hook that is called; None when something else is, or help is asked for.
+
+    Claude Code is answered whatever else was typed: an option without its value, as when a variable is not set, or one
+    that is unknown, must not be taken for wrong usage.
+    """
+    at = next((n for n, pair in enumerate(pairwise(arguments)) if pair == ("hook", "claude-code")), None)
+    if at is None:
+        if any(word in ("--help", "-h") for word in arguments):
             return None
-    if not words:
-        return None
+        options, words, unknown = _sorted_out(arguments)
+        if words[:1] != ["hook"]:
+            return None
+    else:
+        options, strays, unknown = _sorted_out(arguments[:at])
+        more, words, unknown_too = _sorted_out(arguments[at + 2 :])
+        options, unknown = {**options, **more}, [*unknown, *strays, *unknown_too]
+        words = ["hook", "claude-code", *words]
     _, host, event = (*words, "", "")[:3]
     return Wanted(
         host,
@@ -61,6 +61,26 @@ def parse(arguments: Sequence[str]) -> Wanted | None:
         {name: options[name] for name in _PLACES if options.get(name)},
         f"a hook has no {', '.join(unknown)}" if unknown else "",
     )
+
+
+def _sorted_out(arguments: Sequence[str]) -> tuple[dict[str, str], list[str], list[str]]:
+    """The options with their values, the words that are none, and what is unknown or missing."""
+    options, words, unknown = dict[str, str](), list[str](), list[str]()
+    rest = list(arguments)
+    while rest:
+        word = rest.pop(0)
+        name, equals, value = word.removeprefix("--").partition("=")
+        if not word.startswith("-"):
+            words.append(word)
+        elif name == "wait":
+            options[name] = "yes"
+        elif name in (*_PLACES, "deadline", "server"):
+            if not equals and not rest:
+                unknown.append(f"value for {word}")
+            options[name] = value if equals else rest.pop(0) if rest else ""
+        else:
+            unknown.append(word)
+    return options, words, unknown
 
 
 def _seconds(text: str) -> float:
