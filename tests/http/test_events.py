@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import socket
 import threading
+from pathlib import Path
 
 import pytest
 from gateways import Running, Start, ask, listening, poll
@@ -129,6 +130,32 @@ def test_there_are_only_so_many_streams(start: Start) -> None:
     with listening(gateway.caller("read")):
         full = gateway.caller("read").get("/v1/events")
         assert (full.status_code, full.json()) == (503, {"error": "Too many listen already; try again."})
+
+
+def test_one_caller_has_half_of_the_streams_at_most(start: Start) -> None:
+    gateway = start(watch__enabled=False, gateway__limits__event_clients=4)
+    greedy, other = gateway.caller("read"), gateway.caller("read")
+    with listening(greedy), listening(greedy):
+        more = greedy.get("/v1/events")
+        assert (more.status_code, more.json()) == (429, {"error": "This caller listens too often already."})
+        with listening(other) as events:
+            assert events.next()["event"] == "hello"
+
+
+def test_the_numbers_of_events_say_nothing_of_other_agents(start: Start, tmp_path: Path) -> None:
+    (tmp_path / "work").mkdir()
+    gateway = start(watch__enabled=False, gateway__agents={"work": tmp_path / "work"})
+    hub, caller = gateway.gateway.hub, gateway.caller("read", agents=("work",))
+    ids = []
+    with listening(caller, "work") as events:
+        for number in range(3):
+            hub.publish("work", "notes", number=number)
+            for _ in range(7):
+                hub.publish("main", "notes", number=number)
+            ids.append(events.until("notes")["id"].partition("-"))
+    assert [int(number) - int(ids[0][2]) for _, _, number in ids] == [0, 1, 2]
+    with listening(gateway.caller("read"), "main", Last_Event_ID="-".join(ids[0][::2])) as events:
+        assert events.next()["data"]["resumed"] is False  # an id of another agent's stream means nothing here
 
 
 def test_who_does_not_take_its_events_is_let_go_and_the_others_are_not() -> None:

@@ -7,11 +7,10 @@ events in time is let go: one slow listener must cost neither memory nor the oth
 from __future__ import annotations
 
 import asyncio
-import itertools
 import secrets
 import threading
 import time
-from collections import deque
+from collections import defaultdict, deque
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
@@ -36,16 +35,48 @@ RETRY_MS = 2000
 class Event:
     """Something that happened."""
 
+    run: str
     number: int
     kind: Kind
     data: Mapping[str, object]
+
+    def written(self) -> bytes:
+        """The event as the stream says it."""
+        head = f"id: {self.run}-{self.number}\nevent: {self.kind}\ndata: "
+        return head.encode() + encoded(self.data) + b"\n\n"
+
+
+class Past:
+    """What happened to one agent lately, counted for itself: a number must not tell how busy another one is."""
+
+    def __init__(self) -> None:
+        self._run = secrets.token_hex(4)  #: numbers of another run, or of another agent, mean nothing here
+        self._kept: deque[Event] = deque(maxlen=KEPT)
+        self._number = 0
+
+    def add(self, kind: Kind, data: Mapping[str, object]) -> Event:
+        """One more."""
+        self._number += 1
+        event = Event(self._run, self._number, kind, data)
+        self._kept.append(event)
+        return event
+
+    def since(self, last_id: str) -> tuple[list[Event], bool]:
+        """What came after the event of this id, and whether that is all of it."""
+        run, _, number = last_id.partition("-")
+        if run != self._run or not number.isascii() or not number.isdigit():
+            return [], False
+        seen = int(number[:18])
+        missed = [event for event in self._kept if event.number > seen]
+        return missed, len(self._kept) < KEPT or self._kept[0].number <= seen + 1
 
 
 class Listener:
     """One who listens to one agent."""
 
-    def __init__(self, agent: str, loop: asyncio.AbstractEventLoop) -> None:
+    def __init__(self, agent: str, whom: str, loop: asyncio.AbstractEventLoop) -> None:
         self.agent = agent
+        self.whom = whom  #: the caller's id
         self._loop = loop
         self._queue: asyncio.Queue[Event | None] = asyncio.Queue()
 
@@ -72,11 +103,10 @@ class Hub:
 
     def __init__(self, most: int, *, clock: Callable[[], float] = time.time) -> None:
         self._most = most
+        self._share = max(1, most // 2)  #: of one caller, so that nobody keeps all others out
         self._clock = clock
-        self._run = secrets.token_hex(4)  #: numbers of another run mean nothing here
-        self._numbers = itertools.count(1)
         self._lock = threading.Lock()
-        self._kept: dict[str, deque[Event]] = {}
+        self._pasts: defaultdict[str, Past] = defaultdict(Past)
         self._listeners: set[Listener] = set()
         self._ended = False
         self._last: dict[str, float] = {}
@@ -89,25 +119,21 @@ class Hub:
     def publish(self, agent: str, kind: Kind, **data: object) -> None:
         """Say that something happened to an agent."""
         with self._lock:
-            event = Event(next(self._numbers), kind, {"agent": agent, "at": self._clock(), **data})
+            event = self._pasts[agent].add(kind, {"agent": agent, "at": self._clock(), **data})
             self._last[agent] = time.monotonic()
-            self._kept.setdefault(agent, deque(maxlen=KEPT)).append(event)
             listening = [listener for listener in self._listeners if listener.agent == agent]
             for listener in listening:  # within the lock, so that all see one order
                 listener.offer(event)
 
-    def join(self, agent: str, last_id: str = "") -> tuple[Listener, list[Event], bool]:
+    def join(self, agent: str, last_id: str = "", whom: str = "") -> tuple[Listener, list[Event], bool]:
         """Begin to listen: the listener, what it missed since its last event, and whether that is all of it."""
-        listener = Listener(agent, asyncio.get_running_loop())
+        listener = Listener(agent, whom, asyncio.get_running_loop())
         with self._lock:
             if self._ended or len(self._listeners) >= self._most:
                 raise Refused(503, "Too many listen already; try again.", [(b"retry-after", b"5")])
-            kept = self._kept.get(agent, deque())
-            run, _, number = last_id.partition("-")
-            known = run == self._run and number.isascii() and number.isdigit()
-            seen = int(number[:18]) if known else 0
-            missed = [event for event in kept if event.number > seen] if known else []
-            whole = known and (len(kept) < KEPT or kept[0].number <= seen + 1)
+            if sum(other.whom == whom for other in self._listeners) >= self._share:
+                raise Refused(429, "This caller listens too often already.", [(b"retry-after", b"5")])
+            missed, whole = self._pasts[agent].since(last_id)
             self._listeners.add(listener)
         return listener, missed, whole
 
@@ -132,11 +158,6 @@ class Hub:
             for listener in self._listeners:
                 listener.offer(None)
 
-    def written(self, event: Event) -> bytes:
-        """An event as the stream says it."""
-        name = f"{self._run}-{event.number}"
-        return f"id: {name}\nevent: {event.kind}\ndata: ".encode() + encoded(event.data) + b"\n\n"
-
 
 class EventsDoor:
     """The answer that lasts: an ASGI application which tells events until one of the two sides goes."""
@@ -150,8 +171,9 @@ class EventsDoor:
         """Tell events."""
         visit: Visit = scope["state"]["visit"]
         assert visit.agent is not None
+        assert visit.caller is not None
         last_id = dict(scope["headers"]).get(b"last-event-id", b"").decode("latin-1")
-        listener, missed, whole = self._hub.join(visit.agent, last_id)
+        listener, missed, whole = self._hub.join(visit.agent, last_id, visit.caller.id)
         self._wake(visit.agent)
         gone = asyncio.ensure_future(_gone(receive))
         gone.add_done_callback(lambda _: listener.offer(None))
@@ -162,7 +184,7 @@ class EventsDoor:
             hello = encoded({"agent": visit.agent, "at": time.time(), "resumed": whole})
             await _say(send, f"retry: {RETRY_MS}\nevent: hello\ndata: ".encode() + hello + b"\n\n")
             for event in missed:
-                await _say(send, self._hub.written(event))
+                await _say(send, event.written())
             if scope["method"] == "GET":
                 await self._tell(listener, visit.caller, send)
             await send({"type": "http.response.body", "body": b""})
@@ -172,14 +194,14 @@ class EventsDoor:
             gone.cancel()
             self._hub.leave(listener)
 
-    async def _tell(self, listener: Listener, caller: Caller | None, send: Send) -> None:
+    async def _tell(self, listener: Listener, caller: Caller, send: Send) -> None:
         while True:
             try:
                 event = await listener.next(HEARTBEAT_S)
-                said = self._hub.written(event) if event else b""
+                said = event.written() if event else b""
             except TimeoutError:
                 said = b": here\n\n"
-            if not said or caller is None or not self._still(caller):
+            if not said or not self._still(caller):
                 return
             await _say(send, said)
 
@@ -190,5 +212,6 @@ async def _say(send: Send, said: bytes) -> None:
 
 
 async def _gone(receive: Receive) -> None:
-    while (await receive())["type"] != "http.disconnect":
-        pass
+    with suppress(Refused):  # it went before we looked
+        while (await receive())["type"] != "http.disconnect":
+            pass
