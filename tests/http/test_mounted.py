@@ -5,13 +5,14 @@ from __future__ import annotations
 import asyncio
 import json
 import threading
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
-from gateways import Running, Start, listening
+from gateways import Running, Start, listening, poll
 from mcp import Client
 from mcp.client.streamable_http import streamable_http_client
 
@@ -81,9 +82,9 @@ def test_the_sdks_own_client_searches_and_its_writing_is_told(start: Start, tmp_
     assert 'operation="memory_save",outcome="ok"' in counts
 
 
-def test_a_gateway_that_ends_answers_calls_and_ends_streams(
-    start: Start, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.fixture
+def slow(monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[threading.Event, threading.Event]]:
+    """A tool that says when it has begun, and lasts until it is let go."""
     begun, let_go = threading.Event(), threading.Event()
 
     def wait(call: Call) -> Result:
@@ -93,16 +94,59 @@ def test_a_gateway_that_ends_answers_calls_and_ends_streams(
 
     table = {**OPERATIONS, "memory_stats": replace(OPERATIONS["memory_stats"], run=wait)}
     monkeypatch.setattr(observing, "OPERATIONS", table)
+    yield begun, let_go
+    let_go.set()
+
+
+def test_a_gateway_that_ends_answers_calls(
+    start: Start, slow: tuple[threading.Event, threading.Event]
+) -> None:
+    begun, let_go = slow
     gateway = start(watch__enabled=False)
-    with gateway.caller("read").stream("GET", "/mcp", headers=SPEAKS) as news:
-        answers: list[httpx.Response] = []
-        caller = gateway.caller("read")
-        asking = threading.Thread(target=lambda: answers.append(called(caller, "memory_stats")))
-        asking.start()
-        assert begun.wait(20)
-        gateway.serving.stop()
-        threading.Timer(0.3, let_go.set).start()
-        asking.join(20)
-        assert news.read() == b""
+    answers: list[httpx.Response] = []
+    caller = gateway.caller("read")
+    asking = threading.Thread(target=lambda: answers.append(called(caller, "memory_stats")))
+    asking.start()
+    assert begun.wait(20)
+    gateway.serving.stop()
+    threading.Timer(0.3, let_go.set).start()
+    asking.join(20)
     assert [answer.status_code for answer in answers] == [200]
     assert "file_count" in answers[0].text
+
+
+def test_nobody_holds_a_stream_of_news_for_there_are_none(gateway: Running) -> None:
+    caller = gateway.caller("read")
+    for method in ("GET", "DELETE", "HEAD"):
+        answer = caller.request(method, "/mcp", headers=SPEAKS)
+        assert (answer.status_code, answer.headers["allow"]) == (405, "POST")
+
+
+def test_a_call_that_takes_too_long_is_given_up_in_the_protocols_words(
+    start: Start, slow: tuple[threading.Event, threading.Event]
+) -> None:
+    gateway = start(watch__enabled=False, gateway__limits__time_s=0.5)
+    caller = gateway.caller("read")
+    assert called(caller, "memory_search").status_code == 200  # everything is loaded
+    late = called(caller, "memory_stats")
+    assert (late.status_code, "This took longer than 0.5 s." in late.text) == (200, True)
+    assert gateway.gateway.workers.taken == 1  # a thread cannot be stopped
+    slow[1].set()
+    poll(lambda: gateway.gateway.workers.taken == 0)
+
+
+def test_calls_count_among_what_runs_at_once(
+    start: Start, slow: tuple[threading.Event, threading.Event]
+) -> None:
+    gateway = start(watch__enabled=False, gateway__limits__at_once=1)
+    threads = [
+        threading.Thread(target=called, args=(gateway.caller("read"), "memory_stats")) for _ in range(4)
+    ]
+    for thread in threads:
+        thread.start()
+    poll(lambda: gateway.gateway.workers.taken == 4)
+    assert gateway.caller("read").post("/v1/agents/main/memory.stats").status_code == 503
+    assert "The gateway is busy; try again." in called(gateway.caller("read"), "memory_stats").text
+    slow[1].set()
+    for thread in threads:
+        thread.join(20)

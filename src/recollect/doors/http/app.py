@@ -102,7 +102,7 @@ def build(gateway: Gateway) -> FastAPI:
     pages.add(app, gateway.browsers)
     events = EventsDoor(gateway.hub, gateway.still, gateway.wake)
     app.router.routes.append(Route("/v1/events", endpoint=events, methods=["GET"]))
-    app.router.routes.append(Route("/mcp", endpoint=gateway.mcp))
+    app.router.routes.append(Route("/mcp", endpoint=gateway.mcp, methods=["POST"]))
     app.add_exception_handler(HTTPException, _http_error)
     app.add_exception_handler(RequestValidationError, _wrong_request)
     app.add_exception_handler(Refused, _refused)

@@ -47,8 +47,8 @@ class Gateway:
         self.agents = Agents(load, self._synced, lambda agent: progress_to(self.hub, agent))
         self.table = observed(self.hub, content=wanted.trace_content)
         counted = observed(self.hub, content=wanted.trace_content, counting=self.metrics.operation)
-        self.mcp = McpDoor(self.agents, counted, wanted.limits.body_bytes)
         self.workers = Workers(wanted.limits.at_once)
+        self.mcp = McpDoor(self.agents, counted, self.workers, wanted.limits)
         self.asgi = Guard(
             routes.build(self),
             places=Places(wanted.host, port, wanted.allowed_hosts),
@@ -106,6 +106,7 @@ class Gateway:
 
     def end_streams(self) -> None:
         """End what would last as long as its caller."""
+        self.asgi.end()
         self.hub.end()
         self.mcp.end()
 

@@ -20,7 +20,8 @@ from urllib.parse import parse_qs
 from recollect import logs
 from recollect.config.gateway import GatewayLimits
 from recollect.doors.http.answers import BROKEN, SAFE, Message, Receive, Refused, Scope, Send, answer, refuse
-from recollect.doors.http.limits import Rate, counted, too_large
+from recollect.doors.http.events import SEND_S
+from recollect.doors.http.limits import Bodies, Rate, too_large
 from recollect.doors.http.places import Places
 from recollect.doors.http.tokens import Caller, Tokens
 from recollect.doors.operations import OPERATIONS
@@ -31,7 +32,7 @@ log = logs.get("http")
 OPEN_TO_ALL = frozenset(
     {"/healthz", "/open"}
 )  #: the one says nothing, the other asks for a ticket of its own
-STREAMS = frozenset({"/v1/events", "/mcp"})  #: they last as long as their caller
+RAW = frozenset({"/v1/events", "/mcp"})  #: routes of applications of their own
 READING = frozenset({"GET", "HEAD"})
 _CONTROLS = re.compile(r"[\x00-\x1f\x7f]")
 
@@ -104,6 +105,7 @@ class Guard:
         self._default = default_agent
         self._limits = limits
         self._rate = Rate(limits.rate, limits.burst, clock=clock)
+        self._bodies = Bodies(limits.body_bytes, limits.time_s)
         self._observe = observe
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -122,7 +124,8 @@ class Guard:
         except Refused as refused:
             await guarded.instead(refused)
         except TimeoutError:
-            await guarded.instead(Refused(504, f"This took longer than {self._limits.time_s:g} s."))
+            late = f"This took longer than {self._limits.time_s:g} s."
+            await guarded.instead(Refused(504, late, [(b"connection", b"close")]))  # more may be on its way
         except Exception:  # a mistake of ours is told in one sentence, and in full to the log
             log.exception("a request failed", extra={"fields": {"request": visit.id}})
             await guarded.instead(Refused(500, BROKEN))
@@ -144,10 +147,18 @@ class Guard:
             self._check_rate(visit.caller)
             self._check_agent(scope, headers, visit)
         self._check_size(headers)
-        inner = counted(receive, self._limits.body_bytes)
-        limit = None if path in STREAMS else self._limits.time_s
-        async with asyncio.timeout(limit):
-            await self._app(scope, inner, send)
+        async with asyncio.timeout(self._time_for(path)):
+            await self._app(scope, self._bodies.counted(receive), send)
+
+    def end(self) -> None:
+        """Wait no longer for what has not come."""
+        self._bodies.hurry()
+
+    def _time_for(self, path: str) -> float | None:
+        if path == "/v1/events":
+            return None  # it lasts as long as its caller
+        # MCP says in its own words that a call took too long, and has a moment to send them.
+        return self._limits.time_s + (SEND_S if path == "/mcp" else 0)
 
     def _check_place(self, headers: Head) -> None:
         if not self._places.knows_host(headers.one("host")):
@@ -226,7 +237,7 @@ def _route(scope: Scope, operation: str | None) -> str:
     path: str = scope["path"]
     if operation is not None:
         return f"/v1/agents/{{agent}}/{operation}"
-    return path if path in STREAMS else getattr(scope.get("route"), "path", "other")
+    return path if path in RAW else getattr(scope.get("route"), "path", "other")
 
 
 class Head:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
+import math
 import threading
 import time
 from collections import OrderedDict
@@ -15,6 +17,7 @@ from recollect.memory import in_thread
 T = TypeVar("T")
 
 MOST_CALLERS = 4096  #: buckets that are remembered; the least lately used is forgotten first
+LAST_S = 2.0  #: for a body that is on its way when the gateway ends
 DEEPEST = 64  #: brackets within brackets in a body
 TOO_DEEP = f"The body is nested deeper than {DEEPEST} levels."
 
@@ -41,20 +44,51 @@ class Rate:
         return 0.0 if enough else (1 - left) / self._per_second
 
 
-def counted(receive: Receive, most: int) -> Receive:
-    """The same body, refused where it becomes too large, whatever its head said."""
-    seen = 0
+class Bodies:
+    """Bodies that are on their way: of bounded size, and not for ever."""
 
-    async def receive_counted() -> Message:
-        nonlocal seen
-        message = await receive()
-        if message["type"] == "http.request":
+    def __init__(self, most: int, time_s: float) -> None:
+        self._most = most
+        self._time_s = time_s
+        self._end = math.inf  #: when the gateway waits for no body any more
+        self._waiting: set[asyncio.Timeout] = set()
+
+    def counted(self, receive: Receive) -> Receive:
+        """The same body, refused where it becomes too large, whatever its head said, and where it does not come."""
+        seen, whole = 0, False
+        until = asyncio.get_running_loop().time() + self._time_s
+
+        async def receive_counted() -> Message:
+            nonlocal seen, whole
+            if whole:
+                return await receive()
+            message = await self._within(until, receive)
+            if message["type"] == "http.disconnect":
+                raise Refused(499, "The caller went away.")
             seen += len(message.get("body", b""))
-            if seen > most:
-                raise too_large(most)
-        return message
+            if seen > self._most:
+                raise too_large(self._most)
+            whole = not message.get("more_body", False)
+            return message
 
-    return receive_counted
+        return receive_counted
+
+    def hurry(self) -> None:
+        """The gateway ends: what has not come by now has a moment left."""
+        self._end = asyncio.get_running_loop().time() + LAST_S
+        for waiting in self._waiting:
+            waiting.reschedule(min(waiting.when() or math.inf, self._end))
+
+    async def _within(self, until: float, receive: Receive) -> Message:
+        try:
+            async with asyncio.timeout_at(min(until, self._end)) as waiting:
+                self._waiting.add(waiting)
+                try:
+                    return await receive()
+                finally:
+                    self._waiting.discard(waiting)
+        except TimeoutError:
+            raise Refused(504, "The body did not come in time.", [(b"connection", b"close")]) from None
 
 
 def too_large(most: int) -> Refused:

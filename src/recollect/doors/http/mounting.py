@@ -6,32 +6,40 @@ The protocol's package takes most of a second to load, so it is loaded when the 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from contextvars import ContextVar
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from recollect.doors import mcp
 from recollect.doors.http.answers import Receive, Refused, Scope, Send
 from recollect.doors.mcp import access
+from recollect.errors import RecollectError
 
 if TYPE_CHECKING:
+    from recollect.config.gateway import GatewayLimits
     from recollect.doors.http.agents import Agents
     from recollect.doors.http.guard import Visit
+    from recollect.doors.http.limits import Workers
     from recollect.doors.mcp.http import HttpDoor
     from recollect.doors.tooling import Tool
     from recollect.plugins import Host
 
-_agent: ContextVar[str] = ContextVar("recollect_http_agent")
+T = TypeVar("T")
+
+_visit: ContextVar[Visit] = ContextVar("recollect_http_visit")
 
 
 class McpDoor:
     """An ASGI application for the one route of the protocol."""
 
-    def __init__(self, agents: Agents, table: Mapping[str, Tool], max_body: int) -> None:
+    def __init__(
+        self, agents: Agents, table: Mapping[str, Tool], workers: Workers, limits: GatewayLimits
+    ) -> None:
         self._agents = agents
         self._table = table
-        self._max_body = max_body
+        self._workers = workers
+        self._limits = limits
         self._opening = asyncio.Lock()
         self._door: HttpDoor | None = None
         self._running: asyncio.Task[None] | None = None
@@ -46,15 +54,11 @@ class McpDoor:
             raise Refused(503, "The gateway is ending.")
         visit: Visit = scope["state"]["visit"]
         assert visit.caller is not None
-        assert visit.agent is not None
         door = await self._opened()
         headers = dict(scope["headers"])
         access.granted.set(visit.caller.access)
         access.session.set(headers.get(b"x-recollect-session", b"").decode("latin-1") or None)
-        _agent.set(visit.agent)
-        if scope["method"] != "POST":
-            await door(scope, receive, send)  # a stream that waits for news: it ends with the door
-            return
+        _visit.set(visit)
         self._answering += 1
         self._idle.clear()
         try:
@@ -78,8 +82,8 @@ class McpDoor:
     async def _opened(self) -> HttpDoor:
         async with self._opening:
             if self._door is None:
-                server = await asyncio.to_thread(mcp.build, self._host, table=self._table)
-                door = await asyncio.to_thread(server.asgi, max_body=self._max_body)
+                server = await asyncio.to_thread(mcp.build, self._host, table=self._table, run=self._run_call)
+                door = await asyncio.to_thread(server.asgi, max_body=self._limits.body_bytes)
                 begun = asyncio.Event()
                 self._running = asyncio.create_task(self._run(door, begun))
                 await begun.wait()
@@ -94,4 +98,16 @@ class McpDoor:
             await self._idle.wait()  # leaving cancels what still runs
 
     def _host(self) -> Host:
-        return self._agents[_agent.get()].host()
+        agent = _visit.get().agent
+        assert agent is not None
+        return self._agents[agent].host()
+
+    async def _run_call(self, call: Callable[[], T]) -> T:
+        """Run a call as operations are run: so many at once, and so long."""
+        try:
+            async with asyncio.timeout(max(0.0, self._limits.time_s - _visit.get().seconds)):
+                return await self._workers.run(call)
+        except TimeoutError:
+            raise RecollectError(f"This took longer than {self._limits.time_s:g} s.") from None
+        except Refused as refused:
+            raise RecollectError(refused.sentence) from None

@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from recollect.doors.mcp.server import McpServer
+    from recollect.doors.mcp.server import McpServer, Run
     from recollect.doors.tooling import Tool
     from recollect.plugins import Host
 
@@ -25,12 +25,14 @@ def build(
     *,
     name: str = "recollect",
     table: Mapping[str, Tool] | None = None,
+    run: Run | None = None,
 ) -> McpServer:
     """A server over the host that ``host_of`` gives at each request; it is called in a thread, and may block.
 
     ``table`` holds what the names in ``host.tools`` mean; it is the table of operations if not given. Who may do what
-    is read from `recollect.doors.mcp.access` at each request.
+    is read from `recollect.doors.mcp.access` at each request. ``run`` runs a call in a thread; a gateway gives its own,
+    so that its limits hold here too.
     """
     from recollect.doors.mcp.server import McpServer
 
-    return McpServer(host_of, name=name, table=table)
+    return McpServer(host_of, name=name, table=table, run=run)

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, TypeVar
+from collections.abc import Awaitable, Callable, Mapping
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 import mcp_types as types
 from mcp.server.context import CallNext, HandlerResult, ServerRequestContext
@@ -40,13 +40,26 @@ WELCOMING = ("initialize", "server/discover")
 PROGRESS_S = 0.1  #: between two reports
 
 
+class Run(Protocol):
+    """Runs a call in a thread."""
+
+    def __call__(self, call: Callable[[], T], /) -> Awaitable[T]:
+        """What the call gives; raises a `RecollectError` where it is not run, or takes too long."""
+
+
 class McpServer:
     """The memory as a server of the Model Context Protocol, over any transport."""
 
     def __init__(
-        self, host_of: Callable[[], Host], *, name: str, table: Mapping[str, Tool] | None = None
+        self,
+        host_of: Callable[[], Host],
+        *,
+        name: str,
+        table: Mapping[str, Tool] | None = None,
+        run: Run | None = None,
     ) -> None:
         self._host_of = host_of
+        self._run: Run = in_thread if run is None else run
         self.table: Mapping[str, Tool] = OPERATIONS if table is None else table
         self.server: Server[Any] = Server(
             name,
@@ -149,7 +162,7 @@ class McpServer:
     async def _ask(self, question: Callable[[View], T]) -> T:
         """Answer from a view made now, in a thread; whatever is wrong becomes an error of the protocol."""
         try:
-            return await in_thread(lambda: question(View.of(self._host_of(), self.table)))
+            return await self._run(lambda: question(View.of(self._host_of(), self.table)))
         except (WrongArgument, NotFound, SourceError, resources.BadCursor) as error:
             raise MCPError(types.INVALID_PARAMS, str(error)) from None
         except (RecollectError, OSError) as error:
