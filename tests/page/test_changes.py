@@ -88,6 +88,43 @@ def test_an_edit_of_what_somebody_else_changed_meanwhile_is_refused_with_a_sente
     assert text_of(gateway, entry) == "The cellar has two dehumidifiers that need emptying"
 
 
+def test_the_offer_to_undo_takes_back_nobody_elses_change(gateway: Served, visit: Visit) -> None:
+    entry = learned(gateway, "The ladder leans on the north wall")
+    page = visit(gateway, f"#/memories/{entry}").page
+    press(page, "Edit")
+    page.get_by_role("dialog").get_by_label("Statement").fill("The ladder leans on the south wall")
+    page.get_by_role("dialog").get_by_role("button", name="Save").click()
+    undo = page.locator(".said").get_by_role("button", name="Undo")
+    expect(undo).to_be_visible()
+    gateway.ask("entries.edit", id=entry, text="The ladder lies in the shed")
+    undo.click()
+    expect(page.locator(".said")).to_contain_text("something was changed meanwhile")
+    assert text_of(gateway, entry) == "The ladder lies in the shed"
+
+
+def test_the_offer_to_undo_brings_back_what_was_superseded_or_merged(gateway: Served, visit: Visit) -> None:
+    pair = [learned(gateway, "The sledge is in the attic"), learned(gateway, "Skis stand behind the door")]
+    page = visit(gateway, f"#/memories/{pair[0]}").page
+    press(page, "Supersede")
+    dialog = page.get_by_role("dialog")
+    dialog.get_by_label("What holds now").fill("The sledge was given away")
+    dialog.get_by_role("button", name="Supersede").click()
+    page.locator(".said").get_by_role("button", name="Undo").click()
+    expect(page.locator(".said")).to_contain_text("taken back")
+    for entry in pair:
+        page.locator(f"tr[data-id='{entry}'] input[type=checkbox]").check()
+    page.locator(".several").get_by_role("button", name="Merge").click()
+    dialog.get_by_label("The merged statement").fill("Things for the snow")
+    dialog.get_by_role("button", name="Merge").click()
+    undo = page.locator(".said").get_by_role("button", name="Undo")
+    expect(undo).to_be_visible()
+    (made,) = gateway.ask("entries.list", query="Things for the snow")["entries"]
+    gateway.ask("entries.edit", id=made["id"], text="Things for the snow and the ice")
+    undo.click()
+    expect(page.locator(".said")).to_contain_text("something was changed meanwhile")
+    assert text_of(gateway, made["id"]) == "Things for the snow and the ice"
+
+
 def test_a_superseded_memory_leads_to_the_new_one_and_back(gateway: Served, visit: Visit) -> None:
     old = learned(gateway, "The car is parked in the garage of Rua Augusta")
     page = visit(gateway, f"#/memories/{old}").page

@@ -85,8 +85,8 @@ export function editMemory(entry, done) {
       if (expiry.value !== dateField(entry.expiresAt))
         changed.expiresAt = fromDateField(expiry.value, { end: true }) ?? 0;
       if (JSON.stringify([fields.values(), expiry.value]) !== before) {
-        await ask("entries.edit", { id: entry.id, ...changed, ifSeq: entry.seq });
-        said(t("done.edited"), t("do.undo"), () => undoLater(entry, done));
+        const made = await ask("entries.edit", { id: entry.id, ...changed, ifSeq: entry.seq });
+        said(t("done.edited"), t("do.undo"), () => undoLater(made.entry, done));
       }
       close();
       done();
@@ -108,7 +108,7 @@ export function supersedeMemory(entry, done) {
         ifSeq: entry.seq,
       });
       close();
-      said(t("done.superseded"), t("do.undo"), () => undoLater(entry, done));
+      said(t("done.superseded"), t("do.undo"), () => undoLater(made.entry, done));
       done(made.entry?.id);
     };
     const hint = el("p", { class: "hint" }, t("entry.supersede.hint"));
@@ -144,14 +144,14 @@ export function mergeMemories(entries, done) {
 }
 
 /** Take back the newest change of an entry, if it is still the one that was seen. */
-export async function undoChange(entry, done, { ifSeq = entry.seq } = {}) {
-  await ask("entries.undo", { id: entry.id, ...(ifSeq !== null && { ifSeq }) });
+export async function undoChange(entry, done) {
+  await ask("entries.undo", { id: entry.id, ifSeq: entry.seq });
   said(t("done.undone"));
   done();
 }
 
 function undoLater(entry, done) {
-  undoChange(entry, done, { ifSeq: null }).catch((error) => said(sentence(error)));
+  undoChange(entry, done).catch((error) => said(sentence(error)));
 }
 
 export async function settleStaged(how, ids) {
