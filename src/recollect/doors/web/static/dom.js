@@ -45,16 +45,33 @@ export function fill(node, ...children) {
   return node;
 }
 
-const KEYS = ["data-value", "data-filter", "data-type"];
+const KEYS = ["data-id", "data-value", "data-filter", "data-type", "data-do", "href"];
+const FOCUSABLE = "a, button, input, select, textarea, summary, [tabindex]";
 
-/** The same, where what is focused comes again: the focus goes to the new one. */
+/** The same, where what is focused or unfolded comes again: the focus goes to the new one, and it stays unfolded. */
 export function refill(node, ...children) {
+  const unfolded = [...node.querySelectorAll("[data-id] details[open]")].map((one) => idOf(one));
+  const focus = focusIn(node);
+  fill(node, ...children);
+  for (const one of node.querySelectorAll("[data-id] details"))
+    if (unfolded.includes(idOf(one))) one.open = true;
+  focus()?.focus({ preventScroll: true });
+  return node;
+}
+
+const idOf = (node) => node.closest("[data-id]").dataset.id;
+
+/** A way to find again what is focused now: by its own name, or by its place in what has an id. */
+function focusIn(node) {
   const focused = node.contains(document.activeElement) ? document.activeElement : null;
   const key = KEYS.find((name) => focused?.hasAttribute(name));
-  const value = key && CSS.escape(focused.getAttribute(key));
-  fill(node, ...children);
-  if (key) node.querySelector(`[${key}="${value}"]`)?.focus({ preventScroll: true });
-  return node;
+  const holder = focused?.closest("[data-id]");
+  const same = (name, value) => node.querySelector(`[${name}="${CSS.escape(value)}"]`);
+  if (holder && holder !== focused && node.contains(holder)) {
+    const place = [...holder.querySelectorAll(FOCUSABLE)].indexOf(focused);
+    return () => same("data-id", holder.dataset.id)?.querySelectorAll(FOCUSABLE)[place];
+  }
+  return () => key && same(key, focused.getAttribute(key));
 }
 
 /** A custom property, by which style sheets draw lengths and colours that come from data. */

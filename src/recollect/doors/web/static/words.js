@@ -273,6 +273,7 @@ export const WORDS = {
   "map.list": ["The memories of the map", "地图中的记忆"],
   "map.found": ["{n} memories", "{n} 条记忆"],
   "map.found.one": ["1 memory", "1 条记忆"],
+  "map.making": ["The map is being made. With many memories, the first takes a minute; everything else can be used meanwhile.", "正在绘制地图。记忆很多时，第一次需要一分钟；其他部分可以照常使用。"],
   "map.none.chosen": ["No memory is left by this choice.", "这样选择后没有剩下记忆。"],
   "map.mode": ["What dragging does", "拖动的作用"],
   "map.move": ["Move", "移动"],

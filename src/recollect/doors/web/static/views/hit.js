@@ -18,7 +18,7 @@ export function hitCard(hit) {
   const name = hit.source === "entries" ? t("source.entry") : `${hit.path}:${lines(hit)}`;
   return el(
     "article",
-    { class: "hit", "data-source": hit.source },
+    { class: "hit", "data-source": hit.source, "data-id": placeOf(hit) },
     el(
       "header",
       {},

@@ -15,6 +15,7 @@ import { mapLegend, mapTools, pointLine } from "./map_parts.js";
 const MOST_POINTS = 10_000;
 const BUCKETS = 120;
 const ROWS = 100;
+const PATIENCE_MS = 1500; // the first map of many memories waits for their vectors
 
 export function mapView(main) {
   const getMap = newest();
@@ -26,6 +27,9 @@ export function mapView(main) {
   let rows = ROWS;
   let mode = "move";
   let missing = ""; // why there are no points, or not all
+  let drawn = false;
+  let asking = false;
+  let stale = false; // something happened while the map was being made
 
   const times = el("div", { class: "time-place" });
   const since = el("input", { type: "date", onchange: () => dated() });
@@ -104,10 +108,17 @@ export function mapView(main) {
   }
 
   async function load({ quiet = false } = {}) {
+    if (asking) {
+      stale = true;
+      return;
+    }
+    asking = true;
     if (!quiet) fill(list, loading());
     fill(problem);
+    const slow = setTimeout(() => drawn || fill(summary, t("map.making")), PATIENCE_MS);
     try {
       const answer = await getMap("map.get", { limit: MOST_POINTS });
+      drawn = true;
       points = answer.points;
       drawing.show(points);
       missing = answer.degraded ?? "";
@@ -115,11 +126,16 @@ export function mapView(main) {
       show();
     } catch (error) {
       if (givenUp(error)) return;
+      fill(summary);
       fill(list);
       fill(
         problem,
         failure(error, () => load()),
       );
+    } finally {
+      clearTimeout(slow);
+      asking = false;
+      if (stale) ((stale = false), load({ quiet: true }));
     }
   }
 
@@ -144,18 +160,20 @@ export function mapView(main) {
   }
 
   function show() {
+    if (!drawn) return;
     drawing.choose(kept);
     const found = points.filter(kept);
     const narrowed = brushed || range || off.size > 0;
-    fill(
+    refill(
       summary,
       tn("map.found", found.length),
-      narrowed && el("button", { type: "button", class: "link", onclick: clear }, t("do.clear")),
+      narrowed &&
+        el("button", { type: "button", class: "link", "data-value": "clear", onclick: clear }, t("do.clear")),
     );
     const best = [...found]
       .sort((a, b) => b.importance - a.importance || b.createdAt - a.createdAt)
       .slice(0, rows);
-    fill(
+    refill(
       list,
       best.length
         ? best.map(pointLine)
@@ -166,6 +184,7 @@ export function mapView(main) {
           {
             type: "button",
             class: "quiet more",
+            "data-value": "more",
             onclick: () => {
               rows += ROWS;
               show();
@@ -224,6 +243,7 @@ export function mapView(main) {
     },
     escape: () => (brushed || range || off.size > 0 ? (clear(), true) : false),
     close() {
+      stale = false;
       getMap.stop();
       getTimes.stop();
       drawing.close();

@@ -2,7 +2,7 @@
 // memory_actions.js, what is shown of it in memory.js.
 
 import { givenUp, news, newest } from "../api.js";
-import { el, fill } from "../dom.js";
+import { el, fill, refill } from "../dom.js";
 import { number, t, tn } from "../i18n.js";
 import { step } from "../keys.js";
 import { failure, loading, nothing } from "../notices.js";
@@ -83,8 +83,7 @@ export function memoriesView(main) {
       return;
     }
     const head = ["pick", "text", "type", "importance", "origin", "created", "expires"];
-    const kept = document.activeElement?.closest?.("[data-id]")?.dataset.id;
-    fill(
+    refill(
       table,
       el(
         "table",
@@ -109,12 +108,11 @@ export function memoriesView(main) {
       cursor &&
         el(
           "button",
-          { type: "button", class: "quiet more", onclick: () => load({ more: true }) },
+          { type: "button", class: "quiet more", "data-value": "more", onclick: () => load({ more: true }) },
           t("do.more"),
           el("span", { class: "faint" }, ` ${number(entries.length)} / ${number(total)}`),
         ),
     );
-    if (kept) table.querySelector(`[data-id="${CSS.escape(kept)}"] .row`)?.focus({ preventScroll: true });
     markOpen();
   }
 
@@ -246,6 +244,6 @@ export function memoriesView(main) {
     focusSearch: () => filtering.focus(),
     key: (event) => step(table, ".row", event) || panel.key(event),
     escape: () => (open ? (close(), true) : false),
-    close: () => (list.stop(), panel.stop()),
+    close: () => (list.stop(), filtering.stop(), panel.stop()),
   };
 }

@@ -1,7 +1,7 @@
 // One memory: where it comes from, what became of it, what it is near to, and in which prompts it was used.
 
 import { givenUp, news, newest } from "../api.js";
-import { el, fill, icon } from "../dom.js";
+import { el, fill, icon, refill } from "../dom.js";
 import { number, t, tn } from "../i18n.js";
 import { failure, loading } from "../notices.js";
 import { entryLine, facts, label, stars, tags, when } from "../parts.js";
@@ -47,7 +47,7 @@ export function memoryPanel(aside, { close, changed, forgotten }) {
     const entry = shown.entry;
     const replaced = new Set(shown.supersedes.map((one) => one.id)); // these have a section of their own
     const near = shown.related.filter((one) => !replaced.has(one.id));
-    fill(
+    refill(
       aside,
       bar(...buttons(entry)),
       el("h2", { class: "statement" }, entry.text || t("entry.forgotten.text")),

@@ -132,6 +132,7 @@ export function filterBar(changed) {
   return {
     node,
     facets,
+    stop: () => clearTimeout(timer),
     active: () => Object.keys(filters).length > 0,
     focus: () => (query.focus(), query.select(), true),
     read(params) {

@@ -16,6 +16,7 @@ const BEFORE = 200; // and so many above the lines that were asked for
 
 export function notesView(main) {
   const readNote = newest();
+  const readOn = newest(); // a sync that asks for the note again does not give up the lines that follow
   const isNew = news();
   const isNewTree = news();
   let files = null;
@@ -50,7 +51,7 @@ export function notesView(main) {
     if (!files) return;
     const wanted = filter.value.trim().toLowerCase();
     const shown = files.files.filter((file) => file.path.toLowerCase().includes(wanted));
-    fill(
+    refill(
       tree,
       shown.length
         ? asTree(shown, path, Boolean(wanted))
@@ -69,7 +70,7 @@ export function notesView(main) {
       fill(page, nothing(t("notes.choose")));
       return;
     }
-    if (!quiet) fill(page, loading());
+    if (!quiet) (readOn.stop(), fill(page, loading()));
     try {
       const from = lit && lit[0] > LINES - BEFORE ? lit[0] - BEFORE : 1;
       const answer = await readNote("notes.get", { path, from, lines: LINES });
@@ -86,9 +87,15 @@ export function notesView(main) {
   }
 
   async function more() {
-    const next = await readNote("notes.get", { path, from: text.nextFrom, lines: LINES });
-    text = { ...next, text: `${text.text}\n${next.text}`, from: text.from };
-    draw({ scroll: false });
+    const before = text;
+    try {
+      const next = await readOn("notes.get", { path, from: before.nextFrom, lines: LINES });
+      if (text !== before) return; // the note has changed, and is shown from its beginning
+      text = { ...next, text: `${before.text}\n${next.text}`, from: before.from };
+      draw({ scroll: false });
+    } catch (error) {
+      if (!givenUp(error)) page.append(failure(error, more));
+    }
   }
 
   async function draw({ scroll }) {
@@ -131,7 +138,7 @@ export function notesView(main) {
           {
             type: "button",
             class: "quiet more",
-            onclick: () => more().catch((error) => page.append(failure(error, more))),
+            onclick: more,
           },
           t("do.more"),
         ),
@@ -211,6 +218,6 @@ export function notesView(main) {
       location.hash = address("notes");
       return true;
     },
-    close: () => readNote.stop(),
+    close: () => (readNote.stop(), readOn.stop()),
   };
 }

@@ -1,7 +1,7 @@
 // Recalls: every moment at which memory was put before an agent, what entered, what did not, and why.
 
 import { givenUp, news, newest } from "../api.js";
-import { el, fill, icon } from "../dom.js";
+import { el, fill, icon, refill } from "../dom.js";
 import { scoreBar } from "../draw/score.js";
 import { moment, number, t, tn } from "../i18n.js";
 import { step } from "../keys.js";
@@ -84,13 +84,13 @@ export function recallsView(main) {
 
   function show() {
     fill(summary, tn("recall.found", total));
-    fill(
+    refill(
       rows,
       recalls.length ? recalls.map(line) : nothing(t("recall.none")),
       cursor &&
         el(
           "button",
-          { type: "button", class: "quiet more", onclick: () => load({ more: true }) },
+          { type: "button", class: "quiet more", "data-value": "more", onclick: () => load({ more: true }) },
           t("do.more"),
         ),
     );

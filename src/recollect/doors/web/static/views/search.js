@@ -111,7 +111,7 @@ export function searchView(main) {
       answer.degraded && el("span", { class: "degraded" }, answer.degraded),
     );
     const more = hits.length >= most && most < MOST;
-    fill(
+    refill(
       results,
       hits.length
         ? el(
@@ -121,7 +121,11 @@ export function searchView(main) {
           )
         : nothing(t("search.none"), el("p", { class: "faint" }, t("search.none.hint"))),
       more &&
-        el("button", { type: "button", class: "quiet more", onclick: () => now(most + PAGE) }, t("do.more")),
+        el(
+          "button",
+          { type: "button", class: "quiet more", "data-value": "more", onclick: () => now(most + PAGE) },
+          t("do.more"),
+        ),
     );
   }
 

@@ -2,7 +2,7 @@
 // memory that holds nothing gets the three first steps instead.
 
 import { news } from "../api.js";
-import { el, fill } from "../dom.js";
+import { el, fill, refill } from "../dom.js";
 import { t, tn } from "../i18n.js";
 import { loading } from "../notices.js";
 import { entryLine, when } from "../parts.js";
@@ -21,7 +21,7 @@ export function greeting(call, input, search) {
     const latest = await call("entries.list", { limit: LATEST });
     if (!isNew([holds.files, holds.chunks, holds.degraded, latest]) && quiet) return;
     if (holds.chunks === 0 && latest.total === 0) fill(place, firstSteps(input, search));
-    else fill(place, holdings(holds), latest.entries.length > 0 && learned(latest.entries));
+    else refill(place, holdings(holds), latest.entries.length > 0 && learned(latest.entries));
   };
 }
 

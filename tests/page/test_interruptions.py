@@ -1,0 +1,137 @@
+"""What happens elsewhere, or takes long, disturbs nobody who reads: focus, what is unfolded, questions under way."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+from serving import Served
+
+sync_api = pytest.importorskip("playwright.sync_api", reason="`make integration` installs it")
+expect = sync_api.expect
+
+if TYPE_CHECKING:
+    from conftest import Visit
+    from playwright.sync_api import Page, Route
+
+pytestmark = [pytest.mark.integration, pytest.mark.timeout(240)]
+
+SOON_MS = 20_000  #: the watcher waits until a note is quiet
+FOCUSED = "() => document.activeElement.getAttribute('href') ?? document.activeElement.tagName"
+
+
+def focused(page: Page) -> str:
+    """What holds the focus: where it leads, or what it is."""
+    return str(page.evaluate(FOCUSED))
+
+
+def test_new_results_leave_the_focus_and_the_unfolded_where_they_are(gateway: Served, visit: Visit) -> None:
+    page = visit(gateway, "#/search?q=lanterns of the harbour").page
+    expect(page.locator(".pulse")).to_have_text("Live")
+    second = page.locator(".hit").nth(1)
+    place = second.locator(".place").get_attribute("href")
+    second.locator("summary").click()
+    gateway.ask("entries.add", text="The lanterns of the harbour are lit at dusk")
+    expect(page.locator(".hit", has_text="lit at dusk")).to_be_visible(timeout=SOON_MS)
+    same = page.locator(".hit", has=page.locator(f'.place[href="{place}"]'))
+    expect(same.locator("details")).to_have_attribute("open", "")
+    expect(same.locator("summary")).to_be_focused()
+    same.locator(".place").focus()
+    gateway.ask("entries.add", text="The lanterns of the harbour are painted green")
+    expect(page.locator(".hit", has_text="painted green")).to_be_visible(timeout=SOON_MS)
+    expect(same.locator(".place")).to_be_focused()
+
+
+def test_a_new_recall_leaves_the_focus_where_it_is(gateway: Served, visit: Visit) -> None:
+    page = visit(gateway, "#/recalls").page
+    expect(page.locator(".pulse")).to_have_text("Live")
+    page.locator(".recall-line").first.focus()
+    before = focused(page)
+    gateway.ask("recall", query="who lights the lanterns?")
+    expect(page.locator(".recall-line", has_text="who lights the lanterns?")).to_be_visible(timeout=SOON_MS)
+    assert focused(page) == before
+
+
+def test_a_new_memory_leaves_the_focus_on_lists_and_on_the_open_memory(gateway: Served, visit: Visit) -> None:
+    page = visit(gateway, "#/map").page
+    expect(page.locator(".pulse")).to_have_text("Live")
+    page.locator(".map-list .row").first.focus()
+    before = focused(page)
+    gateway.ask("entries.add", text="The lighthouse is painted every five years")
+    expect(page.locator(".map-list .row", has_text="The lighthouse")).to_be_visible(timeout=SOON_MS)
+    assert focused(page) == before
+    page.locator("nav [data-view=memories]").click()
+    row = page.locator(".entries tr", has_text="Coffee only before noon")
+    row.locator(".row").click()
+    edit = page.locator(".panel [data-do=edit]")
+    edit.focus()
+    entry = row.get_attribute("data-id")
+    gateway.ask("entries.edit", id=entry, tags=["drinks"])
+    expect(page.locator(".panel .labels")).to_contain_text("drinks", timeout=SOON_MS)
+    expect(edit).to_be_focused()
+    row.locator("input").focus()
+    gateway.ask("entries.edit", id=entry, tags=["breakfast"])
+    expect(row).to_contain_text("breakfast", timeout=SOON_MS)
+    expect(row.locator("input")).to_be_focused()
+
+
+def test_a_sync_does_not_interrupt_the_next_lines_of_a_note(gateway: Served, visit: Visit) -> None:
+    lines = "\n\n".join(f"Bollard {number} is numbered." for number in range(1, 1500))
+    gateway.write("memory/bollards.md", lines)
+    gateway.ask("memory.sync")
+    page = visit(gateway, "#/notes/memory/bollards.md").page
+    expect(page.locator(".pulse")).to_have_text("Live")
+    expect(page.locator(".prose")).to_contain_text("Bollard 700 is")
+    held: list[Route] = []
+
+    def hold(route: Route) -> None:
+        first = (route.request.post_data_json or {}).get("from") == 1
+        route.continue_() if first else held.append(route)
+
+    page.route("**/notes.get", hold)
+    page.get_by_role("button", name="Show more").click()
+    gateway.write("memory/quay.md", "# Quay\n\nThe quay is being swept.\n")
+    gateway.ask("memory.sync")
+    expect(page.locator(".tree")).to_contain_text("quay.md", timeout=SOON_MS)
+    expect(page.locator(".failure")).to_have_count(0)
+    held[0].continue_()
+    expect(page.locator(".prose")).to_contain_text("Bollard 1499 is")
+
+
+def test_a_filter_that_was_typed_says_nothing_after_its_view_has_gone(gateway: Served, visit: Visit) -> None:
+    page = visit(gateway, "#/memories").page
+    expect(page.locator(".entries")).to_be_visible()
+    page.clock.install()
+    page.clock.pause_at(page.evaluate("Date.now() + 1000"))
+    page.get_by_role("searchbox").fill("coffee")
+    page.locator("nav [data-view=health]").click()
+    expect(page.locator(".health")).to_be_visible()
+    page.clock.run_for(5000)
+    assert page.evaluate("location.hash") == "#/health"
+
+
+def test_a_map_that_takes_long_says_so_and_the_rest_can_be_used(gateway: Served, visit: Visit) -> None:
+    watched = visit(gateway, "#/memories")
+    page = watched.page
+    expect(page.locator(".pulse")).to_have_text("Live")
+    held: list[Route] = []
+
+    def hold(route: Route) -> None:
+        route.continue_() if held else held.append(route)
+
+    page.route("**/map.get", hold)
+    page.locator("nav [data-view=map]").click()
+    expect(page.locator(".map-list")).to_contain_text("The map is being made")
+    expect(page.locator(".timeline")).to_be_visible()
+    page.get_by_label("From").fill("2020-01-01")
+    count = int(page.locator("[data-view=memories] .nav-count").inner_text())
+    gateway.ask("entries.add", text="The ferry leaves from the second pier")
+    expect(page.locator("[data-view=memories] .nav-count")).to_have_text(str(count + 1))
+    expect(page.locator(".map-list")).to_contain_text("The map is being made")
+    expect(page.locator(".failure, .nothing")).to_have_count(0)
+    assert [path for path in watched.data_requests() if path.endswith("map.get")] == [
+        "/v1/agents/main/map.get"
+    ]
+    held[0].continue_()
+    expect(page.locator(".map-list")).to_contain_text("The ferry leaves")
+    expect(page.locator(".map-list")).not_to_contain_text("being made")
