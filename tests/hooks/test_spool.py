@@ -15,7 +15,7 @@ from claude_host import ClaudeCode, until
 
 from recollect import MemoryService
 from recollect.doors.hooks.hearing import hear_waiting
-from recollect.listening import Mark, Request, Spool, listen
+from recollect.listening import Mark, Marks, Request, Session, Spool, listen
 from recollect.sources import turns_of_messages
 
 KILLS = 200 if os.environ.get("RECOLLECT_SOAK") else 12
@@ -83,6 +83,61 @@ def test_a_session_that_cannot_be_heard_does_not_hold_up_the_others(tmp_path: Pa
     assert spool.drain(handle) == 3
     assert heard == ["stuck", "fine", "fine"]
     assert [json.loads(path.read_text())["session"] for path in spool.waiting()] == ["stuck", "stuck"]
+
+
+def test_a_session_whose_hearing_breaks_does_not_hold_up_the_others(tmp_path: Path) -> None:
+    spool, heard = Spool(tmp_path / "spool"), list[str]()
+    for session in ("broken", "fine", "broken"):
+        spool.add(_request(tmp_path / "x.jsonl", session=session))
+
+    def handle(request: Request) -> bool:
+        heard.append(request.session)
+        return bool(1 // (request.session == "fine"))
+
+    assert spool.drain(handle) == 1
+    assert heard == ["broken", "fine"]
+    assert [json.loads(path.read_text())["session"] for path in spool.waiting()] == ["broken", "broken"]
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"mark": {"offset": "12"}},
+        {"mark": {"offset": -1}},
+        {"mark": {"inode": True}},
+        {"mark": {"head": 5}},
+        {"mark": {"calls": [[]]}},
+        {"mark": {"tainted": "no"}},
+        {"mark": []},
+        {"mark": {"calls": 5}},
+        {"id": None},
+        {"at": "now"},
+    ],
+    ids=str,
+)
+def test_a_mark_that_is_none_of_ours_is_as_good_as_none(tmp_path: Path, wrong: dict[str, object]) -> None:
+    marks = Marks(tmp_path)
+    marks.put(Session("s", "/p", "/t.jsonl", 1.5, Mark(1, "a", 3)))
+    assert marks.get("s") == Session("s", "/p", "/t.jsonl", 1.5, Mark(1, "a", 3))
+    (file,) = tmp_path.glob("*.json")
+    known = json.loads(file.read_text())
+    mark = wrong.get("mark", {})
+    changed = {**known["mark"], **mark} if isinstance(mark, dict) else mark
+    file.write_text(json.dumps({**known, **wrong, "mark": changed}))
+    assert (marks.get("s"), marks.sessions_of("/p")) == (Session("s"), [])
+
+
+def test_a_broken_mark_means_that_the_session_is_heard_from_its_beginning(claude: ClaudeCode) -> None:
+    claude.say("I prefer tabs in Go code.")
+    claude.heard()
+    (mark,) = (claude.home / "agents" / "main" / "hooks").glob("*.json")
+    known = json.loads(mark.read_text())
+    mark.write_text(json.dumps({**known, "mark": {**known["mark"], "offset": "many"}}))
+    path = claude.say("I never work on Fridays.")
+    Spool(claude.home / "agents" / "main" / "spool").add(_request(path, session=known["id"]))
+    done = claude.run(["spool", "--json"], b"", claude.environment, claude.project)
+    assert (done.code, done.error, json.loads(done.output)) == (0, b"", {"done": 1, "waiting": 0})
+    assert claude.learned() == ["I prefer tabs in Go code.", "I never work on Fridays."]
 
 
 def test_a_spool_that_nobody_drains_does_not_grow_for_ever(

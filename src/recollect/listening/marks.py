@@ -59,7 +59,21 @@ class Marks:
 def _read(path: Path) -> Session | None:
     try:
         values = json.loads(path.read_bytes())
-        mark = values["mark"]
-        return Session(**{**values, "mark": Mark(**{**mark, "calls": tuple(mark.get("calls", ()))})})
-    except (OSError, ValueError, TypeError, KeyError):
+        mark = Mark(**{**values["mark"], "calls": tuple(values["mark"].get("calls", ()))})
+        session = Session(**{**values, "mark": mark})
+    except (OSError, ValueError, TypeError, KeyError, AttributeError, RecursionError):
         return None
+    return session if _is_usable(session) else None
+
+
+def _is_usable(session: Session) -> bool:
+    """Whether everything is of its kind: a file may hold anything, however it came to that."""
+    mark = session.mark
+    texts = (session.id, session.project, session.transcript, mark.head, *mark.calls)
+    places = (mark.inode, mark.offset)
+    return (
+        all(isinstance(text, str) for text in texts)
+        and all(type(place) is int and place >= 0 for place in places)
+        and isinstance(session.at, int | float)
+        and isinstance(mark.tainted, bool)
+    )

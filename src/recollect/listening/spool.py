@@ -90,6 +90,7 @@ class Spool:
 
     def _one(self, path: Path, handle: Handle, stuck: set[str]) -> bool:
         """Whether the request of this file needs to wait no more."""
+        request = None
         try:
             request = _read(path)
             if request is None or request.at < time.time() - OLDEST_S:
@@ -100,8 +101,13 @@ class Spool:
                 stuck.add(request.session)
                 return False
             path.unlink(missing_ok=True)  # only now: a kill before this means that it is done once more
-        except (RecollectError, OSError) as error:
-            log.warning("a session waits to be heard later: %s", error)
+        except Exception as error:  # noqa: BLE001 - one session that cannot be heard must not hold up the others
+            if request is not None:
+                stuck.add(request.session)
+            said = (
+                error if isinstance(error, RecollectError | OSError) else f"{type(error).__name__}: {error}"
+            )
+            log.warning("a session waits to be heard later: %s", said)
             return False
         return True
 
@@ -109,7 +115,7 @@ class Spool:
 def _read(path: Path) -> Request | None:
     try:
         request = Request(**json.loads(path.read_bytes()))
-    except (ValueError, TypeError):
+    except (ValueError, TypeError, RecursionError):
         return None
     texts = (request.event, request.session, request.transcript, request.project)
     numbers = (request.size, request.at)
