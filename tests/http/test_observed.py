@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import io
 import json
+import logging
 import re
+import socket
 
 import pytest
 from gateways import Running, Start, ask, poll
@@ -81,6 +83,45 @@ def test_the_log_says_who_asked_for_what_and_nothing_of_what_was_said(
     }
     assert len({line["request"] for line in requests}) == len(requests)
     assert next(line for line in noted if line.get("error") == "KeyError")["trace"]
+
+
+@pytest.mark.parametrize("path", ["/mcp", "/v1/agents/main/memory.stats"])
+def test_who_leaves_before_the_body_is_whole_is_noted_as_499_and_nothing_else(
+    start: Start, capsys: pytest.CaptureFixture[str], path: str
+) -> None:
+    journal.setup("info")
+    gateway = start(watch__enabled=False)
+    place = gateway.address.removeprefix("http://")
+    head = (
+        f"POST {path} HTTP/1.1\r\nHost: {place}\r\nContent-Length: 1000\r\nContent-Type: application/json\r\n"
+        f"Accept: application/json, text/event-stream\r\n"
+        f"Authorization: Bearer {gateway.gateway.tokens.create('read')[1]}\r\n\r\n{{"
+    )
+    host, port = place.split(":")
+    with socket.create_connection((host, int(port))) as leaving:
+        leaving.sendall(head.encode())
+        poll(lambda: bool(gateway.gateway.asgi._bodies._waiting))
+    noted: list[dict[str, object]] = []
+
+    def requests() -> list[object]:
+        noted.extend(json.loads(line) for line in capsys.readouterr().err.splitlines())
+        return [line["status"] for line in noted if line["message"] == "request"]
+
+    poll(lambda: requests() == [499])
+    assert [line for line in noted if line["level"] not in ("debug", "info")] == []
+
+
+def test_the_protocols_package_writes_lines_too_and_only_of_failures(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    journal.setup("info")
+    package = logging.getLogger("mcp.server.streamable_http")
+    package.warning("this may quote: %s", CANARY)
+    failed = KeyError(CANARY)
+    package.error("it failed\nand quotes %s", CANARY, exc_info=failed)
+    (line,) = capsys.readouterr().err.splitlines()
+    noted = json.loads(line)
+    assert (noted["message"], noted["error"], CANARY in line) == ("it failed", "KeyError", False)
 
 
 def test_an_answer_carries_the_id_under_which_it_was_logged(start: Start, lines: io.StringIO) -> None:

@@ -20,6 +20,14 @@ if TYPE_CHECKING:
 
 log = logs.get("http")
 
+#: Packages that log beside us, and from which level on: below it, that of the protocol quotes what it was sent.
+OTHERS = {
+    "uvicorn": logging.WARNING,
+    "mcp": logging.ERROR,
+    "sse_starlette": logging.ERROR,
+    "asyncio": logging.ERROR,
+}
+
 
 class Lines(logging.Formatter):
     """A record as one line of JSON."""
@@ -31,7 +39,7 @@ class Lines(logging.Formatter):
             "at": at,
             "level": record.levelname.lower(),
             "logger": record.name,
-            "message": record.getMessage(),
+            "message": record.getMessage().partition("\n")[0],  # what others say further down may quote
             **getattr(record, "fields", {}),
         }
         if record.exc_info and record.exc_info[0] is not None:
@@ -42,14 +50,15 @@ class Lines(logging.Formatter):
 
 
 def setup(level: str) -> None:
-    """Write lines to standard error, ours and those of the server that carries us."""
+    """Write lines to standard error, ours and those of the packages that carry us."""
     logs.setup(level, formatter=Lines())
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(Lines())
-    server = logging.getLogger("uvicorn")
-    server.handlers[:] = [handler]
-    server.setLevel(logging.WARNING)
-    server.propagate = False
+    for name, least in OTHERS.items():
+        other = logging.getLogger(name)
+        other.handlers[:] = [handler]
+        other.setLevel(least)
+        other.propagate = False
 
 
 def note(visit: Visit) -> None:
