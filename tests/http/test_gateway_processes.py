@@ -201,6 +201,14 @@ def test_serve_says_where_and_open_and_token_work_beside_it(tmp_path: Path) -> N
         running_at(home)
 
 
+def test_a_note_of_a_gateway_that_vanishes_while_one_looks_is_none(tmp_path: Path) -> None:
+    folder = tmp_path / "gateway" / "running"
+    folder.mkdir(parents=True)
+    (folder / "1.json").symlink_to("gone")  # its name is seen, and then there is nothing
+    with pytest.raises(NotFound, match="No gateway runs here"):
+        running_at(tmp_path)
+
+
 def test_a_port_that_is_taken_is_told_in_one_sentence() -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]

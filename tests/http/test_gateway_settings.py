@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import gc
+import weakref
 from pathlib import Path
 
 import pytest
-from gateways import Start, ask
+from gateways import Start, ask, poll
 from typer.testing import CliRunner
 
 from recollect.config import load
 from recollect.doors.cli.app import app
+from recollect.doors.http import agents
 from recollect.doors.http.places import Places, is_loopback
 from recollect.errors import ConfigError, UntrustedConfig
 
@@ -39,6 +42,28 @@ def test_a_setting_that_changes_counts_from_the_next_call_on(start: Start, tmp_p
     (tmp_path / "home" / "config.yaml").write_text("search:\n  max_results: 1\n")
     assert len(many) > 1
     assert len(ask(caller, "memory.search", query="the server and the app")["results"]) == 1
+
+
+def test_what_was_open_under_old_settings_is_forgotten_after_a_while(
+    start: Start, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(agents, "LINGER_S", 0.05)
+    gateway = start(watch__enabled=False)
+    caller = gateway.caller("read")
+    olds = []
+    for most in (1, 2, 3):
+        (tmp_path / "home" / "config.yaml").write_text(f"search:\n  max_results: {most}\n")
+        ask(caller, "memory.stats")
+        opened = gateway.gateway.agents["main"].opened
+        assert opened is not None
+        olds.append(weakref.ref(opened))
+        del opened
+
+    def gone() -> bool:
+        gc.collect()
+        return [old() is None for old in olds] == [True, True, False]
+
+    poll(gone)
 
 
 def test_only_the_owner_sets_the_gateway(tmp_path: Path) -> None:

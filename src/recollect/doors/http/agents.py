@@ -176,10 +176,19 @@ class Live:
         """Close what is open a little later: calls that began with it may still run."""
         old, self._opened = self._opened, None
         if old is not None:
-            timer = threading.Timer(LINGER_S, old.close)
+            timer = threading.Timer(LINGER_S, self._forget, (old,))
             timer.daemon = True
             timer.start()
             self._retired.append((old, timer))
+
+    def _forget(self, old: Opened) -> None:
+        try:
+            old.close()
+        except Exception:
+            log.exception("a memory of the agent %s could not be closed", self.name)
+        finally:
+            with self._lock:
+                self._retired = [one for one in self._retired if one[0] is not old]
 
     def close(self) -> None:
         """Close what is open; what runs is waited for."""

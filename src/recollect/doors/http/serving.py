@@ -132,8 +132,7 @@ def running(home: Path, address: str) -> Iterator[None]:
 def running_at(home: Path) -> str:
     """The address of the gateway that was started last on this home; raises when none runs."""
     folder = home / "gateway" / "running"
-    files = sorted(folder.glob("*.json"), key=lambda file: file.stat().st_mtime, reverse=True)
-    for file in files:
+    for file in sorted(folder.glob("*.json"), key=_written_at, reverse=True):
         try:
             noted = json.loads(file.read_text("utf-8"))
             if _lives(int(noted["pid"])):
@@ -143,6 +142,13 @@ def running_at(home: Path) -> str:
         with contextlib.suppress(OSError):
             file.unlink()  # of a gateway that was killed
     raise NotFound("No gateway runs here; start one with `recollect serve`.")
+
+
+def _written_at(file: Path) -> float:
+    try:
+        return file.stat().st_mtime
+    except OSError:
+        return 0.0  # its gateway has just ended
 
 
 def _lives(pid: int) -> bool:
