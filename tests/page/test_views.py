@@ -146,6 +146,28 @@ def test_health_says_how_things_stand_and_syncs(gateway: Served, visit: Visit) -
     expect(page.locator(".said")).to_contain_text("In sync")
 
 
+def test_what_the_gateway_says_is_read_in_chinese(gateway: Served, visit: Visit) -> None:
+    page = visit(gateway, "#/recalls", locale="zh-CN").page
+    page.locator(".recall-line").first.click()
+    reasons = page.locator(".considered .reason")
+    expect(reasons.first).to_have_text(re.compile(r"^符合，得分 0\.\d{3}$"))
+    assert [text for text in reasons.all_inner_texts() if not re.search("[\u4e00-\u9fff]", text)] == []
+    page.locator("nav [data-view=memories]").click()
+    page.locator(".entries .row").first.click()
+    page.locator(".panel [data-do=forget]").click()
+    told = page.get_by_role("dialog").locator("li")
+    expect(told.first).to_have_text("这条记忆，以及与它合并的各个版本")
+    assert [text for text in told.all_inner_texts() if not re.search("[\u4e00-\u9fff]", text)] == []
+    page.keyboard.press("Escape")
+    page.locator("nav [data-view=health]").click()
+    expect(page.locator("ul.findings")).to_contain_text(f"设置 有效；主目录 {gateway.home}")
+    expect(page.locator("ul.findings")).to_contain_text("向量模型 recollect 自带的模型")
+    told_of = page.evaluate(
+        "async (text) => (await import('/static/i18n.js')).told(text)", "a sentence of tomorrow"
+    )
+    assert told_of == "a sentence of tomorrow"
+
+
 def test_the_language_is_switched_in_place_and_remembered(gateway: Served, visit: Visit) -> None:
     page = visit(gateway, "#/memories").page
     page.locator("[data-language=zh]").click()

@@ -42,6 +42,29 @@ export function tn(key, count) {
   return t(form, { n: number(count) });
 }
 
+const SAID = Object.keys(WORDS)
+  .filter((key) => key.startsWith("said."))
+  .map((key) => [key.slice("said.".length), form(WORDS[key][0])]);
+
+/** The form of a sentence of the gateway: `{n}` is a number, `{name}` any words. */
+function form(text) {
+  const plain = text.replace(/[.*+?^$()|[\]\\]/g, "\\$&");
+  const open = plain.replace(/\{(\w+)\}/g, (_, name) => `(?<${name}>${name.length > 1 ? ".+" : "[-+.\\de]+"})`);
+  return new RegExp(`^${open}$`, "s");
+}
+
+/** What the gateway said, in the reader's language where the sentence is known; else as it came. */
+export function told(sentence) {
+  for (const [name, known] of SAID) {
+    const found = known.exec(sentence);
+    if (!found) continue;
+    const values = { ...found.groups };
+    if (values.why) values.why = told(values.why);
+    return t(`said.${name}`, values);
+  }
+  return sentence;
+}
+
 export function number(value, digits = 0, { exactly = false } = {}) {
   const form = { maximumFractionDigits: digits, minimumFractionDigits: exactly ? digits : 0 };
   return new Intl.NumberFormat(locale(), form).format(value);

@@ -1,7 +1,7 @@
 // What is said in place of content: that it loads, that there is none, that it failed and how to try again.
 
 import { el, fill } from "./dom.js";
-import { t } from "./i18n.js";
+import { t, told } from "./i18n.js";
 
 export function loading() {
   return el("p", { class: "loading", role: "status" }, t("notice.loading"));
@@ -25,7 +25,7 @@ export function failure(error, again) {
 export function sentence(error) {
   if (error?.status === 401) return t("ended.short");
   if (error?.status === 0 || !error?.message) return t("notice.unreachable");
-  return error.message;
+  return told(error.message);
 }
 
 /** Shown instead of everything when the session is over: a new link is made on the machine itself. */

@@ -5,7 +5,7 @@ import { givenUp, newest } from "../api.js";
 import { el, fill, refill } from "../dom.js";
 import { scatter } from "../draw/scatter.js";
 import { timeLegend, timeline } from "../draw/timeline.js";
-import { number, t, tn } from "../i18n.js";
+import { number, t, tn, told } from "../i18n.js";
 import { step } from "../keys.js";
 import { failure, loading, nothing } from "../notices.js";
 import { dateField, fromDateField } from "../parts.js";
@@ -121,7 +121,7 @@ export function mapView(main) {
       drawn = true;
       points = answer.points;
       drawing.show(points);
-      missing = answer.degraded ?? "";
+      missing = told(answer.degraded ?? "");
       if (missing && points.length) fill(problem, el("p", { class: "degraded" }, missing));
       show();
     } catch (error) {

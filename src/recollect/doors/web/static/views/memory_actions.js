@@ -3,7 +3,7 @@
 import { ask } from "../api.js";
 import { ask as dialog, actions, form } from "../dialogs.js";
 import { el, fill } from "../dom.js";
-import { t, tn } from "../i18n.js";
+import { t, tn, told } from "../i18n.js";
 import { failure, loading, said, sentence } from "../notices.js";
 import { TYPES, choice, dateField, entryLine, field, fromDateField } from "../parts.js";
 
@@ -218,7 +218,7 @@ function covers(receipt) {
       el(
         "ul",
         { class: kind },
-        names.map((name) => el("li", {}, name)),
+        names.map((name) => el("li", {}, told(name))),
       ),
     ];
   return [

@@ -3,7 +3,7 @@
 import { givenUp, news, newest } from "../api.js";
 import { el, fill, icon, refill } from "../dom.js";
 import { scoreBar } from "../draw/score.js";
-import { moment, number, t, tn } from "../i18n.js";
+import { moment, number, t, tn, told } from "../i18n.js";
 import { step } from "../keys.js";
 import { failure, loading, nothing } from "../notices.js";
 import { facts, fromDateField, when } from "../parts.js";
@@ -207,7 +207,7 @@ function one(item) {
     "li",
     {},
     el("a", { href: place }, item.text || item.citation || item.ref),
-    el("p", { class: "reason" }, item.reason),
+    el("p", { class: "reason" }, told(item.reason)),
     item.parts?.length > 0 && scoreBar(item.score, item.parts),
   );
 }

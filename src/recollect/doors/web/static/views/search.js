@@ -2,7 +2,7 @@
 
 import { givenUp, news, newest } from "../api.js";
 import { el, fill, icon, refill } from "../dom.js";
-import { t, tn } from "../i18n.js";
+import { t, tn, told } from "../i18n.js";
 import { step } from "../keys.js";
 import { failure, nothing } from "../notices.js";
 import { segments } from "../parts.js";
@@ -108,7 +108,7 @@ export function searchView(main) {
     fill(
       summary,
       tn("search.found", hits.length),
-      answer.degraded && el("span", { class: "degraded" }, answer.degraded),
+      answer.degraded && el("span", { class: "degraded" }, told(answer.degraded)),
     );
     const more = hits.length >= most && most < MOST;
     refill(

@@ -3,7 +3,7 @@
 
 import { news } from "../api.js";
 import { el, fill, refill } from "../dom.js";
-import { t, tn } from "../i18n.js";
+import { t, tn, told } from "../i18n.js";
 import { loading } from "../notices.js";
 import { entryLine, when } from "../parts.js";
 import { firstSteps } from "./first.js";
@@ -32,7 +32,7 @@ function holdings(status) {
     { class: "welcome holdings" },
     el("p", { class: "lead" }, t("search.holds", counts)),
     el("p", { class: "faint" }, t("search.hint")),
-    status.degraded && el("p", { class: "degraded" }, status.degraded),
+    status.degraded && el("p", { class: "degraded" }, told(status.degraded)),
   );
 }
 
