@@ -9,7 +9,7 @@ import recollect
 
 ROOT = Path(recollect.__file__).parent
 
-SHARED = {"records", "errors", "logs"}
+SHARED = {"records", "errors", "logs", "durable"}
 LEAVES = {"text", "sources", "chunking", "embedding", "llm", "store"}
 JOINERS = {"indexing", "retrieval", "entries", "items", "recall", "writing", "managers"}
 
@@ -17,6 +17,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "records": set(),
     "errors": set(),
     "logs": set(),
+    "durable": set(),
     "config": SHARED,
     "text": SHARED,
     "sources": SHARED | {"text"},
@@ -39,7 +40,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "service": SHARED | {"memory", "assembly", "config", "freshness", "sources", "recall"},
     "plugins": SHARED | {"memory", "assembly", "service", "config", "sources", "text", "listening"},
     "testing": SHARED | LEAVES,
-    "doors": {"records", "errors", "logs", "memory", "service", "plugins", "listening", "config", ""},
+    "doors": SHARED | {"memory", "service", "plugins", "listening", "config", ""},
     "__main__": {"doors"},
     "": {"records", "errors", "memory", "service", "config"},
 }

@@ -168,6 +168,41 @@ def test_what_stands_in_the_way_is_left_and_named(openclaw: Path, open_memory: O
     ).read_bytes() == grown.read_bytes()
 
 
+def test_no_copy_goes_through_a_link(openclaw: Path, open_memory: OpenMemory, tmp_path: Path) -> None:
+    memory, outside = open_memory(), tmp_path / "outside"
+    outside.mkdir()
+    for link in (
+        memory.settings.workspace / "memory" / "imports",
+        memory.settings.agent_folder / "sessions" / "openclaw",
+    ):
+        link.parent.mkdir(parents=True, exist_ok=True)
+        link.symlink_to(outside)
+    preview = memory.import_openclaw(openclaw, dry_run=True)
+    report = memory.import_openclaw(openclaw)
+    refused = "is no folder, or a symbolic link, which is not followed."
+    assert {(step.kind, step.action, step.note) for step in report.steps} == {
+        ("note", "other", f"'imports' {refused}"),
+        ("session", "other", f"'openclaw' {refused}"),
+    }
+    assert (preview.steps, list(outside.iterdir())) == (report.steps, [])
+
+
+def test_nothing_is_taken_in_through_a_linked_folder(
+    openclaw: Path, claude: ClaudeCode, tmp_path: Path
+) -> None:
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    (outside / "secret.md").write_text("# Somebody else's\n")
+    claude.say("Somebody else's.").rename(outside / "secret.jsonl")
+    (openclaw / "workspace" / "memory" / "linked").symlink_to(outside)
+    projects = tmp_path / "claude" / "projects"
+    projects.mkdir(parents=True)
+    (projects / "-linked").symlink_to(outside)
+    with claude.memory() as memory:
+        assert memory.import_claude_code(tmp_path / "claude").steps == ()
+        assert "linked/secret.md" not in actions(memory.import_openclaw(openclaw), "note")
+
+
 def test_what_was_taken_in_is_found(openclaw: Path, open_memory: OpenMemory) -> None:
     memory = open_memory()
     memory.import_openclaw(openclaw)

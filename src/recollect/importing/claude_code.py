@@ -22,11 +22,12 @@ def take_in(place: Path | None, sessions: Path, *, agent: str, dry_run: bool = F
             f"{home} is not a folder: Claude Code keeps its files in {HOME}, unless told otherwise."
         )
     found = sorted(path for path in projects.glob("*/*.jsonl") if _is_wanted(path))[:MOST]
-    steps = [step_of("session", one, sessions / "claude-code" / one.parent.name / one.name) for one in found]
-    done = tuple(steps if dry_run else map(copied, steps))
+    steps = [step_of("session", one, sessions, "claude-code", one.parent.name, one.name) for one in found]
+    done = tuple(step if dry_run else copied(step, sessions) for step in steps)
     return ImportReport("Claude Code", home, agent, done, Imported(0, 0), dry_run=dry_run)
 
 
 def _is_wanted(path: Path) -> bool:
-    """A plain file; what sub-agents said to their agent is left out."""
-    return path.is_file() and not path.is_symlink() and not path.name.startswith((".", "agent-"))
+    """A plain file of the project's own folder, not through a link; what sub-agents said to their agent is left out."""
+    linked = path.is_symlink() or path.parent.is_symlink()
+    return path.is_file() and not linked and not path.name.startswith((".", "agent-"))

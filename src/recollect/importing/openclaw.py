@@ -78,10 +78,10 @@ class OpenClaw:
             for source in _notes(self.workspace):
                 below = source.relative_to(self.workspace)
                 parts = below.parts[1:] if below.parts[0] == "memory" else below.parts
-                yield step_of("note", source, workspace.joinpath(NOTES, *parts))
+                yield step_of("note", source, workspace, *NOTES.split("/"), *parts)
         if self.sessions:
             for source in _files(self.sessions, "*.jsonl"):
-                yield step_of("session", source, sessions / "openclaw" / source.name)
+                yield step_of("session", source, sessions, "openclaw", source.name)
 
     def take_in(
         self, workspace: Path, sessions: Path, keeper: Keeper, *, dry_run: bool = False
@@ -92,7 +92,7 @@ class OpenClaw:
             remarks.append("The notes are used where they are: this is OpenClaw's own workspace.")
         done = list[ImportStep]()
         for step in self.steps(workspace, sessions):
-            done.append(step if dry_run else copied(step))
+            done.append(step if dry_run else copied(step, workspace if step.kind == "note" else sessions))
         imported = Imported(0, 0)
         if self.entries:
             try:
@@ -128,13 +128,13 @@ def _notes(workspace: Path) -> Iterator[Path]:
 
 
 def _files(folder: Path, pattern: str) -> list[Path]:
-    """The plain files of a pattern, without links and hidden ones."""
+    """The plain files of a pattern, without hidden ones and without links, to files or to folders."""
     found = (
         path
         for path in folder.glob(pattern)
         if path.is_file()
-        and not path.is_symlink()
         and not any(part.startswith(".") for part in path.relative_to(folder).parts)
+        and not any(one.is_symlink() for one in (path, *path.parents) if folder in one.parents)
     )
     return sorted(found)[:MOST]
 

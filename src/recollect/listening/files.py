@@ -1,57 +1,13 @@
-"""Small files of our own, written whole: beside, synced, renamed, the folder synced; and taking turns.
-
-Not by `writing.files`, which guards notes against people's edits: a hook has no time to load that room, and no need.
-"""
+"""Small files of our own in one folder: taking turns, the newest first, and what killed writers left behind."""
 
 from __future__ import annotations
 
 import contextlib
-import itertools
 import os
-import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
-_counter = itertools.count()
-
-
-def write(path: Path, data: bytes, *, mode: int = 0o600, unless: Callable[[], bool] = lambda: False) -> bool:
-    """Put the bytes in place of what stands there; on the disk when this is True.
-
-    ``unless`` is asked at the last moment, when everything is ready: then all stays as it is.
-    """
-    make_folder(path.parent)
-    beside = path.with_name(f".{path.name[:100]}.{os.getpid()}-{next(_counter)}.tmp")
-    descriptor = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0), 0o600)
-    try:
-        with os.fdopen(descriptor, "wb") as file:
-            file.write(data)
-            file.flush()
-            os.fsync(descriptor)
-        beside.chmod(mode)
-        if unless():
-            return False
-        beside.replace(path)
-    finally:
-        beside.unlink(missing_ok=True)
-    _sync(path.parent)
-    return True
-
-
-def make_folder(folder: Path) -> None:
-    """Make the folder and what is missing above it, each for the owner alone."""
-    for missing in reversed([at for at in (folder, *folder.parents) if not at.is_dir()]):
-        missing.mkdir(mode=0o700, exist_ok=True)
-
-
-def _sync(folder: Path) -> None:
-    if sys.platform == "win32":
-        return  # folders cannot be opened there, and NTFS journals names by itself
-    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
+from recollect.durable import make_folder
 
 
 @contextlib.contextmanager

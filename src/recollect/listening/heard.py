@@ -18,6 +18,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Protocol, TypeVar
 
+from recollect import durable
 from recollect.errors import WriteError
 from recollect.listening import files
 
@@ -136,7 +137,7 @@ class Hearing:
             yield heard
             if heard.changed:
                 is_new = not file.exists()
-                files.write(file, json.dumps(heard.state()).encode())
+                durable.write(file, json.dumps(heard.state()).encode())
                 if is_new:
                     self._prune()
 

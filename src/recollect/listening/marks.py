@@ -8,6 +8,7 @@ import json
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
+from recollect import durable
 from recollect.listening import files
 from recollect.listening.transcript import Mark
 
@@ -38,7 +39,7 @@ class Marks:
 
     def put(self, session: Session) -> None:
         """Note how far a session was heard."""
-        files.write(self._path(session.id), json.dumps(asdict(session)).encode())
+        durable.write(self._path(session.id), json.dumps(asdict(session)).encode())
 
     def sessions_of(self, project: str) -> list[str]:
         """The newest sessions of a project, newest first."""

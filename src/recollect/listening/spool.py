@@ -15,7 +15,7 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from recollect import logs
+from recollect import durable, logs
 from recollect.errors import RecollectError
 from recollect.listening import files
 
@@ -55,7 +55,7 @@ class Spool:
             log.error("%d requests wait in %s already; this one is not kept", MOST, self.folder)
             return False
         name = f"{time.time_ns():020d}-{os.getpid()}-{next(_counter)}.json"
-        files.write(self.folder / name, json.dumps(asdict(request)).encode())
+        durable.write(self.folder / name, json.dumps(asdict(request)).encode())
         return True
 
     def waiting(self) -> list[Path]:

@@ -7,11 +7,11 @@ two processes together cannot overspend, and one that dies has spent too much on
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Callable
 from datetime import date
 from pathlib import Path
 
+from recollect import durable
 from recollect.errors import BudgetSpent, ChatError, ChatUnavailable
 from recollect.llm import Chat, Reply
 from recollect.text.estimate import estimate_tokens
@@ -91,9 +91,4 @@ class Budgeted:
             return "", 0
 
     def _write(self, kept: dict[str, object]) -> None:
-        temporary = self._ledger.with_suffix(".tmp")
-        with os.fdopen(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as file:
-            json.dump(kept, file)
-            file.flush()
-            os.fsync(file.fileno())
-        temporary.replace(self._ledger)
+        durable.write(self._ledger, json.dumps(kept).encode())

@@ -19,9 +19,10 @@ import stat
 from collections.abc import Callable
 from pathlib import Path
 
+from recollect.durable import make_folder, sync_folder, write_beside
 from recollect.errors import EditConflict, WriteError
 from recollect.writing.exchange import exchange, is_settled, place
-from recollect.writing.folders import alone, make_folder, sync_folder
+from recollect.writing.folders import alone
 
 __all__ = ["append", "digest", "read", "update", "write"]
 
@@ -31,8 +32,6 @@ Change = Callable[[str | None], str | None]
 LOCK_WAIT_S = 10.0
 ATTEMPTS = 20  #: exchanges that somebody else's saving may spoil before we give up
 NEW_FILE_MODE = 0o600
-
-_counter = itertools.count()
 
 
 def digest(text: str) -> str:
@@ -123,21 +122,10 @@ def _install(path: Path, old: bytes | None, new: bytes) -> tuple[bool, bytes]:
 
 
 def _write_beside(path: Path, data: bytes) -> Path:
-    temporary = path.with_name(f".{path.name[:40]}.{os.getpid()}-{next(_counter)}.tmp")
-    descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, NEW_FILE_MODE)
-    try:
-        with contextlib.suppress(FileNotFoundError):
-            os.chmod(temporary, stat.S_IMODE(path.stat().st_mode))  # noqa: PTH101
-        view = memoryview(data)
-        while view:
-            view = view[os.write(descriptor, view) :]
-        os.fsync(descriptor)
-    except BaseException:
-        temporary.unlink(missing_ok=True)
-        raise
-    finally:
-        os.close(descriptor)
-    return temporary
+    mode = NEW_FILE_MODE
+    with contextlib.suppress(FileNotFoundError):
+        mode = stat.S_IMODE(path.stat().st_mode)
+    return write_beside(path, [data], mode=mode)
 
 
 # ---- the exchange ---------------------------------------------------------------------------------------------

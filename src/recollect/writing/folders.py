@@ -1,9 +1,8 @@
-"""Folders that last, and taking turns: in a folder of people's notes, and in one of our own."""
+"""Taking turns: in a folder of people's notes, and in one of our own."""
 
 from __future__ import annotations
 
 import contextlib
-import itertools
 import os
 import sys
 import time
@@ -11,24 +10,6 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from recollect.errors import WriteError
-
-
-def make_folder(folder: Path) -> None:
-    """Make the folder and its missing parents, and sync each parent: a note in a lost folder is lost."""
-    missing = list(itertools.takewhile(lambda at: not at.is_dir(), (folder, *folder.parents)))
-    for new in reversed(missing):
-        new.mkdir(mode=0o700, exist_ok=True)
-        sync_folder(new.parent)
-
-
-def sync_folder(folder: Path) -> None:
-    if sys.platform == "win32":
-        return  # folders cannot be opened there, and NTFS journals names by itself
-    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
 
 
 @contextlib.contextmanager

@@ -18,8 +18,9 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from recollect.durable import make_folder, sync_folder
 from recollect.errors import WriteError
-from recollect.writing.folders import alone, make_folder, sync_folder
+from recollect.writing.folders import alone
 from recollect.writing.slugs import slug
 
 LOCK_WAIT_S = 10.0

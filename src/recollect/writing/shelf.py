@@ -16,13 +16,14 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from recollect.durable import make_folder, sync_folder
 from recollect.errors import EditConflict, NotFound, PathRefused, WriteError
 from recollect.text.encodable import encodable
 from recollect.text.redaction import redact, without_private
 from recollect.writing import files
 from recollect.writing.beneath import parts_of, pinned
 from recollect.writing.exchange import place
-from recollect.writing.folders import alone, make_folder, sync_folder
+from recollect.writing.folders import alone
 from recollect.writing.own import HEAD, all_own, mode_of, parted
 
 _counter = itertools.count()

@@ -16,8 +16,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+from recollect.durable import make_folder, write
 from recollect.errors import ConfigError, EditConflict
-from recollect.listening.files import make_folder, write
 
 ATTEMPTS = 5
 
