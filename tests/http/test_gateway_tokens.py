@@ -5,12 +5,15 @@ from __future__ import annotations
 import json
 import os
 import stat
+import sys
 from pathlib import Path
 
 import httpx
 import pytest
 from gateways import Running, ask
+from typer.testing import CliRunner
 
+from recollect.doors.cli.app import app
 from recollect.doors.http.tickets import BROWSER_S, MOST_BROWSERS, TICKET_S, Browsers, Tickets
 from recollect.doors.http.tokens import Tokens
 from recollect.errors import NotFound, RecollectError
@@ -72,6 +75,52 @@ def test_a_file_that_cannot_be_read_lets_nobody_in(gateway: Running) -> None:
             gateway.gateway.tokens.create("admin")
     file.write_text(json.dumps(whole))
     assert caller.get("/v1/agents").status_code == 200
+
+
+def test_a_broken_file_is_told_to_who_lists_it(tmp_path: Path) -> None:
+    file = Tokens(tmp_path).file
+    listing = ["--home", str(tmp_path), "--workspace", str(tmp_path), "token", "list"]
+    assert CliRunner().invoke(app, listing).exit_code == 0  # there is none yet
+    Tokens(tmp_path).create("read")
+    file.write_text("{")
+    told = CliRunner().invoke(app, listing)
+    assert (told.exit_code, told.stdout) == (1, "")
+    assert f"the tokens in {file} cannot be read" in str(told.exception)
+
+
+def test_a_file_that_others_may_write_lets_nobody_in_and_one_that_they_may_read_is_closed(
+    gateway: Running,
+) -> None:
+    caller, file = gateway.caller("admin"), gateway.gateway.tokens.file
+    file.chmod(0o644)
+    assert caller.get("/v1/agents").status_code == 200
+    assert stat.S_IMODE(file.stat().st_mode) == 0o600
+    file.chmod(0o666)
+    assert caller.get("/v1/agents").status_code == 401
+    with pytest.raises(RecollectError, match=r"others may write .*tokens\.json"):
+        gateway.gateway.tokens.create("admin")
+    file.chmod(0o600)
+    assert caller.get("/v1/agents").status_code == 200
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="folders are not synced there")
+def test_a_revocation_is_on_the_disk_with_its_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    tokens = Tokens(tmp_path)
+    made, _ = tokens.create("read")
+    synced: list[tuple[bool, bool]] = []
+    really = os.fsync
+
+    def fsync(descriptor: int) -> None:
+        folder = stat.S_ISDIR(os.fstat(descriptor).st_mode)
+        synced.append((folder, made.id in tokens.file.read_text()))
+        really(descriptor)
+
+    monkeypatch.setattr(os, "fsync", fsync)
+    tokens.revoke(made.id)
+    assert synced == [
+        (False, True),
+        (True, False),
+    ]  # the new file before it is in place, its folder afterwards
 
 
 def test_a_ticket_works_once_and_not_for_long(tmp_path: Path) -> None:

@@ -139,7 +139,7 @@ def list_(context: typer.Context, as_json: Json = False) -> None:
             "name": token.name,
             "createdAt": token.created_at,
         }
-        for token in Tokens(context.obj.settings().home).known()
+        for token in Tokens(context.obj.settings().home).listed()
     ]
     if as_json:
         render.to_json(rows)

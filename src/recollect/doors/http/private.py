@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
-import os
-import secrets
+import sys
 from pathlib import Path
+
+from recollect import durable, logs
+from recollect.errors import StoreBroken
+
+log = logs.get("http.private")
 
 
 def folder(path: Path) -> Path:
@@ -18,17 +21,17 @@ def folder(path: Path) -> Path:
     return path
 
 
+def check(path: Path) -> None:
+    """Raise where somebody else may write the file; what they may only read is closed to them from now on."""
+    stat = path.stat()
+    if sys.platform == "win32" or not stat.st_mode & 0o077:
+        return
+    if stat.st_mode & 0o022:
+        raise StoreBroken(f"others may write {path}: look at what stands in it, then `chmod 600` it.")
+    path.chmod(0o600)
+    log.warning("others could read %s; it is closed to them now", path)
+
+
 def write(path: Path, data: object) -> None:
-    """Write data as JSON beside the file, then put it in its place: a reader sees the old or the new one."""
-    beside = path.with_name(f".{path.name}.{secrets.token_hex(8)}")
-    handle = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-    try:
-        with os.fdopen(handle, "w", encoding="utf-8") as opened:
-            json.dump(data, opened, ensure_ascii=False, indent=1)
-            opened.flush()
-            os.fsync(handle)
-        beside.replace(path)
-    except BaseException:
-        with contextlib.suppress(OSError):
-            beside.unlink()
-        raise
+    """Put data as JSON in the file's place: a reader sees the old or the new one, and what was revoked stays so."""
+    durable.write(path, json.dumps(data, ensure_ascii=False, indent=1).encode("utf-8", "surrogateescape"))

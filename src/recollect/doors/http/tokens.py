@@ -66,7 +66,7 @@ class Tokens:
     def __init__(self, home: Path, *, clock: Callable[[], float] = time.time) -> None:
         self.file = home / "gateway" / "tokens.json"
         self._clock = clock
-        self._seen: tuple[int, int, int] | None = None
+        self._seen: tuple[int, int, int, int] | None = None
         self._known: tuple[Token, ...] = ()
 
     def caller(self, token: str) -> Caller | None:
@@ -88,7 +88,7 @@ class Tokens:
         except OSError as error:
             log.error("the tokens cannot be read, so nobody is let in: %s", error)
             return ()
-        seen = (stat.st_mtime_ns, stat.st_size, stat.st_ino)
+        seen = (stat.st_mtime_ns, stat.st_size, stat.st_ino, stat.st_mode)
         if seen != self._seen:
             try:
                 self._known = self._read()
@@ -97,6 +97,10 @@ class Tokens:
                 self._known = ()
             self._seen = seen
         return self._known
+
+    def listed(self) -> tuple[Token, ...]:
+        """Every token, for the owner; raises where `known` lets nobody in."""
+        return self._read() if self.file.exists() else ()
 
     def create(self, access: Access, *, agents: Sequence[str] = (), name: str = "") -> tuple[Token, str]:
         """A new token, and its secret, which is told here and never again."""
@@ -146,6 +150,7 @@ class Tokens:
 
     def _read(self) -> tuple[Token, ...]:
         try:
+            private.check(self.file)
             data = json.loads(self.file.read_text("utf-8"))
             return tuple(_token(row) for row in data["tokens"])
         except (OSError, ValueError, KeyError, TypeError) as error:
