@@ -38,8 +38,8 @@ def tenant(gateway: Running, name: str) -> httpx.Client:
     return gateway.caller("admin", agents=(name,))
 
 
-def arguments_for(name: str, chance: random.Random) -> dict[str, object]:
-    """Arguments for an operation that would find something, in whatever memory it looks."""
+def arguments_for(name: str, own: dict[str, object], chance: random.Random) -> dict[str, object]:
+    """Arguments for an operation that would find something, in whatever memory it looks; what is named is one's own."""
     fill = {
         "string": "What does everybody prefer in the morning? canary tea",
         "integer": 3,
@@ -52,7 +52,8 @@ def arguments_for(name: str, chance: random.Random) -> dict[str, object]:
     given: dict[str, object] = {}
     for param in tool.params:
         if param.required or (chance.random() < 0.3 and param.name in ("query", "limit", "maxResults")):
-            given[param.name] = param.choices[0] if param.choices else fill[param.kind]
+            known = param.choices[0] if param.choices else fill[param.kind]
+            given[param.name] = own.get(param.name, known)
     return given
 
 
@@ -61,12 +62,21 @@ def test_no_answer_to_one_names_another(shared: Running) -> None:
     callers = {name: tenant(shared, name) for name in TENANTS}
     wanted = [(name, operation) for name in TENANTS for operation in OPERATIONS]
     chance.shuffle(wanted)
+    own: dict[str, dict[str, object]] = {}
+    for name, caller in callers.items():
+        entry = ask(caller, "entries.list", name)["entries"][0]["id"]
+        said = [{"role": "user", "content": f"Remember that {words_of(name)} lives in Porto."}]
+        path = f"memory/{words_of(name)}.md"
+        own[name] = {"id": entry, "ids": [entry], "path": path, "messages": said}
+    done: set[str] = set()
     for name, operation in wanted:
-        answer = (
-            callers[name].post(f"/v1/agents/{name}/{operation}", json=arguments_for(operation, chance)).text
-        )
-        others = [other for other in TENANTS if other != name and words_of(other) in answer]
-        assert others == [], (name, operation, answer)
+        given = arguments_for(operation, own[name], chance)
+        answer = callers[name].post(f"/v1/agents/{name}/{operation}", json=given)
+        others = [other for other in TENANTS if other != name and words_of(other) in answer.text]
+        assert others == [], (name, operation, answer.text)
+        if answer.status_code == 200:
+            done.add(operation)
+    assert len(done) >= 0.7 * len(OPERATIONS), sorted(set(OPERATIONS) - done)  # an error names nobody
 
 
 def test_each_finds_its_own(shared: Running) -> None:
