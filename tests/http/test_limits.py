@@ -9,10 +9,10 @@ from collections.abc import Iterator
 
 import httpx
 import pytest
-from gateways import PATIENCE_S, Running, Start, ask, poll
+from gateways import PATIENCE_S, Running, Start, ask, listening, poll
 
 from recollect.doors import operations
-from recollect.doors.http import guard, limits, observing
+from recollect.doors.http import guard, heads, limits, observing
 from recollect.doors.http.limits import DEEPEST, Rate
 from recollect.doors.tooling import Call, Param, Result, Tool
 
@@ -155,6 +155,37 @@ def whole_answer(waiting: socket.socket) -> str:
     """What comes until the other side closes."""
     with waiting:
         return b"".join(iter(lambda: waiting.recv(65536), b"")).decode()
+
+
+def test_a_head_that_does_not_come_is_not_waited_for(start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(heads, "HEAD_S", 0.3)
+    gateway = start(watch__enabled=False)
+    place = gateway.address.removeprefix("http://")
+    host, port = place.split(":")
+    half = f"GET /healthz HTTP/1.1\r\nHost: {place}\r\n".encode()
+    for sent in (b"", half):
+        waiting = socket.create_connection((host, int(port)), timeout=PATIENCE_S)
+        waiting.sendall(sent)
+        assert whole_answer(waiting) == ""
+    again = socket.create_connection((host, int(port)), timeout=PATIENCE_S)
+    again.sendall(half + b"\r\n")
+    answer = b""
+    while not answer.endswith(b"}"):
+        answer += again.recv(65536)
+    again.sendall(half)
+    assert whole_answer(again) == ""
+
+
+def test_who_is_being_answered_is_not_late(
+    start: Start, slow: threading.Event, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(heads, "HEAD_S", 0.1)
+    gateway = start(watch__enabled=False)
+    threading.Timer(0.4, slow.set).start()
+    with listening(gateway.caller("read")) as events:
+        assert gateway.caller("read").post("/v1/agents/main/test.slow").status_code == 200
+        gateway.gateway.hub.publish("main", "notes", number=1)
+        assert events.until("notes")["data"]["number"] == 1
 
 
 BODIES = ("/v1/agents/main/memory.stats", "/mcp")

@@ -17,6 +17,7 @@ import uvicorn
 
 from recollect.doors.http import private
 from recollect.doors.http.gateway import Gateway
+from recollect.doors.http.heads import Protocol
 from recollect.doors.http.places import bracketed, is_everywhere
 from recollect.errors import NotFound, RecollectError
 
@@ -87,6 +88,7 @@ class Serving:
         self.gateway = Gateway(load, port=port, clock=clock)
         config = uvicorn.Config(
             self.gateway.asgi,
+            http=Protocol,
             lifespan="on",
             log_config=None,
             access_log=False,
