@@ -17,7 +17,7 @@ from recollect.doors.http.agents import Load
 from recollect.doors.http.serving import Serving
 from recollect.doors.tooling import Access
 
-PATIENCE_S = 20.0
+PATIENCE_S = 60.0  #: machines that run tests are busy
 
 
 class Running:

@@ -161,6 +161,7 @@ def test_an_observer_sees_every_moment_and_cannot_break_the_host(workspace: Path
 def test_a_long_lived_host_warms_up_takes_in_and_watches(
     open_host: OpenHost, note: Callable[[str, str], Path], caplog: pytest.LogCaptureFixture
 ) -> None:
+    others = set(threading.enumerate())
     note("memory/a.md", "The heron stands in the marsh.")
     host = open_host("memory-core", search__sync_before=False)
     with caplog.at_level(logging.INFO, "recollect.plugins"):
@@ -173,7 +174,7 @@ def test_a_long_lived_host_warms_up_takes_in_and_watches(
     assert "heron" in said(host, "before_agent_start", prompt="Where does the heron stand?").prepend_context
     host.close()
     host.close()
-    assert not [thread.name for thread in threading.enumerate() if thread.name.startswith("recollect-")]
+    assert not [thread.name for thread in set(threading.enumerate()) - others]
 
 
 def test_a_long_lived_host_says_at_the_start_that_its_engine_is_not_well(

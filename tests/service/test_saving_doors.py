@@ -183,6 +183,6 @@ def test_watch_shows_what_happens_and_ends_when_told(
             break
     assert (told["reason"], told["changed"], told["chunks"]) == ("notes", 1, 1)
     watching.send_signal(signal.SIGINT)
-    assert watching.wait(20) == 0
+    assert watching.wait(60) == 0
     assert watching.stderr is not None
     assert watching.stderr.read() == ""
