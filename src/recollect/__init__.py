@@ -18,9 +18,9 @@ from typing import TYPE_CHECKING
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
+    from recollect.async_memory import AsyncMemory as AsyncMemory
     from recollect.config import Settings as Settings
     from recollect.errors import RecollectError as RecollectError
-    from recollect.memory import AsyncMemory as AsyncMemory
     from recollect.memory import Memory as Memory
     from recollect.records import Answer as Answer
     from recollect.records import Excerpt as Excerpt
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 _HOMES = {
     "Answer": "records",
-    "AsyncMemory": "memory",
+    "AsyncMemory": "async_memory",
     "Excerpt": "records",
     "Hit": "records",
     "Memory": "memory",

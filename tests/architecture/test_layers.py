@@ -35,14 +35,15 @@ MAY_IMPORT: dict[str, set[str]] = {
     "managers": SHARED | LEAVES | JOINERS,
     "assembly": SHARED | LEAVES | JOINERS | {"config"},
     "memory": SHARED | LEAVES | JOINERS | {"config", "assembly", "importing", "listening"},
+    "async_memory": SHARED | {"memory", "managers", "embedding"},
     "freshness": SHARED,
     "listening": SHARED | {"sources"},
     "service": SHARED | {"memory", "assembly", "config", "freshness", "sources", "recall"},
     "plugins": SHARED | {"memory", "assembly", "service", "config", "sources", "text", "listening"},
     "testing": SHARED | LEAVES,
-    "doors": SHARED | {"memory", "service", "plugins", "listening", "config", ""},
+    "doors": SHARED | {"memory", "async_memory", "service", "plugins", "listening", "config", ""},
     "__main__": {"doors"},
-    "": {"records", "errors", "memory", "service", "config"},
+    "": {"records", "errors", "memory", "async_memory", "service", "config"},
 }
 
 

@@ -11,8 +11,8 @@ from collections import OrderedDict
 from collections.abc import Callable
 from typing import Any, TypeVar
 
+from recollect.async_memory import in_thread
 from recollect.doors.http.answers import Message, Receive, Refused
-from recollect.memory import in_thread
 
 T = TypeVar("T")
 

@@ -17,13 +17,13 @@ from mcp.server.lowlevel import Server
 from mcp.shared.exceptions import MCPError
 
 from recollect import __version__, logs
+from recollect.async_memory import in_thread
 from recollect.doors.mcp import access, handing, prompts, resources
 from recollect.doors.mcp.connectors import PAIR
 from recollect.doors.mcp.view import View
 from recollect.doors.operations import OPERATIONS
 from recollect.doors.tooling import Tool, WrongArgument, grants
 from recollect.errors import NotFound, RecollectError, SourceError
-from recollect.memory import in_thread
 
 if TYPE_CHECKING:
     from recollect.doors.mcp.http import HttpDoor

@@ -15,11 +15,11 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 
 from recollect import logs
+from recollect.async_memory import in_thread
 from recollect.config import Settings
 from recollect.doors.mcp import access, build
 from recollect.doors.tooling import Access
 from recollect.errors import RecollectError
-from recollect.memory import in_thread
 from recollect.plugins import Host
 
 log = logs.get("mcp")
