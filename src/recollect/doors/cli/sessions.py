@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import io
 import json
+import signal
 import sys
 import threading
 import time
@@ -84,6 +85,9 @@ def watch(context: typer.Context, as_json: Json = False) -> None:
 
 
 def _until_interrupted() -> None:
+    # Said outright: a program that a shell started in the background does not hear Ctrl-C otherwise.
+    for sign in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(sign, signal.default_int_handler)
     try:
         while not threading.Event().wait(3600):
             pass
