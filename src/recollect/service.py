@@ -7,6 +7,7 @@ is part of the result. What a search, a summary or a flush is, is decided elsewh
 from __future__ import annotations
 
 import os
+import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -68,25 +69,33 @@ class MemoryService:
         self._refresher = Refresher(Schedule(_delays(settings)), self._sync)
         self._watcher: Watcher | None = None
         self._started = False
+        self._ended = False
+        self._turning = (
+            threading.Lock()
+        )  #: a host may end in one thread what it is still beginning in another
 
     # ---- its life ---------------------------------------------------------------------------------------------
 
     def start(self) -> Synced:
-        """Bring the index up to date, then watch."""
+        """Bring the index up to date, then watch, unless it was stopped meanwhile. A service is started once."""
         self.memory.start()
         self.memory.watching = lambda: self.watching
         if self._sessions:
             self._growth.begin((str(found.absolute), found.size) for found in self._sessions.scan().files)
         first = self._synced("start")
-        self._refresher.start()
-        self._started = True
-        if self.memory.settings.watch.enabled:
-            self._watcher = self._build_watcher()
-            self._watcher.start()
+        with self._turning:
+            if not self._ended:
+                self._refresher.start()
+                self._started = True
+                if self.memory.settings.watch.enabled:
+                    self._watcher = self._build_watcher()
+                    self._watcher.start()
         return first
 
     def stop(self) -> None:
         """End watching; a sync that runs is waited for. The memory itself stays open for whoever opened it."""
+        with self._turning:
+            self._ended = True
         if self._watcher:
             self._watcher.stop()
         self._refresher.stop()

@@ -138,7 +138,7 @@ def test_an_older_client_shakes_hands_and_the_end_of_its_input_ends_the_server(
         out, errors = server.process.communicate(timeout=30)
     assert out == ""
     assert "Traceback" not in errors
-    assert server.process.returncode == 0
+    assert server.process.returncode == 0, errors
 
 
 def test_a_misconfigured_memory_does_not_stop_the_server_and_is_mended_without_a_restart(
@@ -163,7 +163,7 @@ def test_a_misconfigured_memory_does_not_stop_the_server_and_is_mended_without_a
         config.write_text("search: {max_results: 3}\n")
         assert until(lambda: not server.call("memory_search", {"query": "heron"})["result"]["isError"])
         _, errors = server.process.communicate(timeout=30)
-    assert server.process.returncode == 0
+    assert server.process.returncode == 0, errors
     assert "WARNING recollect.mcp: memory is disabled: search.max_results = 'many'" in errors
     assert "Traceback" not in errors
 

@@ -55,6 +55,12 @@ def test_a_slot_that_the_host_prefers_gives_way_to_the_one_that_the_owner_named(
     )
 
 
+def test_a_host_that_was_closed_before_it_could_start_does_not_start(open_host: OpenHost) -> None:
+    host = open_host("memory-core")
+    host.close()
+    assert host.start() is None
+
+
 def test_an_empty_slot_answers_every_moment_with_the_reason(open_host: OpenHost, workspace: Path) -> None:
     host = open_host("none")
     off = "Memory is switched off: `plugins.slots.memory` is `none`."

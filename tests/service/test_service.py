@@ -97,6 +97,13 @@ def test_it_starts_with_what_is_there_and_ends_without_a_trace(
     assert not names & {"recollect-watch", "recollect-refresh"}
 
 
+def test_a_service_that_is_stopped_while_it_starts_leaves_nothing_behind(open_memory: OpenMemory) -> None:
+    stopped = MemoryService(open_memory(**QUICK), on_sync=lambda _: stopped.stop())
+    assert stopped.start().report
+    names = {thread.name for thread in threading.enumerate()}
+    assert not names & {"recollect-watch", "recollect-refresh"}
+
+
 def test_a_note_that_a_person_writes_is_found_without_being_asked_for(
     service: MemoryService, note: Callable[[str, str], Path], syncs: Syncs, workspace: Path
 ) -> None:

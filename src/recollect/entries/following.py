@@ -18,6 +18,7 @@ from recollect.errors import EmbeddingError, StoreBroken
 from recollect.records import Chunk, Document, Entry
 from recollect.store.entries import Entries
 from recollect.store.index import Index
+from recollect.store.reached import Reached
 
 if TYPE_CHECKING:
     from recollect.embedding import Batched
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
 
 log = logs.get("entries")
 
-MARK = "entries"  #: the index's note of how far it has come: "<store> <seq>"
+MARK = "entries"  #: under which the index notes how far it has come
 BLOCK = 256  #: entries that are embedded and written together
 RETRY_S = 60.0  #: entries without a vector, because the embedder failed, wait so long at most
 
@@ -44,6 +45,7 @@ class Following:
         self.entries = entries
         self.index = index
         self.embedder = embedder
+        self._reached = Reached(index, MARK, entries)
         self._clock = clock
         self._looked: float | None = None  # when entries without a vector were last looked for
         self.degraded: str | None = None
@@ -71,25 +73,13 @@ class Following:
         return found.get("")
 
     def _follow(self, vectors: Mapping[str, Matrix]) -> None:
-        target = self.entries.seq()
-        known = self._known(target)
-        if known is None:
-            log.info("the index of entries is made anew")
-            self.index.clear()
-        ids = set() if known == target else set(self.entries.changed_since(known or 0))
+        since, now = self._reached.begin(), self.entries.seq()
+        ids = set() if since == now else set(self.entries.changed_since(since))
         ids |= self._without_vectors()
         waiting = iter(sorted(ids))
         while block := list(islice(waiting, BLOCK)):
             self._take_in(block, vectors)
-        if known != target:
-            self._mark(target)
-
-    def _known(self, target: int) -> int | None:
-        """Up to which event the index has come; None when what it holds cannot be built upon."""
-        store, _, seq = (self.index.meta(MARK) or "").partition(" ")
-        if store != self.entries.store_id or not seq.isdecimal() or int(seq) > target:
-            return None
-        return int(seq)
+        self._reached.note(since, now)
 
     def _without_vectors(self) -> set[str]:
         """Entries that the embedder has still to see; looked for now and then, since that reads the whole index."""
@@ -133,13 +123,6 @@ class Following:
             return {}
         self.degraded = None
         return dict(zip(texts, rows, strict=True))
-
-    def _mark(self, target: int) -> None:
-        """Note how far the index has come, unless another process has brought it further."""
-        with self.index.transaction():
-            known = self._known(1 << 62)
-            if known is None or known < target:
-                self.index.set_meta(**{MARK: f"{self.entries.store_id} {target}"})
 
 
 def chunk_of(entry: Entry) -> Chunk:

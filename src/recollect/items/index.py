@@ -21,6 +21,7 @@ from recollect.retrieval.vector import complete, vector_leg
 from recollect.store import Filter
 from recollect.store.index import Index
 from recollect.store.items import ItemStore
+from recollect.store.reached import Reached
 from recollect.text import query_terms
 from recollect.text.encodable import encodable
 
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
 
 log = logs.get("items")
 
-MARK = "items"  #: the index's note of how far it has come: "<store> <seq>"
+MARK = "items"  #: under which the index notes how far it has come
 BLOCK = 256  #: items that are embedded and written together
 RETRY_S = 60.0  #: items without a vector, because the embedder failed, wait so long at most
 CANDIDATES = 64  #: rows that each leg proposes at least
@@ -54,6 +55,7 @@ class ItemIndex:
         self.index = index
         self.embedder = embedder
         self.batched = batched
+        self._reached = Reached(index, MARK, store)
         self._clock = clock
         self._looked: float | None = None  # when items without a vector were last looked for
 
@@ -98,28 +100,15 @@ class ItemIndex:
             self._follow()
 
     def _follow(self) -> None:
-        target = self.store.seq()
-        known = self._known(target)
-        if known is None:
-            self.index.clear()
-        changed = {} if known == target else self.store.changed_since(known or 0)
+        since, now = self._reached.begin(), self.store.seq()
+        changed = {} if since == now else self.store.changed_since(since)
         paths = {
             _path(namespace, item_id) for item_id, namespace in changed.items()
         } | self._without_vectors()
         waiting = iter(sorted(paths))
         while block := list(islice(waiting, BLOCK)):
             self._take_in({path.rpartition("/")[2]: path for path in block})
-        if known != target:
-            with self.index.transaction():
-                reached = self._known(1 << 62)
-                if reached is None or reached < target:  # another process may have brought it further
-                    self.index.set_meta(**{MARK: f"{self.store.store_id} {target}"})
-
-    def _known(self, target: int) -> int | None:
-        """Up to which change the index has come; None when what it holds cannot be built upon."""
-        store, _, seq = (self.index.meta(MARK) or "").partition(" ")
-        fits = store == self.store.store_id and seq.isdecimal() and int(seq) <= target
-        return int(seq) if fits else None
+        self._reached.note(since, now)
 
     def _without_vectors(self) -> set[str]:
         """Items that the embedder has still to see; looked for now and then, since that reads the whole index."""

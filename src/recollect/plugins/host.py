@@ -47,6 +47,7 @@ class Host:
         self._cause = error
         self._observer = observer
         self._owned = owned  #: whether the service was opened here, and is closed here
+        self._closed = False
         self.bus = HookBus()
 
     @classmethod
@@ -133,11 +134,13 @@ class Host:
 
     def start(self) -> Synced | None:
         """For a host that lives long: warm up, take in what changed, watch. None without a memory; never raises."""
-        if self._service is None:
+        if self._service is None or self._closed:
             return None
         try:
             done = self._service.start()
         except Exception as error:
+            if self._closed:
+                return None  # it was closed while it began
             log.exception("the memory could not be kept fresh")
             return Synced("start", None, f"{type(error).__name__}: {error}")
         if done.report is not None:
@@ -156,6 +159,7 @@ class Host:
 
     def close(self, wait_s: float = 30.0) -> None:
         """Finish what is being kept, within this time, and give back files and threads."""
+        self._closed = True
         self.bus.close(wait_s)
         if self._service is not None and self._owned:
             self._service.stop()
