@@ -284,7 +284,13 @@ def build_keeper(settings: Settings, manager: Manager) -> Keeper:
     ways = Ways(
         threshold=settings.retrieval.similarity_threshold,
         approval=learning.approval,
-        upkeep=Upkeep(cleanup.auto_cleanup, cleanup.interval, cleanup.retention_days),
+        upkeep=Upkeep(
+            cleanup.auto_cleanup,
+            cleanup.interval,
+            cleanup.retention_days,
+            cleanup.ledger_days,
+            cleanup.ledger_recalls,
+        ),
         capture=Limits(learning.capture_max_chars, learning.capture_max_per_turn if learning.capture else 0),
     )
     engine, without = entries_engine(settings)

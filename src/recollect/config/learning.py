@@ -75,10 +75,19 @@ class Retrieval(Section):
 
 
 class Cleanup(Section):
-    """What happens to entries that have expired."""
+    """What happens to entries that have expired, and to old recalls in the ledger."""
 
     auto_cleanup: bool = Field(default=True, description="Clean up by itself.")
     interval: Whole = Field(default=24, ge=1, description="Hours between cleanups.")
     retention_days: Whole = Field(
         default=30, ge=0, description="Days that an expired entry is kept, hidden, before it is erased."
+    )
+    ledger_days: Whole = Field(
+        default=90, ge=1, description="Days for which the ledger knows what entered which prompt."
+    )
+    ledger_recalls: Whole = Field(
+        default=5_000,
+        ge=1,
+        le=1_000_000,
+        description="Most recalls in the ledger, up to 15 KB each; the oldest go first, whenever one more comes.",
     )

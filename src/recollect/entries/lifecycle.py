@@ -14,6 +14,7 @@ from recollect.records import CleanedUp
 from recollect.store.connection import value
 from recollect.store.entries import Edit, Entries
 from recollect.store.entry_rows import EntryFilter
+from recollect.store.ledger import MOST, Ledger
 
 HOUR = 3600.0
 LAST = "last_cleanup"
@@ -21,11 +22,13 @@ LAST = "last_cleanup"
 
 @dataclass(frozen=True, slots=True)
 class Upkeep:
-    """When to clean up, and how long what expired is kept."""
+    """When to clean up, how long what expired is kept, and how much the ledger of recalls holds."""
 
     automatic: bool = True
     interval_hours: float = 24
     retention_days: float = 30
+    ledger_days: float = 90
+    ledger_recalls: int = MOST
 
 
 class Lifecycle:
@@ -35,6 +38,7 @@ class Lifecycle:
         self.entries = entries
         self.eraser = eraser
         self.upkeep = upkeep
+        self.ledger = Ledger(entries.database, upkeep.ledger_recalls)
         self._clock = clock
 
     def when_due(self) -> CleanedUp | None:
@@ -45,7 +49,7 @@ class Lifecycle:
         return self.cleanup() if self.upkeep.automatic and due else None
 
     def cleanup(self) -> CleanedUp:
-        """Mark what has expired; erase what expired long ago."""
+        """Mark what has expired; erase what expired long ago; drop old recalls from the ledger."""
         now = self._clock()
         over = [
             e for e in self.entries.find(EntryFilter()) if e.expires_at is not None and e.expires_at <= now
@@ -67,6 +71,7 @@ class Lifecycle:
         ]
         if refused:  # somebody did not want it: it is not noticed again
             self.eraser.erase(refused, by="cleanup")
+        self.ledger.prune(now - self.upkeep.ledger_days * DAY)
         with self.entries.database.write() as connection:
             connection.execute("insert or replace into meta(key, value) values(?, ?)", (LAST, str(now)))
         return CleanedUp(len(over), len(doomed) + len(refused))

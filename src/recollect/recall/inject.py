@@ -19,7 +19,6 @@ from recollect.recall.candidates import Candidate, entry_as, is_said, of_entry, 
 from recollect.recall.render import Line, in_order, language_of, render
 from recollect.records import Considered, Recall
 from recollect.store.entry_rows import EntryFilter
-from recollect.store.ledger import Ledger
 from recollect.text import estimate_tokens
 from recollect.text.blocks import without_blocks
 
@@ -74,7 +73,7 @@ class Injector:
     ) -> None:
         self.keeper = keeper
         self.notes = notes
-        self.ledger = Ledger(keeper.entries.database)
+        self.ledger = keeper.lifecycle.ledger
         self._clock = clock
 
     def recall(

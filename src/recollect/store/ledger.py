@@ -1,4 +1,7 @@
-"""The recall ledger: what entered which prompt, when, and why. It holds references and reasons, not the texts."""
+"""The recall ledger: what entered which prompt, when, and why. It holds references and reasons, not the texts.
+
+It is bounded: a number of recalls that no write passes, and an age that the cleanup of entries sees to.
+"""
 
 from __future__ import annotations
 
@@ -7,11 +10,17 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
+import apsw
+
 from recollect.errors import NotFound
 from recollect.records import Considered, Part, Recall, RecallHead, RecallPage
+from recollect.store.connection import value
 from recollect.store.database import Database
 
 KEPT_QUERY_CHARS = 500
+MOST = 5_000  #: up to 15 KB each
+
+_OLDEST = "select id from recalls order by at desc, id desc limit -1 offset ?"
 
 _HEADS = """
     select r.id, r.at, r.door, r.session, r.query, r.characters, r.tokens,
@@ -43,10 +52,11 @@ class RecallFilter:
 
 
 class Ledger:
-    """The ledger of one ``memory.db``."""
+    """The ledger of one ``memory.db``; ``most``: recalls that it holds at a time."""
 
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: Database, most: int = MOST) -> None:
         self._database = database
+        self._most = most
 
     def write(self, recall: Recall, used: Sequence[str]) -> None:
         """Note a recall, and count the entries that entered."""
@@ -63,6 +73,14 @@ class Ledger:
                 "update entries set access_count = access_count + 1, last_accessed_at = ? where id = ?",
                 [(recall.at, entry_id) for entry_id in used],
             )
+            if value(connection, "select count(*) from recalls") > self._most:
+                # Some more than must go, so that this is not done at every write.
+                _delete(connection, _OLDEST, self._most - self._most // 16)
+
+    def prune(self, before: float) -> int:
+        """Drop the recalls of an earlier time; how many there were."""
+        with self._database.write() as connection:
+            return _delete(connection, "select id from recalls where at < ?", before)
 
     def get(self, recall_id: str) -> Recall:
         """A recall by its id, or by the beginning of it."""
@@ -104,6 +122,12 @@ class Ledger:
         heads = tuple(RecallHead(*row) for row in (rows[:limit] if limit >= 0 else rows))
         more = 0 <= limit < len(rows)
         return RecallPage(heads, int(counted[0][0]), (heads[-1].at, heads[-1].id) if more else None)
+
+
+def _delete(connection: apsw.Connection, which: str, bound: float) -> int:
+    connection.execute(f"delete from recalled where recall_id in ({which})", (bound,))  # noqa: S608 - our own words
+    connection.execute(f"delete from recalls where id in ({which})", (bound,))  # noqa: S608
+    return connection.changes()
 
 
 def _packed(parts: Sequence[Part]) -> str:

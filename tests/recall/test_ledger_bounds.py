@@ -1,0 +1,99 @@
+"""The ledger does not grow for ever: it holds a number of recalls, and none that is older than the settings say."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from recollect import Memory
+from recollect.entries import Keeper, Ways
+from recollect.entries.lifecycle import Upkeep
+from recollect.entries.opening import open_keeper
+from recollect.recall.inject import Injector
+from recollect.store.connection import value
+from recollect.testing import HashEmbedder, sample_workspace
+
+DAY = 86_400.0
+
+
+class Clock:
+    def __init__(self) -> None:
+        self.at = 1_000_000.0
+
+    def __call__(self) -> float:
+        self.at += 1
+        return self.at
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
+@pytest.fixture
+def open_(tmp_path: Path, clock: Clock) -> Iterator[Callable[[Upkeep], Keeper]]:
+    keepers: list[Keeper] = []
+
+    def opened(upkeep: Upkeep) -> Keeper:
+        keeper = open_keeper(tmp_path / "agent", HashEmbedder(), ways=Ways(upkeep=upkeep), clock=clock)
+        keepers.append(keeper)
+        return keeper
+
+    yield opened
+    for keeper in keepers:
+        keeper.close()
+
+
+def considered(keeper: Keeper) -> set[str]:
+    """The recalls of which single lines are kept."""
+    with keeper.entries.database.read() as connection:
+        return {str(row[0]) for row in connection.execute("select distinct recall_id from recalled")}
+
+
+def test_of_more_recalls_than_the_ledger_holds_the_oldest_go_with_all_that_was_considered(
+    open_: Callable[[Upkeep], Keeper], clock: Clock
+) -> None:
+    keeper = open_(Upkeep(ledger_recalls=32))
+    keeper.add("I drink green tea every morning", "user_preference")
+    injector = Injector(keeper, clock=clock)
+    told = [injector.recall("which tea do I drink?").id for _ in range(33)]
+    kept = [head.id for head in keeper.listing.recalls(100).recalls]
+    assert kept == told[:-31:-1]  # two more than had to go went: not every write has to make room
+    assert considered(keeper) == set(kept)
+    for _ in range(40):
+        injector.recall("which tea do I drink?")
+        assert keeper.listing.recalls(100).total <= 32
+
+
+def test_recalls_go_after_their_days_and_the_others_stay(
+    open_: Callable[[Upkeep], Keeper], clock: Clock
+) -> None:
+    keeper = open_(Upkeep(ledger_days=90))
+    keeper.add("I drink green tea every morning", "user_preference", importance=5)
+    injector = Injector(keeper, clock=clock)
+    injector.recall("which tea do I drink?")
+    clock.at += 60 * DAY
+    younger = injector.recall("which tea do I drink?").id
+    clock.at += 31 * DAY
+    keeper.lifecycle.when_due()
+    assert [head.id for head in keeper.listing.recalls(100).recalls] == [younger]
+    assert considered(keeper) == {younger}
+
+
+def test_the_settings_say_how_much_the_ledger_holds_and_tending_sees_to_it(tmp_path: Path) -> None:
+    workspace = sample_workspace(tmp_path / "notes")
+    settings = {"cleanup.ledger_recalls": 2, "cleanup.ledger_days": 30}
+    home = tmp_path / "home"
+    with Memory.open(workspace, home=home, overrides=settings, embedder=HashEmbedder()) as memory:
+        memory.keeper.add("I drink green tea every morning", "user_preference")
+        told = [memory.recall("which tea do I drink?").id for _ in range(3)]
+        assert [head.id for head in memory.keeper.listing.recalls(100).recalls] == told[:0:-1]
+        with memory.keeper.entries.database.write() as connection:
+            connection.execute("update recalls set at = at - 31 * 86400 where id = ?", (told[1],))
+            connection.execute("delete from meta where key = 'last_cleanup'")
+        memory.tend()
+        assert [head.id for head in memory.keeper.listing.recalls(100).recalls] == [told[2]]
+        with memory.keeper.entries.database.read() as connection:
+            assert value(connection, "select count(*) from recalls") == 1
