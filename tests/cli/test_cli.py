@@ -150,6 +150,11 @@ def test_a_failure_is_one_sentence_and_json_for_machines(recollect: Run) -> None
 def test_wrong_usage_exits_with_two(recollect: Run, arguments: list[str]) -> None:
     done = recollect(*arguments)
     assert (done.returncode, done.stdout) == (2, "")
+    as_json = recollect(*arguments, "--json")
+    assert (as_json.returncode, list(json.loads(as_json.stdout))) == (2, ["error"])
+    assert as_json.stderr.startswith("Usage: ")
+    assert "recollect" in as_json.stderr
+    assert json.loads(as_json.stdout)["error"] in as_json.stderr
 
 
 def test_a_wrong_setting_names_the_key_and_the_nearest_right_one(recollect: Run) -> None:

@@ -1,4 +1,7 @@
-"""The command line. Exit status: 0 done, 1 failed (one sentence on stderr), 2 wrong usage."""
+"""The command line. Exit status: 0 done, 1 failed (one sentence on stderr), 2 wrong usage.
+
+With ``--json`` a failure of either kind is also an object on standard output, with the sentence as ``error``.
+"""
 
 from __future__ import annotations
 
@@ -17,11 +20,17 @@ def main() -> None:
 
         if wanted := parse(sys.argv[1:]):
             answer(wanted)
-    from recollect.doors.cli.app import app
+    from recollect.doors.cli.app import Abort, WrongUsage, app
     from recollect.errors import RecollectError
 
     try:
-        app()
+        status = app(standalone_mode=False)
+    except WrongUsage as error:
+        _say_as_json(error.format_message())
+        error.show()
+        raise SystemExit(error.exit_code) from None
+    except Abort:
+        _fail("Not done.")
     except RecollectError as error:
         _fail(str(error))
     except BrokenPipeError:
@@ -30,10 +39,17 @@ def main() -> None:
     except OSError as error:
         place = f" ({error.filename})" if error.filename else ""
         _fail(f"The system refused: {error.strerror or error}{place}.")
+    else:
+        raise SystemExit(status if isinstance(status, int) else 0)
+
+
+def _say_as_json(sentence: str) -> None:
+    if "--json" in sys.argv[1:]:
+        sys.stdout.write(json.dumps({"error": sentence}, ensure_ascii=False) + "\n")
+        sys.stdout.flush()
 
 
 def _fail(sentence: str) -> None:
-    if "--json" in sys.argv[1:]:
-        sys.stdout.write(json.dumps({"error": sentence}, ensure_ascii=False) + "\n")
+    _say_as_json(sentence)
     sys.stderr.write(f"recollect: {sentence}\n")
     raise SystemExit(1)

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
@@ -29,6 +29,10 @@ app = typer.Typer(
     rich_markup_mode=None,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
+#: What click raises for an argument that is wrong: typer may have a click of its own, and exports this part of it.
+WrongUsage: Any = typer.BadParameter.__mro__[2]
+Abort = typer.Abort  #: a question that was answered with no
+
 config_app = typer.Typer(help="The settings and where each came from.", no_args_is_help=True)
 app.add_typer(config_app, name="config")
 
