@@ -69,6 +69,16 @@ def test_an_index_of_another_store_or_of_a_later_state_is_begun_anew(index: Inde
     assert (held(index), index.meta(KEY)) == ({1}, "other 1")
 
 
+def test_an_index_whose_keywords_another_tokenizer_made_is_begun_anew(index: Index) -> None:
+    changes = Changes()
+    changes.newest = 2
+    follow(index, changes)
+    put(index, "3", "a row that nothing covers")
+    index.set_meta(tokenizer="of an older version")
+    follow(index, changes)
+    assert (held(index), index.meta(KEY)) == ({1, 2}, "one 2")
+
+
 def test_who_asks_while_another_follows_does_not_take_the_index_for_one_of_a_later_state(
     index: Index,
 ) -> None:

@@ -1,6 +1,7 @@
 """How far a derived index has come in following a store of record by its sequence numbers.
 
-The mark is kept in the index itself, so that it is true of exactly the rows beside it. Several processes follow at
+The mark is kept in the index itself, so that it is true of exactly the rows beside it, and beside it the tokenizer that
+made their keywords: rows of another are made again. Several processes follow at
 once, and each may be killed at any point: whatever the mark covers is in the index, always; what lies after it may be
 there as well.
 """
@@ -10,6 +11,9 @@ from __future__ import annotations
 from typing import Protocol
 
 from recollect.store.index import Index
+from recollect.text import TOKENIZER_VERSION
+
+_TOKENIZER = "tokenizer"
 
 
 class Numbered(Protocol):
@@ -61,8 +65,11 @@ class Reached:
                 self._set(now)
 
     def _known(self) -> int | None:
+        if self._index.meta(_TOKENIZER) != str(TOKENIZER_VERSION):
+            return None
         store, _, number = (self._index.meta(self._key) or "").partition(" ")
         return int(number) if store == self._store.store_id and number.isdecimal() else None
 
     def _set(self, number: int) -> None:
-        self._index.set_meta(**{self._key: f"{self._store.store_id} {number}"})
+        mark = f"{self._store.store_id} {number}"
+        self._index.set_meta(**{self._key: mark, _TOKENIZER: str(TOKENIZER_VERSION)})

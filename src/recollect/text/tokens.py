@@ -1,9 +1,10 @@
 """The one tokenizer of index and query: it cuts a text so that a question meets the note that answers it.
 
-Both sides go through the same steps: Unicode NFKC, dates to one form (``dates``), stop words out
-(``stopwords``), words whole and by part (``words``), Chinese, Japanese and Korean as overlapping pairs. A
-token holds no space, quote or NUL, at most 64 characters, and of ASCII punctuation only ``_ - . / : @ # +``:
-the store quotes it and hands it to FTS5 as it is. How matches are weighed is not decided here.
+Both sides go through the same steps: Unicode NFKC, Chinese characters to one form (``variants``), dates to
+one form (``dates``), stop words out (``stopwords``), words whole and by part (``words``), Chinese, Japanese
+and Korean as overlapping pairs. A token holds no space, quote or NUL, at most 64 characters, and of ASCII
+punctuation only ``_ - . / : @ # +``: the store quotes it and hands it to FTS5 as it is. How matches are
+weighed is not decided here.
 """
 
 from __future__ import annotations
@@ -17,9 +18,10 @@ from operator import add
 
 from recollect.text.dates import take_dates
 from recollect.text.stopwords import CHINESE
+from recollect.text.variants import folded
 from recollect.text.words import MAX_TOKEN, whole_word, word_tokens
 
-TOKENIZER_VERSION = 1
+TOKENIZER_VERSION = 2
 """Raised when the same text gives other tokens; an index made by another version is built anew."""
 
 MAX_QUERY = 4096  #: characters of a query that are looked at
@@ -54,16 +56,18 @@ def tokenize(text: str) -> list[str]:
     >>> tokenize("Moved the GitHub备份 to memory-core on 8 May")
     ['move', 'github', 'git', 'hub', '备份', 'memory-core', 'memory', 'core', '@05-08', '@05', '备', '份']
     """
-    return _cut(text, characters=True)
+    return _cut(text if text.isascii() else folded(normalised(text)), characters=True)
 
 
-def query_terms(text: str, limit: int = 64) -> list[str]:
+def query_terms(text: str, limit: int = 64, *, as_written: bool = False) -> list[str]:
     """The distinct tokens of a query in their order; of a very long one, the ``limit`` that say most.
 
     A query is bounded before it is cut: the beginning and the end are kept, where people put what they ask.
+    ``as_written`` keeps traditional Chinese traditional, for an engine that does not know the two as one.
     """
     if len(text) > MAX_QUERY:
         text = f"{text[: MAX_QUERY // 2]} {text[-MAX_QUERY // 2 :]}"
+    text = text if text.isascii() else normalised(text) if as_written else folded(normalised(text))
     counts = Counter(_cut(text, characters=False)) or Counter(_every_word(text))
     if len(counts) <= limit:
         return list(counts)
@@ -78,12 +82,12 @@ def find_words(text: str) -> Iterator[tuple[int, int, tuple[str, ...]]]:
             word = unicodedata.normalize("NFKC", match[0])
             yield match.start(), match.end(), _known[word] if _WORD.fullmatch(word) else ()
             continue
-        for at, pair in enumerate(_pairs(match[0]), match.start()):
+        for at, pair in enumerate(_pairs(folded(match[0])), match.start()):
             yield at, at + len(pair), tuple({pair, pair[0], pair[-1]})
 
 
 def _cut(text: str, *, characters: bool) -> list[str]:
-    """Words, then dates, then, of a document, each Chinese character once, so that 茶 finds 龙井茶 and 茶叶.
+    """Of a normalised text the words, then dates, then each Chinese character once, so that 茶 finds 龙井茶 and 茶叶.
 
     Once, because repeats would double the index and, measured, rank no better. A query has a character of its own
     only where nothing stands beside it.
@@ -92,7 +96,7 @@ def _cut(text: str, *, characters: bool) -> list[str]:
     if text.isascii():
         words = _ASCII_WORD.findall(take_dates(text, more))
     else:
-        text = CHINESE.sub(" ", take_dates(normalised(text), more))
+        text = CHINESE.sub(" ", take_dates(text, more))
         words = _WORD.findall(text)
         if characters:
             more += dict.fromkeys("".join(run for run in _CJK_RUN.findall(text) if len(run) > 1))
@@ -103,7 +107,7 @@ def _every_word(text: str) -> list[str]:
     """The words of a query that is all stop words: better than no term at all."""
     return [
         token
-        for word in _WORD.findall(normalised(text))
+        for word in _WORD.findall(text)
         for token in (_pairs(word) if _is_cjk(word) else (whole_word(word),))
     ]
 

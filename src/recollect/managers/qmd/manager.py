@@ -403,4 +403,4 @@ def _words(text: str) -> list[str]:
     """The words of a question, any of which may answer it; a single name is not taken apart."""
     if len(text.split()) < 2 and text.isascii():
         return [text]
-    return [term for term in query_terms(text) if not term.startswith("@")][:MAX_WORDS]
+    return [term for term in query_terms(text, as_written=True) if not term.startswith("@")][:MAX_WORDS]

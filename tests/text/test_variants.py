@@ -1,0 +1,78 @@
+"""Traditional and simplified Chinese meet in the tokens; what is shown stays as it was written."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from recollect import Memory
+from recollect.text import query_terms, snippet, tokenize
+from recollect.text.variants import folded
+
+PAIRS = [
+    ("資料庫備份", "资料库备份"),
+    ("聯絡電話與發票", "联络电话与发票"),
+    ("週末遊臺北", "周末游台北"),
+    ("頭髮、乾淨、幹部", "头发、干净、干部"),
+    ("裏面和裡面", "里面和里面"),
+    ("瞭解後回覆妳", "了解后回复你"),
+]
+
+
+@pytest.mark.parametrize(("traditional", "simplified"), PAIRS)
+def test_both_ways_of_writing_give_the_same_tokens(traditional: str, simplified: str) -> None:
+    assert tokenize(traditional) == tokenize(simplified)
+    assert query_terms(traditional) == query_terms(simplified)
+
+
+def test_the_words_of_a_question_are_left_out_in_either_writing() -> None:
+    assert (
+        query_terms("為什麼沒有備份資料庫呢")
+        == query_terms("为什么没有备份资料库呢")
+        == ["备份", "份资", "资料", "料库"]
+    )
+
+
+def test_terms_as_written_keep_their_characters() -> None:
+    assert query_terms("備份，１號", as_written=True) == ["備份", "1", "號"]
+
+
+@given(st.text())
+def test_a_folded_text_is_as_long_as_before_and_folding_it_again_changes_nothing(text: str) -> None:
+    once = folded(text)
+    assert len(once) == len(text)
+    assert folded(once) == once
+
+
+def test_every_character_of_the_table_stands_in_one_group() -> None:
+    table = Path(__file__).parents[2] / "src/recollect/text/variants.txt"
+    groups = [line for line in table.read_text("utf-8").splitlines() if not line.startswith("#")]
+    characters = "".join(groups)
+    assert len(set(characters)) == len(characters) > 5000
+    assert [folded(group) for group in groups] == [group[0] * len(group) for group in groups]
+
+
+def test_a_snippet_is_cut_around_the_words_as_they_are_written() -> None:
+    text = "天氣很好。" * 40 + "資料庫每晚備份。" + "天氣很好。" * 40
+    assert "資料庫每晚備份" in snippet(text, query_terms("资料库备份"), 40)
+
+
+@pytest.mark.parametrize("query", ["资料库密码", "資料庫密碼"])
+def test_a_note_is_found_by_keyword_in_either_writing_and_shown_in_its_own(
+    query: str, open_memory: Callable[..., Memory], note: Callable[[str, str], Path]
+) -> None:
+    note("memory/traditional.md", "資料庫的密碼放在保險箱裡。\n")
+    note("memory/simplified.md", "资料库的密码放在保险箱里。\n")
+    for number in range(8):
+        note(f"memory/{number}.md", f"今天下雨，第 {number} 天。\n")
+    memory = open_memory(embedding__provider="none")
+    memory.sync()
+    found = {hit.path: hit.snippet for hit in memory.search(query).hits}
+    assert found == {
+        "memory/traditional.md": "資料庫的密碼放在保險箱裡。",
+        "memory/simplified.md": "资料库的密码放在保险箱里。",
+    }
