@@ -5,6 +5,8 @@ This is the only place that knows both the settings and the rooms: a room is han
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from datetime import date, datetime
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -225,11 +227,20 @@ def build_builtin(settings: Settings, embedder: Embedder | None, guard: Guard) -
             sessions=_sessions(settings),
             rules=rules,
         ),
-        Searcher(index, choice.embedder, options),
+        Searcher(index, choice.embedder, options, today=_today(settings.writing.timezone)),
         conduct,
         guard=guard,
         remake=lambda recipe: remake(wish, recipe),
     )
+
+
+def _today(zone: str) -> Callable[[], date]:
+    """The day that it is where notes are written, so that a query's "yesterday" is the day of yesterday's note."""
+    if not zone:
+        return date.today
+    from zoneinfo import ZoneInfo
+
+    return lambda: datetime.now(ZoneInfo(zone)).date()
 
 
 def build_notes(settings: Settings, manager: Manager) -> Notes:

@@ -12,6 +12,7 @@ from recollect.text import date_tokens, query_terms, tokenize
 
 FULL = ["@2023-05-08", "@2023-05", "@05-08", "@05", "@2023"]
 days = st.dates(datetime.date(1900, 1, 1), datetime.date(2099, 12, 31))
+FIGURES = str.maketrans("0123456789", "〇一二三四五六七八九")
 ENGLISH = [datetime.date(2000, month, 1).strftime("%B") for month in range(1, 13)]
 
 
@@ -29,6 +30,9 @@ def dates(text: str) -> list[str]:
         ("2023年5月8日", FULL),
         ("２０２３年５月８日", FULL),
         ("2023 年 5 月 8 号", FULL),
+        ("二〇二三年五月八日", FULL),
+        ("二零二三年五月八號", FULL),
+        ("二○二三年五月8日", FULL),
         ("8 May 2023", FULL),
         ("1:56 pm on 8 May, 2023", FULL),
         ("May 8, 2023", FULL),
@@ -36,6 +40,10 @@ def dates(text: str) -> list[str]:
         ("MAY-08-2023", FULL),
         ("2023-05-08-slug.md", FULL),
         ("5月8日", ["@05-08", "@05"]),
+        ("五月八号", ["@05-08", "@05"]),
+        ("五月廿三日", ["@05-23", "@05"]),
+        ("十二月三十一日", ["@12-31", "@12"]),
+        ("去年十月", ["@10"]),
         ("8 May", ["@05-08", "@05"]),
         ("May 8th", ["@05-08", "@05"]),
         ("2023年5月", ["@2023-05", "@05", "@2023"]),
@@ -50,6 +58,8 @@ def dates(text: str) -> list[str]:
         ("May I come in? You may. Maybe", []),
         ("2023-13-45", []),
         ("13月", []),
+        ("三月三十五日", []),
+        ("三个月、二十月、星期三月考", []),
         ("0月0日", []),
         ("1099-01-01", []),
         ("192.168.20.19 and 12023-05-08", []),
@@ -59,6 +69,14 @@ def test_a_date_states_what_is_written(text: str, tokens: list[str]) -> None:
     assert dates(text) == tokens
 
 
+def in_chinese(number: int) -> str:
+    """A number up to 99 by its value: 十, 十一, 二十."""
+    tens, ones = divmod(number, 10)
+    figures = " 一二三四五六七八九"
+    ten = "" if not tens else "十" if tens == 1 else f"{figures[tens]}十"
+    return ten + (figures[ones] if ones else "")
+
+
 @given(days)
 def test_every_writing_of_a_day_gives_the_tokens_of_the_day(day: datetime.date) -> None:
     month = ENGLISH[day.month - 1]
@@ -66,6 +84,7 @@ def test_every_writing_of_a_day_gives_the_tokens_of_the_day(day: datetime.date) 
         day.isoformat(),
         f"{day.year}/{day.month}/{day.day}",
         f"{day.year}年{day.month}月{day.day}日",
+        f"{str(day.year).translate(FIGURES)}年{in_chinese(day.month)}月{in_chinese(day.day)}日",
         f"{day.day} {month} {day.year}",
         f"{month} {day.day}, {day.year}",
         f"{month[:3]}-{day.day:02}-{day.year}",

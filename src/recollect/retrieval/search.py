@@ -8,18 +8,18 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date
-from functools import cache
 from typing import TYPE_CHECKING
 
 from recollect.records import Explanation, Hit, Part
 from recollect.retrieval import rank
 from recollect.retrieval.context import REACH, context_leg
-from recollect.retrieval.dates import date_leg
+from recollect.retrieval.dates import Time, date_leg
 from recollect.retrieval.fuse import FUSIONS, Leg, Scored, best, scored, worth
 from recollect.retrieval.keyword import KeywordLeg, keyword_leg
 from recollect.retrieval.vector import VectorLeg, complete, vector_leg
+from recollect.retrieval.when import days_meant, tokens_of
 from recollect.store import Filter, Index, StoredChunk
-from recollect.store.keywords import columns
+from recollect.store.keywords import all_tokens
 from recollect.text import query_terms, snippet
 
 if TYPE_CHECKING:
@@ -69,6 +69,15 @@ class Evidence:
     meaning: VectorLeg
     keyword: Mapping[int, float]  #: by row
     cosines: Mapping[int, float]
+    times: Sequence[Time] = ()  #: that the query names by their distance from today
+
+    @property
+    def names_a_date(self) -> bool:
+        return bool(self.times) or any(term.startswith("@") for term in self.terms)
+
+    @property
+    def rows(self) -> set[int]:
+        return {*self.cosines, *self.keyword, *(row for time in self.times for row in time.rows)}
 
 
 class Searcher:
@@ -102,15 +111,11 @@ class Searcher:
             evidence = self._evidence(text, max(self.options.candidates, max_results), where)
             # The best few more than asked are enough for whatever the ranking still drops or reorders.
             shortlist = best(worth(self._legs(evidence)), max(2 * max_results, SHORTLIST))
-            ranked = self._in_context(evidence, shortlist)
-            rows = self.index.chunks(shortlist)
-            ranked = self._ranked([item for item in ranked if item.rowid in rows], rows)
-            # Tokenising is dear: only for those that need it.
-            matched = cache(lambda row: _matched(rows[row], evidence.terms))
+            ranked = self._aged(self._in_context(evidence, shortlist))
             floor = self.options.min_score if min_score is None else min_score
-            ranked = rank.above(ranked, floor, lambda item: evidence.words.is_exact(item.rowid, matched))
-            chosen = self._spread(ranked, max_results)[:max_results]
-        hits = tuple(self._hit(item, rows[item.rowid], matched(item.rowid)) for item in chosen)
+            chosen = self._chosen(evidence, ranked, floor, max_results)
+            rows = self.index.chunks(item.rowid for item in chosen)
+        hits = tuple(self._hit(item, rows[item.rowid], evidence.terms) for item in chosen)
         return Found(hits, evidence.meaning.degraded)
 
     def _evidence(self, text: str, limit: int, where: Filter) -> Evidence:
@@ -118,8 +123,18 @@ class Searcher:
         terms = query_terms(text)
         words = keyword_leg(self.index, terms, limit=limit, where=where)
         meaning = vector_leg(self.index, self.embedder, text, limit=limit, where=where)
-        cosines = complete(meaning, self.index, self.embedder, words.values)
-        return Evidence(terms, words, meaning, words.values, cosines)
+        times = self._times(text, limit, where)
+        proposed = {*words.values, *(row for time in times for row in time.rows)}
+        cosines = complete(meaning, self.index, self.embedder, proposed)
+        return Evidence(terms, words, meaning, words.values, cosines, times)
+
+    def _times(self, text: str, limit: int, where: Filter) -> list[Time]:
+        """The days that the text names by their distance from today, with the chunks of these days."""
+        times = []
+        for span in days_meant(text, self._today()):
+            named = self.index.keyword(tokens_of(span), limit=limit, where=where)
+            times.append(Time(span, frozenset(match.rowid for match in named)))
+        return times
 
     def _with_neighbours(self, evidence: Evidence, around: Mapping[int, Sequence[int]]) -> Evidence:
         """The same evidence, with the nearness of the chunks around the shortlist."""
@@ -143,16 +158,33 @@ class Searcher:
             Leg("vector", options.vector_weight if evidence.keyword else both, evidence.cosines),
             Leg("keyword", options.text_weight if evidence.cosines else both, evidence.keyword),
         ]
-        if any(term.startswith("@") for term in evidence.terms):
-            dates = self.index.dates_of(evidence.cosines.keys() | evidence.keyword.keys())
-            legs.append(Leg("date", DATE_WEIGHT, date_leg(evidence.terms, dates)))
+        if evidence.names_a_date:
+            dates = self.index.dates_of(evidence.rows)
+            legs.append(Leg("date", DATE_WEIGHT, date_leg(evidence.terms, dates, evidence.times)))
         return FUSIONS[options.fusion]([leg for leg in legs if leg.values])
 
-    def _ranked(self, scored: Sequence[Scored], rows: Mapping[int, StoredChunk]) -> list[Scored]:
+    def _aged(self, scored: list[Scored]) -> list[Scored]:
         if self.options.half_life_days is None:
-            return list(scored)
-        dates = {row: stored.chunk.date for row, stored in rows.items()}
+            return scored
+        dates = self.index.dates_of(item.rowid for item in scored)
         return rank.aged(scored, dates, half_life_days=self.options.half_life_days, today=self._today())
+
+    def _chosen(
+        self, evidence: Evidence, ranked: list[Scored], floor: float, max_results: int
+    ) -> list[Scored]:
+        """The hits: the best that reach the floor, or hold the query word for word."""
+        enough = len(ranked) >= max_results > 0 and ranked[max_results - 1].score >= floor
+        if enough and not self.options.diversity:
+            return ranked[:max_results]  # whatever is below the floor comes after them
+        exact = self._exact(evidence, [item.rowid for item in ranked if item.score < floor])
+        passing = rank.above(ranked, floor, lambda item: item.rowid in exact)
+        return self._spread(passing, max_results)[:max_results]
+
+    def _exact(self, evidence: Evidence, rowids: Sequence[int]) -> set[int]:
+        """Those of the rows that hold the whole query in words."""
+        rows = self.index.chunks(row for row in rowids if row in evidence.keyword)
+        terms = evidence.terms
+        return {row for row, stored in rows.items() if evidence.words.is_exact(row, _matched(stored, terms))}
 
     def _spread(self, scored: list[Scored], limit: int) -> list[Scored]:
         if not self.options.diversity or self.embedder is None:
@@ -160,8 +192,8 @@ class Searcher:
         vectors = self.index.vectors_of([item.rowid for item in scored], self.embedder.identity)
         return rank.spread(scored, vectors, diversity=self.options.diversity, limit=limit)
 
-    def _hit(self, item: Scored, stored: StoredChunk, matched: Sequence[str]) -> Hit:
-        chunk = stored.chunk
+    def _hit(self, item: Scored, stored: StoredChunk, terms: Sequence[str]) -> Hit:
+        chunk, matched = stored.chunk, _matched(stored, terms)
         return Hit(
             path=chunk.path,
             start_line=chunk.start_line,
@@ -171,7 +203,7 @@ class Searcher:
             source=chunk.source,
             citation=f"{chunk.path}#L{chunk.start_line}-L{chunk.end_line}",
             explain=Explanation(
-                self.options.fusion, tuple(_in_words(part, matched) for part in item.parts), tuple(matched)
+                self.options.fusion, tuple(_in_words(part, matched) for part in item.parts), matched
             ),
             chunk_id=chunk.id,
             date=chunk.date,
@@ -181,8 +213,7 @@ class Searcher:
 
 def _matched(stored: StoredChunk, terms: Sequence[str]) -> tuple[str, ...]:
     """The query's terms that the chunk, its headings or its date hold."""
-    title, body = columns(stored.chunk)
-    present = {*title.split(), *body.split()}
+    present = all_tokens(stored.chunk)
     return tuple(term for term in terms if term in present)
 
 

@@ -56,11 +56,20 @@ _IN_WORDS = re.compile(
     """,
     re.VERBOSE | re.IGNORECASE,
 )
+# Chinese figures: a year by its digits (二〇二六), a month or a day by its value (十二, 廿三, 三十一).
+_FIGURES = {"〇": 0, "○": 0, "零": 0} | {
+    figure: number for number, figure in enumerate("一二三四五六七八九", 1)
+}
+_ONE_TO_NINE = "[一二三四五六七八九]"
+_ZH_YEAR = rf"{_YEAR}|(?:一九|二[〇○零])[{''.join(_FIGURES)}]{{2}}"
+_ZH_MONTH = rf"\d{{1,2}}|十[一二]?|{_ONE_TO_NINE}"
+_ZH_DAY = rf"\d{{1,2}}|(?:[二三]?十|廿|卅){_ONE_TO_NINE}?|{_ONE_TO_NINE}"
+_GLANCE_IN_CHINESE = re.compile(rf"[\d十{''.join(_FIGURES)}]\s?[年月]")
 _IN_CHINESE = re.compile(
     rf"""
-    (?<!\d)(?:
-      (?P<y1>{_YEAR})\s?年(?:\s?(?P<m1>\d{{1,2}})\s?月(?:份|\s?(?P<d1>\d{{1,2}})\s?[日号號])?)?
-    | (?P<m2>\d{{1,2}})\s?月(?:份|\s?(?P<d2>\d{{1,2}})\s?[日号號])?
+    (?<![\d〇○零一二三四五六七八九十第周週期拜])(?:
+      (?P<y1>{_ZH_YEAR})\s?年(?:\s?(?P<m1>{_ZH_MONTH})\s?月(?:份|\s?(?P<d1>{_ZH_DAY})\s?[日号號])?)?
+    | (?P<m2>{_ZH_MONTH})\s?月(?:份|\s?(?P<d2>{_ZH_DAY})\s?[日号號])?
     )
     """,
     re.VERBOSE,
@@ -112,18 +121,28 @@ def _forms_in(text: str) -> Iterator[re.Pattern[str]]:
     """The forms with words that a glance does not rule out; they come before figures, being longer."""
     if _GLANCE.search(text.lower()):
         yield _IN_WORDS
-    if "月" in text or "年" in text:
+    if ("月" in text or "年" in text) and _GLANCE_IN_CHINESE.search(text):
         yield _IN_CHINESE
 
 
 def _stated(match: re.Match[str]) -> list[str]:
     """The tokens of a date; none when no calendar has it, such as 2026-13-45 or the year 1099."""
     parts = {name[0]: text for name, text in match.groupdict().items() if text}
-    year = int(parts.get("y", 0))
-    month = int(parts.get("m", 0)) or _MONTHS.get(parts.get("n", "").rstrip(".").lower(), 0)
-    day = int(parts.get("d", "0").rstrip("stndrhSTNDRH"))
+    year = read_number(parts.get("y", "0"))
+    month = read_number(parts.get("m", "0")) or _MONTHS.get(parts.get("n", "").rstrip(".").lower(), 0)
+    day = read_number(parts.get("d", "0").rstrip("stndrhSTNDRH"))
     impossible = (year and not 1900 <= year < 2100) or month > 12 or day > 31 or ("m" in parts and not month)
     return [] if impossible or ("d" in parts and not day) else _tokens(year, month, day)
+
+
+def read_number(figures: str) -> int:
+    """A number in Arabic or Chinese figures, these by digits (二〇二六) or by value up to 39 (廿三)."""
+    if figures.isdecimal():
+        return int(figures)
+    tens, ten, rest = figures.replace("廿", "二十").replace("卅", "三十").rpartition("十")
+    if ten:
+        return 10 * _FIGURES.get(tens, 1) + _FIGURES.get(rest, 0)
+    return int("".join(str(_FIGURES[figure]) for figure in rest))
 
 
 def _tokens(year: int, month: int, day: int) -> list[str]:
