@@ -56,6 +56,17 @@ def test_init_makes_what_is_missing_and_keeps_what_is_there(recollect: Run, tmp_
     assert (tmp_path / "state/config.yaml").stat().st_mode & 0o777 == 0o600
 
 
+def test_a_new_memory_is_empty_to_a_search_until_something_is_written(recollect: Run, tmp_path: Path) -> None:
+    root = {"RECOLLECT_WORKSPACE": str(tmp_path / "new")}
+    recollect("init", **root)
+    found = recollect("search", "memory notes lasting facts", "--json", **root)
+    assert json.loads(found.stdout)["results"] == []
+    with (tmp_path / "new/MEMORY.md").open("a") as file:
+        file.write("Lasting facts about Mia: she likes oolong.\n")
+    found = recollect("search", "lasting facts", "--json", **root)
+    assert [hit["citation"] for hit in json.loads(found.stdout)["results"]] == ["MEMORY.md#L3-L3"]
+
+
 @pytest.mark.usefixtures("notes")
 def test_index_then_search_gives_the_documented_json(recollect: Run) -> None:
     indexed = recollect("index", "--json")

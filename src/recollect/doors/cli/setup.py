@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from recollect.config import Settings
 
-MEMORY_MD = """# Memory
-
-Lasting facts, one to a line: who, what, how things are done here.
-The day's notes go to memory/YYYY-MM-DD.md, longer topics to memory/<topic>/<name>.md.
+# In comments that no search reads, and without a heading: a new memory is empty, and a search of it finds nothing.
+MEMORY_MD = """\
+<!-- recollect: lasting facts go here, one to a line: who, what, how things are done. -->
+<!-- recollect: the day's notes go to memory/YYYY-MM-DD.md, longer topics to memory/<topic>/<name>.md. -->
 """
 
 CONFIG_YAML = """# Settings of recollect. Everything has a default; `recollect config show` lists all of it.

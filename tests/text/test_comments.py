@@ -1,0 +1,41 @@
+"""Comments in notes: those for programs and of our templates are not indexed, all others are words like any other."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from recollect import Memory
+from recollect.text.blocks import without_annotations
+
+
+@pytest.mark.parametrize(
+    ("text", "kept"),
+    [
+        ("<!-- recollect: write here. -->\n", "\n"),
+        ("<!-- recollect: notes go to memory/<topic>/<name>.md. -->\r\nfact\n", "\r\nfact\n"),
+        ("fact <!-- importance: 3 --> <!-- recollect: made by an import -->\n", "fact\n"),
+        ("<!-- Mia's key is under the mat. -->\n", "<!-- Mia's key is under the mat. -->\n"),
+        ("<!-- recollect: this -->said aloud\n", "<!-- recollect: this -->said aloud\n"),
+    ],
+)
+def test_only_comments_for_programs_and_templates_are_left_out(text: str, kept: str) -> None:
+    assert without_annotations(text) == kept
+
+
+def test_a_persons_comment_is_found(
+    open_memory: Callable[..., Memory], note: Callable[[str, str], Path]
+) -> None:
+    note(
+        "memory/keys.md",
+        "# Keys\n\n<!-- recollect: a template's word -->\n\n<!-- The spare is under the mat. -->\n",
+    )
+    note("memory/other.md", "Nothing of the kind.\n")
+    memory = open_memory(embedding__provider="none")
+    memory.sync()
+    assert [hit.snippet for hit in memory.search("spare mat").hits] == [
+        "# Keys\n\n\n\n<!-- The spare is under the mat. -->"
+    ]
+    assert memory.search("template").hits == ()
