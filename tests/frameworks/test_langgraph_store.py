@@ -395,25 +395,31 @@ def test_what_is_replaced_or_deleted_leaves_no_byte_behind(open_memory: OpenMemo
         old = vectors_in(state) - kept
         store.put(("d",), "gone", {"text": f"now it is {second}"})
         assert len(old) == 1
+        memory.items.settle()
         assert files_with(state, first.encode(), *old) == []
         new = vectors_in(state) - kept
         assert len(new) == 1
         assert store.search(("d",), query=second)[0].key == "gone"
         store.delete(("d",), "gone")
+        memory.items.settle()
         assert vectors_in(state) == kept
         assert store.search(("d",), query=second)[0].key == "keep"
     assert files_with(state, first.encode(), second.encode(), *old, *new) == []
 
 
-def test_a_vector_goes_with_the_last_item_that_needs_it(store: RecollectStore, tmp_path: Path) -> None:
+def test_a_vector_goes_with_the_last_item_that_needs_it(open_memory: OpenMemory, tmp_path: Path) -> None:
+    memory = open_memory()
+    store = RecollectStore(memory)
     store.put(("d",), "one", {"text": "the same"})
     store.put(("d",), "two", {"text": "the same"})
     held = vectors_in(tmp_path / "state")
     store.put(("d",), "one", {"text": "the same", "note": None})  # what is searched of it stays as it was
     assert vectors_in(tmp_path / "state") == held
     store.put(("d",), "one", {"text": "another"})
+    memory.items.settle()
     assert held < vectors_in(tmp_path / "state")
     store.delete(("d",), "two")
+    memory.items.settle()
     assert not held & vectors_in(tmp_path / "state")
 
 

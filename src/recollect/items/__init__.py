@@ -1,6 +1,8 @@
 """Values that programs keep under a name, and find again by name, by what they hold, or by meaning.
 
-`Items` joins the truth (``items.db``) with an index derived from it. What is deleted or replaced leaves no copy behind.
+`Items` joins the truth (``items.db``) with an index derived from it. What is deleted or replaced is found no more at
+once, and leaves no copy behind: its bytes are overwritten seconds later, for all changes together, because that means
+to write the keywords anew. `settle` and `close` do so at once; what a killed process left is done at the next opening.
 
 Items are not part of the memory that is searched for an agent: their namespaces say whose they are, and only the
 program that made those knows what they mean.
@@ -16,6 +18,7 @@ from typing import TYPE_CHECKING
 from recollect import logs
 from recollect.errors import RecollectError
 from recollect.items.index import ItemIndex, chunks_of
+from recollect.items.later import Later
 from recollect.records import Item, ItemHit, Matching, Put
 from recollect.store.index import open_index
 from recollect.store.items import ItemStore
@@ -48,8 +51,10 @@ class Items:
         index = open_index(folder / INDEX_FOLDER, engine=engine)
         batched = Batched(embedder) if embedder else None
         self.index = ItemIndex(self.store, index, embedder, batched, clock=lambda: self.clock())  # noqa: PLW0108 - may be turned
+        self._erasing = Later(self._erase)
         if self.store.unfinished():
-            self.index.erase()
+            self._erasing.ask()
+            self._erasing.now()
 
     # ---- by name ---------------------------------------------------------------------------------------------
 
@@ -132,18 +137,32 @@ class Items:
             self._refresh([hit.item for hit in hits])
         return hits
 
+    # ---- catching up -----------------------------------------------------------------------------------------
+
     def _catch_up(self, *, erase: bool) -> None:
         """After a change: the truth stands whatever happens to what is derived from it."""
         try:
-            if erase:
-                self.index.erase()
-            else:
-                self.index.follow()
+            self.index.follow()
         except RecollectError as error:
             log.error("the index of items is behind: %s", error)
+        if erase:
+            self._erasing.ask()
+
+    def settle(self) -> None:
+        """Leave no byte of what was deleted or replaced until now."""
+        self._erasing.now()
+
+    def _erase(self) -> bool:
+        """Whether it is done: another process that reads keeps the old pages in the log."""
+        try:
+            return self.index.erase()
+        except RecollectError as error:
+            log.error("what is gone from the items could not be erased yet: %s", error)
+            return False
 
     def close(self) -> None:
-        """Give back files."""
+        """Erase what waits, and give back files."""
+        self._erasing.close()
         self.index.index.close()
         self.store.close()
 

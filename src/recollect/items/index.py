@@ -83,12 +83,15 @@ class ItemIndex:
 
     # ---- following -------------------------------------------------------------------------------------------
 
-    def erase(self) -> None:
-        """Take out of the index, and out of both logs, what is gone from the truth."""
+    def erase(self) -> bool:
+        """Take out of the index, and out of both logs, what is gone from the truth.
+
+        False when another process reads at this moment, so that it has to be done once more.
+        """
         names, seq = self.store.unfinished(), self.store.seq()
         self.follow()
-        self.index.erase(names, self.batched.identity if self.batched else None)
-        self.store.finish(names, seq)
+        emptied = self.index.erase(names, self.batched.identity if self.batched else None)
+        return emptied and self.store.finish(names, seq)
 
     def follow(self) -> None:
         """Take in what has changed; a damaged index is set aside and made again."""

@@ -179,10 +179,12 @@ class ItemStore:
             return [str(row[0]) for row in connection.execute("select hash from unfinished")]
 
     def finish(self, names: Iterable[str], seq: int) -> bool:
-        """Note that these are gone, and that the index has come to this change.
+        """Empty the log, and note that these are gone, and that the index has come to this change.
 
-        False while another process reads, so that deleted text may still stand in the log.
+        False while another process reads, so that deleted text still stands in the log.
         """
+        if not self.database.truncate_log():
+            return False
         with self.database.write() as connection:
             gone = [(name,) for name in names]
             connection.executemany("delete from unfinished where hash = ?", gone)
