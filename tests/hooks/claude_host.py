@@ -51,6 +51,13 @@ def started(arguments: list[str], data: bytes, environment: dict[str, str], cwd:
     return Ran(done.returncode, done.stdout, done.stderr)
 
 
+def is_form(event: str, output: bytes) -> bool:
+    """Whether an output has the form that Claude Code wants: one object; of PreCompact it would take any for words."""
+    if event == "PreCompact":
+        return output == b""
+    return output.count(b"\n") == 1 and isinstance(json.loads(output), dict)
+
+
 class ClaudeCode:
     """What Claude Code does, as far as a memory sees it."""
 
@@ -112,9 +119,8 @@ class ClaudeCode:
         done = self.run(arguments, given, self.environment, self.project)
         seconds = time.monotonic() - begun
         assert done.code == 0
-        assert done.output.count(b"\n") == 1
-        answer = json.loads(done.output)
-        assert isinstance(answer, dict)
+        assert is_form(name, done.output)
+        answer = json.loads(done.output or b"{}")
         stderr = done.error.decode()
         assert "Traceback" not in stderr
         return Answered(answer, stderr, seconds)

@@ -1,4 +1,4 @@
-"""What a host may rely on, whatever happens: one JSON object on standard output, in time, and exit 0."""
+"""What a host may rely on, whatever happens: one answer on standard output, in its form and in time, and exit 0."""
 
 from __future__ import annotations
 
@@ -13,12 +13,13 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from claude_host import SESSION, ClaudeCode, Ran, Run, until
+from claude_host import SESSION, ClaudeCode, Ran, Run, is_form, until
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 EXAMPLES = 600 if os.environ.get("RECOLLECT_SOAK") else 20
 EVENTS = ["SessionStart", "UserPromptSubmit", "Stop", "SessionEnd", "PreCompact"]
+LATE = "the memory had no answer in time, so there is none"
 NOT_OURS = ["PreToolUse", "SubagentStop", "Notification", "", "stop", "../Stop"]
 
 words = st.text(max_size=40) | st.sampled_from(
@@ -42,15 +43,15 @@ def anything(tmp_path_factory: pytest.TempPathFactory, forked: Run) -> Callable[
     )
 
 
-def is_answer(ran: Ran) -> bool:
-    return ran.code == 0 and ran.output.count(b"\n") == 1 and isinstance(json.loads(ran.output), dict)
+def is_answer(ran: Ran, event: str = "") -> bool:
+    return ran.code == 0 and is_form(event, ran.output)
 
 
 @settings(max_examples=EXAMPLES, deadline=None)
 @given(event=st.sampled_from(EVENTS + NOT_OURS), said=objects | values)
 def test_any_json_is_answered(anything: Callable[..., Ran], event: str, said: object) -> None:
     data = json.dumps(said).encode("utf-8", "surrogatepass")
-    assert is_answer(anything(["claude-code", event], data))
+    assert is_answer(anything(["claude-code", event], data), event)
 
 
 @settings(max_examples=EXAMPLES // 2, deadline=None)
@@ -93,6 +94,23 @@ def _is_answered(host: ClaudeCode, event: str) -> None:
     assert (event == "SessionStart") == bool(answered.told)
     assert answered.stderr == ""
     assert host.waiting() == []
+
+
+@pytest.mark.parametrize("data", [b"{", b"{}"])
+def test_before_a_compaction_nothing_is_printed(claude: ClaudeCode, data: bytes) -> None:
+    """Claude Code would hand it to the model as instructions for the summary."""
+    for more in ([], ["--wait"], ["--deadline", "0.05"]):
+        ran = claude.run(
+            ["hook", "claude-code", "PreCompact", *more], data, claude.environment, claude.project
+        )
+        assert (ran.code, ran.output) == (0, b"")
+
+
+def test_a_session_in_which_nothing_was_said_is_no_trouble(claude: ClaudeCode) -> None:
+    """`claude mcp list` ends one, without a transcript."""
+    assert claude.hook("SessionEnd", "--deadline", "20", reason="other").stderr == ""
+    assert claude.hook("SessionEnd", "--deadline", "20", transcript_path="").stderr != ""
+    assert claude.log().count("there is no transcript to be heard") == 1
 
 
 def test_wrong_usage_does_not_stop_the_host(claude: ClaudeCode) -> None:
@@ -177,7 +195,8 @@ def test_what_has_no_answer_in_time_is_heard_all_the_same(real_claude: ClaudeCod
     real_claude.say("I prefer tabs in Go code.")
     answered = real_claude.hook("SessionEnd", "--deadline", "0.05")
     assert answered.answer == {}
-    assert answered.stderr == "recollect: the memory had no answer in time, so there is none\n"
+    assert answered.stderr == f"recollect: {LATE}\n"
+    until(lambda: f"WARNING recollect.hooks: claude-code SessionEnd: {LATE}\n" in real_claude.log())
     until(lambda: list((real_claude.home / "agents" / "main" / "hooks").glob("*.json")))
     until(lambda: not real_claude.waiting())
     assert real_claude.learned() == ["I prefer tabs in Go code."]
@@ -230,6 +249,8 @@ def test_a_crash_or_an_end_is_answered_too(claude: ClaudeCode, what: str) -> Non
         assert hook.stdout is not None
         assert hook.stdout.read() == b"{}\n"
         assert hook.wait() == 0
+    reason = "ended without an answer" if what == "the child crashes" else "ended the hook (signal 15)"
+    assert claude.log().count(reason) == 1
     until(lambda: not Path(f"/proc/{child}").exists() or "Z" in _state(child))
 
 
@@ -252,8 +273,9 @@ def test_a_busy_store_does_not_hold_up_the_prompt(claude: ClaudeCode) -> None:
     with _locked(claude):
         answered = claude.hook("UserPromptSubmit", "--deadline", "1.5", prompt="Do I prefer tabs?")
     assert answered.answer == {}
-    assert answered.stderr == "recollect: the memory had no answer in time, so there is none\n"
+    assert answered.stderr == f"recollect: {LATE}\n"
     assert answered.seconds < 10
+    assert claude.log().endswith(f"WARNING recollect.hooks: claude-code UserPromptSubmit: {LATE}\n")
 
 
 class _locked:

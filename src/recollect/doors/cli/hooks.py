@@ -168,10 +168,12 @@ def _shown(
         else:
             said = "nothing to change" if not one.is_any else "removed" if one.after is None else "changed"
             sys.stdout.write(render.plain(f"{one.path}: {said}\n"))
-    if not dry_run:
+    if not dry_run and word == "Installed":
         sys.stdout.write(render.plain(f"{word}: {host}, workspace {settings.workspace}\n"))
-        if word == "Installed" and any(one.is_any for one in changes):
+        if any(one.is_any for one in changes):
             sys.stdout.write(f"Copies of the files before: {settings.home / 'installed'}\n")
+    elif not dry_run:  # which workspace it was, only those who installed it knew
+        sys.stdout.write(f"{word}: {host}\n")
 
 
 def spool(context: typer.Context, as_json: Json = False) -> None:

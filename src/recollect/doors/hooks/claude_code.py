@@ -174,7 +174,7 @@ def _hear(said: Said, settings: Settings, say: Say) -> None:
     request, reason = _request(said)
     if request is not None:
         spool.add(request)
-    else:
+    elif reason:
         log.warning("claude-code %s: %s", said.event, reason)
     say({})
     if request is None and not spool.waiting():
@@ -187,7 +187,7 @@ def _hear(said: Said, settings: Settings, say: Say) -> None:
 
 
 def _request(said: Said) -> tuple[Request | None, str]:
-    """What the session asks for; or None, and why it is not heard."""
+    """What the session asks for; or None, and why it is not heard, where that is worth a word."""
     from recollect.listening import Request, size_of
 
     if said.subagent:
@@ -196,6 +196,8 @@ def _request(said: Said) -> tuple[Request | None, str]:
         return None, "the agent goes on because of a hook; it is heard when it stops"
     size = size_of(said.transcript) if said.transcript else None
     if said.transcript is None or size is None or said.transcript.suffix != ".jsonl":
-        return None, "there is no transcript to be heard"
+        # `claude mcp list` ends a session too, in which nothing was said.
+        is_empty = said.event == "SessionEnd" and said.transcript is not None and size is None
+        return None, "" if is_empty else "there is no transcript to be heard"
     place = str(said.transcript)
     return Request(said.event, said.session, place, size, said.project, time.time()), ""

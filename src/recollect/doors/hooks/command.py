@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, NoReturn
 
 from recollect import logs
 from recollect.doors.hooks import process
-from recollect.doors.hooks.request import HEARD, Wanted, parse
+from recollect.doors.hooks.request import HEARD, SILENT, Wanted, parse
 
 if TYPE_CHECKING:
     from recollect.doors.hooks.process import Say
@@ -35,6 +35,8 @@ def main(wanted: Wanted) -> NoReturn:
         wanted.deadline_s,
         wait=wanted.wait,
         goes_on=wanted.event in HEARD,
+        silent=wanted.event in SILENT,
+        note=lambda reason: _note(wanted, reason),
     )
 
 
@@ -47,6 +49,7 @@ def _work(wanted: Wanted, data: bytes, say: Say) -> None:
         say(answer)
 
     os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")  # looking for them is a tenth of the start
+    logs.setup("warning")
     _log_into(_home(wanted, os.environ))
     log = logs.get("hooks")
     try:
@@ -83,9 +86,14 @@ def _home(wanted: Wanted, environ: Mapping[str, str]) -> Path:
     return Path()
 
 
+def _note(wanted: Wanted, reason: str) -> None:
+    """Write down what the child could not, because it was late or is no more; standard error has it already."""
+    _log_into(_home(wanted, os.environ))
+    logs.get("hooks").warning("%s %s: %s", wanted.host, wanted.event, reason)
+
+
 def _log_into(home: Path) -> None:
     """Let warnings be read later: what a hook says on standard error, hosts show to nobody."""
-    logs.setup("warning")
     with contextlib.suppress(OSError):
         home.mkdir(mode=0o700, parents=True, exist_ok=True)
         file = home / LOG

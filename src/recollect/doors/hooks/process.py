@@ -1,5 +1,7 @@
 """One moment, one answer, in time: whatever happens to the work, standard output holds one JSON object and we exit 0.
 
+Where a host takes whatever is printed for words to its agent, an answer that says nothing is not printed.
+
 The work is done by a child, so that neither a crash nor a call that never returns can reach the answer. A child whose
 answer comes too late is ended, unless the work is worth having without it. After its answer it has nothing to do with
 the host any more, and may go on with what is to be kept, within a limit of its own.
@@ -27,6 +29,8 @@ Work = Callable[[bytes, Say], None]
 """What is to be done with what the host said."""
 Rest = Callable[[], object]
 """Wait until all is done."""
+Note = Callable[[str], None]
+"""Write down, for the owner, why the work gave no answer."""
 
 
 class Deadline(Exception):
@@ -37,10 +41,19 @@ class Ended(Exception):
     """The host waits no longer."""
 
 
-def run(work: Work, deadline_s: float, *, wait: bool = False, goes_on: bool = False) -> NoReturn:
+def run(
+    work: Work,
+    deadline_s: float,
+    *,
+    wait: bool = False,
+    goes_on: bool = False,
+    silent: bool = False,
+    note: Note = lambda _: None,
+) -> NoReturn:
     """Answer for this process. ``wait``: stay until all is done, not only until the answer is there.
 
-    ``goes_on``: what has no answer in time is done all the same, in the background.
+    ``goes_on``: what has no answer in time is done all the same, in the background. ``silent``: nothing is printed
+    where there is nothing to say.
     """
     answer, reason = b"", ""
     rest: Rest = _nothing
@@ -51,12 +64,19 @@ def run(work: Work, deadline_s: float, *, wait: bool = False, goes_on: bool = Fa
             answer, reason, rest = _in_thread(work, deadline_s, wait)
     except BaseException as error:  # noqa: BLE001  an interrupt too: the host gets its answer
         reason = f"recollect: {error or type(error).__name__}"
+    if not answer and not reason:
+        reason = "recollect: the memory ended without an answer, so there is none"
     if reason:
         with contextlib.suppress(OSError, ValueError):
             sys.stderr.write(f"{reason}\n")
             sys.stderr.flush()
-    with contextlib.suppress(OSError):
-        os.write(1, (answer if _is_object(answer) else b"{}") + b"\n")
+    given = answer if _is_object(answer) else b"{}"
+    if given != b"{}" or not silent:
+        with contextlib.suppress(OSError):
+            os.write(1, given + b"\n")
+    if not answer:
+        with contextlib.suppress(BaseException):
+            note(reason.removeprefix("recollect: "))
     if wait:
         with contextlib.suppress(BaseException):  # the answer is given, so the host may end us as it likes
             rest()
@@ -190,5 +210,5 @@ def _in_thread(work: Work, deadline_s: float, wait: bool) -> tuple[bytes, str, R
     if not wait:
         worker.join(max(0.0, until - time.monotonic()))
     reason = "recollect: the memory had no answer in time, so there is none" if late else ""
-    answer = json.dumps(answers[0]).encode() if answers and not late else b"{}"
+    answer = json.dumps(answers[0]).encode() if answers and not late else b""
     return answer, reason, lambda: worker.join(LIMIT_S)

@@ -15,6 +15,8 @@ INSIDE = "RECOLLECT_INSIDE_HOOK"
 
 TOLD = ("SessionStart", "UserPromptSubmit")
 HEARD = ("Stop", "SessionEnd", "PreCompact")
+SILENT = ("PreCompact",)
+"""Of these Claude Code reads the output as words for its model, even an empty object: here, how to summarise."""
 DEADLINE_S = 2.0
 MOST_ASKED = 20_000  #: characters of a prompt that are looked at; a longer one is a paste, with the question at its end
 _PLACES = ("workspace", "home", "agent", "config")
