@@ -2,7 +2,8 @@
 
 By whole lines, under a budget: before a heading rather than between paragraphs, between paragraphs rather than
 between lines, and not inside a code fence that fits. A heading stays with its text, and a chunk knows the headings it
-stands under and the day of its note. Only a line that is itself over the budget is cut into pieces.
+stands under and the day of its note. Front matter is no chunk: what it says of the note stands above its chunks as a
+heading does. Only a line that is itself over the budget is cut into pieces.
 
 What a chunk is worth to a query is not its concern, nor who embeds it.
 """
@@ -20,10 +21,11 @@ from dataclasses import dataclass, replace
 from recollect.records import Chunk, Document, Trust
 from recollect.text.borders import last_border
 from recollect.text.estimate import width
+from recollect.text.front_matter import about
 from recollect.text.lines import split_lines
 from recollect.text.markdown import Structure, structure_of
 
-CHUNKER_VERSION = 1
+CHUNKER_VERSION = 2
 """Raised when the same text is cut otherwise; an index made by another version is built anew."""
 
 # How full a chunk must be, as a share of the target, for a heading of this level to begin a new one. Subjects that
@@ -77,7 +79,8 @@ def chunk_markdown(
     chunks = []
     for first, last in _cuts(units, budget, min(target * 4, budget), min(overlap * 4, budget // 2)):
         start, end = units[first].start, units[last].end
-        headings = tuple(title for _, title in units[first].path if title)
+        # The title of the front matter is often the first heading again.
+        headings = tuple(dict.fromkeys(title for _, title in units[first].path if title))
         for text in _pieces("\n".join(lines[start:end]), budget):
             chunk = Chunk("", document.path, document.source, start + 1, end, text, headings, date, trust)
             chunks.append(_named(chunk, seen))
@@ -127,9 +130,12 @@ def _units(lines: Sequence[str], structure: Structure, budget: int) -> Iterator[
 
 def _blocks(lines: Sequence[str], structure: Structure, budget: int) -> Iterator[_Unit]:
     """The smallest runs of lines that belong together, with the headings above each."""
-    path: Path = ()
+    above = _above_all(lines, structure, budget)
+    path, first = above or ((), ())
     ends = _ends_of_blocks(structure)
-    blank = number = _blank_from(lines, 0)
+    start = structure.front_matter if above else 0
+    blank = _blank_from(lines, start)
+    number = start + blank
     while number < len(lines):
         end = ends.get(number, number + 1)
         size = width(lines[number])
@@ -139,16 +145,33 @@ def _blocks(lines: Sequence[str], structure: Structure, budget: int) -> Iterator
         heading = structure.headings.get(number)
         level = heading.level if heading else 0
         if heading:
-            path = tuple(above for above in path if above[0] < level)
+            path = tuple(outer for outer in path if outer[0] < level)
         border = _border(lines[number], level, after_blank=blank > 0)
         blank = _blank_from(lines, end)
         gap = sum(map(width, lines[end : end + blank])) + blank if blank else 0
-        yield _Unit(number, end, size, gap, level, path, border, level > 0)
+        yield _Unit(number, end, size, gap, level, (*path, *first), border, level > 0)
+        first = ()
         if heading:
             path = (*path, (level, heading.title))
         elif number == 0 and structure.fields.get("title"):
             path = ((0, structure.fields["title"]),)
         number = end + blank
+
+
+def _above_all(lines: Sequence[str], structure: Structure, budget: int) -> tuple[Path, Path] | None:
+    """What the front matter puts above every chunk, and above the first alone.
+
+    None where it is text like any other: it is no names and values, there is no other text, or it says too much to
+    stand above something.
+    """
+    end = structure.front_matter
+    if not end or _blank_from(lines, end) == len(lines) - end:
+        return None
+    said = about(lines[1 : end - 1])
+    if said is None or width(said.rest) > budget // 2:
+        return None
+    every = tuple((0, text) for text in (structure.fields.get("title"), said.subject) if text)
+    return every, ((0, said.rest),) if said.rest else ()
 
 
 def _ends_of_blocks(structure: Structure) -> dict[int, int]:

@@ -86,7 +86,9 @@ class Chunk:
     start_line: int  #: 1-based
     end_line: int  #: inclusive
     text: str
-    headings: tuple[str, ...] = ()  #: the headings in force above the first line, outermost first
+    headings: tuple[
+        str, ...
+    ] = ()  #: in force above the first line, outermost first; before them what front matter says
     date: str | None = None  #: the note's own day, "YYYY-MM-DD", from its front matter or name
     trust: Trust = "owner"
 

@@ -174,7 +174,7 @@ def test_a_note_has_the_day_that_it_states(path: str, front_matter: str, date: s
 def test_the_title_of_the_front_matter_is_the_outermost_heading() -> None:
     text = "\n".join(["---", 'title: "Our backups"', "---", "## S3", *map(prose, range(20))])
     assert places(chunks(text, tokens=100)) == [
-        (1, 13, ()),
+        (4, 13, ("Our backups",)),
         (14, 23, ("Our backups", "S3")),
         (24, 24, ("Our backups", "S3")),
     ]

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from recollect.chunking import chunk_markdown
 from recollect.records import Document
 from recollect.text import width
+from recollect.text.front_matter import length_of
 
 LINES = st.sampled_from(
     [
@@ -23,6 +24,8 @@ LINES = st.sampled_from(
         "Title",
         "=====",
         "---",
+        "---",
+        "name: value",
         "```",
         "~~~~",
         "```py",
@@ -60,7 +63,12 @@ def test_chunks_cover_the_text_with_true_lines_within_the_budget(
             assert width(whole) > budget
             pieces[chunk.start_line] = pieces.get(chunk.start_line, "") + chunk.text
         covered.update(range(chunk.start_line, chunk.end_line + 1))
-    assert {number for number, line in enumerate(lines, 1) if line.strip()} <= covered
+    not_blank = {number for number, line in enumerate(lines, 1) if line.strip()}
+    front = length_of(lines)
+    assert not_blank <= covered | set(range(1, front + 1))
+    assert (
+        not front or not covered or min(covered) in (1, min(not_blank - set(range(1, front + 1)), default=1))
+    )
     for number, piece in pieces.items():
         assert piece.split() == lines[number - 1].split() or "".join(piece.split()) == "".join(
             lines[number - 1].split()

@@ -10,14 +10,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from recollect.text.front_matter import fields_of, length_of
+
 _MAX_TITLE = 200  #: characters of a heading that are kept as its title
-_MAX_FRONT_MATTER = 200  #: lines within which a front matter must close
 
 _ATX = re.compile(r" {0,3}(#{1,6})(?:[ \t]+(.*?))??(?:[ \t]+#+)?[ \t]*")
 _UNDERLINE = re.compile(r" {0,3}(=+|-+)[ \t]*")
 _NOT_A_TITLE = re.compile(r"\s*(?:[-*+>|]|\d+[.)]\s)|\s{4}|\t")
 _FENCE = re.compile(r" {0,3}(?:(`{3,})[^`]*|(~{3,}).*)")
-_FIELD = re.compile(r"([A-Za-z_][\w-]*)\s*:\s*(.*?)\s*")
 
 
 class Heading(NamedTuple):
@@ -38,8 +38,8 @@ class Structure:
 
 def structure_of(lines: Sequence[str]) -> Structure:
     """Find the parts in one pass. A fence that is never closed runs to the end, as it does when rendered."""
-    found = Structure()
-    _read_front_matter(lines, found)
+    length = length_of(lines)
+    found = Structure(length, fields_of(lines[1 : length - 1]) if length else {})
     fence, opened = "", 0
     previous = ""
     for number in range(found.front_matter, len(lines)):
@@ -77,15 +77,3 @@ def _read_heading(lines: Sequence[str], number: int, previous: str, found: Struc
 
 def _may_be_title(line: str) -> bool:
     return 0 < len(line.strip()) <= _MAX_TITLE and not _NOT_A_TITLE.match(line)
-
-
-def _read_front_matter(lines: Sequence[str], found: Structure) -> None:
-    """A block between two "---" at the very top, with one "name: value" a line."""
-    if not lines or lines[0].rstrip() != "---":
-        return
-    for number, line in enumerate(lines[1:_MAX_FRONT_MATTER], 1):
-        if line.rstrip() in ("---", "..."):
-            found.front_matter = number + 1
-            fields = (_FIELD.fullmatch(field) for field in lines[1:number] if len(field) < 1000)
-            found.fields = {match[1].lower(): match[2].strip("\"'") for match in fields if match}
-            return
