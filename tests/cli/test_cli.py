@@ -242,3 +242,10 @@ def test_help_lists_every_command_with_examples(recollect: Run) -> None:
     for command in ("init", "index", "search", "get", "status", "stats", "doctor", "config"):
         assert f"  {command} " in top
     assert "Example" in recollect("search", "--help").stdout
+
+
+def test_call_tells_a_memory_that_cannot_be_opened_as_every_door_does(recollect: Run) -> None:
+    done = recollect("call", "memory_search", '{"query": "x"}', RECOLLECT_PLUGINS__SLOTS__MEMORY="none")
+    told = json.loads(done.stdout)
+    assert (done.returncode, told["disabled"], told["results"]) == (1, True, [])
+    assert told["error"].startswith("Memory is disabled: ")

@@ -163,6 +163,9 @@ class Tool:
     destructive: bool = False  #: whether it removes or overwrites what is kept
     owner: bool = False  #: whether it is for the owner alone
     returns: Mapping[str, object] = field(default_factory=dict)  #: JSON schemas of what the result holds
+    about_us: bool = (
+        False  #: whether the result is about the program: where things are is told to the owner alone
+    )
 
     @property
     def access(self) -> Access:

@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 
 from recollect import logs
 from recollect.doors import schemas
+from recollect.doors.discretion import sentences_shortened, shortened_within
 from recollect.doors.entry_tools import ENTRY_TOOLS
-from recollect.doors.tooling import Access, Call, Outcome, Param, Result, Tool, WrongArgument
+from recollect.doors.tooling import Access, Call, Outcome, Param, Result, Tool, WrongArgument, grants
 from recollect.errors import EditConflict, NotFound, PathRefused, RecollectError
 
 if TYPE_CHECKING:
@@ -255,7 +256,8 @@ class Toolbox:
     """The tools of one session, ready to be called.
 
     ``memory`` is a `Memory`, or a function that gives one at each call and may raise: the tools then answer that
-    memory is disabled, and why. ``access`` is what the caller may do: below `admin` it does not speak for the owner.
+    memory is disabled, and why. ``access`` is what the caller may do: below `admin` it does not speak for the owner,
+    and is not told where things are.
     """
 
     def __init__(
@@ -297,6 +299,15 @@ class Toolbox:
         progress: ProgressCallback | None = None,
     ) -> tuple[Outcome, Result]:
         """As `call`, and in one word what became of it, for doors that answer with a status."""
+        outcome, result = self._outcome(name, arguments, progress)
+        if grants(self._access, "admin"):
+            return outcome, result
+        about_us = outcome != "ok" or self.tools[name].about_us
+        return outcome, shortened_within(result) if about_us else sentences_shortened(result)
+
+    def _outcome(
+        self, name: str, arguments: Mapping[str, object] | str | None, progress: ProgressCallback | None
+    ) -> tuple[Outcome, Result]:
         tool = self.tools.get(name)
         if tool is None:
             known = ", ".join(self.tools) or "none"

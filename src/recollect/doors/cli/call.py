@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from contextlib import ExitStack
 from typing import Annotated
 
 import typer
@@ -30,8 +31,12 @@ def call(
             typer.echo(f"{tool.name:<20} {tool.access:<6} {tool.description.split('. ')[0].rstrip('.')}")
         return
     given = sys.stdin.read() if arguments == "-" else arguments
-    with context.obj.memory() as memory:
-        result = Toolbox(memory, session_key=session, tools=OPERATIONS).call(operation, given)
+    with ExitStack() as stack:
+        # Opened within the call: a memory that cannot be is told as every door tells it.
+        box = Toolbox(
+            lambda: stack.enter_context(context.obj.memory()), session_key=session, tools=OPERATIONS
+        )
+        result = box.call(operation, given)
     typer.echo(json.dumps(result, ensure_ascii=False, indent=2))
     if "error" in result:
         raise typer.Exit(1)

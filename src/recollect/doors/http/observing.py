@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from recollect.doors.discretion import shortened
 from recollect.doors.http import telemetry
 from recollect.doors.http.events import Hub, Kind
 from recollect.doors.operations import OPERATIONS
@@ -124,4 +125,5 @@ def publish_sync(hub: Hub, agent: str, synced: Synced) -> None:
         name: getattr(report, name) if report else 0
         for name in ("changed", "removed", "files", "chunks", "pending")
     }
-    hub.publish(agent, "sync", reason=synced.reason, error=synced.error, **counts)
+    error = None if synced.error is None else shortened(synced.error)  # whoever may read may listen
+    hub.publish(agent, "sync", reason=synced.reason, error=error, **counts)

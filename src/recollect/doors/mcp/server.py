@@ -18,6 +18,7 @@ from mcp.shared.exceptions import MCPError
 
 from recollect import __version__, logs
 from recollect.async_memory import in_thread
+from recollect.doors.discretion import shortened
 from recollect.doors.mcp import access, handing, prompts, resources
 from recollect.doors.mcp.connectors import PAIR
 from recollect.doors.mcp.view import View
@@ -164,10 +165,10 @@ class McpServer:
         try:
             return await self._run(lambda: question(View.of(self._host_of(), self.table)))
         except (WrongArgument, NotFound, SourceError, resources.BadCursor) as error:
-            raise MCPError(types.INVALID_PARAMS, str(error)) from None
+            raise MCPError(types.INVALID_PARAMS, shortened(str(error))) from None
         except (RecollectError, OSError) as error:
             log.warning("a request failed: %s", error)
-            raise MCPError(types.INTERNAL_ERROR, str(error)) from None
+            raise MCPError(types.INTERNAL_ERROR, shortened(str(error))) from None
         except Exception as error:  # a mistake of ours must not end the server, nor show its inside
             log.exception("a request failed")
             raise MCPError(types.INTERNAL_ERROR, f"The request failed: {type(error).__name__}.") from None

@@ -164,6 +164,7 @@ HEALTH = (
         _health,
         {},
         empty=_EMPTY,
+        about_us=True,
         returns={
             "status": schemas.one_of("ok", "degraded", "wrong"),
             "freshness": schemas.shape(

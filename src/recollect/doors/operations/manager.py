@@ -110,11 +110,12 @@ MANAGER = (
     *(replace(TOOLS[tool], name=name) for name, tool in _OF_AGENTS.items()),
     Tool(
         "memory.status",
-        "What the manager holds, who answers, and what is missing.",
+        "What the manager holds, who answers, and what is missing. Only the owner is told in which folders things are.",
         (Param("deep", "boolean", "Also try the embedder and check the store."),),
         _status,
         {},
         returns=_STATUS,
+        about_us=True,
     ),
     Tool(
         "memory.sync",
@@ -124,6 +125,7 @@ MANAGER = (
         {},
         returns=_REPORT,
         read_only=False,
+        about_us=True,
     ),
     Tool(
         "memory.probe",
@@ -132,5 +134,6 @@ MANAGER = (
         _probe,
         {},
         returns={"embedding": schemas.TEXT, "vectors": schemas.TEXT},
+        about_us=True,
     ),
 )

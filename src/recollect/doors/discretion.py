@@ -1,0 +1,42 @@
+"""What callers who are not the owner are told of the machine: the names of files, never where they are.
+
+Only our own sentences are shortened. What stands in notes and entries is shown as it stands: whether a caller may read
+it at all is decided elsewhere.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+#: Of any result, what is a sentence of ours.
+SENTENCES = frozenset({"error", "degraded", "note"})
+
+# The folders of a path, up to its last part; no relative path, no address, nothing under "~".
+_FOLDERS = re.compile(r"(?<![\w.:/\\~…-])(?:/(?:[^\s/]+/)+|[A-Za-z]:\\(?:[^\s\\]+\\)+)")
+
+
+def shortened(text: str) -> str:
+    """The text, in which paths have lost the folders that they are in."""
+    own = str(Path.home())  # first, because a name in it may hold a space
+    if len(own) > 1:
+        text = text.replace(own, "~")
+    return _FOLDERS.sub("…/", text)
+
+
+def sentences_shortened(result: Mapping[str, Any]) -> dict[str, Any]:
+    """A result, of which our own sentences are shortened."""
+    return {key: shortened_within(value) if key in SENTENCES else value for key, value in result.items()}
+
+
+def shortened_within(value: Any) -> Any:
+    """The same of every text in plain data."""
+    if isinstance(value, str):
+        return shortened(value)
+    if isinstance(value, Mapping):
+        return {key: shortened_within(one) for key, one in value.items()}
+    if isinstance(value, list | tuple):
+        return [shortened_within(one) for one in value]
+    return value

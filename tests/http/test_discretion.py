@@ -1,0 +1,73 @@
+"""Who is not the owner is not told where things are on the machine; what stands in notes is shown as it stands."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+from gateways import Running, Start, ask
+
+from recollect.doors.discretion import shortened
+from recollect.doors.operations import OPERATIONS
+
+
+@pytest.mark.parametrize(
+    ("text", "seen"),
+    [
+        ("The workspace /srv/mira/日记 is not a folder.", "The workspace …/日记 is not a folder."),
+        ("(/srv/a b/c.db: the disk is full)", "(…/a b/c.db: the disk is full)"),
+        (r"C:\Users\mira\notes\x.md is gone", "…/x.md is gone"),
+        ("memory/2026-02-08.md is as it was", "memory/2026-02-08.md is as it was"),
+        ("see http://127.0.0.1:8377/v1/agents/x", "see http://127.0.0.1:8377/v1/agents/x"),
+        ("~/.recollect/config.yaml", "~/.recollect/config.yaml"),
+        ("3 / 4 / 5", "3 / 4 / 5"),
+    ],
+)
+def test_paths_lose_their_folders_and_nothing_else_is_changed(text: str, seen: str) -> None:
+    assert shortened(text) == seen
+
+
+def test_the_owners_own_folder_goes_whatever_it_is_called(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", "/homes/Mira de Sá")
+    assert shortened("no /homes/Mira de Sá/notes here") == "no ~/notes here"
+
+
+def told(gateway: Running, access: str, *names: str) -> str:
+    caller = gateway.caller(access)  # type: ignore[arg-type]
+    return json.dumps([caller.post(f"/v1/agents/main/{name}", json={}).json() for name in names])
+
+
+def test_only_the_owner_is_told_where_things_are(gateway: Running, tmp_path: Path, workspace: Path) -> None:
+    names = ("memory.status", "health.get", "memory.probe", "memory_stats")
+    assert str(workspace) in told(gateway, "admin", *names)
+    for access in ("read", "write"):
+        assert str(tmp_path) not in told(gateway, access, *names)
+    status = ask(gateway.caller("read"), "memory.status")
+    assert (status["workspace"], status["indexPath"]) == (f"…/{workspace.name}", "…/index.db")
+
+
+def test_no_operation_tells_a_reader_where_a_workspace_was_that_is_gone(
+    start: Start, tmp_path: Path, workspace: Path
+) -> None:
+    gateway = start(watch__enabled=False)
+    ask(gateway.caller(), "memory.sync")
+    shutil.rmtree(workspace)
+    caller = gateway.caller("read")
+    given = {"query": "backup", "path": "memory/x.md", "id": "1f0c2a9e"}
+    for name, tool in OPERATIONS.items():
+        if tool.access == "read":
+            needed = {param.name: given[param.name] for param in tool.params if param.required}
+            answer = caller.post(f"/v1/agents/main/{name}", json=needed)
+            assert str(tmp_path) not in answer.text, (name, answer.text)
+    assert f"…/{workspace.name} is not a folder" in caller.post("/v1/agents/main/health.get", json={}).text
+
+
+def test_a_path_in_a_note_is_shown_as_it_stands(gateway: Running, workspace: Path) -> None:
+    (workspace / "memory" / "places.md").write_text("The archive is in /srv/archive/2024/photos.\n", "utf-8")
+    reader = gateway.caller("read")
+    ask(gateway.caller(), "memory.sync")
+    assert "/srv/archive/2024/photos" in ask(reader, "memory_get", path="memory/places.md")["text"]
+    [hit] = ask(reader, "memory.search", query="archive", maxResults=1)["results"]
+    assert "/srv/archive/2024/photos" in hit["snippet"]
