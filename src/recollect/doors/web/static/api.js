@@ -67,12 +67,14 @@ export function newest() {
 /** Tells whether an answer says anything else than the one before: what is the same need not be drawn again. */
 export function news() {
   let last = "";
-  return (answer) => {
+  const isNew = (answer) => {
     const now = JSON.stringify(answer);
     const other = now !== last;
     last = now;
     return other;
   };
+  isNew.forget = () => (last = ""); // a failure stands in its place now
+  return isNew;
 }
 
 export function givenUp(error) {
@@ -93,7 +95,7 @@ async function answered(request) {
   });
   if (response.status === 401) document.dispatchEvent(new CustomEvent("recollect:ended"));
   if (!response.ok)
-    throw new Failed(response.status, sentence(body) || `${response.status} ${response.statusText}`);
+    throw new Failed(response.status, sentence(body));
   if (body.error) throw new Failed(response.status, sentence(body));
   return body;
 }

@@ -9,6 +9,7 @@ import { useKeys } from "./keys.js";
 import { ended } from "./notices.js";
 import { fill } from "./dom.js";
 import { go, here } from "./router.js";
+import { stepped } from "./steps.js";
 import { healthView } from "./views/health.js";
 import { mapView } from "./views/map.js";
 import { memoriesView } from "./views/memories.js";
@@ -54,6 +55,14 @@ function open() {
   return view.show(route);
 }
 
+async function moved() {
+  const putBack = stepped();
+  await open();
+  // A view that was left by its own link takes the focus along; keys then speak to the view.
+  if (document.activeElement === document.body) outer.main.focus({ preventScroll: true });
+  putBack();
+}
+
 function speak(name) {
   useLanguage(name);
   view?.close?.();
@@ -64,6 +73,7 @@ function speak(name) {
 
 function switchAgent(name) {
   chooseAgent(name);
+  greeted = false;
   view?.close?.();
   view = null;
   if (here().id) go(shown);
@@ -82,8 +92,12 @@ async function count() {
 }
 
 const COUNTED = ["capture", "entries", "hello"];
+const MISSED = ["sync", "notes", "entries", "capture", "recall"];
+let greeted = false;
 
 function happened(events) {
+  if (events.has("hello") && greeted) for (const kind of MISSED) events.set(kind, {}); // nobody told while it was lost
+  greeted ||= events.has("hello");
   outer.progress(events);
   if (COUNTED.some((kind) => events.has(kind)) || events.has("sync")) count();
   view?.refresh?.(events);
@@ -104,7 +118,7 @@ async function start() {
   document.addEventListener("recollect:ended", finish);
   document.addEventListener("recollect:refused", () => agents().catch(() => {})); // which says whether all is over
   document.addEventListener("recollect:live", () => outer.live());
-  addEventListener("hashchange", open);
+  addEventListener("hashchange", moved);
   useKeys({
     focusSearch: () => (view?.focusSearch ? view.focusSearch() : go("search")) ?? true,
     go: (name) => go(name),

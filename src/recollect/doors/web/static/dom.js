@@ -74,6 +74,13 @@ function focusIn(node) {
   return () => key && same(key, focused.getAttribute(key));
 }
 
+/** Whoever opened something from a list goes on in it; whoever is typing goes on typing. */
+export function enter(node) {
+  const at = document.activeElement;
+  if (document.querySelector("dialog[open]")) return;
+  if (at === document.body || at?.matches("main, a.row")) node.focus({ preventScroll: true });
+}
+
 /** A custom property, by which style sheets draw lengths and colours that come from data. */
 export function measure(node, name, value) {
   node.style.setProperty(name, String(value));

@@ -3,7 +3,7 @@
 import { agent } from "./api.js";
 import { el, fill, icon, measure, rings } from "./dom.js";
 import { isLive } from "./events.js";
-import { LANGUAGES, language, number, t } from "./i18n.js";
+import { LANGUAGES, few, language, number, t } from "./i18n.js";
 import { speaking } from "./notices.js";
 import { choice } from "./parts.js";
 import { nextTheme, theme } from "./prefs.js";
@@ -142,8 +142,8 @@ function showCounts(links, facets) {
     const place = links.get(name).querySelector(".nav-count");
     fill(
       place,
-      count ? number(count) : null,
-      waiting ? el("b", { title: t("frame.staged", { n: number(waiting) }) }, `+${number(waiting)}`) : null,
+      count ? el("span", { title: number(count) }, few(count)) : null,
+      waiting ? el("b", { title: t("frame.staged", { n: number(waiting) }) }, `+${few(waiting)}`) : null,
     );
   };
   put("memories", states.active ?? 0, states.staged ?? 0);

@@ -50,16 +50,18 @@ const SAID = Object.keys(WORDS)
 function form(text) {
   const plain = text.replace(/[.*+?^$()|[\]\\]/g, "\\$&");
   const open = plain.replace(/\{(\w+)\}/g, (_, name) => `(?<${name}>${name.length > 1 ? ".+" : "[-+.\\de]+"})`);
-  return new RegExp(`^${open}$`, "s");
+  return new RegExp(`^${open}\\.?$`, "s"); // a refusal ends with a full stop
 }
 
 /** What the gateway said, in the reader's language where the sentence is known; else as it came. */
 export function told(sentence) {
+  if (current === "en") return sentence;
   for (const [name, known] of SAID) {
     const found = known.exec(sentence);
     if (!found) continue;
     const values = { ...found.groups };
     if (values.why) values.why = told(values.why);
+    if (values.kind) values.kind = t(`event.${values.kind}`);
     return t(`said.${name}`, values);
   }
   return sentence;
@@ -68,6 +70,12 @@ export function told(sentence) {
 export function number(value, digits = 0, { exactly = false } = {}) {
   const form = { maximumFractionDigits: digits, minimumFractionDigits: exactly ? digits : 0 };
   return new Intl.NumberFormat(locale(), form).format(value);
+}
+
+/** A count where there is little room: 1.6K; 1.6万. */
+export function few(value) {
+  const form = { notation: "compact", maximumFractionDigits: 1 };
+  return value < 1000 ? number(value) : new Intl.NumberFormat(locale(), form).format(value);
 }
 
 export function bytes(value) {

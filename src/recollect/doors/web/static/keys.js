@@ -34,7 +34,8 @@ export function step(container, selector, event) {
   if (!by) return false;
   const rows = [...container.querySelectorAll(selector)];
   if (rows.length === 0) return false;
-  const now = rows.indexOf(document.activeElement?.closest(selector));
+  const open = container.querySelector(".open .row, .row.open, .row[aria-current]"); // where the focus came from
+  const now = rows.indexOf(document.activeElement?.closest(selector) ?? open);
   const next =
     rows[Math.max(0, Math.min(rows.length - 1, now < 0 ? (by > 0 ? 0 : rows.length - 1) : now + by))];
   next.focus();

@@ -11,9 +11,10 @@ export function nothing(text, ...more) {
   return el("div", { class: "nothing" }, el("p", {}, text), more);
 }
 
-/** One sentence on what went wrong, with a way to try again. */
+/** One sentence on what went wrong, with a way to try again; what is not there does not come by that. */
 export function failure(error, again) {
   const text = sentence(error);
+  if (error?.status === 404) again = null;
   return el(
     "div",
     { class: "failure", role: "alert" },
@@ -24,9 +25,11 @@ export function failure(error, again) {
 
 export function sentence(error) {
   if (error?.status === 401) return t("ended.short");
-  if (error?.status === 0 || !error?.message) return t("notice.unreachable");
-  return told(error.message);
+  if (error?.message) return capital(told(error.message));
+  return error?.status ? t("notice.failed", { status: error.status }) : t("notice.unreachable");
 }
+
+const capital = (text) => text.charAt(0).toUpperCase() + text.slice(1);
 
 /** Shown instead of everything when the session is over: a new link is made on the machine itself. */
 export function ended() {

@@ -47,7 +47,12 @@ export function trust(name) {
 }
 
 export function tags(names) {
-  return (names ?? []).map((name) => el("span", { class: "tag" }, name));
+  return (names ?? []).map((name) => el("span", { class: "tag", title: name }, name));
+}
+
+/** A path whose parts stand in their order, whichever way each of them is written. */
+export function pathName(path) {
+  return path.split("/").flatMap((part, index) => [index > 0 && "/", el("bdi", { dir: "ltr" }, part)]);
 }
 
 export function when(seconds) {

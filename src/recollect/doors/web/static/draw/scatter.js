@@ -105,8 +105,12 @@ export function scatter(canvas, { onBrush, onPick, onHover }) {
       x: (look.x + width / 2 - x) * by + x - width / 2,
       y: (look.y + height / 2 - y) * by + y - height / 2,
     };
+    held();
     soon();
   }
+
+  // A finger scrolls the page past the map, until it is zoomed or brushed: then dragging is meant for the map.
+  const held = () => canvas.classList.toggle("held", brushing || look.scale > 1.01);
 
   function near(x, y) {
     let best = null;
@@ -216,10 +220,10 @@ export function scatter(canvas, { onBrush, onPick, onHover }) {
       soon();
     },
     choose: (test) => ((chosen = test), soon()),
-    brushes: (on) => (brushing = on),
+    brushes: (on) => ((brushing = on), held()),
     zoom,
     pan: (x, y) => ((look = { ...look, x: look.x + x, y: look.y + y }), soon()),
-    reset: () => ((look = { scale: 1, x: 0, y: 0 }), soon()),
+    reset: () => ((look = { scale: 1, x: 0, y: 0 }), held(), soon()),
     close() {
       cancelAnimationFrame(frame);
       watching.disconnect();

@@ -11,6 +11,8 @@ const KINDS = ["captured", "superseded", "forgotten"];
 
 /** The drawing; `onRange(since, until)` when a stretch is brushed. */
 export function timeline(buckets, { onRange }) {
+  if (!buckets.some((bucket) => [...KINDS, "recalls"].some((kind) => bucket[kind] > 0)))
+    return el("p", { class: "faint" }, t("time.none"));
   const most = Math.max(
     1,
     ...buckets.map((bucket) => KINDS.reduce((sum, kind) => sum + (bucket[kind] ?? 0), 0)),

@@ -5,8 +5,14 @@ import { el, fill, rings } from "../dom.js";
 import { t } from "../i18n.js";
 import { sentence } from "../notices.js";
 
+/** The file as a shell takes it. */
+function quoted(workspace) {
+  const file = workspace ? `${workspace}/MEMORY.md` : "MEMORY.md";
+  return /^[\w./~-]+$/.test(file) ? file : `'${file.replaceAll("'", "'\\''")}'`;
+}
+
 /** The steps; the third searches for what the first has kept. */
-export function firstSteps(input, search) {
+export function firstSteps(workspace, input, search) {
   const text = el("textarea", {
     rows: "2",
     id: "first-memory",
@@ -65,7 +71,7 @@ export function firstSteps(input, search) {
         {},
         el("h3", {}, t("first.two")),
         el("p", {}, t("first.two.text")),
-        el("pre", { tabindex: "0" }, el("code", {}, "echo '- I prefer tabs' >> MEMORY.md")),
+        el("pre", { tabindex: "0" }, el("code", {}, `echo '- ${t("first.two.example")}' >> ${quoted(workspace)}`)),
       ),
       el(
         "li",

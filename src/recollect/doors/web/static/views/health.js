@@ -45,11 +45,12 @@ export function healthView(main) {
       const health = await get("health.get", deep ? { deep: true } : {});
       if (isNew(health) || !quiet) draw(health);
     } catch (error) {
-      if (!givenUp(error))
-        fill(
-          body,
-          failure(error, () => load()),
-        );
+      if (givenUp(error)) return;
+      isNew.forget();
+      fill(
+        body,
+        failure(error, () => load()),
+      );
     }
   }
 

@@ -4,7 +4,7 @@ import { el, icon, marked } from "../dom.js";
 import { amount, scoreBar, scoreTable } from "../draw/score.js";
 import { t } from "../i18n.js";
 import { found } from "../matches.js";
-import { trust } from "../parts.js";
+import { pathName, trust } from "../parts.js";
 import { address } from "../router.js";
 
 /** Where a hit leads: its note at those lines, or the memory itself. */
@@ -14,16 +14,17 @@ function placeOf(hit) {
 }
 
 export function hitCard(hit) {
-  const snippet = hit.snippet.trim().replace(/\n\s*\n/g, "\n"); // blank lines cost room and say nothing here
-  const name = hit.source === "entries" ? t("source.entry") : `${hit.path}:${lines(hit)}`;
+  const snippet = plain(hit.snippet);
+  const place = placeOf(hit);
+  const name = hit.source === "entries" ? t("source.entry") : [pathName(hit.path), `:${lines(hit)}`];
   return el(
     "article",
-    { class: "hit", "data-source": hit.source, "data-id": placeOf(hit) },
+    { class: "hit", "data-source": hit.source, "data-id": place },
     el(
       "header",
       {},
       icon({ memory: "notes", sessions: "recalls", entries: "memories" }[hit.source] ?? "notes"),
-      el("a", { class: "row place", href: placeOf(hit) }, name),
+      el("a", { class: "row place", href: place }, name),
       hit.date && el("span", { class: "faint" }, hit.date),
       trust(hit.trust),
       el(
@@ -32,16 +33,33 @@ export function hitCard(hit) {
         amount(hit.score),
       ),
     ),
-    el("p", { class: "snippet" }, marked(snippet, found(snippet, hit.matched ?? []))),
-    scoreBar(hit.score, hit.parts ?? []),
+    el(
+      "p",
+      { class: "snippet", onclick: () => getSelection().isCollapsed && (location.hash = place) },
+      marked(snippet, found(snippet, hit.matched ?? [])),
+    ),
     el(
       "details",
       {},
-      el("summary", {}, t("score.how")),
+      el(
+        "summary",
+        { title: t("score.how") },
+        scoreBar(hit.score, hit.parts ?? []),
+        el("span", { class: "hidden" }, t("score.how")),
+      ),
       el("div", { class: "wide", tabindex: "0" }, scoreTable(hit.score, hit.parts ?? [])),
       hit.citation && el("p", { class: "faint" }, `${t("search.citation")} `, el("code", {}, hit.citation)),
     ),
   );
+}
+
+/** Blank lines and the fences of code cost room and say nothing here. */
+function plain(text) {
+  return text
+    .split("\n")
+    .filter((line) => !/^\s*(?:```|~~~)\S*\s*$/.test(line) && line.trim())
+    .join("\n")
+    .trim();
 }
 
 function lines({ startLine, endLine }) {

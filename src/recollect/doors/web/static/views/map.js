@@ -41,6 +41,19 @@ export function mapView(main) {
   const legend = el("div", { class: "map-legend", role: "group", "aria-label": t("entry.type") });
   const list = el("div", { class: "lines" });
   const problem = el("div");
+  const split = el(
+    "div",
+    { class: "map-split" },
+    el(
+      "section",
+      { class: "card map-card" },
+      el("h2", { class: "hidden" }, t("map.title")),
+      tools,
+      el("div", { class: "map-place" }, canvas, tip),
+      legend,
+    ),
+    el("section", { class: "map-list", "aria-label": t("map.list") }, summary, list),
+  );
   fill(
     main,
     el("header", { class: "view-head" }, el("h1", {}, t("view.map"))),
@@ -62,19 +75,7 @@ export function mapView(main) {
       ),
     ),
     problem,
-    el(
-      "div",
-      { class: "map-split" },
-      el(
-        "section",
-        { class: "card map-card" },
-        el("h2", { class: "hidden" }, t("map.title")),
-        tools,
-        el("div", { class: "map-place" }, canvas, tip),
-        legend,
-      ),
-      el("section", { class: "map-list", "aria-label": t("map.list") }, summary, list),
-    ),
+    split,
   );
   const drawing = scatter(canvas, {
     onBrush: (found) => {
@@ -120,14 +121,21 @@ export function mapView(main) {
       const answer = await getMap("map.get", { limit: MOST_POINTS });
       drawn = true;
       points = answer.points;
-      drawing.show(points);
       missing = told(answer.degraded ?? "");
+      empty(points.length === 0);
       if (missing && points.length) fill(problem, el("p", { class: "degraded" }, missing));
+      if (points.length === 0) {
+        fill(
+          problem,
+          nothing(missing || t("entry.none"), el("p", { class: "faint" }, t("map.none.how"))),
+        );
+        return;
+      }
+      drawing.show(points);
       show();
     } catch (error) {
       if (givenUp(error)) return;
-      fill(summary);
-      fill(list);
+      empty(true);
       fill(
         problem,
         failure(error, () => load()),
@@ -137,6 +145,10 @@ export function mapView(main) {
       asking = false;
       if (stale) ((stale = false), load({ quiet: true }));
     }
+  }
+
+  function empty(is) {
+    split.classList.toggle("empty", is);
   }
 
   async function loadTimes() {
@@ -177,7 +189,7 @@ export function mapView(main) {
       list,
       best.length
         ? best.map(pointLine)
-        : nothing(points.length ? t("map.none.chosen") : missing || t("entry.none")),
+        : nothing(t("map.none.chosen")),
       found.length > rows &&
         el(
           "button",

@@ -5,19 +5,21 @@ import { givenUp, news, newest } from "../api.js";
 import { el, fill, refill } from "../dom.js";
 import { number, t, tn } from "../i18n.js";
 import { step } from "../keys.js";
-import { failure, loading, nothing } from "../notices.js";
+import { failure, loading } from "../notices.js";
 import { label, stars, tags, when } from "../parts.js";
 import { address, amend, go } from "../router.js";
+import { forgetBy } from "./forgetting.js";
 import { memoryPanel } from "./memory.js";
-import { addMemory, mergeMemories, settleStaged } from "./memory_actions.js";
+import { addMemory } from "./memory_actions.js";
 import { asArguments, filterBar } from "./memory_filters.js";
+import { noMemories } from "./memories_none.js";
+import { picking } from "./memories_picked.js";
 
 const PAGE = 50;
 
 export function memoriesView(main) {
   const list = newest();
   const isNew = news();
-  const chosen = new Map(); // id → entry, ticked for an action on several
   let filters = {};
   let entries = [];
   let total = 0;
@@ -27,18 +29,18 @@ export function memoriesView(main) {
   const filtering = filterBar((changed) => {
     filters = changed;
     amend("memories", open, filters);
-    chosen.clear();
+    picked.clear();
     load();
   });
   const summary = el("p", { class: "summary", role: "status", "aria-live": "polite" });
-  const several = el("div", { class: "several" });
   const table = el("div", { class: "table-place" });
-  const aside = el("aside", { class: "panel", "aria-label": t("entry.detail") });
-  const panel = memoryPanel(aside, { close, changed, forgotten: () => (close(), load({ quiet: true })) });
+  const picked = picking(changed, forgotten, () => show());
+  const aside = el("aside", { class: "panel", "aria-label": t("entry.detail"), tabindex: "-1" });
+  const panel = memoryPanel(aside, { close, changed, forgotten });
   const split = el(
     "div",
     { class: "split" },
-    el("div", { class: "split-list" }, filtering.node, summary, several, table),
+    el("div", { class: "split-list" }, filtering.node, summary, picked.node, table),
     aside,
   );
   fill(
@@ -47,6 +49,11 @@ export function memoriesView(main) {
       "header",
       { class: "view-head" },
       el("h1", {}, t("view.memories")),
+      el(
+        "button",
+        { type: "button", class: "quiet", onclick: () => forgetBy({ session: filters.session }, forgotten) },
+        t("forget.open"),
+      ),
       el("button", { type: "button", class: "primary", onclick: () => addMemory(changed) }, t("entry.add")),
     ),
     split,
@@ -67,19 +74,20 @@ export function memoriesView(main) {
       cursor = answer.cursor ?? null;
       show();
     } catch (error) {
-      if (!givenUp(error))
-        fill(
-          table,
-          failure(error, () => load()),
-        );
+      if (givenUp(error)) return;
+      isNew.forget();
+      fill(
+        table,
+        failure(error, () => load()),
+      );
     }
   }
 
   function show() {
-    fill(summary, tn("entry.found", total));
-    showSeveral();
+    fill(summary, tn("entry.found", total), filtering.active() && clearing());
+    picked.among(entries);
     if (entries.length === 0) {
-      fill(table, nothing(t(filtering.active() ? "entry.none.filtered" : "entry.none")));
+      fill(table, noMemories(filtering.active(), () => addMemory(changed)));
       return;
     }
     const head = ["pick", "text", "type", "importance", "origin", "created", "expires"];
@@ -98,7 +106,7 @@ export function memoriesView(main) {
               el(
                 "th",
                 { scope: "col", class: `col-${name}` },
-                name === "pick" ? el("span", { class: "hidden" }, t("entry.pick")) : t(`entry.${name}`),
+                name === "pick" ? picked.all() : t(`entry.${name}`),
               ),
             ),
           ),
@@ -117,19 +125,10 @@ export function memoriesView(main) {
   }
 
   function row(entry) {
-    const tick = el("input", {
-      type: "checkbox",
-      checked: chosen.has(entry.id),
-      "aria-label": t("entry.pick.one", { text: entry.text.slice(0, 60) }),
-      onchange: () => {
-        tick.checked ? chosen.set(entry.id, entry) : chosen.delete(entry.id);
-        showSeveral();
-      },
-    });
     return el(
       "tr",
       { "data-id": entry.id, "data-state": entry.state },
-      el("td", { class: "col-pick" }, tick),
+      el("td", { class: "col-pick" }, picked.tick(entry)),
       el(
         "td",
         { class: "col-text" },
@@ -153,64 +152,22 @@ export function memoriesView(main) {
     );
   }
 
-  function showSeveral() {
-    for (const id of [...chosen.keys()]) if (!entries.some((entry) => entry.id === id)) chosen.delete(id);
-    const picked = [...chosen.values()];
-    const staged = picked.filter((entry) => entry.state === "staged").map((entry) => entry.id);
-    const active = picked.filter((entry) => entry.state === "active");
-    several.classList.toggle("on", picked.length > 0);
-    fill(
-      several,
-      picked.length > 0 && [
-        el("span", {}, tn("entry.picked", picked.length)),
-        active.length > 1 &&
-          el(
-            "button",
-            { type: "button", class: "quiet", onclick: () => mergeMemories(active, changed) },
-            t("do.merge"),
-          ),
-        staged.length > 0 &&
-          el(
-            "button",
-            { type: "button", class: "quiet", onclick: () => settle("approve", staged) },
-            t("do.approve"),
-          ),
-        staged.length > 0 &&
-          el(
-            "button",
-            { type: "button", class: "quiet", onclick: () => settle("reject", staged) },
-            t("do.reject"),
-          ),
-        el(
-          "button",
-          {
-            type: "button",
-            class: "link",
-            onclick: () => {
-              chosen.clear();
-              show();
-            },
-          },
-          t("do.clear"),
-        ),
-      ],
-    );
-  }
+  const clearing = () =>
+    el("button", { type: "button", class: "link", onclick: () => go("memories") }, t("do.clear.filters"));
 
-  async function settle(how, ids) {
-    try {
-      await settleStaged(how, ids);
-      changed();
-    } catch (error) {
-      several.append(failure(error, null));
-    }
-  }
-
-  function changed(id = "") {
-    chosen.clear();
+  // After a change: `id` is what to show now, null that nothing is left of what was shown.
+  function changed(id = open) {
+    picked.clear();
     load({ quiet: true });
-    if (id) go("memories", id, filters);
+    if (id === null) close();
+    else if (id && id !== open) go("memories", id, filters);
     else panel.reload();
+  }
+
+  function forgotten(ids) {
+    picked.clear();
+    load({ quiet: true });
+    if (ids.includes(open)) close();
   }
 
   function markOpen() {

@@ -1,12 +1,13 @@
 // One memory: where it comes from, what became of it, what it is near to, and in which prompts it was used.
 
 import { givenUp, news, newest } from "../api.js";
-import { el, fill, icon, refill } from "../dom.js";
+import { el, enter, fill, icon, refill } from "../dom.js";
 import { number, t, tn } from "../i18n.js";
 import { failure, loading } from "../notices.js";
 import { entryLine, facts, label, stars, tags, when } from "../parts.js";
 import { address } from "../router.js";
-import { editMemory, forgetMemory, settleStaged, supersedeMemory, undoChange } from "./memory_actions.js";
+import { forgetMemories } from "./forgetting.js";
+import { editMemory, settleStaged, supersedeMemory, undoChange } from "./memory_actions.js";
 import { history, wordDifference } from "./memory_history.js";
 
 export function memoryPanel(aside, { close, changed, forgotten }) {
@@ -20,13 +21,15 @@ export function memoryPanel(aside, { close, changed, forgotten }) {
     try {
       shown = await get("entries.get", { id });
       if (isNew(shown) || !quiet) draw();
+      if (!quiet) enter(aside);
     } catch (error) {
-      if (!givenUp(error))
-        fill(
-          aside,
-          bar(),
-          failure(error, () => load()),
-        );
+      if (givenUp(error)) return;
+      isNew.forget();
+      fill(
+        aside,
+        bar(),
+        failure(error, () => load()),
+      );
     }
   }
 
@@ -50,7 +53,7 @@ export function memoryPanel(aside, { close, changed, forgotten }) {
     refill(
       aside,
       bar(...buttons(entry)),
-      el("h2", { class: "statement" }, entry.text || t("entry.forgotten.text")),
+      el("h2", { class: "statement", ...long(entry.text) }, entry.text || t("entry.forgotten.text")),
       el(
         "p",
         { class: "labels" },
@@ -81,8 +84,8 @@ export function memoryPanel(aside, { close, changed, forgotten }) {
   }
 
   function buttons(entry) {
-    const button = (key, act, kind = "quiet") =>
-      el("button", { type: "button", class: kind, "data-do": key, onclick: act }, t(`do.${key}`));
+    const button = (key, act, kind = "quiet", title = null) =>
+      el("button", { type: "button", class: kind, "data-do": key, title, onclick: act }, t(`do.${key}`));
     if (entry.state === "forgotten") return [];
     if (entry.state === "staged") {
       const settle = async (how) => {
@@ -102,17 +105,24 @@ export function memoryPanel(aside, { close, changed, forgotten }) {
     return [
       entry.state === "active" && button("edit", () => editMemory(entry, changed)),
       entry.state === "active" && button("supersede", () => supersedeMemory(entry, changed)),
-      button("undo", () =>
-        undoChange(entry, changed).catch((error) =>
-          aside.querySelector(".panel-bar").after(failure(error, null)),
-        ),
-      ),
+      undoing(button, entry),
       forgetting(button, entry),
     ];
   }
 
+  // Of a memory that was only learned there is nothing to take back but itself, and that is forgetting.
+  const undoing = (button, entry) => {
+    const last = shown.history.at(-1);
+    if (!last || (shown.history.length === 1 && shown.supersedes.length === 0)) return null;
+    const undo = () =>
+      undoChange(entry, changed).catch((error) =>
+        aside.querySelector(".panel-bar").after(failure(error, null)),
+      );
+    return button("undo", undo, "quiet", t("do.undo.what", { what: t(`event.${last.kind}`) }));
+  };
+
   const forgetting = (button, entry) =>
-    button("forget", () => forgetMemory(entry, forgotten), "quiet danger-text");
+    button("forget", () => forgetMemories([entry], forgotten), "quiet danger-text");
 
   return {
     show(wanted) {
@@ -133,6 +143,9 @@ export function memoryPanel(aside, { close, changed, forgotten }) {
     stop: () => get.stop(),
   };
 }
+
+// A long text scrolls in its place: what belongs to it stays in sight.
+const long = (text) => (text.length > 400 ? { class: "statement long", tabindex: "0" } : {});
 
 function section(name, ...children) {
   return el("section", { class: "panel-section" }, el("h3", {}, t(name)), children);
@@ -161,7 +174,7 @@ function provenance(entry, { provenance: from }) {
           transcript.line ? `${transcript.path}:${transcript.line}` : transcript.path,
         ),
     ],
-    [t("entry.source"), from?.source ?? entry.source],
+    [t("entry.source"), entry.source && t(`by.${entry.source}`)],
     [t("entry.created"), when(entry.createdAt)],
     [
       t("entry.updated"),
@@ -186,7 +199,7 @@ function recalls(found) {
         {},
         el("a", { href: address("recalls", recall.id) }, recall.query || t("recall.noQuery")),
         " ",
-        el("span", { class: "faint" }, recall.door, " · ", when(recall.at)),
+        el("span", { class: "faint" }, t(`door.${recall.door}`), " · ", when(recall.at)),
       ),
     ),
   );

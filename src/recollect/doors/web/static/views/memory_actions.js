@@ -1,10 +1,10 @@
-// What the owner can do to memories: add, edit, supersede, merge, undo, forget, approve and reject.
+// What the owner can do to memories: add, edit, supersede, merge, undo, approve and reject. Forgetting is in forgetting.js.
 
 import { ask } from "../api.js";
-import { ask as dialog, actions, form } from "../dialogs.js";
-import { el, fill } from "../dom.js";
-import { t, tn, told } from "../i18n.js";
-import { failure, loading, said, sentence } from "../notices.js";
+import { ask as dialog, form } from "../dialogs.js";
+import { el } from "../dom.js";
+import { t } from "../i18n.js";
+import { said, sentence } from "../notices.js";
 import { TYPES, choice, dateField, entryLine, field, fromDateField } from "../parts.js";
 
 const types = () => TYPES.map((name) => [name, t(`type.${name}`)]);
@@ -129,7 +129,7 @@ export function mergeMemories(entries, done) {
         ifSeqs: entries.map((entry) => entry.seq),
       });
       close();
-      said(t("done.merged"), t("do.undo"), () => undoLater(made.entry, () => done()));
+      said(t("done.merged"), t("do.undo"), () => undoLater(made.entry, done));
       done(made.entry?.id);
     };
     const lines = el(
@@ -143,11 +143,13 @@ export function mergeMemories(entries, done) {
   dialog(t("do.merge"), fillIn, { wide: true });
 }
 
-/** Take back the newest change of an entry, if it is still the one that was seen. */
+/** Take back the newest change of an entry, if it is still the one that was seen; then its place is shown. */
 export async function undoChange(entry, done) {
-  await ask("entries.undo", { id: entry.id, ifSeq: entry.seq });
+  const { entries } = await ask("entries.undo", { id: entry.id, ifSeq: entry.seq });
   said(t("done.undone"));
-  done();
+  // Who takes back a replacement sees what had been replaced: the new one is no more.
+  const shown = entries.find((one) => one.id === entry.id) ?? entries[0];
+  done(shown?.id ?? null);
 }
 
 function undoLater(entry, done) {
@@ -157,72 +159,4 @@ function undoLater(entry, done) {
 export async function settleStaged(how, ids) {
   await ask(`entries.${how}`, { ids });
   said(t(how === "approve" ? "done.approved" : "done.rejected"));
-}
-
-/** Forgetting: first what would go and what stays out of reach, then the deed, then the receipt. */
-export function forgetMemory(entry, done) {
-  dialog(
-    t("forget.title"),
-    async (body, close) => {
-      fill(body, loading());
-      try {
-        const trial = await ask("entries.forget", { id: entry.id, dryRun: true });
-        const really = async () => {
-          const receipt = await ask("entries.forget", { id: entry.id });
-          fill(body, receiptOf(receipt, close));
-          body.querySelector("button").focus();
-          done();
-        };
-        const { row, run } = actions(t("forget.really"), really, close, { danger: true });
-        const ask_ = el(
-          "form",
-          {
-            class: "stack",
-            onsubmit: (event) => {
-              event.preventDefault();
-              run();
-            },
-          },
-          el("blockquote", { class: "statement" }, entry.text),
-          el("p", {}, t("forget.would")),
-          covers(trial),
-          row,
-        );
-        fill(body, ask_);
-      } catch (error) {
-        fill(body, failure(error, null));
-      }
-    },
-    { wide: true },
-  );
-}
-
-function receiptOf(receipt, close) {
-  return el(
-    "div",
-    { class: "stack receipt" },
-    el("h3", {}, tn("forget.receipt", receipt.forgotten.length)),
-    covers(receipt),
-    el(
-      "div",
-      { class: "dialog-actions" },
-      el("button", { type: "button", class: "primary", onclick: close }, t("do.close")),
-    ),
-  );
-}
-
-function covers(receipt) {
-  const list = (title, names, kind) =>
-    names?.length > 0 && [
-      el("h4", {}, title),
-      el(
-        "ul",
-        { class: kind },
-        names.map((name) => el("li", {}, told(name))),
-      ),
-    ];
-  return [
-    list(t("forget.covered"), receipt.covered, "covered"),
-    list(t("forget.notCovered"), receipt.notCovered, "not-covered"),
-  ];
 }

@@ -2,7 +2,7 @@
 
 import { compared } from "../diff.js";
 import { el } from "../dom.js";
-import { moment, number, t } from "../i18n.js";
+import { moment, number, t, told } from "../i18n.js";
 import { when } from "../parts.js";
 
 /** What became of a memory, newest first, each change with what it changed. */
@@ -20,10 +20,10 @@ export function history(events) {
           {},
           el("b", {}, t(`event.${event.kind}`)),
           " ",
-          el("span", { class: "faint" }, t("entry.by", { who: event.by }), " · "),
+          el("span", { class: "faint" }, t("entry.by", { who: t(`who.${event.by}`) }), " · "),
           when(event.at),
         ),
-        event.note && el("p", { class: "faint" }, event.note),
+        event.note && el("p", { class: "faint" }, told(event.note)),
         difference(event.before, event.after),
       ),
     ),

@@ -1,14 +1,14 @@
 // Notes: the workspace as a tree, a note as it reads, as it stands, or as the chunks that search knows.
 
 import { ask, givenUp, news, newest } from "../api.js";
-import { el, fill, icon, refill } from "../dom.js";
+import { el, enter, fill, icon, refill } from "../dom.js";
 import { bytes, number, t, tn } from "../i18n.js";
 import { step } from "../keys.js";
 import { rendered } from "../markdown.js";
 import { failure, loading, nothing } from "../notices.js";
-import { segments, trust, when } from "../parts.js";
+import { pathName, segments, trust, when } from "../parts.js";
 import { address, amend } from "../router.js";
-import { asTree, resolved } from "./notes_tree.js";
+import { asTree, lastChanged, resolved } from "./notes_tree.js";
 import { chunkList, sourceLines, transcript } from "./notes_text.js";
 
 const LINES = 1500; // read at once
@@ -33,7 +33,7 @@ export function notesView(main) {
     oninput: () => drawTree(),
   });
   const tree = el("nav", { class: "tree", "aria-label": t("notes.tree") });
-  const page = el("div", { class: "note" });
+  const page = el("div", { class: "note", tabindex: "-1" });
   const split = el("div", { class: "split notes" }, el("div", { class: "split-list" }, filter, tree), page);
   fill(main, el("header", { class: "view-head" }, el("h1", {}, t("view.notes"))), split);
 
@@ -41,9 +41,13 @@ export function notesView(main) {
     if (!files) fill(tree, loading());
     try {
       files = await ask("notes.tree");
-      if (isNewTree(files)) drawTree();
+      if (!isNewTree(files)) return;
+      drawTree();
+      if (!path) load();
     } catch (error) {
-      if (!givenUp(error)) fill(tree, failure(error, loadTree));
+      if (givenUp(error)) return;
+      isNewTree.forget();
+      fill(tree, failure(error, loadTree));
     }
   }
 
@@ -55,7 +59,9 @@ export function notesView(main) {
       tree,
       shown.length
         ? asTree(shown, path, Boolean(wanted))
-        : nothing(t(files.files.length ? "notes.none.filtered" : "notes.none")),
+        : files.files.length
+          ? nothing(t("notes.none.filtered"))
+          : nothing(t("notes.none"), el("p", { class: "faint" }, t("notes.none.how"))),
       files.truncated &&
         el(
           "p",
@@ -67,7 +73,7 @@ export function notesView(main) {
 
   async function load({ quiet = false } = {}) {
     if (!path) {
-      fill(page, nothing(t("notes.choose")));
+      if (files) refill(page, files.files.length ? lastChanged(files.files) : null);
       return;
     }
     if (!quiet) (readOn.stop(), fill(page, loading()));
@@ -77,12 +83,14 @@ export function notesView(main) {
       if (!isNew(answer) && quiet) return;
       text = answer;
       await draw({ scroll: !quiet });
+      if (!quiet) enter(page);
     } catch (error) {
-      if (!givenUp(error))
-        fill(
-          page,
-          failure(error, () => load()),
-        );
+      if (givenUp(error)) return;
+      isNew.forget();
+      fill(
+        page,
+        failure(error, () => load()),
+      );
     }
   }
 
@@ -112,7 +120,7 @@ export function notesView(main) {
         "header",
         { class: "note-head" },
         el("a", { class: "plain back", href: address("notes"), "aria-label": t("do.back") }, icon("back")),
-        el("h2", { title: path }, path),
+        el("h2", { title: path }, pathName(path)),
         segments(t("notes.form"), forms, form, (key) => {
           form = key;
           draw({ scroll: true });

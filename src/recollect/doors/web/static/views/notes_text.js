@@ -25,37 +25,23 @@ export function transcript(text, first) {
 
 function turn(line, number) {
   if (!line.trim()) return null;
-  const { role, said } = spoken(line);
+  const { role, at, said } = TURN.exec(line)?.groups ?? { said: line };
   return el(
     "li",
     { class: "turn", "data-role": role, "data-from": number, "data-to": number },
-    el("p", { class: "faint" }, role && t(`role.${role}`), ` ${number}`),
+    el(
+      "p",
+      { class: "turn-head" },
+      role && el("b", {}, t(`role.${role}`)),
+      at && el("span", { class: "faint" }, at),
+      el("span", { class: "faint" }, tn("notes.line", number)),
+    ),
     el("p", { class: "said-words" }, said),
   );
 }
 
-const ROLES = ["user", "assistant", "system", "tool"];
-
-function spoken(line) {
-  try {
-    const record = JSON.parse(line);
-    const message = record.message ?? record;
-    const role = ROLES.find((name) => name === (message.role ?? record.type)) ?? "";
-    const said = words(message.content ?? message.text ?? record.text);
-    return said ? { role, said } : { role: "", said: line };
-  } catch {
-    return { role: "", said: line };
-  }
-}
-
-function words(content) {
-  if (typeof content === "string") return content;
-  if (!Array.isArray(content)) return "";
-  return content
-    .map((part) => (typeof part === "string" ? part : (part?.text ?? "")))
-    .filter(Boolean)
-    .join("\n");
-}
+// As the gateway writes a turn: `user (2026-02-10 09:00): …`.
+const TURN = /^(?<role>user|assistant)(?: \((?<at>[\d -]+:\d\d)\))?: (?<said>.*)$/s;
 
 /** Chunks with their lines, headings and whether they have a vector. */
 export function chunkList(chunks, text) {

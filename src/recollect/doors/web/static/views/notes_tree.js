@@ -2,6 +2,7 @@
 
 import { el, icon } from "../dom.js";
 import { number, t } from "../i18n.js";
+import { pathName, when } from "../parts.js";
 import { address } from "../router.js";
 
 const OPEN_UP_TO = 60; // files; a larger folder is closed at first
@@ -74,13 +75,37 @@ function fileLink(file, chosen) {
     },
     icon("notes"),
     el("span", {}, file.name),
-    file.trust &&
-      file.trust !== "owner" &&
+    (file.trust === "untrusted" || (file.trust === "agent" && file.source !== "sessions")) && // there it is the rule
       el(
         "span",
         { class: "mini", "data-name": file.trust, title: t(`trust.${file.trust}.why`) },
         t(`trust.${file.trust}`),
       ),
+  );
+}
+
+const LATEST = 12;
+
+/** Before one is chosen: the notes that changed last. */
+export function lastChanged(files) {
+  const notes = files.filter((file) => file.source === "memory");
+  const latest = (notes.length ? notes : [...files]).sort((a, b) => b.mtime - a.mtime).slice(0, LATEST);
+  return el(
+    "section",
+    { class: "recent" },
+    el("h2", {}, t("notes.latest")),
+    el(
+      "div",
+      { class: "lines" },
+      latest.map((file) =>
+        el(
+          "a",
+          { class: "entry-line row", href: address("notes", file.path) },
+          el("span", { class: "entry-text" }, pathName(file.path)),
+          el("span", { class: "entry-facts" }, when(file.mtime)),
+        ),
+      ),
+    ),
   );
 }
 

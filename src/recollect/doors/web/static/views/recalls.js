@@ -1,15 +1,16 @@
 // Recalls: every moment at which memory was put before an agent, what entered, what did not, and why.
 
 import { givenUp, news, newest } from "../api.js";
-import { el, fill, icon, refill } from "../dom.js";
+import { el, enter, fill, icon, refill } from "../dom.js";
 import { scoreBar } from "../draw/score.js";
 import { moment, number, t, tn, told } from "../i18n.js";
 import { step } from "../keys.js";
 import { failure, loading, nothing } from "../notices.js";
 import { facts, fromDateField, when } from "../parts.js";
-import { address, go } from "../router.js";
+import { address, amend, go } from "../router.js";
 
 const PAGE = 50;
+const INSTALL = "recollect install claude-code";
 
 export function recallsView(main) {
   const list = newest();
@@ -24,27 +25,34 @@ export function recallsView(main) {
   const input = (name, attributes) =>
     el("input", {
       ...attributes,
+      "data-filter": name,
       onchange: (event) => {
         filters = { ...filters, [name]: event.target.value.trim() };
+        amend("recalls", open, filters);
         load();
       },
     });
+  const known = el("datalist", { id: "known-sessions" });
   const session = input("session", {
     type: "search",
     placeholder: t("recall.filter.session"),
     "aria-label": t("recall.filter.session"),
     autocomplete: "off",
+    list: "known-sessions",
   });
+  const since = input("since", { type: "date" });
+  const until = input("until", { type: "date" });
   const bar = el(
     "div",
     { class: "filters" },
     session,
-    el("label", { class: "inline" }, t("filter.since"), input("since", { type: "date" })),
-    el("label", { class: "inline" }, t("filter.until"), input("until", { type: "date" })),
+    known,
+    el("label", { class: "inline" }, t("filter.since"), since),
+    el("label", { class: "inline" }, t("filter.until"), until),
   );
   const summary = el("p", { class: "summary", role: "status", "aria-live": "polite" });
   const rows = el("div", { class: "lines" });
-  const aside = el("aside", { class: "panel", "aria-label": t("recall.detail") });
+  const aside = el("aside", { class: "panel", "aria-label": t("recall.detail"), tabindex: "-1" });
   const split = el("div", { class: "split" }, el("div", { class: "split-list" }, bar, summary, rows), aside);
   fill(
     main,
@@ -74,19 +82,34 @@ export function recallsView(main) {
       cursor = answer.cursor ?? null;
       show();
     } catch (error) {
-      if (!givenUp(error))
-        fill(
-          rows,
-          failure(error, () => load()),
-        );
+      if (givenUp(error)) return;
+      isNew.forget();
+      fill(
+        rows,
+        failure(error, () => load()),
+      );
     }
   }
 
   function show() {
-    fill(summary, tn("recall.found", total));
+    const narrowed = Object.values(filters).some(Boolean);
+    fill(
+      summary,
+      tn("recall.found", total),
+      narrowed && el("a", { href: address("recalls") }, t("do.clear.filters")),
+    );
+    const sessions = [...new Set(recalls.map((recall) => recall.session).filter(Boolean))];
+    fill(
+      known,
+      sessions.map((name) => el("option", { value: name })),
+    );
     refill(
       rows,
-      recalls.length ? recalls.map(line) : nothing(t("recall.none")),
+      recalls.length
+        ? recalls.map(line)
+        : narrowed
+          ? nothing(t("recall.none.filtered"))
+          : nothing(t("recall.none"), el("p", { class: "faint" }, t("recall.none.how")), el("pre", {}, INSTALL)),
       cursor &&
         el(
           "button",
@@ -100,7 +123,7 @@ export function recallsView(main) {
   function line(recall) {
     return el(
       "a",
-      { class: "recall-line row", href: address("recalls", recall.id), "data-id": recall.id },
+      { class: "recall-line row", href: address("recalls", recall.id, filters), "data-id": recall.id },
       el("span", { class: "entry-text" }, recall.query || t("recall.noQuery")),
       el(
         "span",
@@ -111,7 +134,7 @@ export function recallsView(main) {
           t("recall.counts", { entered: number(count(recall.entered)), left: number(count(recall.leftOut)) }),
         ),
         el("span", {}, tn("count.tokens", recall.tokens)),
-        el("span", { class: "faint" }, recall.door),
+        el("span", { class: "faint" }, t(`door.${recall.door}`)),
         when(recall.at),
       ),
     );
@@ -122,13 +145,18 @@ export function recallsView(main) {
     fill(aside, loading());
     try {
       draw(await get("recalls.get", { id: open }));
+      enter(aside);
     } catch (error) {
       if (!givenUp(error)) fill(aside, closing(), failure(error, detail));
     }
     return null;
   }
 
-  const close = () => go("recalls");
+  const close = () => {
+    const last = open;
+    go("recalls", "", filters);
+    requestAnimationFrame(() => rows.querySelector(`[data-id="${CSS.escape(last)}"]`)?.focus());
+  };
   const closing = () =>
     el(
       "div",
@@ -151,8 +179,12 @@ export function recallsView(main) {
       el("h2", { class: "statement" }, recall.query || t("recall.noQuery")),
       facts([
         [t("recall.at"), moment(recall.at)],
-        [t("recall.door"), recall.door],
-        [t("entry.session"), recall.session],
+        [t("recall.door"), t(`door.${recall.door}`)],
+        [
+          t("entry.session"),
+          recall.session &&
+            el("a", { href: address("recalls", "", { session: recall.session }) }, recall.session),
+        ],
         [
           t("recall.cost"),
           `${tn("count.tokens", recall.tokens)} · ${tn("count.characters", recall.characters)}`,
@@ -188,7 +220,12 @@ export function recallsView(main) {
       const moved = open !== route.id;
       open = route.id;
       mark();
-      await Promise.all([recalls.length ? null : load(), moved ? detail() : null]);
+      const named = ["session", "since", "until"].map((name) => [name, route.params.get(name) ?? ""]);
+      const wanted = Object.fromEntries(named);
+      const same = named.every(([name, value]) => (filters[name] ?? "") === value);
+      filters = wanted;
+      [session.value, since.value, until.value] = named.map(([, value]) => value);
+      await Promise.all([recalls.length && same ? null : load(), moved ? detail() : null]);
     },
     refresh: (events) => events.has("recall") && load({ quiet: true }),
     focusSearch: () => (session.focus(), true),

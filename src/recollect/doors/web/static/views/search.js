@@ -2,15 +2,16 @@
 
 import { givenUp, news, newest } from "../api.js";
 import { el, fill, icon, refill } from "../dom.js";
-import { t, tn, told } from "../i18n.js";
+import { number, t, tn, told } from "../i18n.js";
 import { step } from "../keys.js";
 import { failure, nothing } from "../notices.js";
 import { segments } from "../parts.js";
-import { amend } from "../router.js";
+import { address, amend } from "../router.js";
 import { hitCard } from "./hit.js";
 import { greeting } from "./welcome.js";
 
 const PAUSE_MS = 140; // between the last letter and the question
+const PATIENCE_MS = 700; // then it says that it still searches
 const PAGE = 20;
 const MOST = 100;
 
@@ -21,6 +22,7 @@ export function searchView(main) {
   let source = "";
   let most = PAGE;
   let timer = 0;
+  let turn = 0; // of the newest question
 
   const input = el("input", {
     type: "search",
@@ -28,6 +30,7 @@ export function searchView(main) {
     class: "query",
     autocomplete: "off",
     spellcheck: "false",
+    dir: "auto",
     enterkeyhint: "search",
     placeholder: t("search.placeholder"),
     "aria-label": t("search.label"),
@@ -91,26 +94,35 @@ export function searchView(main) {
 
   async function run({ quiet = false } = {}) {
     if (!query.trim()) return welcome({ quiet });
+    const mine = ++turn;
     main.setAttribute("aria-busy", "true");
+    const slow = setTimeout(() => quiet || fill(summary, t("search.slow")), PATIENCE_MS);
     try {
       const asked = { query, maxResults: most, explain: true, ...(source && { source }) };
       const answer = await search("memory.search", asked);
       if (isNew(answer) || !quiet) show(answer);
     } catch (error) {
-      if (!givenUp(error)) (fill(results, failure(error, run)), fill(summary));
+      if (givenUp(error)) return;
+      isNew.forget();
+      fill(summary);
+      fill(
+        results,
+        failure(error, () => run()),
+      );
     } finally {
-      main.removeAttribute("aria-busy");
+      clearTimeout(slow);
+      if (mine === turn) main.removeAttribute("aria-busy");
     }
   }
 
   function show(answer) {
     const hits = answer.results ?? [];
+    const more = hits.length >= most && most < MOST;
     fill(
       summary,
-      tn("search.found", hits.length),
+      more ? t("search.best", { n: number(hits.length) }) : tn("search.found", hits.length),
       answer.degraded && el("span", { class: "degraded" }, told(answer.degraded)),
     );
-    const more = hits.length >= most && most < MOST;
     refill(
       results,
       hits.length
@@ -119,7 +131,11 @@ export function searchView(main) {
             { class: "hits" },
             hits.map((hit) => el("li", {}, hitCard(hit))),
           )
-        : nothing(t("search.none"), el("p", { class: "faint" }, t("search.none.hint"))),
+        : nothing(
+            t("search.none"),
+            el("p", { class: "faint" }, t("search.none.hint")),
+            source && el("p", {}, el("a", { href: address("search", "", { q: query }) }, t("search.everywhere"))),
+          ),
       more &&
         el(
           "button",
@@ -131,6 +147,8 @@ export function searchView(main) {
 
   async function welcome({ quiet }) {
     search.stop();
+    turn++;
+    main.removeAttribute("aria-busy");
     fill(summary);
     if (quiet && !results.querySelector(".welcome")) quiet = false;
     try {

@@ -6,6 +6,7 @@ import { el, fill, refill } from "../dom.js";
 import { t, tn, told } from "../i18n.js";
 import { loading } from "../notices.js";
 import { entryLine, when } from "../parts.js";
+import { address } from "../router.js";
 import { firstSteps } from "./first.js";
 
 const LATEST = 6;
@@ -19,10 +20,28 @@ export function greeting(call, input, search) {
     const holds = await call("memory.status", {});
     if (holds.chunks > 0 && !quiet) fill(place, holdings(holds)); // it can be seen; the rest follows
     const latest = await call("entries.list", { limit: LATEST });
-    if (!isNew([holds.files, holds.chunks, holds.degraded, latest]) && quiet) return;
-    if (holds.chunks === 0 && latest.total === 0) fill(place, firstSteps(input, search));
-    else refill(place, holdings(holds), latest.entries.length > 0 && learned(latest.entries));
+    const waiting = await call("entries.list", { limit: 1, states: ["staged"] });
+    if (!isNew([holds.files, holds.chunks, holds.degraded, latest, waiting.total]) && quiet) return;
+    if (holds.chunks === 0 && latest.total === 0 && waiting.total === 0)
+      fill(place, firstSteps(holds.workspace, input, search));
+    else
+      refill(
+        place,
+        holdings(holds),
+        waiting.total > 0 && staged(waiting.total),
+        latest.entries.length > 0 && learned(latest.entries),
+      );
   };
+}
+
+function staged(count) {
+  return el(
+    "p",
+    { class: "waiting" },
+    tn("search.staged", count),
+    " ",
+    el("a", { href: address("memories", "", { state: "staged" }) }, t("search.staged.look")),
+  );
 }
 
 function holdings(status) {

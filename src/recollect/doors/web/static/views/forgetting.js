@@ -1,0 +1,153 @@
+// Forgetting: first what would go and what stays out of reach, then the deed, then the receipt. The memories are named
+// one by one, by what they say, by the conversation or by the time. What else can be done is in memory_actions.js.
+
+import { ask } from "../api.js";
+import { ask as dialog, form } from "../dialogs.js";
+import { el, fill } from "../dom.js";
+import { number, t, tn } from "../i18n.js";
+import { failure, loading, sentence } from "../notices.js";
+import { field, fromDateField, segments } from "../parts.js";
+import { erasure, ticks } from "./forgetting_parts.js";
+import { receiptOf } from "./receipt.js";
+
+const LISTED = 200; // texts that are shown of a conversation
+const WAYS = ["query", "session", "time"];
+
+/** Forget these memories. */
+export function forgetMemories(entries, done) {
+  const title = entries.length === 1 ? t("forget.title") : tn("forget.title.several", entries.length);
+  dialog(
+    title,
+    async (body, close) => {
+      fill(body, loading());
+      try {
+        const trial = await each(entries, { dryRun: true });
+        const known = new Map(entries.map((entry) => [entry.id, entry]));
+        const more = await Promise.all(trial.forgotten.filter((id) => !known.has(id)).slice(0, 20).map(one));
+        const shown = [...entries, ...more.filter(Boolean)];
+        const deed = () => each(entries, {});
+        fill(body, erasure(shown, trial, () => finish(body, close, deed, done), close));
+      } catch (error) {
+        fill(body, failure(error, null));
+      }
+    },
+    { wide: true },
+  );
+}
+
+/** Forget what is named by its words, its conversation or its time; `given` is filled in already. */
+export function forgetBy(given, done) {
+  dialog(
+    t("forget.by"),
+    (body, close) => {
+      let way = given.session ? "session" : "query";
+      const query = el("textarea", { rows: "2", maxlength: "2000", required: true, dir: "auto" });
+      const session = el("input", { type: "text", required: true, autocomplete: "off", dir: "auto" });
+      session.value = given.session ?? "";
+      const since = el("input", { type: "date" });
+      const until = el("input", { type: "date" });
+      const fields = {
+        query: () => field(t("forget.query"), query, t("forget.query.hint")),
+        session: () => field(t("entry.session"), session, t("forget.session.hint")),
+        time: () =>
+          el(
+            "div",
+            { class: "beside" },
+            field(t("filter.since"), since),
+            field(t("filter.until"), until, t("forget.time.hint")),
+          ),
+      };
+      const named = () => ({
+        query: { query: query.value.trim() },
+        session: { session: session.value.trim() },
+        time: whole({ since: fromDateField(since.value), until: fromDateField(until.value, { end: true }) }),
+      });
+      const look = async () => {
+        const what = named()[way];
+        if (Object.keys(what).length === 0) throw new Error(t("forget.time.none"));
+        await preview(body, close, way, what, done);
+      };
+      const choose = () => {
+        const ways = WAYS.map((name) => [name, t(`way.${name}`)]);
+        const how = segments(t("forget.way"), ways, way, (name) => {
+          way = name;
+          choose();
+          body.querySelector(`[data-value="${way}"]`).focus();
+        });
+        fill(body, form([how, fields[way]()], t("forget.look"), look, close));
+      };
+      query.autofocus = session.autofocus = true;
+      choose();
+    },
+    { wide: true },
+  );
+}
+
+/** What would go; nothing has gone yet. */
+async function preview(body, close, way, what, done) {
+  const trial = await ask("entries.forget", { ...what, dryRun: true });
+  if (way === "query") return candidates(body, close, trial, done);
+  if (trial.forgotten.length === 0) throw new Error(t("forget.none"));
+  const found = await ask("entries.list", { ...what, states: [], limit: LISTED });
+  const deed = async () => {
+    // What is erased is what was shown: something may have been learned since.
+    const again = await ask("entries.forget", { ...what, dryRun: true });
+    const same = again.forgotten.length === trial.forgotten.length;
+    if (!same || again.forgotten.some((id) => !trial.forgotten.includes(id))) throw new Error(t("forget.changed"));
+    return ask("entries.forget", what);
+  };
+  fill(body, erasure(found.entries, trial, () => finish(body, close, deed, done), close));
+  return body.querySelector("button").focus();
+}
+
+/** A query that surely means one memory offers it; else those that it may mean, to tick. */
+async function candidates(body, close, trial, done) {
+  const sure = await Promise.all(trial.forgotten.map(one));
+  const offered = trial.forgotten.length > 0 ? sure.filter(Boolean) : trial.candidates;
+  if (offered.length === 0) throw new Error(t("forget.none"));
+  const { node, chosen } = ticks(offered, trial.forgotten);
+  const deed = async () => {
+    const ids = chosen();
+    if (ids.length === 0) throw new Error(t("forget.tick"));
+    close();
+    forgetMemories(
+      offered.filter((entry) => ids.includes(entry.id)),
+      done,
+    );
+  };
+  fill(body, form([el("p", {}, t("forget.candidates")), node], t("forget.look"), deed, close));
+  body.querySelector("input")?.focus();
+}
+
+async function finish(body, close, deed, done) {
+  const receipt = await deed();
+  fill(body, receiptOf(receipt, close));
+  body.querySelector(".dialog-actions button:last-child").focus();
+  done(receipt.forgotten);
+}
+
+/** Each memory by its id, and what all that came to. One that fails does not hide what is done already. */
+async function each(entries, more) {
+  const all = { forgotten: [], covered: [], notCovered: [], failed: "" };
+  for (const entry of entries) {
+    if (all.forgotten.includes(entry.id)) continue; // it went with another, whose version it was
+    try {
+      const receipt = await ask("entries.forget", { id: entry.id, ...more });
+      for (const name of ["forgotten", "covered", "notCovered"])
+        all[name] = [...new Set([...all[name], ...receipt[name]])];
+    } catch (error) {
+      if (all.forgotten.length === 0 || more.dryRun) throw error;
+      all.failed = t("forget.failed", { n: number(all.forgotten.length), why: sentence(error) });
+      break;
+    }
+  }
+  return all;
+}
+
+const one = (id) =>
+  ask("entries.get", { id }).then(
+    (found) => found.entry,
+    () => null,
+  );
+
+const whole = (given) => Object.fromEntries(Object.entries(given).filter(([, value]) => value !== null));

@@ -1,0 +1,87 @@
+// The memories that are ticked in the table, and what can be done to several at once.
+
+import { el, fill } from "../dom.js";
+import { t, tn } from "../i18n.js";
+import { failure } from "../notices.js";
+import { forgetMemories } from "./forgetting.js";
+import { mergeMemories, settleStaged } from "./memory_actions.js";
+
+export function picking(changed, forgotten, draw) {
+  const chosen = new Map(); // id → entry
+  let shown = [];
+  const node = el("div", { class: "several", role: "group", "aria-label": t("entry.pick") });
+  let every = null;
+
+  function show() {
+    const picked = [...chosen.values()];
+    const staged = picked.filter((entry) => entry.state === "staged").map((entry) => entry.id);
+    const active = picked.filter((entry) => entry.state === "active");
+    if (every) every.checked = whole();
+    if (every) every.indeterminate = chosen.size > 0 && !whole();
+    node.classList.toggle("on", picked.length > 0);
+    const button = (name, act, kind = "quiet") =>
+      el("button", { type: "button", class: kind, onclick: act }, t(`do.${name}`));
+    fill(
+      node,
+      picked.length > 0 && [
+        el("span", {}, tn("entry.picked", picked.length)),
+        staged.length > 0 && button("approve", () => settle("approve", staged)),
+        staged.length > 0 && button("reject", () => settle("reject", staged)),
+        active.length > 1 && button("merge", () => mergeMemories(active, changed)),
+        button("forget", () => forgetMemories(picked, forgotten), "quiet danger-text"),
+        button("clear", () => (chosen.clear(), draw()), "link"),
+      ],
+    );
+  }
+
+  const whole = () => chosen.size > 0 && chosen.size === shown.length;
+
+  async function settle(how, ids) {
+    try {
+      await settleStaged(how, ids);
+      changed();
+    } catch (error) {
+      node.append(failure(error, null));
+    }
+  }
+
+  return {
+    node,
+    clear: () => (chosen.clear(), show()),
+    /** These are in the table now; what is not there any more is not ticked either. */
+    among(entries) {
+      shown = entries;
+      for (const id of chosen.keys()) if (!entries.some((entry) => entry.id === id)) chosen.delete(id);
+      show();
+    },
+    /** The box that ticks all. */
+    all() {
+      const box = el("input", {
+        type: "checkbox",
+        checked: whole(),
+        indeterminate: chosen.size > 0 && !whole(),
+        "aria-label": t("entry.pick.all"),
+        "data-value": "all",
+        onchange: () => {
+          for (const entry of shown) box.checked ? chosen.set(entry.id, entry) : chosen.delete(entry.id);
+          draw();
+        },
+      });
+      every = box;
+      return box;
+    },
+    /** The box of one. */
+    tick(entry) {
+      const box = el("input", {
+        type: "checkbox",
+        checked: chosen.has(entry.id),
+        "aria-label": t("entry.pick.one", { text: entry.text.slice(0, 60) }),
+        onchange: () => {
+          box.checked ? chosen.set(entry.id, entry) : chosen.delete(entry.id);
+          show();
+        },
+      });
+      return box;
+    },
+  };
+}

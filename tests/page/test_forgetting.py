@@ -1,0 +1,161 @@
+"""Forgetting by the page: by words, by conversation, by time, or those that are ticked; seen before, receipted after."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+from serving import Served, served
+
+expect = pytest.importorskip("playwright.sync_api", reason="`make integration` installs it").expect
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from conftest import Visit
+    from playwright.sync_api import Locator, Page
+
+pytestmark = [pytest.mark.integration, pytest.mark.timeout(240)]
+
+
+@pytest.fixture(scope="module")
+def gateway(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    with served(tmp_path_factory.mktemp("gateway"), {"embedding": {"provider": "none"}}) as running:
+        yield running
+
+
+def learned(gateway: Served, *texts: str, session: str = "") -> list[str]:
+    """Remember statements, in a conversation or without; their ids."""
+    headers = {"X-Recollect-Session": session} if session else {}
+    ids = []
+    for text in texts:
+        answer = gateway.client.post("/v1/agents/main/entries.add", json={"text": text}, headers=headers)
+        answer.raise_for_status()
+        ids.append(str(answer.json()["entry"]["id"]))
+    return ids
+
+
+def kept(gateway: Served, *words: str) -> list[str]:
+    """Texts of all that is still there and holds one of the words, whatever its state."""
+    entries = gateway.ask("entries.list", states=[], limit=500)["entries"]
+    return sorted(entry["text"] for entry in entries if any(word in entry["text"] for word in words))
+
+
+def opened(page: Page, way: str) -> Locator:
+    page.get_by_role("button", name="Forget …").click()
+    dialog = page.get_by_role("dialog")
+    dialog.get_by_role("button", name=way).click()
+    return dialog
+
+
+def look(dialog: Locator) -> None:
+    dialog.get_by_role("button", name="Show what would go").click()
+
+
+def test_a_query_offers_what_it_may_mean_and_only_what_is_ticked_goes(gateway: Served, visit: Visit) -> None:
+    learned(gateway, "The canoe hangs in the boathouse", "The canoe needs new varnish")
+    page = visit(gateway, "#/memories").page
+    dialog = opened(page, "What they say")
+    dialog.get_by_label("What should be forgotten?").fill("the canoe")
+    look(dialog)
+    expect(dialog.get_by_role("checkbox")).to_have_count(2)
+    expect(dialog.get_by_role("checkbox", checked=True)).to_have_count(0)
+    look(dialog)
+    expect(dialog.get_by_role("alert")).to_have_text("Nothing is ticked.")
+    dialog.get_by_label("needs new varnish").check()
+    look(dialog)
+    expect(dialog.locator(".doomed")).to_contain_text("needs new varnish")
+    expect(dialog.locator(".doomed")).not_to_contain_text("boathouse")
+    assert len(kept(gateway, "canoe")) == 2
+    dialog.get_by_role("button", name="Erase it for good").click()
+    expect(dialog.locator(".receipt")).to_contain_text("Receipt: 1 memory erased")
+    dialog.locator(".receipt").get_by_role("button", name="Close").click()
+    expect(page.locator(".entries")).not_to_contain_text("varnish")
+    assert kept(gateway, "canoe") == ["The canoe hangs in the boathouse"]
+
+
+def test_a_query_that_means_nothing_says_so(gateway: Served, visit: Visit) -> None:
+    dialog = opened(visit(gateway, "#/memories").page, "What they say")
+    dialog.get_by_label("What should be forgotten?").fill("qwertz uiop")
+    look(dialog)
+    expect(dialog.get_by_role("alert")).to_have_text("No memory fits this; nothing would be erased.")
+
+
+def test_a_conversation_is_forgotten_whole_after_it_was_shown(gateway: Served, visit: Visit) -> None:
+    old, _ = learned(
+        gateway, "Anchors weigh thirty kilos", "Anchors rust at the ring", session="harbour talk"
+    )
+    gateway.ask("entries.supersede", id=old, text="Anchors weigh forty kilos")
+    learned(gateway, "Anchors are painted black", session="another talk")
+    page = visit(gateway, "#/memories?session=harbour talk").page
+    page.get_by_role("button", name="Forget …").click()
+    dialog = page.get_by_role("dialog")
+    expect(dialog.get_by_label("Conversation")).to_have_value("harbour talk")
+    look(dialog)
+    doomed = dialog.locator(".doomed li")
+    expect(doomed).to_contain_text(["Anchors rust at the ring", "Anchors weigh thirty kilos"])
+    dialog.get_by_role("button", name="Cancel").click()
+    assert len(kept(gateway, "Anchors")) == 4
+    page.get_by_role("button", name="Forget …").click()
+    look(dialog)
+    count = len(gateway.ask("entries.forget", session="harbour talk", dryRun=True)["forgotten"])
+    dialog.get_by_role("button", name=f"Erase {count} memories for good").click()
+    receipt = dialog.locator(".receipt")
+    expect(receipt).to_contain_text(f"Receipt: {count} memories erased")
+    expect(receipt.get_by_role("heading", name="Out of reach")).to_be_visible()
+    receipt.locator("summary").click()
+    expect(receipt.locator(".ids li")).to_have_count(count)
+    assert kept(gateway, "rust", "thirty", "black") == ["Anchors are painted black"]
+
+
+def test_what_was_learned_since_it_was_shown_is_not_erased_unseen(gateway: Served, visit: Visit) -> None:
+    learned(gateway, "Oars are counted on Fridays", session="oars")
+    page = visit(gateway, "#/memories").page
+    dialog = opened(page, "A conversation")
+    dialog.get_by_label("Conversation").fill("oars")
+    look(dialog)
+    expect(dialog.locator(".doomed li")).to_have_count(1)
+    learned(gateway, "Two oars are broken", session="oars")
+    dialog.get_by_role("button", name="Erase it for good").click()
+    expect(dialog.get_by_role("alert")).to_contain_text("meanwhile")
+    assert kept(gateway, "ars are") == ["Oars are counted on Fridays", "Two oars are broken"]
+
+
+def test_a_time_is_named_by_its_days(gateway: Served, visit: Visit) -> None:
+    page = visit(gateway, "#/memories").page
+    dialog = opened(page, "A time")
+    look(dialog)
+    expect(dialog.get_by_role("alert")).to_have_text("Name a day at least.")
+    dialog.get_by_label("To").fill("2020-01-01")
+    look(dialog)
+    expect(dialog.get_by_role("alert")).to_have_text("No memory fits this; nothing would be erased.")
+
+
+def test_those_that_are_ticked_are_forgotten_together_with_their_versions(
+    gateway: Served, visit: Visit
+) -> None:
+    sail, mast, flag = learned(
+        gateway, "Sails are kept dry", "Masts are kept upright", "Flags are kept folded"
+    )
+    gateway.ask("entries.merge", ids=[sail, mast], text="Sails and masts are kept well")
+    page = visit(gateway, "#/memories").page
+    rows = page.locator(".entries tbody tr")
+    rows.filter(has_text="Sails and masts").get_by_role("checkbox").check()
+    page.locator(f"tr[data-id='{flag}'] input").check()
+    page.locator(".several").get_by_role("button", name="Forget").click()
+    dialog = page.get_by_role("dialog")
+    expect(dialog.locator(".doomed li")).to_have_count(4)
+    dialog.get_by_role("button", name="Erase 4 memories for good").click()
+    expect(dialog.locator(".receipt")).to_contain_text("Receipt: 4 memories erased")
+    assert kept(gateway, "are kept") == []
+
+
+def test_all_that_are_shown_are_ticked_at_once(gateway: Served, visit: Visit) -> None:
+    learned(gateway, "Buoys are checked after a storm", "The painter of the buoys is called Rui")
+    page = visit(gateway, "#/memories?q=buoys").page
+    expect(page.locator(".entries tbody tr")).to_have_count(2)
+    page.get_by_label("Choose all that are shown").check()
+    expect(page.locator(".several")).to_contain_text("2 chosen")
+    expect(page.get_by_label("Choose all that are shown")).to_be_focused()
+    page.get_by_label("Choose all that are shown").uncheck()
+    expect(page.locator(".entries input:checked")).to_have_count(0)

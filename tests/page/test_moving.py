@@ -1,0 +1,138 @@
+"""Where one is: back and forward, the focus after each step, what an undo leads to, and what recovers by itself."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+import pytest
+from serving import Served
+
+sync_api = pytest.importorskip("playwright.sync_api", reason="`make integration` installs it")
+expect = sync_api.expect
+
+if TYPE_CHECKING:
+    from conftest import Visit
+    from playwright.sync_api import Route
+
+pytestmark = [pytest.mark.integration, pytest.mark.timeout(240)]
+
+TOP = "() => Math.round(scrollY)"
+
+
+def test_back_leads_to_the_same_hit_at_the_same_height(gateway: Served, visit: Visit) -> None:
+    page = visit(gateway, "#/search?q=server").page
+    hit = page.locator(".hit .place").nth(9)
+    hit.scroll_into_view_if_needed()
+    before, place = page.evaluate(TOP), hit.get_attribute("href")
+    assert before > 0
+    hit.click()
+    expect(page.locator(".note-body > *, .panel .statement").first).to_be_visible()
+    page.go_back()
+    expect(page.locator(f'.hit .place[href="{place}"]')).to_be_focused()
+    assert page.evaluate(TOP) == before
+
+
+def test_the_focus_goes_into_what_a_row_opens_and_back_to_the_row(gateway: Served, visit: Visit) -> None:
+    page = visit(gateway, "#/health").page
+    expect(page.locator(".verdict")).to_be_visible()
+    for view, row in (("m", ".entries .row"), ("r", ".recall-line")):
+        page.keyboard.press("g")
+        page.keyboard.press(view)
+        expect(page.locator("main")).to_be_focused()
+        expect(page.locator(row).first).to_be_visible()
+        page.keyboard.press("j")
+        page.keyboard.press("j")
+        page.keyboard.press("Enter")
+        expect(page.locator(".panel")).to_be_focused()
+        page.keyboard.press("Tab")
+        expect(page.locator(".panel-bar :focus")).to_have_count(1)
+        page.keyboard.press("j")  # the next row after the one that is open
+        expect(page.locator(row).nth(2)).to_be_focused()
+        page.keyboard.press("Escape")
+        expect(page.locator(".panel .statement")).to_have_count(0)
+        expect(page.locator(row).nth(1)).to_be_focused()
+
+
+def test_whoever_types_keeps_the_focus(gateway: Served, visit: Visit) -> None:
+    page = visit(gateway, "#/memories").page
+    page.locator(".entries .row").first.click()
+    expect(page.locator(".panel")).to_be_focused()
+    box = page.get_by_role("searchbox")
+    box.fill("coffee")
+    expect(page.locator(".entries tbody tr")).to_have_count(1)
+    expect(box).to_be_focused()
+
+
+def test_a_memory_that_was_only_learned_offers_no_undo(gateway: Served, visit: Visit) -> None:
+    entry = str(gateway.ask("entries.add", text="The tandem has a flat tyre")["entry"]["id"])
+    page = visit(gateway, f"#/memories/{entry}").page
+    panel = page.locator(".panel")
+    expect(panel.locator("[data-do=forget]")).to_be_visible()
+    expect(panel.locator("[data-do=undo]")).to_have_count(0)
+    gateway.ask("entries.edit", id=entry, importance=5)
+    expect(panel.locator("[data-do=undo]")).to_have_attribute("title", re.compile("Edited"))
+
+
+def test_an_undone_replacement_leads_back_to_what_was_replaced(gateway: Served, visit: Visit) -> None:
+    old = str(gateway.ask("entries.add", text="The sundial stands in the yard")["entry"]["id"])
+    made = gateway.ask("entries.supersede", id=old, text="The sundial stands on the roof")["entry"]["id"]
+    page = visit(gateway, f"#/memories/{made}").page
+    page.locator("[data-do=undo]").click()
+    expect(page.locator(".panel .statement")).to_have_text("The sundial stands in the yard")
+    expect(page.locator(".panel .label[data-kind=state]")).to_have_text("In force")
+    expect(page.locator(".panel .failure")).to_have_count(0)
+    assert page.evaluate("location.hash") == f"#/memories/{old}"
+
+
+def test_recalls_are_narrowed_by_the_address_and_say_when_none_is_left(gateway: Served, visit: Visit) -> None:
+    page = visit(gateway, "#/recalls?session=no such talk").page
+    expect(page.get_by_text("No recall fits these filters.")).to_be_visible()
+    page.get_by_role("link", name="Clear filters").click()
+    page.locator(".recall-line").first.click()
+    page.locator(".panel .facts").get_by_role("link", name="2026-02-10-servers").click()
+    expect(page.locator("[data-filter=session]")).to_have_value("2026-02-10-servers")
+    expect(page.locator(".recall-line")).to_have_count(5)
+    page.go_back()
+    expect(page.locator("[data-filter=session]")).to_have_value("")
+
+
+def test_filters_that_leave_nothing_can_be_cleared(gateway: Served, visit: Visit) -> None:
+    page = visit(gateway, "#/memories?stars=5&type=skill").page
+    expect(page.get_by_text("No memory fits these filters.")).to_be_visible()
+    page.locator(".nothing").get_by_role("link", name="Clear filters").click()
+    expect(page.locator(".entries .row").first).to_be_visible()
+
+
+def test_a_failure_without_words_is_told_in_words(gateway: Served, visit: Visit) -> None:
+    page = visit(gateway, "#/health").page
+    expect(page.locator(".verdict")).to_be_visible()
+    page.route("**/entries.list", lambda route: route.fulfill(status=500, body="Internal Server Error"))
+    page.locator("nav [data-view=memories]").click()
+    expect(page.locator(".failure")).to_contain_text("The server could not do this (error 500).")
+
+
+def test_a_view_that_failed_recovers_when_the_gateway_is_there_again(gateway: Served, visit: Visit) -> None:
+    page = visit(gateway, "#/health").page
+    expect(page.locator(".verdict")).to_be_visible()
+    greeting = "retry: 300\n\nevent: hello\ndata: {}\n\n"  # and then the connection is lost
+    page.route("**/v1/events**", lambda route: route.fulfill(body=greeting, content_type="text/event-stream"))
+    page.route("**/entries.list", lambda route: route.abort())
+    page.goto(f"{gateway.address}/#/memories")
+    page.reload()
+    expect(page.locator(".table-place .failure")).to_contain_text("The server does not answer.")
+    page.unroute("**/entries.list")
+    expect(page.locator(".entries .row").first).to_be_visible()
+
+
+def test_a_search_that_takes_long_says_so(gateway: Served, visit: Visit) -> None:
+    page = visit(gateway, "#/search").page
+    expect(page.locator(".holdings")).to_be_visible()
+    held: list[Route] = []
+    page.route("**/memory.search", lambda route: held.append(route))  # noqa: PLW0108  playwright marks functions
+    page.get_by_role("searchbox").fill("server")
+    expect(page.locator(".summary")).to_have_text("Searching …")
+    held[0].continue_()
+    expect(page.locator(".hit").first).to_be_visible()
+    expect(page.locator(".summary")).not_to_contain_text("Searching")
+    expect(page.locator("main[aria-busy]")).to_have_count(0)
