@@ -166,3 +166,14 @@ def test_a_broken_memory_does_not_break_the_agent(keeper: Keeper, injector: Inje
     done = injector.recall("anything")
     assert done.text == ""
     assert done.degraded
+
+
+def test_on_a_full_disk_the_agent_is_told_all_the_same(keeper: Keeper, injector: Injector) -> None:
+    tea = add(keeper, "I drink green tea every morning", importance=4)
+    with keeper.entries.database.write() as connection:
+        connection.execute("pragma max_page_count = 1")  # no page more than there are
+    told = (injector.recall("what tea do I drink?") for _ in range(1000))
+    done = next(one for one in told if one.degraded)  # the pages that there are have some room
+    assert ([line.ref for line in done.lines], done.id) == ([f"entry:{tea}"], "")
+    assert "not in the ledger" in (done.degraded or "")
+    assert injector.brief("tea").text

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from recollect import logs
-from recollect.errors import RecollectError
+from recollect.errors import RecollectError, StoreError
 from recollect.recall.brief import ALWAYS, weighed
 from recollect.recall.candidates import Candidate, entry_as, is_said, of_entry, of_note, ranked
 from recollect.recall.render import Line, in_order, language_of, render
@@ -51,7 +51,7 @@ class Budget:
 class Recalled:
     """What the agent is told now."""
 
-    id: str
+    id: str  #: under which the ledger knows it; empty where it does not
     text: str  #: the block; empty when nothing fits
     lines: tuple[Line, ...] = ()
     degraded: str | None = None
@@ -120,7 +120,8 @@ class Injector:
         fitted = self._fitted(candidates, budget, language_of(query))
         if given_up():  # the ledger says what entered a prompt, and this will not
             return Recalled("", "", degraded=degraded)
-        return replace(self._noted(fitted, query, door, session), degraded=degraded)
+        told = self._noted(fitted, query, door, session)
+        return replace(told, degraded=" ".join(filter(None, (degraded, told.degraded))) or None)
 
     def brief(
         self,
@@ -147,15 +148,19 @@ class Injector:
             return Recalled("", "", degraded=str(error))
 
     def _noted(self, fitted: _Fitted, query: str, door: str, session: str | None) -> Recalled:
-        """What is told, noted in the ledger when it is anything."""
+        """What is told, noted in the ledger when it is anything; told all the same when the disk takes no note."""
         chosen, considered, text, recall_id = fitted
         if not chosen:
             return Recalled("", text)
         used = [one.ref for one in considered if one.entered and one.kind == "entry"]
         size = (len(text), estimate_tokens(text))
-        self.ledger.write(
-            Recall(recall_id, self._clock(), door, session, query, *size, tuple(considered)), used
-        )
+        try:
+            self.ledger.write(
+                Recall(recall_id, self._clock(), door, session, query, *size, tuple(considered)), used
+            )
+        except StoreError as error:
+            log.error("a recall is not in the ledger: %s", error)
+            return Recalled("", text, tuple(chosen), f"This recall is not in the ledger: {error}.")
         return Recalled(recall_id, text, tuple(chosen))
 
     def _fitted(self, candidates: Sequence[Candidate], budget: Budget, language: Any) -> _Fitted:
