@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import http.client
 import json
 import socket
 import threading
@@ -71,6 +72,24 @@ def test_a_large_body_is_413_whether_it_says_so_or_not(start: Start) -> None:
     answer = caller.post("/v1/agents/main/memory.stats", content=drops(), headers=JSON)
     assert (answer.status_code, answer.json()["error"]) == large
     assert sent(caller, b'{"query": "backup"}')[0] == 200
+
+
+@pytest.mark.parametrize("chunked", [False, True])
+def test_who_sends_far_too_much_reads_the_answer_all_the_same(start: Start, chunked: bool) -> None:
+    """Most clients send all of a body before they read: a connection that is closed on it is no answer to them."""
+    gateway = start(gateway__limits__body_bytes=2000, watch__enabled=False)
+    body = b"x" * 20_000_000
+    head = {**JSON, "Authorization": gateway.caller().headers["Authorization"]}
+    if chunked:
+        head["Transfer-Encoding"] = "chunked"
+    client = http.client.HTTPConnection(gateway.address.removeprefix("http://"), timeout=60)
+    blocks = (body[at : at + 100_000] for at in range(0, len(body), 100_000))
+    client.request(
+        "POST", "/v1/agents/main/recall", blocks if chunked else body, head, encode_chunked=chunked
+    )
+    answer = client.getresponse()
+    assert (answer.status, json.loads(answer.read())["error"]) == (413, "The body is larger than 2000 bytes.")
+    client.close()
 
 
 def test_a_bucket_is_emptied_by_requests_and_filled_by_time() -> None:

@@ -146,7 +146,7 @@ class Guard:
                 return
             self._check_rate(visit.caller)
             self._check_agent(scope, headers, visit)
-        self._check_size(headers)
+        await self._check_size(headers, receive)
         async with asyncio.timeout(self._time_for(path)):
             await self._app(scope, self._bodies.counted(receive), send)
 
@@ -190,11 +190,13 @@ class Guard:
             after = str(math.ceil(wait)).encode()
             raise Refused(429, "Too many requests; wait a moment.", [(b"retry-after", after)])
 
-    def _check_size(self, headers: Head) -> None:
+    async def _check_size(self, headers: Head, receive: Receive) -> None:
         declared = headers.one("content-length") or "0"
         if not declared.isascii() or not declared.isdigit():
             raise Refused(400, "The header content-length is no number.")
         if int(declared[:20]) > self._limits.body_bytes:
+            if headers.one("expect") is None:  # who asks first has sent nothing yet
+                await self._bodies.let_pass(receive)
             raise too_large(self._limits.body_bytes)
 
     def _check_agent(self, scope: Scope, headers: Head, visit: Visit) -> None:

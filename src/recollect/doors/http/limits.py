@@ -9,6 +9,7 @@ import threading
 import time
 from collections import OrderedDict
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any, TypeVar
 
 from recollect.async_memory import in_thread
@@ -17,7 +18,8 @@ from recollect.doors.http.answers import Message, Receive, Refused
 T = TypeVar("T")
 
 MOST_CALLERS = 4096  #: buckets that are remembered; the least lately used is forgotten first
-LAST_S = 2.0  #: for a body that is on its way when the gateway ends
+LAST_S = 2.0  #: for a body that is on its way when the gateway ends, or that is not wanted
+PASSING_BYTES = 256 * 1024 * 1024  #: of a body that is not wanted, that are waited for
 DEEPEST = 64  #: brackets within brackets in a body
 TOO_DEEP = f"The body is nested deeper than {DEEPEST} levels."
 
@@ -66,12 +68,25 @@ class Bodies:
             if message["type"] == "http.disconnect":
                 raise Refused(499, "The caller went away.")
             seen += len(message.get("body", b""))
-            if seen > self._most:
-                raise too_large(self._most)
             whole = not message.get("more_body", False)
+            if seen > self._most:
+                if not whole:
+                    await self.let_pass(receive)
+                raise too_large(self._most)
             return message
 
         return receive_counted
+
+    async def let_pass(self, receive: Receive) -> None:
+        """Let more come for a moment, and drop it: a connection that is closed on it takes our answer with it."""
+        left = PASSING_BYTES
+        with suppress(Refused):
+            until = asyncio.get_running_loop().time() + LAST_S
+            while left > 0:
+                message = await self._within(until, receive)
+                left -= len(message.get("body", b""))
+                if not message.get("more_body", False):
+                    return
 
     def hurry(self) -> None:
         """The gateway ends: what has not come by now has a moment left."""
