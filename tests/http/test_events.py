@@ -47,15 +47,42 @@ def test_what_an_operation_changes_is_told_in_its_own_kind(gateway: Running) -> 
         assert events.until("recall")["data"]["recallId"]
 
 
-def test_what_another_process_changes_is_told_too(start: Start) -> None:
+def test_what_another_process_changes_is_told_too_however_much_happens_here(start: Start) -> None:
     one, two = start(watch__enabled=False), start(watch__enabled=False)
-    ask(two.caller("write"), "memory_store", text="I prefer green tea in the morning.")
+    over = threading.Event()
+
+    def work(gateway: Running, pause_s: float) -> None:
+        caller = gateway.caller("write")
+        for number in itertools.count():
+            ask(caller, "memory_store", text=f"The parcel {number} weighs {number * 7 + 1} grams.")
+            if over.wait(pause_s):
+                return
+
     with listening(one.caller("read")) as events:
-        ask(one.caller("read"), "memory.stats")
-        hub = one.gateway.hub
-        poll(lambda: hub.quiet_s("main") > 2.5)
-        ask(two.caller("write"), "memory_store", text="My sister lives in Porto with two cats.")
-        assert events.until("entries")["data"]["operation"] is None
+        at_work = [threading.Thread(target=work, args=args) for args in ((one, 0.02), (two, 0.5))]
+        for working in at_work:
+            working.start()
+        try:
+            assert events.until("entries")["data"]["operation"] == "memory_store"
+            while events.until("entries")["data"]["operation"] is not None:
+                pass  # what is done here, without a pause
+        finally:
+            over.set()
+            for working in at_work:
+                working.join()
+
+
+def test_what_was_done_here_is_not_told_as_others_work(start: Start) -> None:
+    gateway = start(watch__enabled=False)
+    caller = gateway.caller("write")
+    ask(caller, "memory_store", text="I prefer green tea in the morning.")
+    with listening(caller) as events:
+        events.until("hello")
+        for number in range(30):
+            ask(caller, "memory_store", text=f"The parcel {number} weighs {number * 7 + 1} grams.")
+            assert events.until("entries")["data"]["operation"] == "memory_store"
+            if not number % 10:
+                ask(caller, "recall", query="parcel")
 
 
 def test_a_listener_goes_on_where_it_was(gateway: Running) -> None:

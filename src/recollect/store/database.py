@@ -223,6 +223,14 @@ class Database:
             busy = value(self._writer.connection, "pragma wal_checkpoint(truncate)")
         return not busy
 
+    def changes_of_others(self) -> int:
+        """A number that is another one after somebody else than this object has changed the file.
+
+        SQLite counts for each connection the commits of all others, and everything here is written by one.
+        """
+        with self.write() as connection:
+            return int(value(connection, "pragma data_version"))
+
     # ---- checking --------------------------------------------------------------------------------------------
 
     def check(self, *, deep: bool = False) -> list[str]:

@@ -109,7 +109,6 @@ class Hub:
         self._pasts: defaultdict[str, Past] = defaultdict(Past)
         self._listeners: set[Listener] = set()
         self._ended = False
-        self._last: dict[str, float] = {}
 
     @property
     def listeners(self) -> int:
@@ -120,7 +119,6 @@ class Hub:
         """Say that something happened to an agent."""
         with self._lock:
             event = self._pasts[agent].add(kind, {"agent": agent, "at": self._clock(), **data})
-            self._last[agent] = time.monotonic()
             listening = [listener for listener in self._listeners if listener.agent == agent]
             for listener in listening:  # within the lock, so that all see one order
                 listener.offer(event)
@@ -141,15 +139,6 @@ class Hub:
         """Listen no more."""
         with self._lock:
             self._listeners.discard(listener)
-
-    def heard(self) -> frozenset[str]:
-        """The agents that somebody listens to."""
-        with self._lock:
-            return frozenset(listener.agent for listener in self._listeners)
-
-    def quiet_s(self, agent: str) -> float:
-        """Seconds since the last event of an agent."""
-        return time.monotonic() - self._last.get(agent, float("-inf"))
 
     def end(self) -> None:
         """End every stream, for good."""
