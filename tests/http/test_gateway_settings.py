@@ -13,8 +13,9 @@ from typer.testing import CliRunner
 from recollect.config import load
 from recollect.doors.cli.app import app
 from recollect.doors.http import agents
+from recollect.doors.http.agents import Agents, Load
 from recollect.doors.http.places import Places, is_loopback
-from recollect.errors import ConfigError, UntrustedConfig
+from recollect.errors import ConfigError, StoreError, UntrustedConfig
 
 
 def test_memory_that_is_switched_off_is_refused_from_the_next_call_on(start: Start, tmp_path: Path) -> None:
@@ -64,6 +65,22 @@ def test_what_was_open_under_old_settings_is_forgotten_after_a_while(
         return [old() is None for old in olds] == [True, True, False]
 
     poll(gone)
+
+
+def test_who_comes_after_the_end_opens_nothing(workspace: Path, tmp_path: Path) -> None:
+    """A memory that is opened when all were closed would be watched by nobody's leave, and never closed."""
+    settings = load(
+        arguments={"workspace": workspace, "home": tmp_path / "home", "embedding.provider": "none"}
+    )
+    live = Agents(Load(settings, None, {"embedding.provider": "none"}), lambda *_: None, lambda _: print)[
+        "main"
+    ]
+    live.memory()
+    live.close()
+    with pytest.raises(StoreError, match="is ending"):
+        live.memory()
+    assert (live.opened, live.sizes()) == (None, {})
+    assert live.host().error
 
 
 def test_only_the_owner_sets_the_gateway(tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ from pathlib import Path
 from recollect import logs
 from recollect.config import Settings, load
 from recollect.config.layers import WORKSPACE_FILE
-from recollect.errors import RecollectError
+from recollect.errors import RecollectError, StoreError
 from recollect.memory import Memory
 from recollect.plugins import Host
 from recollect.records import ProgressCallback
@@ -93,6 +93,7 @@ class Live:
         self._progress = progress
         self._lock = threading.Lock()
         self._opened: Opened | None = None
+        self._ended = False
         self._signs: Signs | None = None
         self._retired: list[tuple[Opened, threading.Timer]] = []
 
@@ -115,17 +116,19 @@ class Live:
     @property
     def slot(self) -> str | None:
         """The plugin that fills the slot; None while the settings cannot be read."""
+        opened = self._opened  # looked at once: another thread may retire it
         try:
-            settings = self._opened.settings if self._opened else self._load(self.name)
+            settings = opened.settings if opened else self._load(self.name)
         except RecollectError:
             return None
         return settings.plugins.slots.memory
 
     def sizes(self) -> dict[str, float]:
         """What the memory holds, if it is open."""
-        if self._opened is None:
+        opened = self._opened
+        if opened is None:
             return {}
-        memory = self._opened.service.memory
+        memory = opened.service.memory
         try:
             learned = memory.entry_stats()
             total = learned["total"] if learned else 0
@@ -146,6 +149,8 @@ class Live:
     def _current(self) -> Opened:
         signs = _signs(self._load.files(self.name))
         with self._lock:
+            if self._ended:  # who came last would open what nobody closes
+                raise StoreError("The gateway is ending.")
             if self._opened is None or signs != self._signs:
                 settings = self._load(self.name)
                 if self._opened is None or settings != self._opened.settings:
@@ -191,8 +196,9 @@ class Live:
                 self._retired = [one for one in self._retired if one[0] is not old]
 
     def close(self) -> None:
-        """Close what is open; what runs is waited for."""
+        """Close what is open, for good; what runs is waited for."""
         with self._lock:
+            self._ended = True
             current, self._opened = self._opened, None
             retired, self._retired = self._retired, []
         for old, timer in retired:
