@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 
 Visit = Callable[..., "Watched"]
 
+PATIENCE_MS = 30_000  #: what a busy machine may take until something is seen
+
 
 @pytest.fixture(scope="session")
 def browser() -> Iterator[Browser]:
@@ -24,6 +26,7 @@ def browser() -> Iterator[Browser]:
 
     if browsing.chromium() is None:
         pytest.skip("chromium is not installed: `make integration` installs it")
+    browsing.expect.set_options(timeout=PATIENCE_MS)
     with browsing.browser() as running:
         yield running
 
@@ -53,7 +56,7 @@ def visit(browser: Browser) -> Iterator[Visit]:
     def open_(gateway: Served, place: str = "", **context: Any) -> Watched:
         context = {"viewport": {"width": 1280, "height": 860}, "locale": "en-GB"} | context
         fresh = browser.new_context(**context)
-        fresh.set_default_timeout(15_000)
+        fresh.set_default_timeout(PATIENCE_MS)
         page = fresh.new_page()
         watched = browsing.watch(page, gateway.address)
         opened.append(watched)

@@ -32,7 +32,7 @@ def test_a_first_note_on_disk_is_found_without_a_reload(empty_gateway: Served, v
     expect(page.locator(".steps")).to_be_visible()
     expect(page.locator(".pulse")).to_have_text("Live")
     empty_gateway.write("MEMORY.md", "# Me\n\n- I prefer tabs over spaces.\n")
-    expect(page.locator(".holdings")).to_be_visible(timeout=20_000)
+    expect(page.locator(".holdings")).to_be_visible(timeout=60_000)
     page.get_by_role("searchbox").fill("tabs or spaces")
     expect(page.locator(".hit .snippet").first).to_contain_text("I prefer tabs")
 

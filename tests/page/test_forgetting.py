@@ -1,4 +1,4 @@
-"""Forgetting by the page: by words, by conversation, by time, or those that are ticked; seen before, receipted after."""
+"""Forgetting by the page: by words, by conversation, by time, or by ticks; seen before it happens, receipted after."""
 
 from __future__ import annotations
 

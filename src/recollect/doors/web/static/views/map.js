@@ -122,9 +122,10 @@ export function mapView(main) {
       drawn = true;
       points = answer.points;
       missing = told(answer.degraded ?? "");
-      empty(points.length === 0);
+      split.classList.remove("empty");
       if (missing && points.length) fill(problem, el("p", { class: "degraded" }, missing));
       if (points.length === 0) {
+        empty();
         fill(
           problem,
           nothing(missing || t("entry.none"), el("p", { class: "faint" }, t("map.none.how"))),
@@ -135,7 +136,7 @@ export function mapView(main) {
       show();
     } catch (error) {
       if (givenUp(error)) return;
-      empty(true);
+      empty();
       fill(
         problem,
         failure(error, () => load()),
@@ -147,8 +148,10 @@ export function mapView(main) {
     }
   }
 
-  function empty(is) {
-    split.classList.toggle("empty", is);
+  function empty() {
+    split.classList.add("empty");
+    fill(summary);
+    fill(list);
   }
 
   async function loadTimes() {
