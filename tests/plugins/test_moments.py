@@ -447,3 +447,22 @@ def test_what_was_learned_is_told_even_when_the_summary_cannot_be_written(
     assert [done.action for done in effect.remembered] == ["added"]
     assert effect.written == ()
     assert len(effect.warnings) == 1
+
+
+def test_the_ledger_knows_in_which_session_something_was_told(open_host: OpenHost) -> None:
+    host = open_host()
+    said(host, "agent_end", *TEA, session="monday")
+    effect = said(host, "before_agent_start", session="tuesday", prompt="Tea or coffee?")
+    [told] = host.memory.keeper.listing.recalls(10, session="tuesday").recalls
+    assert (told.id, told.door) == (effect.recall_id, "hook")
+    assert host.memory.keeper.listing.recalls(10, session="monday").recalls == ()
+
+
+def test_what_is_no_message_does_not_cost_the_others(open_host: OpenHost) -> None:
+    host = open_host()
+    odd: Any = (None, "text", 3, *TEA)
+    effect = host.emit(Moment("agent_end", session="s1", messages=odd))
+    assert ([done.action for done in effect.remembered], effect.warnings) == (["added"], ())
+    nothing: Any = None
+    assert host.emit(Moment("agent_end", session="s2", messages=nothing)) == Effect()
+    assert host.emit(Moment("before_agent_start", session="s2", prompt=nothing)) == Effect()

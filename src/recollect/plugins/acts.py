@@ -65,6 +65,7 @@ class Acts:
         told = self._memory.recall(
             query,
             session_key=moment.session_key,
+            session=moment.session,
             door="hook",
             tokens=_room(moment, wanted.budget_ratio),
             entries=self._most_entries(),
