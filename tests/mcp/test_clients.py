@@ -12,6 +12,7 @@ import pytest
 from typer.testing import CliRunner
 
 from recollect.doors.cli.app import app
+from recollect.doors.mcp.clients import entry
 
 BESIDE = Path(sys.executable).with_name("recollect")
 
@@ -23,8 +24,8 @@ def printed(*arguments: str) -> tuple[str, str]:
 
 
 def test_the_entry_for_claude_starts_this_program_over_this_workspace(workspace: Path) -> None:
-    entry, told = printed("--workspace", str(workspace), "mcp", "--print-config", "claude")
-    server = json.loads(entry)["mcpServers"]["recollect"]
+    settings, told = printed("--workspace", str(workspace), "mcp", "--print-config", "claude")
+    server = json.loads(settings)["mcpServers"]["recollect"]
     assert [server["command"], *server["args"]] == [str(BESIDE), "--workspace", str(workspace), "mcp"]
     assert told.rstrip().endswith(
         f"claude mcp add recollect -- {shlex.join([str(BESIDE), '--workspace', str(workspace), 'mcp'])}"
@@ -37,12 +38,13 @@ def test_every_client_is_given_the_same_command_in_its_own_form(workspace: Path,
     started = [str(BESIDE), *before, "mcp", *after]
     forms = {
         client: printed(*before, "mcp", *after, "--print-config", client)[0]
-        for client in ("claude", "cursor", "codex", "json")
+        for client in ("claude", "cursor", "codex", "openclaw", "json")
     }
     entries = {
         "claude": json.loads(forms["claude"])["mcpServers"]["recollect"],
         "cursor": json.loads(forms["cursor"])["mcpServers"]["recollect"],
         "codex": tomllib.loads(forms["codex"])["mcp_servers"]["recollect"],
+        "openclaw": json.loads(forms["openclaw"])["mcp"]["servers"]["recollect"],
         "json": json.loads(forms["json"])["recollect"],
     }
     assert {name: [one["command"], *one["args"]] for name, one in entries.items()} == dict.fromkeys(
@@ -50,12 +52,32 @@ def test_every_client_is_given_the_same_command_in_its_own_form(workspace: Path,
     )
 
 
+def test_codex_is_told_to_wait_for_the_memory(workspace: Path) -> None:
+    settings, told = printed("--workspace", str(workspace), "mcp", "--print-config", "codex")
+    server = tomllib.loads(settings)["mcp_servers"]["recollect"]
+    assert (server["required"], server["startup_timeout_sec"]) == (True, 60)
+    assert "answers the first prompt of `codex exec` without the tools" in told
+
+
+def test_a_path_of_any_characters_stands_in_codex_settings() -> None:
+    started = ["/opt/鹭 \U0001f426/recollect", "--workspace", 'C:\\a "b"', "mcp"]
+    server = tomllib.loads(entry("codex", started))["mcp_servers"]["recollect"]
+    assert [server["command"], *server["args"]] == started
+
+
+def test_openclaw_is_given_a_command_that_says_the_same_as_the_entry(workspace: Path) -> None:
+    settings, told = printed("--workspace", str(workspace), "mcp", "--print-config", "openclaw")
+    *before, server = shlex.split(told.partition("at once: ")[2])
+    assert before == ["openclaw", "mcp", "set", "recollect"]
+    assert json.loads(server) == json.loads(settings)["mcp"]["servers"]["recollect"]
+
+
 def test_the_folder_one_stands_in_is_named_in_the_entry(
     workspace: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(workspace)
-    entry, _ = printed("mcp", "--print-config", "json")
-    assert json.loads(entry)["recollect"]["args"] == ["--workspace", str(workspace), "mcp"]
+    settings, _ = printed("mcp", "--print-config", "json")
+    assert json.loads(settings)["recollect"]["args"] == ["--workspace", str(workspace), "mcp"]
 
 
 def test_http_is_pointed_to_the_gateway() -> None:

@@ -1,17 +1,22 @@
 """A file of somebody else's, copied to the byte to where nothing stands; what stands there is compared, never replaced.
 
-A transcript is the exception: it only grows, so a copy that is the beginning of it is brought up to date. Copies go
-below a folder of ours and nowhere else: no link on the way is followed.
+A transcript is the exception: it only grows, so a copy that is the beginning of it is brought up to date. One that was
+told from a database is sealed: as long as the seal fits nobody has changed it, and a newer telling may take its place.
+Copies go below a folder of ours and nowhere else: no link on the way is followed.
 """
 
 from __future__ import annotations
 
 import contextlib
+import hashlib
+import io
+import json
 import os
 import stat
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import BinaryIO, Literal
+from typing import Any, BinaryIO, Literal
 
 from recollect.durable import make_folder, sync_folder, write_beside
 from recollect.errors import NotFound, SourceError
@@ -20,34 +25,73 @@ from recollect.writing.beneath import pinned
 from recollect.writing.exchange import place
 
 MOST = 512 * 1024 * 1024  #: bytes of one file
+SEAL = "sealed"  #: the key in a head
 
 
-def step_of(kind: Literal["note", "session"], source: Path, root: Path, *below: str) -> ImportStep:
-    """What copying a file to this place below the root would do."""
+@dataclass(frozen=True, slots=True)
+class Told:
+    """A transcript that is no file yet: records of a session, the first of which is its head."""
+
+    records: Sequence[Mapping[str, Any]]
+    written_ns: int
+
+    def sealed(self) -> bytes:
+        """Its bytes; the head holds a digest of what follows."""
+        head, *rest = self.records
+        body = b"".join(_line(record) for record in rest)
+        return _line({**head, SEAL: hashlib.sha256(body).hexdigest()}) + body
+
+    def may_replace(self, there: bytes) -> bool:
+        """Whether what stands there is an earlier telling, or a copy of the file that held the session before."""
+        first, _, body = there.partition(b"\n")
+        try:
+            seal = json.loads(first).get(SEAL)
+            if seal is not None:
+                return bool(seal == hashlib.sha256(body).hexdigest())
+            messages = [one for one in map(json.loads, there.splitlines()) if one.get("type") == "message"]
+        except (ValueError, AttributeError, RecursionError):
+            return False
+        known = {record.get("id") for record in self.records}
+        return json.loads(first).get("id") == self.records[0].get("id") and all(
+            one.get("id") in known for one in messages
+        )
+
+
+def _line(record: Mapping[str, Any]) -> bytes:
+    return json.dumps(record, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "replace") + b"\n"
+
+
+def step_of(
+    kind: Literal["note", "session"], source: Path, root: Path, *below: str, told: Told | None = None
+) -> ImportStep:
+    """What copying a file to this place below the root would do, or putting there what was told."""
     target = root.joinpath(*below)
     try:
-        action = compared(source, root, target, grows=kind == "session")
+        action = compared(source, root, target, grows=kind == "session", told=told)
     except (SourceError, OSError) as error:
         return ImportStep(kind, source, target, "other", str(error))
     return ImportStep(kind, source, target, action, "another file stands there" if action == "other" else "")
 
 
-def copied(step: ImportStep, root: Path) -> ImportStep:
+def copied(step: ImportStep, root: Path, told: Told | None = None) -> ImportStep:
     """The step, done below the root if there is anything to do, or with the reason why it was not."""
     if step.action not in ("new", "grown"):
         return step
     try:
-        copy(step.source, root, step.target, step.action)
+        copy(step.source, root, step.target, step.action, told)
     except (SourceError, NotFound, OSError) as error:
         return ImportStep(step.kind, step.source, step.target, "other", str(error))
     return step
 
 
-def compared(source: Path, root: Path, target: Path, *, grows: bool) -> ImportAction:
+def compared(
+    source: Path, root: Path, target: Path, *, grows: bool, told: Told | None = None
+) -> ImportAction:
     """What copying would do."""
     try:
         with pinned(root, target.relative_to(root).parts[:-1]) as folder:
-            return _compared(source, folder / target.name, grows=grows)
+            there = folder / target.name
+            return _compared_told(told, there) if told else _compared(source, there, grows=grows)
     except (NotFound, FileNotFoundError):
         return "new"
 
@@ -65,16 +109,24 @@ def _compared(source: Path, target: Path, *, grows: bool) -> ImportAction:
     return "grown" if grows else "other"
 
 
-def copy(source: Path, root: Path, target: Path, action: ImportAction) -> None:
-    """Copy a file that is new or has grown; on the disk when this returns."""
+def _compared_told(told: Told, target: Path) -> ImportAction:
+    there = target.lstat()
+    if not stat.S_ISREG(there.st_mode) or there.st_size > MOST:
+        return "other"
+    held = target.read_bytes()
+    return "same" if held == told.sealed() else "grown" if told.may_replace(held) else "other"
+
+
+def copy(source: Path, root: Path, target: Path, action: ImportAction, told: Told | None = None) -> None:
+    """Copy a file that is new or has grown, or put there what was told; on the disk when this returns."""
     make_folder(root)
     with pinned(root, target.relative_to(root).parts[:-1], make=True) as folder:
         there = folder / target.name
-        with _opened(source) as ours:
+        with io.BytesIO(told.sealed()) if told else _opened(source) as ours:
             beside = write_beside(there, iter(lambda: ours.read(1024 * 1024), b""))
-            status = os.fstat(ours.fileno())
+            written = told.written_ns if told else os.fstat(ours.fileno()).st_mtime_ns
         try:
-            os.utime(beside, ns=(status.st_atime_ns, status.st_mtime_ns))  # its age says when it was written
+            os.utime(beside, ns=(written, written))  # its age says when it was written
             if action == "new":
                 place(beside, there)
             else:

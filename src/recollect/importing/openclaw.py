@@ -2,14 +2,14 @@
 
 Notes are copied into `memory/imports/openclaw/`, transcripts into the agent's own folder of sessions, entries keep
 their ids. So an import that is repeated finds what it brought before, and says so. OpenClaw's own index is derived
-from all that, and is not looked at.
+from all that, and is not looked at. Where it keeps things is the duty of ``openclaw_home``, what its database holds
+that of ``openclaw_db``.
 """
 
 from __future__ import annotations
 
 import json
 import os
-import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -17,19 +17,16 @@ from typing import TYPE_CHECKING, Any
 
 from recollect.entries import importers
 from recollect.errors import NotFound, SourceError, WriteError
-from recollect.importing import lance
-from recollect.importing.copying import copied, step_of
+from recollect.importing import lance, openclaw_db
+from recollect.importing.copying import Told, copied, step_of
+from recollect.importing.openclaw_home import CORE, HOME, Home, is_home, is_workspace
 from recollect.records import Imported, ImportReport, ImportStep
 
 if TYPE_CHECKING:
     from recollect.entries import Keeper
 
-HOME = Path("~/.openclaw")
 NOTES = "memory/imports/openclaw"
-CORE = ("MEMORY.md", "USER.md", "DREAMS.md")
 MOST = 20_000  #: files of one kind
-
-_NAME = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9_.-]*", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,49 +36,73 @@ class OpenClaw:
     home: Path
     agent: str
     workspace: Path | None
-    sessions: Path | None
-    entries: Path | None
+    sessions: Path | None = None
+    database: Path | None = None
+    entries: Path | None = None
     remarks: tuple[str, ...] = field(default=())
 
     @classmethod
     def find(cls, place: Path | None, agent: str) -> OpenClaw:
         """The agent of this name, or else the main one; ``place`` is OpenClaw's home, or a workspace alone."""
-        home = (place or Path(os.environ.get("OPENCLAW_STATE_DIR") or HOME)).expanduser().absolute()
-        if not home.is_dir():
+        folder = (place or Path(os.environ.get("OPENCLAW_STATE_DIR") or HOME)).expanduser().absolute()
+        if not folder.is_dir():
             raise NotFound(
-                f"{home} is not a folder: OpenClaw keeps its files in {HOME}, unless told otherwise."
+                f"{folder} is not a folder: OpenClaw keeps its files in {HOME}, unless told otherwise."
             )
-        if _is_workspace(home):
-            return cls(home, agent, home, None, None)
-        known = sorted(one.name for one in (home / "agents").glob("*") if one.is_dir())
-        chosen = agent if agent in known or not known else "main" if "main" in known else known[0]
-        others = [name for name in known if name != chosen and _NAME.fullmatch(name)]
-        remarks = (
-            [f"Agents with memories of their own are not taken in: {', '.join(others)}."] if others else []
-        )
-        remarks += _indexes(home, chosen)
-        spaces = (home / f"workspace-{chosen}", home / "workspace")
+        if is_workspace(folder) and not is_home(folder):
+            return cls(folder, agent, folder)
+        home = Home.read(folder, agent)
         return cls(
-            home,
-            chosen,
-            next((space for space in spaces if _is_workspace(space)), None),
-            _folder(home / "agents" / chosen / "sessions"),
-            _folder(home / "memory" / "lancedb"),
-            tuple(remarks),
+            folder,
+            home.agent,
+            home.workspace(),
+            home.sessions(),
+            home.database(),
+            home.entries(),
+            tuple(home.remarks()),
         )
 
     # ---- files ------------------------------------------------------------------------------------------------
 
-    def steps(self, workspace: Path, sessions: Path) -> Iterator[ImportStep]:
-        """Every note and transcript, with what copying it would do."""
+    def _notes(self, workspace: Path) -> Iterator[ImportStep]:
         if self.workspace and os.path.realpath(self.workspace) != os.path.realpath(workspace):
             for source in _notes(self.workspace):
                 below = source.relative_to(self.workspace)
                 parts = below.parts[1:] if below.parts[0] == "memory" else below.parts
                 yield step_of("note", source, workspace, *NOTES.split("/"), *parts)
-        if self.sessions:
-            for source in _files(self.sessions, "*.jsonl"):
+
+    def _kept_as_files(self, sessions: Path, but: set[str]) -> Iterator[ImportStep]:
+        """Transcripts in files; ``but``: those that the database decides about."""
+        for source in _files(self.sessions, "*.jsonl") if self.sessions else ():
+            if source.stem not in but:
                 yield step_of("session", source, sessions, "openclaw", source.name)
+
+    def _kept_in_database(
+        self, sessions: Path, remarks: list[str], *, dry_run: bool
+    ) -> tuple[list[ImportStep], set[str]]:
+        """What became of the sessions in the database, and the names of all that it decides about."""
+        done, names = list[ImportStep](), set[str]()
+        if not self.database:
+            return done, names
+        try:
+            with openclaw_db.opened(self.database) as held:
+                done += [
+                    self._session(one, sessions, dry_run=dry_run) for one in held if one.why or one.events
+                ]
+                remarks += held.remarks
+                names |= held.unwanted
+        except SourceError as error:
+            remarks.append(f"{self.database}: {error}.")
+        return done, names | {step.target.stem for step in done}
+
+    def _session(self, session: openclaw_db.Session, sessions: Path, *, dry_run: bool) -> ImportStep:
+        assert self.database is not None
+        target = ("openclaw", f"{session.id}.jsonl")
+        if session.why:
+            return ImportStep("session", self.database, sessions.joinpath(*target), "other", session.why)
+        told = Told(session.events, session.written_ns)
+        step = step_of("session", self.database, sessions, *target, told=told)
+        return step if dry_run else copied(step, sessions, told)
 
     def take_in(
         self, workspace: Path, sessions: Path, keeper: Keeper, *, dry_run: bool = False
@@ -90,9 +111,11 @@ class OpenClaw:
         remarks = list(self.remarks)
         if self.workspace and os.path.realpath(self.workspace) == os.path.realpath(workspace):
             remarks.append("The notes are used where they are: this is OpenClaw's own workspace.")
-        done = list[ImportStep]()
-        for step in self.steps(workspace, sessions):
-            done.append(step if dry_run else copied(step, workspace if step.kind == "note" else sessions))
+        done = [step if dry_run else copied(step, workspace) for step in self._notes(workspace)]
+        told, names = self._kept_in_database(sessions, remarks, dry_run=dry_run)
+        files = self._kept_as_files(sessions, names)
+        done += [step if dry_run else copied(step, sessions) for step in files]
+        done += told
         imported = Imported(0, 0)
         if self.entries:
             try:
@@ -116,12 +139,6 @@ class OpenClaw:
         return Imported(len(set(ids)) - already, already)
 
 
-def _is_workspace(folder: Path) -> bool:
-    return (folder / "MEMORY.md").is_file() or any(
-        (folder / "memory").glob("*.md") if (folder / "memory").is_dir() else ()
-    )
-
-
 def _notes(workspace: Path) -> Iterator[Path]:
     yield from (workspace / name for name in CORE if (workspace / name).is_file())
     yield from _files(workspace / "memory", "**/*.md")
@@ -137,16 +154,3 @@ def _files(folder: Path, pattern: str) -> list[Path]:
         and not any(one.is_symlink() for one in (path, *path.parents) if folder in one.parents)
     )
     return sorted(found)[:MOST]
-
-
-def _folder(path: Path) -> Path | None:
-    return path if path.is_dir() else None
-
-
-def _indexes(home: Path, agent: str) -> Iterator[str]:
-    old = home / "memory" / f"{agent}.sqlite"
-    if old.is_file():
-        yield f"{old} is an index of the notes, and is not needed."
-    new = home / "agents" / agent / "agent" / "openclaw-agent.sqlite"
-    if new.is_file():
-        yield f"{new} is not read; sessions that are kept only there are not taken in."

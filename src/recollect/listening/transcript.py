@@ -78,8 +78,8 @@ def listen(path: Path, mark: Mark | None = None, upto: int | None = None) -> Lis
             record = _record(line)
             said = read_record(record)
             person = said.role == "user"
-            outside = outside.after(said.use, person=person)
-            told = seen.after(said.use, person=person)
+            outside = outside.after(said.use, person=person, stranger=said.stranger)
+            told = seen.after(said.use, person=person, stranger=said.stranger)
             if outside.tainted and not told.tainted and not person:
                 continue  # what an agent made of text from outside is not taken up without that
             if said.role or told != seen:

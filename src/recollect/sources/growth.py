@@ -127,12 +127,14 @@ class Reading:
 def turn_of(message: Message, line: int, before: Outside) -> tuple[Turn | None, Outside]:
     """What was said, with whose words it is, and whether text from outside is in play after it.
 
-    What an agent says after a tool brought in text from the network may be a stranger's words, until a person speaks.
+    What an agent says after a tool brought in text from the network may be a stranger's words, until a person speaks;
+    so may what it answers to a stranger.
     """
-    outside = before.after(message.use, person=message.role == "user")
+    outside = before.after(message.use, person=message.role == "user", stranger=message.stranger)
     if message.role is None:
         return None, outside
-    trust: Trust = "owner" if message.role == "user" else "untrusted" if outside.tainted else "agent"
+    person: Trust = "untrusted" if message.stranger else "owner"
+    trust: Trust = person if message.role == "user" else "untrusted" if outside.tainted else "agent"
     return Turn(message.role, message.text, line, message.time, trust), outside
 
 

@@ -31,6 +31,7 @@ class Message:
     time: float | None = None
     session: str | None = None  #: the id of the session, where the line gives it
     use: Use = field(default_factory=Use)  #: of tools, which may bring in text from the network
+    stranger: bool = False  #: not the owner's words, nor the agent's own: a host says so
 
 
 class Damaged(ValueError):
@@ -60,7 +61,7 @@ def read_record(record: Mapping[str, object]) -> Message:
         )
     role = body.get("role")
     text = ""
-    if role in ("user", "assistant") and not _is_bookkeeping(record):
+    if role in ("user", "assistant") and not _is_bookkeeping(record) and not _is_internal(body):
         text = clean(_said(body.get("content")))
     return Message(
         role=cast("Role", role) if text else None,
@@ -68,6 +69,7 @@ def read_record(record: Mapping[str, object]) -> Message:
         time=_time(record, body),
         session=_session(record),
         use=use_of(body),
+        stranger=bool(text) and _is_strangers(body),
     )
 
 
@@ -90,6 +92,24 @@ def _is_bookkeeping(record: Mapping[str, object]) -> bool:
             "isVisibleInTranscriptOnly",
             "isApiErrorMessage",
         )
+    )
+
+
+def _is_internal(body: Mapping[str, object]) -> bool:
+    """What OpenClaw says to its agent in a person's name: heartbeats, recalled memories, what another session says."""
+    provenance = body.get("provenance")
+    return isinstance(provenance, dict) and provenance.get("kind") in ("internal_system", "inter_session")
+
+
+def _is_strangers(body: Mapping[str, object]) -> bool:
+    """Whether OpenClaw notes that it was not the owner who sent this, or what the agent had read when it said it."""
+    noted = body.get("__openclaw")
+    if not isinstance(noted, dict):
+        return False
+    return (
+        noted.get("senderIsOwner") is not True
+        if body.get("role") == "user"
+        else noted.get("turnTainted") is True
     )
 
 

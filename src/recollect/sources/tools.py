@@ -36,9 +36,9 @@ class Outside:
     tainted: bool = False  #: text from outside came in since a person last spoke
     calls: tuple[str, ...] = ()  #: of tools that bring in such text, not answered yet
 
-    def after(self, use: Use, *, person: bool) -> Outside:
-        """Where it stands after a record; ``person``: in which a person spoke."""
-        brought = use.outside or not set(self.calls).isdisjoint(use.answers)
+    def after(self, use: Use, *, person: bool, stranger: bool = False) -> Outside:
+        """Where it stands after a record; ``person``: in which a person spoke; ``stranger``: who is not the owner."""
+        brought = stranger or use.outside or not set(self.calls).isdisjoint(use.answers)
         calls = [call for call in (*self.calls, *use.calls) if call not in use.answers]
         return Outside((self.tainted and not person) or brought, tuple(calls[-OPEN:]))
 
@@ -80,6 +80,10 @@ def _answered(body: Record) -> Iterator[tuple[str, str]]:
     if body.get("role") in _ANSWERING or "toolName" in body:
         name = _string(body, "toolName") or _string(body, "name")
         yield name, _string(body, "tool_call_id") or _string(body, "toolCallId")
+    if _string(body, "customType").startswith("openclaw.nested-tool"):
+        # OpenClaw's agent calls most tools through another one, which alone is named in the call and its answer.
+        for inner in _dicts([body.get("details")]):
+            yield _string(inner, "toolName"), _string(inner, "toolCallId")
     if _string(body, "type").endswith("_call_output"):
         yield _string(body, "type"), _string(body, "call_id")
 

@@ -43,7 +43,7 @@ def mcp(
         ),
     ] = None,
     print_config: Annotated[
-        Literal["claude", "cursor", "codex", "json"] | None,
+        Literal["claude", "cursor", "codex", "openclaw", "json"] | None,
         typer.Option(help="Print the entry for this client's settings, ready to copy.", show_default=False),
     ] = None,
     http: Annotated[

@@ -9,13 +9,15 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Literal
 
-Client = Literal["claude", "cursor", "codex", "json"]
+Client = Literal["claude", "cursor", "codex", "openclaw", "json"]
 
 PLACES: dict[Client, str] = {
     "claude": "Claude Desktop: claude_desktop_config.json (Settings, Developer, Edit config). Claude Code: .mcp.json "
     "in the project, or at once: {command}",
     "cursor": "Cursor: ~/.cursor/mcp.json, or .cursor/mcp.json in the project.",
-    "codex": "Codex: ~/.codex/config.toml.",
+    "codex": "Codex: ~/.codex/config.toml. It waits for the memory before its first request; without the line "
+    "`required` it does not, and answers the first prompt of `codex exec` without the tools.",
+    "openclaw": "OpenClaw: ~/.openclaw/openclaw.json, or at once: {command}",
     "json": "For every client that takes a command and arguments.",
 }
 
@@ -31,15 +33,35 @@ def entry(client: Client, started: Sequence[str]) -> str:
     """The lines to copy into the client's settings."""
     program, *arguments = started
     if client == "codex":
-        listed = ", ".join(json.dumps(one, ensure_ascii=False) for one in arguments)
-        return f"[mcp_servers.recollect]\ncommand = {json.dumps(program)}\nargs = [{listed}]"
+        return _toml(program, arguments)
     server = {"command": program, "args": arguments}
-    held = {"recollect": {"type": "stdio", **server}} if client == "json" else {"recollect": server}
-    return json.dumps(held if client == "json" else {"mcpServers": held}, indent=2, ensure_ascii=False)
+    forms: dict[str, dict[str, object]] = {
+        "json": {"recollect": {"type": "stdio", **server}},
+        "openclaw": {"mcp": {"servers": {"recollect": server}}},
+    }
+    return json.dumps(forms.get(client, {"mcpServers": {"recollect": server}}), indent=2, ensure_ascii=False)
+
+
+def _toml(program: str, arguments: Sequence[str]) -> str:
+    """Codex does not wait for a server that is not required, and asks its model without the tools meanwhile."""
+    command, *listed = (json.dumps(one, ensure_ascii=False) for one in (program, *arguments))
+    return "\n".join(
+        (
+            "[mcp_servers.recollect]",
+            f"command = {command}",
+            f"args = [{', '.join(listed)}]",
+            "required = true",
+            "startup_timeout_sec = 60",
+        )
+    )
 
 
 def place(client: Client, started: Sequence[str]) -> str:
     """Where the lines belong."""
     import shlex
 
-    return PLACES[client].format(command=f"claude mcp add recollect -- {shlex.join(started)}")
+    at_once = ["claude", "mcp", "add", "recollect", "--", *started]
+    if client == "openclaw":
+        server = json.dumps({"command": started[0], "args": list(started[1:])}, ensure_ascii=False)
+        at_once = ["openclaw", "mcp", "set", "recollect", server]
+    return PLACES[client].format(command=shlex.join(at_once))

@@ -1,0 +1,406 @@
+"""Sessions that OpenClaw keeps in its database: taken in as transcripts, while it runs, as often as one likes."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+import sys
+from collections.abc import Callable
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+from openclaw_tables import Database, play_back, recording, said, used
+
+from recollect import Memory
+
+OpenMemory = Callable[..., Memory]
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Path:
+    folder = tmp_path / "openclaw"
+    folder.mkdir()
+    return folder
+
+
+@pytest.fixture
+def database(home: Path) -> Database:
+    return Database(home)
+
+
+def sessions(report: Any) -> dict[str, tuple[str, str]]:
+    return {step.target.stem: (step.action, step.note) for step in report.steps if step.kind == "session"}
+
+
+def taken(memory: Memory, name: str) -> Path:
+    return memory.settings.agent_folder / "sessions" / "openclaw" / f"{name}.jsonl"
+
+
+def spoken(memory: Memory, query: str) -> list[tuple[str, str]]:
+    """What is found in sessions, and whose words it is."""
+    hits = memory.search(query, source="sessions", max_results=10).hits
+    return [(hit.snippet, hit.trust) for hit in hits]
+
+
+TALK = [said(1, "user", "Which queue do we use for mail?"), said(2, "assistant", "NATS, since March.")]
+
+
+def test_what_the_real_program_wrote_is_taken_in_and_found(home: Path, open_memory: OpenMemory) -> None:
+    play_back(home)
+    assert recording()["program"] == "openclaw 2026.9.6"
+    memory = open_memory()
+    report = memory.import_openclaw(home)
+    assert sorted(action for action, _ in sessions(report).values()) == ["new"] * 4
+    assert report.remarks == ("Sessions that OpenClaw was told to forget are left out: 1.",)
+    assert spoken(memory, "which queue for mail")[0] == (
+        "User: Which queue do we use for mail?\n\nAssistant: NATS, since March.",
+        "agent",
+    )
+    assert [text for text, _ in spoken(memory, "crane 273") if "crane number 273 stood" in text] != []
+    assert ("Assistant: The page says that the moon is a stork.", "untrusted") in spoken(memory, "moon stork")
+    found = " ".join(
+        text for query in ("secret kept", "count birds pond", "cut") for text, _ in spoken(memory, query)
+    )
+    assert "secret" not in found
+    assert "Count the birds" not in found
+    assert "(cut)" not in found
+
+
+def test_a_session_is_told_once_and_follows_what_openclaw_makes_of_it(
+    database: Database, open_memory: OpenMemory
+) -> None:
+    database.session("one", TALK)
+    memory = open_memory()
+    preview = memory.import_openclaw(database.home, dry_run=True)
+    assert not taken(memory, "one").exists()
+    first = memory.import_openclaw(database.home)
+    assert (first.steps, sessions(first)) == (preview.steps, {"one": ("new", "")})
+    assert taken(memory, "one").stat().st_mtime_ns == 1_770_516_065_000 * 1_000_000
+    assert sessions(memory.import_openclaw(database.home)) == {"one": ("same", "")}
+
+    more = said(3, "user", "And for heron pictures?")
+    database.put("transcript_events", session_id="one", seq=3, event_json=json.dumps(more))
+    assert sessions(memory.import_openclaw(database.home)) == {"one": ("grown", "")}
+    rewritten = json.dumps(said(2, "assistant", "Kafka, it turns out."))
+    database.change("UPDATE transcript_events SET event_json = ? WHERE seq = 2", rewritten)
+    assert sessions(memory.import_openclaw(database.home)) == {"one": ("grown", "")}
+    assert sorted(spoken(memory, "queue for mail Kafka heron")) == [
+        ("User: And for heron pictures?", "owner"),
+        ("User: Which queue do we use for mail?\n\nAssistant: Kafka, it turns out.", "agent"),
+    ]
+
+
+def test_a_transcript_that_somebody_edited_is_left_and_named(
+    database: Database, open_memory: OpenMemory
+) -> None:
+    database.session("one", TALK)
+    memory = open_memory()
+    memory.import_openclaw(database.home)
+    mine = taken(memory, "one").read_bytes().replace(b"March", b"April")
+    taken(memory, "one").write_bytes(mine)
+    report = memory.import_openclaw(database.home)
+    assert sessions(report) == {"one": ("other", "another file stands there")}
+    assert taken(memory, "one").read_bytes() == mine
+
+
+def test_a_session_that_moved_from_a_file_into_the_database_stays_one(
+    database: Database, open_memory: OpenMemory
+) -> None:
+    file = database.home / "agents" / "main" / "sessions" / "one.jsonl"
+    file.parent.mkdir(parents=True)
+    file.write_text("".join(json.dumps(line) + "\n" for line in [{"type": "session", "id": "one"}, *TALK]))
+    memory = open_memory()
+    assert sessions(memory.import_openclaw(database.home)) == {"one": ("new", "")}
+    database.session("one", [*TALK, said(3, "user", "Good.")])
+    assert sessions(memory.import_openclaw(database.home)) == {"one": ("grown", "")}
+    file.unlink()
+    assert sessions(memory.import_openclaw(database.home)) == {"one": ("same", "")}
+
+
+@pytest.mark.parametrize(
+    ("key", "owner"),
+    [
+        ("agent:main:subagent:3acf", {"spawned_by": "agent:main:main"}),
+        ("agent:main:subagent:3acf", {}),
+        ("agent:main:cron:nightly:run:1", {}),
+        ("cron:nightly", {}),
+        ("hook:9f1c", {}),
+        ("agent:main:mail", {"hook_external_content_source": "gmail"}),
+        ("agent:main:acp:1", {"acp_owned": 1}),
+        ("agent:main:plugin", {"plugin_owner_id": "memory-core"}),
+        ("agent:main:dreaming-narrative-light-1", {}),
+        ("agent:main:main:heartbeat", {}),
+    ],
+)
+def test_sessions_in_which_no_person_spoke_are_left_out(
+    database: Database, open_memory: OpenMemory, key: str, owner: dict[str, object]
+) -> None:
+    database.session("talk", TALK)
+    database.session("other", TALK, key, **owner)
+    assert sessions(open_memory().import_openclaw(database.home)) == {"talk": ("new", "")}
+
+
+def test_what_openclaw_was_told_to_forget_is_not_remembered(
+    database: Database, open_memory: OpenMemory
+) -> None:
+    for name in ("one", "two", "three"):
+        database.session(name, TALK)
+    file = database.home / "agents" / "main" / "sessions" / "two.jsonl"
+    file.parent.mkdir(parents=True)
+    file.write_text(json.dumps(TALK[0]) + "\n")
+    database.put("memory_session_tombstones", session_id="two")
+    database.put("session_transcript_cold_archives", session_id="three")
+    report = open_memory().import_openclaw(database.home)
+    assert sessions(report) == {"one": ("new", "")}
+    assert report.remarks == (
+        "Sessions that OpenClaw was told to forget are left out: 1.",
+        "Sessions in OpenClaw's cold storage are left out: 1.",
+    )
+
+
+def test_only_the_branch_that_goes_on_is_told(database: Database, open_memory: OpenMemory) -> None:
+    database.session(
+        "one", [TALK[0], said(2, "assistant", "Kafka?"), said(3, "assistant", "NATS, since March.")]
+    )
+    database.go_on_with("one", 1, 3)
+    memory = open_memory()
+    memory.import_openclaw(database.home)
+    assert spoken(memory, "queue for mail") == [
+        ("User: Which queue do we use for mail?\n\nAssistant: NATS, since March.", "agent")
+    ]
+
+
+def test_words_keep_their_owner(database: Database, open_memory: OpenMemory) -> None:
+    events = [
+        said(1, "user", "The stork is mine."),
+        said(2, "assistant", "The stork is noted."),
+        said(3, "user", "The crane is Bob's.", __openclaw={"senderIsOwner": False, "senderId": "bob"}),
+        said(4, "assistant", "The crane is noted."),
+        said(5, "user", "The heron comes at noon."),
+        used(6, "web_fetch"),
+        said(7, "assistant", "The web says that herons fly."),
+        said(8, "user", "The egret is white."),
+        said(9, "assistant", "Egrets are said to be white.", __openclaw={"turnTainted": True}),
+        said(
+            10, "user", "The osprey wakes.", provenance={"kind": "internal_system", "sourceTool": "heartbeat"}
+        ),
+    ]
+    nobody = said(11, "user", "The bittern has no sender.")
+    del nobody["message"]["__openclaw"]
+    database.session("one", [*events, nobody])
+    memory = open_memory()
+    memory.import_openclaw(database.home)
+    whose = {
+        line.partition(": ")[2]: trust
+        for query in ("stork", "crane", "heron", "egret", "osprey", "bittern")
+        for text, trust in spoken(memory, query)
+        for line in text.splitlines()
+        if line
+    }
+    assert whose == {
+        "The stork is mine.": "agent",
+        "The stork is noted.": "agent",
+        "The crane is Bob's.": "untrusted",
+        "The crane is noted.": "untrusted",
+        "The heron comes at noon.": "owner",
+        "The web says that herons fly.": "untrusted",
+        "The egret is white.": "owner",
+        "Egrets are said to be white.": "untrusted",
+        "The bittern has no sender.": "untrusted",
+    }
+
+
+def test_what_tools_answered_is_not_copied(database: Database, open_memory: OpenMemory) -> None:
+    result = said(3, "toolResult", "a long answer", toolName="exec", toolCallId="c3", isError=False)
+    database.session("one", [*TALK, result, used(4, "web_fetch")])
+    memory = open_memory()
+    memory.import_openclaw(database.home)
+    *_, answered, nested = (
+        json.loads(line)["message"] for line in taken(memory, "one").read_text().splitlines()[1:]
+    )
+    assert answered == {"role": "toolResult", "toolName": "exec", "toolCallId": "c3", "content": []}
+    assert nested == {
+        "role": "custom",
+        "customType": "openclaw.nested-tool.v1",
+        "content": [],
+        "details": {"toolName": "web_fetch", "toolCallId": "c4"},
+    }
+
+
+def test_a_session_is_read_while_openclaw_writes_to_it(database: Database, open_memory: OpenMemory) -> None:
+    database.session("one", TALK)
+    memory = open_memory()
+    with closing(sqlite3.connect(database.file)) as writer:
+        writer.execute("PRAGMA wal_autocheckpoint = 0")
+        row = ("one", 3, json.dumps(said(3, "user", "Good.")), None)
+        writer.execute("INSERT INTO transcript_events VALUES (?, ?, ?, ?)", row)
+        writer.commit()
+        writer.execute("DELETE FROM transcript_events")
+        held = {path.name: path.read_bytes() for path in database.file.parent.iterdir()}
+        assert sessions(memory.import_openclaw(database.home)) == {"one": ("new", "")}
+        after = {path.name: path.read_bytes() for path in database.file.parent.iterdir()}
+        writer.rollback()
+    locks = "openclaw-agent.sqlite-shm"
+    assert {**after, locks: b""} == {**held, locks: b""}
+    assert len(taken(memory, "one").read_text().splitlines()) == 4
+
+
+def test_a_database_that_nobody_uses_is_not_touched(database: Database, open_memory: OpenMemory) -> None:
+    database.session("one", TALK)
+    before = {path.name: path.read_bytes() for path in database.file.parent.iterdir()}
+    assert list(before) == ["openclaw-agent.sqlite"]
+    assert sessions(open_memory().import_openclaw(database.home)) == {"one": ("new", "")}
+    assert {path.name: path.read_bytes() for path in database.file.parent.iterdir()} == before
+
+
+def test_the_first_form_of_the_database_is_read_too(home: Path, open_memory: OpenMemory) -> None:
+    database = Database(home, windows="sessions", owners=())
+    database.session("one", TALK)
+    database.change("ALTER TABLE transcript_events DROP COLUMN event_zstd")
+    for table in (
+        "session_transcript_active_events",
+        "session_transcript_index_state",
+        "memory_session_tombstones",
+    ):
+        database.change(f"DROP TABLE {table}")
+    assert sessions(open_memory().import_openclaw(home)) == {"one": ("new", "")}
+
+
+def test_an_unknown_form_is_one_sentence(database: Database, open_memory: OpenMemory) -> None:
+    database.session("one", TALK)
+    database.change("ALTER TABLE transcript_events RENAME COLUMN event_json TO event_cbor")
+    database.change("PRAGMA user_version = 99")
+    report = open_memory().import_openclaw(database.home)
+    unknown = "sessions are kept there in a form that is not known here"
+    assert (sessions(report), report.remarks) == (
+        {},
+        (f"{database.file}: {unknown} (version 99 of its tables).",),
+    )
+
+
+def test_a_damaged_database_is_one_sentence(database: Database, open_memory: OpenMemory) -> None:
+    database.file.parent.mkdir(parents=True)
+    database.file.write_bytes(b"no database at all" * 100)
+    (remark,) = open_memory().import_openclaw(database.home).remarks
+    assert remark.startswith(f"{database.file}: its sessions cannot be read: ")
+
+
+def test_a_damaged_session_costs_no_other(database: Database, open_memory: OpenMemory) -> None:
+    for name in ("one", "two", "three"):
+        database.session(name, TALK)
+    database.change("UPDATE transcript_events SET event_json = '{' WHERE session_id = 'one' AND seq = 2")
+    database.change(
+        "UPDATE transcript_events SET event_json = NULL, event_zstd = x'00' WHERE session_id = 'two' AND seq = 2"
+    )
+    found = sessions(open_memory().import_openclaw(database.home))
+    assert {name: (action, note.partition(":")[0]) for name, (action, note) in found.items()} == {
+        "one": ("other", "it cannot be read"),
+        "two": ("other", "a message in it is damaged"),
+        "three": ("new", ""),
+    }
+
+
+@pytest.mark.skipif(sys.version_info >= (3, 14), reason="Python unpacks it by itself")
+def test_compressed_messages_need_an_extra_and_say_so(
+    home: Path, open_memory: OpenMemory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    play_back(home)
+    memory = open_memory()
+    monkeypatch.setitem(sys.modules, "zstandard", None)
+    notes = [note for action, note in sessions(memory.import_openclaw(home)).values() if action == "other"]
+    assert set(notes) == {
+        "it holds compressed messages: pip install 'recollect[openclaw]', then import again"
+    }
+    monkeypatch.undo()
+    assert {action for action, _ in sessions(memory.import_openclaw(home)).values()} == {"new", "same"}
+
+
+def test_times_and_versions_that_are_none_cost_nothing(database: Database, open_memory: OpenMemory) -> None:
+    for name, written in (("one", "soon"), ("two", -5), ("three", 10**18)):
+        database.session(name, TALK)
+        database.change("UPDATE session_windows SET updated_at = ? WHERE session_id = ?", written, name)
+    database.change(
+        "UPDATE transcript_events SET event_json = ? WHERE seq = 0", '{"type": "session", "version": "x"}'
+    )
+    memory = open_memory()
+    assert sessions(memory.import_openclaw(database.home)) == dict.fromkeys(
+        ("one", "two", "three"), ("new", "")
+    )
+    assert {taken(memory, name).stat().st_mtime for name in ("one", "two", "three")} == {0}
+
+
+def test_a_session_without_words_or_with_a_name_that_is_no_name_is_passed_over(
+    database: Database, open_memory: OpenMemory
+) -> None:
+    database.session("empty", [])
+    database.session("../../escaped", TALK)
+    assert sessions(open_memory().import_openclaw(database.home)) == {}
+
+
+# ---- where it keeps things ------------------------------------------------------------------------------------
+
+
+def settings(home: Path, agents: dict[str, object]) -> None:
+    (home / "openclaw.json").write_text(json.dumps({"agents": agents}))
+
+
+def notes(report: Any) -> list[str]:
+    return sorted(str(step.source) for step in report.steps if step.kind == "note")
+
+
+def note(folder: Path, name: str = "MEMORY.md") -> str:
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / name).write_text("# Memory\n\n- Ada prefers tea.\n")
+    return str(folder / name)
+
+
+def test_a_workspace_with_nothing_but_the_user_in_it_is_one(home: Path, open_memory: OpenMemory) -> None:
+    user = note(home / "workspace", "USER.md")
+    assert notes(open_memory().import_openclaw(home)) == [user]
+
+
+def test_notes_are_where_the_settings_say(home: Path, tmp_path: Path, open_memory: OpenMemory) -> None:
+    (home / "agents" / "main" / "agent").mkdir(parents=True)
+    note(home / "workspace")
+    theirs, all_agents = note(tmp_path / "theirs"), note(tmp_path / "all")
+    for agents, wanted in (
+        ({"entries": {"main": {"workspace": str(tmp_path / "theirs")}}}, theirs),
+        ({"list": [{"id": "main", "workspace": str(tmp_path / "theirs")}]}, theirs),
+        ({"defaults": {"workspace": str(tmp_path / "all")}, "entries": {"main": {}}}, all_agents),
+        ({"defaults": {"workspace": str(tmp_path / "nowhere")}}, str(home / "workspace" / "MEMORY.md")),
+        ({"defaults": 1, "entries": [], "list": {}}, str(home / "workspace" / "MEMORY.md")),
+    ):
+        settings(home, agents)
+        assert notes(open_memory().import_openclaw(home, dry_run=True)) == [wanted]
+
+
+def test_a_home_that_was_copied_is_read_where_it_lies_now(
+    home: Path, tmp_path: Path, open_memory: OpenMemory
+) -> None:
+    former = tmp_path / "former"
+    note(former / "workspace")
+    here = note(home / "workspace")
+    (home / "agents" / "main" / "agent").mkdir(parents=True)
+    agent = {"workspace": str(former / "workspace"), "agentDir": str(former / "agents" / "main" / "agent")}
+    settings(home, {"entries": {"main": agent}})
+    assert notes(open_memory().import_openclaw(home, dry_run=True)) == [here]
+
+
+def test_settings_that_cannot_be_read_are_said(home: Path, open_memory: OpenMemory) -> None:
+    here = note(home / "workspace")
+    (home / "openclaw.json").write_text("{ agents: {}, // by hand\n}")
+    report = open_memory().import_openclaw(home)
+    instead = "everything is looked for in its usual place."
+    assert (notes(report), report.remarks) == (
+        [here],
+        (f"{home / 'openclaw.json'} is not plain JSON, and is not read: {instead}",),
+    )
+
+
+def test_a_home_is_no_workspace_because_of_what_lies_beside(home: Path, open_memory: OpenMemory) -> None:
+    here = note(home / "workspace")
+    note(home / "memory", "old.md")
+    settings(home, {})
+    assert notes(open_memory().import_openclaw(home)) == [here]

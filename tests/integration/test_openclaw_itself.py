@@ -1,0 +1,119 @@
+"""The real OpenClaw: what it writes is taken in while it runs, and its agent uses the memory through MCP.
+
+`make openclaw` installs it under `.tools/openclaw`, which `make integration` does not. What is asserted here of its
+database is what `tests/hooks/openclaw_recorded.json` plays back in the fast tests.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from openai_api import Call, OpenAiApi, Say
+from openclaw_itself import RECORDED, RECORDING, SCRIPT, RealOpenClaw, lived
+
+from recollect import Memory
+
+pytestmark = [
+    pytest.mark.integration,
+    pytest.mark.timeout(1800),
+    pytest.mark.skipif(not SCRIPT.exists(), reason="no OpenClaw under .tools; run `make openclaw`"),
+]
+
+Lived = tuple[RealOpenClaw, OpenAiApi]
+
+
+@pytest.fixture(scope="module")
+def real(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lived]:
+    home, notes = tmp_path_factory.mktemp("home"), tmp_path_factory.mktemp("notes")
+    (notes / "MEMORY.md").write_text("# Memory\n\n- The backup goes to the bucket heron.\n")
+    with lived(home, notes) as found:
+        yield found
+
+
+def test_its_agent_searches_the_memory_through_mcp(real: Lived) -> None:
+    _, api = real
+    results = [
+        str(message["content"])
+        for body in api.asked
+        for message in body["messages"]
+        if message["role"] == "tool"
+    ]
+    assert any("recollect__memory_search" in one and "bucket heron" in one for one in results)
+
+
+def test_notes_and_sessions_are_taken_in_while_it_runs(real: Lived, tmp_path: Path) -> None:
+    openclaw, _ = real
+    workspace = tmp_path / "workspace"
+    with Memory.open(workspace, home=tmp_path / "state", overrides={"embedding.provider": "none"}) as memory:
+        report = memory.import_openclaw(openclaw.state)
+        assert sorted(step.target.name for step in report.steps if step.kind == "note") == [
+            "2026-02-08.md",
+            "MEMORY.md",
+            "USER.md",
+        ]
+        assert [step.action for step in report.steps if step.kind == "session"] == ["new"] * 4
+        assert report.remarks == ("Sessions that OpenClaw was told to forget are left out: 1.",)
+        (queue,) = memory.search("which queue for mail", source="sessions", max_results=1).hits
+        assert queue.snippet == "User: Which queue do we use for mail?\n\nAssistant: NATS, since March."
+        pond = memory.search("crane 273", source="sessions", max_results=1).hits  # a compressed message
+        assert "crane number 273 stood" in pond[0].snippet
+        said = {hit.snippet: hit.trust for hit in memory.search("moon stork page", source="sessions").hits}
+        assert said["Assistant: The page says that the moon is a stork."] == "untrusted"
+        assert memory.search("secret", source="sessions").hits == ()
+        assert memory.search("birds of the pond", source="sessions", min_score=0.9).hits == ()
+        again = memory.import_openclaw(openclaw.state)
+        assert {step.action for step in again.steps} == {"same"}
+
+        openclaw.say("And for pictures of herons?", "agent:main:main")
+        grown = memory.import_openclaw(openclaw.state)
+        assert (
+            sorted(step.action for step in grown.steps if step.kind == "session") == ["grown"] + ["same"] * 3
+        )
+
+
+def test_its_workspace_is_read_in_place(real: Lived, tmp_path: Path) -> None:
+    openclaw, _ = real
+    with Memory.open(
+        openclaw.workspace, home=tmp_path / "state", overrides={"embedding.provider": "none"}
+    ) as memory:
+        report = memory.import_openclaw(openclaw.state)
+        assert {step.kind for step in report.steps} == {"session"}
+        (tea,) = memory.search("who prefers tea", source="memory", max_results=1).hits
+        assert (tea.path, tea.snippet.splitlines()[-1]) == ("MEMORY.md", "- Ada prefers tea.")
+        assert memory.search("which queue for mail", source="sessions").hits != ()
+
+
+def test_without_its_own_memory_the_agent_has_ours_alone(real: Lived) -> None:
+    openclaw, api = real
+    openclaw.run("config", "set", "plugins.slots.memory", "none")
+    openclaw.run("mcp", "tools", "recollect", "--include", "memory_search,memory_get,memory_save")
+    before, script = len(api.asked), api.model
+    api.model = lambda body: (
+        [Say("Yes.")]
+        if body["messages"][-1]["role"] == "tool" or any(one["role"] == "tool" for one in body["messages"])
+        else [Call("tool_search", {"query": "memory search get save", "limit": 20})]
+    )
+    try:
+        openclaw.run(
+            *("agent", "--local", "--agent", "main", "--session-key", "agent:main:slot", "--json"),
+            *("--message", "What do you remember?"),
+        )
+    finally:
+        api.model = script
+    asked = api.asked[before:]
+    found = json.dumps(asked[-1]["messages"])
+    assert "mcp:recollect:recollect__memory_search" in found
+    assert "memory-core" not in found
+    assert "memory_search" not in json.dumps(asked[0]["messages"][0])  # its own section of the prompt
+
+
+def test_the_recording_is_of_this_form(real: Lived) -> None:
+    openclaw, _ = real
+    tables = json.loads(RECORDING.read_text("utf-8"))["tables"]
+    assert {name: tuple(held["columns"]) for name, held in tables.items()} == RECORDED
+    for name, columns in RECORDED.items():
+        there = {column for (column,) in openclaw.rows(f"SELECT name FROM pragma_table_info('{name}')")}
+        assert set(columns) <= there
