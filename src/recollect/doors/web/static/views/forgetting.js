@@ -97,7 +97,7 @@ async function preview(body, close, way, what, done) {
     return ask("entries.forget", what);
   };
   fill(body, erasure(found.entries, trial, () => finish(body, close, deed, done), close));
-  return body.querySelector("button").focus();
+  return body.querySelector(".doomed").focus();
 }
 
 /** A query that surely means one memory offers it; else those that it may mean, to tick. */

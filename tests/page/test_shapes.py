@@ -1,0 +1,125 @@
+"""How things lie: nothing is cut or covered by large counts and long names, on paper stands what is read, a finger
+scrolls past the map, and a view without anything says how it comes to be filled."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+from serving import Served
+
+expect = pytest.importorskip("playwright.sync_api", reason="`make integration` installs it").expect
+
+if TYPE_CHECKING:
+    from conftest import Visit
+    from playwright.sync_api import Locator
+
+pytestmark = [pytest.mark.integration, pytest.mark.timeout(240)]
+
+PHONE = {"viewport": {"width": 390, "height": 844}, "has_touch": True, "is_mobile": True}
+FACETS = {
+    "total": 12345,
+    "types": {"fact": 12345},
+    "states": {"active": 12345, "staged": 678},
+    "origins": {"owner": 12345},
+    "tags": {"a tag that somebody typed without thinking of how wide a column can be on a screen": 3},
+}
+TEXT_AT_THE_RIGHT = """() => {
+  const paragraph = document.querySelector(".prose p");
+  const range = document.createRange();
+  range.selectNodeContents(paragraph);
+  return Math.abs(range.getBoundingClientRect().right - paragraph.getBoundingClientRect().right) < 3;
+}"""
+
+
+def box(found: Locator) -> dict[str, float]:
+    """Where something lies."""
+    lies = found.bounding_box()
+    assert lies is not None
+    return dict(lies)
+
+
+def test_large_counts_and_long_tags_stay_in_their_places(gateway: Served, visit: Visit) -> None:
+    page = visit(gateway, "#/health").page
+    page.route("**/entries.facets", lambda route: route.fulfill(json=FACETS))
+    page.goto(f"{gateway.address}/#/memories?tag=fern")
+    page.reload()
+    page.locator(".entries .row").first.click()
+    expect(page.locator(".nav-count")).to_contain_text(["+678"])
+    heights = {round(box(link)["height"]) for link in page.locator("nav [data-view]").all()}
+    assert len(heights) == 1
+    column = box(page.locator(".split-list"))
+    for control in page.locator(".split-list :is(select, input):visible").all():
+        assert box(control)["x"] + box(control)["width"] <= column["x"] + column["width"] + 1
+
+
+def test_what_waits_for_approval_is_seen_on_a_phone(gateway: Served, visit: Visit) -> None:
+    page = visit(gateway, "#/health", **PHONE).page
+    page.route("**/entries.facets", lambda route: route.fulfill(json=FACETS))
+    page.reload()
+    expect(page.locator("[data-view=memories] .nav-count b")).to_be_visible()
+    title = box(page.get_by_role("heading", level=1))
+    assert title["height"] < 40  # one line beside its buttons
+
+
+def test_on_paper_stands_what_is_read(gateway: Served, visit: Visit) -> None:
+    page = visit(gateway, "#/notes/memory/projects/launch.md").page
+    expect(page.locator(".prose")).to_be_visible()
+    page.emulate_media(media="print")
+    for gone in (".side", ".tree", ".note-head .segments"):
+        expect(page.locator(gone).first).to_be_hidden()
+    assert box(page.locator(".prose"))["x"] < 10
+
+
+def test_a_finger_scrolls_past_the_map_until_it_is_zoomed(gateway: Served, visit: Visit) -> None:
+    page = visit(gateway, "#/map", **PHONE).page
+    expect(page.locator(".map-list .row").first).to_be_visible()
+    canvas = page.locator("canvas")
+    expect(canvas).to_have_css("touch-action", "pan-y")
+    page.get_by_role("button", name="Zoom in").tap()
+    expect(canvas).to_have_css("touch-action", "none")
+    page.get_by_role("button", name="See all").tap()
+    expect(canvas).to_have_css("touch-action", "pan-y")
+    page.get_by_role("button", name="Select").tap()
+    expect(canvas).to_have_css("touch-action", "none")
+
+
+def test_a_text_that_runs_from_the_right_begins_there(gateway: Served, visit: Visit) -> None:
+    gateway.write("memory/פגישה.md", "# פגישה\n\nהפגישה ביום שלישי\n")
+    page = visit(gateway, "#/notes/memory/פגישה.md").page
+    expect(page.locator(".prose p")).to_be_visible()
+    assert page.evaluate(TEXT_AT_THE_RIGHT)
+    expect(page.locator(".note-head h2")).to_have_text("memory/פגישה.md")
+
+
+def test_a_conversation_is_shown_by_who_speaks(gateway: Served, visit: Visit) -> None:
+    page = visit(gateway, "#/notes/sessions/2026-02-10-servers.jsonl").page
+    first = page.locator(".turn").first
+    expect(first).to_have_attribute("data-role", "user")
+    expect(first.locator("b")).to_have_text("User")
+    expect(first.locator(".said-words")).to_have_text(
+        "Remember that the backups of staging go to a second machine in Nuremberg."
+    )
+
+
+def test_without_a_choice_the_notes_that_changed_last_are_offered(gateway: Served, visit: Visit) -> None:
+    page = visit(gateway, "#/notes").page
+    page.locator(".note .row", has_text="memory/projects/launch.md").click()
+    expect(page.locator(".note-head h2")).to_have_text("memory/projects/launch.md")
+
+
+TAUGHT = {
+    "memories": "Your agent learns from what you say to it",
+    "notes": "Write MEMORY.md or memory/*.md",
+    "recalls": "recollect install claude-code",
+    "map": "Each memory becomes a point",
+}
+
+
+def test_an_empty_memory_teaches_in_every_view(empty_gateway: Served, visit: Visit) -> None:
+    page = visit(empty_gateway, "#/search").page
+    expect(page.locator(".steps")).to_contain_text(str(empty_gateway.workspace / "MEMORY.md"))
+    for view, words in TAUGHT.items():
+        page.locator(f"nav [data-view={view}]").click()
+        expect(page.locator("main .nothing")).to_contain_text(words)
+    expect(page.locator("canvas")).to_be_hidden()
