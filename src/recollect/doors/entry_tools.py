@@ -8,12 +8,16 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+from recollect import logs
 from recollect.doors import schemas
 from recollect.doors.schemas import TYPES
 from recollect.doors.tooling import Call, Param, Result, Tool, WrongArgument
+from recollect.errors import StoreError
 
 if TYPE_CHECKING:
     from recollect.records import Entry, EntryHit, Receipt, Remembered
+
+log = logs.get("tools")
 
 CATEGORIES = ("preference", "decision", "entity", "fact", "other")
 EXPORTED = 200  #: entries that the tool hands out at once; the command line exports all
@@ -65,7 +69,10 @@ def receipt_json(receipt: Receipt) -> dict[str, object]:
 
 def _recall(call: Call) -> Result:
     found = call.memory.keeper.search(call["query"], limit=call["limit"] or 5)
-    call.memory.keeper.entries.touch([hit.entry.id for hit in found.hits], call.memory.keeper.clock())
+    try:
+        call.memory.keeper.entries.touch([hit.entry.id for hit in found.hits], call.memory.keeper.clock())
+    except StoreError as error:  # a full disk takes no count; what was found is found all the same
+        log.warning("that entries were used could not be noted: %s", error)
     return {"memories": [hit_json(hit) for hit in found.hits], "degraded": found.degraded}
 
 

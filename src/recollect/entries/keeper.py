@@ -269,10 +269,18 @@ class Keeper:
     def take_in(self, text: str, *, by: str = "owner", at_most: Origin = "owner") -> Imported:
         """Import what an export of ours or of another program holds: all of it or nothing.
 
-        ``at_most``: how much the one who brings it is trusted; no entry comes in with more.
+        ``at_most``: how much the one who brings it is trusted; no entry comes in with more, and none with a history,
+        which would say what others have done, and to which an undo could lead back.
         """
         lines = list(importers.read(text, at=self.clock()))
-        trusted = [replace(one, entry=self._brought(one.entry, at_most)) for one in lines]
+        trusted = [
+            replace(
+                one,
+                entry=self._brought(one.entry, at_most),
+                history=one.history if at_most == "owner" else (),
+            )
+            for one in lines
+        ]
         return exchange.import_lines(self.entries, trusted, at=self.clock(), by=by)
 
     def _brought(self, entry: Entry, at_most: Origin) -> Entry:
