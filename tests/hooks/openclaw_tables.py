@@ -62,17 +62,24 @@ class Database:
 
     def put(self, table: str, **values: object) -> None:
         with closing(self.open()) as database, database:
-            names = ", ".join(values)
-            marks = ", ".join("?" * len(values))
-            database.execute(f"INSERT INTO {table} ({names}) VALUES ({marks})", list(values.values()))
+            _put(database, table, values)
 
     def session(self, name: str, events: Iterable[Row], key: str = "", **owner: object) -> None:
         """A session with these events, beginning with its head."""
         head = {"type": "session", "version": 4, "id": name, "timestamp": "2026-02-08T01:58:00.000Z"}
-        key = key or f"agent:main:{name}"
-        self.put(self.windows, session_id=name, session_key=key, updated_at=1_770_516_065_000, **owner)
-        for seq, event in enumerate([head, *events]):
-            self.put("transcript_events", session_id=name, seq=seq, event_json=json.dumps(event))
+        window = {
+            "session_id": name,
+            "session_key": key or f"agent:main:{name}",
+            "updated_at": 1_770_516_065_000,
+        }
+        with closing(self.open()) as database, database:
+            _put(database, self.windows, {**window, **owner})
+            for seq, event in enumerate([head, *events]):
+                _put(
+                    database,
+                    "transcript_events",
+                    {"session_id": name, "seq": seq, "event_json": json.dumps(event)},
+                )
 
     def go_on_with(self, name: str, *seqs: int) -> None:
         """The branch that the conversation goes on with."""
@@ -125,3 +132,8 @@ def _opened(home: Path) -> sqlite3.Connection:
 
 def _make(database: sqlite3.Connection, table: str, columns: Iterable[str]) -> None:
     database.execute(f"CREATE TABLE {table} ({', '.join(columns)})")
+
+
+def _put(database: sqlite3.Connection, table: str, values: Row) -> None:
+    marks = ", ".join("?" * len(values))
+    database.execute(f"INSERT INTO {table} ({', '.join(values)}) VALUES ({marks})", list(values.values()))

@@ -119,26 +119,23 @@ def test_a_session_that_moved_from_a_file_into_the_database_stays_one(
     assert sessions(memory.import_openclaw(database.home)) == {"one": ("same", "")}
 
 
-@pytest.mark.parametrize(
-    ("key", "owner"),
-    [
-        ("agent:main:subagent:3acf", {"spawned_by": "agent:main:main"}),
+def test_sessions_in_which_no_person_spoke_are_left_out(database: Database, open_memory: OpenMemory) -> None:
+    database.session("talk", TALK, "agent:main:hook-and-cron")
+    others: list[tuple[str, dict[str, object]]] = [
         ("agent:main:subagent:3acf", {}),
+        ("agent:main:helper", {"spawned_by": "agent:main:main"}),
         ("agent:main:cron:nightly:run:1", {}),
         ("cron:nightly", {}),
         ("hook:9f1c", {}),
         ("agent:main:mail", {"hook_external_content_source": "gmail"}),
-        ("agent:main:acp:1", {"acp_owned": 1}),
+        ("agent:main:acp:1", {}),
+        ("agent:main:editor", {"acp_owned": 1}),
         ("agent:main:plugin", {"plugin_owner_id": "memory-core"}),
         ("agent:main:dreaming-narrative-light-1", {}),
         ("agent:main:main:heartbeat", {}),
-    ],
-)
-def test_sessions_in_which_no_person_spoke_are_left_out(
-    database: Database, open_memory: OpenMemory, key: str, owner: dict[str, object]
-) -> None:
-    database.session("talk", TALK)
-    database.session("other", TALK, key, **owner)
+    ]
+    for number, (key, owner) in enumerate(others):
+        database.session(f"other-{number}", TALK, key, **owner)
     assert sessions(open_memory().import_openclaw(database.home)) == {"talk": ("new", "")}
 
 
@@ -364,7 +361,7 @@ def test_a_workspace_with_nothing_but_the_user_in_it_is_one(home: Path, open_mem
 def test_notes_are_where_the_settings_say(home: Path, tmp_path: Path, open_memory: OpenMemory) -> None:
     (home / "agents" / "main" / "agent").mkdir(parents=True)
     note(home / "workspace")
-    theirs, all_agents = note(tmp_path / "theirs"), note(tmp_path / "all")
+    theirs, all_agents, memory = note(tmp_path / "theirs"), note(tmp_path / "all"), open_memory()
     for agents, wanted in (
         ({"entries": {"main": {"workspace": str(tmp_path / "theirs")}}}, theirs),
         ({"list": [{"id": "main", "workspace": str(tmp_path / "theirs")}]}, theirs),
@@ -373,7 +370,7 @@ def test_notes_are_where_the_settings_say(home: Path, tmp_path: Path, open_memor
         ({"defaults": 1, "entries": [], "list": {}}, str(home / "workspace" / "MEMORY.md")),
     ):
         settings(home, agents)
-        assert notes(open_memory().import_openclaw(home, dry_run=True)) == [wanted]
+        assert notes(memory.import_openclaw(home, dry_run=True)) == [wanted]
 
 
 def test_a_home_that_was_copied_is_read_where_it_lies_now(
@@ -404,3 +401,19 @@ def test_a_home_is_no_workspace_because_of_what_lies_beside(home: Path, open_mem
     note(home / "memory", "old.md")
     settings(home, {})
     assert notes(open_memory().import_openclaw(home)) == [here]
+
+
+def test_marks_that_openclaw_sets_for_itself_are_no_part_of_a_note(
+    home: Path, open_memory: OpenMemory
+) -> None:
+    marks = (
+        "<!-- openclaw-memory-promotion:memory/2026-02-08.md:3 -->\n",
+        "<!-- openclaw:dreaming:rem:start -->\n",
+    )
+    note(home / "workspace")
+    (home / "workspace" / "MEMORY.md").write_text(f"# Memory\n\n{marks[0]}- Ada prefers tea.\n{marks[1]}")
+    memory = open_memory()
+    memory.import_openclaw(home)
+    (tea,) = memory.search("tea", source="memory", max_results=1).hits
+    assert (tea.snippet.splitlines()[-1], "openclaw-memory" in tea.snippet) == ("- Ada prefers tea.", False)
+    assert memory.search("dreaming promotion", source="memory").hits == ()

@@ -43,7 +43,7 @@ def without_blocks(text: str) -> str:
 
 #: What OpenClaw notes at the end of a line, for itself, and what we tell whoever opens a file that we made. All other
 #: comments are somebody's words and are found like the rest.
-_ANNOTATION = re.compile(r"<!--[ \t]*(?:trigger|importance|project|recollect):[^\n]*-->")
+_ANNOTATION = re.compile(r"<!--[ \t]*(?:(?:trigger|importance|project|recollect):|openclaw[:-])[^\n]*-->")
 _MOST = 8  #: annotations of one line
 
 
