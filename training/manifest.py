@@ -34,6 +34,7 @@ def build(folder: Path, vocabulary: int, settings: dict[str, Any], data: str) ->
         "trained_max_length": student["max_length"],
         "query_prefix": "",
         "doc_prefix": "",
+        "simplified_queries": True,  # it has read little traditional Chinese
         "layers": student["layers"],
         "hidden": student["hidden"],
         "heads": student["heads"],

@@ -67,6 +67,20 @@ def test_prefixes_are_put_before_queries_and_documents(tmp_path: Path) -> None:
     )
 
 
+def test_a_query_in_traditional_characters_is_put_in_simplified_ones_where_the_model_wants_it(
+    tmp_path: Path,
+) -> None:
+    tiny_model.write(tmp_path)
+    tiny_model.write_manifest(tmp_path)
+    plain = LocalEmbedder(tmp_path)
+    tiny_model.write_manifest(tmp_path, simplified_queries=True)
+    wanting = LocalEmbedder(tmp_path)
+    np.testing.assert_array_equal(wanting.embed_query("備份"), plain.embed_query("备份"))
+    np.testing.assert_array_equal(wanting.embed(["備份"]), plain.embed(["備份"]))
+    assert not np.array_equal(plain.embed_query("備份"), plain.embed_query("备份"))
+    assert wanting.identity == plain.identity  # no vector that is kept is another
+
+
 def test_a_text_is_cut_at_the_models_length(tmp_path: Path) -> None:
     tiny_model.write(tmp_path)
     tiny_model.write_manifest(tmp_path, max_length=2)

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from recollect import Memory
 from recollect.text import query_terms, snippet, tokenize
-from recollect.text.variants import folded
+from recollect.text.variants import folded, simplified
 
 PAIRS = [
     ("資料庫備份", "资料库备份"),
@@ -46,6 +46,19 @@ def test_a_folded_text_is_as_long_as_before_and_folding_it_again_changes_nothing
     once = folded(text)
     assert len(once) == len(text)
     assert folded(once) == once
+
+
+@pytest.mark.parametrize(
+    ("text", "simple"),
+    [
+        ("資料庫的覆蓋範圍", "资料库的复盖范围"),
+        ("著名的覆盖范围", "著名的覆盖范围"),
+        ("backup of 2026", "backup of 2026"),
+        ("", ""),
+    ],
+)
+def test_only_a_text_in_traditional_characters_is_simplified(text: str, simple: str) -> None:
+    assert simplified(text) == simple
 
 
 def test_every_character_of_the_table_stands_in_one_group() -> None:

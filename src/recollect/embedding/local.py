@@ -20,6 +20,7 @@ from recollect.embedding import manifest
 from recollect.embedding.manifest import Model
 from recollect.errors import EmbedderUnavailable, EmbeddingError
 from recollect.records import Identity
+from recollect.text.variants import simplified
 
 if TYPE_CHECKING:
     from recollect.embedding.protocol import Matrix
@@ -52,6 +53,8 @@ class LocalEmbedder:
 
     def embed_query(self, text: str) -> Matrix:
         """The vector of a query."""
+        if self.model.simplified_queries and not text.isascii():
+            text = simplified(text)
         row: Matrix = self._run([self.model.query_prefix + text if text.strip() else ""])[0]
         return row
 

@@ -34,12 +34,15 @@ class Model:
     max_length: int = 512  #: tokens; what is longer is cut
     query_prefix: str = ""
     doc_prefix: str = ""
+    simplified_queries: bool = False  #: whether it understands simplified Chinese better than traditional
     digests: Mapping[str, str] = field(default_factory=dict)  #: sha256 by file, where the manifest gives them
 
     @property
     def identity(self) -> Identity:
         """Everything that changes vectors, digested: the weights, the tokens, the prefixes, the length."""
-        settings = {name: value for name, value in asdict(self).items() if name not in ("folder", "digests")}
+        # What is done to queries' characters changes no vector that is kept.
+        others = ("folder", "digests", "simplified_queries")
+        settings = {name: value for name, value in asdict(self).items() if name not in others}
         weights = {
             name: self.digests.get(name) or sample(self.folder / name) for name in (self.onnx, self.tokenizer)
         }
@@ -80,6 +83,7 @@ def _from_manifest(folder: Path, manifest: dict[str, Any]) -> Model:
         max_length=int(manifest.get("max_length", 512)),
         query_prefix=str(manifest.get("query_prefix", "")),
         doc_prefix=str(manifest.get("doc_prefix", "")),
+        simplified_queries=manifest.get("simplified_queries") is True,
         digests=digests,
     )
 

@@ -22,6 +22,20 @@ def folded(text: str) -> str:
     return text if others.isdisjoint(text) else text.translate(forms)
 
 
+def simplified(text: str) -> str:
+    """The text in simplified characters, if it is written in traditional ones: for a model that has read few of them.
+
+    著 or 覆 alone, which stand in simplified text too, do not tell.
+
+    >>> simplified("備份的覆蓋範圍"), simplified("著名的覆盖范围")
+    ('备份的复盖范围', '著名的覆盖范围')
+    """
+    forms, others = _forms()
+    found = "".join(others.intersection(text))
+    in_both = found.encode("gb2312", "ignore").decode("gb2312")
+    return text.translate(forms) if found != in_both else text
+
+
 @cache
 def _forms() -> tuple[dict[int, str], frozenset[str]]:
     """The form of each character that has another, and those characters. Read when Chinese is first met: some 2 ms."""
