@@ -38,7 +38,7 @@ def test_a_session_begins_with_what_matters_and_how_to_use_the_memory(claude: Cl
     (other / ".git").mkdir(parents=True)
     claude.say("We decided to use Kafka for the log.", session="there")
     claude.heard(session="there", cwd=str(other))
-    known = {"startup": 2, "clear": 2, "compact": 2, "resume": 0}
+    known = {"startup": 2, "clear": 2, "compact": 2, "resume": 0, "fork": 0}
     told = {source: claude.told("SessionStart", session="new", source=source) for source in known}
     assert {source: len(block(text)) for source, text in told.items()} == known
     assert sorted(block(told["startup"])) == [
@@ -74,6 +74,17 @@ def test_what_is_put_into_a_prompt_stays_below_the_hosts_limit(claude: ClaudeCod
         assert len(block(told)) > 5
 
 
+def test_what_the_host_would_cut_is_not_told(claude: ClaudeCode) -> None:
+    """It counts as JavaScript does, and an emoji is two."""
+    claude.home.mkdir()
+    (claude.home / "config.yaml").write_text("memory: {max_injected_chars: 8000}")
+    with claude.memory() as memory:
+        for number in range(10):
+            memory.keeper.add(f"Rule {number} of the house: {'🦉' * 900}", "user_preference")
+    assert claude.told("UserPromptSubmit", prompt="Which rules of the house are there?") == ""
+    assert "too many for a prompt; nothing was told" in claude.log()
+
+
 def test_a_prompt_about_no_note_is_told_of_none(claude: ClaudeCode) -> None:
     """With the bundled model, whose scores for anything at all are seldom zero."""
     del claude.environment["RECOLLECT_EMBEDDING__PROVIDER"]
@@ -97,6 +108,23 @@ def test_only_what_is_new_is_heard(claude: ClaudeCode) -> None:
         kept = {entry.text: (entry.repetitions, entry.session) for entry in memory.keeper.find()}
     assert [count for count, _ in kept.values()] == [1, 1]
     assert set(kept) == {"I prefer tabs in Go code.", "I never work on Fridays."}
+
+
+def test_what_a_forked_session_brings_along_is_not_heard_again(claude: ClaudeCode) -> None:
+    original = claude.say("I prefer tabs in Go code.", session="one")
+    claude.heard(session="one")
+    # Claude Code begins the fork's transcript with a copy, under the new id; it asks us before or after.
+    (claude.transcripts / "two.jsonl").write_text(original.read_text().replace('"one"', '"two"'))
+    assert claude.told("SessionStart", session="two", source="fork") == ""
+    claude.heard("Stop", session="two")
+    claude.say("I never work on Fridays.", "Good to know.", session="two")
+    claude.heard("Stop", session="two")
+    claude.heard("SessionEnd", session="two", reason="other")
+    with claude.memory() as memory:
+        kept = {entry.text: (entry.repetitions, entry.session) for entry in memory.keeper.find()}
+    assert kept == {"I prefer tabs in Go code.": (1, "one"), "I never work on Fridays.": (1, "two")}
+    (summary,) = (claude.workspace / "memory").glob("*.md")
+    assert "tabs" not in summary.read_text()
 
 
 def test_nobody_learns_from_what_was_put_into_a_prompt(claude: ClaudeCode) -> None:

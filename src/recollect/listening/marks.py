@@ -5,12 +5,14 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import json
+from collections.abc import Iterable
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 from recollect import durable
 from recollect.listening import files
-from recollect.listening.transcript import Mark
+from recollect.listening.transcript import Mark, Record
+from recollect.sources.messages import read_record
 
 KEPT = 2_000  #: sessions that are remembered; the oldest go first
 LOOKED_AT = 200  #: newest sessions that are asked for their project
@@ -25,6 +27,13 @@ class Session:
     transcript: str = ""
     at: float = 0.0
     mark: Mark = field(default_factory=Mark)
+    forked_at: float = 0.0  #: when it parted from another session, with a copy of what was said there
+
+    def own(self, records: Iterable[Record]) -> tuple[Record, ...]:
+        """The records without those that it brought along: they are heard in the session that they come from."""
+        if not self.forked_at:
+            return tuple(records)
+        return tuple(one for one in records if (read_record(one).time or self.forked_at) >= self.forked_at)
 
 
 class Marks:
@@ -75,6 +84,6 @@ def _is_usable(session: Session) -> bool:
     return (
         all(isinstance(text, str) for text in texts)
         and all(type(place) is int and place >= 0 for place in places)
-        and isinstance(session.at, int | float)
+        and all(isinstance(moment, int | float) for moment in (session.at, session.forked_at))
         and isinstance(mark.tainted, bool)
     )

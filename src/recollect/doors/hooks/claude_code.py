@@ -6,8 +6,8 @@
 | UserPromptSubmit | what is remembered about the prompt | |
 | Stop, SessionEnd, PreCompact | nothing | what was said is heard, from the transcript; the index again |
 
-A session that is resumed still has its beginning before it, so it is told nothing again; one that was compacted or
-cleared has not. What is put into the prompt is fenced, so that it is never learned again.
+A session that is resumed or forked still has its beginning before it, so it is told nothing again; one that was
+compacted or cleared has not. What is put into the prompt is fenced, so that it is never learned again.
 """
 
 from __future__ import annotations
@@ -29,7 +29,9 @@ if TYPE_CHECKING:
 
 log = logs.get("hooks")
 
-MOST = 8_000  #: characters that are put into a prompt; Claude Code takes 10,000
+MOST = (
+    8_000  #: characters that are put into a prompt; Claude Code takes 10,000, and of more only the beginning
+)
 SHARE = 0.4  #: of the time for an answer that may go into hearing what still waits
 
 Answer = dict[str, object]
@@ -112,7 +114,9 @@ def _freshened(host: Host) -> None:
 
 
 def _tell(wanted: Wanted, said: Said, settings: Settings, say: Say, begun: float) -> None:
-    if said.event == "SessionStart" and said.source == "resume":
+    if said.event == "SessionStart" and said.source in ("resume", "fork"):
+        if said.source == "fork":
+            _part(said, settings)
         say({})
         return
     from recollect.doors.hooks.hearing import drain, spool_of
@@ -131,6 +135,17 @@ def _tell(wanted: Wanted, said: Said, settings: Settings, say: Say, begun: float
         drain(host)
         _freshened(host)
     host.close()
+
+
+def _part(said: Said, settings: Settings) -> None:
+    """Note when the session parted from another: its transcript begins with a copy of what was said there."""
+    from recollect.doors.hooks.hearing import marks_of
+    from recollect.listening import Session
+
+    now = time.time()
+    marks_of(settings).put(
+        Session(said.session, said.project, str(said.transcript or ""), now, forked_at=now)
+    )
 
 
 def _recalled(host: Host, said: Said) -> str:
@@ -157,8 +172,9 @@ def _context(event: str, text: str) -> Answer:
     """The answer that puts a text into the prompt; a text that does not fit is left out whole, fences and all."""
     if not text:
         return {}
-    if len(text) > MOST + 1_500:
-        log.warning("%d characters are too many for a prompt; nothing was told", len(text))
+    size = len(text.encode("utf-16-le")) // 2  # as it counts: an emoji is two
+    if size > MOST + 1_500:
+        log.warning("%d characters are too many for a prompt; nothing was told", size)
         return {}
     return {"hookSpecificOutput": {"hookEventName": event, "additionalContext": text}}
 

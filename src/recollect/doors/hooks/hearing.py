@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from recollect import logs
 from recollect.errors import SourceError
 from recollect.listening import Mark, Marks, Request, Session, Spool, listen
-from recollect.plugins import Host, Moment
+from recollect.plugins import Event, Host, Moment
 
 if TYPE_CHECKING:
     from recollect.config import Settings
@@ -67,28 +68,34 @@ def _hear(host: Host, marks: Marks, request: Request) -> bool:
             new = listen(path, known.mark, request.size)
             if not new.more:
                 break
-            if not _kept(host, Moment("agent_end", request.session, messages=new.records, transcript=path)):
+            if not _kept(host, _moment("agent_end", request, known, new.records)):
                 return False
             marks.put(_heard(request, known, new.mark))
         whole = () if request.event == "Stop" else listen(path, None, request.size).records
     except SourceError as error:
         log.warning("a session cannot be heard any more: %s", error)
         return True
-    if not _kept(host, *_moments(request, new.records, whole)):
+    if not _kept(host, *_moments(request, known, new.records, whole)):
         return False
     marks.put(_heard(request, known, known.mark if _model_waits(host, request.session) else new.mark))
     return True
 
 
-def _moments(request: Request, new: Records, whole: Records) -> list[Moment]:
+def _moments(request: Request, known: Session, new: Records, whole: Records) -> list[Moment]:
     """What happens in the session, in the words of plugins."""
-    path = Path(request.transcript)
     if request.event == "SessionEnd":
-        return [Moment("session_end", request.session, messages=whole, transcript=path)]
-    said = Moment("agent_end", request.session, messages=new, transcript=path)
+        return [_moment("session_end", request, known, whole)]
+    said = _moment("agent_end", request, known, new)
     if request.event == "PreCompact":
-        return [said, Moment("before_compaction", request.session, messages=whole, transcript=path)]
+        return [said, _moment("before_compaction", request, known, whole)]
     return [said]
+
+
+def _moment(event: Event, request: Request, known: Session, records: Records) -> Moment:
+    said = known.own(records)
+    # Where there are no messages a plugin reads the transcript: that of a fork begins with another session's words.
+    transcript = Path(request.transcript) if said or not known.forked_at else None
+    return Moment(event, request.session, messages=said, transcript=transcript)
 
 
 def _kept(host: Host, *moments: Moment) -> bool:
@@ -98,7 +105,7 @@ def _kept(host: Host, *moments: Moment) -> bool:
 
 def _heard(request: Request, known: Session, mark: Mark) -> Session:
     project = request.project or known.project
-    return Session(request.session, project, request.transcript, time.time(), mark)
+    return replace(known, project=project, transcript=request.transcript, at=time.time(), mark=mark)
 
 
 def _model_waits(host: Host, session: str) -> bool:
