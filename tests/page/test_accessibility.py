@@ -69,6 +69,12 @@ def test_nothing_serious_is_found_in_panels_and_dialogs(
     expect(page.get_by_role("button", name="Erase it for good")).to_be_visible()
     assert serious(page, axe) == []
     page.keyboard.press("Escape")
+    page.get_by_role("button", name="Forget …").click()
+    page.get_by_label("What should be forgotten?").fill("the server")
+    page.get_by_role("button", name="Show what would go").click()
+    expect(page.get_by_role("dialog").get_by_role("checkbox").first).to_be_visible()
+    assert serious(page, axe) == []
+    page.keyboard.press("Escape")
     page.goto(f"{gateway.address}/#/recalls")
     page.locator(".recall-line").first.click()
     expect(page.locator(".considered").first).to_be_visible()

@@ -202,3 +202,6 @@ def test_what_an_agent_stored_waits_and_is_approved_or_rejected(gateway: Served,
     }
     assert states["The user's dog is called Bolacha"] == "active"
     assert states["The user wants all prices in dollars"] == "rejected"
+    page.keyboard.press("u")  # the offer in the corner, by its key
+    expect(rows.filter(has_text="dollars")).to_have_count(1)
+    expect(page.locator(".said")).to_contain_text("taken back")

@@ -12,12 +12,18 @@ sync_api = pytest.importorskip("playwright.sync_api", reason="`make integration`
 expect = sync_api.expect
 
 if TYPE_CHECKING:
+    from browsing import Watched
     from conftest import Visit
     from playwright.sync_api import Route
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(240)]
 
 TOP = "() => Math.round(scrollY)"
+
+
+def searches(watched: Watched) -> list[str]:
+    """Questions that were asked of the search."""
+    return [path for path in watched.data_requests() if path.endswith("/memory.search")]
 
 
 def test_back_leads_to_the_same_hit_at_the_same_height(gateway: Served, visit: Visit) -> None:
@@ -136,3 +142,30 @@ def test_a_search_that_takes_long_says_so(gateway: Served, visit: Visit) -> None
     expect(page.locator(".hit").first).to_be_visible()
     expect(page.locator(".summary")).not_to_contain_text("Searching")
     expect(page.locator("main[aria-busy]")).to_have_count(0)
+
+
+def test_a_character_that_is_being_composed_asks_nothing(gateway: Served, visit: Visit) -> None:
+    watched = visit(gateway, "#/search")
+    page = watched.page
+    expect(page.locator(".holdings")).to_be_visible()
+    page.get_by_role("searchbox").focus()
+    keyboard = page.context.new_cdp_session(page)
+    watched.requests.clear()
+    page.clock.install()
+    page.clock.pause_at(page.evaluate("Date.now() + 1000"))
+    for written in ("m", "ma", "ma m", "ma ma"):
+        begun = {"text": written, "selectionStart": len(written), "selectionEnd": len(written)}
+        keyboard.send("Input.imeSetComposition", begun)
+        page.clock.run_for(500)
+    assert searches(watched) == []
+    keyboard.send("Input.insertText", {"text": "妈妈"})
+    page.clock.run_for(500)
+    expect(page.locator(".hit mark", has_text="妈妈").first).to_be_visible()
+    assert len(searches(watched)) == 1
+
+
+def test_the_arrow_leads_from_the_field_to_the_first_hit(gateway: Served, visit: Visit) -> None:
+    page = visit(gateway, "#/search?q=server").page
+    expect(page.locator(".hit").first).to_be_visible()
+    page.get_by_role("searchbox").press("ArrowDown")
+    expect(page.locator(".hit .place").first).to_be_focused()

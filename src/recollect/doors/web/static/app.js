@@ -6,7 +6,7 @@ import { frame } from "./frame.js";
 import { help } from "./help.js";
 import { language, t, useLanguage } from "./i18n.js";
 import { useKeys } from "./keys.js";
-import { ended } from "./notices.js";
+import { ended, takeUp } from "./notices.js";
 import { fill } from "./dom.js";
 import { go, here } from "./router.js";
 import { stepped } from "./steps.js";
@@ -123,6 +123,7 @@ async function start() {
     focusSearch: () => (view?.focusSearch ? view.focusSearch() : go("search")) ?? true,
     go: (name) => go(name),
     help: () => (help(), true),
+    undo: takeUp,
     escape: (event) => view?.escape?.(event) ?? false,
     key: (event) => view?.key?.(event) ?? false,
   });

@@ -100,6 +100,11 @@ export function marked(text, ranges) {
   return pieces;
 }
 
+/** Listeners for a field that acts while one types: not in the middle of a character that is still being composed. */
+export function typed(act) {
+  return { oninput: (event) => event.isComposing || act(), oncompositionend: () => act() };
+}
+
 /** Whether a key pressed now is meant for a field. */
 export function typing(event) {
   const target = event.target;

@@ -16,6 +16,7 @@ const KEYS = [
   ["g p", "view.map"],
   ["g h", "view.health"],
   ["e", "help.edit"],
+  ["u", "help.undo"],
   ["+ − 0", "help.zoom"],
   ["?", "help.title"],
 ];

@@ -5,7 +5,7 @@ import { typing } from "./dom.js";
 const PLACES = { s: "search", m: "memories", n: "notes", r: "recalls", p: "map", h: "health" };
 const CHORD_MS = 1200;
 
-/** Listen; `does` says what `focusSearch`, `go`, `help`, `escape` and `key` do. */
+/** Listen; `does` says what `focusSearch`, `go`, `help`, `undo`, `escape` and `key` do. */
 export function useKeys(does) {
   let chord = 0;
   document.addEventListener("keydown", (event) => {
@@ -23,7 +23,8 @@ export function useKeys(does) {
       return;
     }
     chord = event.key === "g" ? event.timeStamp + CHORD_MS : 0;
-    const done = { "/": does.focusSearch, "?": does.help }[event.key] ?? (() => does.key(event));
+    const own = { "/": does.focusSearch, "?": does.help, u: does.undo };
+    const done = own[event.key] ?? (() => does.key(event));
     if (done(event)) event.preventDefault();
   });
 }

@@ -43,32 +43,55 @@ export function ended() {
   );
 }
 
+const STAYS_MS = 10_000;
+
 let corner = null;
 let timer = 0;
+let offered = null; // what can be done about what was said last
 
 /** Where `said` speaks; made once, for a region that comes with its text is not read out. */
 export function speaking() {
-  corner = el("div", { class: "said", role: "status", "aria-live": "polite" });
+  const wait = () => clearTimeout(timer);
+  const go = () => (timer = setTimeout(hush, STAYS_MS));
+  corner = el("div", {
+    class: "said",
+    role: "status",
+    "aria-live": "polite",
+    onpointerenter: wait,
+    onpointerleave: go,
+    onfocusin: wait,
+    onfocusout: go,
+  });
   return corner;
 }
 
-/** Say that something was done, with one action, for a while. */
+function hush() {
+  clearTimeout(timer);
+  offered = null;
+  fill(corner);
+}
+
+/** Say that something was done, with one action, for a while; who is at it is not hurried. */
 export function said(text, label = "", action = null) {
   clearTimeout(timer);
+  offered = action;
   const button =
     action &&
     el(
       "button",
-      {
-        type: "button",
-        class: "link",
-        onclick: () => {
-          fill(corner);
-          action();
-        },
-      },
+      { type: "button", class: "link", "aria-keyshortcuts": "u", onclick: takeUp },
       label,
+      el("kbd", { "aria-hidden": "true" }, "U"),
     );
   fill(corner, el("div", { class: "said-text" }, el("span", {}, text), button));
-  timer = setTimeout(() => fill(corner), 8000);
+  timer = setTimeout(hush, STAYS_MS);
+}
+
+/** Do what is offered in the corner; whether there was anything. */
+export function takeUp() {
+  const action = offered;
+  if (!action) return false;
+  hush();
+  action();
+  return true;
 }

@@ -66,6 +66,7 @@ export const WORDS = {
   "help.open": ["open the row", "打开该行"],
   "help.escape": ["close, or clear", "关闭或清除"],
   "help.edit": ["edit the open memory", "编辑打开的记忆"],
+  "help.undo": ["undo what was just done", "撤销刚才的操作"],
   "help.zoom": ["zoom the map, and back", "缩放地图、复原"],
 
   "search.placeholder": ["Search notes, sessions and memories", "搜索笔记、会话和记忆"],

@@ -38,7 +38,7 @@ export function picking(changed, forgotten, draw) {
 
   async function settle(how, ids) {
     try {
-      await settleStaged(how, ids);
+      await settleStaged(how, ids, changed);
       changed();
     } catch (error) {
       node.append(failure(error, null));

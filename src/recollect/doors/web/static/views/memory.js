@@ -90,7 +90,7 @@ export function memoryPanel(aside, { close, changed, forgotten }) {
     if (entry.state === "staged") {
       const settle = async (how) => {
         try {
-          await settleStaged(how, [entry.id]);
+          await settleStaged(how, [entry.id], changed);
           changed();
         } catch (error) {
           aside.append(failure(error, null));

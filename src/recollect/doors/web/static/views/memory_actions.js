@@ -156,7 +156,22 @@ function undoLater(entry, done) {
   undoChange(entry, done).catch((error) => said(sentence(error)));
 }
 
-export async function settleStaged(how, ids) {
+const UNDOABLE = 20; // of several at once
+
+/** Approve or reject what waits; the offer to undo takes back just that. */
+export async function settleStaged(how, ids, done) {
   await ask(`entries.${how}`, { ids });
-  said(t(how === "approve" ? "done.approved" : "done.rejected"));
+  const text = t(how === "approve" ? "done.approved" : "done.rejected");
+  if (ids.length > UNDOABLE) return said(text);
+  const now = await Promise.all(ids.map((id) => ask("entries.get", { id }).catch(() => null)));
+  const back = async () => {
+    try {
+      for (const { entry } of now.filter(Boolean)) await ask("entries.undo", { id: entry.id, ifSeq: entry.seq });
+      said(t("done.undone"));
+    } catch (error) {
+      said(sentence(error));
+    }
+    done();
+  };
+  return said(text, t("do.undo"), back);
 }

@@ -1,7 +1,7 @@
 // Which memories the table shows: the filters, as they stand in the address and as the gateway takes them.
 
 import { ask } from "../api.js";
-import { el, refill } from "../dom.js";
+import { el, refill, typed } from "../dom.js";
 import { number, t } from "../i18n.js";
 import { ORIGINS, STATES, TYPES, choice, field, fromDateField } from "../parts.js";
 
@@ -36,10 +36,10 @@ export function filterBar(changed) {
     placeholder: t("filter.query"),
     "aria-label": t("filter.query"),
     autocomplete: "off",
-    oninput: () => {
+    ...typed(() => {
       clearTimeout(timer);
       timer = setTimeout(() => put("q", query.value.trim()), PAUSE_MS);
-    },
+    }),
   });
   const quick = el("div", { class: "filters" });
   const further = el("div", { class: "filters" });

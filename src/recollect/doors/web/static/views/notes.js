@@ -1,7 +1,7 @@
 // Notes: the workspace as a tree, a note as it reads, as it stands, or as the chunks that search knows.
 
 import { ask, givenUp, news, newest } from "../api.js";
-import { el, enter, fill, icon, refill } from "../dom.js";
+import { el, enter, fill, icon, refill, typed } from "../dom.js";
 import { bytes, number, t, tn } from "../i18n.js";
 import { step } from "../keys.js";
 import { rendered } from "../markdown.js";
@@ -30,7 +30,7 @@ export function notesView(main) {
     placeholder: t("notes.filter"),
     "aria-label": t("notes.filter"),
     autocomplete: "off",
-    oninput: () => drawTree(),
+    ...typed(() => drawTree()),
   });
   const tree = el("nav", { class: "tree", "aria-label": t("notes.tree") });
   const page = el("div", { class: "note", tabindex: "-1" });

@@ -1,7 +1,7 @@
 // Search: what the agent would find, as one types, with the reasons. An empty memory is met by the three first steps.
 
 import { givenUp, news, newest } from "../api.js";
-import { el, fill, icon, refill } from "../dom.js";
+import { el, fill, icon, refill, typed } from "../dom.js";
 import { number, t, tn, told } from "../i18n.js";
 import { step } from "../keys.js";
 import { failure, nothing } from "../notices.js";
@@ -36,8 +36,12 @@ export function searchView(main) {
     "aria-label": t("search.label"),
     "aria-keyshortcuts": "/",
     maxlength: "1000",
-    oninput: () => later(),
-    onkeydown: (event) => event.key === "Enter" && !event.isComposing && (event.preventDefault(), now()),
+    ...typed(() => later()),
+    onkeydown: (event) => {
+      if (event.isComposing) return;
+      if (event.key === "Enter") (event.preventDefault(), now());
+      if (event.key === "ArrowDown") (event.preventDefault(), results.querySelector(".row")?.focus());
+    },
   });
   const greet = greeting(search, input, () => now());
   const sources = el("div", { class: "sources" });
