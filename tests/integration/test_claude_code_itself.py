@@ -69,12 +69,27 @@ def test_hooks_run_at_every_moment_of_a_session(day_one: Session) -> None:
 
 
 def test_a_preference_is_kept_with_its_session(machine: Machine, day_one: Session) -> None:
-    kept = [entry for entry in json.loads(machine.recollect("list", "--json")) if entry["origin"] == "owner"]
-    assert [(entry["text"], entry["type"], entry["session"], entry["source"]) for entry in kept] == [
-        (PREFERENCE, "user_preference", day_one.id, "capture")
-    ]
+    assert _learned(machine, day_one) == [(PREFERENCE, "user_preference", "owner", 1)]
     (summary,) = (file for file in machine.notes.rglob("*.md") if day_one.id in file.read_text())
     assert summary.parent == machine.notes / "memory"
+
+
+def test_what_a_forked_session_brings_along_is_not_heard_again(machine: Machine, day_one: Session) -> None:
+    fork = machine.ask("Go on, please.", "--resume", day_one.id, "--fork-session", project="one")
+    machine.hear(fork.id)
+    (transcript,) = (file for file in machine.transcripts() if file.stem == fork.id)
+    assert PREFERENCE in transcript.read_text()
+    assert fork.hooks["SessionStart:fork"] == "success"
+    assert (_learned(machine, day_one), _learned(machine, fork)) == (
+        [(PREFERENCE, "user_preference", "owner", 1)],
+        [],
+    )
+
+
+def _learned(machine: Machine, session: Session) -> list[tuple[str, str, str, int]]:
+    """What was kept of a session, and how often it was said."""
+    kept = [one for one in json.loads(machine.recollect("list", "--json")) if one["session"] == session.id]
+    return [(one["text"], one["type"], one["origin"], one["repetitions"]) for one in kept]
 
 
 def test_on_the_next_day_it_stands_before_the_agent_in_another_project(
