@@ -225,3 +225,13 @@ def test_the_pages_files_have_their_kinds_and_are_not_sent_twice(gateway: Runnin
             httpx.Request("GET", gateway.address + path, headers=page.headers, cookies=page.cookies)
         )
         assert answer.status_code == 404, path
+
+
+def test_a_token_for_an_agent_that_is_not_there_is_told(tmp_path: Path) -> None:
+    (tmp_path / "config.yaml").write_text(f"gateway:\n  agents:\n    work: {tmp_path}\n")
+    wanted = ["--home", str(tmp_path), "--workspace", str(tmp_path), "token", "create", "--agent", "work"]
+    known = CliRunner().invoke(app, [*wanted, "--agent", "main"])
+    assert (known.exit_code, "there is no agent" in known.stderr) == (0, False)
+    typo = CliRunner().invoke(app, [*wanted, "--agent", "wrok"])
+    assert (typo.exit_code, typo.stdout.startswith("rct_")) == (0, True)
+    assert "there is no agent 'wrok' in the settings" in typo.stderr

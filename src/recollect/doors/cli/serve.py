@@ -114,7 +114,12 @@ def create(
     """Make a token; it is shown once and kept as a digest."""
     from recollect.doors.http.tokens import Tokens
 
-    made, secret = Tokens(context.obj.settings().home).create(access, agents=agents or (), name=name)
+    settings = context.obj.settings()
+    made, secret = Tokens(settings.home).create(access, agents=agents or (), name=name)
+    for unknown in set(made.agents) - {settings.agent, *settings.gateway.agents}:
+        sys.stderr.write(
+            f"recollect: there is no agent {unknown!r} in the settings (`gateway.agents`) yet.\n"
+        )
     if as_json:
         sys.stdout.write(
             json.dumps({"id": made.id, "token": secret, "access": made.access, "agents": list(made.agents)})
