@@ -51,8 +51,7 @@ def serving() -> Iterator[MessagesApi]:
     class Handler(_Handler):
         state = api
 
-    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
-        server.daemon_threads = True
+    with _Server(("127.0.0.1", 0), Handler) as server:
         api.url = f"http://127.0.0.1:{server.server_port}"
         thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02})
         thread.start()
@@ -61,6 +60,13 @@ def serving() -> Iterator[MessagesApi]:
         finally:
             server.shutdown()
             thread.join()
+
+
+class _Server(ThreadingHTTPServer):
+    daemon_threads = True
+
+    def handle_error(self, *_: object) -> None:
+        """A client that goes away in the middle is no trouble of ours."""
 
 
 class _Handler(BaseHTTPRequestHandler):
