@@ -6,10 +6,13 @@ A folder name as argument says where; `--only search-light` makes one of them.
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import tempfile
+import time
+import uuid
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import sample
 from browsing import browser, come_in, expect
@@ -22,12 +25,13 @@ VIEWS = {
     "search": "#/search?q=where does leaf diagnosis run",
     "home": "#/search",
     "memories": "#/memories",
-    "memory": "#/memories/{entry}",
+    "memory": "#/memories/{entry}?sort=updated",
     "notes": "#/notes/memory/projects/fern.md?from=14&to=16",
     "recalls": "#/recalls/{recall}",
     "map": "#/map",
     "health": "#/health",
 }
+DAY_S = 86_400.0
 FORMS = {
     "light": {"viewport": {"width": 1200, "height": 740}, "color_scheme": "light"},
     "dark": {"viewport": {"width": 1200, "height": 740}, "color_scheme": "dark"},
@@ -54,15 +58,46 @@ FONTS = """<?xml version="1.0"?>
 
 
 def changed(gateway: Served) -> dict[str, str]:
-    """Give one memory a past, leave one to approve, and say which memory and which recall are shown."""
-    found = gateway.ask("entries.list", query="staging server Frankfurt")["entries"][0]
-    new = "The staging server is a rented machine in Helsinki"
-    made = gateway.ask("entries.supersede", id=found["id"], text=new)["entry"]
-    better = "The staging server is a rented machine in Helsinki, with four cores"
-    gateway.ask("entries.edit", id=made["id"], text=better, importance=4, tags=["fern", "servers"])
-    gateway.ask("recall", query="where is the staging server?", session="2026-02-10-servers")
+    """Bring in a memory with a past, and say which memory and which recall are shown."""
+    lines = past(time.time())
+    gateway.ask("entries.import", data="\n".join(json.dumps(line) for line in lines))
+    gateway.ask("recall", query="what does Fern cost?", session="2026-02-10-servers")
     recall = gateway.ask("recalls.list", limit=1)["recalls"][0]
-    return {"entry": str(made["id"]), "recall": str(recall["id"])}
+    return {"entry": lines[1]["entry"]["id"], "recall": str(recall["id"])}
+
+
+def past(now: float) -> list[dict[str, Any]]:
+    """A memory that took another's place and was edited since, as an export of some weeks has it."""
+    told, replaced, edited = now - 41 * DAY_S, now - 12 * DAY_S, now - 5 * 3600
+    price = {"type": "project_context", "tags": ["fern", "money"], "source": "conversation", "importance": 3}
+
+    def version(text: str, at: float, since: float, **more: object) -> dict[str, Any]:
+        entry_id = str(uuid.uuid5(uuid.NAMESPACE_URL, f"price {at}"))
+        times = {"created_at": at, "updated_at": since, "valid_from": at, "expires_at": now + 300 * DAY_S}
+        return {**price, "id": entry_id, "text": text, **times, **more}
+
+    new = version("Fern costs 4 euros a month", replaced, replaced)
+    better = version("Fern costs 4 euros a month, or 40 a year", replaced, edited, importance=4)
+    first = version("Fern costs 3 euros a month", told, told)
+    old = {**first, "updated_at": replaced, "state": "superseded", "superseded_by": new["id"]}
+
+    def event(number: int, at: float, kind: str, after: dict[str, Any], **more: object) -> dict[str, Any]:
+        head = {"seq": number, "change": number, "at": at, "kind": kind, "by": "owner", "note": ""}
+        return {**head, "entry_id": after["id"], "after": after, **more}
+
+    return [
+        {
+            "entry": old,
+            "history": [
+                event(9001, told, "add", first),
+                event(9002, replaced, "supersede", old, before=first),
+            ],
+        },
+        {
+            "entry": better,
+            "history": [event(9003, replaced, "add", new), event(9004, edited, "update", better, before=new)],
+        },
+    ]
 
 
 def pictures(running: Browser, gateway: Served, places: dict[str, str], folder: Path, only: str) -> None:

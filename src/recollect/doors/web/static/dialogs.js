@@ -32,12 +32,14 @@ export function actions(label, act, close, { danger = false } = {}) {
   const row = el("div", { class: "dialog-actions" }, wrong, no, yes);
   const run = async () => {
     yes.disabled = true;
+    fill(yes, label, " …"); // it may take a while
     fill(wrong);
     try {
       await act();
     } catch (error) {
       fill(wrong, sentence(error));
     } finally {
+      fill(yes, label);
       yes.disabled = false;
     }
   };

@@ -353,7 +353,7 @@ export const WORDS = {
   "health.wrong": ["Something needs mending.", "有问题需要处理。"],
   "health.disabled": ["Memory is switched off.", "记忆已关闭。"],
   "health.sync": ["Sync now", "立即同步"],
-  "health.deep": ["Check thoroughly", "彻底检查"],
+  "health.deep": ["Deep check", "彻底检查"],
   "health.syncing": ["Syncing …", "正在同步……"],
   "health.synced": ["In sync: {changed} changed, {removed} removed, {seconds} s.", "已同步：{changed} 个改动，{removed} 个移除，{seconds} 秒。"],
   "health.freshness": ["Freshness", "新鲜度"],

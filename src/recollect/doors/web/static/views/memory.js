@@ -63,7 +63,6 @@ export function memoryPanel(aside, { close, changed, forgotten }) {
         tags(entry.tags),
       ),
       section("entry.history", history(shown.history)),
-      section("entry.provenance", provenance(entry, shown)),
       shown.supersededBy &&
         section(
           "entry.supersededBy",
@@ -74,6 +73,7 @@ export function memoryPanel(aside, { close, changed, forgotten }) {
           "entry.supersedes",
           shown.supersedes.map((one) => [entryLine(one), wordDifference(one.text, entry.text)]),
         ),
+      section("entry.provenance", provenance(entry, shown)),
       near.length > 0 &&
         section(
           "entry.related",

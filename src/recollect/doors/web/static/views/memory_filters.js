@@ -133,7 +133,7 @@ export function filterBar(changed) {
     node,
     facets,
     stop: () => clearTimeout(timer),
-    active: () => Object.keys(filters).length > 0,
+    active: () => Object.keys(filters).some((name) => name !== "sort"),
     focus: () => (query.focus(), query.select(), true),
     read(params) {
       filters = Object.fromEntries(
