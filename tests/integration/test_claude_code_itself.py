@@ -224,7 +224,7 @@ def test_its_transcripts_are_read_as_what_was_said(machine: Machine, worked: Ses
     assert (copies / original.parent.name / original.name).read_text() == written
     taken = {step["source"]: (step["kind"], step["action"]) for step in told["files"]}
     assert taken == {str(file): ("session", "new") for file in machine.transcripts()}
-    for place in (copies, original.parent):  # as they are imported, or where they lie
+    for place in (copies, original.parents[1]):  # as they are imported, or where they lie
         source = Transcripts([place])
         turns = {found: list(source.turns(found)) for found in source.scan().files}
         of_session = [turn for found in turns if source.session(found) == worked.id for turn in turns[found]]

@@ -65,7 +65,7 @@ def hook(
         bool, typer.Option("--wait", help="End when all is done, not when the answer is there.")
     ] = False,
 ) -> None:
-    """Answer a host's hook: its JSON on standard input, one JSON object on standard output, always exit 0."""
+    """Answer a host's hook: its JSON on standard input, at most one JSON object on standard output, always exit 0."""
     from recollect.doors.hooks.command import main
     from recollect.doors.hooks.request import Wanted
 

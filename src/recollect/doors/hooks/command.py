@@ -1,4 +1,4 @@
-"""`recollect hook`: called by hosts, so it never refuses, never prints but one JSON object, and always exits 0.
+"""`recollect hook`: called by hosts, so it never refuses, prints at most one JSON object, and always exits 0.
 
 It is no command of typer's: wrong usage would exit with 2, which Claude Code takes for "do not let this happen", and
 typer would cost more than the rest of the start.
