@@ -93,14 +93,11 @@ def test_without_its_own_memory_the_agent_has_ours_alone(real: Lived) -> None:
     before, script = len(api.asked), api.model
     api.model = lambda body: (
         [Say("Yes.")]
-        if body["messages"][-1]["role"] == "tool" or any(one["role"] == "tool" for one in body["messages"])
+        if any(message["role"] == "tool" for message in body["messages"])
         else [Call("tool_search", {"query": "memory search get save", "limit": 20})]
     )
     try:
-        openclaw.run(
-            *("agent", "--local", "--agent", "main", "--session-key", "agent:main:slot", "--json"),
-            *("--message", "What do you remember?"),
-        )
+        openclaw.say("What do you remember?", "agent:main:slot")
     finally:
         api.model = script
     asked = api.asked[before:]
