@@ -62,7 +62,7 @@ export function memoriesView(main) {
   async function load({ quiet = false, more = false } = {}) {
     if (!quiet && !more) fill(table, loading());
     try {
-      const limit = quiet ? Math.min(200, Math.max(PAGE, entries.length)) : PAGE;
+      const limit = quiet ? Math.min(500, Math.max(PAGE, entries.length)) : PAGE;
       const answer = await list("entries.list", {
         ...asArguments(filters),
         limit,

@@ -74,7 +74,7 @@ export function recallsView(main) {
         until: fromDateField(filters.until, { end: true }),
       };
       const wanted = Object.fromEntries(Object.entries(given).filter(([, value]) => value));
-      const limit = quiet ? Math.min(200, Math.max(PAGE, recalls.length)) : PAGE;
+      const limit = quiet ? Math.min(500, Math.max(PAGE, recalls.length)) : PAGE;
       const answer = await list("recalls.list", { ...wanted, limit, ...(more && { cursor }) });
       if (!isNew([answer, more]) && quiet) return;
       recalls = more ? [...recalls, ...answer.recalls] : answer.recalls;
