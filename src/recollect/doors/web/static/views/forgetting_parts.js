@@ -1,4 +1,4 @@
-// What the dialogs of forgetting show: the memories that would go, those that may be meant, and what an erasure reaches.
+// What the dialogs of forgetting show: memories that would go, those that may be meant, and what an erasure reaches.
 
 import { actions } from "../dialogs.js";
 import { el } from "../dom.js";

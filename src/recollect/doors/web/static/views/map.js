@@ -10,7 +10,7 @@ import { step } from "../keys.js";
 import { failure, loading, nothing } from "../notices.js";
 import { dateField, fromDateField } from "../parts.js";
 import { go } from "../router.js";
-import { mapLegend, mapTools, pointLine } from "./map_parts.js";
+import { mapLegend, mapTip, mapTools, pointLine } from "./map_parts.js";
 
 const MOST_POINTS = 10_000;
 const BUCKETS = 120;
@@ -36,7 +36,7 @@ export function mapView(main) {
   const until = el("input", { type: "date", onchange: () => dated() });
   const summary = el("p", { class: "summary", role: "status", "aria-live": "polite" });
   const canvas = el("canvas", { class: "map", role: "img", "aria-label": t("map.label") });
-  const tip = el("div", { class: "map-tip", "aria-hidden": "true" });
+  const tip = mapTip(canvas);
   const tools = el("div", { class: "map-tools" });
   const legend = el("div", { class: "map-legend", role: "group", "aria-label": t("entry.type") });
   const list = el("div", { class: "lines" });
@@ -49,7 +49,7 @@ export function mapView(main) {
       { class: "card map-card" },
       el("h2", { class: "hidden" }, t("map.title")),
       tools,
-      el("div", { class: "map-place" }, canvas, tip),
+      el("div", { class: "map-place" }, canvas, tip.node),
       legend,
     ),
     el("section", { class: "map-list", "aria-label": t("map.list") }, summary, list),
@@ -84,21 +84,13 @@ export function mapView(main) {
       show();
     },
     onPick: (point) => go("memories", point.id),
-    onHover: hover,
+    onHover: tip.show,
   });
 
   const kept = (point) =>
     !off.has(point.type) &&
     (!brushed || brushed.has(point.id)) &&
     (!range || (point.createdAt >= range[0] && point.createdAt < range[1]));
-
-  function hover(point, x, y) {
-    tip.classList.toggle("on", Boolean(point));
-    if (!point) return;
-    fill(tip, el("b", {}, t(`type.${point.type}`)), el("span", {}, point.text));
-    tip.style.left = `${Math.min(x, canvas.clientWidth - 240)}px`;
-    tip.style.top = `${y + 14}px`;
-  }
 
   function dated() {
     const low = fromDateField(since.value) ?? -Infinity;

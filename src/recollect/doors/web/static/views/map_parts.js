@@ -1,6 +1,6 @@
 // Around the map: the buttons above it, the legend below it, and a point as a line of the list.
 
-import { el } from "../dom.js";
+import { el, fill } from "../dom.js";
 import { sign } from "../draw/types.js";
 import { number, t } from "../i18n.js";
 import { TYPES, segments, stars, when } from "../parts.js";
@@ -31,6 +31,19 @@ export function mapTools(mode, switchMode, drawing) {
     button("+", t("map.in"), () => drawing.zoom(STEP)),
     button("○", t("map.reset"), () => drawing.reset()),
   ];
+}
+
+/** What the point under the pointer says. */
+export function mapTip(canvas) {
+  const node = el("div", { class: "map-tip", "aria-hidden": "true" });
+  const show = (point, x, y) => {
+    node.classList.toggle("on", Boolean(point));
+    if (!point) return;
+    fill(node, el("b", {}, t(`type.${point.type}`)), el("span", {}, point.text));
+    node.style.left = `${Math.min(x, canvas.clientWidth - 240)}px`;
+    node.style.top = `${y + 14}px`;
+  };
+  return { node, show };
 }
 
 /** The types that are there, each a switch. */

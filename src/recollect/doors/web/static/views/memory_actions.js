@@ -1,4 +1,4 @@
-// What the owner can do to memories: add, edit, supersede, merge, undo, approve and reject. Forgetting is in forgetting.js.
+// What the owner can do to memories: add, edit, supersede, merge, undo, approve and reject. Forgetting: forgetting.js.
 
 import { ask } from "../api.js";
 import { ask as dialog, form } from "../dialogs.js";

@@ -1,13 +1,14 @@
-// Recalls: every moment at which memory was put before an agent, what entered, what did not, and why.
+// Recalls: every moment at which memory was put before an agent, as a list with filters. One of them in detail is in
+// recall_detail.js.
 
 import { givenUp, news, newest } from "../api.js";
 import { el, enter, fill, icon, refill } from "../dom.js";
-import { scoreBar } from "../draw/score.js";
-import { moment, number, t, tn, told } from "../i18n.js";
+import { number, t, tn } from "../i18n.js";
 import { step } from "../keys.js";
 import { failure, loading, nothing } from "../notices.js";
-import { facts, fromDateField, when } from "../parts.js";
+import { fromDateField, when } from "../parts.js";
 import { address, amend, go } from "../router.js";
+import { recallDetail } from "./recall_detail.js";
 
 const PAGE = 50;
 const INSTALL = "recollect install claude-code";
@@ -144,7 +145,8 @@ export function recallsView(main) {
     if (!open) return fill(aside);
     fill(aside, loading());
     try {
-      draw(await get("recalls.get", { id: open }));
+      const answer = await get("recalls.get", { id: open });
+      fill(aside, closing(), recallDetail(answer.recall ?? answer));
       enter(aside);
     } catch (error) {
       if (!givenUp(error)) fill(aside, closing(), failure(error, detail));
@@ -167,47 +169,6 @@ export function recallsView(main) {
         icon("close"),
       ),
     );
-
-  function draw(answer) {
-    const recall = answer.recall ?? answer;
-    const considered = recall.considered ?? [];
-    const entered = considered.filter((one) => one.entered);
-    const left = considered.filter((one) => !one.entered);
-    fill(
-      aside,
-      closing(),
-      el("h2", { class: "statement" }, recall.query || t("recall.noQuery")),
-      facts([
-        [t("recall.at"), moment(recall.at)],
-        [t("recall.door"), t(`door.${recall.door}`)],
-        [
-          t("entry.session"),
-          recall.session &&
-            el("a", { href: address("recalls", "", { session: recall.session }) }, recall.session),
-        ],
-        [
-          t("recall.cost"),
-          `${tn("count.tokens", recall.tokens)} · ${tn("count.characters", recall.characters)}`,
-        ],
-        [t("entry.id"), el("code", {}, recall.id)],
-      ]),
-      el(
-        "section",
-        { class: "panel-section" },
-        el("h3", {}, tn("recall.entered", entered.length)),
-        entered.length
-          ? el("ol", { class: "considered" }, entered.map(one))
-          : el("p", { class: "faint" }, t("recall.entered.none")),
-      ),
-      left.length > 0 &&
-        el(
-          "section",
-          { class: "panel-section" },
-          el("h3", {}, tn("recall.left", left.length)),
-          el("ol", { class: "considered left" }, left.map(one)),
-        ),
-    );
-  }
 
   function mark() {
     split.classList.toggle("with-panel", Boolean(open));
@@ -236,22 +197,3 @@ export function recallsView(main) {
 }
 
 const count = (value) => (Array.isArray(value) ? value.length : (value ?? 0));
-
-function one(item) {
-  const place =
-    item.kind === "entry" ? address("memories", item.ref) : noteAddress(item.citation ?? item.ref);
-  return el(
-    "li",
-    {},
-    el("a", { href: place }, item.text || item.citation || item.ref),
-    el("p", { class: "reason" }, told(item.reason)),
-    item.parts?.length > 0 && scoreBar(item.score, item.parts),
-  );
-}
-
-function noteAddress(citation) {
-  const match = /^(.*)#L(\d+)(?:-L?(\d+))?$/.exec(citation);
-  return match
-    ? address("notes", match[1], { from: match[2], to: match[3] ?? match[2] })
-    : address("notes", citation);
-}
