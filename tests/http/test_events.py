@@ -63,9 +63,9 @@ def test_what_another_process_changes_is_told_too_however_much_happens_here(star
         for working in at_work:
             working.start()
         try:
-            assert events.until("entries")["data"]["operation"] == "memory_store"
-            while events.until("entries")["data"]["operation"] is not None:
-                pass  # what is done here, without a pause
+            told: set[str | None] = set()
+            while told != {"memory_store", None}:  # what is done here without a pause, and what is not
+                told.add(events.until("entries")["data"]["operation"])
         finally:
             over.set()
             for working in at_work:
@@ -76,13 +76,15 @@ def test_what_was_done_here_is_not_told_as_others_work(start: Start) -> None:
     gateway = start(watch__enabled=False)
     caller = gateway.caller("write")
     ask(caller, "memory_store", text="I prefer green tea in the morning.")
+    told: list[str | None] = []
     with listening(caller) as events:
         events.until("hello")
         for number in range(30):
             ask(caller, "memory_store", text=f"The parcel {number} weighs {number * 7 + 1} grams.")
-            assert events.until("entries")["data"]["operation"] == "memory_store"
-            if not number % 10:
-                ask(caller, "recall", query="parcel")
+            ask(caller, "recall", query="parcel")
+            while told.count("memory_store") <= number:
+                told.append(events.until("entries")["data"]["operation"])
+    assert told.count(None) <= 1  # the file itself was new, and nobody knows who made it
 
 
 def test_a_listener_goes_on_where_it_was(gateway: Running) -> None:
