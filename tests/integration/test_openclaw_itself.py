@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 from openai_api import Call, OpenAiApi, Say
-from openclaw_itself import RECORDED, RECORDING, SCRIPT, RealOpenClaw, lived
+from openclaw_itself import RECORDED, RECORDING, SCRIPT, RealOpenClaw, free_port, lived
 
 from recollect import Memory
 
@@ -105,6 +105,43 @@ def test_without_its_own_memory_the_agent_has_ours_alone(real: Lived) -> None:
     assert "mcp:recollect:recollect__memory_search" in found
     assert "memory-core" not in found
     assert "memory_search" not in json.dumps(asked[0]["messages"][0])  # its own section of the prompt
+
+
+def test_sessions_that_it_moves_into_its_database_stay_one(tmp_path: Path) -> None:
+    openclaw = RealOpenClaw(tmp_path, free_port())
+    openclaw.run("setup", "--baseline")
+    name = "9f1c2d3e-0000-4000-8000-000000000001"
+    file = openclaw.state / "agents" / "main" / "sessions" / f"{name}.jsonl"
+    file.parent.mkdir(parents=True, exist_ok=True)
+    message = {"role": "user", "content": [{"type": "text", "text": "Which queue do we use for mail?"}]}
+    lines = [
+        {"type": "session", "version": 3, "id": name, "timestamp": "2026-02-08T01:58:00.000Z", "cwd": "/"},
+        {
+            "type": "message",
+            "id": "a1",
+            "parentId": None,
+            "timestamp": "2026-02-08T02:00:00.000Z",
+            "message": message,
+        },
+    ]
+    file.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    listed = {
+        "agent:main:main": {"sessionId": name, "updatedAt": 1_770_516_000_000, "sessionFile": str(file)}
+    }
+    file.with_name("sessions.json").write_text(json.dumps(listed))
+    with Memory.open(
+        tmp_path / "notes", home=tmp_path / "state", overrides={"embedding.provider": "none"}
+    ) as memory:
+
+        def taken_in() -> list[str]:
+            report = memory.import_openclaw(openclaw.state)
+            return [step.action for step in report.steps if step.kind == "session"]
+
+        assert taken_in() == ["new"]
+        openclaw.run("doctor", "--session-sqlite", "import", "--session-sqlite-all-agents")
+        assert (file.exists(), taken_in(), taken_in()) == (False, ["grown"], ["same"])
+        (queue,) = memory.search("queue for mail", source="sessions").hits
+        assert (queue.snippet, queue.trust) == ("User: Which queue do we use for mail?", "owner")
 
 
 def test_the_recording_is_of_this_form(real: Lived) -> None:
