@@ -307,3 +307,20 @@ def test_many_sessions_at_once_are_all_heard(open_host: OpenHost) -> None:
     assert [effect.warnings for effect in effects if effect.warnings] == []
     kept = [done.entry.text for effect in effects for done in effect.remembered if done.entry]
     assert sorted(kept) == sorted(f"My seat in {room} is number {room[5:]}." for room in rooms)
+
+
+def test_two_who_start_a_host_at_once_start_it_once(open_host: OpenHost) -> None:
+    host = open_host()
+    ready, started = threading.Barrier(4), []
+
+    def start() -> None:
+        ready.wait()
+        started.append(host.start())
+
+    threads = [threading.Thread(target=start) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert [done.reason for done in started if done] == ["start"]
+    assert host.service.watching == "watching"

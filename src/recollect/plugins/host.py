@@ -7,6 +7,7 @@ off, misconfigured or broken is a sentence in `error` and in every effect, and t
 from __future__ import annotations
 
 import logging
+import threading
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import TracebackType
@@ -48,6 +49,8 @@ class Host:
         self._observer = observer
         self._owned = owned  #: whether the service was opened here, and is closed here
         self._closed = False
+        self._begun = False
+        self._beginning = threading.Lock()
         self.bus = HookBus()
 
     @classmethod
@@ -133,8 +136,13 @@ class Host:
     # ---- its life ---------------------------------------------------------------------------------------------
 
     def start(self) -> Synced | None:
-        """For a host that lives long: warm up, take in what changed, watch. None without a memory; never raises."""
-        if self._service is None or self._closed:
+        """For a host that lives long: warm up, take in what changed, watch; never raises.
+
+        None without a memory, and where it was started already: another thread may have been first.
+        """
+        with self._beginning:
+            begun, self._begun = self._begun, True
+        if self._service is None or self._closed or begun:
             return None
         try:
             done = self._service.start()
