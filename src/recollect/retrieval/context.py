@@ -16,5 +16,5 @@ REACH = 8
 def context_leg(values: Mapping[int, float], around: Mapping[int, Sequence[int]]) -> dict[int, float]:
     """For each row, the mean value of the rows around it; one without a value counts as 0."""
     return {
-        row: sum(values.get(other, 0.0) for other in others) / len(others) for row, others in around.items()
+        row: sum([values.get(other, 0.0) for other in others]) / len(others) for row, others in around.items()
     }

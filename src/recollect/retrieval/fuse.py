@@ -6,7 +6,6 @@
 
 from __future__ import annotations
 
-import heapq
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -43,20 +42,24 @@ def worth(legs: Sequence[Leg]) -> dict[int, float]:
     scores: dict[int, float] = {}
     for leg in legs:
         share = leg.weight / total
+        if not scores:
+            scores = {row: value * share for row, value in leg.values.items()}
+            continue
         for row, value in leg.values.items():
             scores[row] = scores.get(row, 0.0) + value * share
     return scores
 
 
 def best(scores: Mapping[int, float], limit: int) -> list[int]:
-    """The rows with the highest scores, best first."""
-    return heapq.nsmallest(limit, scores, key=lambda row: (-scores[row], row))
+    """The rows with the highest scores, best first; of equals the earlier row."""
+    return sorted(sorted(scores), key=scores.__getitem__, reverse=True)[:limit]
 
 
 def scored(legs: Sequence[Leg], rows: Iterable[int]) -> list[Scored]:
     """These rows with the parts of their scores, best first."""
     total = sum(leg.weight for leg in legs) or 1.0
-    found = [Scored(row, tuple(_part(leg, row, total) for leg in legs if row in leg.values)) for row in rows]
+    shares = [(leg.name, leg.weight / total, leg.values) for leg in legs]
+    found = [Scored(row, tuple(_parts(shares, row))) for row in rows]
     return sorted(found, key=lambda item: (-item.score, item.rowid))
 
 
@@ -73,9 +76,10 @@ def by_value(legs: Sequence[Leg]) -> list[Leg]:
 FUSIONS = {"weighted": by_value, "rrf": by_rank}
 
 
-def _part(leg: Leg, row: int, total: float) -> Part:
-    weight = leg.weight / total
-    return Part(leg.name, leg.values[row], weight, leg.values[row] * weight)
+def _parts(shares: Iterable[tuple[str, float, Mapping[int, float]]], row: int) -> list[Part]:
+    return [
+        Part(name, values[row], share, values[row] * share) for name, share, values in shares if row in values
+    ]
 
 
 def _rank_values(values: Mapping[int, float]) -> dict[int, float]:

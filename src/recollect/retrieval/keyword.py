@@ -9,7 +9,7 @@ too, the other half of the value is the share of the query's weight that the chu
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from recollect.store import Filter, Index, KeywordMatch
@@ -22,9 +22,9 @@ class KeywordLeg:
     values: Mapping[int, float]  #: rowid → 0–1
     idf: Mapping[str, float]
 
-    def is_exact(self, rowid: int, matched: Callable[[int], Sequence[str]]) -> bool:
+    def is_exact(self, rowid: int, matched: Sequence[str]) -> bool:
         """Whether the chunk holds every term of the query: no threshold may drop it."""
-        return rowid in self.values and len(matched(rowid)) == len(self.idf)
+        return rowid in self.values and len(matched) == len(self.idf)
 
 
 def keyword_leg(index: Index, terms: Sequence[str], *, limit: int, where: Filter) -> KeywordLeg:
@@ -32,9 +32,10 @@ def keyword_leg(index: Index, terms: Sequence[str], *, limit: int, where: Filter
     if not terms:
         return KeywordLeg({}, {})
     rows = max(1, index.total())
-    idf = {term: _idf(rows, df) for term, df in index.terms(terms).items()}
+    counts = index.terms(terms)
+    idf = {term: _idf(rows, count) for term, count in counts.items()}
     full = sum(idf.values()) or 1.0
-    matches = index.keyword(terms, limit=limit, where=where)
+    matches = index.keyword(terms, limit=limit, where=where, known=counts)
     return KeywordLeg({match.rowid: _value(match, full) for match in matches}, idf)
 
 

@@ -34,6 +34,12 @@ CONTEXT_SHARE = 0.5
 #: Chunks whose surroundings are looked at, and from which the hits are chosen.
 SHORTLIST = 32
 
+_DETAILS = {
+    "vector": "nearness in meaning",
+    "context": "worth of the lines around",
+    "date": "the day that the query names",
+}
+
 #: What a date in the query counts, beside the 1 of words and meaning together.
 DATE_WEIGHT = 0.3
 
@@ -218,11 +224,7 @@ def _matched(stored: StoredChunk, terms: Sequence[str]) -> tuple[str, ...]:
 
 
 def _in_words(part: Part, matched: Sequence[str]) -> Part:
-    if part.name == "keyword":
-        return replace(part, detail=f"matches {', '.join(matched)}")
-    details = {
-        "vector": "nearness in meaning",
-        "context": "worth of the lines around",
-        "date": "the day that the query names",
-    }
-    return replace(part, detail=details.get(part.name, part.detail))
+    matches = f"matches {', '.join(matched)}" if part.name == "keyword" else part.detail
+    return Part(
+        part.name, part.value, part.weight, part.contribution, detail=_DETAILS.get(part.name, matches)
+    )

@@ -56,5 +56,4 @@ def complete(
     missing = set(rowids) - leg.values.keys()
     if leg.query is None or embedder is None or not missing:
         return leg.values
-    near = index.cosines(missing, leg.query, embedder.identity)
-    return {**leg.values, **{row: max(0.0, cosine) for row, cosine in near.items()}}
+    return {**leg.values, **index.nearness(missing, leg.query, embedder.identity)}

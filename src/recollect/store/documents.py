@@ -79,10 +79,9 @@ _TRUSTS: tuple[Trust, ...] = ("owner", "agent", "untrusted")
 
 # Rows of one document are numbered in their order, so its neighbours are a range of rows with the same path.
 _AROUND = """
-    select c.rowid, group_concat(n.rowid) from json_each(?1) wanted
-    cross join chunks c on c.rowid = wanted.value
-    cross join chunks n on n.rowid between c.rowid - ?2 and c.rowid + ?2 and n.path = c.path
-    group by c.rowid"""
+    select c.rowid,
+    (select group_concat(n.rowid) from chunks n where n.rowid between c.rowid - ?2 and c.rowid + ?2 and n.path = c.path)
+    from json_each(?1) wanted cross join chunks c on c.rowid = wanted.value"""
 
 _DATES = """
     select c.rowid, c.date from json_each(?) wanted cross join chunks c on c.rowid = wanted.value
@@ -172,7 +171,7 @@ def dates(connection: apsw.Connection, rowids: Iterable[int]) -> dict[int, str]:
 def around(connection: apsw.Connection, rowids: Iterable[int], reach: int) -> dict[int, list[int]]:
     """For each of these rows, those of the same document within reach, itself among them."""
     rows: Any = connection.execute(_AROUND, (json.dumps(list(rowids)), reach))
-    return {row: [int(other) for other in others.split(",")] for row, others in rows}
+    return {row: list(map(int, others.split(","))) for row, others in rows}
 
 
 def _stored(rowid: int, headings: str, model: str, *fields: Any) -> StoredChunk:

@@ -10,6 +10,7 @@ import contextlib
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import apsw
@@ -175,10 +176,19 @@ class Index:
         with self._database.read() as connection:
             return self._frequencies.of(connection, terms)
 
-    def keyword(self, terms: Sequence[str], *, limit: int, where: Filter = EVERYTHING) -> list[KeywordMatch]:
-        """The chunks that hold any of the terms, best first."""
+    def keyword(
+        self,
+        terms: Sequence[str],
+        *,
+        limit: int,
+        where: Filter = EVERYTHING,
+        known: Mapping[str, int] = MappingProxyType({}),
+    ) -> list[KeywordMatch]:
+        """The chunks that hold any of the terms, best first; ``known``: what `terms` has just said of them."""
         with self._database.snapshot() as connection:
-            return keywords.search(connection, self._frequencies, terms, limit=limit, where=where)
+            return keywords.search(
+                connection, self._frequencies, terms, limit=limit, where=where, known=known
+            )
 
     def total(self) -> int:
         """How many chunks there are, without counting them: for a search, where ``counts`` would take too long."""
@@ -203,9 +213,9 @@ class Index:
         with self._database.read() as connection:
             return documents.dates(connection, rowids)
 
-    def cosines(self, rowids: Iterable[int], vector: Vector, identity: Identity) -> dict[int, float]:
-        """How near the chunks in these rows are to the vector, where they have one of this identity."""
-        return self._vectors.cosines(rowids, vector, identity)
+    def nearness(self, rowids: Iterable[int], vector: Vector, identity: Identity) -> dict[int, float]:
+        """How near the chunks in these rows are, where they have a vector: the cosine, 0 where it is negative."""
+        return self._vectors.nearness(rowids, vector, identity)
 
     def vectors_of(self, rowids: Iterable[int], identity: Identity) -> dict[int, Vector]:
         """The vectors of the chunks in these rows, where they have one of this identity."""

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import apsw
 
@@ -30,6 +31,16 @@ BUDGET_SHARE = 0.2  #: of all rows, that may be ranked in a larger index
 _RUN = re.compile(r"[0-9A-Za-z_\-./:@#+\u0080-\ud7ff\ue000-\U0010ffff]+")
 
 
+_BM25 = f"bm25({TITLE_WEIGHT}, 1.0)"
+
+# With huge column weights every count is as good as endless, and BM25 says only which terms are there.
+_HELD = "bm25(f.chunks_fts, 1e6, 1e6)"
+
+# Sorted by SQLite: to sort by itself, FTS5 runs a second statement, which weighs every term once more.
+_UNFILTERED = f"""
+    select f.rowid, bm25(f.chunks_fts, {TITLE_WEIGHT}, 1.0) as score, {_HELD} from chunks_fts f
+    where f.chunks_fts match :query and f.rowid > :after order by score, f.rowid limit :limit"""  # noqa: S608 - constants
+
 _TERMS = "select t.term, t.doc from json_each(?) wanted cross join chunks_terms t on t.term = wanted.value"
 
 
@@ -41,8 +52,7 @@ class Filter:
     path_prefix: str | None = None  #: compared letter by letter: end it with "/" to mean a folder
 
 
-@dataclass(frozen=True, slots=True)
-class KeywordMatch:
+class KeywordMatch(NamedTuple):
     """A chunk that holds at least one of the terms."""
 
     rowid: int
@@ -52,9 +62,17 @@ class KeywordMatch:
 
 def columns(chunk: Chunk) -> tuple[str, str]:
     """What FTS5 reads of a chunk: its title (headings, words of the path, date) and its body."""
+    return " ".join(_title(chunk)), " ".join(tokenize(chunk.text))
+
+
+def all_tokens(chunk: Chunk) -> set[str]:
+    """Every token by which a chunk can be found, of its title and of its body."""
+    return {*_title(chunk), *tokenize(chunk.text)}
+
+
+def _title(chunk: Chunk) -> list[str]:
     title = [token for text in (*chunk.headings, chunk.path.removesuffix(".md")) for token in tokenize(text)]
-    title += date_tokens(chunk.date) if chunk.date else []
-    return " ".join(title), " ".join(tokenize(chunk.text))
+    return title + date_tokens(chunk.date) if chunk.date else title
 
 
 class Frequencies:
@@ -67,6 +85,8 @@ class Frequencies:
 
     def of(self, connection: apsw.Connection, terms: Sequence[str]) -> dict[str, int]:
         """The number for each term, 0 for one that no chunk holds; of a common one it may be some percent old."""
+        if not terms:
+            return {}
         runs = {term: found[0].lower() for term in terms if len(found := _RUN.findall(term)) == 1}
         now = (value(connection, "select coalesce(max(rowid), 0) from chunks"), total(connection))
         counts = {run: self._remembered(run, *now) for run in runs.values()}
@@ -95,12 +115,19 @@ def total(connection: apsw.Connection) -> int:
 
 
 def search(
-    connection: apsw.Connection, frequencies: Frequencies, terms: Sequence[str], *, limit: int, where: Filter
+    connection: apsw.Connection,
+    frequencies: Frequencies,
+    terms: Sequence[str],
+    *,
+    limit: int,
+    where: Filter,
+    known: Mapping[str, int],
 ) -> list[KeywordMatch]:
-    """The best chunks that hold any of the terms."""
+    """The best chunks that hold any of the terms; ``known``: in how many chunks each is, where that was asked."""
     runs = list(dict.fromkeys(run for term in terms for run in _RUN.findall(term) if len(run) <= MAX_LENGTH))
     runs = runs[:MAX_LOOKED_UP]
-    counts = {run: count for run, count in frequencies.of(connection, runs).items() if count}
+    asked = frequencies.of(connection, [run for run in runs if run not in known])
+    counts = {run: count for run in runs if (count := known[run] if run in known else asked[run])}
     rarest_first = sorted(counts, key=counts.__getitem__)[:MAX_TERMS]
     if not rarest_first or limit <= 0:
         return []
@@ -110,7 +137,6 @@ def search(
         _statement(where),
         {
             "query": _expression(rare, rarest_first[len(rare) :]),
-            "rank": f"bm25({TITLE_WEIGHT}, 1.0)",
             "after": _first_row(connection, budget, counts[rare[0]]) if len(rare) == 1 else 0,
             "source": where.source,
             "prefix": where.path_prefix,
@@ -121,17 +147,21 @@ def search(
 
 
 def _statement(where: Filter) -> str:
+    if where.source is None and not where.path_prefix:
+        return _UNFILTERED
+    return _filtered(where)
+
+
+def _filtered(where: Filter) -> str:
     """FTS5 sorts by itself, so the chunks are looked up best first, and only until enough pass the filter."""
     filters = []
     if where.source is not None:
         filters.append(" and c.source = :source")
     if where.path_prefix:
         filters.append(" and substr(c.path, 1, length(:prefix)) = :prefix")
-    join = " cross join chunks c on c.rowid = f.rowid" if filters else ""
     return (
-        # With huge column weights every count is as good as endless, and BM25 says only which terms are there.
-        f"select f.rowid, f.rank, bm25(f.chunks_fts, 1e6, 1e6) from chunks_fts f{join}"  # noqa: S608 - constants
-        " where f.chunks_fts match :query and f.rank match :rank and f.rowid > :after"
+        f"select f.rowid, f.rank, {_HELD} from chunks_fts f cross join chunks c on c.rowid = f.rowid"  # noqa: S608 - constants
+        f" where f.chunks_fts match :query and f.rank match '{_BM25}' and f.rowid > :after"
         f"{''.join(filters)} order by f.rank limit :limit"
     )
 

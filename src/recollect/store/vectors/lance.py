@@ -91,6 +91,13 @@ class Lance:
                 found += self._tail(connection, query, identity, 0, limit, allow, until=pointer["last"])
         return sorted(found, key=lambda hit: (-hit[1], hit[0]))[:limit]
 
+    def nearness(
+        self, connection: apsw.Connection, query: Vector, identity: Identity, rows: Rows
+    ) -> dict[int, float]:
+        """How near these rows are, of those that have a vector: the cosine, 0 where it is negative."""
+        found = self.search(connection, query, identity, limit=len(rows), allow=rows)
+        return {row: max(0.0, cosine) for row, cosine in found}
+
     def refresh(self, identity: Identity) -> None:
         """Take in what is new, drop what is gone, and compact what many small writes have left."""
         self._write(lambda: self._put_in_order(identity))

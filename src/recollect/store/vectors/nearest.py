@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import apsw
 import numpy as np
@@ -17,6 +17,12 @@ from recollect.store.vectors.allowed import AllowLists, allowed
 
 if TYPE_CHECKING:
     from recollect.store.vectors import Vector
+
+# FTS5 keeps the length of every chunk, in a table so small that it stays in memory: few rows are looked up further.
+_GONE = """
+    select w.value from json_each(?) w
+    where not exists (select 1 from chunks_fts_docsize d where d.id = w.value)
+    and not exists (select 1 from chunks c where c.rowid = w.value)"""
 
 SPARE = 50  #: rows asked for beyond the limit, since some may be gone
 
@@ -42,26 +48,26 @@ class Nearest:
             filtered = where.source is not None or bool(where.path_prefix)
             allow = self._lists.rows(connection, identity, where) if filtered else None
             found = self.engine.search(connection, query, identity, limit=wanted, allow=allow)
-            alive = _alive(connection, found)
+            gone = _gone(connection, [row for row, _ in found])
+            alive = [hit for hit in found if hit[0] not in gone] if gone else found
             if len(alive) < limit and len(found) == wanted:
                 # More rows have gone than there were to spare: ask again, among the living.
                 allow = allowed(connection, identity, where)
                 return self.engine.search(connection, query, identity, limit=limit, allow=allow)
             return alive[:limit]
 
-    def cosines(self, rowids: Iterable[int], vector: Vector, identity: Identity) -> dict[int, float]:
-        """The nearness of these rows, of those that have a vector."""
+    def nearness(self, rowids: Iterable[int], vector: Vector, identity: Identity) -> dict[int, float]:
+        """How near these rows are, of those that have a vector: the cosine, 0 where it is negative."""
         query = codec.unit(vector, identity.dimensions)
-        rows = np.unique(np.fromiter(rowids, dtype=np.int64))
+        rows = np.sort(np.fromiter(set(rowids), dtype=np.int64))
         if query is None or not len(rows):
             return {}
         self.engine.ready(identity)
         with self._database.snapshot() as connection:
-            return dict(self.engine.search(connection, query, identity, limit=len(rows), allow=rows))
+            return self.engine.nearness(connection, query, identity, rows)
 
 
-def _alive(connection: apsw.Connection, found: list[tuple[int, float]]) -> list[tuple[int, float]]:
-    statement = "select c.rowid from json_each(?) w cross join chunks c on c.rowid = w.value"
-    rows = connection.execute(statement, (json.dumps([rowid for rowid, _ in found]),))
-    alive = {row[0] for row in rows}
-    return [hit for hit in found if hit[0] in alive]
+def _gone(connection: apsw.Connection, rows: list[int]) -> set[int]:
+    """Those of the rows that are no longer there."""
+    found: Any = connection.execute(_GONE, (json.dumps(rows),))
+    return {row[0] for row in found}

@@ -25,12 +25,18 @@ from recollect.store.keywords import Filter
 from recollect.store.vectors import codec
 from recollect.store.vectors.allowed import allowed
 from recollect.store.vectors.building import build, remove_others
-from recollect.store.vectors.sidefiles import SideFiles, best, open_files, positions
+from recollect.store.vectors.sidefiles import SideFiles, best, finite, open_files, positions
 
 if TYPE_CHECKING:
+    import numpy.typing as npt
+
     from recollect.store.vectors import Rows, Vector
 
 POINTER = "vectors"  #: the meta key that names the side files in force
+
+_WHERE = f"""
+    select (select value from meta where key = 'store'), (select value from meta where key = '{POINTER}'),
+    (select max(rowid) from chunks)"""  # noqa: S608 - a constant
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,6 +131,18 @@ class Scan:
         order = np.lexsort((rows, -scores))[:limit]
         return list(zip(rows[order].tolist(), scores[order].tolist(), strict=True))
 
+    def nearness(
+        self, connection: apsw.Connection, query: Vector, identity: Identity, rows: Rows
+    ) -> dict[int, float]:
+        """How near these rows are, of those that have a vector: the cosine, 0 where it is negative."""
+        files, ids, matrix = self._held(connection, identity)
+        at = positions(ids, rows)
+        found = _by_row(ids[at], _scores(matrix, query, at))
+        if files is not None:
+            at = positions(files.ids, rows)
+            found |= _by_row(files.ids[at], files.full[at] @ query)
+        return found
+
     # ---- what is in memory -----------------------------------------------------------------------------------
 
     def _held(self, connection: apsw.Connection, identity: Identity) -> tuple[SideFiles | None, Rows, Vector]:
@@ -133,14 +151,17 @@ class Scan:
             # Rows that are not committed may be rolled back, and their numbers given again: do not keep them.
             return self._caught_up(connection, self._fresh(connection, identity)).views()
         with self._lock:
+            store, pointer, newest = _where(connection)
             state = self._state
-            if state is None or state.key != (*_where(connection), identity):
+            if state is None or state.key != (store, pointer, identity):
                 state = self._fresh(connection, identity)
-            self._state = self._caught_up(connection, state)
-            return self._state.views()
+            if newest > state.last:
+                state = self._caught_up(connection, state)
+            self._state = state
+            return state.views()
 
     def _fresh(self, connection: apsw.Connection, identity: Identity) -> _State:
-        store, pointer = _where(connection)
+        store, pointer, _ = _where(connection)
         files = open_files(self._folder, pointer, identity)
         tail = _Tail(np.empty(0, dtype=np.int64), np.empty((0, identity.dimensions), dtype=np.float32))
         return _State((store, pointer, identity), files, tail, last=files.max_rowid if files else 0)
@@ -166,7 +187,7 @@ class Scan:
         """Rebuild the side files when too much has changed since; drop dead rows from memory."""
         with self._database.snapshot() as connection:
             rows = allowed(connection, identity, Filter())
-            store, pointer = _where(connection)
+            store, pointer, _ = _where(connection)
         if self._want_files(rows, open_files(self._folder, pointer, identity)):
             self._rebuild(identity)
         elif pointer is not None and len(rows) < self._limits.threshold / 2:
@@ -208,20 +229,29 @@ class Scan:
         remove_others(self._folder, pointer)
 
 
-def _where(connection: apsw.Connection) -> tuple[str, str | None]:
-    found: dict[str, str] = dict(
-        connection.execute("select key, value from meta where key in ('store', ?)", (POINTER,))
-    )
-    return found.get("store", ""), found.get(POINTER)
+def _where(connection: apsw.Connection) -> tuple[str, str | None, int]:
+    """Which index this is, which side files are in force, and the newest row."""
+    rows: Any = connection.execute(_WHERE).fetchall()
+    store, pointer, newest = rows[0]
+    return store or "", pointer, newest or 0
 
 
 def _exact(ids: Rows, matrix: Vector, query: Vector, limit: int, allow: Rows | None) -> tuple[Rows, Vector]:
     if allow is None:
         return best(ids, matrix @ query, limit)
     at = positions(ids, allow)
+    return best(ids[at], _scores(matrix, query, at), limit)
+
+
+def _by_row(ids: Rows, scores: Vector) -> dict[int, float]:
+    ids, scores = finite(ids, scores)
+    return dict(zip(ids.tolist(), np.maximum(scores, 0).tolist(), strict=True))
+
+
+def _scores(matrix: Vector, query: Vector, at: npt.NDArray[np.intp]) -> Vector:
     # Copying a row costs more than multiplying it: from a few rows on, multiply all.
-    scores = matrix[at] @ query if len(at) < len(ids) / 8 else (matrix @ query)[at]
-    return best(ids[at], scores, limit)
+    scores: Vector = matrix[at] @ query if len(at) < len(matrix) / 8 else (matrix @ query)[at]
+    return scores
 
 
 def _grown(array: np.ndarray, count: int, room: int) -> np.ndarray:

@@ -58,12 +58,15 @@ class SideFiles:
     def _rough(self, query: Vector, at: npt.NDArray[np.intp]) -> Vector:
         """The int8 rows at these positions times the query, in blocks that stay in the processor's cache."""
         scores = np.empty(len(at), dtype=np.float32)
-        buffer = np.empty((min(len(at), CODE_BLOCK), len(query)), dtype=np.float32)
+        codes = np.empty((min(len(at), CODE_BLOCK), len(query)), dtype=np.int8)
+        floats = np.empty(codes.shape, dtype=np.float32)
         for start in range(0, len(at), CODE_BLOCK):
             part = at[start : start + CODE_BLOCK]
-            block = buffer[: len(part)]
-            block[...] = self.codes[part]
-            np.dot(block, query, out=scores[start : start + len(part)])
+            size = len(part)
+            # clip: positions are good, and to look for bad ones first costs a copy.
+            np.take(self.codes, part, axis=0, out=codes[:size], mode="clip")
+            floats[:size] = codes[:size]
+            np.dot(floats[:size], query, out=scores[start : start + size])
         return scores
 
     def _by_bits(self, query: Vector, at: npt.NDArray[np.intp] | None, wanted: int) -> npt.NDArray[np.intp]:
@@ -105,11 +108,15 @@ def positions(ids: Rows, allow: Rows) -> npt.NDArray[np.intp]:
 
 def best(ids: Rows, scores: Vector, limit: int) -> tuple[Rows, Vector]:
     """The rows with the largest scores, in no order; a damaged vector's score is no number and never wins."""
-    finite = np.isfinite(scores)
-    if not finite.all():
-        ids, scores = ids[finite], scores[finite]
+    ids, scores = finite(ids, scores)
     top = _largest(scores, limit)
     return ids[top], scores[top]
+
+
+def finite(ids: Rows, scores: Vector) -> tuple[Rows, Vector]:
+    """The rows whose scores are numbers."""
+    good = np.isfinite(scores)
+    return (ids, scores) if good.all() else (ids[good], scores[good])
 
 
 def _largest(scores: Vector, wanted: int) -> npt.NDArray[np.intp]:

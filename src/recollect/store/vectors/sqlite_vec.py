@@ -90,6 +90,13 @@ class SqliteVec:
         found = [(row, 1.0 - far) for row, far in connection.execute(statement, bound) if far is not None]
         return sorted(found, key=lambda hit: (-hit[1], hit[0]))
 
+    def nearness(
+        self, connection: apsw.Connection, query: Vector, identity: Identity, rows: Rows
+    ) -> dict[int, float]:
+        """How near these rows are, of those that have a vector: the cosine, 0 where it is negative."""
+        found = self.search(connection, query, identity, limit=len(rows), allow=rows)
+        return {row: max(0.0, cosine) for row, cosine in found}
+
     def refresh(self, identity: Identity) -> None:
         """Drop the vectors of chunks that are gone."""
         self.ready(identity)
