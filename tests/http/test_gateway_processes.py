@@ -217,3 +217,15 @@ def test_a_port_that_is_taken_is_told_in_one_sentence() -> None:
     assert str(refused.value) == (
         f"The gateway cannot listen at 127.0.0.1:{port}: Address already in use. Another port: --port 0."
     )
+
+
+def test_a_process_that_has_the_number_of_a_killed_gateway_is_no_gateway(tmp_path: Path) -> None:
+    folder = tmp_path / "gateway" / "running"
+    folder.mkdir(parents=True)
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        address = f"http://127.0.0.1:{free.getsockname()[1]}"
+        noted = {"pid": os.getpid(), "address": address}
+        (folder / f"{os.getpid()}.json").write_text(json.dumps(noted))
+        assert running_at(tmp_path) == address
+    with pytest.raises(NotFound):
+        running_at(tmp_path)

@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
 
 import uvicorn
 
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from recollect.doors.http.agents import Load
 
 BACKLOG = 1024
+LOOK_S = 2.0  #: for a gateway that is said to run to take a connection
 GRACE_S = 30  #: requests that still run get so long when the gateway is asked to end
 
 
@@ -137,13 +139,23 @@ def running_at(home: Path) -> str:
     for file in sorted(folder.glob("*.json"), key=_written_at, reverse=True):
         try:
             noted = json.loads(file.read_text("utf-8"))
-            if _lives(int(noted["pid"])):
+            if _lives(int(noted["pid"])) and _listens(str(noted["address"])):
                 return str(noted["address"])
         except (OSError, ValueError, KeyError, TypeError):
             continue
         with contextlib.suppress(OSError):
             file.unlink()  # of a gateway that was killed
     raise NotFound("No gateway runs here; start one with `recollect serve`.")
+
+
+def _listens(address: str) -> bool:
+    """Whether somebody is there: after a restart, another program may have the number of a process that was killed."""
+    place = urlsplit(address)
+    try:
+        socket.create_connection((place.hostname or "", place.port or 80), timeout=LOOK_S).close()
+    except OSError:
+        return False
+    return True
 
 
 def _written_at(file: Path) -> float:
