@@ -6,6 +6,7 @@ import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import hypothesis
 import pytest
 
 from recollect import Memory
@@ -14,6 +15,11 @@ from recollect.testing import HashEmbedder
 
 OURS = ("RECOLLECT_", "MEMORY_DIR", "STORAGE_DIR", "OLLAMA_", "OPENAI_", "GEMINI_", "GOOGLE_", "VOYAGE_")
 KEPT = ("RECOLLECT_SOAK", "RECOLLECT_TEST_MODEL")
+
+hypothesis.settings.register_profile(
+    "any machine", deadline=None
+)  # how long one example takes is no property
+hypothesis.settings.load_profile("any machine")
 
 
 @pytest.fixture(autouse=True)

@@ -25,6 +25,8 @@ from recollect import Memory
 from recollect.doors.tools import TOOLS, Toolbox
 from recollect.testing import sample_workspace
 
+pytestmark = pytest.mark.timeout(600)  # every worker starts every door for itself
+
 SETTINGS = (
     "embedding:\n  provider: none\nplugins:\n  slots:\n    memory: memory-full\nwatch:\n  enabled: false\n"
 )

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
+import subprocess
+import sys
 import threading
 from pathlib import Path
 
@@ -235,3 +238,23 @@ def test_a_paraphrase_is_nearer_than_another_matter(real: LocalEmbedder) -> None
     )
     for query in ("资料多久保存一次副本？", "How often do we copy our data off site?"):
         assert np.argmax(notes @ real.embed_query(query)) == 0
+
+
+def test_the_runtime_tells_nobody_of_its_use(tiny_folder: Path, tmp_path: Path) -> None:
+    """onnxruntime reports to its maker from the import on, and keeps a name for this machine to do so."""
+    home = tmp_path / "home"
+    home.mkdir()
+    code = (
+        "import sys; from pathlib import Path; from recollect.embedding import Wish, resolve;"
+        "resolve(Wish(model_path=Path(sys.argv[1]))).embedder.embed_query('heron')"
+    )
+    environment = {"HOME": str(home), "PATH": os.environ["PATH"]}
+    done = subprocess.run(
+        [sys.executable, "-c", code, str(tiny_folder)],
+        check=False,
+        env=environment,
+        capture_output=True,
+        text=True,
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    assert list(home.rglob("*")) == []

@@ -235,9 +235,6 @@ def test_its_transcripts_are_read_as_what_was_said(machine: Machine, worked: Ses
     assert FROM_A_FILE.partition(".")[0] not in machine.recollect("list", "--json")
 
 
-@pytest.mark.xfail(
-    reason="onnxruntime 1.31 sends telemetry unless ORT_DISABLE_TELEMETRY is set before its import"
-)
 def test_nobody_is_asked_but_the_model(api: MessagesApi, day_one: Session, worked: Session) -> None:
     assert api.elsewhere == []
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import socket
+import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -45,8 +46,8 @@ def settings(provider: str, **more: object) -> dict[str, object]:
         "embedding.dimensions": DIMS,
         "embedding.base_url": url(provider),
         "embedding.attempts": 1,
-        "embedding.query_timeout_s": 10,
-        "embedding.batch_timeout_s": 10,
+        "embedding.query_timeout_s": 60,  # a vendor's package may take long to load on a busy machine
+        "embedding.batch_timeout_s": 60,
         "search.sync_interval_s": 0,
     }
     if provider != "ollama":
@@ -66,6 +67,9 @@ def open_provider(vendors: Vendors, workspace: Path, tmp_path: Path) -> Iterator
 
     yield open_
     vendors.release.set()
+    for thread in threading.enumerate():  # a call that was left behind gives its connection back first
+        if thread.name == "recollect-embed-call":
+            thread.join(timeout=60)
     for memory in opened:
         memory.close()
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import gc
+import threading
+import warnings
 from collections.abc import Callable, Iterator
 
 import numpy as np
@@ -90,6 +93,27 @@ def test_the_answer_may_come_in_any_order(vendors: Vendors, provider: str, choos
     np.testing.assert_allclose(
         embedder.embed(["a1", "b2", "c3"]), [vector(t) for t in ("a1", "b2", "c3")], atol=1e-6
     )
+
+
+def test_calls_that_begin_together_leave_no_connection_open(
+    vendors: Vendors, provider: str, choose: Make
+) -> None:
+    embedder, together = choose(), threading.Barrier(6)
+
+    def ask() -> None:
+        together.wait()
+        embedder.embed(["heron"])
+
+    threads = [threading.Thread(target=ask) for _ in range(6)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        embedder.close()
+        gc.collect()
+    assert [str(one.message) for one in told if one.category is ResourceWarning] == []
 
 
 def test_secrets_do_not_leave_the_machine(vendors: Vendors, provider: str, choose: Make) -> None:

@@ -143,7 +143,7 @@ def test_time_grows_with_the_length_alone(text: str) -> None:
         without_private(redact(given))
         return time.process_time() - started
 
-    assert seconds(text) < 1.0, "about 50 ms on a quiet core"
+    assert seconds(text) < 20, "about 50 ms on a quiet core; minutes where it grows with the square"
 
 
 @given(st.text(alphabet=st.sampled_from("sk-ghp_A0b1 :=password密码是<>/.@\n4") | st.characters()))

