@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import stat
 import threading
@@ -14,7 +15,7 @@ import pytest
 from byte_scan import holders
 
 from recollect.entries import Draft, Keeper
-from recollect.entries.picture import projected
+from recollect.entries.picture import Pictures, projected
 from recollect.records import Entry
 from recollect.store import entry_rows
 from recollect.store.entries import Edit
@@ -85,6 +86,22 @@ def test_without_an_embedder_there_is_no_map_and_a_sentence(tmp_path: Path) -> N
         assert drawn.degraded == "There is no map without an embedder: entries have no vectors."
     finally:
         keeper.close()
+
+
+def test_of_many_entries_without_vectors_those_are_drawn_for_which_there_was_time(keeper: Keeper) -> None:
+    entries = [Entry(str(uuid.UUID(int=n)), f"Statement number {n}", created_at=1.0) for n in range(150)]
+    keeper.entries.apply([Edit("add", one) for one in entries], at=1.0, by="test")
+    seconds = itertools.count(0.0, 1.5)
+    pictures = Pictures(keeper.following, lambda: 2.0, elapsed=lambda: next(seconds))
+    drawn = [pictures.picture() for _ in range(4)]
+    assert [(len(one.points), one.total, one.degraded) for one in drawn] == [
+        (64, 150, "86 entries have no vector yet and are not shown."),
+        (128, 150, "22 entries have no vector yet and are not shown."),
+        (150, 150, None),
+        (150, 150, None),
+    ]
+    assert drawn[3].points == drawn[2].points
+    assert keeper.following.index.stale(keeper.following.model) == set()
 
 
 @pytest.mark.parametrize("count", [1, 2, 3])

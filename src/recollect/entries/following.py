@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, datetime
 from itertools import islice
 from typing import TYPE_CHECKING
@@ -66,6 +66,14 @@ class Following:
             log.warning("the index of entries is damaged and is made again: %s", broken)
             self.index.heal(str(broken))
             self._follow({})
+
+    def prepare(self, ids: Iterable[str]) -> None:
+        """Take in some entries before their turn, for one who cannot wait for all; `follow` finds their vectors."""
+        try:
+            self._take_in(list(ids), {})
+        except StoreBroken as broken:
+            log.warning("the index of entries is damaged and is made again: %s", broken)
+            self.index.heal(str(broken))
 
     def vector(self, text: str) -> Matrix | None:
         """The vector of a statement; None without an embedder, or when it fails."""

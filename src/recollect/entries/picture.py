@@ -3,6 +3,9 @@
 The two directions in which the entries' vectors differ most (principal components) are the axes. Places are kept in a
 file beside the derived index, under the number of the newest change; it holds ids and numbers, no text, and is made
 again whenever it is gone or old. Forgetting removes it.
+
+Thousands of entries that have no vector yet, such as after an import, take minutes. Nobody waits so long for a page:
+the map shows what has a vector after a moment, says how much is missing, and goes on there when it is asked for again.
 """
 
 from __future__ import annotations
@@ -10,11 +13,13 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import time
 from collections.abc import Callable, Mapping
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from recollect.entries.following import Following, chunk_of
-from recollect.records import Entry, Picture, Point
+from recollect.records import Picture, Point
 
 if TYPE_CHECKING:
     from recollect.embedding.protocol import Matrix
@@ -22,6 +27,8 @@ if TYPE_CHECKING:
 MOST = 10_000  #: points
 FITTED = 512  #: points from which the axes are made where vectors have more numbers than this
 NAME = "map.json"
+PATIENCE_S = 2.0  #: for vectors that have still to be made
+BLOCK = 64  #: entries that are embedded before the clock is looked at
 
 Places = dict[str, tuple[float, float]]
 
@@ -29,11 +36,18 @@ Places = dict[str, tuple[float, float]]
 class Pictures:
     """Draws the map of one keeper's entries."""
 
-    def __init__(self, following: Following, clock: Callable[[], float]) -> None:
+    def __init__(
+        self,
+        following: Following,
+        clock: Callable[[], float],
+        *,
+        elapsed: Callable[[], float] = time.monotonic,
+    ) -> None:
         self.following = following
         self.entries = following.entries
         self.path = following.index.path.with_name(NAME)
         self._clock = clock
+        self._elapsed = elapsed
 
     def picture(self, limit: int = MOST) -> Picture:
         """The entries in force, at most so many: an even sample where there are more."""
@@ -43,11 +57,12 @@ class Pictures:
             return Picture(
                 (), 0, seq, degraded="There is no map without an embedder: entries have no vectors."
             )
-        self.following.follow()
         sample, total = self.entries.sample(MOST, self._clock())
         places = self._kept(seq)
         if places is None or not places.keys() >= set(sample):
-            places = self._placed(self.entries.load(sample))
+            hashes = {id_: chunk_of(entry).hash for id_, entry in self.entries.load(sample).items()}
+            self._embed_some(hashes)
+            places = self._placed(hashes)
             if len(places) == len(sample):
                 self._keep(seq, places)
         drawn = [id_ for id_ in sample if id_ in places]
@@ -62,12 +77,23 @@ class Pictures:
         for path in (self.path, self.path.with_suffix(".new")):
             path.unlink(missing_ok=True)
 
-    def _placed(self, entries: Mapping[str, Entry]) -> Places:
+    def _embed_some(self, hashes: Mapping[str, str]) -> None:
+        """Let vectors be made for as long as one may wait; of all entries, if that is long enough."""
+        embedder, until = self.following.embedder, self._elapsed() + PATIENCE_S
+        assert embedder is not None
+        known = self.following.index.known(embedder.identity, hashes.values())
+        waiting = iter([id_ for id_, hash_ in hashes.items() if hash_ not in known])
+        while block := list(islice(waiting, BLOCK)):
+            if self._elapsed() > until:
+                return
+            self.following.prepare(block)
+        self.following.follow()
+
+    def _placed(self, hashes: Mapping[str, str]) -> Places:
         embedder = self.following.embedder
         assert embedder is not None
-        hashes = {id_: chunk_of(entry).hash for id_, entry in entries.items()}
         vectors = self.following.index.load(embedder.identity, hashes.values())
-        ids = [id_ for id_ in entries if hashes[id_] in vectors]
+        ids = [id_ for id_ in hashes if hashes[id_] in vectors]
         if not ids:
             return {}
         import numpy as np
