@@ -169,3 +169,18 @@ def test_the_arrow_leads_from_the_field_to_the_first_hit(gateway: Served, visit:
     expect(page.locator(".hit").first).to_be_visible()
     page.get_by_role("searchbox").press("ArrowDown")
     expect(page.locator(".hit .place").first).to_be_focused()
+
+
+def test_a_link_that_was_used_opens_the_page_again_or_says_how_to_get_another(
+    gateway: Served, visit: Visit
+) -> None:
+    page = visit(gateway, "#/health").page
+    expect(page.locator(".verdict")).to_be_visible()
+    answer = page.goto(gateway.link)
+    assert answer
+    assert answer.status == 403
+    expect(page.locator(".holdings")).to_be_visible()  # this browser came in by it
+    assert "ticket" not in page.url
+    page.context.clear_cookies()
+    page.goto(gateway.link)
+    expect(page.get_by_text("recollect open", exact=True).first).to_be_visible()

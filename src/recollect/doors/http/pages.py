@@ -92,12 +92,17 @@ def add(app: FastAPI, browsers: Browsers, folder: Path = FOLDER) -> None:
 
     async def opened(request: Request) -> Response:
         cookie = browsers.enter(request.query_params.get("ticket", ""))
-        if cookie is None:
+        if cookie is None and "text/html" not in request.headers.get("accept", ""):
             raise Refused(403, "This link was used or is too old; `recollect open` makes a new one.")
         # No redirect: where the link was followed from another site's page, a browser would leave a strict cookie out.
         answer = Response(
             OPENED, headers={"cache-control": "no-store"}, media_type="text/html; charset=utf-8"
         )
+        if (
+            cookie is None
+        ):  # a person: the page opens where the browser came in before, and else says how to get a link
+            answer.status_code = 403
+            return answer
         answer.set_cookie(browsers.cookie, cookie, httponly=True, samesite="strict", path="/")
         return answer
 
