@@ -131,6 +131,16 @@ def test_any_of_the_terms_finds_and_more_of_them_rank_higher(index: Index) -> No
     assert all(match.score > 0 for match in index.keyword(["kiwi", "pear", "someth"], limit=50))
 
 
+def test_a_filter_that_all_pass_and_counts_that_are_known_change_nothing(index: Index) -> None:
+    for number in range(30):  # many are alike: of equals the earlier comes first
+        put(index, f"{number}.md", "kiwi " * (number % 3 + 1) + "pear " * (number % 2))
+    terms = ["kiwi", "pear", "plum"]
+    matches = index.keyword(terms, limit=12)
+    assert [match.rowid for match in matches] == [6, 12, 18, 24, 30, 2, 8, 14, 20, 26, 4, 10]
+    assert index.keyword(terms, limit=12, where=Filter(source="memory")) == matches
+    assert index.keyword(terms, limit=12, known=index.terms(terms)) == matches
+
+
 def test_chinese_is_found_inside_a_sentence_and_beside_latin_letters(index: Index) -> None:
     put(index, "a.md", "昨天把GitHub备份迁移到新的数据库", "设置止损价")
     assert [found(index, term) for term in ("备份", "数据", "止损", "github")] == [

@@ -13,6 +13,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from recollect.store import Filter, Index, KeywordMatch
+from recollect.store.keywords import MIN_BUDGET
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,10 +22,15 @@ class KeywordLeg:
 
     values: Mapping[int, float]  #: rowid → 0–1
     idf: Mapping[str, float]
+    whole: bool = True  #: no other chunk holds any of the terms
 
     def is_exact(self, rowid: int, matched: Sequence[str]) -> bool:
         """Whether the chunk holds every term of the query: no threshold may drop it."""
         return rowid in self.values and len(matched) == len(self.idf)
+
+    def may_hold(self, rowid: int) -> bool:
+        """Whether the chunk may hold one of the terms; cutting a chunk into words to see which is dear."""
+        return rowid in self.values or not self.whole
 
 
 def keyword_leg(index: Index, terms: Sequence[str], *, limit: int, where: Filter) -> KeywordLeg:
@@ -36,7 +42,8 @@ def keyword_leg(index: Index, terms: Sequence[str], *, limit: int, where: Filter
     idf = {term: _idf(rows, count) for term, count in counts.items()}
     full = sum(idf.values()) or 1.0
     matches = index.keyword(terms, limit=limit, where=where, known=counts)
-    return KeywordLeg({match.rowid: _value(match, full) for match in matches}, idf)
+    whole = len(matches) < limit and sum(counts.values()) <= MIN_BUDGET
+    return KeywordLeg({match.rowid: _value(match, full) for match in matches}, idf, whole)
 
 
 def _value(match: KeywordMatch, full: float) -> float:

@@ -121,7 +121,7 @@ class Searcher:
             floor = self.options.min_score if min_score is None else min_score
             chosen = self._chosen(evidence, ranked, floor, max_results)
             rows = self.index.chunks(item.rowid for item in chosen)
-        hits = tuple(self._hit(item, rows[item.rowid], evidence.terms) for item in chosen)
+        hits = tuple(self._hit(item, rows[item.rowid], evidence) for item in chosen)
         return Found(hits, evidence.meaning.degraded)
 
     def _evidence(self, text: str, limit: int, where: Filter) -> Evidence:
@@ -198,8 +198,9 @@ class Searcher:
         vectors = self.index.vectors_of([item.rowid for item in scored], self.embedder.identity)
         return rank.spread(scored, vectors, diversity=self.options.diversity, limit=limit)
 
-    def _hit(self, item: Scored, stored: StoredChunk, terms: Sequence[str]) -> Hit:
-        chunk, matched = stored.chunk, _matched(stored, terms)
+    def _hit(self, item: Scored, stored: StoredChunk, evidence: Evidence) -> Hit:
+        chunk = stored.chunk
+        matched = _matched(stored, evidence.terms) if evidence.words.may_hold(item.rowid) else ()
         return Hit(
             path=chunk.path,
             start_line=chunk.start_line,
