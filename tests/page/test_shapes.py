@@ -53,6 +53,16 @@ def test_large_counts_and_long_tags_stay_in_their_places(gateway: Served, visit:
         assert box(control)["x"] + box(control)["width"] <= column["x"] + column["width"] + 1
 
 
+@pytest.mark.parametrize("width", [860, 1000, 1180])
+def test_every_view_fits_a_window_of_middle_width(width: int, gateway: Served, visit: Visit) -> None:
+    page = visit(gateway, "#/search?q=server", viewport={"width": width, "height": 700}).page
+    for view in ("memories", "notes/memory/projects/fern.md", "recalls", "map", "health", "search"):
+        page.evaluate("place => { location.hash = place; }", f"#/{view}")
+        expect(page.locator("main .loading")).to_have_count(0)
+        expect(page.locator("main :is(.row, .card, .holdings):visible").first).to_be_visible()
+        assert page.evaluate("() => document.scrollingElement.scrollWidth") <= width
+
+
 def test_what_waits_for_approval_is_seen_on_a_phone(gateway: Served, visit: Visit) -> None:
     page = visit(gateway, "#/health", **PHONE).page
     page.route("**/entries.facets", lambda route: route.fulfill(json=FACETS))
