@@ -55,6 +55,8 @@ def test_large_counts_and_long_tags_stay_in_their_places(gateway: Served, visit:
 
 @pytest.mark.parametrize("width", [860, 1000, 1180])
 def test_every_view_fits_a_window_of_middle_width(width: int, gateway: Served, visit: Visit) -> None:
+    tag = "a-tag-without-thinking-of-how-wide-a-column-can-be"
+    gateway.ask("entries.add", text="The quay is swept on Mondays", type="user_preference", tags=[tag])
     page = visit(gateway, "#/search?q=server", viewport={"width": width, "height": 700}).page
     for view in ("memories", "notes/memory/projects/fern.md", "recalls", "map", "health", "search"):
         page.evaluate("place => { location.hash = place; }", f"#/{view}")
