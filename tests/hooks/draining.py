@@ -24,9 +24,9 @@ def drained(naive: bool, pipe: int) -> None:
     """What a hook does after its answer; a byte is sent whenever it begins to hear a session."""
     hear = hearing._hear
 
-    def told(host: Host, marks: Marks, request: Request) -> bool:
+    def told(host: Host, marks: Marks, request: Request, until: float | None = None) -> bool | None:
         os.write(pipe, b".")
-        return hear(host, marks, request)
+        return hear(host, marks, request, until)
 
     hearing._hear = told
     with Host.open(load(), slot="memory-full") as host:

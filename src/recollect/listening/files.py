@@ -4,24 +4,35 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from recollect.durable import make_folder
 
+PAUSE_S = 0.05  #: between two looks at a lock that somebody holds
+
 
 @contextlib.contextmanager
-def alone(lock: Path, wait_s: float) -> Iterator[bool]:
-    """Whether nobody else holds the lock, now or within this time; then it is ours meanwhile."""
+def alone(lock: Path, wait_s: float, *, needless: Callable[[], bool] = lambda: False) -> Iterator[bool]:
+    """Whether nobody else holds the lock, now or within this time; then it is ours meanwhile.
+
+    ``needless``: whether there is nothing left to wait for.
+    """
     from filelock import FileLock, Timeout
 
     make_folder(lock.parent)
-    held = FileLock(lock, timeout=wait_s, mode=0o600)
-    try:
-        held.acquire()
-    except Timeout:
-        yield False
-        return
+    held = FileLock(lock, timeout=0, mode=0o600)
+    end = time.monotonic() + wait_s
+    while not held.is_locked:
+        try:
+            held.acquire()
+        except Timeout:
+            left = end - time.monotonic()
+            if left <= 0 or needless():
+                yield False
+                return
+            time.sleep(min(PAUSE_S, left))
     try:
         yield True
     finally:

@@ -6,7 +6,7 @@ import contextlib
 import hashlib
 import json
 from collections.abc import Iterable
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 
 from recollect import durable
@@ -41,13 +41,21 @@ class Marks:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
+        self._reached: dict[str, Session] = {}
 
     def get(self, session: str) -> Session:
         """What is known of a session; nothing when it was never heard, or its mark cannot be read."""
-        return _read(self._path(session)) or Session(session)
+        return self._reached.get(session) or _read(self._path(session)) or Session(session)
+
+    def reach(self, session: Session) -> None:
+        """Go on from here while this process lives; the next one begins where the last `put` was."""
+        stored = _read(self._path(session.id)) or Session(session.id)
+        self.put(replace(session, mark=stored.mark))
+        self._reached[session.id] = session
 
     def put(self, session: Session) -> None:
         """Note how far a session was heard."""
+        self._reached.pop(session.id, None)
         durable.write(self._path(session.id), json.dumps(asdict(session)).encode())
 
     def sessions_of(self, project: str) -> list[str]:

@@ -1,8 +1,9 @@
 """Sessions that wait to be heard, in the order in which they asked: one small file each, synced before it counts.
 
 Whoever comes next drains the spool. A request goes only after it was done, so a kill in between means that it is done
-again; what is done must therefore be fit to be repeated. Requests name a transcript and how far it went, so the spool
-holds no word of what was said.
+again; what is done must therefore be fit to be repeated. One that takes long is done in pieces, and between two of them
+every other session has its turn. Requests name a transcript and how far it went, so the spool holds no word of what was
+said.
 """
 
 from __future__ import annotations
@@ -39,8 +40,8 @@ class Request:
     at: float = 0.0
 
 
-Handle = Callable[[Request], bool]
-"""Do what is asked; False when it could not be done now."""
+Handle = Callable[[Request], bool | None]
+"""Do what is asked; False when it could not be done now, None when a piece of it was done and there is more."""
 
 
 class Spool:
@@ -49,14 +50,14 @@ class Spool:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
 
-    def add(self, request: Request) -> bool:
-        """Keep a request; on the disk when this returns. False when too many wait already."""
+    def add(self, request: Request) -> Path | None:
+        """Keep a request: its file, on the disk when this returns. None when too many wait already."""
         if len(self.waiting()) >= MOST:
             log.error("%d requests wait in %s already; this one is not kept", MOST, self.folder)
-            return False
-        name = f"{time.time_ns():020d}-{os.getpid()}-{next(_counter)}.json"
-        durable.write(self.folder / name, json.dumps(asdict(request)).encode())
-        return True
+            return None
+        path = self.folder / f"{time.time_ns():020d}-{os.getpid()}-{next(_counter)}.json"
+        durable.write(path, json.dumps(asdict(request)).encode())
+        return path
 
     def waiting(self) -> list[Path]:
         """The requests' files, oldest first."""
@@ -66,30 +67,44 @@ class Spool:
             return []
         return [path for path in paths if path.suffix == ".json" and path.name[:1].isdigit()]
 
-    def drain(self, handle: Handle, *, wait_s: float = 0.0, until: float | None = None) -> int:
+    def drain(
+        self, handle: Handle, *, wait_s: float = 0.0, until: float | None = None, own: Path | None = None
+    ) -> int:
         """Do what waits, oldest first, until a point of the monotonic clock; how many were done.
 
-        Another process that drains is waited for so long, then left to it. What cannot be done now is left for later,
-        with all that its session asked after that.
+        Another process that drains is waited for so long, then left to it; ``own``: only until it has done this one.
+        What cannot be done now is left for later, with all that its session asked after that.
         """
         if not self.waiting():
             return 0
         done, left, stuck = 0, set[Path](), set[str]()
-        with files.alone(self.folder / "drain.lock", wait_s) as mine:
+
+        def is_done() -> bool:
+            return own is not None and not own.exists()
+
+        with files.alone(self.folder / "drain.lock", wait_s, needless=is_done) as mine:
             # What was added meanwhile is taken along: its process may have left it to us.
             while mine and (paths := [path for path in self.waiting() if path not in left]):
+                unfinished = set[str]()  # sessions of which there is more: the next round goes on with them
                 for path in paths:
                     if until is not None and time.monotonic() >= until:
                         return done
-                    if self._one(path, handle, stuck):
-                        done += 1
-                    else:
+                    ended = self._one(path, handle, stuck, unfinished)
+                    done += ended is True
+                    if ended is False:
                         left.add(path)
             files.sweep(self.folder, time.time() - 3600)
         return done
 
-    def _one(self, path: Path, handle: Handle, stuck: set[str]) -> bool:
-        """Whether the request of this file needs to wait no more."""
+    def is_drained(self) -> bool:
+        """Whether somebody hears what waits just now."""
+        if not self.folder.is_dir():
+            return False
+        with files.alone(self.folder / "drain.lock", 0.0) as mine:
+            return not mine
+
+    def _one(self, path: Path, handle: Handle, stuck: set[str], unfinished: set[str]) -> bool | None:
+        """Whether the request of this file needs to wait no more; None: its turn comes again."""
         request = None
         try:
             request = _read(path)
@@ -97,9 +112,16 @@ class Spool:
                 log.warning("a request that cannot be done any more is dropped: %s", path.name)
             elif request.session in stuck:
                 return False
-            elif not handle(request):
-                stuck.add(request.session)
-                return False
+            elif request.session in unfinished:
+                return None
+            else:
+                ended = handle(request)
+                if ended is None:
+                    unfinished.add(request.session)
+                    return None
+                if not ended:
+                    stuck.add(request.session)
+                    return False
             path.unlink(missing_ok=True)  # only now: a kill before this means that it is done once more
         except Exception as error:  # noqa: BLE001 - one session that cannot be heard must not hold up the others
             if request is not None:

@@ -21,7 +21,8 @@ from recollect.sources.tools import Outside
 
 CHECKED = 1024  #: bytes at the beginning that must be the same when hearing goes on
 MAX_LINE = 4 * 1024 * 1024  #: bytes; a longer line is a picture or a tool's output, and skipped unread
-AT_ONCE = 8 * 1024 * 1024  #: bytes that are heard at a time; of the whole, so many at the end are looked at
+AT_ONCE = 512 * 1024  #: bytes that are heard at a time: what is noted is at most so far behind what was done
+AT_END = 8 * 1024 * 1024  #: bytes at the end of the whole that are looked at
 
 Record = Mapping[str, Any]
 
@@ -60,7 +61,7 @@ def listen(path: Path, mark: Mark | None = None, upto: int | None = None) -> Lis
     with _opened(path) as (file, status):
         end = status.st_size if upto is None else min(upto, status.st_size)
         if mark is None:
-            start = max(0, end - AT_ONCE)
+            start = max(0, end - AT_END)
             outside = Outside(tainted=start > 0)  # what came before is not known
             if start:
                 start += len(_line(file, start - 1)) - 1  # at the next whole line
@@ -71,7 +72,7 @@ def listen(path: Path, mark: Mark | None = None, upto: int | None = None) -> Lis
         records, seen = list[Record](), Outside()
         offset, more = start, False
         for line, after in _lines(file, start, end):
-            if offset - start >= AT_ONCE:
+            if mark is not None and offset - start >= AT_ONCE:
                 more = True
                 break
             offset = after

@@ -103,7 +103,8 @@ class Acts:
             return None
         remembered: list[Remembered] = []
         if self._entries:
-            remembered = [*self._captured(moment), *self._memory.session_ended(moment.session)]
+            new = [] if moment.heard else self._captured(moment)
+            remembered = [*new, *self._memory.session_ended(moment.session)]
         said = said_at(moment) if self._notes else ()
         summary = self._service.save_conversation_memory(said, moment.session) if said else Written()
         return replace(_effect(summary), remembered=tuple(remembered))

@@ -67,15 +67,19 @@ class HookBus:
             wait_s = DEADLINES[event] if deadline_s is None else deadline_s
             self._handlers[event].append(_Registered(name, event, handler, wait_s, lane))
 
-    def emit(self, moment: Moment) -> Effect:
-        """Let everybody act who wants to, and join what comes of it; never raises."""
+    def emit(self, moment: Moment, *, wait_s: float | None = None) -> Effect:
+        """Let everybody act who wants to, and join what comes of it; never raises.
+
+        ``wait_s``: how long each is waited for instead of its deadline, and whatever it is still busy with.
+        """
         if moment.event not in self._handlers:
             return Effect(warnings=(f"There is no event {moment.event!r}; there are {', '.join(EVENTS)}.",))
         moment = _encodable(moment)
         now = time.monotonic()
-        begun = [
-            (one, *_begin(one, moment), now + one.deadline_s) for one in tuple(self._handlers[moment.event])
-        ]
+        begun = []
+        for known in tuple(self._handlers[moment.event]):
+            one = known if wait_s is None else replace(known, deadline_s=wait_s)
+            begun.append((one, *_begin(one, moment, patient=wait_s is not None), now + one.deadline_s))
         return Effect.joined(_ended(one, call, refused, until) for one, call, refused, until in begun)
 
     def close(self, wait_s: float = 10.0) -> int:
@@ -107,10 +111,10 @@ def _lane(name: str, event: Event) -> Lane:
     return Lane(f"recollect-hook-{name}-{event}", threads=READERS, room=ROOM, keep=False)
 
 
-def _begin(one: _Registered, moment: Moment) -> tuple[Call[Effect | None], str]:
+def _begin(one: _Registered, moment: Moment, *, patient: bool) -> tuple[Call[Effect | None], str]:
     """The call on its way, and why nobody should wait for it, if so."""
     call: Call[Effect | None] = Call(lambda: one.handler(moment))
-    stuck, keeps = one.lane.stuck, one.event in WRITING
+    stuck, keeps = one.lane.stuck and not patient, one.event in WRITING
     call.given_up = stuck
     if stuck and not keeps:
         return call, "is still busy with earlier moments, and was passed over"

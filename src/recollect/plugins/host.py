@@ -155,9 +155,9 @@ class Host:
             log.info("the memory is ready: %d files, %d chunks", done.report.files, done.report.chunks)
         return done
 
-    def emit(self, moment: Moment) -> Effect:
-        """Something happens: let the plugin act; never raises."""
-        effect = Effect(warnings=(self.error,)) if self.error else self.bus.emit(moment)
+    def emit(self, moment: Moment, *, wait_s: float | None = None) -> Effect:
+        """Something happens: let the plugin act; never raises. ``wait_s``: as `HookBus.emit` takes it."""
+        effect = Effect(warnings=(self.error,)) if self.error else self.bus.emit(moment, wait_s=wait_s)
         if self._observer is not None:
             try:
                 self._observer(moment, effect)

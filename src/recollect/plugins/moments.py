@@ -38,6 +38,7 @@ class Moment:
     transcript: Path | None = None
     window: int | None = None  #: the model's context window in tokens
     tokens: int | None = None  #: of the conversation now
+    heard: bool = False  #: every word of it was in an `agent_end` before
 
 
 @dataclass(frozen=True, slots=True)

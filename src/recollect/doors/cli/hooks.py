@@ -186,11 +186,13 @@ def spool(context: typer.Context, as_json: Json = False) -> None:
     with Host.open(settings, slot="memory-full") as host:
         host.service  # noqa: B018 - raises why there is no memory
         done = drain(host)
-    left = len(spool_of(settings).waiting())
+    waits = spool_of(settings)
+    left = len(waits.waiting())
     if as_json:
         render.to_json({"done": done, "waiting": left})
     else:
-        sys.stdout.write(f"{done} done, {left} waiting\n")
+        others = "; another process hears them now" if left and waits.is_drained() else ""
+        sys.stdout.write(f"{done} done, {left} waiting{others}\n")
 
 
 # ---- any host -------------------------------------------------------------------------------------------------

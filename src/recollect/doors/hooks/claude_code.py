@@ -132,7 +132,7 @@ def _tell(wanted: Wanted, said: Said, settings: Settings, say: Say, begun: float
     say(_context(said.event, text))
     if said.event == "SessionStart":
         host.emit(Moment("session_start", said.session or "main"))
-        drain(host)
+        drain(host, wait_s=0.0)  # who hears the sessions now hears all of them
         _freshened(host)
     host.close()
 
@@ -184,19 +184,20 @@ def _context(event: str, text: str) -> Answer:
 
 def _hear(said: Said, settings: Settings, say: Say) -> None:
     """Note that the session wants to be heard, answer, and hear it afterwards, with whatever else waits."""
-    from recollect.doors.hooks.hearing import drain, spool_of
+    from recollect.doors.hooks.hearing import WAIT_S, drain, spool_of
 
     spool = spool_of(settings)
     request, reason = _request(said)
+    own = None
     if request is not None:
-        spool.add(request)
+        own = spool.add(request)
     elif reason:
         log.warning("claude-code %s: %s", said.event, reason)
     say({})
     if request is None and not spool.waiting():
         return
     host = _opened(settings)
-    drain(host)
+    drain(host, wait_s=WAIT_S if own else 0.0, own=own)
     if not host.error:
         _freshened(host)
     host.close()

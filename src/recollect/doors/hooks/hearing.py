@@ -26,6 +26,9 @@ log = logs.get("hooks")
 Records = tuple[Mapping[str, object], ...]
 
 WAIT_S = 30.0  #: for another process that listens to the same agent's sessions
+PATIENCE_S = (
+    3600.0  #: for a piece of a session: nobody waits for it, and on a slow machine it is kept all the same
+)
 
 
 def spool_of(settings: Settings) -> Spool:
@@ -38,13 +41,19 @@ def marks_of(settings: Settings) -> Marks:
     return Marks(settings.agent_folder / "hooks")
 
 
-def drain(host: Host, *, wait_s: float = WAIT_S, until: float | None = None) -> int:
-    """Hear every session that waits; how many requests were done. A host without memory hears nothing."""
+def drain(host: Host, *, wait_s: float = WAIT_S, until: float | None = None, own: Path | None = None) -> int:
+    """Hear every session that waits; how many requests were done. A host without memory hears nothing.
+
+    ``until``: somebody waits for us, so long; then only what was said is heard, and summaries are left for later.
+    ``own``: the request of whoever calls, as `Spool.drain` takes it.
+    """
     if host.error:
         return 0
     settings = host.memory.settings
     spool, marks = spool_of(settings), marks_of(settings)
-    done = spool.drain(lambda request: _hear(host, marks, request), wait_s=wait_s, until=until)
+    done = spool.drain(
+        lambda request: _hear(host, marks, request, until), wait_s=wait_s, until=until, own=own
+    )
     if done:
         marks.prune()
     return done
@@ -59,48 +68,54 @@ def hear_waiting(service: MemoryService) -> int:
         host.close()
 
 
-def _hear(host: Host, marks: Marks, request: Request) -> bool:
-    """Hear one session up to where it was, a bounded piece at a time; False when it has to be done again."""
+def _hear(host: Host, marks: Marks, request: Request, until: float | None = None) -> bool | None:
+    """Hear the next piece of a session, up to where it was; as `Handle` says what came of it."""
     path = Path(request.transcript)
+    known = marks.get(request.session)
     try:
-        while True:
-            known = marks.get(request.session)
-            new = listen(path, known.mark, request.size)
-            if not new.more:
-                break
-            if not _kept(host, _moment("agent_end", request, known, new.records)):
+        new = listen(path, known.mark, request.size)
+        if not _kept(host, _said(request, known, new.records), until):
+            return False
+        heard = _heard(request, known, new.mark)
+        waits = _model_waits(host, request.session)
+        # Turns that the model has not seen are in this process alone: the next one must find them again.
+        (marks.reach if waits else marks.put)(heard)
+        if new.more:
+            return None
+        if request.event != "Stop":
+            if until is not None:
                 return False
-            marks.put(_heard(request, known, new.mark))
-        whole = () if request.event == "Stop" else listen(path, None, request.size).records
+            if not _kept(host, _over(request, known, listen(path, None, request.size).records)):
+                return False
+            if waits and not _model_waits(host, request.session):
+                marks.put(heard)
     except SourceError as error:
         log.warning("a session cannot be heard any more: %s", error)
-        return True
-    if not _kept(host, *_moments(request, known, new.records, whole)):
-        return False
-    marks.put(_heard(request, known, known.mark if _model_waits(host, request.session) else new.mark))
     return True
 
 
-def _moments(request: Request, known: Session, new: Records, whole: Records) -> list[Moment]:
-    """What happens in the session, in the words of plugins."""
-    if request.event == "SessionEnd":
-        return [_moment("session_end", request, known, whole)]
-    said = _moment("agent_end", request, known, new)
-    if request.event == "PreCompact":
-        return [said, _moment("before_compaction", request, known, whole)]
-    return [said]
+def _said(request: Request, known: Session, new: Records) -> Moment | None:
+    """What is new in the session, in the words of plugins; None when nobody said anything."""
+    said = known.own(new)
+    path = Path(request.transcript)
+    return Moment("agent_end", request.session, messages=said, transcript=path) if said else None
 
 
-def _moment(event: Event, request: Request, known: Session, records: Records) -> Moment:
-    said = known.own(records)
+def _over(request: Request, known: Session, whole: Records) -> Moment:
+    """What happens to the session, all of which was heard."""
+    event: Event = "session_end" if request.event == "SessionEnd" else "before_compaction"
+    said = known.own(whole)
     # Where there are no messages a plugin reads the transcript: that of a fork begins with another session's words.
     transcript = Path(request.transcript) if said or not known.forked_at else None
-    return Moment(event, request.session, messages=said, transcript=transcript)
+    return Moment(event, request.session, messages=said, transcript=transcript, heard=True)
 
 
-def _kept(host: Host, *moments: Moment) -> bool:
+def _kept(host: Host, moment: Moment | None, until: float | None = None) -> bool:
     """Whether everything was kept; what was not is told by the plugin's bus."""
-    return not any(host.emit(moment).warnings for moment in moments)
+    if moment is None:
+        return True
+    wait_s = PATIENCE_S if until is None else max(0.0, until - time.monotonic())
+    return not host.emit(moment, wait_s=wait_s).warnings
 
 
 def _heard(request: Request, known: Session, mark: Mark) -> Session:
