@@ -28,7 +28,7 @@ def test_the_entry_for_claude_starts_this_program_over_this_workspace(workspace:
     server = json.loads(settings)["mcpServers"]["recollect"]
     assert [server["command"], *server["args"]] == [str(BESIDE), "--workspace", str(workspace), "mcp"]
     assert told.rstrip().endswith(
-        f"claude mcp add recollect -- {shlex.join([str(BESIDE), '--workspace', str(workspace), 'mcp'])}"
+        f"claude mcp add --scope user recollect -- {shlex.join([str(BESIDE), '--workspace', str(workspace), 'mcp'])}"
     )
 
 

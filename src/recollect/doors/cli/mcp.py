@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 EPILOG = (
     "Examples: recollect --workspace ~/notes mcp --print-config claude · recollect mcp --access read · "
-    "claude mcp add recollect -- recollect --workspace ~/notes mcp"
+    "claude mcp add --scope user recollect -- recollect --workspace ~/notes mcp"
 )
 
 

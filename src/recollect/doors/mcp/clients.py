@@ -60,7 +60,8 @@ def place(client: Client, started: Sequence[str]) -> str:
     """Where the lines belong."""
     import shlex
 
-    at_once = ["claude", "mcp", "add", "recollect", "--", *started]
+    # Without the scope Claude Code knows the server only in the folder in which this was typed.
+    at_once = ["claude", "mcp", "add", "--scope", "user", "recollect", "--", *started]
     if client == "openclaw":
         server = json.dumps({"command": started[0], "args": list(started[1:])}, ensure_ascii=False)
         at_once = ["openclaw", "mcp", "set", "recollect", server]
