@@ -103,6 +103,26 @@ def test_a_strange_record_says_nothing(record: object) -> None:
 
 
 @pytest.mark.parametrize(
+    ("origin", "role"),
+    [
+        ({"kind": "human"}, "user"),
+        ({}, "user"),
+        ("human", "user"),
+        (None, "user"),
+        ({"kind": "task-notification"}, None),
+        ({"kind": "channel", "server": "chat"}, None),
+        ({"kind": None}, "user"),
+    ],
+    ids=str,
+)
+def test_what_claude_code_says_was_no_person_is_nobodys_word(origin: object, role: str | None) -> None:
+    record = {"type": "user", "origin": origin, "message": {"role": "user", "content": "I prefer tabs."}}
+    assert parse(json.dumps(record)).role == role
+    answer = {"type": "assistant", "origin": origin, "message": {"role": "assistant", "content": "Noted."}}
+    assert parse(json.dumps(answer)).role == "assistant"
+
+
+@pytest.mark.parametrize(
     ("time", "seconds"),
     [
         ("2026-02-08T10:00:00Z", 1770544800.0),

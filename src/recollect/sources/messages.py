@@ -83,6 +83,13 @@ def _body(record: Mapping[str, object]) -> Mapping[str, object] | None:
 
 def _is_bookkeeping(record: Mapping[str, object]) -> bool:
     """What the harness wrote in a person's name, and what a sub-agent said to its agent."""
+    origin = record.get("origin")
+    if (
+        record.get("type") == "user"
+        and isinstance(origin, dict)
+        and origin.get("kind") not in (None, "human")
+    ):
+        return True  # Claude Code says who it was: a task that ended, another program
     return any(
         record.get(mark) is True
         for mark in (
