@@ -89,5 +89,12 @@ def setup(
     logger.propagate = False
 
 
-class _Shown(logging.StreamHandler[TextIO]):
+class Quiet(logging.StreamHandler[TextIO]):
+    """Writes messages where there is room for them: on a full disk a line is dropped, and nobody hears of that."""
+
+    def handleError(self, record: logging.LogRecord) -> None:  # noqa: N802  as logging calls it
+        """Say nothing: a traceback from the log would be read as trouble of the program's own."""
+
+
+class _Shown(Quiet):
     """The one handler that `setup` puts in, known by its class so that a second call replaces it."""

@@ -343,6 +343,15 @@ def test_a_session_that_a_hook_has_started_is_neither_told_nor_heard(claude: Cla
     assert claude.learned() == []
 
 
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no device that is always full")
+def test_a_log_without_room_is_one_sentence_on_standard_error(claude: ClaudeCode) -> None:
+    claude.home.mkdir()
+    (claude.home / "hooks.log").symlink_to("/dev/full")
+    answered = claude.hook("Nonsense")
+    assert (answered.answer, answered.stderr.count("\n")) == ({}, 1)
+    assert "Logging error" not in answered.stderr
+
+
 def test_only_the_owner_can_read_what_hooks_leave_behind(real_claude: ClaudeCode) -> None:
     real_claude.say("I prefer tabs in Go code.")
     before = os.umask(0)

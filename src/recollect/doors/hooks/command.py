@@ -100,7 +100,7 @@ def _log_into(home: Path) -> None:
         if file.exists() and file.stat().st_size > LOG_BYTES:
             file.replace(file.with_name(f"{LOG}.1"))
         descriptor = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
-        handler = logging.StreamHandler(os.fdopen(descriptor, "a", encoding="utf-8", errors="replace"))
+        handler = logs.Quiet(os.fdopen(descriptor, "a", encoding="utf-8", errors="replace"))
         formatter = logging.Formatter("%(asctime)s %(levelname)s %(name)s: %(message)s", "%Y-%m-%dT%H:%M:%SZ")
         formatter.converter = time.gmtime
         handler.setFormatter(formatter)
