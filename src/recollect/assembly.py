@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from recollect import logs
-from recollect.errors import MemoryDisabled, RecollectError
+from recollect.errors import MemoryDisabled, RecollectError, StoreError
 from recollect.indexing import Indexer, Rules
 from recollect.managers import Manager
 from recollect.managers.builtin import BuiltinManager, Conduct
@@ -253,7 +253,15 @@ def build_notes(settings: Settings, manager: Manager) -> Notes:
     return Notes(_workspace(settings), _sessions(settings), index)
 
 
-def build_scribe(settings: Settings) -> Scribe:
+def was_there(manager: Manager) -> bool:
+    """Whether the workspace has had notes, as far as the builtin index knows."""
+    try:
+        return isinstance(manager, BuiltinManager) and manager.indexer.knows_notes
+    except StoreError:
+        return False
+
+
+def build_scribe(settings: Settings, manager: Manager) -> Scribe:
     """What writes for the agent, with the language model that the settings name."""
     from recollect.llm import Deferred, Nobody, open_chat
     from recollect.llm.budget import Budgeted
@@ -277,7 +285,9 @@ def build_scribe(settings: Settings) -> Scribe:
         writing.flush_soft_tokens,
         writing.flush_margin_tokens,
     )
-    notebook = Notebook(settings.workspace, now=clock_of(writing.timezone))
+    notebook = Notebook(
+        settings.workspace, now=clock_of(writing.timezone), was_there=lambda: was_there(manager)
+    )
     sessions = transcripts_of(settings)
     return Scribe(notebook, chat, state=settings.agent_folder, threshold=threshold, sessions=sessions)
 

@@ -191,6 +191,13 @@ class Indexer:
         """Whether the rows are of another workspace than ours: they must not answer for it."""
         return self.index.meta("workspace") not in (None, self._place)
 
+    @property
+    def knows_notes(self) -> bool:
+        """Whether there are rows of this workspace's notes."""
+        return self.index.meta("workspace") == self._place and any(
+            row.source == "memory" for row in self.index.files().values()
+        )
+
     # ---- one run ----------------------------------------------------------------------------------------------
 
     @contextmanager

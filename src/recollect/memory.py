@@ -6,8 +6,11 @@ Programs that run an event loop take `AsyncMemory`, which forwards here.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterable, Mapping, Sequence
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, TypeVar
@@ -20,6 +23,7 @@ from recollect.assembly import (
     build_notes,
     build_scribe,
     scope_of,
+    was_there,
 )
 from recollect.errors import RecollectError
 from recollect.managers import Manager
@@ -281,15 +285,15 @@ class Memory:
     @property
     def scribe(self) -> Scribe:
         """What is written down; opened at first use."""
-        with self._lock:
+        with self._open():
             if self._scribe is None:
-                self._scribe = build_scribe(self.settings)
+                self._scribe = build_scribe(self.settings, self.manager)
             return self._scribe
 
     @property
     def notes(self) -> Notes:
         """The notes and transcripts themselves, to look through."""
-        with self._lock:
+        with self._open():
             if self._shelf is None:
                 self._shelf = build_notes(self.settings, self.manager)
             return self._shelf
@@ -297,7 +301,7 @@ class Memory:
     @property
     def keeper(self) -> Keeper:
         """What was learned in conversation; opened at first use."""
-        with self._lock:
+        with self._open():
             if self._keeper is None:
                 self._keeper = build_keeper(self.settings, self.manager)
             return self._keeper
@@ -305,7 +309,7 @@ class Memory:
     @property
     def items(self) -> Items:
         """What programs keep by name, apart from what agents remember; opened at first use."""
-        with self._lock:
+        with self._open():
             if self._items is None:
                 self._items = build_items(self.settings, self.manager)
             return self._items
@@ -339,12 +343,13 @@ class Memory:
         """A folder of the workspace that an agent works in by itself; say `changed` when it was written."""
         from recollect.writing.shelf import Shelf
 
-        return Shelf(self.settings.workspace, folder, shown=shown)
+        known = partial(was_there, self.manager)
+        return Shelf(self.settings.workspace, folder, shown=shown, was_there=known)
 
     @property
     def hearing(self) -> Hearing:
         """What of each session was heard already."""
-        with self._lock:
+        with self._open():
             if self._hearing is None:
                 from recollect.listening.heard import Hearing
 
@@ -385,7 +390,7 @@ class Memory:
     @property
     def extractor(self) -> Extractor:
         """What a language model learns from conversations; opened at first use."""
-        with self._lock:
+        with self._open():
             if self._extractor is None:
                 self._extractor = build_extractor(self.settings, self.keeper, self.scribe.chat)
             return self._extractor
@@ -418,6 +423,8 @@ class Memory:
 
         found = OpenClaw.find(place, self.settings.agent)
         folder = self.settings.agent_folder / "sessions"
+        if not dry_run:
+            self.scribe.notebook.ready()
         report = found.take_in(self.settings.workspace, folder, self.keeper, dry_run=dry_run)
         if not dry_run:
             self.changed()
@@ -434,7 +441,10 @@ class Memory:
         return report
 
     def tend(self) -> None:
-        """Do what is due of itself: expired entries are marked and, after their time, erased."""
+        """Do what is due of itself: old marks of flushes go; expired entries are marked and, in their time, erased."""
+        from recollect.writing.flush import prune
+
+        prune(self.settings.agent_folder, time.time() - self.settings.cleanup.ledger_days * 86_400)
         if self._has_entries(None):
             self.keeper.lifecycle.when_due()
 
@@ -459,7 +469,7 @@ class Memory:
     @property
     def injector(self) -> Injector:
         """What is put before the agent by itself; opened at first use."""
-        with self._lock:
+        with self._open():
             if self._injector is None:
                 from recollect.recall.inject import Injector
 
@@ -543,16 +553,22 @@ class Memory:
 
     def close(self) -> None:
         """Give back files and threads; closing again does nothing, for others may hold the same manager."""
-        if self._closed:
-            return
-        self._closed = True
-        if self._keeper is not None:
-            self._keeper.close()
-        if self._items is not None:
-            self._items.close()
-        if self._scribe is not None:
-            self._scribe.close()
+        with self._lock:  # what is being opened is waited for, and nothing is opened afterwards
+            if self._closed:
+                return
+            self._closed = True
+        for room in (self._keeper, self._items, self._scribe):
+            if room is not None:
+                room.close()
         self.manager.close()
+
+    @contextmanager
+    def _open(self) -> Iterator[None]:
+        """Over what is opened at first use: one thread at a time, and none once the memory is closed."""
+        with self._lock:
+            if self._closed:
+                raise RecollectError("This memory is closed; open it again with `Memory.open`.")
+            yield
 
     def __enter__(self) -> Self:
         return self

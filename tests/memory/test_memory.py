@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from recollect import AsyncMemory, Memory
-from recollect.errors import NotFound, PathRefused
+from recollect.errors import NotFound, PathRefused, RecollectError
 from recollect.records import SyncReport
 from recollect.testing import FailingEmbedder, HashEmbedder
 
@@ -310,3 +310,17 @@ def shared_memory(note, open_memory) -> Memory:
     memory = open_memory(search__sync_before=False)
     memory.sync()
     return memory
+
+
+@pytest.mark.parametrize("room", ["scribe", "notes", "keeper", "items", "hearing", "extractor", "injector"])
+def test_a_memory_that_is_closed_opens_nothing_again(open_memory, tmp_path: Path, room: str) -> None:
+    memory = open_memory()
+    if room == "keeper":
+        memory.keeper.find()
+    memory.close()
+    memory.close()
+    before = sorted((tmp_path / "state").rglob("*"))
+    with pytest.raises(RecollectError) as refused:
+        getattr(memory, room)
+    assert str(refused.value) == "This memory is closed; open it again with `Memory.open`."
+    assert sorted((tmp_path / "state").rglob("*")) == before

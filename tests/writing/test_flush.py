@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import json
+import os
+import time
+from collections.abc import Callable
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
 
 import pytest
 
+from recollect import Memory
 from recollect.errors import ChatError, WriteError
 from recollect.llm import Nobody
 from recollect.records import Turn
@@ -172,3 +176,27 @@ def test_a_flush_that_was_cut_short_goes_to_the_log_of_its_day(
     saved = later.maybe(TALK, "s", window=128_000, tokens=111_000)
     assert saved
     assert (saved.path, saved.already) == ("memory/2026-02-08-agent.md", True)
+
+
+def test_marks_of_sessions_that_are_long_over_go(
+    open_memory: Callable[..., Memory], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("recollect.writing.flush.KEPT", 3)
+    folder = tmp_path / "state" / "agents" / "main" / "flushes"
+    talk = [{"role": "user", "content": "We decided to release on Monday."}]
+    memory = open_memory(cleanup__ledger_days=30)
+    marks = dict[str, Path]()
+    for age, session in enumerate(("new", "week", "month", "quarter", "year")):
+        memory.flush(talk, session, window=None)
+        (mark,) = set(folder.glob("*.json")) - set(marks.values())
+        marks[session] = mark
+        written = time.time() - (0, 7, 29, 90, 365)[age] * 86_400
+        os.utime(mark, (written, written))
+    memory.tend()
+    assert sorted(folder.iterdir()) == sorted(
+        path for name in ("new", "week", "month") for path in (marks[name], marks[name].with_suffix(".lock"))
+    )
+    monkeypatch.setattr("recollect.writing.flush.KEPT", 1)
+    memory.tend()
+    assert sorted(folder.glob("*.json")) == [marks["new"]]
+    assert memory.flush(talk, "new", window=None) is None

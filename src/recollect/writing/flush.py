@@ -7,6 +7,7 @@ between writes it twice. When the conversation is short again, the mark is ready
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 from collections.abc import Sequence
@@ -14,6 +15,7 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Literal
 
+from recollect.errors import WriteError
 from recollect.llm import Chat
 from recollect.records import Saved, Turn
 from recollect.text.estimate import estimate_tokens
@@ -21,6 +23,8 @@ from recollect.writing import files
 from recollect.writing.folders import locked
 from recollect.writing.notebook import Notebook, block
 from recollect.writing.points import make_points, render
+
+KEPT = 500  #: sessions of which it is known what was written
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +87,7 @@ class Flush:
         new = [turn for turn in _since(turns, mark.last) if turn.trust != "untrusted"]
         if not new:
             return None
+        self.notebook.ready()
         now = self.notebook.now()
         if mark.phase == "ready":
             mark = replace(mark, overflow=mark.overflow + 1, phase="writing", day=f"{now:%Y-%m-%d}")
@@ -94,6 +99,24 @@ class Flush:
         saved = self.notebook.add_to_log(mark.day, entry, needle=needle, by="agent")
         _store(file, replace(mark, phase="written", last=_turn_digest(turns[-1])))
         return replace(saved, note=made.note)
+
+
+def prune(state: Path, older_than: float) -> None:
+    """Drop the marks of sessions that were not written before this time, and of all but the newest `KEPT`.
+
+    What was written of them stays. One that goes on after all is written down from its beginning.
+    """
+    found = list[tuple[float, Path]]()
+    for file in (state / "flushes").glob("*.json"):
+        with contextlib.suppress(OSError):
+            found.append((file.stat().st_mtime, file))
+    for number, (written, file) in enumerate(sorted(found, reverse=True)):
+        if number < KEPT and written >= older_than:
+            continue
+        lock = file.with_suffix(".lock")
+        with contextlib.suppress(OSError, WriteError), locked(lock, 0.0):
+            file.unlink(missing_ok=True)
+            lock.unlink(missing_ok=True)
 
 
 def count_tokens(turns: Sequence[Turn]) -> int:

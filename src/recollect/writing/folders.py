@@ -1,4 +1,4 @@
-"""Taking turns: in a folder of people's notes, and in one of our own."""
+"""Taking turns: in a folder of people's notes, and in one of our own. And whether the notes' own folder is there."""
 
 from __future__ import annotations
 
@@ -6,10 +6,22 @@ import contextlib
 import os
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from recollect.errors import WriteError
+
+
+def present(root: Path, was_there: Callable[[], bool]) -> None:
+    """Refuse to write where a workspace was and is no more: it lies on a volume that is away, perhaps.
+
+    What were written in its place would be hidden when it is back. One that never was may be made.
+    """
+    if not root.is_dir() and was_there():
+        raise WriteError(
+            f"The workspace {root} is not there, though its notes were indexed: nothing was written. Mount the volume"
+            " that it lies on and try again, or make it anew with `recollect init` if it is gone for good."
+        )
 
 
 @contextlib.contextmanager

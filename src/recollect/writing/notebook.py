@@ -23,6 +23,7 @@ from recollect.text.encodable import encodable
 from recollect.text.lines import split_lines
 from recollect.text.redaction import redact, without_private
 from recollect.writing import files
+from recollect.writing.folders import present
 from recollect.writing.slugs import slug
 
 Clock = Callable[[], datetime]
@@ -45,11 +46,18 @@ def clock_of(zone: str) -> Clock:
 
 
 class Notebook:
-    """Writes into one workspace."""
+    """Writes into one workspace; ``was_there``: whether it is known to have had notes."""
 
-    def __init__(self, root: Path, *, now: Clock = local_now) -> None:
+    def __init__(
+        self, root: Path, *, now: Clock = local_now, was_there: Callable[[], bool] = lambda: False
+    ) -> None:
         self.root = root
         self.now = now
+        self._was_there = was_there
+
+    def ready(self) -> None:
+        """Raise why nothing can be written, before somebody goes to the trouble of making it."""
+        present(self.root, self._was_there)
 
     def save(
         self,
@@ -128,6 +136,7 @@ class Notebook:
 
     def inside(self, path: str) -> Path:
         """The file in the workspace; a folder that is a link to somewhere else is refused."""
+        self.ready()
         file = self.root / path
         if not file.parent.resolve().is_relative_to(self.root.resolve()):
             raise WriteError(f"{path} leads out of the workspace; nothing is written there.")

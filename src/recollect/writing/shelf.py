@@ -23,7 +23,7 @@ from recollect.text.redaction import redact, without_private
 from recollect.writing import files
 from recollect.writing.beneath import parts_of, pinned
 from recollect.writing.exchange import place
-from recollect.writing.folders import alone
+from recollect.writing.folders import alone, present
 from recollect.writing.own import HEAD, all_own, mode_of, parted
 
 _counter = itertools.count()
@@ -41,8 +41,16 @@ class Shelved:
 class Shelf:
     """The notes below one folder of a workspace; ``shown`` is what the agent calls that folder."""
 
-    def __init__(self, workspace: Path, folder: str = "memory", *, shown: str = "") -> None:
+    def __init__(
+        self,
+        workspace: Path,
+        folder: str = "memory",
+        *,
+        shown: str = "",
+        was_there: Callable[[], bool] = lambda: False,
+    ) -> None:
         self.root = workspace
+        self._was_there = was_there
         self.base = parts_of(folder)
         self.shown = shown or folder
 
@@ -171,6 +179,7 @@ class Shelf:
         where = "/".join([self.shown, *parts])
         try:
             if make:
+                present(self.root, self._was_there)
                 make_folder(self.root)
             with pinned(self.root, (*self.base, *parts), make=make) as folder:
                 try:

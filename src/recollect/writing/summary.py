@@ -39,6 +39,7 @@ class Summaries:
         turns = [turn for turn in turns if turn.trust != "untrusted"]
         if not any(turn.role == "user" for turn in turns):
             return None
+        self.notebook.ready()
         session = encodable(session)  # it may be the name of a file, which holds any bytes
         with locked(self._lock):  # two callers at once must not write two notes
             day = f"{self._start(turns):%Y-%m-%d}"
