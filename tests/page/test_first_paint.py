@@ -177,3 +177,37 @@ def test_ten_thousand_points_are_drawn_and_zoomed_at_once(gateway: Served, visit
     with cpu_seconds(page) as worked:
         page.evaluate(ZOOMED)
         assert worked() < 3
+
+
+def test_a_map_that_is_not_whole_is_asked_for_again_until_no_more_comes(
+    gateway: Served, visit: Visit
+) -> None:
+    page = visit(gateway, "#/health").page
+    answers = [
+        (2, "3 entries have no vector yet and are not shown."),
+        (4, "1 entries"),
+        (4, "1 entries"),
+        (5, ""),
+    ]
+    asked = []
+
+    def answer(route: Route) -> None:
+        count, degraded = answers[len(asked)]
+        asked.append(count)
+        points = [
+            {"id": str(one), "x": one / 5, "y": 0, "type": "fact", "importance": 3, "text": f"Statement {one}",
+             "createdAt": time.time()}
+            for one in range(count)
+        ]  # fmt: skip
+        route.fulfill(
+            json={"points": points, "total": 5, "method": "pca", "generation": 1, "degraded": degraded}
+        )
+
+    page.route("**/map.get", answer)
+    page.locator("nav [data-view=map]").click()
+    expect(page.locator(".map-list .summary")).to_have_text("4 memories")
+    while len(asked) < 3:
+        page.evaluate("() => new Promise(requestAnimationFrame)")  # the page works on while the test waits
+    page.locator("nav [data-view=health]").click()
+    expect(page.locator("h1")).to_have_text("Health")
+    assert asked == [2, 4, 4]

@@ -112,6 +112,7 @@ export function mapView(main) {
     try {
       const answer = await getMap("map.get", { limit: MOST_POINTS });
       drawn = true;
+      stale ||= Boolean(answer.degraded) && answer.points.length > points.length; // each call makes more vectors
       points = answer.points;
       missing = told(answer.degraded ?? "");
       split.classList.remove("empty");
