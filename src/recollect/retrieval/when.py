@@ -11,6 +11,7 @@ import re
 from collections.abc import Mapping
 from datetime import date, timedelta
 from functools import cache
+from itertools import chain, islice
 
 from recollect.text.dates import read_number
 from recollect.text.variants import folded
@@ -18,14 +19,16 @@ from recollect.text.variants import folded
 Span = tuple[date, date]  #: first and last day
 
 _A_MONTH, _A_YEAR = 28, 365  #: the fewest days of one
+_MOST = 8  #: expressions of one query that are read
+_FIRST_YEAR = 1900  #: the index knows none before
 
 _DISTANCES = """
     -3 大前天
-    -2 the_day_before_yesterday 前天 前日 前晚
+    -2 the_day_before_yesterday day_before_yesterday 前天 前日 前晚
     -1 yesterday last_night 昨天 昨日 昨晚 昨夜
     0 today tonight this_morning 今天 今日 今晚 今早 今晨
     1 tomorrow 明天 明日 明晚 明早
-    2 the_day_after_tomorrow 后天
+    2 the_day_after_tomorrow day_after_tomorrow 后天
     3 大后天
 """
 _DAYS = {
@@ -58,18 +61,36 @@ _HINTS = (
 )
 
 
+# Those that end another word here: 说明|日志, 当前|日期, 一下|周报, 版本|周期, 附近|一日游.
+_ENDING = {
+    "前": "目当以之从提此先",
+    "后": "以之今然最雨",
+    "今": "如",
+    "明": "说发证表声透文注标阐",
+    "去": "过",
+    "上": "早晚以马网线路",
+    "下": "一以线如地",
+    "本": "日版脚成样文基资剧副课原根",
+    "近": "附将接临靠",
+}
+
+
 @cache
 def _english() -> re.Pattern[str]:
-    count = rf"\d{{1,3}}|{'|'.join(_COUNTS)}"
+    """What stands around the words tells "this may fail" and "will last two days" from days."""
+    figures = "|".join(name for name in _COUNTS if name not in ("a", "an"))
+    verbs = "".join(rf"(?<!\b{verb}\s)" for verb in ("will", "would", "should", "could", "can", "must"))
+    # "Twenty-two", "twenty two", "2.5", "1,000" and "half a" are other numbers than they end with.
+    whole = r"(?<![-.,])(?<!twenty\s)(?<!thirty\s)(?<!half\s)"
     return re.compile(
         rf"""\b(?:
           (?P<day>{"|".join(re.escape(name) for name in _DAYS if name.isascii())})
-        | (?P<shift>last|this|next)\s(?:
+        | (?!this\smay\s[a-z])(?P<shift>last|this|next)\s(?:
             (?P<unit>week|month|year)|(?P<weekend>weekend)
           | (?P<weekday>{"|".join(_WEEKDAYS)})|(?P<month>{"|".join(_MONTHS)})
           )
-        | (?P<ago>{count})\s(?P<of>day|week|month|year)s?\sago
-        | (?:last|past)\s(?P<past>{count})\s(?P<length>day|week|month|year)s?
+        | {whole}(?P<ago>\d{{1,3}}|an?|{figures})\s(?P<of>day|week|month|year)s?\sago
+        | {verbs}(?:last|past)\s(?P<past>\d{{1,3}}|{figures})\s(?P<length>day|week|month|year)s?
         )\b""",
         re.VERBOSE,
     )
@@ -77,19 +98,24 @@ def _english() -> re.Pattern[str]:
 
 @cache
 def _chinese() -> re.Pattern[str]:
-    """What stands around the words keeps 以后天天, 早上月亮, 日本周边 and the like from being taken for days."""
+    """What stands around the words keeps 以后天天, 日本周边, 2024年前 and the like from being taken for days."""
     figure = r"\d{1,3}|[一二三四五六七八九十两]{1,3}"
     unit = "|".join(_UNITS)
+    word = {first: f"(?<![{others}]){first}" for first, others in _ENDING.items()}
     return re.compile(
         rf"""
-          (?P<day>大?前天|大?(?<![以之今然最])后天|[今昨明][天日晚]|今[早晨]|明早|昨夜|前[日晚])
-        | (?P<shift>上上|(?<![早晚])上|这|(?<!日)本|下下|下)一?个?(?:
-            (?P<unit>周|星期|礼拜)(?![围边])(?:(?P<weekday>[一二三四五六日天])|(?P<weekend>末))?
+          (?P<day>大?{word["前"]}天|大?{word["后"]}天(?!性)|{word["前"]}[日晚]|昨[天日晚夜]
+            |{word["今"]}[天日晚早晨]|{word["明"]}[天日晚早])
+        | (?P<shift>(?<!加){word["上"]}上|{word["上"]}|这|{word["本"]}|{word["下"]}下?)一?个?(?:
+            (?P<unit>周|星期|礼拜)(?![围边]|期(?![末中间]))(?:
+              (?P<weekday>[二三四五六]|一(?![起直些共般定])|日(?![志报期程常])|天(?!气))(?![次个天])|(?P<weekend>末)
+            )?
           | (?P<moon>月)(?![亮光球饼])(?:份?的?(?P<on>{figure})[日号])?
           )
-        | (?P<year>[前去今明]年)(?:的?(?P<month>{figure})月(?:份?的?(?P<date>{figure})[日号])?)?
-        | (?P<ago>{figure})个?(?P<of>{unit})[之以]?前
-        | (?:最近|过去|近)(?P<past>{figure})个?(?P<length>{unit})
+        | (?P<year>(?:{word["前"]}|{word["去"]}|{word["今"]}|{word["明"]})年)
+          (?:的?(?P<month>{figure})月(?:份?的?(?P<date>{figure})[日号])?)?
+        | (?<![\d.,月第百千万一二三四五六七八九十两])(?P<ago>{figure})(?!月)个?(?P<of>{unit})[之以]?前
+        | (?:最近|过去|{word["近"]})(?P<past>{figure})个?(?P<length>{unit})
         """,
         re.VERBOSE,
     )
@@ -104,24 +130,26 @@ def days_meant(text: str, today: date) -> list[Span]:
     text = " ".join(text.lower().split())
     if not any(hint in text for hint in _HINTS):
         return []
-    found = list(_english().finditer(text))
+    found = _english().finditer(text)
     if not text.isascii():
-        found += _chinese().finditer(folded(text))
+        found = chain(found, _chinese().finditer(folded(text)))
     spans = []
-    for match in found:
+    for match in islice(found, _MOST):
         said = {name: part for name, part in match.groupdict().items() if part}
         try:
             spans.append(_span(said, today))
         except (OverflowError, ValueError):  # 去年二月三十日 is no day, nor is one before the year 1
             continue
-    return spans
+    return list(dict.fromkeys(spans))
 
 
 def tokens_of(span: Span) -> list[str]:
     """The tokens under which the index knows these days; with more than a few, their months or years."""
     first, last = span
     days = (last - first).days + 1
-    form = "%Y-%m-%d" if days < _A_MONTH else "%Y-%m" if days < _A_YEAR else "%Y"
+    if days >= _A_YEAR:
+        return [f"@{year:04}" for year in range(min(max(first.year, _FIRST_YEAR), last.year), last.year + 1)]
+    form = "%Y-%m-%d" if days < _A_MONTH else "%Y-%m"
     return list(dict.fromkeys(f"@{first + timedelta(number):{form}}" for number in range(days)))
 
 
@@ -135,7 +163,7 @@ def _span(said: Mapping[str, str], today: date) -> Span:
         year = today.year + _YEARS[said["year"]]
         if "month" not in said:
             return date(year, 1, 1), date(year, 12, 31)
-        return _in_month(year, read_number(said["month"]), said.get("date"))
+        return _in_month(year, _count(said["month"]), said.get("date"))
     if "ago" in said:
         return _distant(today, -_count(said["ago"]), _UNITS.get(said["of"], said["of"]))
     length = _LENGTHS[_UNITS.get(said["length"], said["length"])]
