@@ -170,7 +170,7 @@ def _above_all(lines: Sequence[str], structure: Structure, budget: int) -> tuple
     said = about(lines[1 : end - 1])
     if said is None or width(said.rest) > budget // 2:
         return None
-    every = tuple((0, text) for text in (structure.fields.get("title"), said.subject) if text)
+    every = tuple((0, text) for text in (said.title, said.subject) if text)
     return every, ((0, said.rest),) if said.rest else ()
 
 

@@ -65,8 +65,9 @@ def test_a_note_of_front_matter_alone_is_its_text() -> None:
         "---\nA text between two rules.\n---\nMore.",
         "---\ntitle: never closed\n\nMore.",
         f"---\nabstract: {'word ' * 300}\n---\nMore.",
+        "---\n# A heading between two rules\n---\nMore.",
     ],
-    ids=["prose", "open", "long"],
+    ids=["prose", "open", "long", "heading"],
 )
 def test_what_is_no_front_matter_or_too_much_of_it_is_text(text: str) -> None:
     assert cut(text)[0][:3] == (1, text.count("\n") + 1, ())
@@ -77,7 +78,13 @@ def test_what_is_no_front_matter_or_too_much_of_it_is_text(text: str) -> None:
     ("lines", "said"),
     [
         ([], About()),
-        (["title: Heron", "date: 2026-02-08", "trust: agent", "messages: 4"], About()),
+        (["title: Heron", "date: 2026-02-08", "trust: agent", "messages: 4"], About(title="Heron")),
+        (["title: >-", "  The grey", "  heron"], About(title="The grey, heron")),
+        (["title:", "  Heron", "tags: birds"], About("birds", title="Heron")),
+        (["# a remark", "title: Heron"], About(title="Heron")),
+        ([f"title: {'x' * 201}", "author: Mia"], About("", f"{'x' * 201}; author: Mia")),
+        (["# a heading"], None),
+        (["tags: birds", "tags: water"], About("birds, water")),
         (["tags: birds, water"], About("birds, water")),
         (["tags:", "- birds", "  - water", "- "], About("birds, water")),
         (['tags: ["birds", ]', "alias: ~", "# a remark"], About("birds")),

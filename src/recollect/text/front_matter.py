@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 _MAX_LINES = 200  #: within which it must close
 _MAX_LINE = 1000  #: characters of a line that is read for a field
-_MAX_SUBJECT = 200  #: characters of tags and aliases that every chunk of a note may carry
+_MAX_SUBJECT = 200  #: characters of a title, and of tags and aliases, that every chunk of a note may carry
 
 _FIELD = re.compile(r"([A-Za-z_][\w-]*)\s*:\s*(.*?)\s*")
 _NAMED = re.compile(r"([^\s:#\-\[\]{}\"'][^:]{0,60}?)\s*:(?:\s+(.*))?")
@@ -31,6 +31,7 @@ class About(NamedTuple):
 
     subject: str = ""  #: tags and aliases, for every chunk
     rest: str = ""  #: everything else, for the first chunk
+    title: str = ""  #: for every chunk as well
 
 
 def length_of(lines: Sequence[str]) -> int:
@@ -48,18 +49,21 @@ def fields_of(lines: Sequence[str]) -> dict[str, str]:
 
 
 def about(lines: Sequence[str]) -> About | None:
-    """What the lines between the rules say, in words; a long list of tags counts as the rest.
+    """What the lines between the rules say, in words; a long title or list of tags counts as the rest.
 
     None when they are no names and values: then somebody has put rules around a text.
     """
     values = _values(lines)
     if values is None:
         return None
+    title = values.get("title", "")
     subject = ", ".join(value for name, value in values.items() if name in _SUBJECT)
     others = [f"{name}: {values[name]}" for name in values if name not in _SUBJECT | _UNSAID]
     if len(subject) > _MAX_SUBJECT:
-        return About("", "; ".join([subject, *others]))
-    return About(subject, "; ".join(others))
+        subject, others = "", [subject, *others]
+    if len(title) > _MAX_SUBJECT:
+        title, others = "", [title, *others]
+    return About(subject, "; ".join(others), title)
 
 
 def _values(lines: Sequence[str]) -> Mapping[str, str] | None:
@@ -69,11 +73,13 @@ def _values(lines: Sequence[str]) -> Mapping[str, str] | None:
     for line in lines:
         if match := _NAMED.fullmatch(line.rstrip()):
             name = match[1].lower()
-            said[name] = list(_parts(match[2] or ""))
+            said.setdefault(name, []).extend(_parts(match[2] or ""))
         elif name and line[:1] in _UNDER_A_NAME:
             said[name] += _parts(line)
         elif line.strip() and not line.startswith("#"):
             return None
+    if not said and any(map(str.strip, lines)):  # remarks alone are headings
+        return None
     return {name: ", ".join(parts) for name, parts in said.items() if parts}
 
 
