@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import sqlite3
 import sys
 from collections.abc import Callable
@@ -14,6 +15,8 @@ import pytest
 from openclaw_tables import Database, play_back, recording, said, used
 
 from recollect import Memory
+from recollect.errors import SourceError
+from recollect.importing import openclaw_db
 
 OpenMemory = Callable[..., Memory]
 
@@ -186,12 +189,12 @@ def test_words_keep_their_owner(database: Database, open_memory: OpenMemory) -> 
     ]
     nobody = said(11, "user", "The bittern has no sender.")
     del nobody["message"]["__openclaw"]
-    database.session("one", [*events, nobody])
+    database.session("one", [*events, nobody, said(12, "user", "The grebe has none.", __openclaw=None)])
     memory = open_memory()
     memory.import_openclaw(database.home)
     whose = {
         line.partition(": ")[2]: trust
-        for query in ("stork", "crane", "heron", "egret", "osprey", "bittern")
+        for query in ("stork", "crane", "heron", "egret", "osprey", "bittern", "grebe")
         for text, trust in spoken(memory, query)
         for line in text.splitlines()
         if line
@@ -206,7 +209,23 @@ def test_words_keep_their_owner(database: Database, open_memory: OpenMemory) -> 
         "The egret is white.": "owner",
         "Egrets are said to be white.": "untrusted",
         "The bittern has no sender.": "untrusted",
+        "The grebe has none.": "untrusted",
     }
+
+
+def test_who_spoke_in_a_group_is_nobody_we_know_where_no_sender_was_noted_yet(
+    database: Database, open_memory: OpenMemory
+) -> None:
+    for name, key in (("group", "agent:main:telegram:group:-100"), ("direct", "agent:main:main")):
+        event = said(1, "user", f"The {name} meets at noon.")
+        del event["message"]["__openclaw"]
+        database.session(name, [event], key)
+    database.change(
+        "UPDATE transcript_events SET event_json = json_set(event_json, '$.version', 3) WHERE seq = 0"
+    )
+    memory = open_memory()
+    memory.import_openclaw(database.home)
+    assert sorted(trust for _, trust in spoken(memory, "meets at noon")) == ["owner", "untrusted"]
 
 
 def test_what_tools_answered_is_not_copied(database: Database, open_memory: OpenMemory) -> None:
@@ -250,6 +269,36 @@ def test_a_database_that_nobody_uses_is_not_touched(database: Database, open_mem
     assert list(before) == ["openclaw-agent.sqlite"]
     assert sessions(open_memory().import_openclaw(database.home)) == {"one": ("new", "")}
     assert {path.name: path.read_bytes() for path in database.file.parent.iterdir()} == before
+
+
+def test_what_changed_while_nobody_seemed_to_write_is_said(database: Database) -> None:
+    database.session("one", TALK)
+
+    def read() -> None:
+        with openclaw_db.opened(database.file) as held:
+            assert [session.id for session in held] == ["one"]
+            database.session("two", TALK)  # opened and closed again: no log is left
+
+    with pytest.raises(SourceError, match="began to write"):
+        read()
+
+
+def test_a_change_that_was_broken_off_is_not_read(database: Database, open_memory: OpenMemory) -> None:
+    database.session("one", [said(number, "user", "word " * 1000) for number in range(20)])
+    broken = Database(database.home.with_name("broken"))
+    broken.file.parent.mkdir(parents=True)
+    with closing(sqlite3.connect(database.file)) as writer:
+        for pragma in ("journal_mode = DELETE", "cache_size = 1"):
+            writer.execute(f"PRAGMA {pragma}")
+        writer.execute("UPDATE transcript_events SET event_json = replace(event_json, 'word', 'half')")
+        for end in ("", "-journal"):
+            shutil.copy(f"{database.file}{end}", f"{broken.file}{end}")
+    assert b"half" in broken.file.read_bytes()
+    report = open_memory().import_openclaw(broken.home)
+    assert (sessions(report), [remark.partition(": ")[0] for remark in report.remarks]) == (
+        {},
+        [str(broken.file)],
+    )
 
 
 def test_the_first_form_of_the_database_is_read_too(home: Path, open_memory: OpenMemory) -> None:
@@ -328,6 +377,14 @@ def test_times_and_versions_that_are_none_cost_nothing(database: Database, open_
     assert {taken(memory, name).stat().st_mtime for name in ("one", "two", "three")} == {0}
 
 
+def test_ids_that_are_no_texts_are_one_sentence(database: Database, open_memory: OpenMemory) -> None:
+    database.session("one", [{**TALK[0], "id": {}}])
+    memory = open_memory()
+    taken(memory, "one").parent.mkdir(parents=True)
+    taken(memory, "one").write_text(json.dumps({"type": "session", "id": "one"}) + "\n")
+    assert sessions(memory.import_openclaw(database.home)) == {"one": ("other", "another file stands there")}
+
+
 def test_a_session_without_words_or_with_a_name_that_is_no_name_is_passed_over(
     database: Database, open_memory: OpenMemory
 ) -> None:
@@ -368,6 +425,11 @@ def test_notes_are_where_the_settings_say(home: Path, tmp_path: Path, open_memor
         ({"defaults": {"workspace": str(tmp_path / "all")}, "entries": {"main": {}}}, all_agents),
         ({"defaults": {"workspace": str(tmp_path / "nowhere")}}, str(home / "workspace" / "MEMORY.md")),
         ({"defaults": 1, "entries": [], "list": {}}, str(home / "workspace" / "MEMORY.md")),
+        ({"defaults": {"workspace": "~nobody-here/x"}}, str(home / "workspace" / "MEMORY.md")),
+        (
+            {"entries": {"main": {"agentDir": "~nobody-here/agents/main/agent"}}},
+            str(home / "workspace" / "MEMORY.md"),
+        ),
     ):
         settings(home, agents)
         assert notes(memory.import_openclaw(home, dry_run=True)) == [wanted]

@@ -49,12 +49,12 @@ class Told:
             if seal is not None:
                 return bool(seal == hashlib.sha256(body).hexdigest())
             messages = [one for one in map(json.loads, there.splitlines()) if one.get("type") == "message"]
-        except (ValueError, AttributeError, RecursionError):
+            known = {record.get("id") for record in self.records}
+            return bool(json.loads(first).get("id") == self.records[0].get("id")) and all(
+                one.get("id") in known for one in messages
+            )
+        except (ValueError, AttributeError, RecursionError, TypeError):  # the last: an id that is no text
             return False
-        known = {record.get("id") for record in self.records}
-        return json.loads(first).get("id") == self.records[0].get("id") and all(
-            one.get("id") in known for one in messages
-        )
 
 
 def _line(record: Mapping[str, Any]) -> bytes:

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import os
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -32,6 +33,7 @@ _NEEDED = {"session_id", "session_key", "updated_at"}
 _EVENTS = {"session_id", "seq", "event_json"}
 _OWNERS = ("spawned_by", "plugin_owner_id", "acp_owned", "hook_external_content_source")
 _NOBODYS = re.compile(r"(?:agent:[^:]*:)?(?:(?:subagent|cron|hook|acp):|dreaming-narrative-)|.*:heartbeat$")
+_SHARED = re.compile(r"(?:.*:)?(?:group|channel|room):")
 _NAME = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9_.-]{0,150}", re.ASCII)
 
 Tables = dict[str, set[str]]
@@ -56,6 +58,7 @@ class Sessions:
     tables: Tables
     wanted: tuple[tuple[str, int], ...]  #: ids, and when each was written last
     unwanted: frozenset[str]
+    shared: frozenset[str]  #: of groups and channels, where others speak too
     remarks: tuple[str, ...]
 
     def __iter__(self) -> Iterator[Session]:
@@ -70,7 +73,7 @@ class Sessions:
             yield Session(session, written * 1_000_000, events, why)
 
     def _events(self, session: str) -> Iterator[dict[str, Any]]:
-        length, version = 0, 0
+        length, version = 0, SENDERS if session in self.shared else 0
         for text in self._texts(session):
             length += len(text)
             if length > LONGEST:
@@ -78,7 +81,7 @@ class Sessions:
             event = json.loads(text)
             if isinstance(event, dict) and (told := _told(event, senders=version >= SENDERS)):
                 if told["type"] == "session" and isinstance(told.get("version"), int):
-                    version = told["version"]
+                    version = max(version, told["version"])
                 yield told
 
     def _texts(self, session: str) -> Iterator[str]:
@@ -117,24 +120,36 @@ class Sessions:
 @contextlib.contextmanager
 def opened(file: Path) -> Iterator[Sessions]:
     """The sessions of a database, as they stand now; raises `SourceError`."""
-    log = file.with_name(file.name + "-wal")
-    in_use = log.exists()
+    before = _unused(file)
     try:
-        with contextlib.closing(_connected(file, in_use=in_use)) as database:
+        with contextlib.closing(_connected(file, in_use=before is None)) as database:
             database.execute("BEGIN")
             tables = _tables(database)
             yield Sessions(database, tables, *_wanted(database, tables))
     except apsw.Error as error:
         raise SourceError(f"its sessions cannot be read: {error}") from error
-    if log.exists() and not in_use:
+    if before is not None and _unused(file) != before:
         raise SourceError("OpenClaw began to write to it meanwhile; import again")
+
+
+def _unused(file: Path) -> tuple[int, ...] | None:
+    """What tells whether a database has changed that keeps a log and has none now; None for all others."""
+    try:
+        with file.open("rb") as opened:
+            has_log = opened.read(20)[18:] == b"\x02\x02"
+            status = os.fstat(opened.fileno())
+    except OSError as error:
+        raise SourceError(f"its sessions cannot be read: {error.strerror or error}") from error
+    if not has_log or file.with_name(file.name + "-wal").exists():
+        return None
+    return status.st_ino, status.st_size, status.st_mtime_ns
 
 
 def _connected(file: Path, *, in_use: bool) -> apsw.Connection:
     """A connection that only reads.
 
-    A database whose log is there may be in use: reading takes part in its locks. Where there is none nobody uses it,
-    and it is opened so that no log is made for it: it may lie where nothing can be written.
+    A database whose log is there may be in use, and so may one that keeps none: reading takes part in its locks. Where
+    the log is missing nobody uses it, and it is opened so that none is made: it may lie where nothing can be written.
     """
     address = f"{file.absolute().as_uri()}?mode=ro{'' if in_use else '&immutable=1'}"
     database = apsw.Connection(address, flags=apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI)
@@ -168,8 +183,8 @@ def _listed_in(tables: Tables) -> str:
 
 def _wanted(
     database: apsw.Connection, tables: Tables
-) -> tuple[tuple[tuple[str, int], ...], frozenset[str], tuple[str, ...]]:
-    """The sessions in which a person spoke to the agent, oldest first, the others, and what is to be said of them."""
+) -> tuple[tuple[tuple[str, int], ...], frozenset[str], frozenset[str], tuple[str, ...]]:
+    """The sessions in which a person spoke to the agent, oldest first, the others, those of several people, remarks."""
     listed = _listed_in(tables)
     owners = [name for name in _OWNERS if name in tables[listed]]
     selected = ", ".join(["session_id", "session_key", "updated_at", *owners])
@@ -190,7 +205,8 @@ def _wanted(
         )
         if ids
     )
-    return kept, frozenset(str(row[0]) for row in rows) - dict(kept).keys(), remarks
+    shared = frozenset(str(row[0]) for row in rows if _SHARED.match(str(row[1])))
+    return kept, frozenset(str(row[0]) for row in rows) - dict(kept).keys(), shared, remarks
 
 
 def _ids(database: apsw.Connection, tables: Tables, table: str) -> set[str]:
@@ -209,7 +225,7 @@ def _whole(session: str, events: tuple[dict[str, Any], ...]) -> tuple[dict[str, 
 def _told(event: dict[str, Any], *, senders: bool) -> dict[str, Any] | None:
     """What of an event belongs into a transcript: the session's head and messages, and of a tool that it was used.
 
-    ``senders``: messages say whether the owner sent them; then one that says nothing is somebody else's.
+    ``senders``: messages say whether the owner sent them, or others may have; one that does not say is somebody else's.
     """
     if event.get("type") == "session":
         return event
@@ -217,7 +233,9 @@ def _told(event: dict[str, Any], *, senders: bool) -> dict[str, Any] | None:
     if event.get("type") != "message" or not isinstance(message, dict):
         return None
     if message.get("role") in ("user", "assistant"):
-        return {**event, "message": {"__openclaw": {}, **message}} if senders else event
+        if not senders or isinstance(message.get("__openclaw"), dict):
+            return event
+        return {**event, "message": {**message, "__openclaw": {}}}
     details = message.get("details")
     inner = {key: details.get(key) for key in ("toolName", "toolCallId")} if isinstance(details, dict) else {}
     named = {key: message[key] for key in ("role", "toolName", "toolCallId", "customType") if key in message}

@@ -105,11 +105,11 @@ class Home:
         """A folder that the settings name; one in the home lies there still when the home was moved or copied."""
         if not isinstance(value, str) or not value.strip() or "\x00" in value:
             return None
-        path = Path(os.path.normpath(Path(value).expanduser()))
+        path = Path(os.path.normpath(os.path.expanduser(value)))  # noqa: PTH111 - a user who is unknown is no error
         own = self._own().get("agentDir")
         below = ("agents", self.agent, "agent")
         if isinstance(own, str) and Path(own).parts[-3:] == below:
-            former = Path(own).expanduser().parents[2]
+            former = Path(os.path.expanduser(own)).parents[2]  # noqa: PTH111
             if path.is_relative_to(former):
                 return self.folder / path.relative_to(former)
         return path if path.is_absolute() else None
