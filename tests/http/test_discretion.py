@@ -31,7 +31,14 @@ def test_paths_lose_their_folders_and_nothing_else_is_changed(text: str, seen: s
 
 def test_the_owners_own_folder_goes_whatever_it_is_called(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HOME", "/homes/Mira de Sá")
-    assert shortened("no /homes/Mira de Sá/notes here") == "no ~/notes here"
+    assert shortened("no /homes/Mira de Sá here") == "no ~ here"
+    assert shortened("no /homes/Mira de Sá/acme/notes.md here") == "no …/notes.md here"
+
+
+def test_a_folder_whose_name_begins_like_the_owners_is_another(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", "/home/mi")
+    assert shortened("no /home/mira/acme/notes.md here") == "no …/notes.md here"
+    assert shortened("no /home/mi-2/acme/notes.md, in /home/mi.") == "no …/notes.md, in ~."
 
 
 def told(gateway: Running, access: str, *names: str) -> str:

@@ -14,16 +14,17 @@ from typing import Any
 #: Of any result, what is a sentence of ours.
 SENTENCES = frozenset({"error", "degraded", "note"})
 
-# The folders of a path, up to its last part; no relative path, no address, nothing under "~".
+# The folders of a path, up to its last part; no relative path, no address, nothing that we write with "~" ourselves.
 _FOLDERS = re.compile(r"(?<![\w.:/\\~…-])(?:/(?:[^\s/]+/)+|[A-Za-z]:\\(?:[^\s\\]+\\)+)")
+_OWN = "/\x00"  #: stands for the owner's own folder while the folders in it are looked for
 
 
 def shortened(text: str) -> str:
     """The text, in which paths have lost the folders that they are in."""
     own = str(Path.home())  # first, because a name in it may hold a space
     if len(own) > 1:
-        text = text.replace(own, "~")
-    return _FOLDERS.sub("…/", text)
+        text = re.sub(rf"{re.escape(own)}(?![\w-])", _OWN, text)
+    return _FOLDERS.sub("…/", text).replace(_OWN, "~")
 
 
 def sentences_shortened(result: Mapping[str, Any]) -> dict[str, Any]:
