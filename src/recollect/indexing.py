@@ -223,8 +223,9 @@ class Indexer:
     def _scan(self) -> Scan:
         """List the files; a workspace that is away, on an unmounted disk perhaps, is no workspace without files."""
         if not self.workspace.root.is_dir():
+            mount = " mount the volume that it lies on," if self.knows_notes else ""
             raise SourceError(
-                f"The workspace {self.workspace.root} is not a folder; make it with `recollect init`,"
+                f"The workspace {self.workspace.root} is not a folder;{mount} make it with `recollect init`,"
                 " or name another one with --workspace."
             )
         notes = self.workspace.scan()

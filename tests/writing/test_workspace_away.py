@@ -10,7 +10,7 @@ import pytest
 
 from recollect import Memory, MemoryService
 from recollect.doors.hooks.hearing import drain
-from recollect.errors import WriteError
+from recollect.errors import SourceError, WriteError
 from recollect.listening import Request, Spool
 from recollect.plugins import Host
 
@@ -52,6 +52,8 @@ def test_what_was_indexed_and_is_away_is_not_written_to(
         f"The workspace {workspace} is not there, though its notes were indexed: nothing was written. Mount the volume"
         " that it lies on and try again, or make it anew with `recollect init` if it is gone for good."
     )
+    with known() as memory, pytest.raises(SourceError, match="mount the volume that it lies on"):
+        memory.sync()
     assert not workspace.exists()
     shutil.move(tmp_path / "away", workspace)
     with known() as memory:
