@@ -121,6 +121,31 @@ def test_what_was_learned_since_it_was_shown_is_not_erased_unseen(gateway: Serve
     assert kept(gateway, "ars are") == ["Oars are counted on Fridays", "Two oars are broken"]
 
 
+def test_what_went_into_it_since_it_was_shown_is_not_erased_unseen(gateway: Served, visit: Visit) -> None:
+    rope, knot = learned(gateway, "Ropes are coiled clockwise", "Knots are tied twice")
+    page = visit(gateway, f"#/memories/{rope}").page
+    page.get_by_role("button", name="Forget", exact=True).click()
+    dialog = page.get_by_role("dialog")
+    expect(dialog.locator(".doomed li")).to_have_count(1)
+    gateway.ask("entries.merge", ids=[rope, knot], text="Ropes and knots are done with care")
+    dialog.get_by_role("button", name="Erase it for good").click()
+    expect(dialog.get_by_role("alert")).to_contain_text("meanwhile")
+    assert kept(gateway, "with care") == ["Ropes and knots are done with care"]
+
+
+def test_what_a_conversation_takes_with_it_is_shown_too(gateway: Served, visit: Visit) -> None:
+    (bell,) = learned(gateway, "Bells ring at eight", session="bells")
+    (horn,) = learned(gateway, "Horns sound in fog", session="horns")
+    gateway.ask("entries.merge", ids=[bell, horn], text="Bells ring at eight and horns sound in fog")
+    page = visit(gateway, "#/memories").page
+    dialog = opened(page, "A conversation")
+    dialog.get_by_label("Conversation").fill("horns")
+    look(dialog)
+    shown = dialog.locator(".doomed .entry-text")
+    expect(shown.filter(has_text="Bells ring at eight").first).to_be_visible()
+    expect(shown).to_have_count(len(gateway.ask("entries.forget", session="horns", dryRun=True)["forgotten"]))
+
+
 def test_a_time_is_named_by_its_days(gateway: Served, visit: Visit) -> None:
     page = visit(gateway, "#/memories").page
     dialog = opened(page, "A time")

@@ -11,6 +11,7 @@ import { erasure, ticks } from "./forgetting_parts.js";
 import { receiptOf } from "./receipt.js";
 
 const LISTED = 200; // texts that are shown of a conversation
+const VERSIONS = 20; // of what goes with them
 const WAYS = ["query", "session", "time"];
 
 /** Forget these memories. */
@@ -21,11 +22,10 @@ export function forgetMemories(entries, done) {
     async (body, close) => {
       fill(body, loading());
       try {
-        const trial = await each(entries, { dryRun: true });
-        const known = new Map(entries.map((entry) => [entry.id, entry]));
-        const more = await Promise.all(trial.forgotten.filter((id) => !known.has(id)).slice(0, 20).map(one));
-        const shown = [...entries, ...more.filter(Boolean)];
-        const deed = () => each(entries, {});
+        const look = () => each(entries, { dryRun: true });
+        const trial = await look();
+        const shown = await withVersions(entries, trial);
+        const deed = asShown(trial, look, () => each(entries, {}));
         fill(body, erasure(shown, trial, () => finish(body, close, deed, done), close));
       } catch (error) {
         fill(body, failure(error, null));
@@ -85,19 +85,33 @@ export function forgetBy(given, done) {
 
 /** What would go; nothing has gone yet. */
 async function preview(body, close, way, what, done) {
-  const trial = await ask("entries.forget", { ...what, dryRun: true });
+  const look = () => ask("entries.forget", { ...what, dryRun: true });
+  const trial = await look();
   if (way === "query") return candidates(body, close, trial, done);
   if (trial.forgotten.length === 0) throw new Error(t("forget.none"));
   const found = await ask("entries.list", { ...what, states: [], limit: LISTED });
-  const deed = async () => {
-    // What is erased is what was shown: something may have been learned since.
-    const again = await ask("entries.forget", { ...what, dryRun: true });
+  const shown = await withVersions(found.entries, trial);
+  const deed = asShown(trial, look, () => ask("entries.forget", what));
+  fill(body, erasure(shown, trial, () => finish(body, close, deed, done), close));
+  return body.querySelector(".doomed").focus();
+}
+
+/** Of these memories those that would go, and the first of what goes with them: versions, learned wherever. */
+async function withVersions(entries, trial) {
+  const doomed = entries.filter((entry) => trial.forgotten.includes(entry.id));
+  const known = new Set(doomed.map((entry) => entry.id));
+  const more = trial.forgotten.filter((id) => !known.has(id)).slice(0, VERSIONS);
+  return [...doomed, ...(await Promise.all(more.map(one))).filter(Boolean)];
+}
+
+/** What is erased is what was shown: something may have been learned or merged since. */
+function asShown(trial, look, deed) {
+  return async () => {
+    const again = await look();
     const same = again.forgotten.length === trial.forgotten.length;
     if (!same || again.forgotten.some((id) => !trial.forgotten.includes(id))) throw new Error(t("forget.changed"));
-    return ask("entries.forget", what);
+    return deed();
   };
-  fill(body, erasure(found.entries, trial, () => finish(body, close, deed, done), close));
-  return body.querySelector(".doomed").focus();
 }
 
 /** A query that surely means one memory offers it; else those that it may mean, to tick. */
