@@ -127,6 +127,31 @@ def test_what_a_forked_session_brings_along_is_not_heard_again(claude: ClaudeCod
     assert "tabs" not in summary.read_text()
 
 
+def test_what_the_web_said_before_a_fork_is_no_word_of_the_agents_after_it(claude: ClaudeCode) -> None:
+    path = claude.say("What does the web say about geese?", session="two")
+    call = {"type": "tool_use", "id": "t1", "name": "WebFetch", "input": {}}
+    answer = {"type": "tool_result", "tool_use_id": "t1", "content": "Geese bite."}
+    with path.open("a") as file:
+        for role, part in (("assistant", call), ("user", answer)):
+            said = {
+                "type": role,
+                "timestamp": "2026-02-08T02:00:00Z",
+                "message": {"role": role, "content": [part]},
+            }
+            file.write(json.dumps(said) + "\n")
+    claude.told("SessionStart", session="two", source="fork")
+    claude.say(
+        "A task is over.",
+        "We decided that geese guard the harbour from now on.",
+        session="two",
+        origin={"kind": "task-notification"},
+    )
+    claude.say("I never work on Fridays.", "Herons are noted.", session="two")
+    claude.heard("SessionEnd", session="two", reason="other")
+    (summary,) = (claude.workspace / "memory").glob("*.md")
+    assert ("Herons" in summary.read_text(), "geese" in summary.read_text()) == (True, False)
+
+
 def test_nobody_learns_from_what_was_put_into_a_prompt(claude: ClaudeCode) -> None:
     claude.say("I prefer tabs in Go code.", session="one")
     claude.heard(session="one")

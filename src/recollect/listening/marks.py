@@ -11,8 +11,9 @@ from pathlib import Path
 
 from recollect import durable
 from recollect.listening import files
-from recollect.listening.transcript import Mark, Record
+from recollect.listening.transcript import Mark, Record, Telling
 from recollect.sources.messages import read_record
+from recollect.sources.tools import Outside
 
 KEPT = 2_000  #: sessions that are remembered; the oldest go first
 LOOKED_AT = 200  #: newest sessions that are asked for their project
@@ -33,7 +34,12 @@ class Session:
         """The records without those that it brought along: they are heard in the session that they come from."""
         if not self.forked_at:
             return tuple(records)
-        return tuple(one for one in records if (read_record(one).time or self.forked_at) >= self.forked_at)
+        telling = Telling(Outside())
+        return tuple(
+            one
+            for one, said in ((one, read_record(one)) for one in records)
+            if telling.takes_up(said, others=(said.time or self.forked_at) < self.forked_at)
+        )
 
 
 class Marks:

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from recollect.errors import SourceError
-from recollect.sources.messages import read_record
+from recollect.sources.messages import Message, read_record
 from recollect.sources.tools import Outside
 
 CHECKED = 1024  #: bytes at the beginning that must be the same when hearing goes on
@@ -47,6 +47,26 @@ class Listened:
     more: bool = False  #: whether there is more beyond the new mark
 
 
+class Telling:
+    """Which records are handed on: those in which somebody spoke, with the tools that say whose words they are."""
+
+    def __init__(self, outside: Outside) -> None:
+        self.outside = outside  #: where it stands, of all that was looked at
+        self._told = Outside()  #: where whoever reads what is handed on believes that it stands
+
+    def takes_up(self, said: Message, *, others: bool = False) -> bool:
+        """Whether this record is handed on; ``others``: it is none of this session's own."""
+        person = said.role == "user"
+        self.outside = self.outside.after(said.use, person=person, stranger=said.stranger)
+        told = self._told.after(said.use, person=person, stranger=said.stranger)
+        if others or (self.outside.tainted and not told.tainted and not person):
+            return False  # what an agent made of text from outside is not taken up without that
+        if not said.role and told == self._told:
+            return False
+        self._told = told
+        return True
+
+
 def size_of(path: Path) -> int | None:
     """How many bytes the transcript has now; None when it is not a file."""
     try:
@@ -69,7 +89,7 @@ def listen(path: Path, mark: Mark | None = None, upto: int | None = None) -> Lis
             start, outside = mark.offset, Outside(mark.tainted, mark.calls)
         else:
             start, outside = 0, Outside()
-        records, seen = list[Record](), Outside()
+        records, telling = list[Record](), Telling(outside)
         offset, more = start, False
         for line, after in _lines(file, start, end):
             if mark is not None and offset - start >= AT_ONCE:
@@ -77,16 +97,10 @@ def listen(path: Path, mark: Mark | None = None, upto: int | None = None) -> Lis
                 break
             offset = after
             record = _record(line)
-            said = read_record(record)
-            person = said.role == "user"
-            outside = outside.after(said.use, person=person, stranger=said.stranger)
-            told = seen.after(said.use, person=person, stranger=said.stranger)
-            if outside.tainted and not told.tainted and not person:
-                continue  # what an agent made of text from outside is not taken up without that
-            if said.role or told != seen:
+            if telling.takes_up(read_record(record)):
                 records.append(record)
-                seen = told
         head = _digest(file, min(CHECKED, offset))
+        outside = telling.outside
         return Listened(
             tuple(records), Mark(status.st_ino, head, offset, outside.tainted, outside.calls), more
         )
