@@ -9,8 +9,10 @@ from pathlib import Path
 import pytest
 from gateways import Running, Start, ask
 
+from recollect import Memory
 from recollect.doors.discretion import shortened
 from recollect.doors.operations import OPERATIONS
+from recollect.doors.tools import Toolbox
 
 
 @pytest.mark.parametrize(
@@ -39,6 +41,26 @@ def test_a_folder_whose_name_begins_like_the_owners_is_another(monkeypatch: pyte
     monkeypatch.setenv("HOME", "/home/mi")
     assert shortened("no /home/mira/acme/notes.md here") == "no …/notes.md here"
     assert shortened("no /home/mi-2/acme/notes.md, in /home/mi.") == "no …/notes.md, in ~."
+
+
+def test_a_folder_in_use_is_known_with_the_spaces_in_its_name() -> None:
+    places = [Path("/mnt/a deal/notes"), Path("/mnt/a deal/notes/my state")]
+    for text, seen in (
+        ("/mnt/a deal/notes", "…/notes"),
+        ("in /mnt/a deal/notes: 3 files", "in …/notes: 3 files"),
+        ("/mnt/a deal/notes/my state/agents/main/index.db", "…/index.db"),
+        ("/mnt/a deal/notes/memory/x.md is gone", "…/x.md is gone"),
+    ):
+        assert shortened(text, places) == seen
+
+
+def test_tools_name_no_folder_that_a_memory_is_in(tmp_path: Path) -> None:
+    notes = tmp_path / "a deal" / "notes"
+    notes.mkdir(parents=True)
+    state = notes.with_name("state")
+    with Memory.open(notes, home=state, overrides={"embedding.provider": "none"}) as memory:
+        status = Toolbox(memory, tools=OPERATIONS, access="read").call("memory.status")
+    assert (status["workspace"], status["indexPath"]) == ("…/notes", "…/index.db")
 
 
 def told(gateway: Running, access: str, *names: str) -> str:

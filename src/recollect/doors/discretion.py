@@ -7,7 +7,7 @@ it at all is decided elsewhere.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -19,25 +19,34 @@ _FOLDERS = re.compile(r"(?<![\w.:/\\~…-])(?:/(?:[^\s/]+/)+|[A-Za-z]:\\(?:[^\s\
 _OWN = "/\x00"  #: stands for the owner's own folder while the folders in it are looked for
 
 
-def shortened(text: str) -> str:
-    """The text, in which paths have lost the folders that they are in."""
+def shortened(text: str, places: Sequence[Path] = ()) -> str:
+    """The text, in which paths have lost the folders that they are in.
+
+    Where a name ends that holds a space nothing in a text says: ``places`` are folders that are known to be in use.
+    """
+    for place in sorted(places, key=lambda one: -len(str(one))):
+        if place.name:
+            text = text.replace(f"{place}/", f"{_OWN}/")
+            text = f"…/{place.name}".join(re.split(rf"{re.escape(str(place))}(?![\w-])", text))
     own = str(Path.home())  # first, because a name in it may hold a space
     if len(own) > 1:
         text = re.sub(rf"{re.escape(own)}(?![\w-])", _OWN, text)
     return _FOLDERS.sub("…/", text).replace(_OWN, "~")
 
 
-def sentences_shortened(result: Mapping[str, Any]) -> dict[str, Any]:
+def sentences_shortened(result: Mapping[str, Any], places: Sequence[Path] = ()) -> dict[str, Any]:
     """A result, of which our own sentences are shortened."""
-    return {key: shortened_within(value) if key in SENTENCES else value for key, value in result.items()}
+    return {
+        key: shortened_within(value, places) if key in SENTENCES else value for key, value in result.items()
+    }
 
 
-def shortened_within(value: Any) -> Any:
+def shortened_within(value: Any, places: Sequence[Path] = ()) -> Any:
     """The same of every text in plain data."""
     if isinstance(value, str):
-        return shortened(value)
+        return shortened(value, places)
     if isinstance(value, Mapping):
-        return {key: shortened_within(one) for key, one in value.items()}
+        return {key: shortened_within(one, places) for key, one in value.items()}
     if isinstance(value, list | tuple):
-        return [shortened_within(one) for one in value]
+        return [shortened_within(one, places) for one in value]
     return value

@@ -18,6 +18,8 @@ from recollect.doors.tooling import Access, Call, Outcome, Param, Result, Tool, 
 from recollect.errors import EditConflict, NotFound, PathRefused, RecollectError
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from recollect.memory import Memory
     from recollect.records import Hit, ProgressCallback
 
@@ -274,6 +276,7 @@ class Toolbox:
         self._access: Access = access
         self.tools = {name: tool for name, tool in tools.items() if names is None or name in names}
         self._close: Callable[[], None] = lambda: None
+        self._places: tuple[Path, ...] = ()  #: folders of the memory that was opened last
 
     @classmethod
     def open(
@@ -303,7 +306,8 @@ class Toolbox:
         if grants(self._access, "admin"):
             return outcome, result
         about_us = outcome != "ok" or self.tools[name].about_us
-        return outcome, shortened_within(result) if about_us else sentences_shortened(result)
+        shorten = shortened_within if about_us else sentences_shortened
+        return outcome, shorten(result, self._places)
 
     def _outcome(
         self, name: str, arguments: Mapping[str, object] | str | None, progress: ProgressCallback | None
@@ -319,6 +323,8 @@ class Toolbox:
             return "disabled", {**tool.empty, "disabled": True, "error": sentence}
         with logs.concerning(_whom(memory)):
             try:
+                if not grants(self._access, "admin"):
+                    self._places = (memory.settings.workspace, memory.settings.home)
                 checked = tool.checked(_mapping(arguments))
                 return self._run(tool, Call(memory, checked, self._session_key, progress, self._access))
             except (WrongArgument, RecollectError, OSError) as error:
