@@ -3,6 +3,8 @@ the next opening."""
 
 from __future__ import annotations
 
+import os
+import signal
 import subprocess
 import sys
 import textwrap
@@ -106,6 +108,24 @@ def test_while_another_process_reads_nothing_is_called_done(tmp_path: Path) -> N
     store.close()
 
 
+def test_what_is_doomed_again_while_it_is_erased_is_erased_again(tmp_path: Path) -> None:
+    store = ItemStore(tmp_path)
+    store.put(Put(("alice",), "note", {"text": "x"}, ("x",)), at=1.0)
+    item = store.get(("alice",), "note", now=2.0)
+    assert item is not None
+    store.put(Put(("alice",), "note", {"text": "y"}, ("y",)), at=3.0)
+    store.doom(item, ["0" * 64])
+    names, seq = store.unfinished(), store.seq()
+    store.delete(item)  # by another thread, before the first erasure is finished
+    store.doom(item, ["0" * 64])
+    assert store.finish(names, seq)
+    left = store.unfinished()
+    assert [name.partition(" ")[0] for name in left] == sorted(["0" * 64, item.id])
+    assert store.finish(left, store.seq())
+    assert (store.unfinished(), store.changed_since(0)) == ([], {})
+    store.close()
+
+
 def test_work_for_many_is_done_once_and_what_runs_is_waited_for() -> None:
     begun, go, done = threading.Event(), threading.Event(), []
 
@@ -143,3 +163,49 @@ def test_work_that_could_not_be_done_is_tried_again() -> None:
     assert enough.wait(DEADLINE_S)
     later.close()
     assert len(tries) == 3
+
+
+def test_work_that_fails_still_waits_and_is_done_at_the_end() -> None:
+    tries: list[int] = []
+
+    def work() -> bool:
+        tries.append(1)
+        if len(tries) == 1:
+            raise OSError("the disk is full")
+        return True
+
+    later = Later(work, delay_s=DEADLINE_S)
+    later.ask()
+    with pytest.raises(OSError, match="the disk is full"):
+        later.now()
+    later.close()
+    assert len(tries) == 2
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="there are no forks here")
+@pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
+def test_a_fork_waits_for_no_work_of_the_process_that_it_left() -> None:
+    begun, go = threading.Event(), threading.Event()
+    done: list[int] = []
+
+    def work() -> bool:
+        begun.set()
+        done.append(os.getpid())
+        return go.wait(DEADLINE_S)
+
+    later = Later(work, delay_s=0.01)
+    later.ask()
+    assert begun.wait(DEADLINE_S)
+    child = os.fork()
+    if not child:
+        signal.signal(signal.SIGALRM, signal.SIG_DFL)
+        signal.alarm(30)  # a child that waits for ever does not outlive the test
+        go.set()
+        later.now()  # nobody has asked here
+        later.ask()
+        later.close()
+        os._exit(done.count(os.getpid()))
+    ended = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    go.set()
+    later.close()
+    assert (ended, done) == (1, [os.getpid()])

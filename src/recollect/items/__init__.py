@@ -162,9 +162,11 @@ class Items:
 
     def close(self) -> None:
         """Erase what waits, and give back files."""
-        self._erasing.close()
-        self.index.index.close()
-        self.store.close()
+        try:
+            self._erasing.close()
+        finally:
+            self.index.index.close()
+            self.store.close()
 
 
 def _hashes(item: Item) -> list[str]:

@@ -90,7 +90,8 @@ class ItemIndex:
         """
         names, seq = self.store.unfinished(), self.store.seq()
         self.follow()
-        emptied = self.index.erase(names, self.batched.identity if self.batched else None)
+        hashes = {name.partition(" ")[0] for name in names}
+        emptied = self.index.erase(hashes, self.batched.identity if self.batched else None)
         return emptied and self.store.finish(names, seq)
 
     def follow(self) -> None:

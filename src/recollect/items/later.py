@@ -21,17 +21,20 @@ SHARE = (
 
 
 class Later:
-    """One piece of work, on a thread of its own; ``work`` says whether it was done, and raises nothing."""
+    """One piece of work, on a thread of its own; ``work`` says whether it was done. What it raises counts as not."""
 
     def __init__(self, work: Callable[[], bool], *, delay_s: float = DELAY_S) -> None:
         self._work = work
         self._delay_s = self._wait_s = delay_s
+        self._closed = False
+        self.begin_anew()
+        _open.add(self)
+
+    def begin_anew(self) -> None:
+        """As if nobody had asked. A fork has the locks that others held, and not the threads that would let go."""
         self._lock = threading.Lock()  #: over the fields
         self._working = threading.Lock()  #: over the work: it is done once at a time
         self._timer: threading.Timer | None = None
-        self._of = 0  #: the process that the timer runs in: a fork has the object and not the thread
-        self._closed = False
-        _open.add(self)
 
     @property
     def waiting(self) -> bool:
@@ -41,8 +44,7 @@ class Later:
     def ask(self) -> None:
         """Let it be done soon."""
         with self._lock:
-            if (self._timer is None or self._of != os.getpid()) and not self._closed:
-                self._of = os.getpid()
+            if self._timer is None and not self._closed:
                 self._timer = threading.Timer(self._wait_s, self.now)
                 self._timer.name, self._timer.daemon = "recollect-later", True
                 self._timer.start()
@@ -55,12 +57,14 @@ class Later:
             if timer is None:
                 return
             timer.cancel()
-            began = time.monotonic()
-            done = self._work()
-            took = time.monotonic() - began
-            self._wait_s = max(self._delay_s, SHARE * took) if done else min(LONGEST_S, 2 * self._wait_s)
-        if not done:
-            self.ask()
+            began, done = time.monotonic(), False
+            try:
+                done = self._work()
+            finally:
+                took = time.monotonic() - began
+                self._wait_s = max(self._delay_s, SHARE * took) if done else min(LONGEST_S, 2 * self._wait_s)
+                if not done:
+                    self.ask()
 
     def close(self) -> None:
         """Do what waits; nothing can be asked any more."""
@@ -70,6 +74,15 @@ class Later:
 
 
 _open: weakref.WeakSet[Later] = weakref.WeakSet()
+
+
+def _forked() -> None:
+    for later in list(_open):
+        later.begin_anew()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forked)
 
 
 @atexit.register

@@ -52,6 +52,7 @@ _PUT = """
         value = ?3, texts = ?4, updated_at = ?5, ttl_s = ?6, expires_at = ?7
     returning id"""
 
+_NEWEST = "select max(seq) from sqlite_sequence where name = 'changes'"
 _FORGET = """
     delete from changes where id = ?1 and seq <= ?2 and not exists(select 1 from items where id = ?1)"""
 
@@ -147,9 +148,13 @@ class ItemStore:
             _changed(connection, item.id, item.namespace)
 
     def doom(self, item: Item, hashes: Iterable[str]) -> None:
-        """Note an item whose value is gone, and its vectors, which the derived index may still hold."""
+        """Note an item whose value is gone, and its vectors, which the derived index may still hold.
+
+        With the number of the change: what is doomed once more while it is erased is another note, and stays.
+        """
         with self.database.write() as connection:
-            names = [(name,) for name in (item.id, *hashes)]
+            number = value(connection, _NEWEST)
+            names = [(f"{name} {number}",) for name in (item.id, *hashes)]
             connection.executemany("insert or ignore into unfinished(hash) values(?)", names)
 
     def refresh(self, ids: Iterable[str], *, at: float) -> None:
@@ -165,7 +170,7 @@ class ItemStore:
     def seq(self) -> int:
         """The number of the newest change; 0 before the first."""
         with self.database.read() as connection:
-            return int(value(connection, "select max(seq) from sqlite_sequence where name = 'changes'") or 0)
+            return int(value(connection, _NEWEST) or 0)
 
     def changed_since(self, seq: int) -> dict[str, tuple[str, ...]]:
         """The namespaces of the items that changed after this, by id; deleted ones are among them."""
@@ -174,7 +179,7 @@ class ItemStore:
             return {str(item_id): tuple(json.loads(str(packed))) for item_id, packed in rows}
 
     def unfinished(self) -> list[str]:
-        """What still has to go: names of vectors, and ids of items."""
+        """What still has to go: names of vectors, and ids of items, each with a number after a space."""
         with self.database.read() as connection:
             return [str(row[0]) for row in connection.execute("select hash from unfinished")]
 
@@ -186,9 +191,9 @@ class ItemStore:
         if not self.database.truncate_log():
             return False
         with self.database.write() as connection:
-            gone = [(name,) for name in names]
-            connection.executemany("delete from unfinished where hash = ?", gone)
-            connection.executemany(_FORGET, [(*name, seq) for name in gone])
+            gone = list(names)
+            connection.executemany("delete from unfinished where hash = ?", [(name,) for name in gone])
+            connection.executemany(_FORGET, [(name.partition(" ")[0], seq) for name in gone])
         return self.database.truncate_log()
 
     def close(self) -> None:
