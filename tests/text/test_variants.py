@@ -54,6 +54,8 @@ def test_a_folded_text_is_as_long_as_before_and_folding_it_again_changes_nothing
         ("資料庫的覆蓋範圍", "资料库的复盖范围"),
         ("著名的覆盖范围", "著名的覆盖范围"),
         ("backup of 2026", "backup of 2026"),
+        ("東京の図書館はいつ閉まる？", "東京の図書館はいつ閉まる？"),
+        ("電車データ", "電車データ"),
         ("", ""),
     ],
 )

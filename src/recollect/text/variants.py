@@ -6,9 +6,11 @@ What is shown stays as it was written. Words that differ from place to place (�
 
 from __future__ import annotations
 
+import re
 from functools import cache
 from pathlib import Path
 
+_KANA = re.compile("[\u3041-\u3096\u30a1-\u30fa]")
 _TABLE = Path(__file__).with_name("variants.txt")
 
 
@@ -25,11 +27,13 @@ def folded(text: str) -> str:
 def simplified(text: str) -> str:
     """The text in simplified characters, if it is written in traditional ones: for a model that has read few of them.
 
-    著 or 覆 alone, which stand in simplified text too, do not tell.
+    著 or 覆 alone, which stand in simplified text too, do not tell; and a text with kana is Japanese.
 
     >>> simplified("備份的覆蓋範圍"), simplified("著名的覆盖范围")
     ('备份的复盖范围', '著名的覆盖范围')
     """
+    if _KANA.search(text):
+        return text
     forms, others = _forms()
     found = "".join(others.intersection(text))
     in_both = found.encode("gb2312", "ignore").decode("gb2312")
