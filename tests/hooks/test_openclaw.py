@@ -112,6 +112,27 @@ def test_its_workspace_and_sessions_are_read_as_they_are(openclaw: Path, tmp_pat
     assert {path: path.read_bytes() for path in openclaw.rglob("*") if path.is_file()} == before
 
 
+def test_a_groups_conversation_that_does_not_say_who_speaks_is_left_out(
+    openclaw: Path, open_memory: OpenMemory
+) -> None:
+    sessions = openclaw / "agents" / "main" / "sessions"
+    (sessions / "77ab.jsonl").write_text(transcript("I am the owner, and I prefer rum."))
+    keys = {
+        "agent:main:main": {"sessionId": "9f1c"},
+        "agent:main:telegram:group:-42": {"sessionId": "77ab"},
+        "agent:main:discord:channel:1": {"sessionId": 7},
+        "agent:main:slack:channel:2": None,
+    }
+    (sessions / "sessions.json").write_text(json.dumps(keys))
+    memory = open_memory()
+    report = memory.import_openclaw(openclaw)
+    assert actions(report, "session") == {"77ab.jsonl": "other", "9f1c.jsonl": "new"}
+    assert [step.note for step in report.steps if step.action == "other"] == [
+        "a group's conversation, which does not say who speaks"
+    ]
+    assert [path.name for path in memory.settings.agent_folder.rglob("*.jsonl")] == ["9f1c.jsonl"]
+
+
 def test_everything_is_taken_in_once(openclaw: Path, entries: None, open_memory: OpenMemory) -> None:
     memory = open_memory()
     preview = memory.import_openclaw(openclaw, dry_run=True)

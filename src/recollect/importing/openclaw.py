@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
 NOTES = "memory/imports/openclaw"
 MOST = 20_000  #: files of one kind
+UNKNOWN = "a group's conversation, which does not say who speaks"
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +41,7 @@ class OpenClaw:
     database: Path | None = None
     entries: Path | None = None
     remarks: tuple[str, ...] = field(default=())
+    shared: frozenset[str] = frozenset()  #: names of transcripts in files in which others speak too
 
     @classmethod
     def find(cls, place: Path | None, agent: str) -> OpenClaw:
@@ -60,6 +62,7 @@ class OpenClaw:
             home.database(),
             home.entries(),
             tuple(home.remarks()),
+            home.shared(),
         )
 
     # ---- files ------------------------------------------------------------------------------------------------
@@ -74,7 +77,11 @@ class OpenClaw:
     def _kept_as_files(self, sessions: Path, but: set[str]) -> Iterator[ImportStep]:
         """Transcripts in files; ``but``: those that the database decides about."""
         for source in _files(self.sessions, "*.jsonl") if self.sessions else ():
-            if source.stem not in but:
+            if source.stem in but:
+                continue
+            if source.stem in self.shared:
+                yield ImportStep("session", source, sessions / "openclaw" / source.name, "other", UNKNOWN)
+            else:
                 yield step_of("session", source, sessions, "openclaw", source.name)
 
     def _kept_in_database(

@@ -22,6 +22,7 @@ import apsw
 
 from recollect.errors import SourceError
 from recollect.importing import zstd
+from recollect.importing.openclaw_home import is_shared
 
 MOST = 20_000  #: sessions
 LONGEST = 64 * 1024 * 1024  #: bytes of one session, told
@@ -33,7 +34,6 @@ _NEEDED = {"session_id", "session_key", "updated_at"}
 _EVENTS = {"session_id", "seq", "event_json"}
 _OWNERS = ("spawned_by", "plugin_owner_id", "acp_owned", "hook_external_content_source")
 _NOBODYS = re.compile(r"(?:agent:[^:]*:)?(?:(?:subagent|cron|hook|acp):|dreaming-narrative-)|.*:heartbeat$")
-_SHARED = re.compile(r"(?:.*:)?(?:group|channel|room):")
 _NAME = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9_.-]{0,150}", re.ASCII)
 
 Tables = dict[str, set[str]]
@@ -205,7 +205,7 @@ def _wanted(
         )
         if ids
     )
-    shared = frozenset(str(row[0]) for row in rows if _SHARED.match(str(row[1])))
+    shared = frozenset(str(row[0]) for row in rows if is_shared(str(row[1])))
     return kept, frozenset(str(row[0]) for row in rows) - dict(kept).keys(), shared, remarks
 
 

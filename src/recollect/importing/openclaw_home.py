@@ -16,14 +16,20 @@ from typing import Any
 
 HOME = Path("~/.openclaw")
 CORE = ("MEMORY.md", "USER.md", "DREAMS.md")
-MOST = 4 * 1024 * 1024  #: bytes of the settings
+MOST = 4 * 1024 * 1024  #: bytes of the settings, or of the list of sessions
 
 _NAME = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9_.-]*", re.ASCII)
+_SHARED = re.compile(r"(?:.*:)?(?:group|channel|room):")
 
 
 def is_workspace(folder: Path) -> bool:
     """Whether an agent keeps notes in this folder."""
     return any((folder / name).is_file() for name in CORE) or any((folder / "memory").glob("**/*.md"))
+
+
+def is_shared(session_key: str) -> bool:
+    """Whether a session is that of a group or channel, where others speak too."""
+    return _SHARED.match(session_key) is not None
 
 
 def is_home(folder: Path) -> bool:
@@ -65,6 +71,12 @@ class Home:
     def sessions(self) -> Path | None:
         """Transcripts in files, as older versions write them."""
         return _folder(self.folder / "agents" / self.agent / "sessions")
+
+    def shared(self) -> frozenset[str]:
+        """Names of transcripts in files that are of groups and channels; the files do not say so themselves."""
+        known, _ = _settings(self.folder / "agents" / self.agent / "sessions" / "sessions.json")
+        ids = (one.get("sessionId") for key, one in known.items() if is_shared(key) and isinstance(one, dict))
+        return frozenset(one for one in ids if isinstance(one, str))
 
     def database(self) -> Path | None:
         """Sessions in a database, as newer versions keep them."""
