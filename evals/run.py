@@ -143,15 +143,14 @@ def _open(place: Path, setup: Setup, overrides: Overrides) -> Memory:
 
 def _index(place: Path, items: Sequence[Item], setup: Setup) -> tuple[Build, str]:
     """Sync; what the build from nothing took is remembered beside it, because later ones find vectors in place."""
-    notes = place / "build.json"
+    notes, from_nothing = place / "build.json", not (place / "home").exists()
     start = time.process_time()
     with _open(place, setup, {}) as memory:
         report = memory.sync()
         status = memory.status()
     if report.degraded or report.pending:
         raise RuntimeError(f"the index of {place} is not complete: {report.degraded or report.pending}")
-    from_nothing = report.embedded == report.chunks and report.changed == len(items)
-    if from_nothing and (items or not notes.exists()):
+    if from_nothing:
         notes.write_text(json.dumps(time.process_time() - start))
     cpu_s = json.loads(notes.read_text()) if notes.exists() else None
     return Build(len(items), report.chunks, _bytes_below(place / "home"), cpu_s), status.model
