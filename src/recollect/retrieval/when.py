@@ -99,7 +99,8 @@ def _english() -> re.Pattern[str]:
 @cache
 def _chinese() -> re.Pattern[str]:
     """What stands around the words keeps 以后天天, 日本周边, 2024年前 and the like from being taken for days."""
-    figure = r"\d{1,3}|[一二三四五六七八九十两]{1,3}"
+    # By value: 两三天 is two or three days, not 23.
+    figure = r"\d{1,3}|[二三四五六七八九]?十[一二三四五六七八九]?|[一二三四五六七八九两]"
     unit = "|".join(_UNITS)
     word = {first: f"(?<![{others}]){first}" for first, others in _ENDING.items()}
     return re.compile(
