@@ -15,9 +15,7 @@ from collections.abc import Callable
 
 DELAY_S = 2.0  #: from the first who asks until the work is done
 LONGEST_S = 60.0  #: the same, while it cannot be done
-SHARE = (
-    20  #: work that takes long waits so many times as long: it is never more than a small share of the time
-)
+SHARE = 20  #: work that takes long waits so many times as long, and is but a small share of the time
 
 
 class Later:

@@ -1,9 +1,8 @@
 """How far a derived index has come in following a store of record by its sequence numbers.
 
 The mark is kept in the index itself, so that it is true of exactly the rows beside it, and beside it the tokenizer that
-made their keywords: rows of another are made again. Several processes follow at
-once, and each may be killed at any point: whatever the mark covers is in the index, always; what lies after it may be
-there as well.
+made their keywords: rows of another are made again. Several processes follow at once, and each may be killed at any
+point: whatever the mark covers is in the index, always; what lies after it may be there as well.
 """
 
 from __future__ import annotations
@@ -37,9 +36,8 @@ class Reached:
 
     def begin(self) -> int:
         """The change after which to go on. An index that cannot be built upon is emptied, and begins at 0."""
-        known = (
-            self._known()
-        )  # before the store's own number, which is never behind a mark that was there already
+        # Before the store's own number, which is never behind a mark that was there already.
+        known = self._known()
         if known is not None and known <= self._store.seq():
             return known
         with self._index.transaction():
