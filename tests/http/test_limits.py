@@ -121,6 +121,16 @@ def test_too_many_requests_are_429_for_this_token_alone(start: Start) -> None:
     assert one.get("/v1/operations").status_code == 200
 
 
+def test_the_files_of_the_page_may_be_asked_for_all_at_once_again_and_again(start: Start) -> None:
+    gateway = start(
+        watch__enabled=False, gateway__limits__rate=1, gateway__limits__burst=2, clock=lambda: 0.0
+    )
+    one = gateway.caller("read")
+    assert [one.get("/static/app.js").status_code for _ in range(5)] == [200] * 5
+    assert [one.get("/v1/operations").status_code for _ in range(3)] == [200, 200, 429]
+    assert one.get("/static/../v1/operations").status_code == 429
+
+
 # ---- time -----------------------------------------------------------------------------------------------------------
 
 

@@ -44,3 +44,11 @@ def test_every_view_of_nothing_says_so(view: str, empty_gateway: Served, visit: 
     expect(page.locator("main [role=alert]")).to_have_count(0)
     if view != "health":
         expect(page.locator("main .nothing").first).to_be_visible()
+
+
+def test_one_may_load_the_page_again_and_again(gateway: Served, visit: Visit) -> None:
+    """Every time all files of the page are asked for, new or not."""
+    page = visit(gateway, "#/notes").page
+    for _ in range(30):
+        page.reload()
+    expect(page.locator("h1")).to_be_visible()

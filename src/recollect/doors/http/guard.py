@@ -33,6 +33,7 @@ OPEN_TO_ALL = frozenset(
     {"/healthz", "/open"}
 )  #: the one says nothing, the other asks for a ticket of its own
 RAW = frozenset({"/v1/events", "/mcp"})  #: routes of applications of their own
+FILES = "/static/"  #: what the page is made of
 READING = frozenset({"GET", "HEAD"})
 _CONTROLS = re.compile(r"[\x00-\x1f\x7f]")
 
@@ -144,7 +145,8 @@ class Guard:
             if visit.caller is None:
                 await self._stranger(path, send)
                 return
-            self._check_rate(visit.caller)
+            if not path.startswith(FILES):  # the page is dozens of them, and a browser asks for all at once
+                self._check_rate(visit.caller)
             self._check_agent(scope, headers, visit)
         await self._check_size(headers, receive)
         async with asyncio.timeout(self._time_for(path)):
