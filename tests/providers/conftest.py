@@ -69,7 +69,7 @@ def open_provider(vendors: Vendors, workspace: Path, tmp_path: Path) -> Iterator
     vendors.release.set()
     for thread in threading.enumerate():  # a call that was left behind gives its connection back first
         if thread.name == "recollect-embed-call":
-            thread.join(timeout=60)
+            thread.join(timeout=1)  # one that still connects cannot be woken
     for memory in opened:
         memory.close()
 
