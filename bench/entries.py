@@ -17,7 +17,7 @@ from pathlib import Path
 
 from recollect.entries import Draft, Keeper
 from recollect.entries.exchange import Line, import_lines
-from recollect.entries.opening import open_keeper
+from recollect.entries.keeper import open_keeper
 from recollect.records import Entry
 from recollect.testing import HashEmbedder
 

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from recollect.doors.tooling import Param
+    from recollect.tools.tool import Param
 
 PAGES = Path(__file__).parent
 sys.path.insert(0, str(PAGES.parent / "src"))
@@ -79,7 +79,7 @@ def _shown(default: object) -> str:
 @renders("tools")
 def tools() -> str:
     """Every tool with its parameters and the fields of its result."""
-    from recollect.doors.tools import TOOLS
+    from recollect.tools.toolbox import TOOLS
 
     lines: list[str] = []
     for tool in TOOLS.values():
@@ -96,8 +96,8 @@ def tools() -> str:
 @renders("operations")
 def operations() -> str:
     """Every operation that is no agent's tool: access, arguments and result."""
-    from recollect.doors.operations import OPERATIONS
-    from recollect.doors.tools import TOOLS
+    from recollect.tools.table import OPERATIONS
+    from recollect.tools.toolbox import TOOLS
 
     lines: list[str] = []
     for tool in OPERATIONS.values():
@@ -132,8 +132,8 @@ def _parameter_row(param: Param) -> str:
 @renders("access")
 def access() -> str:
     """What each access may do beside those before it."""
-    from recollect.doors.operations import OPERATIONS
-    from recollect.doors.tooling import ACCESS
+    from recollect.tools.table import OPERATIONS
+    from recollect.tools.tool import ACCESS
 
     lines = ["| access | may call |", "| --- | --- |"]
     for granted in ACCESS:
@@ -145,8 +145,8 @@ def access() -> str:
 @renders("prompt")
 def prompt() -> str:
     """The section of the system prompt, in both languages."""
-    from recollect.doors.tools import TOOLS
-    from recollect.recall import memory_section
+    from recollect.recall.render import memory_section
+    from recollect.tools.toolbox import TOOLS
 
     english = memory_section({name: tool.hints["en"] for name, tool in TOOLS.items()})
     chinese = memory_section({name: tool.hints["zh"] for name, tool in TOOLS.items()}, language="zh")

@@ -22,8 +22,8 @@ import uuid
 from pathlib import Path
 from typing import Any, Protocol
 
-from recollect.doors.tools import Toolbox
-from recollect.plugins import Effect, Host, Moment
+from recollect.agent import Effect, Host, Moment
+from recollect.tools.toolbox import Toolbox
 
 Message = dict[str, Any]
 

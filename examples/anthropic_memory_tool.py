@@ -18,7 +18,7 @@ from typing import Any
 from anthropic import Anthropic
 
 from recollect import Memory
-from recollect.doors.frameworks.anthropic import RecollectMemoryTool
+from recollect.integrations.anthropic import RecollectMemoryTool
 
 SCRIPT: list[dict[str, Any]] = [
     {"command": "view", "path": "/memories"},

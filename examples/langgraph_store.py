@@ -15,7 +15,7 @@ from langgraph.graph.state import CompiledStateGraph
 from langgraph.runtime import Runtime
 
 from recollect import Memory
-from recollect.doors.frameworks.langgraph import RecollectStore
+from recollect.integrations.langgraph import RecollectStore
 
 USER = ("users", "mira")
 

@@ -15,7 +15,7 @@ from agents import Agent, Model, ModelResponse, Runner, Usage, set_tracing_disab
 from openai.types.responses import ResponseOutputMessage, ResponseOutputText
 
 from recollect import Memory
-from recollect.doors.frameworks.openai_agents import RecollectSession
+from recollect.integrations.openai_agents import RecollectSession
 
 
 class Scripted(Model):

@@ -22,7 +22,7 @@ from pydantic_ai.messages import (
 from pydantic_ai.models.function import AgentInfo, FunctionModel
 
 from recollect import Memory
-from recollect.doors.frameworks.pydantic_ai import RecollectMemory
+from recollect.integrations.pydantic_ai import RecollectMemory
 from recollect.testing import sample_workspace
 
 QUESTION = "How is the database backed up?"

@@ -7,8 +7,8 @@ import tempfile
 from pathlib import Path
 
 from recollect import Memory
-from recollect.doors.tools import Toolbox
 from recollect.testing import sample_workspace
+from recollect.tools.toolbox import Toolbox
 
 
 def main() -> None:

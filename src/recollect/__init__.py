@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
+    from recollect.agent.service import MemoryService as MemoryService
     from recollect.async_memory import AsyncMemory as AsyncMemory
     from recollect.config import Settings as Settings
     from recollect.errors import RecollectError as RecollectError
@@ -28,7 +29,6 @@ if TYPE_CHECKING:
     from recollect.records import Saved as Saved
     from recollect.records import Status as Status
     from recollect.records import SyncReport as SyncReport
-    from recollect.service import MemoryService as MemoryService
 
 _HOMES = {
     "Answer": "records",

@@ -12,7 +12,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, ParamSpec, Self, TypeVar
 
-from recollect.managers.cancel import cancellable
+from recollect.engines.cancel import cancellable
 from recollect.memory import Memory
 from recollect.records import Answer, Author, Excerpt, ProgressCallback, Saved, Source, Status, SyncReport
 

@@ -15,7 +15,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
-from recollect.assembly import (
+from recollect.build import (
     build_extractor,
     build_items,
     build_keeper,
@@ -25,12 +25,11 @@ from recollect.assembly import (
     scope_of,
     was_there,
 )
+from recollect.engines import Manager
+from recollect.engines.builtin import BuiltinManager
+from recollect.engines.fallback import warm_up
 from recollect.errors import RecollectError
-from recollect.managers import Manager
-from recollect.managers.builtin import BuiltinManager
-from recollect.managers.scope import Guard
-from recollect.managers.select import warm_up
-from recollect.recall import Language, cited_place, for_prompt, memory_section, shows_citations
+from recollect.recall.render import Language, memory_section
 from recollect.records import (
     Answer,
     Author,
@@ -46,19 +45,21 @@ from recollect.records import (
     Trust,
     Turn,
 )
+from recollect.search.citations import cited_place, for_prompt, shows_citations
+from recollect.sessions.scope import Guard
 
 if TYPE_CHECKING:
     from recollect.config import Settings
     from recollect.embedding import Embedder
     from recollect.entries import Keeper
     from recollect.entries.extract import Extractor
-    from recollect.items import Items
-    from recollect.listening.heard import Hearing
-    from recollect.managers.notes import Notes
+    from recollect.integrations.items import Items
+    from recollect.notes.browse import Notes
+    from recollect.notes.shelf import Shelf
+    from recollect.notes.writer import Scribe
     from recollect.recall.inject import Injector, Recalled
-    from recollect.writing import Scribe
-    from recollect.writing.journal import Journal
-    from recollect.writing.shelf import Shelf
+    from recollect.sessions.journal import Journal
+    from recollect.sessions.seen_turns import Hearing
 
 SavedOrNone = TypeVar("SavedOrNone", Saved, Saved | None)
 
@@ -166,7 +167,7 @@ class Memory:
     def _with_entries(
         self, answer: Answer, query: str, max_results: int | None, min_score: float | None
     ) -> Answer:
-        from recollect.entries.joined import joined
+        from recollect.entries.search import joined
 
         limit = self.settings.search.max_results if max_results is None else max_results
         try:
@@ -228,7 +229,7 @@ class Memory:
     def trust_of(self, path: str) -> Trust:
         """Whose words stand under a path that `read` has given; `untrusted` ones come from outside."""
         if path.startswith("entries/") and self._has_entries(None):
-            from recollect.entries.joined import trust_of
+            from recollect.entries.search import trust_of
 
             return trust_of(self.keeper.get(path.removeprefix("entries/")))
         return self.notes.file(path).trust
@@ -335,13 +336,13 @@ class Memory:
 
     def journal(self, session: str) -> Journal:
         """The transcript of a session that a program keeps through us; say `changed` when it was written."""
-        from recollect.writing.journal import Journal
+        from recollect.sessions.journal import Journal
 
         return Journal(self.settings.agent_folder / "sessions", session)
 
     def shelf(self, folder: str = "memory", *, shown: str = "") -> Shelf:
         """A folder of the workspace that an agent works in by itself; say `changed` when it was written."""
-        from recollect.writing.shelf import Shelf
+        from recollect.notes.shelf import Shelf
 
         known = partial(was_there, self.manager)
         return Shelf(self.settings.workspace, folder, shown=shown, was_there=known)
@@ -351,7 +352,7 @@ class Memory:
         """What of each session was heard already."""
         with self._open():
             if self._hearing is None:
-                from recollect.listening.heard import Hearing
+                from recollect.sessions.seen_turns import Hearing
 
                 self._hearing = Hearing(self.settings.agent_folder, self.keeper.entries.digest)
             return self._hearing
@@ -380,7 +381,7 @@ class Memory:
 
         ``by="agent"``: who brings them does not speak for the owner, and neither does what is kept of them.
         """
-        from recollect.sources import turns_of_messages
+        from recollect.sessions.growth import turns_of_messages
 
         turns = turns_of_messages(messages)
         if by == "agent":
@@ -405,7 +406,7 @@ class Memory:
 
     def _strike(self, texts: Sequence[str], by: Author) -> tuple[tuple[str, ...], tuple[str, ...]]:
         """What went from the notes, and what stays there, in words."""
-        from recollect.writing.strike import strike
+        from recollect.notes.strike import strike
 
         done = strike(self.settings.workspace, texts, by=by)
         if done.changed:
@@ -419,7 +420,7 @@ class Memory:
 
     def import_openclaw(self, place: Path | None = None, *, dry_run: bool = False) -> ImportReport:
         """Take in what OpenClaw has kept: notes, sessions and entries; nothing that is here is overwritten."""
-        from recollect.importing import OpenClaw
+        from recollect.integrations.openclaw.importing import OpenClaw
 
         found = OpenClaw.find(place, self.settings.agent)
         folder = self.settings.agent_folder / "sessions"
@@ -432,17 +433,17 @@ class Memory:
 
     def import_claude_code(self, place: Path | None = None, *, dry_run: bool = False) -> ImportReport:
         """Take in Claude Code's transcripts, before it deletes them; nothing that is here is overwritten."""
-        from recollect.importing import claude_code
+        from recollect.integrations.claude_code import importing
 
         folder = self.settings.agent_folder / "sessions"
-        report = claude_code.take_in(place, folder, agent=self.settings.agent, dry_run=dry_run)
+        report = importing.take_in(place, folder, agent=self.settings.agent, dry_run=dry_run)
         if not dry_run:
             self.changed()
         return report
 
     def tend(self) -> None:
         """Do what is due of itself: old marks of flushes go; expired entries are marked and, in their time, erased."""
-        from recollect.writing.flush import prune
+        from recollect.notes.flush import prune
 
         prune(self.settings.agent_folder, time.time() - self.settings.cleanup.ledger_days * 86_400)
         if self._has_entries(None):

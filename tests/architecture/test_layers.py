@@ -9,41 +9,39 @@ import recollect
 
 ROOT = Path(recollect.__file__).parent
 
-SHARED = {"records", "errors", "logs", "durable"}
-LEAVES = {"text", "sources", "chunking", "embedding", "llm", "store"}
-JOINERS = {"indexing", "retrieval", "entries", "items", "recall", "writing", "managers"}
+SHARED = {"records", "errors", "logs", "files", "background"}
+LEAVES = {"text", "embedding", "llm", "store"}
+JOINERS = {"notes", "sessions", "index", "search", "entries", "recall", "engines"}
 
 MAY_IMPORT: dict[str, set[str]] = {
     "records": set(),
     "errors": set(),
     "logs": set(),
-    "durable": set(),
+    "background": {"logs"},
+    "files": SHARED,
     "config": SHARED,
     "text": SHARED,
-    "sources": SHARED | {"text"},
-    "chunking": SHARED | {"text"},
     "embedding": SHARED | {"text"},
     "store": SHARED | {"text"},
     "llm": SHARED | {"text"},
-    "indexing": SHARED | LEAVES,
-    "retrieval": SHARED | LEAVES,
-    "entries": SHARED | LEAVES | {"retrieval"},
-    "items": SHARED | LEAVES | {"retrieval"},
-    "recall": SHARED | LEAVES | {"retrieval", "entries"},
-    "writing": SHARED | LEAVES,
-    "importing": SHARED | LEAVES | {"entries", "writing"},
-    "managers": SHARED | LEAVES | JOINERS,
-    "assembly": SHARED | LEAVES | JOINERS | {"config"},
-    "memory": SHARED | LEAVES | JOINERS | {"config", "assembly", "importing", "listening"},
-    "async_memory": SHARED | {"memory", "managers", "embedding"},
-    "freshness": SHARED,
-    "listening": SHARED | {"sources"},
-    "service": SHARED | {"memory", "assembly", "config", "freshness", "sources", "recall"},
-    "plugins": SHARED | {"memory", "assembly", "service", "config", "sources", "text", "listening"},
+    "sessions": SHARED | {"text"},
+    "notes": SHARED | {"text", "llm", "store", "sessions"},
+    "index": SHARED | LEAVES | {"notes", "sessions"},
+    "search": SHARED | LEAVES | {"sessions"},
+    "entries": SHARED | LEAVES | {"index", "search"},
+    "recall": SHARED | LEAVES | {"search", "entries", "sessions"},
+    "engines": SHARED | LEAVES | JOINERS,
+    "build": SHARED | LEAVES | JOINERS | {"config", "integrations"},
+    "memory": SHARED | LEAVES | JOINERS | {"config", "build", "integrations"},
+    "async_memory": SHARED | {"memory", "engines", "embedding"},
+    "agent": SHARED | {"memory", "build", "config", "index", "notes", "sessions", "recall", "text"},
+    "tools": SHARED | {"memory", "agent", "config"},
+    "integrations": SHARED | LEAVES | JOINERS | {"memory", "agent", "tools", "config"},
+    "server": SHARED | {"memory", "async_memory", "agent", "tools", "config", ""},
+    "cli": SHARED | {"memory", "agent", "tools", "server", "integrations", "config", ""},
     "testing": SHARED | LEAVES,
-    "doors": SHARED | {"memory", "async_memory", "service", "plugins", "listening", "config", ""},
-    "__main__": {"doors"},
-    "": {"records", "errors", "memory", "async_memory", "service", "config"},
+    "__main__": {"cli"},
+    "": {"records", "errors", "memory", "async_memory", "agent", "config"},
 }
 
 

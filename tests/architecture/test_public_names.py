@@ -40,7 +40,7 @@ def test_importing_the_package_loads_nothing_heavy() -> None:
 
 
 def test_the_help_of_the_command_line_loads_nothing_of_the_engine() -> None:
-    code = "import recollect.doors.cli.app"
+    code = "import recollect.cli.app"
     assert loaded_after(code) & (HEAVY - {"rich"}) == set()
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from recollect.chunking import chunk_markdown
+from recollect.notes.chunking import chunk_markdown
 from recollect.records import Chunk, Document
 
 

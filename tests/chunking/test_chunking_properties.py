@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from recollect.chunking import chunk_markdown
+from recollect.notes.chunking import chunk_markdown
 from recollect.records import Document
 from recollect.text import width
 from recollect.text.front_matter import length_of

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from recollect import Memory
-from recollect.chunking import chunk_markdown
+from recollect.notes.chunking import chunk_markdown
 from recollect.records import Document
 from recollect.text.front_matter import About, about
 

@@ -22,8 +22,8 @@ from mcp import Client, StdioServerParameters
 from mcp.client.streamable_http import streamable_http_client
 
 from recollect import Memory
-from recollect.doors.tools import TOOLS, Toolbox
 from recollect.testing import sample_workspace
+from recollect.tools.toolbox import TOOLS, Toolbox
 
 pytestmark = pytest.mark.timeout(600)  # every worker starts every door for itself
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from recollect import durable
+from recollect.files import durable
 
 
 def test_a_file_and_every_folder_that_is_new_are_synced(

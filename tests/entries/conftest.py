@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from recollect.entries import Keeper, Ways
-from recollect.entries.opening import open_keeper
+from recollect.entries.keeper import open_keeper
 from recollect.testing import HashEmbedder
 
 

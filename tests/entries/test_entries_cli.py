@@ -10,9 +10,9 @@ import pytest
 from typer.testing import CliRunner
 
 from recollect import Memory
-from recollect.doors.cli.app import app
-from recollect.doors.tools import Toolbox
+from recollect.cli.app import app
 from recollect.errors import RecollectError
+from recollect.tools.toolbox import Toolbox
 
 Run = Callable[..., str]
 
@@ -175,7 +175,7 @@ def test_a_foreign_file_with_nonsense_in_it_is_refused_whole(run: Run, tmp_path:
 def test_all_that_waits_is_more_than_a_page(
     run: Run, workspace: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("recollect.doors.cli.staged.PAGE", 2)
+    monkeypatch.setattr("recollect.cli.staged.PAGE", 2)
     overrides = {"entries.approval": "agent", "embedding.provider": "none"}
     with Memory.open(workspace, home=tmp_path / "home", overrides=overrides) as memory:
         for number in range(5):

@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from recollect.entries import Draft, Keeper
+from recollect.entries.drafts import CATEGORIES, TYPES, category_of, expiry, from_share, to_share, type_of
 from recollect.entries.exchange import export_lines, import_lines, parse_lines
-from recollect.entries.kinds import CATEGORIES, TYPES, category_of, expiry, from_share, to_share, type_of
-from recollect.entries.opening import open_keeper
+from recollect.entries.keeper import open_keeper
 from recollect.errors import EditConflict, NotFound, WriteError
 from recollect.records import Entry
 from recollect.store.digests import normal_form

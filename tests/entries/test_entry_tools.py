@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from recollect.doors.tools import TOOLS, Toolbox
+from recollect.tools.toolbox import TOOLS, Toolbox
 
 
 @pytest.fixture

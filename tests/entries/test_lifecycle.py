@@ -5,11 +5,11 @@ from typing import Any
 
 import pytest
 
+from recollect.agent.service import MemoryService
 from recollect.entries import Draft, Keeper, Ways
 from recollect.entries.lifecycle import Upkeep
 from recollect.errors import NotFound
 from recollect.records import Entry
-from recollect.service import MemoryService
 from recollect.store.entry_rows import EntryFilter
 
 DAY = 86_400.0

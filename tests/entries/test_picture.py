@@ -76,7 +76,7 @@ def test_of_a_kept_map_only_the_entries_that_are_shown_are_read(
 
 
 def test_without_an_embedder_there_is_no_map_and_a_sentence(tmp_path: Path) -> None:
-    from recollect.entries.opening import open_keeper
+    from recollect.entries.keeper import open_keeper
 
     keeper = open_keeper(tmp_path / "other")
     try:

@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 from byte_scan import holders
 
-from recollect.doors.operations import OPERATIONS
-from recollect.doors.tools import Toolbox
 from recollect.entries import Draft, Keeper, Ways
 from recollect.errors import NotFound, WriteError
 from recollect.records import Entry, Turn
+from recollect.tools.table import OPERATIONS
+from recollect.tools.toolbox import Toolbox
 
 DAY = 86_400.0
 
@@ -207,7 +207,7 @@ def test_forgetting_also_covers_what_was_taken_up_in_other_words(careful: Keeper
 
 
 def test_an_export_carries_what_waits(careful: Keeper, tmp_path: Path, clock: Any) -> None:
-    from recollect.entries.opening import open_keeper
+    from recollect.entries.keeper import open_keeper
 
     entry = stored(careful, "The deploy key is in the vault")
     lines = "\n".join(careful.export())

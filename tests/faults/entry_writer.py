@@ -15,7 +15,7 @@ import time
 from pathlib import Path
 
 from recollect.entries import Draft
-from recollect.entries.opening import open_keeper
+from recollect.entries.keeper import open_keeper
 
 WRITERS = 4
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from recollect.entries.opening import open_keeper
+from recollect.entries.keeper import open_keeper
 
 KILLS = 500 if os.environ.get("RECOLLECT_SOAK") else 60
 

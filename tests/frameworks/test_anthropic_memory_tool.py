@@ -21,9 +21,9 @@ from hypothesis import strategies as st
 from messages_server import Script, running, says, uses
 
 from recollect import Memory
-from recollect.doors.frameworks.anthropic import RecollectAsyncMemoryTool, RecollectMemoryTool
 from recollect.errors import WriteError
-from recollect.writing.exchange import exchange
+from recollect.files.exchange import exchange
+from recollect.integrations.anthropic import RecollectAsyncMemoryTool, RecollectMemoryTool
 
 OpenMemory = Callable[..., Memory]
 EXAMPLES = 500 if os.environ.get("RECOLLECT_SOAK") else 20

@@ -18,10 +18,10 @@ import apsw
 import pytest
 
 from recollect import Memory
-from recollect.doors.frameworks.langgraph import RecollectStore
-from recollect.items.later import Later
+from recollect.integrations.items.later import Later
+from recollect.integrations.items.store import ItemStore
+from recollect.integrations.langgraph import RecollectStore
 from recollect.records import Put
-from recollect.store.items import ItemStore
 
 OpenMemory = Callable[..., Memory]
 DEADLINE_S = 60.0
@@ -77,7 +77,7 @@ def test_bytes_are_gone_when_a_program_ends_that_closes_nothing(
     program = textwrap.dedent("""
         import sys
         from recollect import Memory
-        from recollect.doors.frameworks.langgraph import RecollectStore
+        from recollect.integrations.langgraph import RecollectStore
         memory = Memory.open(sys.argv[1], home=sys.argv[2], overrides={"embedding.provider": "none"})
         store = RecollectStore(memory)
         store.put(("d",), "gone", {"text": sys.argv[3]})

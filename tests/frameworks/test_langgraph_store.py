@@ -34,7 +34,7 @@ from langgraph.store.base import (
 from langgraph.store.memory import InMemoryStore
 
 from recollect import Memory
-from recollect.doors.frameworks.langgraph import RecollectStore
+from recollect.integrations.langgraph import RecollectStore
 from recollect.testing import FailingEmbedder
 
 OpenMemory = Callable[..., Memory]
@@ -342,7 +342,7 @@ def test_items_outlive_the_process_that_put_them_even_when_it_is_killed(
     script = f"""
         import os
         from recollect import Memory
-        from recollect.doors.frameworks.langgraph import RecollectStore
+        from recollect.integrations.langgraph import RecollectStore
         from recollect.testing import HashEmbedder
         memory = Memory.open({str(workspace)!r}, home={str(tmp_path / "state")!r}, embedder=HashEmbedder())
         RecollectStore(memory).put(("users", "1"), "prefs", {{"text": "prefers green tea"}})

@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from recollect.doors.frameworks import FrameworkMissing
+from recollect.integrations import FrameworkMissing
 
 MISSING = [
     ("langgraph", "langgraph.store.base", "LangGraph", "langgraph"),
@@ -23,7 +23,7 @@ def test_a_missing_framework_is_one_sentence(
 ) -> None:
     for loaded in [one for one in sys.modules if f"{one}.".startswith(f"{package}.")] or [package]:
         monkeypatch.setitem(sys.modules, loaded, None)
-    monkeypatch.delitem(sys.modules, f"recollect.doors.frameworks.{module}", raising=False)
+    monkeypatch.delitem(sys.modules, f"recollect.integrations.{module}", raising=False)
     with pytest.raises(FrameworkMissing) as caught:
-        importlib.import_module(f"recollect.doors.frameworks.{module}")
+        importlib.import_module(f"recollect.integrations.{module}")
     assert str(caught.value) == f"{name} is not installed: run `pip install 'recollect[{extra}]'`."

@@ -18,8 +18,8 @@ from hypothesis import strategies as st
 from scripted_model import ScriptedModel, calls, says
 
 from recollect import Memory
-from recollect.doors.frameworks.openai_agents import RecollectSession
 from recollect.errors import WriteError
+from recollect.integrations.openai_agents import RecollectSession
 
 OpenMemory = Callable[..., Memory]
 EXAMPLES = 500 if os.environ.get("RECOLLECT_SOAK") else 20

@@ -23,9 +23,9 @@ from pydantic_ai.models.function import AgentInfo, FunctionModel
 from pydantic_ai.models.test import TestModel
 
 from recollect import Memory
-from recollect.doors.frameworks.pydantic_ai import RecollectMemory, RecollectToolset
-from recollect.doors.tools import TOOLS, Toolbox
+from recollect.integrations.pydantic_ai import RecollectMemory, RecollectToolset
 from recollect.store.ledger import RecallFilter
+from recollect.tools.toolbox import TOOLS, Toolbox
 
 OpenMemory = Callable[..., Memory]
 Given = RecollectToolset[None] | RecollectMemory[None]

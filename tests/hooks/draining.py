@@ -12,23 +12,23 @@ import signal
 import sys
 import time
 
+from recollect.agent import Host
 from recollect.config import load
-from recollect.doors.hooks import hearing
-from recollect.doors.hooks.hearing import drain, marks_of, spool_of
-from recollect.listening import Marks, Request
-from recollect.listening.spool import _read
-from recollect.plugins import Host
+from recollect.integrations.claude_code import capture
+from recollect.integrations.claude_code.capture import drain, marks_of, spool_of
+from recollect.sessions.progress import Marks
+from recollect.sessions.queue import Request, _read
 
 
 def drained(naive: bool, pipe: int) -> None:
     """What a hook does after its answer; a byte is sent whenever it begins to hear a session."""
-    hear = hearing._hear
+    hear = capture._hear
 
     def told(host: Host, marks: Marks, request: Request, until: float | None = None) -> bool | None:
         os.write(pipe, b".")
         return hear(host, marks, request, until)
 
-    hearing._hear = told
+    capture._hear = told
     with Host.open(load(), slot="memory-full") as host:
         if not naive:
             drain(host)

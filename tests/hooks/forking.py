@@ -14,11 +14,8 @@ import traceback
 from collections.abc import Callable, Mapping
 from typing import Any, NoReturn
 
-from recollect.doors import operations  # noqa: F401
-from recollect.doors.cli import app, main  # noqa: F401
-from recollect.doors.hooks import claude_code, command, hearing  # noqa: F401
+from recollect.cli import main
 from recollect.memory import Memory  # noqa: F401
-from recollect.plugins import Host  # noqa: F401
 
 LATER = [
     *("embedding", "entries.joined", "entries.keeper", "entries.opening", "listening.heard", "llm.budget"),

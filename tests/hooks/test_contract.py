@@ -153,7 +153,7 @@ def test_help_is_still_given(claude: ClaudeCode) -> None:
 def test_a_program_that_runs_the_app_gets_the_same_hook(real_claude: ClaudeCode, tmp_path: Path) -> None:
     real_claude.say("I prefer tabs in Go code.")
     elsewhere = ClaudeCode(tmp_path / "elsewhere")
-    script = "from recollect.doors.cli.app import app; app()"
+    script = "from recollect.cli.app import app; app()"
     places = ["--home", str(elsewhere.home), "--workspace", str(elsewhere.workspace)]
     called = ["hook", "claude-code", "Stop", "--wait", "--deadline", "20"]
     done = subprocess.run(
@@ -169,7 +169,7 @@ def test_a_program_that_runs_the_app_gets_the_same_hook(real_claude: ClaudeCode,
 
 def test_where_there_are_no_forks_a_thread_does_it(real_claude: ClaudeCode) -> None:
     real_claude.say("I prefer tabs in Go code.")
-    script = "import os, sys; del os.fork; from recollect.doors.cli import main; main()"
+    script = "import os, sys; del os.fork; from recollect.cli import main; main()"
 
     def run(*arguments: str, said: bytes | None = None) -> tuple[int, bytes]:
         data = json.dumps(real_claude.event("Stop")).encode() if said is None else said

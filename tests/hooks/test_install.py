@@ -16,9 +16,9 @@ from claude_host import Ran, Run
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from recollect.doors.hooks import entries
-from recollect.doors.hooks.setting_up import Files, install, uninstall
 from recollect.errors import ConfigError
+from recollect.integrations.claude_code import settings_file
+from recollect.integrations.claude_code.install import Files, install, uninstall
 
 EXAMPLES = 1000 if os.environ.get("RECOLLECT_SOAK") else 25
 MEMORY = "/dev/shm" if Path("/dev/shm").is_dir() else None  # a sync costs nothing there
@@ -134,10 +134,10 @@ def test_installing_adds_our_hooks_and_our_server_and_changes_nothing_else(
         known = json.loads(place.paths[0].read_bytes())
         place.install()
         ours, servers = (json.loads(path.read_bytes()) for path in place.paths)
-        for moment in entries.MOMENTS:
+        for moment in settings_file.MOMENTS:
             *others, group = ours["hooks"][moment]
             assert others == known.get("hooks", {}).get(moment, [])
-            assert [entries.is_ours(hook) for hook in group["hooks"]] == [True]
+            assert [settings_file.is_ours(hook) for hook in group["hooks"]] == [True]
         assert _same(_without(ours, "hooks"), _without(known, "hooks"))
         assert "recollect" in servers["mcpServers"]
         assert _same(_without(servers, "mcpServers"), _without(known, "mcpServers"))
@@ -188,7 +188,7 @@ def test_what_somebody_made_of_our_hooks_goes_too_and_theirs_beside_it_stay() ->
     text = json.dumps(
         {"hooks": {"Stop": [{"matcher": "", "hooks": [theirs, ours]}], "SessionEnd": [{"hooks": [ours]}]}}
     )
-    assert json.loads(entries.without_hooks(text, "{}")) == {
+    assert json.loads(settings_file.without_hooks(text, "{}")) == {
         "hooks": {"Stop": [{"matcher": "", "hooks": [theirs]}]}
     }
 
@@ -287,7 +287,7 @@ def _edited(path: Path) -> None:
 def test_a_hook_to_which_somebody_added_a_command_is_theirs(more: str, ours: bool) -> None:
     command = "recollect --workspace '/a && b; c' hook claude-code Stop"
     settings_ = {"hooks": {"Stop": [{"hooks": [{"type": "command", "command": command + more}]}]}}
-    assert json.loads(entries.without_hooks(json.dumps(settings_), "{}")) == ({} if ours else settings_)
+    assert json.loads(settings_file.without_hooks(json.dumps(settings_), "{}")) == ({} if ours else settings_)
 
 
 # ---- the command line -----------------------------------------------------------------------------------------

@@ -12,10 +12,10 @@ import pytest
 from claude_host import SESSION, ClaudeCode, until
 
 from recollect import MemoryService
-from recollect.doors.hooks.hearing import drain, hear_waiting
-from recollect.listening import Request, Spool
-from recollect.plugins import Effect, Host, Moment
-from recollect.plugins.host import Observer
+from recollect.agent import Effect, Host, Moment
+from recollect.agent.host import Observer
+from recollect.integrations.claude_code.capture import drain, hear_waiting
+from recollect.sessions.queue import Request, Spool
 
 FAR = 4e9  #: a time at which nothing is too old
 
@@ -24,7 +24,7 @@ def test_a_piece_that_takes_long_is_kept(claude: ClaudeCode, monkeypatch: pytest
     """On a slow machine every piece is later than a host would wait."""
     monkeypatch.setitem(_deadlines(), "agent_end", 0.0)
     monkeypatch.setitem(_deadlines(), "session_end", 0.0)
-    monkeypatch.setattr("recollect.listening.transcript.AT_ONCE", 300)
+    monkeypatch.setattr("recollect.sessions.tail.AT_ONCE", 300)
     path = claude.say("I prefer tabs in Go code.")
     claude.say("I never work on Fridays.")
     _spool(claude).add(_request(path, "SessionEnd"))
@@ -35,16 +35,16 @@ def test_a_piece_that_takes_long_is_kept(claude: ClaudeCode, monkeypatch: pytest
 
 def test_every_piece_is_noted_when_it_is_done(claude: ClaudeCode, monkeypatch: pytest.MonkeyPatch) -> None:
     """Whoever goes on after a kill hears the rest alone; what came before the end is not heard at the end again."""
-    monkeypatch.setattr("recollect.listening.heard.MOST", 2)  # of a longer session not every turn is known
+    monkeypatch.setattr(
+        "recollect.sessions.seen_turns.MOST", 2
+    )  # of a longer session not every turn is known
     texts = [
         f"I like {name} tea very much." for name in ("black", "green", "white", "yellow", "smoked", "iced")
     ]
     for text in texts:
         path = claude.say(text)
     first = len(path.read_bytes().splitlines()[0])
-    monkeypatch.setattr(
-        "recollect.listening.transcript.AT_ONCE", first + 2
-    )  # a question and its answer at a time
+    monkeypatch.setattr("recollect.sessions.tail.AT_ONCE", first + 2)  # a question and its answer at a time
     _spool(claude).add(_request(path, "SessionEnd"))
     seen = list[tuple[str, ...]]()
 
@@ -143,7 +143,7 @@ def _host(claude: ClaudeCode, observer: Observer) -> Iterator[Host]:
 
 
 def _deadlines() -> dict[str, float]:
-    from recollect.plugins import bus
+    from recollect.agent import hooks as bus
 
     return bus.DEADLINES  # type: ignore[return-value]
 

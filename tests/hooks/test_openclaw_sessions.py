@@ -16,7 +16,7 @@ from openclaw_tables import Database, play_back, recording, said, used
 
 from recollect import Memory
 from recollect.errors import SourceError
-from recollect.importing import openclaw_db
+from recollect.integrations.openclaw.database import opened
 
 OpenMemory = Callable[..., Memory]
 
@@ -275,7 +275,7 @@ def test_what_changed_while_nobody_seemed_to_write_is_said(database: Database) -
     database.session("one", TALK)
 
     def read() -> None:
-        with openclaw_db.opened(database.file) as held:
+        with opened(database.file) as held:
             assert [session.id for session in held] == ["one"]
             database.session("two", TALK)  # opened and closed again: no log is left
 

@@ -14,9 +14,11 @@ import pytest
 from claude_host import ClaudeCode, until
 
 from recollect import MemoryService
-from recollect.doors.hooks.hearing import hear_waiting
-from recollect.listening import Mark, Marks, Request, Session, Spool, listen
-from recollect.sources import turns_of_messages
+from recollect.integrations.claude_code.capture import hear_waiting
+from recollect.sessions.growth import turns_of_messages
+from recollect.sessions.progress import Marks, Session
+from recollect.sessions.queue import Request, Spool
+from recollect.sessions.tail import Mark, listen
 
 KILLS = 200 if os.environ.get("RECOLLECT_SOAK") else 12
 
@@ -143,7 +145,7 @@ def test_a_broken_mark_means_that_the_session_is_heard_from_its_beginning(claude
 def test_a_spool_that_nobody_drains_does_not_grow_for_ever(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("recollect.listening.spool.MOST", 3)
+    monkeypatch.setattr("recollect.sessions.queue.MOST", 3)
     spool = Spool(tmp_path / "spool")
     kept = [spool.add(_request(tmp_path / "x.jsonl")) for _ in range(5)]
     assert [path is not None for path in kept] == [True, True, True, False, False]
@@ -152,7 +154,7 @@ def test_a_spool_that_nobody_drains_does_not_grow_for_ever(
 
 def test_a_long_transcript_is_heard_piece_by_piece(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A kill costs no more than one piece; and no piece lends an agent's words from outside the owner's trust."""
-    monkeypatch.setattr("recollect.listening.transcript.AT_ONCE", 300)
+    monkeypatch.setattr("recollect.sessions.tail.AT_ONCE", 300)
     path = tmp_path / "long.jsonl"
     tool = {"role": "assistant", "content": [{"type": "tool_use", "name": "WebFetch", "input": {}}]}
     said = [{"role": "user", "content": f"number {n}"} for n in range(20)]

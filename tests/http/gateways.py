@@ -13,9 +13,9 @@ from typing import Any
 import httpx
 
 from recollect.config import load
-from recollect.doors.http.agents import Load
-from recollect.doors.http.serving import Serving
-from recollect.doors.tooling import Access
+from recollect.server.http.agents import Load
+from recollect.server.http.serve import Serving
+from recollect.tools.tool import Access
 
 PATIENCE_S = 60.0  #: machines that run tests are busy
 

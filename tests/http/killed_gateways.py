@@ -19,12 +19,12 @@ from pathlib import Path
 import httpx
 
 from recollect.config import load
-from recollect.doors.http import observing
-from recollect.doors.http.agents import Load
-from recollect.doors.http.serving import Serving
-from recollect.doors.http.tokens import Tokens
-from recollect.doors.operations import OPERATIONS
-from recollect.doors.tooling import Call, Result, Tool
+from recollect.server.http import observe
+from recollect.server.http.agents import Load
+from recollect.server.http.auth import Tokens
+from recollect.server.http.serve import Serving
+from recollect.tools.table import OPERATIONS
+from recollect.tools.tool import Call, Result, Tool
 
 CLIENTS = 4
 
@@ -39,7 +39,7 @@ def arguments(home: str, workspace: str) -> dict[str, object]:
 def serve(given: Mapping[str, object], pipe: int, early: bool) -> None:
     """Be a gateway until killed; its address goes into the pipe."""
     if early:
-        observing.OPERATIONS = {**OPERATIONS, "capture": _early(OPERATIONS["capture"])}
+        observe.OPERATIONS = {**OPERATIONS, "capture": _early(OPERATIONS["capture"])}
     serving = Serving(Load(load(arguments=given), None, given))
     serving.run(ready=lambda: os.write(pipe, f"{serving.address}\n".encode()))
 

@@ -10,9 +10,9 @@ import pytest
 from gateways import Running, Start, ask
 
 from recollect import Memory
-from recollect.doors.discretion import shortened
-from recollect.doors.operations import OPERATIONS
-from recollect.doors.tools import Toolbox
+from recollect.tools.hide_paths import shortened
+from recollect.tools.table import OPERATIONS
+from recollect.tools.toolbox import Toolbox
 
 
 @pytest.mark.parametrize(

@@ -21,9 +21,9 @@ from gateways import PATIENCE_S, ask, poll
 from typer.testing import CliRunner
 
 from recollect import Memory
-from recollect.doors.cli.app import app
-from recollect.doors.http.serving import listen, running_at
+from recollect.cli.app import app
 from recollect.errors import NotFound, RecollectError
+from recollect.server.http.serve import listen, running_at
 
 SOAK = bool(os.environ.get("RECOLLECT_SOAK"))
 KILLS = 60 if SOAK else 2

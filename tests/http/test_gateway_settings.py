@@ -10,12 +10,12 @@ import pytest
 from gateways import Start, ask, poll
 from typer.testing import CliRunner
 
+from recollect.cli.app import app
 from recollect.config import load
-from recollect.doors.cli.app import app
-from recollect.doors.http import agents
-from recollect.doors.http.agents import Agents, Load
-from recollect.doors.http.places import Places, is_loopback
 from recollect.errors import ConfigError, StoreError, UntrustedConfig
+from recollect.server.http import agents
+from recollect.server.http.agents import Agents, Load
+from recollect.server.http.auth import Places, is_loopback
 
 
 def test_memory_that_is_switched_off_is_refused_from_the_next_call_on(start: Start, tmp_path: Path) -> None:
@@ -147,7 +147,7 @@ def test_which_addresses_only_this_machine_can_reach() -> None:
 
 
 def test_an_open_address_is_warned_of(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from recollect.doors.http.serving import Serving
+    from recollect.server.http.serve import Serving
 
     monkeypatch.setattr(Serving, "run", lambda self, ready: self._listening.close())
     given = ["--home", str(tmp_path / "home"), "--workspace", str(tmp_path), "serve", "--port", "0"]

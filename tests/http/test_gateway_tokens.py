@@ -13,10 +13,9 @@ import pytest
 from gateways import Running, ask
 from typer.testing import CliRunner
 
-from recollect.doors.cli.app import app
-from recollect.doors.http.tickets import BROWSER_S, MOST_BROWSERS, TICKET_S, Browsers, Tickets
-from recollect.doors.http.tokens import Tokens
+from recollect.cli.app import app
 from recollect.errors import NotFound, RecollectError
+from recollect.server.http.auth import BROWSER_S, MOST_BROWSERS, TICKET_S, Browsers, Tickets, Tokens
 
 
 def test_the_first_token_is_the_owners_and_is_told_once(tmp_path: Path) -> None:

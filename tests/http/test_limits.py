@@ -12,10 +12,10 @@ import httpx
 import pytest
 from gateways import PATIENCE_S, Running, Start, ask, listening, poll
 
-from recollect.doors import operations
-from recollect.doors.http import guard, heads, limits, observing
-from recollect.doors.http.limits import DEEPEST, Rate
-from recollect.doors.tooling import Call, Param, Result, Tool
+from recollect.server.http import guard, heads, limits, observe
+from recollect.server.http.limits import DEEPEST, Rate
+from recollect.tools.table import OPERATIONS
+from recollect.tools.tool import Call, Param, Result, Tool
 
 JSON = {"Content-Type": "application/json"}
 
@@ -144,10 +144,10 @@ def slow(monkeypatch: pytest.MonkeyPatch) -> Iterator[threading.Event]:
         return {"waited": True}
 
     tool = Tool("test.slow", "Waits.", (Param("x", "string", "Nothing."),), wait, {})
-    table = {**operations.OPERATIONS, tool.name: tool}
-    for module in (guard, observing):
+    table = {**OPERATIONS, tool.name: tool}
+    for module in (guard, observe):
         monkeypatch.setattr(module, "OPERATIONS", table)
-    from recollect.doors.http import app
+    from recollect.server.http import app
 
     monkeypatch.setattr(app, "OPERATIONS", table)
     yield let_go

@@ -16,9 +16,9 @@ from gateways import Running, Start, listening, poll
 from mcp import Client
 from mcp.client.streamable_http import streamable_http_client
 
-from recollect.doors.http import observing
-from recollect.doors.operations import OPERATIONS
-from recollect.doors.tooling import Call, Result
+from recollect.server.http import observe
+from recollect.tools.table import OPERATIONS
+from recollect.tools.tool import Call, Result
 
 SPEAKS = {"Accept": "application/json, text/event-stream"}
 
@@ -93,7 +93,7 @@ def slow(monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[threading.Event, thr
         return OPERATIONS["memory_stats"].run(call)
 
     table = {**OPERATIONS, "memory_stats": replace(OPERATIONS["memory_stats"], run=wait)}
-    monkeypatch.setattr(observing, "OPERATIONS", table)
+    monkeypatch.setattr(observe, "OPERATIONS", table)
     yield begun, let_go
     let_go.set()
 

@@ -16,10 +16,10 @@ from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
 from recollect import logs
-from recollect.doors.http import app, guard, journal, observing
-from recollect.doors.http.telemetry import MEANING, meaning_of
-from recollect.doors.operations import OPERATIONS
-from recollect.doors.tooling import Call, Result, Tool
+from recollect.server.http import access_log, app, guard, observe
+from recollect.server.http.telemetry import MEANING, meaning_of
+from recollect.tools.table import OPERATIONS
+from recollect.tools.tool import Call, Result, Tool
 
 CANARY = "canary-9f3e"
 
@@ -28,7 +28,7 @@ CANARY = "canary-9f3e"
 def lines() -> io.StringIO:
     """Everything that the gateway logs, at every level."""
     written = io.StringIO()
-    logs.setup("debug", written, journal.Lines())
+    logs.setup("debug", written, access_log.Lines())
     return written
 
 
@@ -40,7 +40,7 @@ def failing(monkeypatch: pytest.MonkeyPatch) -> None:
         raise KeyError(f"{CANARY} in a failure")
 
     tool = Tool("test.broken", "Fails.", (), fail, {})
-    for module in (guard, observing, app):
+    for module in (guard, observe, app):
         monkeypatch.setattr(module, "OPERATIONS", {**OPERATIONS, tool.name: tool})
 
 
@@ -89,7 +89,7 @@ def test_the_log_says_who_asked_for_what_and_nothing_of_what_was_said(
 def test_who_leaves_before_the_body_is_whole_is_noted_as_499_and_nothing_else(
     start: Start, capsys: pytest.CaptureFixture[str], path: str
 ) -> None:
-    journal.setup("info")
+    access_log.setup("info")
     gateway = start(watch__enabled=False)
     place = gateway.address.removeprefix("http://")
     head = (
@@ -114,7 +114,7 @@ def test_who_leaves_before_the_body_is_whole_is_noted_as_499_and_nothing_else(
 def test_the_protocols_package_writes_lines_too_and_only_of_failures(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    journal.setup("info")
+    access_log.setup("info")
     package = logging.getLogger("mcp.server.streamable_http")
     package.warning("this may quote: %s", CANARY)
     failed = KeyError(CANARY)
@@ -234,7 +234,7 @@ def test_spans_join_the_callers_trace_and_have_texts_when_the_owner_says_so(
 
 
 def test_without_a_provider_nothing_is_traced(gateway: Running) -> None:
-    from recollect.doors.http import telemetry
+    from recollect.server.http import telemetry
 
     ask(gateway.caller("admin"), "memory.search", query="backup")
     assert telemetry._tracer() is None

@@ -19,8 +19,8 @@ from schemathesis.specs.openapi.checks import (
     status_code_conformance,
 )
 
-from recollect.doors.http.app import ERRORS
-from recollect.doors.operations import OPERATIONS
+from recollect.server.http.app import ERRORS
+from recollect.tools.table import OPERATIONS
 
 CHECKS = [
     not_a_server_error,

@@ -9,9 +9,9 @@ from fastapi.routing import APIRoute
 from gateways import Running, ask
 from starlette.routing import Route
 
-from recollect.doors.http import app as routes
-from recollect.doors.operations import OPERATIONS
-from recollect.doors.tooling import ACCESS, grants
+from recollect.server.http import app
+from recollect.tools.table import OPERATIONS
+from recollect.tools.tool import ACCESS, grants
 
 METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE", "PROPFIND")
 OPEN = {"/healthz", "/open"}  #: the one route that says nothing, and the one that asks for a ticket
@@ -19,7 +19,7 @@ OPEN = {"/healthz", "/open"}  #: the one route that says nothing, and the one th
 
 def paths(gateway: Running) -> Iterator[str]:
     """Every path that the application serves, and some that it does not."""
-    for route in routes.build(gateway.gateway).routes:
+    for route in app.build(gateway.gateway).routes:
         assert isinstance(route, APIRoute | Route), f"a route of another kind: {route}"
         path = route.path.replace("{agent}", "main").replace("{name:path}", "app.js")
         if path != "/v1/events":

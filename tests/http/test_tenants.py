@@ -9,7 +9,7 @@ import httpx
 import pytest
 from gateways import Running, Start, ask, listening
 
-from recollect.doors.operations import OPERATIONS
+from recollect.tools.table import OPERATIONS
 
 TENANTS = ("red", "green", "blue")
 

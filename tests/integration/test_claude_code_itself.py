@@ -16,7 +16,7 @@ from claude_program import PROGRAM, Machine, Session
 from messages_api import Block, Body, MessagesApi, call, serving, text
 
 from recollect.recall.render import read_back
-from recollect.sources.transcripts import Transcripts
+from recollect.sessions.transcripts import Transcripts
 
 pytestmark = [
     pytest.mark.integration,

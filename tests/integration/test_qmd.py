@@ -19,9 +19,9 @@ from pathlib import Path
 import pytest
 
 from recollect import Answer, Memory
-from recollect.managers.fallback import FallbackManager
-from recollect.managers.qmd import QmdManager
-from recollect.managers.qmd.command import Qmd, as_argument, locate
+from recollect.engines.fallback import FallbackManager
+from recollect.engines.qmd import QmdManager
+from recollect.engines.qmd.command import Qmd, as_argument, locate
 from recollect.testing import HashEmbedder
 
 MODULES = Path(__file__).parents[2] / ".tools" / "qmd" / "node_modules"

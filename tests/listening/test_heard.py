@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from recollect.listening.heard import SILENCE_S, Hearing
 from recollect.records import Turn
+from recollect.sessions.seen_turns import SILENCE_S, Hearing
 
 TEA = ("user", "I prefer tea.")
 COFFEE = ("user", "No, coffee.")
@@ -128,7 +128,7 @@ def test_not_a_word_is_kept(host: Host, tmp_path: Path) -> None:
 def test_a_conversation_longer_than_what_is_kept_is_still_known(
     host: Host, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr("recollect.listening.heard.MOST", 10)
+    monkeypatch.setattr("recollect.sessions.seen_turns.MOST", 10)
     long = [("user", f"Turn {number}.") for number in range(100)]
     assert len(host.sends(*long)) == 100
     assert host.sends(*long) == []
@@ -148,7 +148,7 @@ def test_a_file_that_is_not_ours_costs_a_repetition_and_nothing_else(host: Host,
 def test_what_was_heard_is_known_of_a_bounded_number_of_sessions(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("recollect.listening.heard.KEPT", 3)
+    monkeypatch.setattr("recollect.sessions.seen_turns.KEPT", 3)
     host = Host(tmp_path)
     for number in range(6):
         host.sends(TEA, session=f"s{number}")

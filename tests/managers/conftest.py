@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 from standin import StandIn
 
-from recollect.managers.qmd import QmdManager, QmdSettings, Schedule
-from recollect.sources import Workspace
+from recollect.engines.qmd import QmdManager, QmdSettings, Schedule
+from recollect.notes.workspace import Workspace
 
 
 @pytest.fixture

@@ -6,10 +6,9 @@ import pytest
 from standin import StandIn
 from stubs import Clock, Maker
 
-from recollect.doors.tools import Toolbox
+from recollect.engines.fallback import FallbackManager, Managers
 from recollect.errors import EngineError
-from recollect.managers.fallback import FallbackManager
-from recollect.managers.select import Managers
+from recollect.tools.toolbox import Toolbox
 
 DIRECT, GROUP = "agent:main:main", "agent:main:telegram:group:42"
 

@@ -11,9 +11,9 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 from standin import StandIn
 
+from recollect.engines.qmd import command
+from recollect.engines.qmd.command import Counts, Qmd, Row, any_of, as_argument, both_legs, locate, parse
 from recollect.errors import EngineError
-from recollect.managers.qmd import command
-from recollect.managers.qmd.command import Counts, Qmd, Row, any_of, as_argument, both_legs, locate, parse
 
 
 @pytest.fixture(scope="module")

@@ -9,8 +9,8 @@ import threading
 import pytest
 from stubs import Clock, Maker, StubManager
 
+from recollect.engines.fallback import CoolDown, FallbackManager
 from recollect.errors import Cancelled, EngineBusy, EngineError
-from recollect.managers.fallback import CoolDown, FallbackManager
 
 
 class Pair:

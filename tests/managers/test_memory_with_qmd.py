@@ -11,8 +11,8 @@ import pytest
 from standin import StandIn
 
 from recollect import AsyncMemory, Memory
+from recollect.engines.fallback import FallbackManager
 from recollect.errors import MemoryDisabled
-from recollect.managers.fallback import FallbackManager
 
 
 @pytest.fixture

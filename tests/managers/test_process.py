@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 from standin import is_alive
 
+from recollect.engines.cancel import cancellable
+from recollect.engines.qmd import process
+from recollect.engines.qmd.process import Finished
 from recollect.errors import Cancelled, EngineError
-from recollect.managers import process
-from recollect.managers.cancel import cancellable
-from recollect.managers.process import Finished
 
 
 def run(

@@ -11,14 +11,14 @@ from pathlib import Path
 import pytest
 from standin import StandIn
 
+from recollect.engines.qmd import Exports, QmdManager, QmdSettings, Schedule
+from recollect.engines.qmd.command import Row
+from recollect.engines.qmd.hits import lines_now
 from recollect.errors import EngineBusy, EngineError, NotFound, PathRefused
-from recollect.managers.qmd import Exports, QmdManager, QmdSettings, Schedule
-from recollect.managers.qmd.command import Row
-from recollect.managers.qmd.hits import lines_now
-from recollect.managers.scope import Guard, Rule, Scope
+from recollect.notes.workspace import Workspace
 from recollect.records import Answer
-from recollect.sources import Workspace
-from recollect.sources.transcripts import Transcripts
+from recollect.sessions.scope import Guard, Rule, Scope
+from recollect.sessions.transcripts import Transcripts
 
 
 def places(answer: Answer) -> list[str | None]:

@@ -8,8 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recollect.managers.scope import Guard, Rule, Scope
-from recollect.recall import SessionKey
+from recollect.sessions.scope import Guard, Rule, Scope, SessionKey
 
 KINDS = [
     (None, True),

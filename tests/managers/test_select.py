@@ -9,10 +9,9 @@ from pathlib import Path
 import pytest
 from stubs import Clock, Maker
 
+from recollect.engines.fallback import CoolDown, Managers, Selection, builtin_only, cache_key, warm_up
+from recollect.engines.qmd import QmdSettings
 from recollect.errors import EngineError, StoreError
-from recollect.managers.fallback import CoolDown
-from recollect.managers.qmd import QmdSettings
-from recollect.managers.select import Managers, Selection, builtin_only, cache_key, warm_up
 
 SETTINGS = QmdSettings(Path("/home/a/qmd"), Path("/notes"))
 

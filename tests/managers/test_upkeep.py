@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 from stubs import Clock
 
+from recollect.engines import cancel
+from recollect.engines.qmd.command import Counts
+from recollect.engines.qmd.upkeep import Schedule, Upkeep
 from recollect.errors import EngineBusy, EngineError
-from recollect.managers import cancel
-from recollect.managers.qmd.command import Counts
-from recollect.managers.qmd.upkeep import Schedule, Upkeep
 
 WAIT = 20.0  # long enough for any machine; no test waits it out
 

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from talking import WAYS, OpenHost, Talk, reached, talk_to
 
-from recollect.doors.mcp import build
-from recollect.plugins import Host
+from recollect.agent import Host
+from recollect.server.mcp import build
 from recollect.testing import HashEmbedder
 
 

@@ -13,9 +13,9 @@ from mcp import Client
 from starlette.applications import Starlette
 from starlette.routing import Route
 
-from recollect.doors.mcp import access
-from recollect.doors.mcp.server import McpServer
-from recollect.plugins import Host
+from recollect.agent import Host
+from recollect.server.mcp import access
+from recollect.server.mcp.server import McpServer
 
 T = TypeVar("T")
 OpenHost = Callable[..., Host]

@@ -13,12 +13,12 @@ from mcp import Client, MCPError
 from mcp.client.streamable_http import streamable_http_client
 from talking import over_http, talk_to
 
-from recollect.doors.mcp import access, build
-from recollect.doors.operations import OPERATIONS
-from recollect.doors.tooling import ACCESS, Access, grants
-from recollect.doors.tools import TOOLS
-from recollect.plugins import HookBus, Host
-from recollect.service import MemoryService
+from recollect.agent import HookBus, Host
+from recollect.agent.service import MemoryService
+from recollect.server.mcp import access, build
+from recollect.tools.table import OPERATIONS
+from recollect.tools.tool import ACCESS, Access, grants
+from recollect.tools.toolbox import TOOLS
 
 Note = Callable[[str, str], Path]
 

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from recollect.doors.cli.app import app
-from recollect.doors.mcp.clients import entry
+from recollect.cli.app import app
+from recollect.server.mcp.client_config import entry
 
 BESIDE = Path(sys.executable).with_name("recollect")
 

@@ -10,8 +10,8 @@ import pytest
 from mcp import Client
 from talking import OpenHost, Talk, talk_to
 
-from recollect.doors.mcp import build
-from recollect.plugins import Host
+from recollect.agent import Host
+from recollect.server.mcp import build
 
 Note = Callable[[str, str], Path]
 

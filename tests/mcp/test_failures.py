@@ -10,11 +10,11 @@ import pytest
 from mcp import Client, MCPError
 from talking import OpenHost, Talk, over_http, talk_to
 
+from recollect.agent import Host
 from recollect.config import Settings, load
-from recollect.doors.mcp import build
-from recollect.doors.mcp.stdio import OwnHost
 from recollect.errors import ConfigError
-from recollect.plugins import Host
+from recollect.server.mcp import build
+from recollect.server.mcp.stdio import OwnHost
 
 DISABLED = "Memory is disabled: Memory is switched off: `plugins.slots.memory` is `none`."
 
@@ -105,7 +105,7 @@ class Owner:
 def test_settings_that_change_count_from_the_next_request_on(
     workspace: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("recollect.doors.mcp.stdio.LOOK_S", 0.0)
+    monkeypatch.setattr("recollect.server.mcp.stdio.LOOK_S", 0.0)
     owner = Owner(workspace, tmp_path / "state")
     host = OwnHost(owner)
 
@@ -134,7 +134,7 @@ def test_settings_that_change_count_from_the_next_request_on(
 def test_a_memory_that_stays_switched_off_is_opened_once(
     workspace: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("recollect.doors.mcp.stdio.LOOK_S", 0.0)
+    monkeypatch.setattr("recollect.server.mcp.stdio.LOOK_S", 0.0)
     owner = Owner(workspace, tmp_path / "state")
     owner.given |= {"plugins.slots.memory": "none"}
     host = OwnHost(owner)
@@ -145,8 +145,8 @@ def test_a_memory_that_stays_switched_off_is_opened_once(
 def test_a_host_that_was_replaced_is_closed_after_a_while(
     workspace: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("recollect.doors.mcp.stdio.LOOK_S", 0.0)
-    monkeypatch.setattr("recollect.doors.mcp.stdio.GRACE_S", 0.1)
+    monkeypatch.setattr("recollect.server.mcp.stdio.LOOK_S", 0.0)
+    monkeypatch.setattr("recollect.server.mcp.stdio.GRACE_S", 0.1)
     closed = threading.Event()
     owner = Owner(workspace, tmp_path / "state")
     host = OwnHost(owner)

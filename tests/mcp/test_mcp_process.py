@@ -16,7 +16,7 @@ from typing import Any
 
 from mcp import Client, StdioServerParameters
 
-from recollect.doors.tools import TOOLS
+from recollect.tools.toolbox import TOOLS
 
 Note = Callable[[str, str], Path]
 

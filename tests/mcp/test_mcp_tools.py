@@ -13,10 +13,10 @@ import pytest
 from mcp import Client
 from talking import OpenHost, Talk, talk_to
 
-from recollect.doors.mcp import build
-from recollect.doors.mcp.handing import MOST_BYTES, bounded
-from recollect.doors.tools import TOOLS, Toolbox
-from recollect.plugins import Host
+from recollect.agent import Host
+from recollect.server.mcp import build
+from recollect.server.mcp.results import MOST_BYTES, bounded
+from recollect.tools.toolbox import TOOLS, Toolbox
 
 Note = Callable[[str, str], Path]
 READING = {

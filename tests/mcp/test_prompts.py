@@ -9,7 +9,7 @@ import pytest
 from mcp import Client, MCPError
 from talking import OpenHost, Talk, talk_to
 
-from recollect.doors.mcp import build
+from recollect.server.mcp import build
 
 Note = Callable[[str, str], Path]
 

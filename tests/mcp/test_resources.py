@@ -12,8 +12,8 @@ from mcp import Client, MCPError
 from mcp_types import ResourceTemplateReference
 from talking import OpenHost, Talk, talk_to
 
-from recollect.doors.mcp import build
-from recollect.plugins import Host
+from recollect.agent import Host
+from recollect.server.mcp import build
 
 Note = Callable[[str, str], Path]
 
@@ -252,7 +252,7 @@ def test_an_agent_without_notes_sees_none(open_host: OpenHost, note: Note) -> No
 
 
 def test_a_session_outside_the_scope_sees_no_resources(open_host: OpenHost, note: Note) -> None:
-    from recollect.doors.mcp import access
+    from recollect.server.mcp import access
 
     note("memory/a.md", "inside\n")
     host = open_host()

@@ -9,8 +9,8 @@ import httpx
 import pytest
 from talking import over_http
 
-from recollect.doors.mcp import build
-from recollect.plugins import Host
+from recollect.agent import Host
+from recollect.server.mcp import build
 
 OLDER = ("2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25")
 ACCEPT = {"accept": "application/json, text/event-stream"}

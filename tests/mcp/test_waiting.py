@@ -14,12 +14,12 @@ import pytest
 from mcp import Client
 from talking import WAYS, OpenHost, reached
 
-from recollect.doors.mcp import build
-from recollect.doors.tooling import Call, Tool
-from recollect.doors.tools import TOOLS
-from recollect.plugins import HookBus, Host
+from recollect.agent import HookBus, Host
+from recollect.agent.service import MemoryService
 from recollect.records import Progress
-from recollect.service import MemoryService
+from recollect.server.mcp import build
+from recollect.tools.tool import Call, Tool
+from recollect.tools.toolbox import TOOLS
 
 Note = Callable[[str, str], Path]
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from recollect.plugins import Host
+from recollect.agent import Host
 from recollect.testing import HashEmbedder
 
 OpenHost = Callable[..., Host]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from recollect.plugins import Effect, Event, Host, Moment
+from recollect.agent import Effect, Event, Host, Moment
 
 Message = dict[str, object]
 

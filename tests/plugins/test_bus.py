@@ -9,8 +9,8 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
+from recollect.agent import EVENTS, Effect, Event, HookBus, Moment
 from recollect.errors import StoreLocked
-from recollect.plugins import EVENTS, Effect, Event, HookBus, Moment
 
 SOON = 0.05
 
@@ -104,7 +104,7 @@ def test_a_handler_that_raises_is_a_warning_and_a_log_line_and_the_others_act(
     ):
         bus.on("agent_end", handler, name=name)
     for _ in range(2):  # and it can be asked again
-        with caplog.at_level(logging.WARNING, "recollect.plugins"):
+        with caplog.at_level(logging.WARNING, "recollect.agent"):
             assert bus.emit(Moment("agent_end")) == Effect(tools=("a", "c"), warnings=(sentence,))
         assert "two (agent_end) failed" in caplog.text
 

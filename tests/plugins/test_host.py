@@ -13,14 +13,14 @@ import pytest
 from talk import TEA, said, user
 
 from recollect import Memory
-from recollect.doors.operations import call
-from recollect.doors.tools import TOOLS
+from recollect.agent import EVENTS, Effect, Event, Host, Moment
+from recollect.agent.hooks import DEADLINES
+from recollect.agent.service import MemoryService
 from recollect.errors import ConfigError, MemoryDisabled, RecollectError
-from recollect.plugins import EVENTS, Effect, Event, Host, Moment
-from recollect.plugins.bus import DEADLINES
-from recollect.service import MemoryService
-from recollect.sources import turns_of_messages
+from recollect.sessions.growth import turns_of_messages
 from recollect.testing import HashEmbedder
+from recollect.tools.table import call
+from recollect.tools.toolbox import TOOLS
 
 if TYPE_CHECKING:
     from recollect.embedding.protocol import Matrix
@@ -92,7 +92,7 @@ def test_an_unknown_slot_is_one_sentence_that_names_the_known_ones(open_host: Op
 
 def test_settings_that_are_wrong_are_one_sentence(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     (tmp_path / "config.yaml").write_text("search:\n  max_results: many\n", encoding="utf-8")
-    with caplog.at_level(logging.WARNING, "recollect.plugins"):
+    with caplog.at_level(logging.WARNING, "recollect.agent"):
         host = Host.open(home=tmp_path, workspace=tmp_path / "notes")
     assert host.error
     assert host.error.startswith(f"search.max_results = 'many' from {tmp_path}/config.yaml: must be")
@@ -170,7 +170,7 @@ def test_a_long_lived_host_warms_up_takes_in_and_watches(
     others = set(threading.enumerate())
     note("memory/a.md", "The heron stands in the marsh.")
     host = open_host("memory-core", search__sync_before=False)
-    with caplog.at_level(logging.INFO, "recollect.plugins"):
+    with caplog.at_level(logging.INFO, "recollect.agent"):
         started = host.start()
     assert started
     assert started.report
@@ -197,7 +197,7 @@ def test_without_lancedb_its_plugin_works_and_says_what_searches_instead(
     open_host: OpenHost, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, "lancedb", None)
-    monkeypatch.setattr("recollect.assembly.find_spec", lambda name: None)
+    monkeypatch.setattr("recollect.build.find_spec", lambda name: None)
     host = open_host("memory-lancedb")
     (warning,) = said(host, "session_start").warnings
     assert warning == (

@@ -12,7 +12,7 @@ import pytest
 from talk import TEA, TRAIN, Message, assistant, said, user
 
 from recollect import Memory
-from recollect.plugins import Effect, Event, Host, Moment
+from recollect.agent import Effect, Event, Host, Moment
 from recollect.recall.render import read_back
 from recollect.testing import FailingEmbedder
 

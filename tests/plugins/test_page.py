@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 from talk import said
 
-from recollect.plugins import EVENTS, HookBus, Host
-from recollect.plugins.bus import DEADLINES
-from recollect.plugins.own import OWN
-from recollect.service import MemoryService
+from recollect.agent import EVENTS, HookBus, Host
+from recollect.agent.hooks import DEADLINES
+from recollect.agent.plugins import OWN
+from recollect.agent.service import MemoryService
 
 PAGE = (Path(__file__).parents[2] / "docs" / "plugins.md").read_text("utf-8")
 EXAMPLES = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 from talk import TEA, said
 
+from recollect.agent import Effect, Host, known_plugins
 from recollect.config import load
-from recollect.plugins import Effect, Host, known_plugins
 
 OpenHost = Callable[..., Host]
 Install = Callable[..., Path]
@@ -20,7 +20,7 @@ Install = Callable[..., Path]
 BIRDS = '''
 """A plugin of somebody else's: it answers with one tool's own words, and counts what it is told."""
 
-from recollect.doors.tools import Toolbox
+from recollect.tools.toolbox import Toolbox
 from recollect.plugins import Effect
 
 

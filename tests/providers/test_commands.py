@@ -11,7 +11,7 @@ import pytest
 from typer.testing import CliRunner
 from vendors import DIMS, KEY, Vendors, url
 
-from recollect.doors.cli.app import app
+from recollect.cli.app import app
 
 
 @pytest.fixture

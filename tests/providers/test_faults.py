@@ -12,7 +12,7 @@ import pytest
 from vendors import DIMS, KEY, Vendors, url, vector
 
 from recollect import Answer, Memory
-from recollect.managers.builtin import BuiltinManager
+from recollect.engines.builtin import BuiltinManager
 
 #: Each fault with words of the reason that the answer must give.
 FAULTS = {

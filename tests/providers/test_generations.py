@@ -11,8 +11,8 @@ from test_faults import by_meaning
 from vendors import Vendors, url
 
 from recollect import Memory
+from recollect.engines.builtin import BuiltinManager
 from recollect.errors import Cancelled
-from recollect.managers.builtin import BuiltinManager
 
 OpenProvider = Callable[..., Memory]
 Note = Callable[[str, str], Path]

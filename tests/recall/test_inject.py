@@ -8,7 +8,7 @@ import pytest
 from hostile_memories import HOSTILE
 
 from recollect.entries import Draft, Keeper
-from recollect.entries.opening import open_keeper
+from recollect.entries.keeper import open_keeper
 from recollect.errors import NotFound
 from recollect.recall.inject import Budget, Injector
 from recollect.recall.render import Line, read_back, render

@@ -9,8 +9,8 @@ import pytest
 
 from recollect import Memory
 from recollect.entries import Keeper, Ways
+from recollect.entries.keeper import open_keeper
 from recollect.entries.lifecycle import Upkeep
-from recollect.entries.opening import open_keeper
 from recollect.recall.inject import Injector
 from recollect.store.connection import value
 from recollect.testing import HashEmbedder, sample_workspace

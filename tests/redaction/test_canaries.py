@@ -10,8 +10,8 @@ import pytest
 from test_redaction import SECRETS
 
 from recollect import Memory
+from recollect.notes.writer import Scribe
 from recollect.testing import ScriptedChat
-from recollect.writing.scribe import Scribe
 
 CANARIES = [text for texts in SECRETS.values() for text in texts]
 

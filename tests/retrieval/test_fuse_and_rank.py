@@ -8,9 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from recollect.records import Part
-from recollect.retrieval.dates import date_leg
-from recollect.retrieval.fuse import FUSIONS, Leg, Scored, best, scored, worth
-from recollect.retrieval.rank import above, aged, spread
+from recollect.search.fuse import FUSIONS, Leg, Scored, best, scored, worth
+from recollect.search.legs import date_leg
+from recollect.search.rank import above, aged, spread
 
 VALUES = st.dictionaries(st.integers(1, 40), st.floats(0, 1), max_size=20)
 WEIGHT = st.floats(0.05, 0.95)

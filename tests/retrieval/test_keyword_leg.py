@@ -6,8 +6,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 from recollect import Memory
-from recollect.managers.builtin import BuiltinManager
-from recollect.retrieval.keyword import keyword_leg
+from recollect.engines.builtin import BuiltinManager
+from recollect.search.legs import keyword_leg
 from recollect.store import Filter, Index
 
 

@@ -11,10 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from recollect import Memory
-from recollect.managers.builtin import BuiltinManager
-from recollect.retrieval import Searcher
-from recollect.retrieval.dates import Time, date_leg
-from recollect.retrieval.when import days_meant, tokens_of
+from recollect.engines.builtin import BuiltinManager
+from recollect.search import Searcher
+from recollect.search.legs import Time, date_leg
+from recollect.search.when import days_meant, tokens_of
 
 TODAY = date(2026, 3, 5)  # a Thursday
 

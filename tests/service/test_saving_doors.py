@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from recollect import Memory
-from recollect.doors.tools import TOOLS, Toolbox
+from recollect.tools.toolbox import TOOLS, Toolbox
 
 OpenMemory = Callable[..., Memory]
 

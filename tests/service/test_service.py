@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 
 from recollect import Memory
+from recollect.agent.service import MemoryService, Synced
 from recollect.recall.render import read_back
 from recollect.records import Hit
-from recollect.service import MemoryService, Synced
 from recollect.text import estimate_tokens
 
 OpenMemory = Callable[..., Memory]

@@ -12,8 +12,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from recollect.errors import NotFound, PathRefused, SourceError
+from recollect.notes.workspace import Workspace
 from recollect.records import Excerpt
-from recollect.sources import Workspace
 
 posix = pytest.mark.skipif(os.name == "nt", reason="needs POSIX files")
 SECRET = "the secret outside"

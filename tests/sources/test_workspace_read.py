@@ -11,8 +11,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from recollect.errors import PathRefused, SourceError
+from recollect.notes.workspace import Workspace
 from recollect.records import Document, FoundFile
-from recollect.sources import Workspace
 
 CHINESE = "今天我们讨论了数据库的备份方案，决定每天凌晨执行。"
 TRADITIONAL = "今天我們討論了資料庫的備份方案，決定每天凌晨執行。"

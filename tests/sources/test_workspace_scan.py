@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from recollect.notes.workspace import Workspace
 from recollect.records import FoundFile, Problem
-from recollect.sources import Workspace
 
 needs_links = pytest.mark.skipif(os.name == "nt", reason="needs POSIX files")
 OUT = "A symbolic link that leads out of the workspace; not followed."

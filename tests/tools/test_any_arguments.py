@@ -9,9 +9,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
-from recollect.doors.operations import OPERATIONS
-from recollect.doors.tooling import Param
-from recollect.doors.tools import Toolbox
+from recollect.tools.table import OPERATIONS
+from recollect.tools.tool import Param
+from recollect.tools.toolbox import Toolbox
 
 TEXTS = st.sampled_from(
     [

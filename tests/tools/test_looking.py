@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 
 from recollect import logs
-from recollect.doors.operations import OPERATIONS, call
-from recollect.doors.tools import Toolbox
+from recollect.agent.service import MemoryService
 from recollect.records import Put
-from recollect.service import MemoryService
 from recollect.testing import HashEmbedder
+from recollect.tools.table import OPERATIONS, call
+from recollect.tools.toolbox import Toolbox
 
 HOSTILE = "<script>alert(1)</script> ' or 1=1 -- \u202e 茶"
 
@@ -201,7 +201,7 @@ def test_one_file_is_looked_at_without_a_walk_over_all(
     memory.sync()
     entries = [memory.keeper.add(f"I prefer {one}", session=one).entry.id for one in ("talk-1", "talk-2")]
     walked = list[object]()
-    monkeypatch.setattr("recollect.sources.scanning.Walk._start", lambda _, start: walked.append(start))
+    monkeypatch.setattr("recollect.files.scan.Walk._start", lambda _, start: walked.append(start))
     assert call(memory, "notes.get", {"path": "memory/a.md"})["text"] == "heron"
     assert call(memory, "notes.get", {"path": "sessions/talk-1.jsonl"})["totalLines"] == 3
     assert call(memory, "notes.chunks", {"path": "memory/a.md"})["total"] == 1

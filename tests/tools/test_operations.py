@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 
-from recollect.doors.operations import OPERATIONS, call
-from recollect.doors.tools import Toolbox
+from recollect.tools.table import OPERATIONS, call
+from recollect.tools.toolbox import Toolbox
 
 GROUP = "agent:main:telegram:group:42"
 

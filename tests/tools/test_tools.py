@@ -10,8 +10,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from recollect.doors.tooling import Call, Param, Tool, WrongArgument
-from recollect.doors.tools import TOOLS, Toolbox
+from recollect.tools.tool import Call, Param, Tool, WrongArgument
+from recollect.tools.toolbox import TOOLS, Toolbox
 
 DIRECT, GROUP = "agent:main:main", "agent:main:telegram:group:42"
 

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from recollect.listening import Mark, listen
-from recollect.sources import turns_of_messages
-from recollect.sources.transcripts import Transcripts
+from recollect.sessions.growth import turns_of_messages
+from recollect.sessions.tail import Mark, listen
+from recollect.sessions.transcripts import Transcripts
 
 Messages = Sequence[Mapping[str, object]]
 

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from recollect.recall.render import NOTES, Line, render
 from recollect.records import Turn
-from recollect.sources.messages import Damaged, Message, clean, parse
-from recollect.sources.transcripts import Transcripts
+from recollect.sessions.messages import Damaged, Message, clean, parse
+from recollect.sessions.transcripts import Transcripts
 from recollect.text.blocks import without_blocks
 
 SAMPLES = Path(__file__).parent / "samples"

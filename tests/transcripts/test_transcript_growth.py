@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from recollect.errors import NotFound, SourceError
 from recollect.records import Document, FoundFile, Passage
-from recollect.sources import growth
-from recollect.sources.transcripts import Transcripts
+from recollect.sessions import growth
+from recollect.sessions.transcripts import Transcripts
 
 
 def line(text: str, role: str = "user", time: float = 1_770_544_800.0) -> str:
@@ -83,7 +83,7 @@ def test_growth_is_read_alone(folder: Path) -> None:
 
 
 def growth_check() -> int:
-    from recollect.sources.transcripts import CHECKED
+    from recollect.sessions.transcripts import CHECKED
 
     return CHECKED
 

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from recollect.errors import StoreLocked
-from recollect.freshness import PATIENCE, Delays, Growth, Refresher, Schedule
+from recollect.index.schedule import PATIENCE, Delays, Growth, Refresher, Schedule
 
 
 def test_notes_are_taken_in_after_a_moment_of_quiet() -> None:

@@ -13,7 +13,7 @@ import pytest
 WATCH = """
 import json, sys, threading
 from pathlib import Path
-from recollect.sources.watch import Watcher
+from recollect.notes.watch import Watcher
 looked = threading.Semaphore(0)
 watcher = Watcher([Path(sys.argv[1])], lambda paths: looked.release(), poll_s=0.01)
 watcher.start()

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from recollect.sources.watch import Watcher, is_hidden
+from recollect.notes.watch import Watcher, is_hidden
 
 
 class Told:

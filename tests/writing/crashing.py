@@ -17,7 +17,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from recollect.writing.notebook import Notebook
+from recollect.notes.notebook import Notebook
 
 WRITERS = 4
 Save = Callable[[int], object]

@@ -13,11 +13,12 @@ import pytest
 
 from recollect import Memory
 from recollect.errors import ChatError, WriteError
+from recollect.files import update
 from recollect.llm import Nobody
+from recollect.notes.flush import Flush, Threshold, count_tokens
+from recollect.notes.notebook import Notebook
 from recollect.records import Turn
 from recollect.testing import ScriptedChat
-from recollect.writing import Flush, Notebook, Threshold, files
-from recollect.writing.flush import count_tokens
 
 NOW = datetime(2026, 2, 8, 10, 32, tzinfo=timezone(timedelta(hours=8)))
 TALK = [
@@ -114,19 +115,19 @@ def test_a_crash_anywhere_leaves_exactly_one_entry_after_the_next_try(
 ) -> None:
     """1: before the mark, 2: before the log, 3: after the log and before the mark says so."""
     calls = 0
-    real = files.update
+    real = update.update
 
-    def dies(path: Path, change: files.Change, **more: float) -> bool:
+    def dies(path: Path, change: update.Change, **more: float) -> bool:
         nonlocal calls
         calls += 1
         if calls == crash_at:
             raise WriteError("the power is gone")
         return real(path, change, **more)
 
-    monkeypatch.setattr(files, "update", dies)
+    monkeypatch.setattr(update, "update", dies)
     with pytest.raises(WriteError):
         flush(workspace, tmp_path).maybe(TALK, "s", window=128_000, tokens=110_000)
-    monkeypatch.setattr(files, "update", real)
+    monkeypatch.setattr(update, "update", real)
     assert flush(workspace, tmp_path).maybe(TALK, "s", window=128_000, tokens=111_000)
     assert flush(workspace, tmp_path).maybe(TALK, "s", window=128_000, tokens=112_000) is None
     assert log.read_text(encoding="utf-8").count("## 10:32") == 1
@@ -159,18 +160,18 @@ def test_a_persons_own_log_of_the_day_is_left_alone(workspace: Path, tmp_path: P
 def test_a_flush_that_was_cut_short_goes_to_the_log_of_its_day(
     workspace: Path, tmp_path: Path, log: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    real = files.update
+    real = update.update
 
-    def dies_after_the_log(path: Path, change: files.Change, **more: float) -> bool:
+    def dies_after_the_log(path: Path, change: update.Change, **more: float) -> bool:
         done = real(path, change, **more)
         if path == log:
             raise WriteError("the power is gone")
         return done
 
-    monkeypatch.setattr(files, "update", dies_after_the_log)
+    monkeypatch.setattr(update, "update", dies_after_the_log)
     with pytest.raises(WriteError):
         flush(workspace, tmp_path).maybe(TALK, "s", window=128_000, tokens=110_000)
-    monkeypatch.setattr(files, "update", real)
+    monkeypatch.setattr(update, "update", real)
     later = flush(workspace, tmp_path)
     later.notebook.now = lambda: NOW + timedelta(days=1)
     saved = later.maybe(TALK, "s", window=128_000, tokens=111_000)
@@ -181,7 +182,7 @@ def test_a_flush_that_was_cut_short_goes_to_the_log_of_its_day(
 def test_marks_of_sessions_that_are_long_over_go(
     open_memory: Callable[..., Memory], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("recollect.writing.flush.KEPT", 3)
+    monkeypatch.setattr("recollect.notes.flush.KEPT", 3)
     folder = tmp_path / "state" / "agents" / "main" / "flushes"
     talk = [{"role": "user", "content": "We decided to release on Monday."}]
     memory = open_memory(cleanup__ledger_days=30)
@@ -196,7 +197,7 @@ def test_marks_of_sessions_that_are_long_over_go(
     assert sorted(folder.iterdir()) == sorted(
         path for name in ("new", "week", "month") for path in (marks[name], marks[name].with_suffix(".lock"))
     )
-    monkeypatch.setattr("recollect.writing.flush.KEPT", 1)
+    monkeypatch.setattr("recollect.notes.flush.KEPT", 1)
     memory.tend()
     assert sorted(folder.glob("*.json")) == [marks["new"]]
     assert memory.flush(talk, "new", window=None) is None

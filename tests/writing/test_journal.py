@@ -6,7 +6,7 @@ import tracemalloc
 from pathlib import Path
 from typing import Any
 
-from recollect.writing.journal import Journal
+from recollect.sessions.journal import Journal
 
 SIZES = [
     10,

@@ -8,9 +8,8 @@ from pathlib import Path
 import pytest
 
 from recollect.errors import WriteError
+from recollect.notes.notebook import Notebook, slug
 from recollect.records import Author, Saved
-from recollect.writing.notebook import Notebook
-from recollect.writing.slugs import slug
 
 NOW = datetime(2026, 2, 8, 10, 32, tzinfo=timezone(timedelta(hours=8)))
 

@@ -24,7 +24,7 @@ SHUTDOWN, WITHOUT_FLUSH = 0x8004587D, 2  # EXT4_IOC_SHUTDOWN, EXT4_GOING_FLAGS_N
 WRITER = """
 import os, sys
 from pathlib import Path
-from recollect.writing.notebook import Notebook
+from recollect.notes.notebook import Notebook
 root, kind, first = Path(sys.argv[1]), sys.argv[2], int(sys.argv[3])
 notebook = Notebook(root)
 for number in range(first, first + 1000):

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from recollect.writing.shelf import Shelf
+from recollect.notes.shelf import Shelf
 
 TOKEN = "ghp_" + "abcdefghijklmnopqrstuvwxyz0123456789"
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from recollect.writing import Notebook
-from recollect.writing.strike import strike
+from recollect.notes.notebook import Notebook
+from recollect.notes.strike import strike
 
 
 def test_the_logs_of_agents_are_struck_too(workspace: Path) -> None:

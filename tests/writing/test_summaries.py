@@ -10,11 +10,11 @@ import pytest
 
 from recollect.errors import ChatError
 from recollect.llm import Nobody
+from recollect.notes.extractive import extract, render
+from recollect.notes.notebook import Notebook
+from recollect.notes.summary import Summaries
 from recollect.records import Turn
 from recollect.testing import ScriptedChat
-from recollect.writing import Notebook, Summaries
-from recollect.writing.extractive import extract
-from recollect.writing.points import render
 
 SHANGHAI = timezone(timedelta(hours=8))
 NOW = datetime(2026, 11, 15, 9, 0, tzinfo=SHANGHAI)

@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 
 from recollect import Memory, MemoryService
-from recollect.doors.hooks.hearing import drain
+from recollect.agent import Host
 from recollect.errors import SourceError, WriteError
-from recollect.listening import Request, Spool
-from recollect.plugins import Host
+from recollect.integrations.claude_code.capture import drain
+from recollect.sessions.queue import Request, Spool
 
 TALK = (
     {"role": "user", "content": "Which day do we release?"},

@@ -48,7 +48,7 @@ def test_every_acknowledged_save_survives_killing_its_writer_once_and_whole(tmp_
 
 
 def test_what_killed_writers_leave_behind_is_hidden_and_swept(tmp_path: Path) -> None:
-    from recollect.writing.notebook import Notebook
+    from recollect.notes.notebook import Notebook
 
     crash(tmp_path, "durable", kills=24)
     for number in range(7):

@@ -26,8 +26,7 @@ from recollect.entries.capture_rules import (
     WEIGHTY,
     Rule,
 )
-from recollect.entries.drafts import Draft
-from recollect.entries.kinds import from_share
+from recollect.entries.drafts import Draft, from_share
 from recollect.text import width
 from recollect.text.redaction import redact, without_private
 

@@ -10,12 +10,41 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 from recollect.entries import merge
-from recollect.entries.drafts import MAX_TAGS, Draft
-from recollect.entries.kinds import expiry, type_of
-from recollect.errors import EditConflict, WriteError
-from recollect.records import Entry, Remembered
+from recollect.entries.drafts import MAX_TAGS, Draft, expiry, type_of
+from recollect.errors import EditConflict, NotFound, WriteError
+from recollect.records import Entry, Event, Remembered
 from recollect.store.digests import normal_form
 from recollect.store.entries import Edit, Entries
+
+
+def undo(
+    entries: Entries, *, entry_id: str | None, at: float, by: str, if_seq: int | None = None
+) -> tuple[list[Event], tuple[Entry, ...]]:
+    """Take back the newest change, of one entry or of all: the events undone, and the entries as they are now."""
+    with entries.transaction():
+        events = entries.last_change(entry_id)
+        if not events:
+            raise NotFound(
+                "nothing has been changed yet" if entry_id is None else f"there is no entry {entry_id!r}"
+            )
+        newest = max(event.seq for event in events if entry_id in (None, event.entry_id))
+        if if_seq is not None and newest != if_seq:
+            raise EditConflict("something was changed meanwhile: look at it again")
+        if any(event.kind == "forget" for event in events):
+            raise EditConflict("the newest change was to forget, and what is forgotten cannot come back")
+        now = entries.load(event.entry_id for event in events)
+        edits = [_inverse(event, now.get(event.entry_id)) for event in reversed(events)]
+        return events, entries.apply(edits, at=at, by=by)
+
+
+def _inverse(event: Event, now: Entry | None) -> Edit:
+    if (now.seq if now else None) != (event.after.seq if event.after else None):
+        raise EditConflict(f"the entry {event.entry_id} has changed again since; undo that first, by its id")
+    before = event.before
+    if before and now:  # how often it was used is no part of the change
+        before = replace(before, access_count=now.access_count, last_accessed_at=now.last_accessed_at)
+    return Edit("undo", before, now, note=f"takes back {event.kind} {event.seq}")
+
 
 FIELDS = ("text", "type", "category", "importance", "confidence", "tags", "expires_at")
 MOST_MERGED = 50

@@ -10,8 +10,8 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from recollect import logs
-from recollect.entries.following import Following
 from recollect.errors import RecollectError
+from recollect.index.follow import Following
 from recollect.records import EntryHit, Receipt
 from recollect.store import erasure
 from recollect.store.digests import normal_form

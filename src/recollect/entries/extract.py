@@ -13,9 +13,8 @@ from typing import TYPE_CHECKING, Any
 from recollect import logs
 from recollect.entries.capture import Said, capture
 from recollect.entries.capture_rules import STRONG, WEIGHTY
-from recollect.entries.drafts import Draft
-from recollect.entries.kinds import clamped, type_of
-from recollect.entries.statements import statement
+from recollect.entries.drafts import Draft, clamped, type_of
+from recollect.entries.relation import statement
 from recollect.errors import ChatError, WriteError
 from recollect.llm.prompts import prompt
 from recollect.llm.structured import loads

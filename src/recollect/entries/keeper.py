@@ -10,24 +10,25 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Literal, TypedDict, Unpack
 
-from recollect.entries import capture, exchange, history, importers, merge
+from recollect.entries import capture, editing, exchange, merge
 from recollect.entries.capture import Limits, Said
-from recollect.entries.drafts import Draft
+from recollect.entries.drafts import TYPES, Draft, type_of
 from recollect.entries.editing import Editing
 from recollect.entries.erase import MAYBE, OFFERED, Elsewhere, Eraser, everything, surely
-from recollect.entries.following import Following
-from recollect.entries.kinds import TYPES, type_of
 from recollect.entries.lifecycle import Lifecycle, Upkeep
 from recollect.entries.listing import Listing
 from recollect.entries.picture import Pictures
 from recollect.entries.search import EntrySearch, FoundEntries, Mode
 from recollect.entries.staging import Approval, Staging
 from recollect.errors import EditConflict, WriteError
+from recollect.index.follow import Following
 from recollect.records import CleanedUp, Entry, Event, Imported, Origin, Receipt, Remembered
 from recollect.store.entries import IN_FORCE, Entries
 from recollect.store.entry_rows import EntryFilter
+from recollect.store.index import open_index
 
 if TYPE_CHECKING:
     from recollect.embedding import Batched, Embedder
@@ -257,7 +258,7 @@ class Keeper:
     ) -> tuple[list[Event], tuple[Entry, ...]]:
         """Take back the newest change, of one entry or of all; ``if_seq``: only if that is its number."""
         whole = self.entries.complete_id(entry_id) if entry_id else None
-        return history.undo(self.entries, entry_id=whole, at=self.clock(), by=by, if_seq=if_seq)
+        return editing.undo(self.entries, entry_id=whole, at=self.clock(), by=by, if_seq=if_seq)
 
     # ---- out and in ------------------------------------------------------------------------------------------
 
@@ -272,7 +273,7 @@ class Keeper:
         ``at_most``: how much the one who brings it is trusted; no entry comes in with more, and none with a history,
         which would say what others have done, and to which an undo could lead back.
         """
-        lines = list(importers.read(text, at=self.clock()))
+        lines = list(exchange.read(text, at=self.clock()))
         trusted = [
             replace(
                 one,
@@ -299,3 +300,22 @@ class Keeper:
         """Give back files."""
         self.index.close()
         self.entries.close()
+
+
+INDEX_FOLDER = "entries"  #: everything in it is derived from memory.db
+
+
+def open_keeper(
+    folder: Path,
+    embedder: Embedder | None = None,
+    *,
+    engine: str = "scan",
+    ways: Ways | None = None,
+    clock: Callable[[], float] = time.time,
+) -> Keeper:
+    """The keeper of the entries in an agent's folder."""
+    from recollect.embedding import Batched
+
+    index = open_index(folder / INDEX_FOLDER, engine=engine)
+    batched = Batched(embedder) if embedder else None
+    return Keeper(Entries(folder), index, embedder, batched, ways, clock=clock)

@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
+from recollect.entries.drafts import DAY
 from recollect.entries.erase import Eraser
-from recollect.entries.kinds import DAY
 from recollect.records import CleanedUp
 from recollect.store.connection import value
 from recollect.store.entries import Edit, Entries

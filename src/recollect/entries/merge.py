@@ -10,8 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from recollect.entries.drafts import Draft
-from recollect.entries.kinds import expiry
+from recollect.entries.drafts import Draft, expiry
 from recollect.entries.relation import relation, slot_words
 from recollect.records import Entry, Origin, Remembered
 from recollect.store import Filter
@@ -20,7 +19,7 @@ from recollect.text import query_terms
 
 if TYPE_CHECKING:
     from recollect.embedding.protocol import Matrix
-    from recollect.entries.following import Following
+    from recollect.index.follow import Following
     from recollect.store.index import Index
 
 NEIGHBOURS = 8  #: old statements that each leg proposes for comparison

@@ -18,7 +18,7 @@ from collections.abc import Callable, Mapping
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
-from recollect.entries.following import Following, chunk_of
+from recollect.index.follow import Following, chunk_of
 from recollect.records import Picture, Point
 
 if TYPE_CHECKING:

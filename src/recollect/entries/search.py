@@ -8,13 +8,12 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal
 
-from recollect.entries.following import Following
-from recollect.records import Entry, EntryHit, Explanation, Part
-from recollect.retrieval.keyword import KeywordLeg, keyword_leg
-from recollect.retrieval.vector import VectorLeg, complete, vector_leg
+from recollect.index.follow import Following, chunk_of
+from recollect.records import Answer, Entry, EntryHit, Explanation, Hit, Part, Trust
+from recollect.search.legs import KeywordLeg, VectorLeg, complete, keyword_leg, vector_leg
 from recollect.store import Filter
 from recollect.store.entries import IN_FORCE
 from recollect.store.entry_rows import EntryFilter
@@ -22,6 +21,7 @@ from recollect.text import query_terms, tokenize
 
 if TYPE_CHECKING:
     from recollect.embedding import Embedder
+
 
 Mode = Literal["semantic", "keyword", "hybrid"]
 MODES: tuple[Mode, ...] = ("semantic", "keyword", "hybrid")
@@ -156,3 +156,37 @@ class EntrySearch:
     def _in_force(self, entry: Entry, where: EntryFilter) -> bool:
         expired = entry.expires_at is not None and entry.expires_at <= self._clock()
         return not expired and where.admits(entry)
+
+
+PREFIX = "entries/"  #: of the path that stands for an entry
+
+
+def as_hit(found: EntryHit, *, cited: bool) -> Hit:
+    """An entry as a hit among others: its path and citation name it, and lead nowhere on the disk."""
+    entry = found.entry
+    return Hit(
+        path=f"{PREFIX}{entry.id}",
+        start_line=1,
+        end_line=1,
+        score=found.score,
+        snippet=entry.text,
+        source="entries",
+        citation=f"entry:{entry.id}" if cited else None,
+        explain=found.explain,
+        chunk_id=entry.id,
+        date=chunk_of(entry).date,
+        trust=trust_of(entry),
+    )
+
+
+def trust_of(entry: Entry) -> Trust:
+    """Whose words an entry is made of; what the program itself has noted counts as an agent's."""
+    return "agent" if entry.origin == "system" else entry.origin
+
+
+def joined(answer: Answer, found: FoundEntries, limit: int) -> Answer:
+    """One answer of both, best first."""
+    entries = [as_hit(hit, cited=answer.citations) for hit in found.hits]
+    hits: Sequence[Hit] = sorted([*answer.hits, *entries], key=lambda hit: -hit.score)
+    degraded = " ".join(part for part in (answer.degraded, found.degraded) if part)
+    return replace(answer, hits=tuple(hits[:limit]), degraded=degraded or None)

@@ -19,8 +19,8 @@ from recollect.store.entries import Edit, Entries
 
 if TYPE_CHECKING:
     from recollect.embedding.protocol import Matrix
-    from recollect.entries.following import Following
     from recollect.entries.merge import Verdict
+    from recollect.index.follow import Following
 
 Approval = Literal["none", "agent", "all"]
 """Whose statements wait: nobody's, those of agents, or also what is noticed in passing."""

@@ -11,8 +11,8 @@ from collections.abc import Callable
 from datetime import date
 from pathlib import Path
 
-from recollect import durable
 from recollect.errors import BudgetSpent, ChatError, ChatUnavailable
+from recollect.files import durable
 from recollect.llm import Chat, Reply
 from recollect.text.estimate import estimate_tokens
 

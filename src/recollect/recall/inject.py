@@ -8,16 +8,15 @@ from __future__ import annotations
 import itertools
 import time
 import uuid
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from recollect import logs
 from recollect.errors import RecollectError, StoreError
-from recollect.recall.brief import ALWAYS, weighed
 from recollect.recall.candidates import Candidate, entry_as, is_said, of_entry, of_note, ranked
 from recollect.recall.render import Line, in_order, language_of, render
-from recollect.records import Considered, Recall
+from recollect.records import Considered, Entry, EntryType, Part, Recall
 from recollect.store.entry_rows import EntryFilter
 from recollect.text import estimate_tokens
 from recollect.text.blocks import without_blocks
@@ -25,6 +24,38 @@ from recollect.text.blocks import without_blocks
 if TYPE_CHECKING:
     from recollect.entries import Keeper
     from recollect.records import Answer
+
+
+IMPORTANCE = 0.6  #: weight of an entry's stars
+LASTING = 0.2  #: of a preference or a habit, which hold in every project
+HERE = 0.2  #: of what was learned in this project
+LEAST = 0.5  #: below this an entry waits until it is asked for
+
+ALWAYS: tuple[EntryType, ...] = ("user_preference", "workflow", "skill", "relationship")
+
+
+def weighed(
+    entries: Iterable[Entry], sessions: Collection[str]
+) -> list[tuple[Entry, tuple[Part, ...], float]]:
+    """The entries that matter, with the parts of their weight: heaviest first, newest first among equals.
+
+    ``sessions`` are those of the project at hand. What was decided in another one may be wrong here, and is left out.
+    """
+    found = list[tuple[Entry, tuple[Part, ...], float]]()
+    for entry in entries:
+        always, here = entry.type in ALWAYS, entry.session is None or entry.session in sessions
+        if not always and not here:
+            continue
+        parts = (
+            Part("importance", entry.importance / 5, IMPORTANCE, IMPORTANCE * entry.importance / 5),
+            Part("always", float(always), LASTING, LASTING * always, entry.type),
+            Part("here", float(here), HERE, HERE * here),
+        )
+        score = sum(part.contribution for part in parts)
+        if score >= LEAST:
+            found.append((entry, parts, score))
+    return sorted(found, key=lambda one: (-one[2], -one[0].updated_at))
+
 
 log = logs.get("recall")
 

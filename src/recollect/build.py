@@ -1,0 +1,358 @@
+"""Make the parts as the settings say, and join them. Using them is `memory`'s duty.
+
+This is the only place that knows both the settings and the rooms: a room is handed plain values.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import date, datetime
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from recollect import logs
+from recollect.engines import Manager
+from recollect.engines.builtin import BuiltinManager, Conduct
+from recollect.engines.fallback import Managers, Selection, builtin_only, cache_key
+from recollect.errors import MemoryDisabled, RecollectError, StoreError
+from recollect.index.sync import Indexer, Rules
+from recollect.notes.workspace import Workspace
+from recollect.search import Options, Searcher
+from recollect.sessions.scope import Guard, Rule, Scope
+from recollect.sessions.transcripts import Transcripts
+from recollect.store import Index, open_index
+
+if TYPE_CHECKING:
+    from recollect.config import Settings
+    from recollect.embedding import Cached, Choice, Embedder, Wish
+    from recollect.engines.qmd import QmdSettings
+    from recollect.entries import Keeper
+    from recollect.entries.extract import Extractor
+    from recollect.integrations.items import Items
+    from recollect.llm import Chat
+    from recollect.notes.browse import Notes
+    from recollect.notes.writer import Scribe
+
+log = logs.get("assembly")
+
+ENGINE = "entries.vector_engine"
+
+_managers: dict[float, Managers] = {}  #: of outside engines, by how long a failed one is left alone
+
+
+def build_manager(settings: Settings, embedder: Embedder | None = None) -> Manager:
+    """The manager that the settings name; raises what stands in its way."""
+    selection = select_manager(settings, embedder)
+    if selection.manager is None:
+        raise selection.cause or RecollectError(selection.error)
+    return selection.manager
+
+
+def select_manager(settings: Settings, embedder: Embedder | None = None) -> Selection:
+    """The manager that the settings name, or builtin in its stead, or one sentence why there is none."""
+    if settings.plugins.slots.memory == "none":
+        off = MemoryDisabled("Memory is switched off: `plugins.slots.memory` is `none`.")
+        return Selection(None, str(off), off)
+    guard = Guard(scope_of(settings))
+
+    def builtin() -> Manager:
+        return build_builtin(settings, embedder, guard)
+
+    if settings.memory.backend == "builtin":
+        return builtin_only(builtin)
+    from recollect.engines.fallback import CoolDown
+    from recollect.engines.qmd import Exports, QmdManager
+
+    wanted = _qmd_settings(settings)
+
+    def qmd() -> Manager:
+        sessions = _sessions(settings) if wanted.sessions else None
+        exports = Exports(sessions, wanted.folder / "sessions") if sessions else None
+        return QmdManager.create(wanted, _workspace(settings), exports=exports, guard=guard)
+
+    pause = settings.memory.qmd.cool_down
+    managers = _managers.setdefault(pause, Managers(cool_down=CoolDown(pause, max(pause, 600.0))))
+    return managers.get(cache_key(settings.agent, (wanted, guard.scope)), qmd, builtin)
+
+
+def scope_of(settings: Settings) -> Scope:
+    """Which sessions may use the memory."""
+    given = settings.memory.scope
+    rules = (Rule(rule.action, rule.channel, rule.chat_type, rule.key_prefix) for rule in given.rules)
+    return Scope(tuple(rules), given.default)
+
+
+def _qmd_settings(settings: Settings) -> QmdSettings:
+    from recollect.engines.qmd import QmdSettings, Schedule
+
+    qmd = settings.memory.qmd
+    update = qmd.update
+    return QmdSettings(
+        folder=settings.agent_folder / "qmd",
+        workspace=settings.workspace,
+        extra_paths=_extra_paths(settings),
+        patterns=settings.files.patterns,
+        command=qmd.command,
+        node=qmd.node,
+        search_mode=qmd.search_mode,
+        embed_model=qmd.embed_model,
+        models_folder=qmd.models_folder or Path("~/.cache/qmd/models").expanduser(),
+        sessions=(settings.agent_folder / "sessions", *settings.sessions.paths) if qmd.sessions else (),
+        max_results=qmd.limits.max_results,
+        max_snippet_chars=qmd.limits.max_snippet_chars,
+        timeout_s=qmd.limits.timeout_ms / 1000,
+        command_timeout_s=update.command_timeout,
+        citations=settings.memory.citations,
+        schedule=Schedule(
+            interval_s=update.interval,
+            debounce_s=update.debounce,
+            wait_s=update.wait,
+            update_timeout_s=update.update_timeout,
+            embed_interval_s=update.embed_interval,
+            embed_timeout_s=update.embed_timeout,
+        ),
+    )
+
+
+def _extra_paths(settings: Settings) -> tuple[Path, ...]:
+    """What is indexed beside the workspace's own files; by both engines, so that a fallback finds the same."""
+    more = settings.memory.qmd.paths if settings.memory.backend == "qmd" else ()
+    return (*settings.files.extra_paths, *more)
+
+
+def _sessions(settings: Settings) -> Transcripts | None:
+    return transcripts_of(settings) if settings.sessions.enabled else None
+
+
+def transcripts_of(settings: Settings) -> Transcripts:
+    """The transcripts that hosts hand us, and those of the folders that the settings name."""
+    chunking = settings.chunking
+    roots = (settings.agent_folder / "sessions", *settings.sessions.paths)
+    return Transcripts(roots, tokens=chunking.tokens, target=chunking.target)
+
+
+def _workspace(settings: Settings) -> Workspace:
+    return Workspace(
+        settings.workspace,
+        extra_paths=_extra_paths(settings),
+        patterns=settings.files.patterns,
+        max_bytes=settings.files.max_bytes,
+    )
+
+
+def wish_of(settings: Settings) -> Wish:
+    """What the settings ask of the embedding room."""
+    from recollect.embedding import Wish
+
+    chosen = settings.embedding
+    keys = {"openai": chosen.openai_api_key, "gemini": chosen.gemini_api_key, "voyage": chosen.voyage_api_key}
+    urls = {"openai": chosen.openai_base_url, "ollama": chosen.ollama_base_url}
+    if chosen.provider not in ("auto", "none"):
+        urls |= {chosen.provider: chosen.base_url or urls.get(chosen.provider)}
+    return Wish(
+        provider=chosen.provider,
+        model=chosen.model,
+        dimensions=chosen.dimensions,
+        model_path=chosen.model_path,
+        base_urls={name: url for name, url in urls.items() if url},
+        keys={name: key.get_secret_value() for name, key in keys.items() if key},
+        fallback=chosen.fallback,
+        redact=chosen.redact,
+        threads=chosen.threads,
+        attempts=chosen.attempts,
+        query_s=chosen.query_timeout_s,
+        batch_s=chosen.batch_timeout_s,
+        local_query_s=chosen.local_query_timeout_s,
+        local_batch_s=chosen.local_batch_timeout_s,
+    )
+
+
+def _cached(choice: Choice | None, index: Index, settings: Settings) -> Cached | None:
+    """The embedder as the indexer uses it: in batches, and never twice for the same text."""
+    from recollect.embedding import Batched, Cached, Jobs
+
+    if choice is None or choice.embedder is None:
+        return None
+    chosen, limits = settings.embedding, choice.limits
+    budgets = {"items": chosen.batch_items, "tokens": chosen.batch_tokens, "bytes": chosen.batch_bytes}
+    if limits:
+        budgets = {name: min(budget, getattr(limits, name)) for name, budget in budgets.items()}
+    jobs = Jobs(choice.remote, index) if choice.remote and Jobs.offered_by(choice.remote) else None
+    batched = Batched(choice.embedder, **budgets, concurrency=chosen.concurrency)
+    hasty = Batched(choice.hasty, **budgets, concurrency=chosen.concurrency) if choice.hasty else None
+    return Cached(batched, index, hasty=hasty, recipe=choice.recipe, jobs=jobs)
+
+
+def build_builtin(settings: Settings, embedder: Embedder | None, guard: Guard) -> BuiltinManager:
+    """Join the rooms as the settings say."""
+    from recollect.embedding import Choice, remake, resolve
+
+    wish = wish_of(settings)
+    choice = Choice.given(embedder, wish) if embedder else resolve(wish)
+    index = open_index(settings.agent_folder, engine=settings.index.vector_engine)
+    workspace = _workspace(settings)
+    rules = Rules(
+        tokens=settings.chunking.tokens,
+        overlap=settings.chunking.overlap,
+        target=settings.chunking.target,
+        cache_limit_bytes=settings.embedding.cache_limit_mb * 1024 * 1024,
+    )
+    search = settings.search
+    options = Options(
+        fusion=search.fusion,
+        vector_weight=search.vector_weight,
+        text_weight=search.text_weight,
+        candidates=search.candidates,
+        min_score=search.min_score,
+        snippet_chars=search.snippet_chars,
+        diversity=search.diversity,
+        half_life_days=search.half_life_days,
+    )
+    conduct = Conduct(
+        max_results=search.max_results,
+        citations=settings.memory.citations,
+        sync_before=search.sync_before,
+        sync_interval_s=search.sync_interval_s,
+        background=settings.embedding.background,
+    )
+    return BuiltinManager(
+        workspace,
+        index,
+        choice,
+        Indexer(
+            workspace,
+            index,
+            _cached(choice, index, settings),
+            fallback=_cached(choice.fallback, index, settings),
+            sessions=_sessions(settings),
+            rules=rules,
+        ),
+        Searcher(index, choice.embedder, options, today=_today(settings.writing.timezone)),
+        conduct,
+        guard=guard,
+        remake=lambda recipe: remake(wish, recipe),
+    )
+
+
+def _today(zone: str) -> Callable[[], date]:
+    """The day that it is where notes are written, so that a query's "yesterday" is the day of yesterday's note."""
+    if not zone:
+        return date.today
+    from zoneinfo import ZoneInfo
+
+    return lambda: datetime.now(ZoneInfo(zone)).date()
+
+
+def build_notes(settings: Settings, manager: Manager) -> Notes:
+    """The notes and transcripts, to look through; what is known of them is the builtin index's."""
+    from recollect.notes.browse import Notes
+
+    def index() -> Index | None:
+        return manager.index if isinstance(manager, BuiltinManager) else None
+
+    return Notes(_workspace(settings), _sessions(settings), index)
+
+
+def was_there(manager: Manager) -> bool:
+    """Whether the workspace has had notes, as far as the builtin index knows."""
+    try:
+        return isinstance(manager, BuiltinManager) and manager.indexer.knows_notes
+    except StoreError:
+        return False
+
+
+def build_scribe(settings: Settings, manager: Manager) -> Scribe:
+    """What writes for the agent, with the language model that the settings name."""
+    from recollect.llm import Deferred, Nobody, open_chat
+    from recollect.llm.budget import Budgeted
+    from recollect.notes.flush import Threshold
+    from recollect.notes.notebook import Notebook, clock_of
+    from recollect.notes.writer import Scribe
+
+    llm, writing = settings.llm, settings.writing
+    key = llm.api_key.get_secret_value() if llm.api_key else None
+
+    def opening() -> Chat:
+        where = {"base_url": llm.base_url, "api_key": key}
+        return open_chat(llm.provider, model=llm.model, **where, timeout_s=llm.timeout_s, retries=llm.retries)
+
+    chat: Chat = Nobody()
+    if llm.provider != "none":
+        deferred = Deferred(f"{llm.provider}/{llm.model}", opening)
+        chat = Budgeted(deferred, settings.agent_folder / "tokens.json", daily_tokens=llm.daily_tokens)
+    threshold = Threshold(
+        writing.flush_rule,
+        writing.flush_reserve_tokens,
+        writing.flush_soft_tokens,
+        writing.flush_margin_tokens,
+    )
+    notebook = Notebook(
+        settings.workspace, now=clock_of(writing.timezone), was_there=lambda: was_there(manager)
+    )
+    sessions = transcripts_of(settings)
+    return Scribe(notebook, chat, state=settings.agent_folder, threshold=threshold, sessions=sessions)
+
+
+def build_keeper(settings: Settings, manager: Manager) -> Keeper:
+    """The keeper of the agent's entries; it shares the embedder of a builtin manager."""
+    from recollect.embedding import resolve
+    from recollect.entries import Ways
+    from recollect.entries.capture import Limits
+    from recollect.entries.keeper import open_keeper
+    from recollect.entries.lifecycle import Upkeep
+
+    choice = manager.choice if isinstance(manager, BuiltinManager) else resolve(wish_of(settings))
+    learning, cleanup = settings.entries, settings.cleanup
+    ways = Ways(
+        threshold=settings.retrieval.similarity_threshold,
+        approval=learning.approval,
+        upkeep=Upkeep(
+            cleanup.auto_cleanup,
+            cleanup.interval,
+            cleanup.retention_days,
+            cleanup.ledger_days,
+            cleanup.ledger_recalls,
+        ),
+        capture=Limits(learning.capture_max_chars, learning.capture_max_per_turn if learning.capture else 0),
+    )
+    engine, without = entries_engine(settings)
+    if without:
+        log.warning("%s", without)
+    return open_keeper(settings.agent_folder, choice.embedder, engine=engine, ways=ways)
+
+
+def entries_engine(settings: Settings) -> tuple[str, str | None]:
+    """Where the vectors of entries are searched, and what is missing for what the slot would have.
+
+    The plugin `memory-lancedb` means LanceDB, unless the owner has named another engine.
+    """
+    wanted = settings.entries.vector_engine
+    if settings.plugins.slots.memory != "memory-lancedb" or settings.origin(ENGINE) != "default":
+        return wanted, None
+    if find_spec("lancedb"):
+        return "lancedb", None
+    return wanted, (
+        f"LanceDB is not installed, `{wanted}` searches the vectors of entries: pip install 'recollect[lancedb]', "
+        f"or name an engine in `{ENGINE}`."
+    )
+
+
+def build_items(settings: Settings, manager: Manager) -> Items:
+    """What programs keep by name; it shares the embedder of a builtin manager."""
+    from recollect.embedding import resolve
+    from recollect.integrations.items import Items
+
+    choice = manager.choice if isinstance(manager, BuiltinManager) else resolve(wish_of(settings))
+    return Items(settings.agent_folder, choice.embedder, engine=settings.index.vector_engine)
+
+
+def build_extractor(settings: Settings, keeper: Keeper, chat: Chat) -> Extractor:
+    """What learns from conversations by a language model."""
+    from recollect.entries.extract import Extractor, Gates
+
+    wanted, trigger = settings.extraction, settings.extraction.trigger
+    gates = Gates(
+        wanted.min_confidence, wanted.min_importance, trigger.message_interval, trigger.on_session_end
+    )
+    return Extractor(keeper, chat, gates)
