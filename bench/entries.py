@@ -15,11 +15,11 @@ import uuid
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
-from recollect.entries import Draft, Keeper
-from recollect.entries.exchange import Line, import_lines
-from recollect.entries.keeper import open_keeper
-from recollect.records import Entry
-from recollect.testing import HashEmbedder
+from memoriter.entries import Draft, Entries
+from memoriter.entries.collection import open_entries
+from memoriter.entries.exchange import Line, import_lines
+from memoriter.records import Entry
+from memoriter.testing import HashEmbedder
 
 DIMENSIONS = 384
 CALLS = 60
@@ -41,10 +41,10 @@ def _spelled(number: int) -> str:
     return f"{letters}o"
 
 
-def filled(folder: Path, count: int, engine: str) -> Keeper:
+def filled(folder: Path, count: int, engine: str) -> Entries:
     """A keeper of so many entries."""
     chooser = random.Random(count)
-    keeper = open_keeper(folder, HashEmbedder(DIMENSIONS), engine=engine)
+    keeper = open_entries(folder, HashEmbedder(DIMENSIONS), engine=engine)
     entries = (
         Entry(str(uuid.UUID(int=chooser.getrandbits(128))), statement(chooser), "fact") for _ in range(count)
     )
@@ -75,7 +75,7 @@ def row(name: str, count: int, cpu: Sequence[float], wall: Sequence[float]) -> s
     return f"| {name} | {count:,} | {at(cpu, 0.5)} | {at(cpu, 0.95)} | {at(wall, 0.5)} | {at(wall, 0.95)} |"
 
 
-def measured(keeper: Keeper, count: int) -> Iterator[str]:
+def measured(keeper: Entries, count: int) -> Iterator[str]:
     """The lines of one keeper."""
     chooser = random.Random(time.time_ns())
     texts = [statement(chooser) for _ in range(2 * (CALLS + 5))]

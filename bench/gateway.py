@@ -22,7 +22,7 @@ from pathlib import Path
 from statistics import median
 
 from bench.corpus import Writer
-from recollect import Memory
+from memoriter import Memory
 
 BUDGET_MS = 3.0
 SETTINGS = {"embedding.provider": "none"}  #: the query's vector costs the same on both sides
@@ -70,14 +70,14 @@ def warm_search(place: Path, *, questions: int, rounds: int) -> Beside:
 @contextmanager
 def serving(workspace: Path, home: Path) -> Iterator[Callable[[Sequence[str]], tuple[float, float]]]:
     """A gateway; what is given asks it questions, and returns the seconds of CPU and of waiting for all of them."""
-    limits = {"RECOLLECT_GATEWAY__LIMITS__RATE": "100000", "RECOLLECT_GATEWAY__LIMITS__BURST": "100000"}
+    limits = {"MEMORITER_GATEWAY__LIMITS__RATE": "100000", "MEMORITER_GATEWAY__LIMITS__BURST": "100000"}
     env = {
         **os.environ,
         **limits,
-        "RECOLLECT_EMBEDDING__PROVIDER": "none",
-        "RECOLLECT_LOGGING__LEVEL": "warning",
+        "MEMORITER_EMBEDDING__PROVIDER": "none",
+        "MEMORITER_LOGGING__LEVEL": "warning",
     }
-    command = [sys.executable, "-m", "recollect", "--workspace", str(workspace), "--home", str(home)]
+    command = [sys.executable, "-m", "memoriter", "--workspace", str(workspace), "--home", str(home)]
     process = subprocess.Popen(
         [*command, "serve", "--port", "0", "--json"], env=env, stdout=subprocess.PIPE, text=True
     )
@@ -111,7 +111,7 @@ def _cpu_s(pid: int) -> float:
 
 
 if __name__ == "__main__":
-    with tempfile.TemporaryDirectory(prefix="recollect-bench-") as name:
+    with tempfile.TemporaryDirectory(prefix="memoriter-bench-") as name:
         found = warm_search(Path(name), questions=200, rounds=9)
     print(
         f"library {found.library:.2f} ms CPU, gateway {found.gateway:.2f} ms CPU: adds {found.added:.2f} ms "

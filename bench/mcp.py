@@ -1,4 +1,4 @@
-"""How long does a client of `recollect mcp` wait, from starting the process to its first result?"""
+"""How long does a client of `memoriter mcp` wait, from starting the process to its first result?"""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from pathlib import Path
 from statistics import median
 from typing import IO, Any
 
-from bench.cold import RECOLLECT
+from bench.cold import MEMORITER
 from bench.corpus import Writer
 
 HELLO = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "bench", "version": "1"}}
@@ -28,7 +28,7 @@ def first_results(place: Path, *, repeats: int) -> dict[str, tuple[float, float 
     for number in range(20):
         (workspace / "memory" / f"{number}.md").write_text(writer.note(5))
     env = {**os.environ, "HOME": str(place)}
-    command = [*RECOLLECT, "--workspace", str(workspace), "--home", str(place / "home")]
+    command = [*MEMORITER, "--workspace", str(workspace), "--home", str(place / "home")]
     subprocess.run([*command, "index"], env=env, check=True, stdout=subprocess.DEVNULL)
     questions = [writer.question() for _ in range(6)]
     runs = [_once([*command, "mcp"], env, questions) for _ in range(repeats)]

@@ -9,7 +9,7 @@ from bench.gateway import BUDGET_MS, Beside
 from bench.measure import Took
 from bench.searching import Timed
 from bench.syncing import Indexed
-from recollect.records import SyncReport
+from memoriter.records import SyncReport
 
 SEARCH_BUDGET_MS = {10_000: 5.0, 100_000: 12.0, 1_000_000: 30.0}
 
@@ -44,7 +44,7 @@ def markdown(figures: Figures) -> str:
         _table(["how", "chunks", "CPU s", "wall s", "chunks per CPU s"], map(_indexed_row, figures.indexed)),
         "#### Command line, cold (CPU ms)",
         _table(["command", "CPU ms"], [[name, f"{ms:.0f}"] for name, ms in figures.cold.items()]),
-        "#### `recollect mcp`, cold (20 notes, bundled model)",
+        "#### `memoriter mcp`, cold (20 notes, bundled model)",
         _table(["step", "wall ms", "CPU ms"], map(_step_row, figures.mcp.items())),
         "#### A warm search over the gateway (200 notes, keywords only; ms)",
         _table(["library, CPU", "gateway, CPU", "added", "a caller waits"], _gateway_rows(figures.gateway)),
@@ -68,7 +68,7 @@ def _budgets(figures: Figures) -> Iterable[list[str]]:
         yield _kept(limit, 400, held["all"], f"MB ({held['own']:.0f} of it not mapped files)")
     for name, budget in (("--help", 300), ("search", 400)):
         for command, ms in figures.cold.items():
-            if command.startswith(f"recollect {name}"):
+            if command.startswith(f"memoriter {name}"):
                 yield _kept(f"{command}, cold", budget, ms, "ms CPU")
     if figures.gateway:
         yield _kept("what the gateway adds to a warm search", BUDGET_MS, figures.gateway.added, "ms CPU")

@@ -12,8 +12,8 @@ from functools import partial
 from bench import peers
 from bench.built import IDENTITY, Built, GivenVectors, texts
 from bench.measure import Spread, spread
-from recollect.store import Index, open_index
-from recollect.text import query_terms
+from memoriter.store import Index, open_index
+from memoriter.text import query_terms
 
 CANDIDATES = 200  #: as a search asks of each leg
 

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING
 from bench.built import GivenVectors
 from bench.corpus import Writer
 from bench.measure import Took, median_of, timed
-from recollect import Memory
-from recollect.records import SyncReport
+from memoriter import Memory
+from memoriter.records import SyncReport
 
 if TYPE_CHECKING:
-    from recollect.embedding import Embedder
+    from memoriter.embedding import Embedder
 
 KEYWORDS_ONLY: Mapping[str, object] = {"embedding.provider": "none"}
 SHORT_CHUNKS: Mapping[str, object] = {"chunking.tokens": 128, "chunking.overlap": 0}

@@ -26,9 +26,9 @@ import apsw
 import numpy as np
 import numpy.typing as npt
 
-from recollect.records import Identity
-from recollect.store import Filter, Index, open_index
-from recollect.store.vectors.extension import load_vec0
+from memoriter.records import Identity
+from memoriter.store import Filter, Index, open_index
+from memoriter.store.vectors.extension import load_vec0
 
 Matrix = npt.NDArray[np.float32]
 CLUSTERS = 3_000
@@ -98,7 +98,7 @@ def scan(folder: Path, size: int, identity: Identity) -> Engine:
         return [rowid for rowid, _ in index.nearest(query, identity, limit=TOP)]
 
     megabytes = sum(file.stat().st_size for file in folder.glob("vectors/*/*")) / 1e6
-    return Engine("recollect scan", built, megabytes, search)
+    return Engine("memoriter scan", built, megabytes, search)
 
 
 def scan_filtered(folder: Path, identity: Identity) -> Engine:
@@ -109,7 +109,7 @@ def scan_filtered(folder: Path, identity: Identity) -> Engine:
     def search(query: Matrix) -> list[int]:
         return [rowid for rowid, _ in index.nearest(query, identity, limit=TOP, where=where)]
 
-    return Engine("recollect scan, 5 % filter", 0.0, 0.0, search)
+    return Engine("memoriter scan, 5 % filter", 0.0, 0.0, search)
 
 
 def _fill(index: Index, size: int, identity: Identity) -> None:

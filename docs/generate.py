@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from recollect.tools.tool import Param
+    from memoriter.tools.tool import Param
 
 PAGES = Path(__file__).parent
 sys.path.insert(0, str(PAGES.parent / "src"))
@@ -39,7 +39,7 @@ def renders(name: str) -> Callable[[Callable[[], str]], Callable[[], str]]:
 @renders("config")
 def config() -> str:
     """Every setting, section by section."""
-    from recollect.config import Settings, keys
+    from memoriter.config import Settings, keys
 
     lines: list[str] = []
     for section, group in groupby(keys().items(), key=lambda item: item[0].rpartition(".")[0]):
@@ -59,7 +59,7 @@ def _section(kind: type, path: str) -> type:
 
 
 def _setting_row(key: str, default: object, meaning: str) -> str:
-    variable = "RECOLLECT_" + key.upper().replace(".", "__")
+    variable = "MEMORITER_" + key.upper().replace(".", "__")
     return f"| `{key}` | {_shown(default)} | `{variable}` | {meaning.replace('|', '&#124;')} |"
 
 
@@ -79,7 +79,7 @@ def _shown(default: object) -> str:
 @renders("tools")
 def tools() -> str:
     """Every tool with its parameters and the fields of its result."""
-    from recollect.tools.toolbox import TOOLS
+    from memoriter.tools.toolbox import TOOLS
 
     lines: list[str] = []
     for tool in TOOLS.values():
@@ -96,8 +96,8 @@ def tools() -> str:
 @renders("operations")
 def operations() -> str:
     """Every operation that is no agent's tool: access, arguments and result."""
-    from recollect.tools.table import OPERATIONS
-    from recollect.tools.toolbox import TOOLS
+    from memoriter.tools.table import OPERATIONS
+    from memoriter.tools.toolbox import TOOLS
 
     lines: list[str] = []
     for tool in OPERATIONS.values():
@@ -132,8 +132,8 @@ def _parameter_row(param: Param) -> str:
 @renders("access")
 def access() -> str:
     """What each access may do beside those before it."""
-    from recollect.tools.table import OPERATIONS
-    from recollect.tools.tool import ACCESS
+    from memoriter.tools.table import OPERATIONS
+    from memoriter.tools.tool import ACCESS
 
     lines = ["| access | may call |", "| --- | --- |"]
     for granted in ACCESS:
@@ -145,8 +145,8 @@ def access() -> str:
 @renders("prompt")
 def prompt() -> str:
     """The section of the system prompt, in both languages."""
-    from recollect.recall.render import memory_section
-    from recollect.tools.toolbox import TOOLS
+    from memoriter.recall.render import memory_section
+    from memoriter.tools.toolbox import TOOLS
 
     english = memory_section({name: tool.hints["en"] for name, tool in TOOLS.items()})
     chinese = memory_section({name: tool.hints["zh"] for name, tool in TOOLS.items()}, language="zh")

@@ -43,7 +43,7 @@ def parser() -> argparse.ArgumentParser:
     made.add_argument("--sets", type=_names, default=[], help="only these, separated by commas")
     made.add_argument("--modes", type=_modes, default=list(MODES), help=f"of {', '.join(MODES)}")
     made.add_argument(
-        "--set", action="append", default=[], metavar="KEY=VALUE", help="a setting of recollect"
+        "--set", action="append", default=[], metavar="KEY=VALUE", help="a setting of memoriter"
     )
     made.add_argument("--limit", type=int, help="only the first N queries of each group")
     made.add_argument("--out", type=Path, help="write the Markdown tables here")
@@ -69,7 +69,7 @@ def overrides(pairs: Sequence[str]) -> Mapping[str, object]:
 
 def default_cache() -> Path:
     """A folder of the user's that may be deleted at any time."""
-    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "recollect-evals"
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "memoriter-evals"
 
 
 def _cut(one: EvalSet, limit: int) -> EvalSet:

@@ -29,7 +29,7 @@ from evals.__main__ import choose, default_cache
 from evals.page import put
 from evals.report import Figures, figures
 from evals.run import Setup, run_set
-from recollect.records import Identity
+from memoriter.records import Identity
 
 MODES = ("vector", "hybrid")
 

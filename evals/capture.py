@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 from typing import NamedTuple
 
-from recollect.entries.capture import capture
+from memoriter.entries.capture import capture
 
 SETS = Path(__file__).parent / "sets" / "capture"
 LANGUAGES = ("en", "zh")

@@ -15,8 +15,8 @@ from pathlib import Path
 
 from evals.__main__ import overrides
 from evals.sets import OWN, Item, Query, find_sets, load_set
-from recollect import Hit, Memory
-from recollect.text import estimate_tokens
+from memoriter import Hit, Memory
+from memoriter.text import estimate_tokens
 
 Place = tuple[str, int]  #: path and line
 PROMPT_TOKENS = 300
@@ -96,7 +96,7 @@ def main() -> None:
     """Print a table: a row a layout."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument(
-        "--set", action="append", default=[], metavar="KEY=VALUE", help="a setting of recollect"
+        "--set", action="append", default=[], metavar="KEY=VALUE", help="a setting of memoriter"
     )
     settings = {"search.sync_before": False, **overrides(parser.parse_args().set)}
     memories = load_set("memories", *find_sets(OWN)["memories"])

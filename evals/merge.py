@@ -1,6 +1,6 @@
 """`python -m evals.merge`: how well statements are told to be the same, refined, contradicted or different.
 
-Scores `recollect.entries.relation` on `evals/sets/merge/pairs.tsv`, with the installed embedding model if there is one
+Scores `memoriter.entries.relation` on `evals/sets/merge/pairs.tsv`, with the installed embedding model if there is one
 and by words alone otherwise, beside the plain rule "cosine ≥ 0.95 is the same, ≥ 0.85 is merged".
 """
 
@@ -13,8 +13,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from recollect.embedding import Embedder
-from recollect.entries.relation import relation
+from memoriter.embedding import Embedder
+from memoriter.entries.relation import relation
 
 PAIRS = Path(__file__).parent / "sets" / "merge" / "pairs.tsv"
 UNSEEN = PAIRS.with_name("unseen.tsv")  #: written after the rules; nothing was fitted to it
@@ -95,7 +95,7 @@ def table(results: Sequence[tuple[Pair, str]]) -> str:
 
 def main() -> int:
     """Print the tables."""
-    from recollect.embedding import resolve
+    from memoriter.embedding import resolve
 
     embedder = resolve().embedder
     print(f"embedder: {embedder.identity if embedder else 'none, words alone'}")

@@ -1,4 +1,4 @@
-"""Put a set through recollect: write its items as notes, sync, ask every query in every mode.
+"""Put a set through memoriter: write its items as notes, sync, ask every query in every mode.
 
 Each group becomes a workspace of its own with one note per item, so a search cannot leave it. Workspaces and indexes
 stay in the cache folder; a second run finds its files unchanged and embeds nothing. Scoring is not done here.
@@ -17,10 +17,10 @@ from typing import TYPE_CHECKING
 
 from evals.metrics import expand
 from evals.sets import EvalSet, Item, Query
-from recollect import Answer, Memory
+from memoriter import Answer, Memory
 
 if TYPE_CHECKING:
-    from recollect.embedding import Embedder
+    from memoriter.embedding import Embedder
 
 Overrides = Mapping[str, object]
 

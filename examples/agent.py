@@ -22,8 +22,8 @@ import uuid
 from pathlib import Path
 from typing import Any, Protocol
 
-from recollect.agent import Effect, Host, Moment
-from recollect.tools.toolbox import Toolbox
+from memoriter.agent import Agent, Effect, Moment
+from memoriter.tools.toolbox import Toolbox
 
 Message = dict[str, Any]
 
@@ -135,10 +135,10 @@ def lines_of(block: str) -> list[str]:
 # ---- the agent ----------------------------------------------------------------------------------------------------
 
 
-class Agent:
+class Assistant:
     """One conversation after another, over one memory."""
 
-    def __init__(self, host: Host, model: Model, *, window: int = 128_000) -> None:
+    def __init__(self, host: Agent, model: Model, *, window: int = 128_000) -> None:
         self.host = host
         self.model = model
         self.window = window
@@ -257,11 +257,11 @@ def run(arguments: argparse.Namespace) -> None:
     if arguments.folder:
         places = {"workspace": Path(arguments.folder, "notes"), "home": Path(arguments.folder, "home")}
         places["workspace"].mkdir(parents=True, exist_ok=True)
-    host = Host.open(slot="memory-full", observer=watch, **places)
+    host = Agent.open(slot="memory-full", observer=watch, **places)
     if host.error:
         log("warning", f"without memory: {host.error}")
     model = Endpoint(arguments.base_url, arguments.model, arguments.key) if arguments.base_url else Script()
-    agent = Agent(host, model, window=arguments.window)
+    agent = Assistant(host, model, window=arguments.window)
     try:
         for text in STORY[arguments.day] if arguments.day else _typed():
             if arguments.day:

@@ -17,8 +17,8 @@ from typing import Any
 
 from anthropic import Anthropic
 
-from recollect import Memory
-from recollect.integrations.anthropic import RecollectMemoryTool
+from memoriter import Memory
+from memoriter.integrations.anthropic import MemoriterMemoryTool
 
 SCRIPT: list[dict[str, Any]] = [
     {"command": "view", "path": "/memories"},
@@ -84,7 +84,7 @@ def main() -> None:
             runner = client.beta.messages.tool_runner(
                 model="scripted",
                 max_tokens=1000,
-                tools=[RecollectMemoryTool(memory)],
+                tools=[MemoriterMemoryTool(memory)],
                 messages=[{"role": "user", "content": "I am vegetarian, and allergic to hazelnuts."}],
             )
             runner.until_done()

@@ -6,8 +6,8 @@ import asyncio
 import tempfile
 from pathlib import Path
 
-from recollect import AsyncMemory
-from recollect.testing import sample_workspace
+from memoriter import AsyncMemory
+from memoriter.testing import sample_workspace
 
 QUESTIONS = ["Which food must Mira avoid?", "妈妈什么时候到里斯本？", "How do I roll back a deployment?"]
 

@@ -13,7 +13,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from recollect.testing import sample_workspace
+from memoriter.testing import sample_workspace
 
 WORKSPACE = Path("demo-workspace")
 HOME = WORKSPACE / ".home"
@@ -26,10 +26,10 @@ def say(*lines: str) -> None:
     )
 
 
-def recollect(*arguments: str) -> None:
-    print(f"\n$ recollect {shlex.join(arguments)}", flush=True)
-    environment = {**os.environ, "RECOLLECT_WORKSPACE": str(WORKSPACE), "RECOLLECT_HOME": str(HOME)}
-    subprocess.run([sys.executable, "-m", "recollect", *arguments], env=environment, check=True)  # noqa: S603
+def memoriter(*arguments: str) -> None:
+    print(f"\n$ memoriter {shlex.join(arguments)}", flush=True)
+    environment = {**os.environ, "MEMORITER_WORKSPACE": str(WORKSPACE), "MEMORITER_HOME": str(HOME)}
+    subprocess.run([sys.executable, "-m", "memoriter", *arguments], env=environment, check=True)  # noqa: S603
 
 
 def main() -> None:
@@ -42,36 +42,36 @@ def main() -> None:
         print(f"   {file.relative_to(WORKSPACE)}")
 
     say("2. Index it. The embedding model comes with the package: no key, no download.")
-    recollect("index")
+    memoriter("index")
 
     say(
         "3. Ask by meaning. The note says “vegetarian, allergic to hazelnuts”: no such word is in the question."
     )
-    recollect("search", "what must I not cook for Mira?", "-n", "1", "--explain")
+    memoriter("search", "what must I not cook for Mira?", "-n", "1", "--explain")
 
     say("4. 用中文问，意思对就行：笔记里写的是“亏损要早认”，问题里没有这几个字。")
-    recollect("search", "赔钱了应该怎么办？", "-n", "1", "--explain")
+    memoriter("search", "赔钱了应该怎么办？", "-n", "1", "--explain")
 
     say("5. Languages cross: an English question finds a Chinese note.")
-    recollect("search", "why was the site offline at night?", "-n", "1")
+    memoriter("search", "why was the site offline at night?", "-n", "1")
 
     say("6. Keywords find identifiers and Chinese words inside mixed text, exactly.")
-    recollect("search", "ERR_IMAGE_TOO_LARGE", "-n", "1")
-    recollect("search", "备份", "-n", "1", "--explain")
+    memoriter("search", "ERR_IMAGE_TOO_LARGE", "-n", "1")
+    memoriter("search", "备份", "-n", "1", "--explain")
 
     say("7. Every hit cites its lines; read just those.")
-    recollect("get", "memory/projects/backup.md", "--from", "8", "--lines", "3")
+    memoriter("get", "memory/projects/backup.md", "--from", "8", "--lines", "3")
 
     say("8. Edit a note in any editor: the next search knows.")
     note = WORKSPACE / "memory/2026-02-15.md"
     note.write_text("# 2026-02-15\n\n- The spare key of the studio is with Dona Graça on the second floor.\n")
     print(f"   (wrote {note})")
-    recollect("search", "who has a key to let me in?", "-n", "1")
+    memoriter("search", "who has a key to let me in?", "-n", "1")
 
     say(
         "Go on by yourself:",
-        f"  export RECOLLECT_WORKSPACE={WORKSPACE.resolve()} RECOLLECT_HOME={HOME.resolve()}",
-        "  .venv/bin/recollect search 'what is Tomás afraid of?'",
+        f"  export MEMORITER_WORKSPACE={WORKSPACE.resolve()} MEMORITER_HOME={HOME.resolve()}",
+        "  .venv/bin/memoriter search 'what is Tomás afraid of?'",
     )
 
 

@@ -14,8 +14,8 @@ from langgraph.graph import END, START, StateGraph
 from langgraph.graph.state import CompiledStateGraph
 from langgraph.runtime import Runtime
 
-from recollect import Memory
-from recollect.integrations.langgraph import RecollectStore
+from memoriter import Memory
+from memoriter.integrations.langgraph import MemoriterStore
 
 USER = ("users", "mira")
 
@@ -37,7 +37,7 @@ def answer(state: State, runtime: Runtime[None]) -> State:
     return {"answer": f"You told me: {best.value['text']}"}
 
 
-def graph(node: object, store: RecollectStore) -> CompiledStateGraph[State, None, State, State]:
+def graph(node: object, store: MemoriterStore) -> CompiledStateGraph[State, None, State, State]:
     builder = StateGraph(State)
     builder.add_node("node", node)  # type: ignore[call-overload]
     builder.add_edge(START, "node")
@@ -49,14 +49,14 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         home = Path(folder) / "home"
         with Memory.open(folder, home=home) as memory:  # the first day
-            told = graph(remember, RecollectStore(memory))
+            told = graph(remember, MemoriterStore(memory))
             for said in ("I am allergic to hazelnuts.", "My sister arrives in Lisbon on Friday."):
                 print("me:   ", said)
                 print("agent:", told.invoke({"said": said})["answer"])
         with Memory.open(folder, home=home) as memory:  # the next, in a new process
             question = "Which food must I avoid?"
             print("me:   ", question)
-            print("agent:", graph(answer, RecollectStore(memory)).invoke({"said": question})["answer"])
+            print("agent:", graph(answer, MemoriterStore(memory)).invoke({"said": question})["answer"])
 
 
 if __name__ == "__main__":

@@ -14,8 +14,8 @@ from typing import Any
 from agents import Agent, Model, ModelResponse, Runner, Usage, set_tracing_disabled
 from openai.types.responses import ResponseOutputMessage, ResponseOutputText
 
-from recollect import Memory
-from recollect.integrations.openai_agents import RecollectSession
+from memoriter import Memory
+from memoriter.integrations.openai_agents import MemoriterSession
 
 
 class Scripted(Model):
@@ -37,7 +37,7 @@ class Scripted(Model):
 
 
 async def day(memory: Memory, said: str, reply: str) -> None:
-    session = RecollectSession("mira", memory)
+    session = MemoriterSession("mira", memory)
     done = await Runner.run(Agent(name="assistant", model=Scripted(reply)), said, session=session)
     print("me:   ", said)
     print("agent:", done.final_output)

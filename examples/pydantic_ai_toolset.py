@@ -21,9 +21,9 @@ from pydantic_ai.messages import (
 )
 from pydantic_ai.models.function import AgentInfo, FunctionModel
 
-from recollect import Memory
-from recollect.integrations.pydantic_ai import RecollectMemory
-from recollect.testing import sample_workspace
+from memoriter import Memory
+from memoriter.integrations.pydantic_ai import MemoriterMemory
+from memoriter.testing import sample_workspace
 
 QUESTION = "How is the database backed up?"
 
@@ -46,7 +46,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         workspace = sample_workspace(Path(folder) / "notes")
         with Memory.open(workspace, home=Path(folder) / "home") as memory:
-            remembering = RecollectMemory[None](memory, session_key="agent:main:main")
+            remembering = MemoriterMemory[None](memory, session_key="agent:main:main")
             agent = Agent(FunctionModel(model), capabilities=[remembering])
             done = asyncio.run(agent.run(QUESTION))
             print("answer:", done.output)

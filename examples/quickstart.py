@@ -5,8 +5,8 @@ from __future__ import annotations
 import tempfile
 from pathlib import Path
 
-from recollect import Memory
-from recollect.testing import sample_workspace
+from memoriter import Memory
+from memoriter.testing import sample_workspace
 
 
 def main() -> None:

@@ -6,9 +6,9 @@ import json
 import tempfile
 from pathlib import Path
 
-from recollect import Memory
-from recollect.testing import sample_workspace
-from recollect.tools.toolbox import Toolbox
+from memoriter import Memory
+from memoriter.testing import sample_workspace
+from memoriter.tools.toolbox import Toolbox
 
 
 def main() -> None:

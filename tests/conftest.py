@@ -9,12 +9,12 @@ from pathlib import Path
 import hypothesis
 import pytest
 
-from recollect import Memory
-from recollect.embedding import Embedder
-from recollect.testing import HashEmbedder
+from memoriter import Memory
+from memoriter.embedding import Embedder
+from memoriter.testing import HashEmbedder
 
-OURS = ("RECOLLECT_", "MEMORY_DIR", "STORAGE_DIR", "OLLAMA_", "OPENAI_", "GEMINI_", "GOOGLE_", "VOYAGE_")
-KEPT = ("RECOLLECT_SOAK", "RECOLLECT_TEST_MODEL")
+OURS = ("MEMORITER_", "MEMORY_DIR", "STORAGE_DIR", "OLLAMA_", "OPENAI_", "GEMINI_", "GOOGLE_", "VOYAGE_")
+KEPT = ("MEMORITER_SOAK", "MEMORITER_TEST_MODEL")
 
 hypothesis.settings.register_profile(
     "any machine", deadline=None

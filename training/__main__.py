@@ -117,7 +117,7 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("--work", type=Path, default=Path("work"), help="folder of the steps")
     parser.add_argument("--cache", type=Path, default=Path("work/packages"))
     parser.add_argument("--out", type=Path, help="checkpoints and log (default: work/run)")
-    parser.add_argument("--model", type=Path, default=Path("work/recollect-embed-1"))
+    parser.add_argument("--model", type=Path, default=Path("work/memoriter-embed-1"))
     parser.add_argument("--baseline", help="bge-small-en, bge-small-zh, minilm or use")
     parser.add_argument("--dims", type=int, default=0, help="cut the vectors to so many numbers")
     parser.add_argument("--seconds", type=float, default=0, help="stop training and save after")

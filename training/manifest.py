@@ -7,7 +7,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-NAME = "recollect-embed-1"
+NAME = "memoriter-embed-1"
 FILES = ("model.onnx", "tokenizer.json")
 
 

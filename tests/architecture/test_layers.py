@@ -5,9 +5,9 @@ from __future__ import annotations
 import ast
 from pathlib import Path
 
-import recollect
+import memoriter
 
-ROOT = Path(recollect.__file__).parent
+ROOT = Path(memoriter.__file__).parent
 
 SHARED = {"records", "errors", "logs", "files", "background"}
 LEAVES = {"text", "embedding", "llm", "store"}
@@ -57,14 +57,14 @@ def imported_rooms(file: Path) -> set[str]:
         if isinstance(node, ast.ImportFrom):
             assert node.level == 0, f"{file} imports relatively"
             names = (
-                [node.module] if node.module != "recollect" else [f"recollect.{a.name}" for a in node.names]
+                [node.module] if node.module != "memoriter" else [f"memoriter.{a.name}" for a in node.names]
             )
         elif isinstance(node, ast.Import):
             names = [alias.name for alias in node.names]
         else:
             continue
         for name in names:
-            if name and name.split(".")[0] == "recollect":
+            if name and name.split(".")[0] == "memoriter":
                 second = [*name.split("."), ""][1]
                 rooms.add(second if (ROOT / second).is_dir() or (ROOT / f"{second}.py").is_file() else "")
     return rooms

@@ -4,25 +4,25 @@ import json
 import subprocess
 import sys
 
-import recollect
+import memoriter
 
 
 def test_the_public_names_are_these() -> None:
-    assert recollect.__all__ == [
+    assert memoriter.__all__ == [
         "Answer",
         "AsyncMemory",
         "Excerpt",
         "Hit",
         "Memory",
         "MemoryService",
-        "RecollectError",
+        "MemoriterError",
         "Saved",
         "Settings",
         "Status",
         "SyncReport",
         "__version__",
     ]
-    assert all(getattr(recollect, name) is not None for name in recollect.__all__)
+    assert all(getattr(memoriter, name) is not None for name in memoriter.__all__)
 
 
 def loaded_after(code: str) -> set[str]:
@@ -36,17 +36,17 @@ HEAVY = {"numpy", "onnxruntime", "tokenizers", "pydantic", "apsw", "rich", "yaml
 
 
 def test_importing_the_package_loads_nothing_heavy() -> None:
-    assert loaded_after("import recollect") & HEAVY == set()
+    assert loaded_after("import memoriter") & HEAVY == set()
 
 
 def test_the_help_of_the_command_line_loads_nothing_of_the_engine() -> None:
-    code = "import recollect.cli.app"
+    code = "import memoriter.cli.app"
     assert loaded_after(code) & (HEAVY - {"rich"}) == set()
 
 
 def test_a_keyword_search_loads_neither_numpy_nor_the_model(tmp_path) -> None:
     code = f"""
-from recollect import Memory
+from memoriter import Memory
 from pathlib import Path
 root = Path({str(tmp_path)!r}); (root / "memory").mkdir(); (root / "MEMORY.md").write_text("the heron flies")
 with Memory.open(root, home=root / "home", overrides={{"embedding.provider": "none"}}) as memory:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-STANDIN = Path(__file__).parents[1] / "managers" / "fake_qmd.py"
+STANDIN = Path(__file__).parents[1] / "engines" / "fake_qmd.py"
 Run = Callable[..., subprocess.CompletedProcess[str]]
 
 
@@ -25,14 +25,14 @@ def qmd(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def recollect(workspace: Path, tmp_path: Path, note) -> Run:
+def memoriter(workspace: Path, tmp_path: Path, note) -> Run:
     note("MEMORY.md", "The heron nests in the marsh.\n")
 
     def run(*arguments: str, **variables: object) -> subprocess.CompletedProcess[str]:
-        places = {"RECOLLECT_WORKSPACE": workspace, "RECOLLECT_HOME": tmp_path / "state"}
-        fixed = {"PATH": "/usr/bin:/bin", "RECOLLECT_EMBEDDING__PROVIDER": "none"}
+        places = {"MEMORITER_WORKSPACE": workspace, "MEMORITER_HOME": tmp_path / "state"}
+        fixed = {"PATH": "/usr/bin:/bin", "MEMORITER_EMBEDDING__PROVIDER": "none"}
         environment = {name: str(value) for name, value in {**fixed, **places, **variables}.items()}
-        command = [sys.executable, "-m", "recollect", *arguments]
+        command = [sys.executable, "-m", "memoriter", *arguments]
         return subprocess.run(command, capture_output=True, text=True, env=environment, check=False)
 
     return run
@@ -44,34 +44,34 @@ def findings(done: subprocess.CompletedProcess[str]) -> dict[str, tuple[str, str
 
 def settings(command: Path | str) -> dict[str, object]:
     return {
-        "RECOLLECT_MEMORY__BACKEND": "qmd",
-        "RECOLLECT_MEMORY__QMD__COMMAND": command,
-        "RECOLLECT_MEMORY__QMD__LIMITS__TIMEOUT_MS": 30_000,
-        "RECOLLECT_MEMORY__QMD__UPDATE__WAIT": "15s",
+        "MEMORITER_MEMORY__BACKEND": "qmd",
+        "MEMORITER_MEMORY__QMD__COMMAND": command,
+        "MEMORITER_MEMORY__QMD__LIMITS__TIMEOUT_MS": 30_000,
+        "MEMORITER_MEMORY__QMD__UPDATE__WAIT": "15s",
     }
 
 
-def test_qmd_answers_on_the_command_line(recollect: Run, qmd: Path) -> None:
-    found = json.loads(recollect("search", "heron", "--json", **settings(qmd)).stdout)
+def test_qmd_answers_on_the_command_line(memoriter: Run, qmd: Path) -> None:
+    found = json.loads(memoriter("search", "heron", "--json", **settings(qmd)).stdout)
     assert (found["provider"], found["fallback"], found["degraded"]) == ("qmd", False, None)
     assert found["results"][0]["citation"] == "MEMORY.md#L1-L1"
-    status = json.loads(recollect("status", "--json", **settings(qmd)).stdout)
+    status = json.loads(memoriter("status", "--json", **settings(qmd)).stdout)
     assert (status["backend"], status["details"]["qmd"]) == ("qmd", "qmd 2.8.3 (stand-in)")
-    doctor = recollect("doctor", "--json", **settings(qmd))
+    doctor = memoriter("doctor", "--json", **settings(qmd))
     assert findings(doctor)["backend"] == ("ok", "qmd 2.8.3 (stand-in)")
     assert doctor.returncode == 0
 
 
-def test_a_qmd_that_is_not_there_is_found_by_doctor_and_status_and_search_still_works(recollect: Run) -> None:
+def test_a_qmd_that_is_not_there_is_found_by_doctor_and_status_and_search_still_works(memoriter: Run) -> None:
     gone = settings("/nowhere/qmd")
-    doctor = recollect("doctor", "--json", **gone)
+    doctor = memoriter("doctor", "--json", **gone)
     state, text = findings(doctor)["backend"]
     assert (doctor.returncode, state) == (1, "wrong")
     assert text == "/nowhere/qmd does not exist; set memory.qmd.command to where qmd is."
-    status = json.loads(recollect("status", "--json", **gone).stdout)
+    status = json.loads(memoriter("status", "--json", **gone).stdout)
     assert (status["backend"], status["fallback"]) == ("builtin", True)
     assert "/nowhere/qmd does not exist" in status["degraded"]
-    search = json.loads(recollect("search", "heron", "--json", **gone).stdout)
+    search = json.loads(memoriter("search", "heron", "--json", **gone).stdout)
     assert (search["fallback"], search["results"][0]["path"]) == (True, "MEMORY.md")
 
 
@@ -80,23 +80,23 @@ def test_a_qmd_that_is_not_there_is_found_by_doctor_and_status_and_search_still_
     [
         ("MEMORY__QMD__UPDATE__INTERVAL", "soon", "memory.qmd.update.interval = 'soon'"),
         ("MEMORY__SCOPE__RULES", "[allow everybody]", "memory.scope.rules"),
-        ("MEMORY__QMD__TIMEOUT", "5", "unknown variable RECOLLECT_MEMORY__QMD__TIMEOUT"),
+        ("MEMORY__QMD__TIMEOUT", "5", "unknown variable MEMORITER_MEMORY__QMD__TIMEOUT"),
     ],
 )
 def test_wrong_settings_are_one_sentence_that_names_the_key(
-    recollect: Run, variable: str, value: str, sentence: str
+    memoriter: Run, variable: str, value: str, sentence: str
 ) -> None:
-    doctor = recollect("doctor", "--json", **{f"RECOLLECT_{variable}": value})
+    doctor = memoriter("doctor", "--json", **{f"MEMORITER_{variable}": value})
     state, text = findings(doctor)["settings"]
     assert (doctor.returncode, state) == (1, "wrong")
     assert sentence in text
 
 
-def test_memory_that_is_switched_off_says_so(recollect: Run) -> None:
-    off = {"RECOLLECT_PLUGINS__SLOTS__MEMORY": "none"}
-    search = recollect("search", "heron", **off)
+def test_memory_that_is_switched_off_says_so(memoriter: Run) -> None:
+    off = {"MEMORITER_PLUGINS__SLOTS__MEMORY": "none"}
+    search = memoriter("search", "heron", **off)
     assert (search.returncode, search.stderr) == (
         1,
-        "recollect: Memory is switched off: `plugins.slots.memory` is `none`.\n",
+        "memoriter: Memory is switched off: `plugins.slots.memory` is `none`.\n",
     )
-    assert findings(recollect("doctor", "--json", **off))["memory"][0] == "note"
+    assert findings(memoriter("doctor", "--json", **off))["memory"][0] == "note"

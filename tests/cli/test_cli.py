@@ -15,17 +15,17 @@ Run = Callable[..., subprocess.CompletedProcess[str]]
 
 
 @pytest.fixture
-def recollect(workspace: Path, tmp_path: Path) -> Run:
+def memoriter(workspace: Path, tmp_path: Path) -> Run:
     def run(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
-            [sys.executable, "-m", "recollect", *arguments],
+            [sys.executable, "-m", "memoriter", *arguments],
             capture_output=True,
             text=True,
             env={
                 **os.environ,
-                "RECOLLECT_WORKSPACE": str(workspace),
-                "RECOLLECT_HOME": str(tmp_path / "state"),
-                "RECOLLECT_EMBEDDING__PROVIDER": "none",
+                "MEMORITER_WORKSPACE": str(workspace),
+                "MEMORITER_HOME": str(tmp_path / "state"),
+                "MEMORITER_EMBEDDING__PROVIDER": "none",
                 "NO_COLOR": "1",
                 "COLUMNS": "120",
                 **environment,
@@ -42,39 +42,39 @@ def notes(note: Callable[[str, str], Path]) -> None:
     note("memory/2026-02-08.md", "# 周日\n\n把数据库备份改到了新硬盘。\n\n止损设在百分之八。\n")
 
 
-def test_init_makes_what_is_missing_and_keeps_what_is_there(recollect: Run, tmp_path: Path) -> None:
+def test_init_makes_what_is_missing_and_keeps_what_is_there(memoriter: Run, tmp_path: Path) -> None:
     root = tmp_path / "new"
-    first = recollect("init", "--json", RECOLLECT_WORKSPACE=str(root))
+    first = memoriter("init", "--json", MEMORITER_WORKSPACE=str(root))
     assert (first.returncode, sorted(Path(p).name for p in json.loads(first.stdout)["made"])) == (
         0,
         ["MEMORY.md", "config.yaml", "memory", "new", "state"],
     )
     (root / "MEMORY.md").write_text("mine")
-    second = recollect("init", "--json", RECOLLECT_WORKSPACE=str(root))
+    second = memoriter("init", "--json", MEMORITER_WORKSPACE=str(root))
     assert json.loads(second.stdout)["made"] == []
     assert (root / "MEMORY.md").read_text() == "mine"
     assert (tmp_path / "state/config.yaml").stat().st_mode & 0o777 == 0o600
 
 
-def test_a_new_memory_is_empty_to_a_search_until_something_is_written(recollect: Run, tmp_path: Path) -> None:
-    root = {"RECOLLECT_WORKSPACE": str(tmp_path / "new")}
-    recollect("init", **root)
-    found = recollect("search", "memory notes lasting facts", "--json", **root)
+def test_a_new_memory_is_empty_to_a_search_until_something_is_written(memoriter: Run, tmp_path: Path) -> None:
+    root = {"MEMORITER_WORKSPACE": str(tmp_path / "new")}
+    memoriter("init", **root)
+    found = memoriter("search", "memory notes lasting facts", "--json", **root)
     assert json.loads(found.stdout)["results"] == []
     with (tmp_path / "new/MEMORY.md").open("a") as file:
         file.write("Lasting facts about Mia: she likes oolong.\n")
-    found = recollect("search", "lasting facts", "--json", **root)
+    found = memoriter("search", "lasting facts", "--json", **root)
     assert [hit["citation"] for hit in json.loads(found.stdout)["results"]] == ["MEMORY.md#L3-L3"]
 
 
 @pytest.mark.usefixtures("notes")
-def test_index_then_search_gives_the_documented_json(recollect: Run) -> None:
-    indexed = recollect("index", "--json")
+def test_index_then_search_gives_the_documented_json(memoriter: Run) -> None:
+    indexed = memoriter("index", "--json")
     assert indexed.returncode == 0, indexed.stderr
     report = json.loads(indexed.stdout)
     wanted = ["files", "chunks", "embedded", "cached", "unchanged", "removed", "failed"]
     assert [report[key] for key in wanted] == [2, 3, 0, 0, 0, 0, 0]
-    found = recollect("search", "backup", "--json")
+    found = memoriter("search", "backup", "--json")
     answer = json.loads(found.stdout)
     assert answer == {
         "results": [
@@ -99,27 +99,27 @@ def test_index_then_search_gives_the_documented_json(recollect: Run) -> None:
 
 @pytest.mark.usefixtures("notes")
 @pytest.mark.parametrize(("word", "lines"), [("数据库", "L1-L3"), ("备份", "L1-L3"), ("止损", "L5-L5")])
-def test_chinese_words_are_found_without_any_setup(recollect: Run, word: str, lines: str) -> None:
-    found = json.loads(recollect("search", word, "--json").stdout)
+def test_chinese_words_are_found_without_any_setup(memoriter: Run, word: str, lines: str) -> None:
+    found = json.loads(memoriter("search", word, "--json").stdout)
     assert [hit["citation"] for hit in found["results"]] == [f"memory/2026-02-08.md#{lines}"]
 
 
 @pytest.mark.usefixtures("notes")
-def test_explain_shows_parts_that_sum_to_the_score(recollect: Run) -> None:
-    [hit] = json.loads(recollect("search", "backup", "--json", "--explain").stdout)["results"]
+def test_explain_shows_parts_that_sum_to_the_score(memoriter: Run) -> None:
+    [hit] = json.loads(memoriter("search", "backup", "--json", "--explain").stdout)["results"]
     assert sum(part["contribution"] for part in hit["explain"]["parts"]) == pytest.approx(
         hit["score"], abs=1e-5
     )
-    shown = recollect("search", "backup", "--explain").stdout
+    shown = memoriter("search", "backup", "--explain").stdout
     assert "MEMORY.md#L1-L3" in shown
     assert "keyword" in shown
 
 
 @pytest.mark.usefixtures("notes")
-def test_get_prints_the_lines_and_nothing_else(recollect: Run) -> None:
-    done = recollect("get", "memory/2026-02-08.md", "--from", "3", "--lines", "1")
+def test_get_prints_the_lines_and_nothing_else(memoriter: Run) -> None:
+    done = memoriter("get", "memory/2026-02-08.md", "--from", "3", "--lines", "1")
     assert (done.returncode, done.stdout) == (0, "把数据库备份改到了新硬盘。\n")
-    as_json = json.loads(recollect("get", "MEMORY.md", "--json").stdout)
+    as_json = json.loads(memoriter("get", "MEMORY.md", "--json").stdout)
     assert as_json == {
         "path": "MEMORY.md",
         "text": "# Facts\n\nThe backup runs every night at two.",
@@ -133,16 +133,16 @@ def test_get_prints_the_lines_and_nothing_else(recollect: Run) -> None:
 @pytest.mark.parametrize(
     "path", ["../../etc/passwd", "/etc/passwd", "memory/../..", "memory/link.md", "", "memory/\n", "~/x.md"]
 )
-def test_get_refuses_what_is_outside_in_one_sentence(recollect: Run, workspace: Path, path: str) -> None:
+def test_get_refuses_what_is_outside_in_one_sentence(memoriter: Run, workspace: Path, path: str) -> None:
     (workspace / "memory/link.md").symlink_to("/etc/passwd")
-    done = recollect("get", path)
+    done = memoriter("get", path)
     assert (done.returncode, done.stdout) == (1, "")
-    assert done.stderr.startswith("recollect: ")
+    assert done.stderr.startswith("memoriter: ")
     assert len(done.stderr.strip().splitlines()) == 1
 
 
-def test_a_failure_is_one_sentence_and_json_for_machines(recollect: Run) -> None:
-    done = recollect("get", "memory/none.md", "--json")
+def test_a_failure_is_one_sentence_and_json_for_machines(memoriter: Run) -> None:
+    done = memoriter("get", "memory/none.md", "--json")
     assert done.returncode == 1
     assert list(json.loads(done.stdout)) == ["error"]
     assert "Traceback" not in done.stderr
@@ -158,94 +158,94 @@ def test_a_failure_is_one_sentence_and_json_for_machines(recollect: Run) -> None
         ["get"],
     ],
 )
-def test_wrong_usage_exits_with_two(recollect: Run, arguments: list[str]) -> None:
-    done = recollect(*arguments)
+def test_wrong_usage_exits_with_two(memoriter: Run, arguments: list[str]) -> None:
+    done = memoriter(*arguments)
     assert (done.returncode, done.stdout) == (2, "")
-    as_json = recollect(*arguments, "--json")
+    as_json = memoriter(*arguments, "--json")
     assert (as_json.returncode, list(json.loads(as_json.stdout))) == (2, ["error"])
     assert as_json.stderr.startswith("Usage: ")
-    assert "recollect" in as_json.stderr
+    assert "memoriter" in as_json.stderr
     assert json.loads(as_json.stdout)["error"] in as_json.stderr
 
 
-def test_a_wrong_setting_names_the_key_and_the_nearest_right_one(recollect: Run) -> None:
-    done = recollect("status", RECOLLECT_SEARCH__MAX_RESULT="3")
+def test_a_wrong_setting_names_the_key_and_the_nearest_right_one(memoriter: Run) -> None:
+    done = memoriter("status", MEMORITER_SEARCH__MAX_RESULT="3")
     assert done.returncode == 1
-    assert "RECOLLECT_SEARCH__MAX_RESULT" in done.stderr
+    assert "MEMORITER_SEARCH__MAX_RESULT" in done.stderr
     assert "max_results" in done.stderr.lower()
     assert len(done.stderr.strip().splitlines()) == 1
 
 
 @pytest.mark.usefixtures("notes")
-def test_status_stats_doctor_and_config_answer_in_json(recollect: Run, workspace: Path) -> None:
-    recollect("index")
-    status = json.loads(recollect("status", "--json", "--deep").stdout)
+def test_status_stats_doctor_and_config_answer_in_json(memoriter: Run, workspace: Path) -> None:
+    memoriter("index")
+    status = json.loads(memoriter("status", "--json", "--deep").stdout)
     assert (status["files"], status["chunks"], status["provider"]) == (2, 3, "none")
-    stats = json.loads(recollect("stats", "--json").stdout)
+    stats = json.loads(memoriter("stats", "--json").stdout)
     size = sum(file.stat().st_size for file in workspace.rglob("*.md"))
     assert stats == {"file_count": 2, "chunk_count": 3, "total_size": size}
-    doctor = recollect("doctor", "--json")
+    doctor = memoriter("doctor", "--json")
     assert (doctor.returncode, {f["state"] for f in json.loads(doctor.stdout)} <= {"ok", "note"}) == (0, True)
-    shown = json.loads(recollect("config", "show", "--json").stdout)
-    assert shown["embedding.provider"] == {"value": "none", "origin": "RECOLLECT_EMBEDDING__PROVIDER"}
+    shown = json.loads(memoriter("config", "show", "--json").stdout)
+    assert shown["embedding.provider"] == {"value": "none", "origin": "MEMORITER_EMBEDDING__PROVIDER"}
 
 
-def test_a_missing_workspace_is_found_by_doctor_and_told_by_status(recollect: Run, tmp_path: Path) -> None:
+def test_a_missing_workspace_is_found_by_doctor_and_told_by_status(memoriter: Run, tmp_path: Path) -> None:
     nowhere = str(tmp_path / "nowhere")
-    done = recollect("doctor", "--json", RECOLLECT_WORKSPACE=nowhere)
+    done = memoriter("doctor", "--json", MEMORITER_WORKSPACE=nowhere)
     wrong = [finding["name"] for finding in json.loads(done.stdout) if finding["state"] == "wrong"]
     assert (done.returncode, wrong) == (1, ["workspace"])
-    status = json.loads(recollect("status", "--json", RECOLLECT_WORKSPACE=nowhere).stdout)
+    status = json.loads(memoriter("status", "--json", MEMORITER_WORKSPACE=nowhere).stdout)
     assert nowhere in status["degraded"]
 
 
 @pytest.mark.usefixtures("notes")
-def test_a_citation_can_be_read_as_it_is(recollect: Run) -> None:
-    done = recollect("get", "memory/2026-02-08.md#L3-L5")
+def test_a_citation_can_be_read_as_it_is(memoriter: Run) -> None:
+    done = memoriter("get", "memory/2026-02-08.md#L3-L5")
     assert done.stdout == "把数据库备份改到了新硬盘。\n\n止损设在百分之八。\n"
 
 
 @pytest.mark.usefixtures("notes")
-def test_doctor_sees_that_what_was_learned_is_damaged(recollect: Run, tmp_path: Path) -> None:
-    recollect("add", "The heron lives at the pond.")
+def test_doctor_sees_that_what_was_learned_is_damaged(memoriter: Run, tmp_path: Path) -> None:
+    memoriter("add", "The heron lives at the pond.")
     truth = tmp_path / "state/agents/main/memory.db"
     truth.write_bytes(b"nothing of the kind" * 1000)
-    done = recollect("doctor", "--json")
+    done = memoriter("doctor", "--json")
     wrong = [finding["name"] for finding in json.loads(done.stdout) if finding["state"] == "wrong"]
     assert (done.returncode, wrong) == (1, ["entries"])
 
 
 @pytest.mark.usefixtures("notes")
-def test_a_note_cannot_send_control_codes_to_the_terminal(recollect: Run, note) -> None:
+def test_a_note_cannot_send_control_codes_to_the_terminal(memoriter: Run, note) -> None:
     note("memory/evil.md", "heron \x1b]0;owned\x07 \x1b[31m[bold]red[/bold]")
-    shown = recollect("search", "heron").stdout
+    shown = memoriter("search", "heron").stdout
     assert "[bold]red[/bold]" in shown
     assert "\x1b" not in shown
     assert "\x07" not in shown
 
 
 @pytest.mark.usefixtures("notes")
-def test_a_closed_pipe_is_no_failure(recollect: Run, workspace: Path, tmp_path: Path) -> None:
-    command = f"{sys.executable} -m recollect get MEMORY.md | true; exit ${{PIPESTATUS[0]}}"
+def test_a_closed_pipe_is_no_failure(memoriter: Run, workspace: Path, tmp_path: Path) -> None:
+    command = f"{sys.executable} -m memoriter get MEMORY.md | true; exit ${{PIPESTATUS[0]}}"
     done = subprocess.run(
         ["bash", "-c", command],
         capture_output=True,
         text=True,
-        env={**os.environ, "RECOLLECT_WORKSPACE": str(workspace), "RECOLLECT_HOME": str(tmp_path / "state")},
+        env={**os.environ, "MEMORITER_WORKSPACE": str(workspace), "MEMORITER_HOME": str(tmp_path / "state")},
         check=False,
     )
     assert "Traceback" not in done.stderr
 
 
-def test_help_lists_every_command_with_examples(recollect: Run) -> None:
-    top = recollect("--help").stdout
+def test_help_lists_every_command_with_examples(memoriter: Run) -> None:
+    top = memoriter("--help").stdout
     for command in ("init", "index", "search", "get", "status", "stats", "doctor", "config"):
         assert f"  {command} " in top
-    assert "Example" in recollect("search", "--help").stdout
+    assert "Example" in memoriter("search", "--help").stdout
 
 
-def test_call_tells_a_memory_that_cannot_be_opened_as_every_door_does(recollect: Run) -> None:
-    done = recollect("call", "memory_search", '{"query": "x"}', RECOLLECT_PLUGINS__SLOTS__MEMORY="none")
+def test_call_tells_a_memory_that_cannot_be_opened_as_every_door_does(memoriter: Run) -> None:
+    done = memoriter("call", "memory_search", '{"query": "x"}', MEMORITER_PLUGINS__SLOTS__MEMORY="none")
     told = json.loads(done.stdout)
     assert (done.returncode, told["disabled"], told["results"]) == (1, True, [])
     assert told["error"].startswith("Memory is disabled: ")

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from recollect.config import Settings, load
+from memoriter.config import Settings, load
 
 
 @dataclass
@@ -30,8 +30,8 @@ class Place:
 
     @property
     def workspace_file(self) -> Path:
-        return self.workspace / ".recollect.yaml"
+        return self.workspace / ".memoriter.yaml"
 
     def load(self, arguments: Mapping[str, object] | None = None, config: Path | None = None) -> Settings:
-        places = {"RECOLLECT_HOME": str(self.home), "RECOLLECT_WORKSPACE": str(self.workspace)}
+        places = {"MEMORITER_HOME": str(self.home), "MEMORITER_WORKSPACE": str(self.workspace)}
         return load(config=config, arguments=arguments, environ=places | self.environ, cwd=self.root)

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from places import Place
 
-from recollect.config import keys
-from recollect.errors import ConfigError, UntrustedConfig
+from memoriter.config import keys
+from memoriter.errors import ConfigError, UntrustedConfig
 
 OTHERS = """
 memory:
@@ -56,16 +56,16 @@ def test_the_defaults(place: Place) -> None:
 
 def test_each_value_knows_its_place_also_deep_down(place: Place) -> None:
     place.own_file.write_text("memory: {qmd: {limits: {max_results: 4}}}")
-    place.environ["RECOLLECT_MEMORY__QMD__UPDATE__INTERVAL"] = "10m"
+    place.environ["MEMORITER_MEMORY__QMD__UPDATE__INTERVAL"] = "10m"
     settings = place.load({"memory.qmd.limits.timeout_ms": 9000})
     assert settings.memory.qmd.update.interval == 600
     assert settings.origin("memory.qmd.limits.max_results") == str(place.own_file)
-    assert settings.origin("memory.qmd.update.interval") == "RECOLLECT_MEMORY__QMD__UPDATE__INTERVAL"
+    assert settings.origin("memory.qmd.update.interval") == "MEMORITER_MEMORY__QMD__UPDATE__INTERVAL"
     assert settings.origin("memory.qmd.limits.timeout_ms") == "--timeout-ms"
 
 
 def test_rules_are_texts_in_a_variable(place: Place) -> None:
-    place.environ["RECOLLECT_MEMORY__SCOPE__RULES"] = "[deny channel=irc, 'allow key_prefix=slack:c1']"
+    place.environ["MEMORITER_MEMORY__SCOPE__RULES"] = "[deny channel=irc, 'allow key_prefix=slack:c1']"
     rules = place.load().memory.scope.rules
     assert [(rule.action, rule.channel, rule.key_prefix) for rule in rules] == [
         ("deny", "irc", None),

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from places import Place
 
-from recollect.config import Setting, Settings, keys, load
-from recollect.errors import ConfigError
+from memoriter.config import Setting, Settings, keys, load
+from memoriter.errors import ConfigError
 
 
 def test_nothing_has_to_be_set(place: Place) -> None:
@@ -17,22 +17,22 @@ def test_nothing_has_to_be_set(place: Place) -> None:
     assert settings.model_dump() == Settings(workspace=place.workspace, home=place.home).model_dump()
     assert {line.origin for line in settings.describe()} == {
         "default",
-        "RECOLLECT_HOME",
-        "RECOLLECT_WORKSPACE",
+        "MEMORITER_HOME",
+        "MEMORITER_WORKSPACE",
     }
 
 
 def test_later_places_win_and_each_value_knows_its_place(place: Place) -> None:
     place.own_file.write_text("search: {max_results: 1, candidates: 11, snippet_chars: 111, diversity: 0.1}")
     place.workspace_file.write_text("search: {candidates: 22, snippet_chars: 222, diversity: 0.2}")
-    place.environ |= {"RECOLLECT_SEARCH__SNIPPET_CHARS": "333", "RECOLLECT_SEARCH__DIVERSITY": "0.3"}
+    place.environ |= {"MEMORITER_SEARCH__SNIPPET_CHARS": "333", "MEMORITER_SEARCH__DIVERSITY": "0.3"}
     settings = place.load({"search.diversity": 0.4})
     assert [
         line for line in settings.describe() if line.key.startswith("search.") and line.origin != "default"
     ] == [
         Setting("search.max_results", 1, str(place.own_file)),
         Setting("search.candidates", 22, str(place.workspace_file)),
-        Setting("search.snippet_chars", 333, "RECOLLECT_SEARCH__SNIPPET_CHARS"),
+        Setting("search.snippet_chars", 333, "MEMORITER_SEARCH__SNIPPET_CHARS"),
         Setting("search.diversity", 0.4, "--diversity"),
     ]
 
@@ -52,27 +52,27 @@ def test_every_setting_can_be_set_by_its_variable(place: Place) -> None:
     for key, value in values.items():
         if value is not None:
             text = ":".join(value) if isinstance(value, list) else str(value)
-            place.environ["RECOLLECT_" + key.upper().replace(".", "__")] = text
+            place.environ["MEMORITER_" + key.upper().replace(".", "__")] = text
     settings = place.load()
     assert {line.key: line.value for line in settings.describe()} == values
-    assert settings.origin("search.sync_before") == "RECOLLECT_SEARCH__SYNC_BEFORE"
+    assert settings.origin("search.sync_before") == "MEMORITER_SEARCH__SYNC_BEFORE"
 
 
 @pytest.mark.parametrize("text", ['["a/*.md", "b/*.txt"]', f"a/*.md{os.pathsep}b/*.txt"])
 def test_a_list_in_a_variable_is_yaml_or_like_path(place: Place, text: str) -> None:
-    place.environ["RECOLLECT_FILES__PATTERNS"] = text
+    place.environ["MEMORITER_FILES__PATTERNS"] = text
     assert place.load().files.patterns == ("a/*.md", "b/*.txt")
 
 
 def test_an_empty_variable_is_not_set(place: Place) -> None:
-    place.environ |= {"RECOLLECT_SEARCH__MAX_RESULTS": "", "MEMORY_DIR": ""}
+    place.environ |= {"MEMORITER_SEARCH__MAX_RESULTS": "", "MEMORY_DIR": ""}
     assert place.load().search.max_results == 6
 
 
 def test_null_unsets_what_is_optional_and_is_ignored_elsewhere(place: Place) -> None:
     place.own_file.write_text("agent:\nsearch:\n  half_life_days: 30\n  max_results:\nchunking:\n")
     assert place.load().search.half_life_days == 30
-    place.environ["RECOLLECT_SEARCH__HALF_LIFE_DAYS"] = "null"
+    place.environ["MEMORITER_SEARCH__HALF_LIFE_DAYS"] = "null"
     assert place.load().search.half_life_days is None
 
 
@@ -118,7 +118,7 @@ def test_config_names_the_file_instead_of_the_one_in_the_home(place: Place) -> N
     other = place.root / "other.yaml"
     other.write_text("agent: other")
     assert place.load(config=Path("other.yaml")).agent == "other"
-    place.environ["RECOLLECT_CONFIG"] = str(other)
+    place.environ["MEMORITER_CONFIG"] = str(other)
     assert place.load().origin("agent") == str(other)
 
 
@@ -131,11 +131,11 @@ def test_a_named_file_must_exist(place: Place) -> None:
 class TestTheWorkspace:
     def test_is_the_current_folder_if_that_holds_memories(self, tmp_path: Path) -> None:
         (tmp_path / "memory").mkdir()
-        settings = load(environ={"RECOLLECT_HOME": str(tmp_path / "home")}, cwd=tmp_path)
+        settings = load(environ={"MEMORITER_HOME": str(tmp_path / "home")}, cwd=tmp_path)
         assert (settings.workspace, settings.origin("workspace")) == (tmp_path, "the current folder")
 
     def test_is_in_the_home_otherwise(self, tmp_path: Path) -> None:
-        settings = load(environ={"RECOLLECT_HOME": str(tmp_path / "home")}, cwd=tmp_path)
+        settings = load(environ={"MEMORITER_HOME": str(tmp_path / "home")}, cwd=tmp_path)
         assert (settings.workspace, settings.origin("workspace")) == (
             tmp_path / "home" / "workspace",
             "default",
@@ -144,13 +144,13 @@ class TestTheWorkspace:
     def test_goes_by_argument_then_variable_then_memory_dir_then_file(self, place: Place) -> None:
         (place.root / "memory").mkdir()
         place.own_file.write_text("workspace: ./file")
-        environ = {"STORAGE_DIR": str(place.home), "MEMORY_DIR": "dir", "RECOLLECT_WORKSPACE": "variable"}
+        environ = {"STORAGE_DIR": str(place.home), "MEMORY_DIR": "dir", "MEMORITER_WORKSPACE": "variable"}
         origins = [load(environ=environ, cwd=place.root, arguments={"workspace": "here"}).origin("workspace")]
-        for name in ("RECOLLECT_WORKSPACE", "MEMORY_DIR"):
+        for name in ("MEMORITER_WORKSPACE", "MEMORY_DIR"):
             origins.append(load(environ=environ, cwd=place.root).origin("workspace"))
             del environ[name]
         origins.append(load(environ=environ, cwd=place.root).origin("workspace"))
-        assert origins == ["--workspace", "RECOLLECT_WORKSPACE", "MEMORY_DIR", str(place.own_file)]
+        assert origins == ["--workspace", "MEMORITER_WORKSPACE", "MEMORY_DIR", str(place.own_file)]
 
     def test_of_memory_dir_has_its_notes_right_in_it(self, tmp_path: Path) -> None:
         settings = load(environ={"MEMORY_DIR": "data/memory", "STORAGE_DIR": "data"}, cwd=tmp_path)

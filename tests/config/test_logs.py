@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from recollect import logs
+from memoriter import logs
 
 
 @pytest.fixture(autouse=True)
@@ -20,11 +20,11 @@ def untouched_afterwards() -> Iterator[None]:
 
 
 def test_a_room_has_a_logger_below_ours() -> None:
-    assert [logs.get(name).name for name in ("", "recollect", "store", "recollect.store.index")] == [
-        "recollect",
-        "recollect",
-        "recollect.store",
-        "recollect.store.index",
+    assert [logs.get(name).name for name in ("", "memoriter", "store", "memoriter.store.index")] == [
+        "memoriter",
+        "memoriter",
+        "memoriter.store",
+        "memoriter.store.index",
     ]
 
 
@@ -40,5 +40,5 @@ def test_setup_shows_messages_of_the_level_once_however_often_it_is_called() -> 
     logs.setup("warning", stream)
     logs.get("store").info("not this")
     logs.get("store").warning("but this")
-    assert stream.getvalue() == "WARNING recollect.store: but this\n"
+    assert stream.getvalue() == "WARNING memoriter.store: but this\n"
     assert logging.getLogger().handlers == root

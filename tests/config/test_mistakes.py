@@ -12,8 +12,8 @@ from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 from places import Place
 
-from recollect.config import Settings, keys, load
-from recollect.errors import ConfigError, UntrustedConfig
+from memoriter.config import Settings, keys, load
+from memoriter.errors import ConfigError, UntrustedConfig
 
 NO_RESET = hypothesis_settings(
     max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
@@ -101,17 +101,17 @@ def test_in_a_file(place: Place, text: str, sentence: str) -> None:
 
 
 def test_in_a_variable(place: Place) -> None:
-    place.environ["RECOLLECT_SEARCH__MIN_SCORE"] = "2"
+    place.environ["MEMORITER_SEARCH__MIN_SCORE"] = "2"
     assert (
         told(place)
-        == "search.min_score = '2' from RECOLLECT_SEARCH__MIN_SCORE: must be less than or equal to 1"
+        == "search.min_score = '2' from MEMORITER_SEARCH__MIN_SCORE: must be less than or equal to 1"
     )
 
 
 def test_in_the_name_of_a_variable(place: Place) -> None:
-    place.environ["RECOLLECT_SERCH__MAX_RESULTS"] = "2"
+    place.environ["MEMORITER_SERCH__MAX_RESULTS"] = "2"
     assert told(place) == (
-        "unknown variable RECOLLECT_SERCH__MAX_RESULTS; did you mean 'RECOLLECT_SEARCH__MAX_RESULTS'?"
+        "unknown variable MEMORITER_SERCH__MAX_RESULTS; did you mean 'MEMORITER_SEARCH__MAX_RESULTS'?"
     )
 
 
@@ -124,9 +124,9 @@ def test_in_an_argument(place: Place) -> None:
 
 def test_between_two_places_names_both(place: Place) -> None:
     place.own_file.write_text("chunking: {tokens: 100}")
-    place.environ["RECOLLECT_CHUNKING__OVERLAP"] = "100"
+    place.environ["MEMORITER_CHUNKING__OVERLAP"] = "100"
     assert told(place) == (
-        "chunking from FILE and RECOLLECT_CHUNKING__OVERLAP: overlap (100) must be smaller than tokens (100)"
+        "chunking from FILE and MEMORITER_CHUNKING__OVERLAP: overlap (100) must be smaller than tokens (100)"
     )
 
 
@@ -248,13 +248,13 @@ def test_any_argument_gives_settings_or_one_sentence(place: Place, key: str, val
 @NO_RESET
 @given(name=st.sampled_from(sorted(keys())) | st.text("ABC_", max_size=8), text=st.text(max_size=30))
 def test_any_variable_gives_settings_or_one_sentence(tmp_path: Path, name: str, text: str) -> None:
-    variable = "RECOLLECT_" + name.upper().replace(".", "__")
+    variable = "MEMORITER_" + name.upper().replace(".", "__")
     gives_settings_or_one_sentence(Place(tmp_path, {variable: text}))
 
 
 def test_variables_of_test_suites_are_no_settings(tmp_path: Path) -> None:
     load(
-        environ={"RECOLLECT_HOME": str(tmp_path), "RECOLLECT_TEST_MODEL": "/x", "RECOLLECT_SOAK": "1"},
+        environ={"MEMORITER_HOME": str(tmp_path), "MEMORITER_TEST_MODEL": "/x", "MEMORITER_SOAK": "1"},
         cwd=tmp_path,
     )
 
@@ -262,7 +262,7 @@ def test_variables_of_test_suites_are_no_settings(tmp_path: Path) -> None:
 def test_a_secret_is_never_shown(monkeypatch: pytest.MonkeyPatch, place: Place) -> None:
     from pydantic import Field, SecretStr
 
-    from recollect.config import settings as module
+    from memoriter.config import settings as module
 
     class WithKey(module.Section):
         api_key: SecretStr = Field(default=SecretStr("hunter2"), max_length=10, description="A key.")
@@ -276,9 +276,9 @@ def test_a_secret_is_never_shown(monkeypatch: pytest.MonkeyPatch, place: Place) 
         shown = {line.key: line.value for line in Extended().describe()}
         assert shown["remote.api_key"] == "***"
         assert "hunter2" not in repr(Extended())
-        monkeypatch.setattr("recollect.config.loading.Settings", Extended)
-        place.environ["RECOLLECT_REMOTE__API_KEY"] = "far-too-long-a-secret"
-        assert told(place).startswith("remote.api_key = *** from RECOLLECT_REMOTE__API_KEY: ")
+        monkeypatch.setattr("memoriter.config.loading.Settings", Extended)
+        place.environ["MEMORITER_REMOTE__API_KEY"] = "far-too-long-a-secret"
+        assert told(place).startswith("remote.api_key = *** from MEMORITER_REMOTE__API_KEY: ")
         assert "far-too" not in told(place)
     finally:
         module.keys.cache_clear()

@@ -28,7 +28,7 @@ def test_every_row_has_an_id_a_requirement_code_and_a_test() -> None:
     assert [row for row in ROWS if len(row) != 4 or not paths(row[2]) or not paths(row[3])] == []
 
 
-@pytest.mark.parametrize(("column", "folder"), [(2, "src/recollect"), (3, "tests")])
+@pytest.mark.parametrize(("column", "folder"), [(2, "src/memoriter"), (3, "tests")])
 def test_every_path_that_is_named_exists(column: int, folder: str) -> None:
     named = sorted({path for row in ROWS for path in paths(row[column])})
     assert [path for path in named if not (ROOT / folder / path).exists()] == []

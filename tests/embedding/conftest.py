@@ -9,19 +9,19 @@ from pathlib import Path
 import pytest
 import tiny_model
 
-from recollect.embedding.local import LocalEmbedder
-from recollect.embedding.lookup import bundled_model
+from memoriter.embedding.local import LocalEmbedder
+from memoriter.embedding.lookup import bundled_model
 
 # Read while tests are collected: while they run, the environment is clean.
-NAMED = os.environ.get("RECOLLECT_TEST_MODEL")
+NAMED = os.environ.get("MEMORITER_TEST_MODEL")
 
 
 @pytest.fixture(scope="session")
 def model_folder() -> Path:
-    """The bundled model, or the one that RECOLLECT_TEST_MODEL names."""
+    """The bundled model, or the one that MEMORITER_TEST_MODEL names."""
     folder = bundled_model() or (Path(NAMED) if NAMED else None)
     if folder is None:
-        pytest.skip("no model is bundled and RECOLLECT_TEST_MODEL names none")
+        pytest.skip("no model is bundled and MEMORITER_TEST_MODEL names none")
     return folder
 
 

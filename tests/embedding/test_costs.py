@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-from recollect import Memory
-from recollect.testing import HashEmbedder
+from memoriter import Memory
+from memoriter.testing import HashEmbedder
 
 Note = Callable[[str, str], Path]
 

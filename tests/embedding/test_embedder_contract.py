@@ -9,9 +9,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from recollect.embedding import Batched, Embedder, RememberedQueries
-from recollect.embedding.checked import Checked
-from recollect.testing import FailingEmbedder, HashEmbedder
+from memoriter.embedding import Batched, Embedder, RememberedQueries
+from memoriter.embedding.checked import Checked
+from memoriter.testing import FailingEmbedder, HashEmbedder
 
 EMBEDDERS: dict[str, Callable[[pytest.FixtureRequest], Embedder]] = {
     "hash": lambda _: HashEmbedder(),

@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from recollect.embedding import Wish, gguf, resolve
-from recollect.embedding.llama_cpp import LlamaCpp
-from recollect.errors import EmbedderUnavailable
+from memoriter.embedding import EmbedderSpec, gguf, resolve
+from memoriter.embedding.llama_cpp import LlamaCpp
+from memoriter.errors import EmbedderUnavailable
 
 DIMS = 8
 
@@ -90,9 +90,11 @@ def test_what_is_no_gguf_is_told(tmp_path: Path, data: bytes) -> None:
 
 
 def test_a_file_that_is_not_there_is_told(tmp_path: Path, llama: type[Llama]) -> None:
-    reason = resolve(Wish("llama-cpp", model_path=tmp_path / "gone.gguf")).reason
+    reason = resolve(EmbedderSpec("llama-cpp", model_path=tmp_path / "gone.gguf")).reason
     assert reason.endswith("gone.gguf cannot be read: No such file or directory")
-    assert resolve(Wish("llama-cpp")).reason.endswith("no model: set embedding.model_path to a GGUF file")
+    assert resolve(EmbedderSpec("llama-cpp")).reason.endswith(
+        "no model: set embedding.model_path to a GGUF file"
+    )
 
 
 def test_queries_and_documents_have_the_models_own_prompts(model: Path, llama: type[Llama]) -> None:
@@ -110,7 +112,7 @@ def test_queries_and_documents_have_the_models_own_prompts(model: Path, llama: t
 
 
 def test_auto_takes_a_gguf_file_that_is_named(model: Path, llama: type[Llama]) -> None:
-    choice = resolve(Wish(model_path=model))
+    choice = resolve(EmbedderSpec(model_path=model))
     assert (choice.provider, choice.model) == ("llama-cpp", "embeddinggemma-300M-Q8_0")
     assert choice.embedder is not None
     assert choice.embedder.identity.dimensions == DIMS

@@ -14,10 +14,10 @@ import numpy as np
 import pytest
 import tiny_model
 
-from recollect.embedding import local, manifest
-from recollect.embedding.local import LocalEmbedder
-from recollect.embedding.manifest import Model
-from recollect.errors import EmbedderUnavailable, EmbeddingError
+from memoriter.embedding import local, manifest
+from memoriter.embedding.local import LocalEmbedder
+from memoriter.embedding.manifest import Model
+from memoriter.errors import EmbedderUnavailable, EmbeddingError
 
 WORDS = "the database backup"
 
@@ -245,8 +245,8 @@ def test_the_runtime_tells_nobody_of_its_use(tiny_folder: Path, tmp_path: Path) 
     home = tmp_path / "home"
     home.mkdir()
     code = (
-        "import sys; from pathlib import Path; from recollect.embedding import Wish, resolve;"
-        "resolve(Wish(model_path=Path(sys.argv[1]))).embedder.embed_query('heron')"
+        "import sys; from pathlib import Path; from memoriter.embedding import EmbedderSpec, resolve;"
+        "resolve(EmbedderSpec(model_path=Path(sys.argv[1]))).embedder.embed_query('heron')"
     )
     environment = {"HOME": str(home), "PATH": os.environ["PATH"]}
     done = subprocess.run(

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from recollect import Memory
+from memoriter import Memory
 
 PAGE = Path(__file__).parents[2] / "docs" / "embedders.md"
 

@@ -9,11 +9,11 @@ from collections.abc import Callable, Sequence
 import numpy as np
 import pytest
 
-from recollect.embedding.breaker import Breaker
-from recollect.embedding.deadline import Deadline
-from recollect.embedding.retrying import LONGEST_PAUSE_S, Retrying
-from recollect.errors import EmbedderBusy, EmbeddingError, QuotaSpent
-from recollect.testing import HashEmbedder
+from memoriter.embedding.breaker import Breaker
+from memoriter.embedding.deadline import Deadline
+from memoriter.embedding.retrying import LONGEST_PAUSE_S, Retrying
+from memoriter.errors import EmbedderBusy, EmbeddingError, QuotaSpent
+from memoriter.testing import HashEmbedder
 
 
 class Moody(HashEmbedder):

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from recollect.testing import NOTES, HashEmbedder, sample_workspace
-from recollect.text import tokenize
+from memoriter.testing import NOTES, HashEmbedder, sample_workspace
+from memoriter.text import tokenize
 
 
 def test_the_sample_workspace_holds_its_notes(tmp_path: Path) -> None:

@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
-from recollect.embedding.vectors import clean, validate
-from recollect.errors import EmbeddingError
+from memoriter.embedding.vectors import clean, validate
+from memoriter.errors import EmbeddingError
 
 
 def test_what_is_not_finite_becomes_zero_and_the_rest_is_normalised() -> None:

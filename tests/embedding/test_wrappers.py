@@ -11,18 +11,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recollect.embedding import Batched, Cached, Ensured, RememberedQueries
-from recollect.embedding.batches import split
-from recollect.embedding.checked import Checked
-from recollect.errors import EmbeddingError
-from recollect.records import Identity, Progress
-from recollect.testing import FailingEmbedder, HashEmbedder
-from recollect.text import estimate_tokens
+from memoriter.embedding import Batched, Cached, Ensured, RememberedQueries
+from memoriter.embedding.batches import split
+from memoriter.embedding.checked import Checked
+from memoriter.errors import EmbeddingError
+from memoriter.records import Identity, Progress
+from memoriter.testing import FailingEmbedder, HashEmbedder
+from memoriter.text import estimate_tokens
 
 TEXTS = [f"note number {number} about the garden" for number in range(20)]
 
 
-class Shelf:
+class AgentFolder:
     """A VectorCache in memory."""
 
     def __init__(self) -> None:
@@ -117,7 +117,7 @@ class TestBatches:
 
 class TestWhatIsComputed:
     def test_is_saved_and_not_computed_again(self) -> None:
-        embedder, shelf = HashEmbedder(), Shelf()
+        embedder, shelf = HashEmbedder(), AgentFolder()
         cached = Cached(Batched(embedder, items=6), shelf)
         assert cached.ensure(by_hash(TEXTS)) == Ensured(embedded=20)
         assert sorted(shelf.saves) == [2, 6, 6, 6]
@@ -128,7 +128,7 @@ class TestWhatIsComputed:
         )
 
     def test_is_kept_when_the_embedder_fails_and_the_failure_is_told(self) -> None:
-        embedder, shelf = FailingEmbedder(after=2), Shelf()
+        embedder, shelf = FailingEmbedder(after=2), AgentFolder()
         cached = Cached(Batched(embedder, items=5, concurrency=1), shelf)
         done = cached.ensure(by_hash(TEXTS))
         assert done == Ensured(embedded=10, missing=10, error="the embedder is out of order")
@@ -137,11 +137,13 @@ class TestWhatIsComputed:
 
     def test_is_told_as_it_goes(self) -> None:
         told: list[Progress] = []
-        Cached(Batched(HashEmbedder(), items=10, concurrency=1), Shelf()).ensure(by_hash(TEXTS), told.append)
+        Cached(Batched(HashEmbedder(), items=10, concurrency=1), AgentFolder()).ensure(
+            by_hash(TEXTS), told.append
+        )
         assert told == [Progress("embed", 10, 20), Progress("embed", 20, 20)]
 
     def test_needs_nothing_when_nothing_is_wanted(self) -> None:
-        assert Cached(Batched(FailingEmbedder()), Shelf()).ensure({}) == Ensured()
+        assert Cached(Batched(FailingEmbedder()), AgentFolder()).ensure({}) == Ensured()
 
     @pytest.mark.parametrize(
         ("answer", "error"),
@@ -155,12 +157,12 @@ class TestWhatIsComputed:
         ],
     )
     def test_is_never_a_bad_vector(self, answer: object, error: str) -> None:
-        shelf = Shelf()
+        shelf = AgentFolder()
         done = Cached(Batched(Lying(answer)), shelf).ensure({"1": "a", "2": "b"})
         assert (done, shelf.vectors) == (Ensured(missing=2, error=error), {})
 
     def test_is_cleaned_before_it_is_saved(self) -> None:
-        shelf = Shelf()
+        shelf = AgentFolder()
         lying = Lying(np.array([[np.nan, 5], [np.inf, np.nan]]))
         assert Cached(Batched(lying), shelf).ensure({"1": "a", "2": "b"}) == Ensured(embedded=2)
         vectors = [shelf.vectors[lying.identity, digest] for digest in ("1", "2")]

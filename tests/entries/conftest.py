@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from recollect.entries import Keeper, Ways
-from recollect.entries.keeper import open_keeper
-from recollect.testing import HashEmbedder
+from memoriter.entries import Entries, EntryOptions
+from memoriter.entries.collection import open_entries
+from memoriter.testing import HashEmbedder
 
 
 class Clock:
@@ -28,17 +28,19 @@ def clock() -> Clock:
     return Clock()
 
 
-OpenKeeper = Callable[..., Keeper]
+OpenKeeper = Callable[..., Entries]
 
 
 @pytest.fixture
 def open_(tmp_path: Path, clock: Clock) -> Iterator[OpenKeeper]:
     """Opens the keeper of one folder, as often as asked; closes all at the end."""
-    opened: list[Keeper] = []
+    opened: list[Entries] = []
 
-    def open_one(embedder: object = None, *, engine: str = "scan", ways: Ways | None = None) -> Keeper:
+    def open_one(
+        embedder: object = None, *, engine: str = "scan", ways: EntryOptions | None = None
+    ) -> Entries:
         chosen = HashEmbedder() if embedder is None else embedder
-        opened.append(open_keeper(tmp_path / "agent", chosen, engine=engine, ways=ways, clock=clock))  # type: ignore[arg-type]
+        opened.append(open_entries(tmp_path / "agent", chosen, engine=engine, ways=ways, clock=clock))  # type: ignore[arg-type]
         return opened[-1]
 
     yield open_one
@@ -47,5 +49,5 @@ def open_(tmp_path: Path, clock: Clock) -> Iterator[OpenKeeper]:
 
 
 @pytest.fixture
-def keeper(open_: OpenKeeper) -> Keeper:
+def keeper(open_: OpenKeeper) -> Entries:
     return open_()

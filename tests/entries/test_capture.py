@@ -6,9 +6,9 @@ from typing import Any, NamedTuple
 import pytest
 
 from evals.capture import LANGUAGES, figures
-from recollect.entries import Keeper
-from recollect.entries.capture import Limits, capture
-from recollect.recall.render import Line, render
+from memoriter.entries import Entries
+from memoriter.entries.capture import Limits, capture
+from memoriter.recall.render import Line, render
 
 
 class Said(NamedTuple):
@@ -54,7 +54,7 @@ def test_importance_is_raised_by_strong_words() -> None:
     assert (plain.importance, strong.importance) == (3.8, 4.6)
 
 
-def test_only_the_owner_is_listened_to(keeper: Keeper) -> None:
+def test_only_the_owner_is_listened_to(keeper: Entries) -> None:
     text = "I prefer tea over coffee."
     for said in (
         Said("assistant", text),
@@ -66,7 +66,7 @@ def test_only_the_owner_is_listened_to(keeper: Keeper) -> None:
     assert [done.action for done in keeper.capture([Said("user", text)])] == ["added"]
 
 
-def test_at_most_three_a_turn_and_never_a_secret(keeper: Keeper) -> None:
+def test_at_most_three_a_turn_and_never_a_secret(keeper: Entries) -> None:
     text = "I like tea. I like jam. I like bread. I like figs. My name is Mira."
     assert len(list(capture([Said("user", text)]))) == 3
     assert len(list(capture([Said("user", text)], limits=Limits(per_turn=1)))) == 1
@@ -75,7 +75,7 @@ def test_at_most_three_a_turn_and_never_a_secret(keeper: Keeper) -> None:
     assert "ghp_" not in draft.text
 
 
-def test_recalled_text_fed_back_a_hundred_times_creates_nothing(keeper: Keeper) -> None:
+def test_recalled_text_fed_back_a_hundred_times_creates_nothing(keeper: Entries) -> None:
     keeper.capture([Said("user", "I prefer tea over coffee."), Said("user", "我住在成都。")])
     known = keeper.find()
     block = render([Line(e.id, e.type, e.text) for e in known], "r1", "en")

@@ -8,20 +8,20 @@ from typing import Any
 import pytest
 from byte_scan import holders
 
-from recollect.entries import Draft, Keeper
-from recollect.errors import EditConflict, NotFound, WriteError
-from recollect.records import Entry
+from memoriter.entries import Draft, Entries
+from memoriter.errors import EditConflict, NotFound, WriteError
+from memoriter.records import Entry
 
 DAY = 86_400.0
 
 
-def remember(keeper: Keeper, text: str, **more: Any) -> Entry:
+def remember(keeper: Entries, text: str, **more: Any) -> Entry:
     entry = keeper.remember(Draft(text, **({"type": "fact"} | more))).entry
     assert entry is not None
     return entry
 
 
-def test_an_edit_changes_what_is_found_and_is_taken_back_by_undo(keeper: Keeper) -> None:
+def test_an_edit_changes_what_is_found_and_is_taken_back_by_undo(keeper: Entries) -> None:
     entry = remember(keeper, "I drink green tea", tags=("茶",))
     made = keeper.editing.edit(entry.id[:8], {"text": "I drink black coffee 咖啡", "tags": ("cafe",)})
     assert (made.id, made.text, made.tags) == (entry.id, "I drink black coffee 咖啡", ("cafe",))
@@ -32,7 +32,7 @@ def test_an_edit_changes_what_is_found_and_is_taken_back_by_undo(keeper: Keeper)
     assert keeper.get(entry.id).text == "I drink green tea"
 
 
-def test_how_long_it_lasts_follows_importance_and_type_unless_it_is_said(keeper: Keeper) -> None:
+def test_how_long_it_lasts_follows_importance_and_type_unless_it_is_said(keeper: Entries) -> None:
     entry = remember(keeper, "I drink green tea")
     never = keeper.editing.edit(entry.id, {"importance": 5})
     assert never.expires_at is None
@@ -43,7 +43,7 @@ def test_how_long_it_lasts_follows_importance_and_type_unless_it_is_said(keeper:
     assert keeper.editing.edit(entry.id, {"text": "I drink much tea"}).expires_at == 9e9
 
 
-def test_a_change_that_somebody_made_meanwhile_is_a_conflict_and_not_lost(keeper: Keeper) -> None:
+def test_a_change_that_somebody_made_meanwhile_is_a_conflict_and_not_lost(keeper: Entries) -> None:
     entry = remember(keeper, "I drink green tea")
     other = remember(keeper, "The heron nests in the marsh")
     keeper.editing.edit(entry.id, {"importance": 4}, if_seq=entry.seq)
@@ -71,7 +71,7 @@ def test_a_change_that_somebody_made_meanwhile_is_a_conflict_and_not_lost(keeper
     ],
 )
 def test_what_cannot_be_is_refused_in_a_sentence(
-    keeper: Keeper, changes: dict[str, Any], sentence: str
+    keeper: Entries, changes: dict[str, Any], sentence: str
 ) -> None:
     entry = remember(keeper, "I drink green tea")
     with pytest.raises(WriteError, match=sentence):
@@ -79,7 +79,7 @@ def test_what_cannot_be_is_refused_in_a_sentence(
     assert keeper.get(entry.id) == entry
 
 
-def test_an_edit_never_makes_two_entries_say_the_same(keeper: Keeper) -> None:
+def test_an_edit_never_makes_two_entries_say_the_same(keeper: Entries) -> None:
     tea = remember(keeper, "I drink green tea")
     heron = remember(keeper, "The heron nests in the marsh")
     with pytest.raises(EditConflict, match=f"{tea.id} says just this: merge"):
@@ -90,7 +90,7 @@ def test_an_edit_never_makes_two_entries_say_the_same(keeper: Keeper) -> None:
         keeper.editing.supersede(tea.id, "i drink green tea.")
 
 
-def test_several_become_one_that_knows_all_of_them(keeper: Keeper, tmp_path: Path) -> None:
+def test_several_become_one_that_knows_all_of_them(keeper: Entries, tmp_path: Path) -> None:
     one = remember(keeper, "I drink tea quokka42", importance=2, tags=("a",))
     two = remember(
         keeper, "In the morning only, and never with milk", importance=4, tags=("b",), origin="agent"
@@ -110,7 +110,7 @@ def test_several_become_one_that_knows_all_of_them(keeper: Keeper, tmp_path: Pat
         keeper.get(one.id)
 
 
-def test_only_entries_in_force_are_merged_and_at_least_two(keeper: Keeper) -> None:
+def test_only_entries_in_force_are_merged_and_at_least_two(keeper: Entries) -> None:
     one, two = remember(keeper, "I drink green tea"), remember(keeper, "The heron nests in the marsh")
     for ids in ([], [one.id], [one.id, one.id]):
         with pytest.raises(WriteError, match="between 2 and 50"):
@@ -122,7 +122,7 @@ def test_only_entries_in_force_are_merged_and_at_least_two(keeper: Keeper) -> No
         keeper.editing.supersede(one.id, "I drink water")
 
 
-def test_a_new_statement_in_an_old_ones_place(keeper: Keeper) -> None:
+def test_a_new_statement_in_an_old_ones_place(keeper: Entries) -> None:
     old = remember(keeper, "I drink green tea", importance=4, tags=("茶",), origin="agent")
     done = keeper.editing.supersede(old.id, "I drink black coffee")
     assert done.entry is not None

@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from recollect import Memory
-from recollect.cli.app import app
-from recollect.errors import RecollectError
-from recollect.tools.toolbox import Toolbox
+from memoriter import Memory
+from memoriter.cli.app import app
+from memoriter.errors import MemoriterError
+from memoriter.tools.toolbox import Toolbox
 
 Run = Callable[..., str]
 
@@ -20,13 +20,13 @@ Run = Callable[..., str]
 @pytest.fixture
 def run(workspace: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
     """Runs the command line in a home of its own, with keywords only; gives what it printed."""
-    monkeypatch.setenv("RECOLLECT_EMBEDDING__PROVIDER", "none")
+    monkeypatch.setenv("MEMORITER_EMBEDDING__PROVIDER", "none")
 
     def run_(*words: str, fails: bool = False) -> str:
         line = ["--workspace", str(workspace), "--home", str(tmp_path / "home"), *words]
         done = CliRunner().invoke(app, line, catch_exceptions=True)
         if fails:
-            assert isinstance(done.exception, RecollectError | SystemExit), done.output
+            assert isinstance(done.exception, MemoriterError | SystemExit), done.output
             return str(done.exception)
         assert done.exit_code == 0, (done.output, done.exception)
         return done.stdout
@@ -175,7 +175,7 @@ def test_a_foreign_file_with_nonsense_in_it_is_refused_whole(run: Run, tmp_path:
 def test_all_that_waits_is_more_than_a_page(
     run: Run, workspace: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("recollect.cli.staged.PAGE", 2)
+    monkeypatch.setattr("memoriter.cli.staged.PAGE", 2)
     overrides = {"entries.approval": "agent", "embedding.provider": "none"}
     with Memory.open(workspace, home=tmp_path / "home", overrides=overrides) as memory:
         for number in range(5):
@@ -187,7 +187,7 @@ def test_all_that_waits_is_more_than_a_page(
 def test_what_waits_is_listed_approved_rejected_and_taken_back(
     run: Run, workspace: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("RECOLLECT_ENTRIES__APPROVAL", "agent")
+    monkeypatch.setenv("MEMORITER_ENTRIES__APPROVAL", "agent")
     with Memory.open(workspace, home=tmp_path / "home") as memory:
         for text in ("Tea is served at four", "The vault is green", "金库是绿色的"):
             assert Toolbox(memory).call("memory_store", {"text": text})["action"] == "staged"

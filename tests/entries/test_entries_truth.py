@@ -9,19 +9,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recollect.entries import Draft, Keeper
-from recollect.entries.drafts import CATEGORIES, TYPES, category_of, expiry, from_share, to_share, type_of
-from recollect.entries.exchange import export_lines, import_lines, parse_lines
-from recollect.entries.keeper import open_keeper
-from recollect.errors import EditConflict, NotFound, WriteError
-from recollect.records import Entry
-from recollect.store.digests import normal_form
-from recollect.store.entry_rows import EntryFilter
+from memoriter.entries import Draft, Entries
+from memoriter.entries.collection import open_entries
+from memoriter.entries.drafts import CATEGORIES, TYPES, category_of, expiry, from_share, to_share, type_of
+from memoriter.entries.exchange import export_lines, import_lines, parse_lines
+from memoriter.errors import EditConflict, NotFound, WriteError
+from memoriter.records import Entry
+from memoriter.store.digests import normal_form
+from memoriter.store.entry_rows import EntryFilter
 
 DAY = 86_400.0
 
 
-def remember(keeper: Keeper, text: str, **more: object) -> Entry:
+def remember(keeper: Entries, text: str, **more: object) -> Entry:
     entry = keeper.remember(Draft(text, **more)).entry  # type: ignore[arg-type]
     assert entry is not None
     return entry
@@ -80,17 +80,17 @@ def test_what_is_remembered_is_there_after_reopening(tmp_path: Path, clock: Any)
         source="cli",
         tags=("Ops", "ops", "deploy"),
     )
-    keeper = open_keeper(tmp_path / "agent", clock=clock)
+    keeper = open_entries(tmp_path / "agent", clock=clock)
     entry = keeper.remember(with_all).entry
     keeper.close()
-    again = open_keeper(tmp_path / "agent", clock=clock)
+    again = open_entries(tmp_path / "agent", clock=clock)
     assert entry is not None
     assert again.get(entry.id[:8]) == entry
     assert (entry.tags, entry.expires_at) == (("ops", "deploy"), entry.created_at + 90 * DAY)
     again.close()
 
 
-def test_the_same_words_are_one_entry_and_counted(keeper: Keeper) -> None:
+def test_the_same_words_are_one_entry_and_counted(keeper: Entries) -> None:
     first = remember(keeper, "I prefer tabs.")
     again = keeper.remember(Draft("  i  PREFER tabs", importance=4))
     assert (again.action, again.entry and again.entry.id) == ("repeated", first.id)
@@ -101,18 +101,18 @@ def test_the_same_words_are_one_entry_and_counted(keeper: Keeper) -> None:
 
 
 @pytest.mark.parametrize("text", ["", "   ", "…!?", "<private>all of it</private>", "x" * 2001])
-def test_what_is_no_statement_is_refused(keeper: Keeper, text: str) -> None:
+def test_what_is_no_statement_is_refused(keeper: Entries, text: str) -> None:
     with pytest.raises(WriteError):
         keeper.remember(Draft(text))
     assert keeper.find() == []
 
 
-def test_secrets_are_not_kept(keeper: Keeper, tmp_path: Path) -> None:
+def test_secrets_are_not_kept(keeper: Entries, tmp_path: Path) -> None:
     entry = remember(keeper, "My token is ghp_0123456789abcdefghijABCDEFGHIJ012345, remember it")
     assert "ghp_" not in entry.text
 
 
-def test_entries_are_listed_by_filter_and_expired_ones_are_hidden(keeper: Keeper, clock: Any) -> None:
+def test_entries_are_listed_by_filter_and_expired_ones_are_hidden(keeper: Entries, clock: Any) -> None:
     tea = remember(keeper, "I like tea", type="user_preference", tags=("drink",), importance=4)
     remember(keeper, "Standup is at nine", type="workflow", origin="agent", session="s2")
     assert [e.id for e in keeper.find(EntryFilter(types=("user_preference",)))] == [tea.id]
@@ -127,7 +127,7 @@ def test_entries_are_listed_by_filter_and_expired_ones_are_hidden(keeper: Keeper
 # ---- history and undo ----------------------------------------------------------------------------------------
 
 
-def test_every_change_is_an_event_with_before_and_after(keeper: Keeper) -> None:
+def test_every_change_is_an_event_with_before_and_after(keeper: Entries) -> None:
     entry = remember(keeper, "The port is 8080", type="fact")
     changed = keeper.update(entry.id, {"text": "The port is 9090", "importance": 9})
     assert (changed.text, changed.importance) == ("The port is 9090", 5)
@@ -138,7 +138,7 @@ def test_every_change_is_an_event_with_before_and_after(keeper: Keeper) -> None:
     ]
 
 
-def test_undo_takes_back_the_newest_change_and_itself(keeper: Keeper) -> None:
+def test_undo_takes_back_the_newest_change_and_itself(keeper: Entries) -> None:
     entry = remember(keeper, "The port is 8080")
     keeper.update(entry.id, {"text": "The port is 9090"})
     keeper.undo(entry.id)
@@ -153,8 +153,8 @@ def test_undo_takes_back_the_newest_change_and_itself(keeper: Keeper) -> None:
     assert keeper.get(other.id).text == "The host is fern"
 
 
-def test_a_change_by_somebody_else_meanwhile_is_a_conflict(keeper: Keeper) -> None:
-    from recollect.store.entries import Edit
+def test_a_change_by_somebody_else_meanwhile_is_a_conflict(keeper: Entries) -> None:
+    from memoriter.store.entry_store import Edit
 
     entry = remember(keeper, "The port is 8080")
     keeper.update(entry.id, {"importance": 4})
@@ -165,12 +165,12 @@ def test_a_change_by_somebody_else_meanwhile_is_a_conflict(keeper: Keeper) -> No
 # ---- export and import ---------------------------------------------------------------------------------------
 
 
-def test_export_and_import_carry_everything(keeper: Keeper, tmp_path: Path, clock: Any) -> None:
+def test_export_and_import_carry_everything(keeper: Entries, tmp_path: Path, clock: Any) -> None:
     entry = remember(keeper, "我喜欢喝茶 ☕", type="user_preference", tags=("饮料",), importance=4.5)
     keeper.update(entry.id, {"text": "我喜欢喝绿茶 ☕"})
     remember(keeper, 'quotes " and \\ and\nlines')
     lines = list(export_lines(keeper.entries))
-    other = open_keeper(tmp_path / "other", clock=clock)
+    other = open_entries(tmp_path / "other", clock=clock)
     done = import_lines(other.entries, parse_lines(lines), at=5.0, by="import")
     assert (done.added, done.already) == (2, 0)
     seqless = [replace(e, seq=0) for e in keeper.find()]
@@ -183,7 +183,7 @@ def test_export_and_import_carry_everything(keeper: Keeper, tmp_path: Path, cloc
     other.close()
 
 
-def test_nonsense_is_refused_with_its_line_and_nothing_is_imported(keeper: Keeper) -> None:
+def test_nonsense_is_refused_with_its_line_and_nothing_is_imported(keeper: Entries) -> None:
     good = Entry("00000000-0000-4000-8000-000000000001", "fine")
     head, line = next(export_lines(keeper.entries)), json.dumps({"entry": {"id": good.id, "text": "fine"}})
     for nonsense, words in [

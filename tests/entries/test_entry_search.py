@@ -4,14 +4,14 @@ from typing import Any
 
 import pytest
 
-from recollect.entries import Keeper
-from recollect.entries.search import MODES
-from recollect.store.entry_rows import EntryFilter
-from recollect.testing import FailingEmbedder
+from memoriter.entries import Entries
+from memoriter.entries.search import MODES
+from memoriter.store.entry_rows import EntryFilter
+from memoriter.testing import FailingEmbedder
 
 
 @pytest.fixture
-def filled(keeper: Keeper) -> Keeper:
+def filled(keeper: Entries) -> Entries:
     keeper.add("The heron stands in the marsh", "fact", importance=2, tags=("birds",))
     keeper.add("I prefer the heron to the stork", "preference", importance=5)
     keeper.add("数据库每天凌晨备份", "workflow", origin="agent")
@@ -19,12 +19,12 @@ def filled(keeper: Keeper) -> Keeper:
     return keeper
 
 
-def texts(keeper: Keeper, query: str, **more: Any) -> list[str]:
+def texts(keeper: Entries, query: str, **more: Any) -> list[str]:
     return [hit.entry.text for hit in keeper.search(query, threshold=0.05, **more).hits]
 
 
 @pytest.mark.parametrize("mode", MODES)
-def test_every_mode_finds_and_the_parts_sum_to_the_score(filled: Keeper, mode: Any) -> None:
+def test_every_mode_finds_and_the_parts_sum_to_the_score(filled: Entries, mode: Any) -> None:
     hits = filled.search("heron marsh", mode=mode, threshold=0.05).hits
     assert "The heron stands in the marsh" in [hit.entry.text for hit in hits]
     for hit in hits:
@@ -33,11 +33,11 @@ def test_every_mode_finds_and_the_parts_sum_to_the_score(filled: Keeper, mode: A
     assert texts(filled, "数据库备份", mode=mode)[0] == "数据库每天凌晨备份"
 
 
-def test_the_important_one_of_equals_comes_first(filled: Keeper) -> None:
+def test_the_important_one_of_equals_comes_first(filled: Entries) -> None:
     assert texts(filled, "heron")[0] == "I prefer the heron to the stork"
 
 
-def test_filters_by_type_tag_importance_origin_and_time(filled: Keeper) -> None:
+def test_filters_by_type_tag_importance_origin_and_time(filled: Entries) -> None:
     def found(**where: Any) -> list[str]:
         return sorted(texts(filled, "heron", where=EntryFilter(**where)))
 
@@ -48,7 +48,7 @@ def test_filters_by_type_tag_importance_origin_and_time(filled: Keeper) -> None:
     assert found(since=9e9) == []
 
 
-def test_a_filter_that_drops_many_still_finds_what_passes(keeper: Keeper) -> None:
+def test_a_filter_that_drops_many_still_finds_what_passes(keeper: Entries) -> None:
     keeper.add("The heron of heron island", "skill")
     for number in range(120):
         keeper.add(f"heron {'abcdefghijkl'[number % 12]}{'mnopqrstuv'[number // 12]}x heron", "fact")
@@ -56,7 +56,7 @@ def test_a_filter_that_drops_many_still_finds_what_passes(keeper: Keeper) -> Non
     assert texts(keeper, "heron", where=where, limit=3) == ["The heron of heron island"]
 
 
-def test_a_threshold_never_drops_an_exact_keyword_hit(filled: Keeper) -> None:
+def test_a_threshold_never_drops_an_exact_keyword_hit(filled: Entries) -> None:
     assert [hit.entry.text for hit in filled.search("spy trust", threshold=0.99).hits] == [
         "The heron is a spy, trust me"
     ]

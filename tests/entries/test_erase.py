@@ -9,13 +9,13 @@ import numpy as np
 import pytest
 from byte_scan import holders
 
-from recollect.entries import Draft, Keeper
-from recollect.entries.exchange import export_lines
-from recollect.errors import EditConflict, NotFound, WriteError
-from recollect.recall.inject import Injector
-from recollect.records import Entry
-from recollect.store.erasure import vector_hash
-from recollect.testing import HashEmbedder
+from memoriter.entries import Draft, Entries
+from memoriter.entries.exchange import export_lines
+from memoriter.errors import EditConflict, NotFound, WriteError
+from memoriter.recall.inject import Injector
+from memoriter.records import Entry
+from memoriter.store.erasure import vector_hash
+from memoriter.testing import HashEmbedder
 
 SENTINEL = "quokkazebra42"
 CHINESE = "鸵鸟绝密计划"
@@ -23,7 +23,7 @@ OLD = f"The codename is {SENTINEL} {CHINESE}"
 NEW = f"The codename is {SENTINEL} {CHINESE} since spring"
 
 
-def remember(keeper: Keeper, text: str, **more: Any) -> Entry:
+def remember(keeper: Entries, text: str, **more: Any) -> Entry:
     entry = keeper.remember(Draft(text, **({"type": "fact"} | more))).entry
     assert entry is not None
     return entry
@@ -35,9 +35,9 @@ def test_a_forgotten_text_is_in_no_file(
 ) -> None:
     if engine == "lancedb":
         pytest.importorskip("lancedb", reason="the extra lancedb is not installed")
-        monkeypatch.setattr("recollect.store.vectors.lance.BATCH", 2)
+        monkeypatch.setattr("memoriter.store.vectors.lance.BATCH", 2)
     if engine == "scan":
-        monkeypatch.setattr("recollect.store.vectors.scan.LIMITS", small_limits())
+        monkeypatch.setattr("memoriter.store.vectors.scan.LIMITS", small_limits())
     home = tmp_path / "agent"
     keeper = open_(engine=engine)
     for number in range(6):
@@ -81,12 +81,12 @@ def test_a_forgotten_text_is_in_no_file(
 
 
 def small_limits() -> object:
-    from recollect.store.vectors.scan import Limits
+    from memoriter.store.vectors.scan import Limits
 
     return Limits(threshold=2, tail_rows=1)
 
 
-def test_the_control_a_plain_delete_leaves_the_text(keeper: Keeper, tmp_path: Path) -> None:
+def test_the_control_a_plain_delete_leaves_the_text(keeper: Entries, tmp_path: Path) -> None:
     entry = remember(keeper, OLD)
     keeper.undo(entry.id)  # takes the row away, as a plain delete would
     assert keeper.find() == []
@@ -146,7 +146,7 @@ def test_a_store_under_way_does_not_bring_back_what_is_forgotten_meanwhile(open_
     assert keeper.find() == []
 
 
-def test_a_tombstone_stops_capture_and_yields_to_a_purpose(keeper: Keeper) -> None:
+def test_a_tombstone_stops_capture_and_yields_to_a_purpose(keeper: Entries) -> None:
     entry = remember(keeper, "My locker is 17")
     keeper.forget(entry.id)
     again = keeper.remember(Draft("my locker is 17!", on_purpose=False))
@@ -168,7 +168,7 @@ def test_an_erasure_that_was_cut_short_is_completed_at_the_next_opening(
     assert holders(tmp_path / "agent", SENTINEL) == []
 
 
-def test_a_query_forgets_one_sure_hit_and_otherwise_offers_candidates(keeper: Keeper) -> None:
+def test_a_query_forgets_one_sure_hit_and_otherwise_offers_candidates(keeper: Entries) -> None:
     tea = remember(keeper, "I drink green tea in the morning")
     remember(keeper, "I drink black coffee in the morning")
     offered = keeper.forget(query="drink morning")
@@ -183,7 +183,7 @@ def test_a_query_forgets_one_sure_hit_and_otherwise_offers_candidates(keeper: Ke
     assert [e.text for e in keeper.find()] == ["I drink black coffee in the morning"]
 
 
-def test_forgetting_by_session_source_and_time(keeper: Keeper, clock: Any) -> None:
+def test_forgetting_by_session_source_and_time(keeper: Entries, clock: Any) -> None:
     remember(keeper, "First thing said", session="s1")
     remember(keeper, "Second thing said", session="s2", source="web")
     middle = clock.at
@@ -205,12 +205,12 @@ def test_lines_of_the_days_log_that_say_just_this_go_too(open_memory: Any, note:
     )
     memory = open_memory()
     memory.sync()
-    entry = memory.keeper.add(OLD, "fact").entry
+    entry = memory.entries.add(OLD, "fact").entry
     receipt = memory.forget(entry.id)
     assert any("2026-02-08.md" in line for line in receipt.covered)
     assert log.read_text() == f"# Day\n\n- {OLD}, and a word of my own\n- something else\n"
     log.write_text("# Day\n\n- something else\n")
-    again = memory.keeper.add(OLD, "fact").entry
+    again = memory.entries.add(OLD, "fact").entry
     note("memory/2026-02-09.md", f"- {OLD}\n")
     memory.sync()
     assert holders(tmp_path / "state", SENTINEL)
@@ -222,13 +222,13 @@ def test_an_agent_that_forgets_leaves_the_owners_log_and_says_so(open_memory: An
     text = f"# Day\n\n- {OLD}\n"
     log = note("memory/2026-02-08.md", text)
     memory = open_memory()
-    entry = memory.keeper.add(OLD, "fact", origin="agent").entry
+    entry = memory.entries.add(OLD, "fact", origin="agent").entry
     receipt = memory.forget(entry.id, by="agent")
     assert log.read_text() == text
     assert [line for line in receipt.not_covered if "2026-02-08.md" in line] == [
         "logs of the owner that say it, and are changed by the owner alone: 2026-02-08.md"
     ]
-    assert memory.keeper.find() == []
+    assert memory.entries.find() == []
 
 
 def test_a_log_that_cannot_be_read_is_named_and_hinders_nothing(
@@ -240,17 +240,17 @@ def test_a_log_that_cannot_be_read_is_named_and_hinders_nothing(
     memory = open_memory()
     memory.sync()
     left = "logs that could not be read or written, and may say it: 2026-02-06.md, 2026-02-07.md"
-    receipt = memory.forget(memory.keeper.add(OLD, "fact").entry.id)
+    receipt = memory.forget(memory.entries.add(OLD, "fact").entry.id)
     assert any("2026-02-08.md" in line for line in receipt.covered)
     assert left in receipt.not_covered
     assert log.read_text() == "- something else\n"
-    again = memory.forget(memory.keeper.add(OLD, "fact").entry.id)
+    again = memory.forget(memory.entries.add(OLD, "fact").entry.id)
     assert left in again.not_covered
     assert holders(tmp_path / "state", SENTINEL, CHINESE) == []
 
 
 @pytest.mark.parametrize("error", [WriteError("the disk is full"), PermissionError("the disk is full")])
-def test_an_entry_is_erased_though_its_copies_elsewhere_cannot_be(keeper: Keeper, error: Exception) -> None:
+def test_an_entry_is_erased_though_its_copies_elsewhere_cannot_be(keeper: Entries, error: Exception) -> None:
     def elsewhere(texts: Sequence[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
         raise error
 

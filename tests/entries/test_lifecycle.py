@@ -5,24 +5,24 @@ from typing import Any
 
 import pytest
 
-from recollect.agent.service import MemoryService
-from recollect.entries import Draft, Keeper, Ways
-from recollect.entries.lifecycle import Upkeep
-from recollect.errors import NotFound
-from recollect.records import Entry
-from recollect.store.entry_rows import EntryFilter
+from memoriter.agent.service import MemoryService
+from memoriter.entries import Draft, Entries, EntryOptions
+from memoriter.entries.lifecycle import Upkeep
+from memoriter.errors import NotFound
+from memoriter.records import Entry
+from memoriter.store.entry_rows import EntryFilter
 
 DAY = 86_400.0
 
 
-def remember(keeper: Keeper, text: str, **more: Any) -> Entry:
+def remember(keeper: Entries, text: str, **more: Any) -> Entry:
     entry = keeper.remember(Draft(text, **more)).entry
     assert entry is not None
     return entry
 
 
 def test_expired_entries_are_hidden_at_once_marked_at_cleanup_and_purged_later(
-    keeper: Keeper, clock: Any
+    keeper: Entries, clock: Any
 ) -> None:
     note = remember(keeper, "The printer is in room four", type="other")
     forever = remember(keeper, "I am called Mira", type="other", importance=5)
@@ -40,7 +40,7 @@ def test_expired_entries_are_hidden_at_once_marked_at_cleanup_and_purged_later(
 
 
 def test_cleanup_runs_by_itself_once_in_its_interval(open_: Any, clock: Any) -> None:
-    keeper = open_(ways=Ways(upkeep=Upkeep(interval_hours=24)))
+    keeper = open_(ways=EntryOptions(upkeep=Upkeep(interval_hours=24)))
     remember(keeper, "The printer is in room four", type="other")
     clock.at += 91 * DAY
     remember(keeper, "Something else", type="fact")
@@ -48,20 +48,20 @@ def test_cleanup_runs_by_itself_once_in_its_interval(open_: Any, clock: Any) -> 
     remember(keeper, "A workflow of ours", type="workflow")
     clock.at += 3600
     assert keeper.lifecycle.when_due() is None
-    off = Ways(upkeep=Upkeep(automatic=False))
+    off = EntryOptions(upkeep=Upkeep(automatic=False))
     clock.at += 1000 * DAY
     assert open_(ways=off).lifecycle.when_due() is None
 
 
 def test_a_running_service_cleans_up_and_an_entry_is_read_by_its_path(open_memory: Any) -> None:
     memory = open_memory()
-    entry = memory.keeper.add("The printer is in room four", "other").entry
+    entry = memory.entries.add("The printer is in room four", "other").entry
     [hit] = memory.search("printer", source="entries").hits
     assert memory.read(hit.path).text == "The printer is in room four"
-    memory.keeper.update(entry.id, {"expires_at": 1.0})
-    memory.keeper.lifecycle._clock = lambda: time.time() + DAY
+    memory.entries.update(entry.id, {"expires_at": 1.0})
+    memory.entries.lifecycle._clock = lambda: time.time() + DAY
     with MemoryService(memory):
         pass
-    assert [e.id for e in memory.keeper.entries.find(EntryFilter(states=("expired",)))] == []
+    assert [e.id for e in memory.entries.entries.find(EntryFilter(states=("expired",)))] == []
     with pytest.raises(NotFound):
-        memory.keeper.get(entry.id)
+        memory.entries.get(entry.id)

@@ -12,10 +12,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from recollect.entries import Draft, Keeper
-from recollect.records import Entry
-from recollect.store.entries import Edit
-from recollect.store.entry_rows import EntryFilter
+from memoriter.entries import Draft, Entries
+from memoriter.records import Entry
+from memoriter.store.entry_rows import EntryFilter
+from memoriter.store.entry_store import Edit
 
 NOW = 1_000_000.0
 TYPES = ("fact", "skill", "workflow")
@@ -41,17 +41,17 @@ def entry(number: int) -> Entry:
     )
 
 
-def put(keeper: Keeper, entries: list[Entry]) -> None:
+def put(keeper: Entries, entries: list[Entry]) -> None:
     keeper.entries.apply([Edit("add", one) for one in entries], at=NOW, by="test")
 
 
 @pytest.fixture
-def many(keeper: Keeper) -> Keeper:
+def many(keeper: Entries) -> Entries:
     put(keeper, [entry(number) for number in range(120)])
     return keeper
 
 
-def walked(keeper: Keeper, limit: int, **narrowed: Any) -> tuple[list[Entry], set[int]]:
+def walked(keeper: Entries, limit: int, **narrowed: Any) -> tuple[list[Entry], set[int]]:
     """Every entry of every page, and the totals that the pages named."""
     found, totals, after = list[Entry](), set[int](), None
     for _ in range(500):
@@ -85,7 +85,7 @@ FILTERS = st.fixed_dictionaries(
 )
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_the_pages_of_a_list_hold_every_entry_once(
-    many: Keeper, limit: int, narrowed: Any, sort: Any
+    many: Entries, limit: int, narrowed: Any, sort: Any
 ) -> None:
     found, totals = walked(many, limit, sort=sort, **narrowed)
     everybody = [many.listing.as_of_now(one) for one in many.entries.find(EntryFilter(states=()))]
@@ -97,7 +97,7 @@ def test_the_pages_of_a_list_hold_every_entry_once(
     assert keys == sorted(keys, reverse=True)
 
 
-def test_what_has_expired_is_shown_as_expired_before_the_cleanup_marks_it(many: Keeper) -> None:
+def test_what_has_expired_is_shown_as_expired_before_the_cleanup_marks_it(many: Entries) -> None:
     over = [one for one in many.entries.find(EntryFilter(states=())) if one.expires_at is not None]
     expired, _ = walked(many, 50, states=("expired",))
     assert {one.id for one in over if one.state == "active"} <= {one.id for one in expired}
@@ -108,7 +108,7 @@ def test_what_has_expired_is_shown_as_expired_before_the_cleanup_marks_it(many: 
     assert sum(counted.types.values()) == sum(counted.origins.values()) == counted.states["active"]
 
 
-def test_a_query_lists_by_score_and_looks_into_other_states_by_their_words(keeper: Keeper) -> None:
+def test_a_query_lists_by_score_and_looks_into_other_states_by_their_words(keeper: Entries) -> None:
     tea = keeper.remember(Draft("I drink green tea", "fact", importance=5)).entry
     also = keeper.remember(Draft("Green tea grows in Hangzhou, 杭州龙井", "fact", importance=1)).entry
     keeper.remember(Draft("The heron nests in the marsh", "fact"))
@@ -126,12 +126,12 @@ def test_a_query_lists_by_score_and_looks_into_other_states_by_their_words(keepe
 
 
 @pytest.mark.parametrize("query", ["' or 1=1 --", "%", "\0", '"', "NEAR(a b)", "{}", "x" * 8000])
-def test_hostile_queries_find_nothing_and_break_nothing(many: Keeper, query: str) -> None:
+def test_hostile_queries_find_nothing_and_break_nothing(many: Entries, query: str) -> None:
     page = many.listing.page(query=query, states=())
     assert page.total == len(page.entries)
 
 
-def test_a_page_of_ten_thousand_entries_is_quick(keeper: Keeper) -> None:
+def test_a_page_of_ten_thousand_entries_is_quick(keeper: Entries) -> None:
     entries = [replace(entry(n), id=str(uuid.UUID(int=n)), created_at=NOW + n) for n in range(10_000)]
     put(keeper, entries)
     begun = time.process_time()
@@ -142,7 +142,7 @@ def test_a_page_of_ten_thousand_entries_is_quick(keeper: Keeper) -> None:
     assert {one.id for one in first.entries}.isdisjoint(one.id for one in second.entries)
 
 
-def test_an_entry_with_all_that_belongs_to_it(keeper: Keeper) -> None:
+def test_an_entry_with_all_that_belongs_to_it(keeper: Entries) -> None:
     old = keeper.remember(Draft("I live in Berlin", "fact")).entry
     assert old is not None
     new = keeper.remember(Draft("My home is Hamburg", "fact"), replaces=old.id).entry
@@ -155,8 +155,8 @@ def test_an_entry_with_all_that_belongs_to_it(keeper: Keeper) -> None:
 
 
 def test_a_store_of_the_first_schema_is_taken_over(open_: Any, tmp_path: Any) -> None:
-    from recollect.store.database import Database
-    from recollect.store.entry_schema import APPLICATION_ID, MIGRATIONS
+    from memoriter.store.database import Database
+    from memoriter.store.entry_schema import APPLICATION_ID, MIGRATIONS
 
     folder = tmp_path / "agent"
     old = Database(
@@ -174,7 +174,7 @@ def test_a_store_of_the_first_schema_is_taken_over(open_: Any, tmp_path: Any) ->
     assert keeper.entries.check(deep=True) == []
 
 
-def test_what_happened_when(keeper: Keeper, clock: Any) -> None:
+def test_what_happened_when(keeper: Entries, clock: Any) -> None:
     assert keeper.listing.timeline(0, 0, 5) == []
     old = keeper.remember(Draft("I live in Berlin", "fact")).entry
     keeper.remember(Draft("My home is Hamburg", "fact"), replaces=old.id)

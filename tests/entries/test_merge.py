@@ -5,20 +5,20 @@ from typing import Any
 import pytest
 
 from evals.merge import UNSEEN, judged, pairs, score, wrong_merges
-from recollect.entries import Draft, Keeper
-from recollect.entries.relation import relation
-from recollect.records import Remembered
+from memoriter.entries import Draft, Entries
+from memoriter.entries.relation import relation
+from memoriter.records import Remembered
 
 
-def say(keeper: Keeper, text: str, **more: object) -> Remembered:
+def say(keeper: Entries, text: str, **more: object) -> Remembered:
     return keeper.remember(Draft(text, **({"type": "fact"} | more)))  # type: ignore[arg-type]
 
 
-def texts(keeper: Keeper) -> list[str]:
+def texts(keeper: Entries) -> list[str]:
     return sorted(entry.text for entry in keeper.find())
 
 
-def test_a_statement_that_says_more_takes_the_place_of_the_one_it_refines(keeper: Keeper) -> None:
+def test_a_statement_that_says_more_takes_the_place_of_the_one_it_refines(keeper: Entries) -> None:
     old = say(keeper, "We deploy on Tuesdays", importance=4, tags=("ops",)).entry
     done = say(keeper, "We deploy on Tuesdays after the stand-up", confidence=0.8)
     assert old is not None
@@ -52,18 +52,18 @@ def test_a_contradiction_supersedes_and_the_old_one_stays_as_history(open_: Any,
     assert texts(keeper) == [old]
 
 
-def test_alike_is_not_the_same(keeper: Keeper) -> None:
+def test_alike_is_not_the_same(keeper: Entries) -> None:
     for text in ("I like apples", "I like oranges", "Invoice 1041 was paid", "Invoice 1042 was paid"):
         assert say(keeper, text).action == "added"
     assert len(keeper.find()) == 4
 
 
-def test_merging_stays_within_a_type(keeper: Keeper) -> None:
+def test_merging_stays_within_a_type(keeper: Entries) -> None:
     say(keeper, "We deploy on Tuesdays", type="workflow")
     assert say(keeper, "We deploy on Tuesdays after the stand-up", type="fact").action == "added"
 
 
-def test_what_is_less_trusted_never_changes_what_is_more_trusted(keeper: Keeper) -> None:
+def test_what_is_less_trusted_never_changes_what_is_more_trusted(keeper: Entries) -> None:
     keeper.following.embedder = None
     mine = say(keeper, "I live in Paris").entry
     assert say(keeper, "I moved to Berlin", origin="untrusted").action == "added"
@@ -74,7 +74,7 @@ def test_what_is_less_trusted_never_changes_what_is_more_trusted(keeper: Keeper)
     assert (again.id, again.origin, again.importance) == (mine.id, "owner", 3)
 
 
-def test_a_merged_entry_is_as_little_trusted_as_its_least_trusted_part(keeper: Keeper) -> None:
+def test_a_merged_entry_is_as_little_trusted_as_its_least_trusted_part(keeper: Entries) -> None:
     say(keeper, "The server is in Oslo", origin="untrusted")
     done = say(keeper, "The server is in Oslo near the harbour", origin="owner")
     assert done.entry is not None

@@ -14,27 +14,27 @@ import numpy as np
 import pytest
 from byte_scan import holders
 
-from recollect.entries import Draft, Keeper
-from recollect.entries.picture import Pictures, projected
-from recollect.records import Entry
-from recollect.store import entry_rows
-from recollect.store.entries import Edit
+from memoriter.entries import Draft, Entries
+from memoriter.entries.map import Maps, projected
+from memoriter.records import Entry
+from memoriter.store import entry_rows
+from memoriter.store.entry_store import Edit
 
 TEXTS = [f"{what} number {n}" for what in ("Herons nest in marshes", "我喜欢喝绿茶") for n in range(6)]
 
 
 @pytest.fixture
-def filled(keeper: Keeper) -> Keeper:
+def filled(keeper: Entries) -> Entries:
     entries = [Entry(str(uuid.UUID(int=n)), text, created_at=1.0) for n, text in enumerate(TEXTS)]
     keeper.entries.apply([Edit("add", one) for one in entries], at=1.0, by="test")
     return keeper
 
 
-def places(keeper: Keeper) -> dict[str, tuple[float, float]]:
+def places(keeper: Entries) -> dict[str, tuple[float, float]]:
     return {point.entry.id: (point.x, point.y) for point in keeper.pictures.picture().points}
 
 
-def test_entries_that_are_alike_stand_near_each_other(filled: Keeper) -> None:
+def test_entries_that_are_alike_stand_near_each_other(filled: Entries) -> None:
     drawn = filled.pictures.picture()
     assert (len(drawn.points), drawn.total, drawn.method, drawn.degraded) == (12, 12, "pca", None)
     assert max(abs(value) for point in drawn.points for value in (point.x, point.y)) == pytest.approx(1)
@@ -43,7 +43,7 @@ def test_entries_that_are_alike_stand_near_each_other(filled: Keeper) -> None:
     assert max(herons) < min(tea) or max(tea) < min(herons)
 
 
-def test_the_map_is_kept_and_made_again_when_it_is_gone_old_or_torn(filled: Keeper, open_: Any) -> None:
+def test_the_map_is_kept_and_made_again_when_it_is_gone_old_or_torn(filled: Entries, open_: Any) -> None:
     path = filled.pictures.path
     first = places(filled)
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
@@ -58,7 +58,7 @@ def test_the_map_is_kept_and_made_again_when_it_is_gone_old_or_torn(filled: Keep
     assert len(places(filled)) == 13
 
 
-def test_a_smaller_map_is_a_part_of_the_whole_one(filled: Keeper) -> None:
+def test_a_smaller_map_is_a_part_of_the_whole_one(filled: Entries) -> None:
     whole = places(filled)
     some = filled.pictures.picture(5)
     assert len(some.points) == 5
@@ -66,7 +66,7 @@ def test_a_smaller_map_is_a_part_of_the_whole_one(filled: Keeper) -> None:
 
 
 def test_of_a_kept_map_only_the_entries_that_are_shown_are_read(
-    filled: Keeper, monkeypatch: pytest.MonkeyPatch
+    filled: Entries, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     places(filled)
     read, entry_of = list[object](), entry_rows.entry_of
@@ -76,9 +76,9 @@ def test_of_a_kept_map_only_the_entries_that_are_shown_are_read(
 
 
 def test_without_an_embedder_there_is_no_map_and_a_sentence(tmp_path: Path) -> None:
-    from recollect.entries.keeper import open_keeper
+    from memoriter.entries.collection import open_entries
 
-    keeper = open_keeper(tmp_path / "other")
+    keeper = open_entries(tmp_path / "other")
     try:
         keeper.remember(Draft("I drink tea"))
         drawn = keeper.pictures.picture()
@@ -88,11 +88,11 @@ def test_without_an_embedder_there_is_no_map_and_a_sentence(tmp_path: Path) -> N
         keeper.close()
 
 
-def test_of_many_entries_without_vectors_those_are_drawn_for_which_there_was_time(keeper: Keeper) -> None:
+def test_of_many_entries_without_vectors_those_are_drawn_for_which_there_was_time(keeper: Entries) -> None:
     entries = [Entry(str(uuid.UUID(int=n)), f"Statement number {n}", created_at=1.0) for n in range(150)]
     keeper.entries.apply([Edit("add", one) for one in entries], at=1.0, by="test")
     seconds = itertools.count(0.0, 1.5)
-    pictures = Pictures(keeper.following, lambda: 2.0, elapsed=lambda: next(seconds))
+    pictures = Maps(keeper.following, lambda: 2.0, elapsed=lambda: next(seconds))
     drawn = [pictures.picture() for _ in range(4)]
     assert [(len(one.points), one.total, one.degraded) for one in drawn] == [
         (64, 150, "86 entries have no vector yet and are not shown."),
@@ -105,19 +105,19 @@ def test_of_many_entries_without_vectors_those_are_drawn_for_which_there_was_tim
 
 
 @pytest.mark.parametrize("count", [1, 2, 3])
-def test_few_entries_make_a_map_too(keeper: Keeper, count: int) -> None:
+def test_few_entries_make_a_map_too(keeper: Entries, count: int) -> None:
     for text in ("I drink tea", "The heron nests", "Berlin is a city")[:count]:
         keeper.remember(Draft(text))
     assert len(places(keeper)) == count
 
 
-def test_only_entries_in_force_are_on_the_map(filled: Keeper) -> None:
+def test_only_entries_in_force_are_on_the_map(filled: Entries) -> None:
     gone = TEXTS.index("我喜欢喝绿茶 number 3")
     filled.editing.supersede(str(uuid.UUID(int=gone)), "我喜欢喝咖啡")
     assert str(uuid.UUID(int=gone)) not in places(filled)
 
 
-def test_what_is_forgotten_leaves_no_place_on_the_map(filled: Keeper, tmp_path: Path) -> None:
+def test_what_is_forgotten_leaves_no_place_on_the_map(filled: Entries, tmp_path: Path) -> None:
     places(filled)
     victim = str(uuid.UUID(int=0))
     assert any(name.endswith("map.json") for name in holders(tmp_path / "agent", victim))
@@ -128,7 +128,7 @@ def test_what_is_forgotten_leaves_no_place_on_the_map(filled: Keeper, tmp_path: 
 
 
 def test_a_map_that_was_being_drawn_does_not_outlive_a_forgetting(
-    filled: Keeper, open_: Any, monkeypatch: pytest.MonkeyPatch
+    filled: Entries, open_: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     drawing, forgotten = threading.Event(), threading.Event()
     keep = filled.pictures._keep
@@ -149,7 +149,7 @@ def test_a_map_that_was_being_drawn_does_not_outlive_a_forgetting(
 
 
 def test_an_erasure_that_was_cut_short_takes_the_map_away_at_the_next_opening(
-    filled: Keeper, open_: Any, monkeypatch: pytest.MonkeyPatch
+    filled: Entries, open_: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     places(filled)
     monkeypatch.setattr(filled.eraser, "complete", lambda: True)

@@ -8,33 +8,33 @@ from typing import Any
 import pytest
 from byte_scan import holders
 
-from recollect.entries import Draft, Keeper, Ways
-from recollect.errors import NotFound, WriteError
-from recollect.records import Entry, Turn
-from recollect.tools.table import OPERATIONS
-from recollect.tools.toolbox import Toolbox
+from memoriter.entries import Draft, Entries, EntryOptions
+from memoriter.errors import NotFound, WriteError
+from memoriter.records import Entry, Turn
+from memoriter.tools.table import OPERATIONS
+from memoriter.tools.toolbox import Toolbox
 
 DAY = 86_400.0
 
 
 @pytest.fixture
-def careful(open_: Any) -> Keeper:
+def careful(open_: Any) -> Entries:
     """A keeper whose owner approves what agents store."""
-    return open_(ways=Ways(approval="agent"))  # type: ignore[no-any-return]
+    return open_(ways=EntryOptions(approval="agent"))  # type: ignore[no-any-return]
 
 
-def stored(keeper: Keeper, text: str, **more: Any) -> Entry:
+def stored(keeper: Entries, text: str, **more: Any) -> Entry:
     done = keeper.remember(Draft(text, "fact", origin="agent", **more), by="agent")
     assert done.action == "staged", done
     assert done.entry is not None
     return done.entry
 
 
-def staged(keeper: Keeper) -> list[str]:
+def staged(keeper: Entries) -> list[str]:
     return [entry.text for entry in keeper.listing.page(states=("staged",)).entries]
 
 
-def test_what_an_agent_stores_waits_and_is_not_found(careful: Keeper) -> None:
+def test_what_an_agent_stores_waits_and_is_not_found(careful: Entries) -> None:
     entry = stored(careful, "The deploy key is kept in the vault 密钥")
     assert (entry.state, staged(careful)) == ("staged", ["The deploy key is kept in the vault 密钥"])
     assert careful.search("deploy key vault 密钥", threshold=0).hits == ()
@@ -58,7 +58,7 @@ def test_what_an_agent_stores_waits_and_is_not_found(careful: Keeper) -> None:
     ],
 )
 def test_whose_statements_wait(open_: Any, approval: Any, origin: Any, on_purpose: bool, action: str) -> None:
-    keeper = open_(ways=Ways(approval=approval))
+    keeper = open_(ways=EntryOptions(approval=approval))
     done = keeper.remember(Draft("Herons nest in the marsh", "fact", origin=origin, on_purpose=on_purpose))
     assert done.action == action
 
@@ -70,7 +70,7 @@ def test_captures_wait_where_everything_waits(open_memory: Any) -> None:
     assert done.action == "staged"
     assert memory.search("dark mode editor", source="entries").hits == ()
     assert memory.recall("dark mode editor").text == ""
-    (approved,) = memory.keeper.staging.approve([done.entry.id])
+    (approved,) = memory.entries.staging.approve([done.entry.id])
     assert approved.action == "added"
     assert "dark mode" in memory.recall("dark mode editor").text
 
@@ -90,7 +90,7 @@ def test_what_is_captured_for_a_caller_who_is_not_the_owner_is_an_agents(
     assert captured("write", "cheap") == ("added" if approval == "none" else "staged", "agent")
 
 
-def test_the_same_statement_waits_once(careful: Keeper) -> None:
+def test_the_same_statement_waits_once(careful: Entries) -> None:
     first = stored(careful, "The deploy key is in the vault")
     again = stored(careful, "the deploy key is in the vault!")
     assert (again.id, again.repetitions) == (first.id, 2)
@@ -99,7 +99,7 @@ def test_the_same_statement_waits_once(careful: Keeper) -> None:
     assert (known.action, careful.get(first.id).repetitions) == ("repeated", 2)
 
 
-def test_approving_brings_it_into_force_and_can_be_undone(careful: Keeper, clock: Any) -> None:
+def test_approving_brings_it_into_force_and_can_be_undone(careful: Entries, clock: Any) -> None:
     entry = stored(careful, "The deploy key is in the vault", importance=4)
     clock.at += 10 * DAY
     (done,) = careful.staging.approve([entry.id[:8]])
@@ -114,7 +114,7 @@ def test_approving_brings_it_into_force_and_can_be_undone(careful: Keeper, clock
     assert careful.get(entry.id).state == "active"
 
 
-def test_approving_what_is_known_meanwhile_counts_it(careful: Keeper) -> None:
+def test_approving_what_is_known_meanwhile_counts_it(careful: Entries) -> None:
     entry = stored(careful, "The deploy key is in the vault")
     own = careful.remember(Draft("The deploy key is in the vault!", "fact", origin="untrusted")).entry
     assert own is not None
@@ -130,7 +130,7 @@ def test_approving_what_is_known_meanwhile_counts_it(careful: Keeper) -> None:
     assert careful.get(mine.id).repetitions == 1
 
 
-def test_approving_merges_and_supersedes_by_the_same_judge(careful: Keeper) -> None:
+def test_approving_merges_and_supersedes_by_the_same_judge(careful: Entries) -> None:
     old = careful.remember(Draft("The codename is quokka", "fact", origin="agent"), by="agent").entry
     assert old is not None
     careful.staging.approve([old.id])
@@ -145,7 +145,7 @@ def test_approving_merges_and_supersedes_by_the_same_judge(careful: Keeper) -> N
     assert careful.get(other.id).related == (more.id,)
 
 
-def test_an_agents_statement_never_replaces_the_owners_not_even_when_approved(careful: Keeper) -> None:
+def test_an_agents_statement_never_replaces_the_owners_not_even_when_approved(careful: Entries) -> None:
     mine = careful.remember(Draft("The codename is quokka", "fact")).entry
     assert mine is not None
     theirs = stored(careful, "The codename is quokka since spring")
@@ -154,7 +154,7 @@ def test_an_agents_statement_never_replaces_the_owners_not_even_when_approved(ca
 
 
 def test_what_is_rejected_is_hidden_not_staged_again_and_erased_in_the_end(
-    careful: Keeper, clock: Any, tmp_path: Path
+    careful: Entries, clock: Any, tmp_path: Path
 ) -> None:
     entry = stored(careful, "The zebra quokka42 is on fire")
     (gone,) = careful.staging.reject([entry.id])
@@ -171,7 +171,7 @@ def test_what_is_rejected_is_hidden_not_staged_again_and_erased_in_the_end(
     assert later.action == "refused"
 
 
-def test_only_what_waits_can_be_approved_or_rejected(careful: Keeper) -> None:
+def test_only_what_waits_can_be_approved_or_rejected(careful: Entries) -> None:
     mine = careful.remember(Draft("I drink tea", "fact")).entry
     waits = stored(careful, "The deploy key is in the vault")
     assert mine is not None
@@ -183,7 +183,7 @@ def test_only_what_waits_can_be_approved_or_rejected(careful: Keeper) -> None:
     assert careful.get(waits.id).state == "staged"
 
 
-def test_what_is_forgotten_is_forgotten_in_every_state(careful: Keeper, tmp_path: Path) -> None:
+def test_what_is_forgotten_is_forgotten_in_every_state(careful: Entries, tmp_path: Path) -> None:
     secret = "The vault code is quokkazebra42"
     first = stored(careful, secret)
     careful.staging.reject([stored(careful, "Rejected quokkazebra42 code of the vault").id])
@@ -196,7 +196,7 @@ def test_what_is_forgotten_is_forgotten_in_every_state(careful: Keeper, tmp_path
     assert holders(tmp_path / "agent", "quokkazebra42") == []
 
 
-def test_forgetting_also_covers_what_was_taken_up_in_other_words(careful: Keeper, tmp_path: Path) -> None:
+def test_forgetting_also_covers_what_was_taken_up_in_other_words(careful: Entries, tmp_path: Path) -> None:
     first = stored(careful, "The codename is quokkazebra42")
     careful.staging.approve([first.id])
     other = stored(careful, "Our codename is quokkazebra42")
@@ -206,12 +206,12 @@ def test_forgetting_also_covers_what_was_taken_up_in_other_words(careful: Keeper
     assert holders(tmp_path / "agent", "quokkazebra42") == []
 
 
-def test_an_export_carries_what_waits(careful: Keeper, tmp_path: Path, clock: Any) -> None:
-    from recollect.entries.keeper import open_keeper
+def test_an_export_carries_what_waits(careful: Entries, tmp_path: Path, clock: Any) -> None:
+    from memoriter.entries.collection import open_entries
 
     entry = stored(careful, "The deploy key is in the vault")
     lines = "\n".join(careful.export())
-    other = open_keeper(tmp_path / "other", clock=clock)
+    other = open_entries(tmp_path / "other", clock=clock)
     try:
         assert other.take_in(lines).added == 1
         assert (other.get(entry.id).state, other.search("deploy key", threshold=0).hits) == ("staged", ())
@@ -220,21 +220,21 @@ def test_an_export_carries_what_waits(careful: Keeper, tmp_path: Path, clock: An
         other.close()
 
 
-def test_what_an_agent_imports_waits_too(careful: Keeper) -> None:
+def test_what_an_agent_imports_waits_too(careful: Entries) -> None:
     careful.take_in('[{"memory": "Anna leads the project"}]', by="agent", at_most="agent")
     assert staged(careful) == ["Anna leads the project"]
     careful.take_in('[{"memory": "Bob leads the other"}]')
     assert [entry.text for entry in careful.find()] == ["Bob leads the other"]
 
 
-def test_a_statement_that_waits_outlives_the_process(careful: Keeper, open_: Any) -> None:
+def test_a_statement_that_waits_outlives_the_process(careful: Entries, open_: Any) -> None:
     entry = stored(careful, "The deploy key is in the vault")
     careful.close()
     assert open_().get(entry.id).state == "staged"
 
 
 def test_a_kill_right_after_the_approval_loses_nothing(
-    careful: Keeper, open_: Any, monkeypatch: pytest.MonkeyPatch
+    careful: Entries, open_: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     entry = stored(careful, "The deploy key is in the vault")
     follow = careful.following.follow
@@ -253,9 +253,9 @@ def test_a_kill_right_after_the_approval_loses_nothing(
     assert [hit.entry.id for hit in again.search("deploy key vault").hits] == [entry.id]
 
 
-def test_only_one_of_two_owners_approves(careful: Keeper, open_: Any) -> None:
+def test_only_one_of_two_owners_approves(careful: Entries, open_: Any) -> None:
     entry = stored(careful, "The deploy key is in the vault")
-    other = open_(ways=Ways(approval="agent"))
+    other = open_(ways=EntryOptions(approval="agent"))
     other.staging.reject([entry.id])
     with pytest.raises(WriteError, match="it is rejected"):
         careful.staging.approve([entry.id])

@@ -33,7 +33,7 @@ def test_a_built_index_is_searched_whole_and_leg_by_leg_beside_plain_engines(tmp
         assert memory.search(index.questions[0]).hits
     timed = list(searching.searches(index, peer_questions=2))
     assert [one.work for one in timed] == ["search", "vector leg", "keyword leg"]
-    figures = report.Figures(timed=timed, cold={"recollect --help": 90})
+    figures = report.Figures(timed=timed, cold={"memoriter --help": 90})
     tables = report.markdown(figures)
     assert "| 120 | vector leg |" in tables
-    assert "| recollect --help, cold | ≤ 300 ms | 90 ms CPU | kept |" in tables
+    assert "| memoriter --help, cold | ≤ 300 ms | 90 ms CPU | kept |" in tables

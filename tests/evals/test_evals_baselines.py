@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 from evals import baselines
-from recollect.embedding import manifest
+from memoriter.embedding import manifest
 
 
 def unpacked(cache, name):

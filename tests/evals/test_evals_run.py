@@ -11,7 +11,7 @@ from evals.page import put
 from evals.report import figures, lifecycle, markdown
 from evals.run import Outcome, Setup, run_set, write_notes
 from evals.sets import EvalSet, Item, Query
-from recollect.testing import HashEmbedder
+from memoriter.testing import HashEmbedder
 
 ITEMS = (
     Item("d1", "a", "The cat Momo sleeps on the radiator.", "2025-03-01"),

@@ -9,7 +9,7 @@ from collections import Counter
 import pytest
 
 from evals.sets import OWN, find_sets, load_set, parse_day
-from recollect.text import query_terms, tokenize
+from memoriter.text import query_terms, tokenize
 
 MEMORIES = [json.loads(line) for line in (OWN / "memories/corpus.jsonl").read_text("utf-8").splitlines()]
 QUESTIONS = [json.loads(line) for line in (OWN / "memories/queries.jsonl").read_text("utf-8").splitlines()]

@@ -14,8 +14,8 @@ import sys
 import time
 from pathlib import Path
 
-from recollect.entries import Draft
-from recollect.entries.keeper import open_keeper
+from memoriter.entries import Draft
+from memoriter.entries.collection import open_entries
 
 WRITERS = 4
 
@@ -29,7 +29,7 @@ def text(chooser: random.Random) -> str:
 def write(folder: Path, pipe: int, seed: int, naive: bool) -> None:
     """Remember one statement after another until killed."""
     chooser = random.Random(seed)
-    keeper = open_keeper(folder)
+    keeper = open_entries(folder)
     while True:
         said = text(chooser)
         if naive:

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from recollect.entries.keeper import open_keeper
+from memoriter.entries.collection import open_entries
 
-KILLS = 500 if os.environ.get("RECOLLECT_SOAK") else 60
+KILLS = 500 if os.environ.get("MEMORITER_SOAK") else 60
 
 
 def acknowledged(folder: Path, kills: int, *more: str) -> list[str]:
@@ -32,7 +32,7 @@ def acknowledged(folder: Path, kills: int, *more: str) -> list[str]:
 def test_acknowledged_entries_survive_kills(tmp_path: Path) -> None:
     acked = acknowledged(tmp_path, KILLS)
     assert len(acked) >= KILLS
-    keeper = open_keeper(tmp_path)
+    keeper = open_entries(tmp_path)
     assert keeper.entries.check(deep=True) == []
     kept = Counter(entry.text for entry in keeper.find())
     assert [text for text in acked if text not in kept] == []
@@ -47,7 +47,7 @@ def test_acknowledged_entries_survive_kills(tmp_path: Path) -> None:
 def test_the_control_who_acknowledges_first_loses_some(tmp_path: Path) -> None:
     """The same kills do harm where an acknowledgement is early, so the test above can fail."""
     acked = acknowledged(tmp_path, 40, "naive")
-    keeper = open_keeper(tmp_path)
+    keeper = open_entries(tmp_path)
     kept = {entry.text for entry in keeper.find()}
     assert [text for text in acked if text not in kept] != []
     keeper.close()

@@ -13,8 +13,8 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
-from recollect import Memory
-from recollect.testing import FailingEmbedder, HashEmbedder
+from memoriter import Memory
+from memoriter.testing import FailingEmbedder, HashEmbedder
 
 NAMES = st.sampled_from(
     ["MEMORY.md", "memory/a.md", "memory/b.md", "memory/deep/c.md", "memory/2026-02-08.md"]
@@ -30,7 +30,7 @@ TEXTS = st.sampled_from(
         "# A\n\nheron\n",
     ]
 )
-SOAK = bool(os.environ.get("RECOLLECT_SOAK"))
+SOAK = bool(os.environ.get("MEMORITER_SOAK"))
 
 
 class Crash(Exception):

@@ -1,4 +1,4 @@
-"""kill -9 at any moment of `recollect index`: nothing is corrupt, and the next sync completes."""
+"""kill -9 at any moment of `memoriter index`: nothing is corrupt, and the next sync completes."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from pathlib import Path
 import apsw
 import pytest
 
-KILLS = 400 if os.environ.get("RECOLLECT_SOAK") else 50
+KILLS = 400 if os.environ.get("MEMORITER_SOAK") else 50
 
 INDEX = """
 import sys
-from recollect import Memory
-from recollect.testing import HashEmbedder
+from memoriter import Memory
+from memoriter.testing import HashEmbedder
 with Memory.open(sys.argv[1], home=sys.argv[2], embedder=HashEmbedder()) as memory:
     print("open", flush=True)
     memory.sync(force=sys.argv[3] == "force", progress=lambda p: print(p.done, flush=True))
@@ -64,8 +64,8 @@ def kill_after_lines(process: subprocess.Popen[str], lines: int, extra_s: float)
 
 @pytest.mark.timeout(1800)
 def test_killing_the_indexer_never_corrupts_and_the_next_sync_completes(tmp_path: Path) -> None:
-    from recollect import Memory
-    from recollect.testing import HashEmbedder
+    from memoriter import Memory
+    from memoriter.testing import HashEmbedder
 
     workspace, home = tmp_path / "workspace", tmp_path / "home"
     chooser = random.Random(7)

@@ -9,8 +9,8 @@ from pathlib import Path
 
 SEARCHER = """
 import json, sys
-from recollect import Memory
-from recollect.testing import HashEmbedder
+from memoriter import Memory
+from memoriter.testing import HashEmbedder
 seen, problems = set(), []
 with Memory.open(sys.argv[1], home=sys.argv[2], embedder=HashEmbedder()) as memory:
     for _ in range(60):
@@ -29,8 +29,8 @@ print(json.dumps([sorted(seen), problems]))
 INDEXER = """
 import sys
 from pathlib import Path
-from recollect import Memory
-from recollect.testing import HashEmbedder
+from memoriter import Memory
+from memoriter.testing import HashEmbedder
 root = Path(sys.argv[1])
 with Memory.open(root, home=sys.argv[2], embedder=HashEmbedder()) as memory:
     for generation in range(1, 9):

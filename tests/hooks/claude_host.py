@@ -13,7 +13,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from recollect import Memory
+from memoriter import Memory
 
 SESSION = "5b0c7a1e-0000-4000-8000-000000000001"
 
@@ -46,7 +46,7 @@ Run = Callable[[list[str], bytes, dict[str, str], Path], Ran]
 
 def started(arguments: list[str], data: bytes, environment: dict[str, str], cwd: Path) -> Ran:
     """Run the command line as a process of its own."""
-    command = [sys.executable, "-m", "recollect", *arguments]
+    command = [sys.executable, "-m", "memoriter", *arguments]
     done = subprocess.run(command, input=data, capture_output=True, env=environment, cwd=cwd, check=False)
     return Ran(done.returncode, done.stdout, done.stderr)
 
@@ -71,9 +71,9 @@ class ClaudeCode:
             made.mkdir(parents=True, exist_ok=True)
         self.environment = {
             **os.environ,
-            "RECOLLECT_HOME": str(self.home),
-            "RECOLLECT_WORKSPACE": str(self.workspace),
-            "RECOLLECT_EMBEDDING__PROVIDER": "none",
+            "MEMORITER_HOME": str(self.home),
+            "MEMORITER_WORKSPACE": str(self.workspace),
+            "MEMORITER_EMBEDDING__PROVIDER": "none",
         }
 
     # ---- sessions ---------------------------------------------------------------------------------------------
@@ -145,7 +145,7 @@ class ClaudeCode:
     def learned(self) -> list[str]:
         """The entries in force, oldest first."""
         with self.memory() as memory:
-            return [entry.text for entry in reversed(memory.keeper.find())]
+            return [entry.text for entry in reversed(memory.entries.find())]
 
     def waiting(self) -> list[Path]:
         """The requests in the spool."""

@@ -12,24 +12,24 @@ import signal
 import sys
 import time
 
-from recollect.agent import Host
-from recollect.config import load
-from recollect.integrations.claude_code import capture
-from recollect.integrations.claude_code.capture import drain, marks_of, spool_of
-from recollect.sessions.progress import Marks
-from recollect.sessions.queue import Request, _read
+from memoriter.agent import Agent
+from memoriter.config import load
+from memoriter.integrations.claude_code import capture
+from memoriter.integrations.claude_code.capture import drain, marks_of, spool_of
+from memoriter.sessions.progress import Marks
+from memoriter.sessions.queue import Request, _read
 
 
 def drained(naive: bool, pipe: int) -> None:
     """What a hook does after its answer; a byte is sent whenever it begins to hear a session."""
     hear = capture._hear
 
-    def told(host: Host, marks: Marks, request: Request, until: float | None = None) -> bool | None:
+    def told(host: Agent, marks: Marks, request: Request, until: float | None = None) -> bool | None:
         os.write(pipe, b".")
         return hear(host, marks, request, until)
 
     capture._hear = told
-    with Host.open(load(), slot="memory-full") as host:
+    with Agent.open(load(), slot="memory-full") as host:
         if not naive:
             drain(host)
             return

@@ -14,16 +14,16 @@ import traceback
 from collections.abc import Callable, Mapping
 from typing import Any, NoReturn
 
-from recollect.cli import main
-from recollect.memory import Memory  # noqa: F401
+from memoriter.cli import main
+from memoriter.memory import Memory  # noqa: F401
 
 LATER = [
-    *("embedding", "entries.joined", "entries.keeper", "entries.opening", "listening.heard", "llm.budget"),
-    *("llm.structured", "plugins.acts", "plugins.own", "recall.brief", "recall.inject", "retrieval.search"),
-    *("store.ledger", "store.vectors.scan", "writing.extractive", "writing.flush", "writing.scribe"),
+    *("agent.plugins", "embedding", "entries.collection", "entries.search", "llm.budget", "llm.structured"),
+    *("notes.extractive", "notes.flush", "notes.writer", "recall.inject", "search.search"),
+    *("sessions.seen_turns", "store.ledger", "store.vectors.scan"),
 ]
 for name in LATER:  # what a hook loads when it needs it: here once, before the forks
-    importlib.import_module(f"recollect.{name}")
+    importlib.import_module(f"memoriter.{name}")
 
 
 def _exit_as(call: Callable[[], None]) -> NoReturn:
@@ -57,7 +57,7 @@ def run(call: Mapping[str, Any]) -> dict[str, object]:
             os.chdir(call["cwd"])
             os.environ.clear()
             os.environ.update(call["environment"])
-            sys.argv = ["recollect", *call["arguments"]]
+            sys.argv = ["memoriter", *call["arguments"]]
             _exit_as(main)
         _, status = os.waitpid(child, 0)
         output.seek(0)

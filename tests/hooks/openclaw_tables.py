@@ -17,7 +17,7 @@ Row = Mapping[str, Any]
 
 
 def recording() -> dict[str, Any]:
-    """What the real program wrote, and its version; how it was made: tests/integration/openclaw_itself.py."""
+    """What the real program wrote, and its version; how it was made: tests/programs/openclaw_itself.py."""
     return dict(json.loads(RECORDING.read_text("utf-8")))
 
 

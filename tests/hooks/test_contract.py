@@ -17,7 +17,7 @@ from claude_host import SESSION, ClaudeCode, Ran, Run, is_form, until
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-EXAMPLES = 600 if os.environ.get("RECOLLECT_SOAK") else 20
+EXAMPLES = 600 if os.environ.get("MEMORITER_SOAK") else 20
 EVENTS = ["SessionStart", "UserPromptSubmit", "Stop", "SessionEnd", "PreCompact"]
 LATE = "the memory had no answer in time, so there is none"
 NOT_OURS = ["PreToolUse", "SubagentStop", "Notification", "", "stop", "../Stop"]
@@ -116,7 +116,7 @@ def test_a_session_in_which_nothing_was_said_is_no_trouble(claude: ClaudeCode) -
 def test_wrong_usage_does_not_stop_the_host(claude: ClaudeCode) -> None:
     """Exit 2 would: Claude Code takes it for a veto."""
     done = subprocess.run(
-        [sys.executable, "-m", "recollect", "--bogus", "hook", "nobody", "Stop", "--what"],
+        [sys.executable, "-m", "memoriter", "--bogus", "hook", "nobody", "Stop", "--what"],
         input=b"{}",
         capture_output=True,
         env=claude.environment,
@@ -153,7 +153,7 @@ def test_help_is_still_given(claude: ClaudeCode) -> None:
 def test_a_program_that_runs_the_app_gets_the_same_hook(real_claude: ClaudeCode, tmp_path: Path) -> None:
     real_claude.say("I prefer tabs in Go code.")
     elsewhere = ClaudeCode(tmp_path / "elsewhere")
-    script = "from recollect.cli.app import app; app()"
+    script = "from memoriter.cli.app import app; app()"
     places = ["--home", str(elsewhere.home), "--workspace", str(elsewhere.workspace)]
     called = ["hook", "claude-code", "Stop", "--wait", "--deadline", "20"]
     done = subprocess.run(
@@ -169,7 +169,7 @@ def test_a_program_that_runs_the_app_gets_the_same_hook(real_claude: ClaudeCode,
 
 def test_where_there_are_no_forks_a_thread_does_it(real_claude: ClaudeCode) -> None:
     real_claude.say("I prefer tabs in Go code.")
-    script = "import os, sys; del os.fork; from recollect.cli import main; main()"
+    script = "import os, sys; del os.fork; from memoriter.cli import main; main()"
 
     def run(*arguments: str, said: bytes | None = None) -> tuple[int, bytes]:
         data = json.dumps(real_claude.event("Stop")).encode() if said is None else said
@@ -195,8 +195,8 @@ def test_what_has_no_answer_in_time_is_heard_all_the_same(real_claude: ClaudeCod
     real_claude.say("I prefer tabs in Go code.")
     answered = real_claude.hook("SessionEnd", "--deadline", "0.05")
     assert answered.answer == {}
-    assert answered.stderr == f"recollect: {LATE}\n"
-    until(lambda: f"WARNING recollect.hooks: claude-code SessionEnd: {LATE}\n" in real_claude.log())
+    assert answered.stderr == f"memoriter: {LATE}\n"
+    until(lambda: f"WARNING memoriter.hooks: claude-code SessionEnd: {LATE}\n" in real_claude.log())
     until(lambda: list((real_claude.home / "agents" / "main" / "hooks").glob("*.json")))
     until(lambda: not real_claude.waiting())
     assert real_claude.learned() == ["I prefer tabs in Go code."]
@@ -209,7 +209,7 @@ def test_who_waits_for_all_waits_for_what_is_late_too(real_claude: ClaudeCode) -
 
 
 def test_a_host_that_never_ends_its_input_is_answered_in_time(claude: ClaudeCode) -> None:
-    command = [sys.executable, "-m", "recollect", "hook", "claude-code", "Stop", "--deadline", "0.3"]
+    command = [sys.executable, "-m", "memoriter", "hook", "claude-code", "Stop", "--deadline", "0.3"]
     begun = time.monotonic()
     with subprocess.Popen(
         command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=claude.environment
@@ -228,7 +228,7 @@ def test_a_crash_or_an_end_is_answered_too(claude: ClaudeCode, what: str) -> Non
     command = [
         sys.executable,
         "-m",
-        "recollect",
+        "memoriter",
         "hook",
         "claude-code",
         "UserPromptSubmit",
@@ -273,9 +273,9 @@ def test_a_busy_store_does_not_hold_up_the_prompt(claude: ClaudeCode) -> None:
     with _locked(claude):
         answered = claude.hook("UserPromptSubmit", "--deadline", "1.5", prompt="Do I prefer tabs?")
     assert answered.answer == {}
-    assert answered.stderr == f"recollect: {LATE}\n"
+    assert answered.stderr == f"memoriter: {LATE}\n"
     assert answered.seconds < 10
-    assert claude.log().endswith(f"WARNING recollect.hooks: claude-code UserPromptSubmit: {LATE}\n")
+    assert claude.log().endswith(f"WARNING memoriter.hooks: claude-code UserPromptSubmit: {LATE}\n")
 
 
 class _locked:
@@ -336,10 +336,10 @@ def test_a_broken_store_gives_an_empty_answer_and_keeps_what_was_said_for_later(
 
 def test_a_session_that_a_hook_has_started_is_neither_told_nor_heard(claude: ClaudeCode) -> None:
     claude.say("I prefer tabs in Go code.")
-    claude.environment["RECOLLECT_INSIDE_HOOK"] = "1"
+    claude.environment["MEMORITER_INSIDE_HOOK"] = "1"
     answered = [claude.heard(event, prompt="Tabs?", source="startup") for event in EVENTS]
     assert [one.answer for one in answered] == [{}] * 5
-    del claude.environment["RECOLLECT_INSIDE_HOOK"]
+    del claude.environment["MEMORITER_INSIDE_HOOK"]
     assert claude.learned() == []
 
 

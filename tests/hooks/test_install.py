@@ -16,15 +16,15 @@ from claude_host import Ran, Run
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from recollect.errors import ConfigError
-from recollect.integrations.claude_code import settings_file
-from recollect.integrations.claude_code.install import Files, install, uninstall
+from memoriter.errors import ConfigError
+from memoriter.integrations.claude_code import settings_file
+from memoriter.integrations.claude_code.install import Files, install, uninstall
 
-EXAMPLES = 1000 if os.environ.get("RECOLLECT_SOAK") else 25
+EXAMPLES = 1000 if os.environ.get("MEMORITER_SOAK") else 25
 MEMORY = "/dev/shm" if Path("/dev/shm").is_dir() else None  # a sync costs nothing there
 PLACES = {"workspace": "/home/me/my notes & 'more'"}
 
-names = st.text(max_size=8) | st.sampled_from(["hooks", "mcpServers", "recollect", "Stop", "model"])
+names = st.text(max_size=8) | st.sampled_from(["hooks", "mcpServers", "memoriter", "Stop", "model"])
 plain = st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=12)
 values = st.recursive(
     plain,
@@ -53,7 +53,7 @@ documents = st.dictionaries(names, values, max_size=5).map(
 whole = st.tuples(
     documents,
     st.none() | hooks,
-    st.none() | st.dictionaries(st.sampled_from(["other", "a b", "recollect"]), values, max_size=2),
+    st.none() | st.dictionaries(st.sampled_from(["other", "a b", "memoriter"]), values, max_size=2),
     st.booleans(),
 ).map(lambda parts: _document(*parts))
 styles = st.fixed_dictionaries(
@@ -97,11 +97,11 @@ class Place:
     def read(self) -> list[bytes | None]:
         return [path.read_bytes() if path.exists() else None for path in self.paths]
 
-    def install(self, server: str = "recollect", **places: str) -> None:
+    def install(self, server: str = "memoriter", **places: str) -> None:
         install(self.home, self.files, places or PLACES, server, dry_run=False)
 
     def uninstall(self) -> None:
-        uninstall(self.home, self.files, "recollect", dry_run=False)
+        uninstall(self.home, self.files, "memoriter", dry_run=False)
 
 
 @settings(max_examples=EXAMPLES, deadline=None)
@@ -139,7 +139,7 @@ def test_installing_adds_our_hooks_and_our_server_and_changes_nothing_else(
             assert others == known.get("hooks", {}).get(moment, [])
             assert [settings_file.is_ours(hook) for hook in group["hooks"]] == [True]
         assert _same(_without(ours, "hooks"), _without(known, "hooks"))
-        assert "recollect" in servers["mcpServers"]
+        assert "memoriter" in servers["mcpServers"]
         assert _same(_without(servers, "mcpServers"), _without(known, "mcpServers"))
         had = known.get("mcpServers", {})
         assert _same({name: one for name, one in servers["mcpServers"].items() if name in had}, had)
@@ -183,8 +183,8 @@ def _same(one: object, other: object) -> bool:
 
 
 def test_what_somebody_made_of_our_hooks_goes_too_and_theirs_beside_it_stay() -> None:
-    ours = {"type": "command", "command": "/opt/x/recollect hook claude-code Stop --deadline 9", "timeout": 1}
-    theirs = {"type": "command", "command": "/opt/x/recollect-lint hook claude-code Stop"}
+    ours = {"type": "command", "command": "/opt/x/memoriter hook claude-code Stop --deadline 9", "timeout": 1}
+    theirs = {"type": "command", "command": "/opt/x/memoriter-lint hook claude-code Stop"}
     text = json.dumps(
         {"hooks": {"Stop": [{"matcher": "", "hooks": [theirs, ours]}], "SessionEnd": [{"hooks": [ours]}]}}
     )
@@ -245,7 +245,7 @@ def test_a_link_and_the_mode_of_a_file_are_kept(tmp_path: Path) -> None:
 
 def test_somebodys_own_server_of_our_name_is_neither_replaced_nor_removed(tmp_path: Path) -> None:
     place = Place(str(tmp_path))
-    own = json.dumps({"mcpServers": {"recollect": {"command": "recollect", "args": ["mcp"]}}})
+    own = json.dumps({"mcpServers": {"memoriter": {"command": "memoriter", "args": ["mcp"]}}})
     place.paths[1].write_text(own)
     place.install()
     assert place.paths[1].read_text() == own
@@ -285,30 +285,30 @@ def _edited(path: Path) -> None:
     ],
 )
 def test_a_hook_to_which_somebody_added_a_command_is_theirs(more: str, ours: bool) -> None:
-    command = "recollect --workspace '/a && b; c' hook claude-code Stop"
+    command = "memoriter --workspace '/a && b; c' hook claude-code Stop"
     settings_ = {"hooks": {"Stop": [{"hooks": [{"type": "command", "command": command + more}]}]}}
     assert json.loads(settings_file.without_hooks(json.dumps(settings_), "{}")) == ({} if ours else settings_)
 
 
 # ---- the command line -----------------------------------------------------------------------------------------
 
-Recollect = Callable[..., Ran]
+Memoriter = Callable[..., Ran]
 
 
 @pytest.fixture
-def recollect(tmp_path: Path, forked: Run) -> Recollect:
+def memoriter(tmp_path: Path, forked: Run) -> Memoriter:
     (tmp_path / "user").mkdir()
     (tmp_path / "project").mkdir()
-    environment = {**os.environ, "HOME": str(tmp_path / "user"), "RECOLLECT_EMBEDDING__PROVIDER": "none"}
+    environment = {**os.environ, "HOME": str(tmp_path / "user"), "MEMORITER_EMBEDDING__PROVIDER": "none"}
 
     return lambda *arguments: forked(list(arguments), b"", environment, tmp_path / "project")
 
 
-def test_the_command_that_is_installed_runs_in_a_shell(recollect: Recollect, tmp_path: Path) -> None:
+def test_the_command_that_is_installed_runs_in_a_shell(memoriter: Memoriter, tmp_path: Path) -> None:
     notes = tmp_path / "my notes & 'more' $HOME"
-    shown = recollect("--workspace", str(notes), "install", "claude-code", "--dry-run")
+    shown = memoriter("--workspace", str(notes), "install", "claude-code", "--dry-run")
     assert (shown.code, b"+++ " in shown.output, list((tmp_path / "user").iterdir())) == (0, True, [])
-    done = recollect("--workspace", str(notes), "install", "claude-code", "--json")
+    done = memoriter("--workspace", str(notes), "install", "claude-code", "--json")
     told = json.loads(done.output)
     places = [tmp_path / "user" / ".claude" / "settings.json", tmp_path / "user" / ".claude.json"]
     assert told == {
@@ -319,37 +319,37 @@ def test_the_command_that_is_installed_runs_in_a_shell(recollect: Recollect, tmp
     }
     command = json.loads(places[0].read_text())["hooks"]["SessionStart"][0]["hooks"][0]["command"]
     assert shlex.split(command)[1:] == [
-        *("--workspace", str(notes), "hook", "claude-code", "SessionStart", "--server", "recollect")
+        *("--workspace", str(notes), "hook", "claude-code", "SessionStart", "--server", "memoriter")
     ]
     answered = subprocess.run(
         ["/bin/sh", "-c", command + " --deadline 20"],
         input='{"source": "startup", "session_id": "s"}',
         capture_output=True,
         text=True,
-        env={**os.environ, "HOME": str(tmp_path / "user"), "RECOLLECT_EMBEDDING__PROVIDER": "none"},
+        env={**os.environ, "HOME": str(tmp_path / "user"), "MEMORITER_EMBEDDING__PROVIDER": "none"},
         check=True,
     )
     told_ = json.loads(answered.stdout)["hookSpecificOutput"]["additionalContext"]
-    assert "`mcp__recollect__memory_search`" in told_
-    assert recollect("uninstall", "claude-code").code == 0
+    assert "`mcp__memoriter__memory_search`" in told_
+    assert memoriter("uninstall", "claude-code").code == 0
     assert [place.exists() for place in places] == [False, False]
 
 
-def test_a_project_has_files_of_its_own(recollect: Recollect, tmp_path: Path) -> None:
+def test_a_project_has_files_of_its_own(memoriter: Memoriter, tmp_path: Path) -> None:
     project = tmp_path / "project"
     (project / "memory").mkdir()  # a folder of code, perhaps
-    assert recollect("install", "claude-code", "--scope", "project").code == 0
-    server = json.loads((project / ".mcp.json").read_text())["mcpServers"]["recollect"]
+    assert memoriter("install", "claude-code", "--scope", "project").code == 0
+    server = json.loads((project / ".mcp.json").read_text())["mcpServers"]["memoriter"]
     assert server["args"] == [
-        *("--workspace", str(tmp_path / "user" / ".recollect" / "workspace"), "mcp", "--slot", "memory-full")
+        *("--workspace", str(tmp_path / "user" / ".memoriter" / "workspace"), "mcp", "--slot", "memory-full")
     ]
     assert (project / ".claude" / "settings.json").exists()
     assert not (tmp_path / "user" / ".claude").exists()
 
 
-def test_a_file_that_is_no_json_is_one_sentence(recollect: Recollect, tmp_path: Path) -> None:
+def test_a_file_that_is_no_json_is_one_sentence(memoriter: Memoriter, tmp_path: Path) -> None:
     file = tmp_path / "broken.json"
     file.write_text("{")
-    done = recollect("install", "claude-code", "--settings", str(file), "--no-mcp")
+    done = memoriter("install", "claude-code", "--settings", str(file), "--no-mcp")
     assert (done.code, done.output, file.read_text()) == (1, b"", "{")
-    assert done.error.decode().startswith(f"recollect: {file}: it is not JSON that can be changed safely")
+    assert done.error.decode().startswith(f"memoriter: {file}: it is not JSON that can be changed safely")

@@ -11,11 +11,11 @@ from pathlib import Path
 import pytest
 from claude_host import SESSION, ClaudeCode, until
 
-from recollect import MemoryService
-from recollect.agent import Effect, Host, Moment
-from recollect.agent.host import Observer
-from recollect.integrations.claude_code.capture import drain, hear_waiting
-from recollect.sessions.queue import Request, Spool
+from memoriter import MemoryService
+from memoriter.agent import Agent, Effect, Moment
+from memoriter.agent.agent import Observer
+from memoriter.integrations.claude_code.capture import drain, hear_waiting
+from memoriter.sessions.queue import Request, SessionQueue
 
 FAR = 4e9  #: a time at which nothing is too old
 
@@ -24,19 +24,19 @@ def test_a_piece_that_takes_long_is_kept(claude: ClaudeCode, monkeypatch: pytest
     """On a slow machine every piece is later than a host would wait."""
     monkeypatch.setitem(_deadlines(), "agent_end", 0.0)
     monkeypatch.setitem(_deadlines(), "session_end", 0.0)
-    monkeypatch.setattr("recollect.sessions.tail.AT_ONCE", 300)
+    monkeypatch.setattr("memoriter.sessions.tail.AT_ONCE", 300)
     path = claude.say("I prefer tabs in Go code.")
     claude.say("I never work on Fridays.")
     _spool(claude).add(_request(path, "SessionEnd"))
     with claude.memory() as memory, MemoryService(memory) as service:
-        assert (hear_waiting(service), len(memory.keeper.find())) == (1, 2)
+        assert (hear_waiting(service), len(memory.entries.find())) == (1, 2)
     assert claude.waiting() == []
 
 
 def test_every_piece_is_noted_when_it_is_done(claude: ClaudeCode, monkeypatch: pytest.MonkeyPatch) -> None:
     """Whoever goes on after a kill hears the rest alone; what came before the end is not heard at the end again."""
     monkeypatch.setattr(
-        "recollect.sessions.seen_turns.MOST", 2
+        "memoriter.sessions.seen_turns.MOST", 2
     )  # of a longer session not every turn is known
     texts = [
         f"I like {name} tea very much." for name in ("black", "green", "white", "yellow", "smoked", "iced")
@@ -44,7 +44,7 @@ def test_every_piece_is_noted_when_it_is_done(claude: ClaudeCode, monkeypatch: p
     for text in texts:
         path = claude.say(text)
     first = len(path.read_bytes().splitlines()[0])
-    monkeypatch.setattr("recollect.sessions.tail.AT_ONCE", first + 2)  # a question and its answer at a time
+    monkeypatch.setattr("memoriter.sessions.tail.AT_ONCE", first + 2)  # a question and its answer at a time
     _spool(claude).add(_request(path, "SessionEnd"))
     seen = list[tuple[str, ...]]()
 
@@ -72,7 +72,7 @@ def test_every_piece_is_noted_when_it_is_done(claude: ClaudeCode, monkeypatch: p
 
 
 def test_other_sessions_have_their_turn_between_two_pieces(tmp_path: Path) -> None:
-    spool, heard = Spool(tmp_path / "spool"), list[str]()
+    spool, heard = SessionQueue(tmp_path / "spool"), list[str]()
     for session in ("long", "short", "long", "other"):
         spool.add(_request(tmp_path / "x.jsonl", session=session))
 
@@ -86,7 +86,7 @@ def test_other_sessions_have_their_turn_between_two_pieces(tmp_path: Path) -> No
 
 
 def test_whoever_asked_waits_for_its_own_session_alone(tmp_path: Path) -> None:
-    spool = Spool(tmp_path / "spool")
+    spool = SessionQueue(tmp_path / "spool")
     spool.add(_request(tmp_path / "x.jsonl", session="long"))
     begun, asked, over = threading.Event(), threading.Event(), threading.Event()
     pieces = list[str]()
@@ -135,21 +135,21 @@ def test_a_session_in_which_nobody_spoke_is_not_heard_again(claude: ClaudeCode) 
 
 
 @contextmanager
-def _host(claude: ClaudeCode, observer: Observer) -> Iterator[Host]:
+def _host(claude: ClaudeCode, observer: Observer) -> Iterator[Agent]:
     with claude.memory() as memory:
         service = MemoryService(memory)
-        with Host.open(memory.settings, service=service, slot="memory-full", observer=observer) as host:
+        with Agent.open(memory.settings, service=service, slot="memory-full", observer=observer) as host:
             yield host
 
 
 def _deadlines() -> dict[str, float]:
-    from recollect.agent import hooks as bus
+    from memoriter.agent import hooks as bus
 
     return bus.DEADLINES  # type: ignore[return-value]
 
 
-def _spool(claude: ClaudeCode) -> Spool:
-    return Spool(claude.home / "agents" / "main" / "spool")
+def _spool(claude: ClaudeCode) -> SessionQueue:
+    return SessionQueue(claude.home / "agents" / "main" / "spool")
 
 
 def _request(path: Path, event: str = "Stop", session: str = "s") -> Request:

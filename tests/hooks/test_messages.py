@@ -24,14 +24,14 @@ PLAIN = [{"role": "user", "content": SAID}]
 
 
 @pytest.fixture
-def recollect(claude: ClaudeCode) -> Callable[..., Ran]:
+def memoriter(claude: ClaudeCode) -> Callable[..., Ran]:
     def run(*arguments: str, said: str = "") -> Ran:
         return claude.run(list(arguments), said.encode(), claude.environment, claude.project)
 
     return run
 
 
-Recollect = Callable[..., Ran]
+Memoriter = Callable[..., Ran]
 
 
 @pytest.mark.parametrize(
@@ -46,36 +46,36 @@ Recollect = Callable[..., Ran]
     ids=["array", "openai", "lines", "a request", "one message"],
 )
 def test_what_the_user_said_is_remembered_from_every_form(
-    recollect: Recollect, claude: ClaudeCode, tmp_path: Path, text: str
+    memoriter: Memoriter, claude: ClaudeCode, tmp_path: Path, text: str
 ) -> None:
     file = tmp_path / "messages"
     file.write_text(text)
-    done = recollect("capture", "--messages", str(file), "--session", "s1", "--json")
+    done = memoriter("capture", "--messages", str(file), "--session", "s1", "--json")
     assert done.code == 0
     assert [one["memory"]["text"] for one in json.loads(done.output)["remembered"]] == [SAID]
     assert json.loads(
-        recollect("capture", "--messages", "-", "--session", "s1", "--json", said=text).output
+        memoriter("capture", "--messages", "-", "--session", "s1", "--json", said=text).output
     ) == {"remembered": []}
     assert claude.learned() == [SAID]
 
 
-def test_recall_prints_the_block_and_nothing_else(recollect: Recollect) -> None:
-    recollect("capture", "--messages", "-", said=json.dumps(PLAIN))
+def test_recall_prints_the_block_and_nothing_else(memoriter: Memoriter) -> None:
+    memoriter("capture", "--messages", "-", said=json.dumps(PLAIN))
     asked = json.dumps([{"role": "user", "content": "Do I prefer tabs?"}])
-    block = recollect("recall", "--messages", "-", said=asked).output.decode()
+    block = memoriter("recall", "--messages", "-", said=asked).output.decode()
     assert block.startswith("<relevant-memories recall=")
     assert block.endswith("</relevant-memories>\n")
     assert SAID in block
-    told = json.loads(recollect("recall", "--messages", "-", "--json", said=asked).output)
+    told = json.loads(memoriter("recall", "--messages", "-", "--json", said=asked).output)
     assert [line["text"] for line in told["lines"]] == [SAID]
     unknown = json.dumps([{"role": "user", "content": "What is the weather?"}])
-    assert recollect("recall", "--messages", "-", said=unknown).output == b""
+    assert memoriter("recall", "--messages", "-", said=unknown).output == b""
 
 
 @pytest.mark.parametrize("text", ["", "{", "[1, 2]", "null", '{"role": "user"', "\x00", "[" * 100_000])
-def test_what_is_no_conversation_is_one_sentence(recollect: Recollect, text: str) -> None:
+def test_what_is_no_conversation_is_one_sentence(memoriter: Memoriter, text: str) -> None:
     for command in ("recall", "capture"):
-        done = recollect(command, "--messages", "-", said=text)
+        done = memoriter(command, "--messages", "-", said=text)
         assert "Traceback" not in done.error.decode()
         assert done.code == 1 or text == ""
         assert done.error.decode().count("\n") == (1 if text else 0)

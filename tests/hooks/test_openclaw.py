@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 from claude_host import ClaudeCode
 
-from recollect import Memory
-from recollect.errors import NotFound
-from recollect.text.blocks import without_annotations
+from memoriter import Memory
+from memoriter.errors import NotFound
+from memoriter.text.blocks import without_annotations
 
 DAY = "# 2026-02-08\n\n- The backup goes to the bucket heron. <!-- importance: 8 --> <!-- trigger: backup, s3 -->\n"
 
@@ -137,7 +137,7 @@ def test_everything_is_taken_in_once(openclaw: Path, entries: None, open_memory:
     memory = open_memory()
     preview = memory.import_openclaw(openclaw, dry_run=True)
     assert list(memory.settings.workspace.rglob("*.md")) == []
-    assert memory.keeper.find() == []
+    assert memory.entries.find() == []
     first = memory.import_openclaw(openclaw)
     assert (first.steps, first.entries) == (preview.steps, preview.entries)
     assert actions(first, "note") == dict.fromkeys(
@@ -160,7 +160,7 @@ def test_entries_keep_where_they_come_from_and_are_nobodys_own_words(
     report = memory.import_openclaw(openclaw)
     kept = {
         entry.text: (entry.type, entry.origin, entry.source, entry.tags, round(entry.created_at))
-        for entry in memory.keeper.find()
+        for entry in memory.entries.find()
     }
     assert kept == {
         "I prefer oolong": ("user_preference", "agent", "openclaw", (), 1_770_516_065),

@@ -14,9 +14,9 @@ from typing import Any
 import pytest
 from openclaw_tables import Database, play_back, recording, said, used
 
-from recollect import Memory
-from recollect.errors import SourceError
-from recollect.integrations.openclaw.database import opened
+from memoriter import Memory
+from memoriter.errors import SourceError
+from memoriter.integrations.openclaw.database import opened
 
 OpenMemory = Callable[..., Memory]
 
@@ -357,7 +357,7 @@ def test_compressed_messages_need_an_extra_and_say_so(
     monkeypatch.setitem(sys.modules, "zstandard", None)
     notes = [note for action, note in sessions(memory.import_openclaw(home)).values() if action == "other"]
     assert set(notes) == {
-        "it holds compressed messages: pip install 'recollect[openclaw]', then import again"
+        "it holds compressed messages: pip install 'memoriter[openclaw]', then import again"
     }
     monkeypatch.undo()
     assert {action for action, _ in sessions(memory.import_openclaw(home)).values()} == {"new", "same"}

@@ -13,14 +13,14 @@ from pathlib import Path
 import pytest
 from claude_host import ClaudeCode, until
 
-from recollect import MemoryService
-from recollect.integrations.claude_code.capture import hear_waiting
-from recollect.sessions.growth import turns_of_messages
-from recollect.sessions.progress import Marks, Session
-from recollect.sessions.queue import Request, Spool
-from recollect.sessions.tail import Mark, listen
+from memoriter import MemoryService
+from memoriter.integrations.claude_code.capture import hear_waiting
+from memoriter.sessions.growth import turns_of_messages
+from memoriter.sessions.progress import Marks, Session
+from memoriter.sessions.queue import Request, SessionQueue
+from memoriter.sessions.tail import Mark, listen
 
-KILLS = 200 if os.environ.get("RECOLLECT_SOAK") else 12
+KILLS = 200 if os.environ.get("MEMORITER_SOAK") else 12
 
 
 def test_a_session_is_heard_once_the_store_is_free(claude: ClaudeCode) -> None:
@@ -42,25 +42,25 @@ def test_a_session_is_heard_once_the_store_is_free(claude: ClaudeCode) -> None:
 
 def test_what_waits_is_known_to_the_next_session(claude: ClaudeCode) -> None:
     path = claude.say("I prefer tabs in Go code.")
-    Spool(claude.home / "agents" / "main" / "spool").add(_request(path))
+    SessionQueue(claude.home / "agents" / "main" / "spool").add(_request(path))
     assert "I prefer tabs in Go code." in claude.told("SessionStart", session="next", source="startup")
     assert claude.waiting() == []
 
 
 def test_what_waits_is_heard_by_hand_and_by_a_service_that_starts(claude: ClaudeCode) -> None:
-    spool = Spool(claude.home / "agents" / "main" / "spool")
+    spool = SessionQueue(claude.home / "agents" / "main" / "spool")
     spool.add(_request(claude.say("I prefer tabs in Go code.", session="one"), session="one"))
     done = claude.run(["spool", "--json"], b"", claude.environment, claude.project)
     assert (done.code, json.loads(done.output)) == (0, {"done": 1, "waiting": 0})
     spool.add(_request(claude.say("I never work on Fridays.", session="two"), session="two"))
     with claude.memory() as memory, MemoryService(memory) as service:
         assert hear_waiting(service) == 1
-        assert len(memory.keeper.find()) == 2
+        assert len(memory.entries.find()) == 2
 
 
 def test_sessions_are_heard_in_the_order_in_which_they_asked(claude: ClaudeCode) -> None:
     """What was said later takes the place of what it contradicts, though both waited."""
-    spool = Spool(claude.home / "agents" / "main" / "spool")
+    spool = SessionQueue(claude.home / "agents" / "main" / "spool")
     first = claude.say("My editor is Vim.", session="one")
     spool.add(_request(first, session="one"))
     second = claude.say("My editor is Emacs.", session="two")
@@ -72,7 +72,7 @@ def test_sessions_are_heard_in_the_order_in_which_they_asked(claude: ClaudeCode)
 
 
 def test_a_session_that_cannot_be_heard_does_not_hold_up_the_others(tmp_path: Path) -> None:
-    spool, heard = Spool(tmp_path / "spool"), list[str]()
+    spool, heard = SessionQueue(tmp_path / "spool"), list[str]()
     for session in ("stuck", "fine", "stuck", "fine"):
         spool.add(_request(tmp_path / "x.jsonl", session=session))
     (tmp_path / "spool" / f"{0:020d}-1-1.json").write_text("{}")
@@ -88,7 +88,7 @@ def test_a_session_that_cannot_be_heard_does_not_hold_up_the_others(tmp_path: Pa
 
 
 def test_a_session_whose_hearing_breaks_does_not_hold_up_the_others(tmp_path: Path) -> None:
-    spool, heard = Spool(tmp_path / "spool"), list[str]()
+    spool, heard = SessionQueue(tmp_path / "spool"), list[str]()
     for session in ("broken", "fine", "broken"):
         spool.add(_request(tmp_path / "x.jsonl", session=session))
 
@@ -136,7 +136,7 @@ def test_a_broken_mark_means_that_the_session_is_heard_from_its_beginning(claude
     known = json.loads(mark.read_text())
     mark.write_text(json.dumps({**known, "mark": {**known["mark"], "offset": "many"}}))
     path = claude.say("I never work on Fridays.")
-    Spool(claude.home / "agents" / "main" / "spool").add(_request(path, session=known["id"]))
+    SessionQueue(claude.home / "agents" / "main" / "spool").add(_request(path, session=known["id"]))
     done = claude.run(["spool", "--json"], b"", claude.environment, claude.project)
     assert (done.code, done.error, json.loads(done.output)) == (0, b"", {"done": 1, "waiting": 0})
     assert claude.learned() == ["I prefer tabs in Go code.", "I never work on Fridays."]
@@ -145,8 +145,8 @@ def test_a_broken_mark_means_that_the_session_is_heard_from_its_beginning(claude
 def test_a_spool_that_nobody_drains_does_not_grow_for_ever(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("recollect.sessions.queue.MOST", 3)
-    spool = Spool(tmp_path / "spool")
+    monkeypatch.setattr("memoriter.sessions.queue.MOST", 3)
+    spool = SessionQueue(tmp_path / "spool")
     kept = [spool.add(_request(tmp_path / "x.jsonl")) for _ in range(5)]
     assert [path is not None for path in kept] == [True, True, True, False, False]
     assert len(spool.waiting()) == 3
@@ -154,7 +154,7 @@ def test_a_spool_that_nobody_drains_does_not_grow_for_ever(
 
 def test_a_long_transcript_is_heard_piece_by_piece(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A kill costs no more than one piece; and no piece lends an agent's words from outside the owner's trust."""
-    monkeypatch.setattr("recollect.sessions.tail.AT_ONCE", 300)
+    monkeypatch.setattr("memoriter.sessions.tail.AT_ONCE", 300)
     path = tmp_path / "long.jsonl"
     tool = {"role": "assistant", "content": [{"type": "tool_use", "name": "WebFetch", "input": {}}]}
     said = [{"role": "user", "content": f"number {n}"} for n in range(20)]
@@ -175,9 +175,9 @@ def test_a_long_transcript_is_heard_piece_by_piece(tmp_path: Path, monkeypatch: 
 
 
 def test_only_one_process_drains_at_a_time(tmp_path: Path) -> None:
-    spool = Spool(tmp_path / "spool")
+    spool = SessionQueue(tmp_path / "spool")
     spool.add(_request(tmp_path / "x.jsonl"))
-    assert spool.drain(lambda _: Spool(tmp_path / "spool").drain(lambda _: True) == 0) == 1
+    assert spool.drain(lambda _: SessionQueue(tmp_path / "spool").drain(lambda _: True) == 0) == 1
 
 
 @pytest.mark.timeout(1800)
@@ -203,7 +203,7 @@ def _said(claude: ClaudeCode) -> list[tuple[str, str]]:
 
 def _killed_while_draining(claude: ClaudeCode, *mode: str) -> list[str]:
     """What is known after draining a spool, killed again and again, in the order in which it was said."""
-    spool = Spool(claude.home / "agents" / "main" / "spool")
+    spool = SessionQueue(claude.home / "agents" / "main" / "spool")
     for text, session in _said(claude):
         spool.add(_request(claude.say(text, session=session), session=session))
     script = Path(__file__).with_name("draining.py")
@@ -211,7 +211,7 @@ def _killed_while_draining(claude: ClaudeCode, *mode: str) -> list[str]:
     subprocess.run(command, env=claude.environment, check=True)
     assert claude.waiting() == []
     with claude.memory() as memory:
-        return [entry.text for entry in sorted(memory.keeper.find(), key=lambda entry: entry.created_at)]
+        return [entry.text for entry in sorted(memory.entries.find(), key=lambda entry: entry.created_at)]
 
 
 def _request(path: Path, session: str = "s") -> Request:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from claude_host import ClaudeCode
 
-from recollect.recall.render import read_back
+from memoriter.recall.render import read_back
 
 
 def block(told: str) -> list[str]:
@@ -18,7 +18,7 @@ def block(told: str) -> list[str]:
 
 def test_what_was_said_on_one_day_is_known_on_the_next(real_claude: ClaudeCode) -> None:
     """With the bundled model, as people have it."""
-    del real_claude.environment["RECOLLECT_EMBEDDING__PROVIDER"]
+    del real_claude.environment["MEMORITER_EMBEDDING__PROVIDER"]
     real_claude.say(
         "I prefer tabs over spaces in all my Go code. Please fix the build.", "The build is green."
     )
@@ -48,7 +48,7 @@ def test_a_session_begins_with_what_matters_and_how_to_use_the_memory(claude: Cl
     elsewhere = claude.told("SessionStart", session="new", source="startup", cwd=str(other / "deep"))
     assert sorted(block(elsewhere)) == ["I prefer tabs in Go code.", "We decided to use Kafka for the log."]
     assert told["startup"].startswith("<memory-context>\n")
-    assert "`recollect search 'a few words'`" in told["startup"]
+    assert "`memoriter search 'a few words'`" in told["startup"]
     assert told["resume"] == ""
 
 
@@ -67,7 +67,7 @@ def test_what_is_put_into_a_prompt_stays_below_the_hosts_limit(claude: ClaudeCod
     )
     with claude.memory() as memory:
         for number in range(40):
-            memory.keeper.add(f"Rule {number} of the house: {'tabs and spaces ' * 40}", "user_preference")
+            memory.entries.add(f"Rule {number} of the house: {'tabs and spaces ' * 40}", "user_preference")
     for event in ("SessionStart", "UserPromptSubmit"):
         told = claude.told(event, source="startup", prompt="Which rules of the house are there?")
         assert 4_000 < len(told) < 9_500
@@ -80,14 +80,14 @@ def test_what_the_host_would_cut_is_not_told(claude: ClaudeCode) -> None:
     (claude.home / "config.yaml").write_text("memory: {max_injected_chars: 8000}")
     with claude.memory() as memory:
         for number in range(10):
-            memory.keeper.add(f"Rule {number} of the house: {'🦉' * 900}", "user_preference")
+            memory.entries.add(f"Rule {number} of the house: {'🦉' * 900}", "user_preference")
     assert claude.told("UserPromptSubmit", prompt="Which rules of the house are there?") == ""
     assert "too many for a prompt; nothing was told" in claude.log()
 
 
 def test_a_prompt_about_no_note_is_told_of_none(claude: ClaudeCode) -> None:
     """With the bundled model, whose scores for anything at all are seldom zero."""
-    del claude.environment["RECOLLECT_EMBEDDING__PROVIDER"]
+    del claude.environment["MEMORITER_EMBEDDING__PROVIDER"]
     (claude.workspace / "MEMORY.md").write_text(
         "# Memory\n\nThe stop loss is eight percent below the price.\n\nMira lives in Lisbon and grows ferns.\n"
     )
@@ -105,7 +105,7 @@ def test_only_what_is_new_is_heard(claude: ClaudeCode) -> None:
     claude.say("I never work on Fridays.")
     claude.heard("SessionEnd", reason="other")
     with claude.memory() as memory:
-        kept = {entry.text: (entry.repetitions, entry.session) for entry in memory.keeper.find()}
+        kept = {entry.text: (entry.repetitions, entry.session) for entry in memory.entries.find()}
     assert [count for count, _ in kept.values()] == [1, 1]
     assert set(kept) == {"I prefer tabs in Go code.", "I never work on Fridays."}
 
@@ -121,7 +121,7 @@ def test_what_a_forked_session_brings_along_is_not_heard_again(claude: ClaudeCod
     claude.heard("Stop", session="two")
     claude.heard("SessionEnd", session="two", reason="other")
     with claude.memory() as memory:
-        kept = {entry.text: (entry.repetitions, entry.session) for entry in memory.keeper.find()}
+        kept = {entry.text: (entry.repetitions, entry.session) for entry in memory.entries.find()}
     assert kept == {"I prefer tabs in Go code.": (1, "one"), "I never work on Fridays.": (1, "two")}
     (summary,) = (claude.workspace / "memory").glob("*.md")
     assert "tabs" not in summary.read_text()
@@ -157,7 +157,7 @@ def test_nobody_learns_from_what_was_put_into_a_prompt(claude: ClaudeCode) -> No
     claude.heard(session="one")
     told = claude.told("UserPromptSubmit", session="two", prompt="Do I prefer tabs?")
     with claude.memory() as memory:
-        memory.forget(memory.keeper.find()[0].id)
+        memory.forget(memory.entries.find()[0].id)
     claude.say(f"Do I prefer tabs?\n{told}", session="two")
     claude.say(f"<user-prompt-submit-hook>{told}</user-prompt-submit-hook>\nThanks.", session="two")
     claude.heard("SessionEnd", session="two", reason="clear")
@@ -183,10 +183,10 @@ def test_before_a_compaction_what_would_be_lost_is_written_down_once(claude: Cla
     claude.heard("PreCompact", trigger="auto", custom_instructions="")
     claude.heard("PreCompact", trigger="manual", custom_instructions="")
     (log,) = (claude.workspace / "memory").glob("*.md")
-    assert log.read_text().count("<!-- recollect: flush") == 1
+    assert log.read_text().count("<!-- memoriter: flush") == 1
     claude.say("We decided to keep the mail sender in Rust, it is fast enough.", "Noted.")
     claude.heard("PreCompact", trigger="auto", custom_instructions="")
-    assert log.read_text().count("<!-- recollect: flush") == 2
+    assert log.read_text().count("<!-- memoriter: flush") == 2
     assert "NATS" not in log.read_text().partition("Rust")[2]
 
 
@@ -199,7 +199,7 @@ def test_a_session_that_ends_is_summarised_under_its_own_name(claude: ClaudeCode
 
 
 def test_a_project_with_a_folder_named_memory_is_not_taken_for_the_notes(claude: ClaudeCode) -> None:
-    del claude.environment["RECOLLECT_WORKSPACE"]
+    del claude.environment["MEMORITER_WORKSPACE"]
     (claude.project / "memory").mkdir()
     claude.say("Please move the backup to the bucket heron.", "The backup runs into heron every night.")
     claude.heard("SessionEnd", reason="other")

@@ -12,10 +12,10 @@ from typing import Any
 
 import httpx
 
-from recollect.config import load
-from recollect.server.http.agents import Load
-from recollect.server.http.serve import Serving
-from recollect.tools.tool import Access
+from memoriter.config import load
+from memoriter.server.http.agents import Load
+from memoriter.server.http.serve import Serving
+from memoriter.tools.tool import Access
 
 PATIENCE_S = 60.0  #: machines that run tests are busy
 

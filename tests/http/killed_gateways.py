@@ -18,13 +18,13 @@ from pathlib import Path
 
 import httpx
 
-from recollect.config import load
-from recollect.server.http import observe
-from recollect.server.http.agents import Load
-from recollect.server.http.auth import Tokens
-from recollect.server.http.serve import Serving
-from recollect.tools.table import OPERATIONS
-from recollect.tools.tool import Call, Result, Tool
+from memoriter.config import load
+from memoriter.server.http import observe
+from memoriter.server.http.agents import Load
+from memoriter.server.http.auth import Tokens
+from memoriter.server.http.serve import Serving
+from memoriter.tools.table import OPERATIONS
+from memoriter.tools.tool import Call, Result, Tool
 
 CLIENTS = 4
 

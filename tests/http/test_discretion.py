@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 from gateways import Running, Start, ask
 
-from recollect import Memory
-from recollect.tools.hide_paths import shortened
-from recollect.tools.table import OPERATIONS
-from recollect.tools.toolbox import Toolbox
+from memoriter import Memory
+from memoriter.tools.hide_paths import shortened
+from memoriter.tools.table import OPERATIONS
+from memoriter.tools.toolbox import Toolbox
 
 
 @pytest.mark.parametrize(
@@ -23,7 +23,7 @@ from recollect.tools.toolbox import Toolbox
         (r"C:\Users\mira\notes\x.md is gone", "…/x.md is gone"),
         ("memory/2026-02-08.md is as it was", "memory/2026-02-08.md is as it was"),
         ("see http://127.0.0.1:8377/v1/agents/x", "see http://127.0.0.1:8377/v1/agents/x"),
-        ("~/.recollect/config.yaml", "~/.recollect/config.yaml"),
+        ("~/.memoriter/config.yaml", "~/.memoriter/config.yaml"),
         ("3 / 4 / 5", "3 / 4 / 5"),
     ],
 )

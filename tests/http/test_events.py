@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 from gateways import Running, Start, ask, listening, poll
 
-from recollect.server.http import events as events_module
-from recollect.server.http.events import KEPT, WAITING, Hub
-from recollect.server.http.responses import Refused
+from memoriter.server.http import events as events_module
+from memoriter.server.http.events import KEPT, WAITING, Hub
+from memoriter.server.http.responses import Refused
 
 
 def test_a_note_that_changes_on_the_disk_is_told_to_who_listens(start: Start, note) -> None:

@@ -20,19 +20,19 @@ import pytest
 from gateways import PATIENCE_S, ask, poll
 from typer.testing import CliRunner
 
-from recollect import Memory
-from recollect.cli.app import app
-from recollect.errors import NotFound, RecollectError
-from recollect.server.http.serve import listen, running_at
+from memoriter import Memory
+from memoriter.cli.app import app
+from memoriter.errors import MemoriterError, NotFound
+from memoriter.server.http.serve import listen, running_at
 
-SOAK = bool(os.environ.get("RECOLLECT_SOAK"))
+SOAK = bool(os.environ.get("MEMORITER_SOAK"))
 KILLS = 60 if SOAK else 2
 ROUNDS = 60 if SOAK else 3
-QUICK = {"RECOLLECT_EMBEDDING__PROVIDER": "none", "RECOLLECT_WATCH__DEBOUNCE_S": "0.1"}
+QUICK = {"MEMORITER_EMBEDDING__PROVIDER": "none", "MEMORITER_WATCH__DEBOUNCE_S": "0.1"}
 
 
 def command(workspace: Path, home: Path, *arguments: str) -> list[str]:
-    return [sys.executable, "-m", "recollect", "--workspace", str(workspace), "--home", str(home), *arguments]
+    return [sys.executable, "-m", "memoriter", "--workspace", str(workspace), "--home", str(home), *arguments]
 
 
 @contextmanager
@@ -80,7 +80,7 @@ def killed(tmp_path: Path, kills: int, *more: str) -> tuple[set[str], set[str]]:
     )
     assert done.stderr == ""
     with Memory.open(workspace, home=home, overrides={"embedding.provider": "none"}) as memory:
-        kept = {entry.text.lower() for entry in memory.keeper.find()}
+        kept = {entry.text.lower() for entry in memory.entries.find()}
     acknowledged = {line.removeprefix("Remember that ").lower() for line in done.stdout.splitlines()}
     return acknowledged, kept
 
@@ -197,7 +197,7 @@ def test_serve_says_where_and_open_and_token_work_beside_it(tmp_path: Path) -> N
             assert process.poll() is None
     finally:
         os.umask(before)
-    with pytest.raises(NotFound, match="No gateway runs here; start one with `recollect serve`"):
+    with pytest.raises(NotFound, match="No gateway runs here; start one with `memoriter serve`"):
         running_at(home)
 
 
@@ -212,7 +212,7 @@ def test_a_note_of_a_gateway_that_vanishes_while_one_looks_is_none(tmp_path: Pat
 def test_a_port_that_is_taken_is_told_in_one_sentence() -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
-        with pytest.raises(RecollectError) as refused:
+        with pytest.raises(MemoriterError) as refused:
             listen("127.0.0.1", port)
     assert str(refused.value) == (
         f"The gateway cannot listen at 127.0.0.1:{port}: Address already in use. Another port: --port 0."

@@ -10,12 +10,12 @@ import pytest
 from gateways import Start, ask, poll
 from typer.testing import CliRunner
 
-from recollect.cli.app import app
-from recollect.config import load
-from recollect.errors import ConfigError, StoreError, UntrustedConfig
-from recollect.server.http import agents
-from recollect.server.http.agents import Agents, Load
-from recollect.server.http.auth import Places, is_loopback
+from memoriter.cli.app import app
+from memoriter.config import load
+from memoriter.errors import ConfigError, StoreError, UntrustedConfig
+from memoriter.server.http import agents
+from memoriter.server.http.agents import Agents, Load
+from memoriter.server.http.auth import Places, is_loopback
 
 
 def test_memory_that_is_switched_off_is_refused_from_the_next_call_on(start: Start, tmp_path: Path) -> None:
@@ -86,7 +86,7 @@ def test_who_comes_after_the_end_opens_nothing(workspace: Path, tmp_path: Path) 
 def test_only_the_owner_sets_the_gateway(tmp_path: Path) -> None:
     workspace = tmp_path / "workspace"
     workspace.mkdir()
-    (workspace / ".recollect.yaml").write_text("gateway:\n  host: 0.0.0.0\n")
+    (workspace / ".memoriter.yaml").write_text("gateway:\n  host: 0.0.0.0\n")
     with pytest.raises(UntrustedConfig, match=r"gateway\.host in .*may not set it"):
         load(arguments={"workspace": workspace, "home": tmp_path}, environ={})
 
@@ -97,7 +97,7 @@ def test_agents_are_names_with_workspaces_from_a_file_or_a_variable(tmp_path: Pa
     (home / "config.yaml").write_text("gateway:\n  agents:\n    work: ../work\n    home-1: /srv/notes\n")
     read = load(arguments={"home": home, "workspace": tmp_path}, environ={})
     assert read.gateway.agents == {"work": tmp_path / "work", "home-1": Path("/srv/notes")}
-    environ = {"RECOLLECT_GATEWAY__AGENTS": "{work: /w}", "RECOLLECT_GATEWAY__ALLOWED_HOSTS": "A.example"}
+    environ = {"MEMORITER_GATEWAY__AGENTS": "{work: /w}", "MEMORITER_GATEWAY__ALLOWED_HOSTS": "A.example"}
     read = load(arguments={"home": tmp_path, "workspace": tmp_path}, environ=environ)
     assert read.gateway.agents == {"work": Path("/w")}
     assert read.gateway.allowed_hosts == ("a.example",)
@@ -147,7 +147,7 @@ def test_which_addresses_only_this_machine_can_reach() -> None:
 
 
 def test_an_open_address_is_warned_of(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from recollect.server.http.serve import Serving
+    from memoriter.server.http.serve import Serving
 
     monkeypatch.setattr(Serving, "run", lambda self, ready: self._listening.close())
     given = ["--home", str(tmp_path / "home"), "--workspace", str(tmp_path), "serve", "--port", "0"]

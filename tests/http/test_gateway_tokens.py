@@ -13,9 +13,9 @@ import pytest
 from gateways import Running, ask
 from typer.testing import CliRunner
 
-from recollect.cli.app import app
-from recollect.errors import NotFound, RecollectError
-from recollect.server.http.auth import BROWSER_S, MOST_BROWSERS, TICKET_S, Browsers, Tickets, Tokens
+from memoriter.cli.app import app
+from memoriter.errors import MemoriterError, NotFound
+from memoriter.server.http.auth import BROWSER_S, MOST_BROWSERS, TICKET_S, Browsers, Tickets, Tokens
 
 
 def test_the_first_token_is_the_owners_and_is_told_once(tmp_path: Path) -> None:
@@ -70,7 +70,7 @@ def test_a_file_that_cannot_be_read_lets_nobody_in(gateway: Running) -> None:
     ):
         file.write_text(broken)
         assert caller.get("/v1/agents").status_code == 401
-        with pytest.raises(RecollectError, match="cannot be read"):
+        with pytest.raises(MemoriterError, match="cannot be read"):
             gateway.gateway.tokens.create("admin")
     file.write_text(json.dumps(whole))
     assert caller.get("/v1/agents").status_code == 200
@@ -96,7 +96,7 @@ def test_a_file_that_others_may_write_lets_nobody_in_and_one_that_they_may_read_
     assert stat.S_IMODE(file.stat().st_mode) == 0o600
     file.chmod(0o666)
     assert caller.get("/v1/agents").status_code == 401
-    with pytest.raises(RecollectError, match=r"others may write .*tokens\.json"):
+    with pytest.raises(MemoriterError, match=r"others may write .*tokens\.json"):
         gateway.gateway.tokens.create("admin")
     file.chmod(0o600)
     assert caller.get("/v1/agents").status_code == 200
@@ -157,7 +157,7 @@ def test_the_page_opens_by_a_link_and_by_nothing_else(gateway: Running) -> None:
     browser = gateway.client()
     closed = browser.get("/")
     assert closed.status_code == 401
-    assert "recollect open" in closed.text
+    assert "memoriter open" in closed.text
     ticket = gateway.gateway.browsers.tickets.issue()
     opened = browser.get("/open", params={"ticket": ticket})
     # A page that goes on by itself: after a redirect from elsewhere a browser would not send a strict cookie.
@@ -175,7 +175,7 @@ def test_the_page_opens_by_a_link_and_by_nothing_else(gateway: Running) -> None:
     again = gateway.client().get("/open", params={"ticket": ticket})
     assert (again.status_code, again.json()) == (
         403,
-        {"error": "This link was used or is too old; `recollect open` makes a new one."},
+        {"error": "This link was used or is too old; `memoriter open` makes a new one."},
     )
 
 
@@ -232,5 +232,5 @@ def test_a_token_for_an_agent_that_is_not_there_is_told(tmp_path: Path) -> None:
     known = CliRunner().invoke(app, [*wanted, "--agent", "main"])
     assert (known.exit_code, "there is no agent" in known.stderr) == (0, False)
     typo = CliRunner().invoke(app, [*wanted, "--agent", "wrok"])
-    assert (typo.exit_code, typo.stdout.startswith("rct_")) == (0, True)
+    assert (typo.exit_code, typo.stdout.startswith("mmr_")) == (0, True)
     assert "there is no agent 'wrok' in the settings" in typo.stderr

@@ -12,10 +12,10 @@ import httpx
 import pytest
 from gateways import PATIENCE_S, Running, Start, ask, listening, poll
 
-from recollect.server.http import guard, heads, limits, observe
-from recollect.server.http.limits import DEEPEST, Rate
-from recollect.tools.table import OPERATIONS
-from recollect.tools.tool import Call, Param, Result, Tool
+from memoriter.server.http import guard, heads, limits, observe
+from memoriter.server.http.limits import DEEPEST, Rate
+from memoriter.tools.table import OPERATIONS
+from memoriter.tools.tool import Call, Param, Result, Tool
 
 JSON = {"Content-Type": "application/json"}
 
@@ -147,7 +147,7 @@ def slow(monkeypatch: pytest.MonkeyPatch) -> Iterator[threading.Event]:
     table = {**OPERATIONS, tool.name: tool}
     for module in (guard, observe):
         monkeypatch.setattr(module, "OPERATIONS", table)
-    from recollect.server.http import app
+    from memoriter.server.http import app
 
     monkeypatch.setattr(app, "OPERATIONS", table)
     yield let_go

@@ -16,9 +16,9 @@ from gateways import Running, Start, listening, poll
 from mcp import Client
 from mcp.client.streamable_http import streamable_http_client
 
-from recollect.server.http import observe
-from recollect.tools.table import OPERATIONS
-from recollect.tools.tool import Call, Result
+from memoriter.server.http import observe
+from memoriter.tools.table import OPERATIONS
+from memoriter.tools.tool import Call, Result
 
 SPEAKS = {"Accept": "application/json, text/event-stream"}
 
@@ -61,7 +61,7 @@ def test_the_sdks_own_client_searches_and_its_writing_is_told(start: Start, tmp_
     (other / "plans.md").write_text("# Plans\n\nThe zebra crossing is repainted in May.\n")
     gateway = start(watch__enabled=False, gateway__agents={"work": tmp_path / "work"})
     secret = gateway.gateway.tokens.create("write")[1]
-    headers = {"Authorization": f"Bearer {secret}", "X-Recollect-Agent": "work"}
+    headers = {"Authorization": f"Bearer {secret}", "X-Memoriter-Agent": "work"}
 
     async def talk() -> Any:
         from mcp.shared._httpx_utils import create_mcp_http_client

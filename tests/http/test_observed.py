@@ -15,11 +15,11 @@ from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
-from recollect import logs
-from recollect.server.http import access_log, app, guard, observe
-from recollect.server.http.telemetry import MEANING, meaning_of
-from recollect.tools.table import OPERATIONS
-from recollect.tools.tool import Call, Result, Tool
+from memoriter import logs
+from memoriter.server.http import access_log, app, guard, observe
+from memoriter.server.http.telemetry import MEANING, meaning_of
+from memoriter.tools.table import OPERATIONS
+from memoriter.tools.tool import Call, Result, Tool
 
 CANARY = "canary-9f3e"
 
@@ -63,7 +63,7 @@ def test_the_log_says_who_asked_for_what_and_nothing_of_what_was_said(
     owner.post("/v1/agents/main/memory.search", content=CANARY)
     broken = owner.post("/v1/agents/main/test.broken")
     assert (broken.status_code, broken.json()) == (500, {"error": "test.broken failed: KeyError."})
-    gateway.client(f"rct_{CANARY}").get("/v1/agents", headers={"Origin": f"http://{CANARY}"})
+    gateway.client(f"mmr_{CANARY}").get("/v1/agents", headers={"Origin": f"http://{CANARY}"})
     gateway.serving.stop()
 
     text = lines.getvalue()
@@ -151,15 +151,15 @@ def test_metrics_are_as_prometheus_reads_them(gateway: Running) -> None:
             match = SAMPLE.fullmatch(line)
             assert match, line
             samples[line.rpartition(" ")[0]] = float(match[3])
-    name = "recollect_operation_duration_seconds"
+    name = "memoriter_operation_duration_seconds"
     ok = '{agent="main",operation="memory.search",outcome="ok"'
     assert samples[f"{name}_count{ok}}}"] == 1
     assert samples[f'{name}_bucket{ok},le="+Inf"}}'] == 1
     assert samples[f"{name}_count" + '{agent="main",operation="memory.search",outcome="invalid"}'] == 1
-    assert samples['recollect_entries{agent="main"}'] == 1
-    assert samples['recollect_chunks{agent="main"}'] > 0
-    assert samples['recollect_http_requests_total{route="other",status="404"}'] == 2
-    assert samples["recollect_event_listeners"] == 0
+    assert samples['memoriter_entries{agent="main"}'] == 1
+    assert samples['memoriter_chunks{agent="main"}'] > 0
+    assert samples['memoriter_http_requests_total{route="other",status="404"}'] == 2
+    assert samples["memoriter_event_listeners"] == 0
     buckets = [value for key, value in samples.items() if key.startswith(f"{name}_bucket{ok}")]
     assert buckets == sorted(buckets)
 
@@ -189,27 +189,27 @@ def test_spans_have_the_names_of_the_conventions_and_no_texts(
     assert {name: dict(span.attributes) for name, span in seen.items()} == {
         "memory.search": {
             "gen_ai.operation.name": "search_memory",
-            "gen_ai.provider.name": "recollect",
+            "gen_ai.provider.name": "memoriter",
             "gen_ai.memory.store.name": "main",
             "gen_ai.tool.name": "memory.search",
             "gen_ai.memory.record.count": seen["memory.search"].attributes["gen_ai.memory.record.count"],
         },
         "memory_store": {
             "gen_ai.operation.name": "upsert_memory",
-            "gen_ai.provider.name": "recollect",
+            "gen_ai.provider.name": "memoriter",
             "gen_ai.memory.store.name": "main",
             "gen_ai.tool.name": "memory_store",
         },
         "entries.list": {
             "gen_ai.operation.name": "search_memory",
-            "gen_ai.provider.name": "recollect",
+            "gen_ai.provider.name": "memoriter",
             "gen_ai.memory.store.name": "main",
             "gen_ai.tool.name": "entries.list",
             "gen_ai.memory.record.count": 1,
         },
         "memory.get": {
             "gen_ai.operation.name": "retrieval",
-            "gen_ai.provider.name": "recollect",
+            "gen_ai.provider.name": "memoriter",
             "gen_ai.memory.store.name": "main",
             "gen_ai.tool.name": "memory.get",
             "error.type": "NotFound",
@@ -234,7 +234,7 @@ def test_spans_join_the_callers_trace_and_have_texts_when_the_owner_says_so(
 
 
 def test_without_a_provider_nothing_is_traced(gateway: Running) -> None:
-    from recollect.server.http import telemetry
+    from memoriter.server.http import telemetry
 
     ask(gateway.caller("admin"), "memory.search", query="backup")
     assert telemetry._tracer() is None

@@ -19,8 +19,8 @@ from schemathesis.specs.openapi.checks import (
     status_code_conformance,
 )
 
-from recollect.server.http.app import ERRORS
-from recollect.tools.table import OPERATIONS
+from memoriter.server.http.app import ERRORS
+from memoriter.tools.table import OPERATIONS
 
 CHECKS = [
     not_a_server_error,
@@ -28,7 +28,7 @@ CHECKS = [
     content_type_conformance,
     response_schema_conformance,
 ]
-SOAK = bool(os.environ.get("RECOLLECT_SOAK"))
+SOAK = bool(os.environ.get("MEMORITER_SOAK"))
 EXAMPLES = 100 if SOAK else 6
 STATUSES = {"200", *map(str, ERRORS)}
 

@@ -9,9 +9,9 @@ from fastapi.routing import APIRoute
 from gateways import Running, ask
 from starlette.routing import Route
 
-from recollect.server.http import app
-from recollect.tools.table import OPERATIONS
-from recollect.tools.tool import ACCESS, grants
+from memoriter.server.http import app
+from memoriter.tools.table import OPERATIONS
+from memoriter.tools.tool import ACCESS, grants
 
 METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE", "PROPFIND")
 OPEN = {"/healthz", "/open"}  #: the one route that says nothing, and the one that asks for a ticket
@@ -64,8 +64,8 @@ def test_a_wrong_token_is_401(gateway: Running) -> None:
     for shown in (
         "Bearer wrong",
         "Bearer x y",
-        f"Bearer rct_{'x' * 43}",
-        "Bearer rct_é",
+        f"Bearer mmr_{'x' * 43}",
+        "Bearer mmr_é",
         "a" * 10_000,
         "Basic YTpi",
     ):

@@ -19,7 +19,7 @@ from typing import Any
 
 import pytest
 
-from recollect.testing import sample_workspace
+from memoriter.testing import sample_workspace
 
 WORDS = (
     "tea",
@@ -49,10 +49,10 @@ class Seen:
 def serving(tmp_path: Path, **variables: str) -> Iterator[tuple[subprocess.Popen[str], dict[str, Any]]]:
     workspace, home = sample_workspace(tmp_path / "workspace"), tmp_path / "home"
     place = ("--workspace", str(workspace), "--home", str(home))
-    limits = {"RECOLLECT_GATEWAY__LIMITS__RATE": "100000", "RECOLLECT_GATEWAY__LIMITS__BURST": "100000"}
+    limits = {"MEMORITER_GATEWAY__LIMITS__RATE": "100000", "MEMORITER_GATEWAY__LIMITS__BURST": "100000"}
     with (tmp_path / "log").open("w") as log:
         process = subprocess.Popen(
-            [sys.executable, "-m", "recollect", *place, "serve", "--port", "0", "--json"],
+            [sys.executable, "-m", "memoriter", *place, "serve", "--port", "0", "--json"],
             env={**os.environ, **limits, **variables},
             stdout=subprocess.PIPE,
             stderr=log,
@@ -122,7 +122,7 @@ def soaked(tmp_path: Path, clients: int, seconds: float, **variables: str) -> tu
 
 
 def test_some_clients_at_once_are_all_served(tmp_path: Path) -> None:
-    seen, _, _ = soaked(tmp_path, 8, 1.5, RECOLLECT_EMBEDDING__PROVIDER="none")
+    seen, _, _ = soaked(tmp_path, 8, 1.5, MEMORITER_EMBEDDING__PROVIDER="none")
     assert seen.failures == []
     assert len(seen.waited) > 8
 

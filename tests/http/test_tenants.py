@@ -9,7 +9,7 @@ import httpx
 import pytest
 from gateways import Running, Start, ask, listening
 
-from recollect.tools.table import OPERATIONS
+from memoriter.tools.table import OPERATIONS
 
 TENANTS = ("red", "green", "blue")
 
@@ -118,7 +118,7 @@ def test_an_agent_of_another_is_as_unknown_as_one_that_never_was(shared: Running
         )
     for name in ("green", "main", "nobody"):
         assert red.get("/v1/events", params={"agent": name}).status_code == 404
-        assert red.post("/mcp", headers={"X-Recollect-Agent": name}, json={}).status_code == 404
+        assert red.post("/mcp", headers={"X-Memoriter-Agent": name}, json={}).status_code == 404
     assert red.post("/mcp", json={}).status_code == 404  # the gateway's own agent is another's too
     assert red.get("/v1/events").status_code == 404
 
@@ -131,7 +131,7 @@ def test_lists_and_counts_are_of_ones_own(shared: Running) -> None:
     read = red.get("/metrics").text
     assert 'agent="red"' in read
     assert not any(f'agent="{name}"' in read for name in ("green", "blue", "main"))
-    assert "recollect_http_requests_total" not in read
+    assert "memoriter_http_requests_total" not in read
 
 
 def test_events_are_of_ones_own(shared: Running) -> None:

@@ -8,8 +8,8 @@ from collections.abc import Iterator
 import pytest
 from chat_server import Server, anthropic_body, ok, openai_body
 
-from recollect.errors import ChatError, ChatUnavailable
-from recollect.llm import Chat, Nobody, Reply, open_chat
+from memoriter.errors import ChatError, ChatUnavailable
+from memoriter.llm import Chat, NoChat, Reply, open_chat
 
 PROVIDERS = {"openai": ("/v1", openai_body), "anthropic": ("", anthropic_body)}
 
@@ -123,7 +123,7 @@ def test_a_key_of_the_environment_goes_to_no_other_address(
 
 def test_without_a_provider_nobody_answers() -> None:
     chat = open_chat("none")
-    assert isinstance(chat, Nobody)
+    assert isinstance(chat, NoChat)
     with pytest.raises(ChatUnavailable, match="No language model is configured"):
         chat.complete("s", "u", max_tokens=5)
     chat.close()
@@ -137,6 +137,6 @@ def test_wrong_settings_are_said(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
     with pytest.raises(ChatUnavailable):
         open_chat("openai", model="m")
-    monkeypatch.setitem(__import__("sys").modules, "recollect.llm.anthropic", None)
-    with pytest.raises(ChatUnavailable, match=r"recollect\[anthropic\]"):
+    monkeypatch.setitem(__import__("sys").modules, "memoriter.llm.anthropic", None)
+    with pytest.raises(ChatUnavailable, match=r"memoriter\[anthropic\]"):
         open_chat("anthropic", model="m")

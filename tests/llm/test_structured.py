@@ -10,11 +10,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import BaseModel
 
-from recollect.errors import ChatError
-from recollect.llm import Reply
-from recollect.llm.prompts import NAMES, conversation, prompt
-from recollect.llm.structured import ask, loads
-from recollect.records import Turn
+from memoriter.errors import ChatError
+from memoriter.llm import Reply
+from memoriter.llm.prompts import NAMES, conversation, prompt
+from memoriter.llm.structured import ask, loads
+from memoriter.records import Turn
 
 
 class Shape(BaseModel):

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from recollect.errors import BudgetSpent, ChatError, ChatUnavailable
-from recollect.llm import Deferred, Reply
-from recollect.llm.budget import Budgeted
+from memoriter.errors import BudgetSpent, ChatError, ChatUnavailable
+from memoriter.llm import Deferred, Reply
+from memoriter.llm.budget import Budgeted
 
 
 class Counting:

@@ -13,12 +13,12 @@ from mcp import Client
 from starlette.applications import Starlette
 from starlette.routing import Route
 
-from recollect.agent import Host
-from recollect.server.mcp import access
-from recollect.server.mcp.server import McpServer
+from memoriter.agent import Agent
+from memoriter.server.mcp import access
+from memoriter.server.mcp.server import McpServer
 
 T = TypeVar("T")
-OpenHost = Callable[..., Host]
+OpenHost = Callable[..., Agent]
 Talk = Callable[[Callable[[Client], Awaitable[Any]]], Any]
 
 WAYS = ("memory 2026-07-28", "memory 2025-11-25", "http 2026-07-28", "http 2025-11-25")

@@ -13,12 +13,12 @@ from mcp import Client, MCPError
 from mcp.client.streamable_http import streamable_http_client
 from talking import over_http, talk_to
 
-from recollect.agent import HookBus, Host
-from recollect.agent.service import MemoryService
-from recollect.server.mcp import access, build
-from recollect.tools.table import OPERATIONS
-from recollect.tools.tool import ACCESS, Access, grants
-from recollect.tools.toolbox import TOOLS
+from memoriter.agent import Agent, HookBus
+from memoriter.agent.service import MemoryService
+from memoriter.server.mcp import access, build
+from memoriter.tools.table import OPERATIONS
+from memoriter.tools.tool import ACCESS, Access, grants
+from memoriter.tools.toolbox import TOOLS
 
 Note = Callable[[str, str], Path]
 
@@ -34,12 +34,12 @@ class Everything:
 
 
 @pytest.fixture
-def wide(host: Host) -> Host:
-    return Host(host.service, Everything(), owned=False)
+def wide(host: Agent) -> Agent:
+    return Agent(host.service, Everything(), owned=False)
 
 
 @pytest.mark.parametrize("granted", ACCESS)
-def test_tools_beyond_the_access_are_not_listed_and_a_call_is_refused(wide: Host, granted: Access) -> None:
+def test_tools_beyond_the_access_are_not_listed_and_a_call_is_refused(wide: Agent, granted: Access) -> None:
     async def verdicts(client: Client) -> tuple[set[str], dict[str, int]]:
         refused = dict[str, int]()
         for name, tool in OPERATIONS.items():
@@ -61,7 +61,7 @@ def test_tools_beyond_the_access_are_not_listed_and_a_call_is_refused(wide: Host
 
 
 @pytest.mark.parametrize("version", ["2025-06-18", "2026-07-28"])
-def test_over_http_a_call_beyond_the_access_is_403_for_every_writing_tool(wide: Host, version: str) -> None:
+def test_over_http_a_call_beyond_the_access_is_403_for_every_writing_tool(wide: Agent, version: str) -> None:
     meta = {
         "io.modelcontextprotocol/protocolVersion": version,
         "io.modelcontextprotocol/clientInfo": {"name": "test", "version": "1"},
@@ -106,7 +106,7 @@ def test_over_http_a_call_beyond_the_access_is_403_for_every_writing_tool(wide: 
 
 
 @pytest.mark.parametrize("mode", ["auto", "legacy"])
-def test_a_reading_client_over_http_reads_and_is_refused_to_write(host: Host, note: Note, mode: str) -> None:
+def test_a_reading_client_over_http_reads_and_is_refused_to_write(host: Agent, note: Note, mode: str) -> None:
     note("memory/birds.md", "A heron stands by the river.\n")
 
     async def ask(url: str) -> tuple[list[str], list[str], str, list[str]]:
@@ -136,7 +136,7 @@ def test_a_reading_client_over_http_reads_and_is_refused_to_write(host: Host, no
     assert prompts == ["recall"]
 
 
-def test_instructions_do_not_speak_of_tools_beyond_the_access(host: Host) -> None:
+def test_instructions_do_not_speak_of_tools_beyond_the_access(host: Agent) -> None:
     async def welcomed(client: Client) -> str | None:
         return client.instructions
 
@@ -150,7 +150,7 @@ def test_instructions_do_not_speak_of_tools_beyond_the_access(host: Host) -> Non
     assert "memory_save" not in said
 
 
-def test_a_grant_that_changes_counts_from_the_next_request_on(host: Host) -> None:
+def test_a_grant_that_changes_counts_from_the_next_request_on(host: Agent) -> None:
     async def ask(client: Client) -> list[bool]:
         counts = list[bool]()
         for granted in ("write", "read", "write"):

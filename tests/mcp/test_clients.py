@@ -11,10 +11,10 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from recollect.cli.app import app
-from recollect.server.mcp.client_config import entry
+from memoriter.cli.app import app
+from memoriter.server.mcp.client_config import entry
 
-BESIDE = Path(sys.executable).with_name("recollect")
+BESIDE = Path(sys.executable).with_name("memoriter")
 
 
 def printed(*arguments: str) -> tuple[str, str]:
@@ -25,10 +25,10 @@ def printed(*arguments: str) -> tuple[str, str]:
 
 def test_the_entry_for_claude_starts_this_program_over_this_workspace(workspace: Path) -> None:
     settings, told = printed("--workspace", str(workspace), "mcp", "--print-config", "claude")
-    server = json.loads(settings)["mcpServers"]["recollect"]
+    server = json.loads(settings)["mcpServers"]["memoriter"]
     assert [server["command"], *server["args"]] == [str(BESIDE), "--workspace", str(workspace), "mcp"]
     assert told.rstrip().endswith(
-        f"claude mcp add --scope user recollect -- {shlex.join([str(BESIDE), '--workspace', str(workspace), 'mcp'])}"
+        f"claude mcp add --scope user memoriter -- {shlex.join([str(BESIDE), '--workspace', str(workspace), 'mcp'])}"
     )
 
 
@@ -41,11 +41,11 @@ def test_every_client_is_given_the_same_command_in_its_own_form(workspace: Path,
         for client in ("claude", "cursor", "codex", "openclaw", "json")
     }
     entries = {
-        "claude": json.loads(forms["claude"])["mcpServers"]["recollect"],
-        "cursor": json.loads(forms["cursor"])["mcpServers"]["recollect"],
-        "codex": tomllib.loads(forms["codex"])["mcp_servers"]["recollect"],
-        "openclaw": json.loads(forms["openclaw"])["mcp"]["servers"]["recollect"],
-        "json": json.loads(forms["json"])["recollect"],
+        "claude": json.loads(forms["claude"])["mcpServers"]["memoriter"],
+        "cursor": json.loads(forms["cursor"])["mcpServers"]["memoriter"],
+        "codex": tomllib.loads(forms["codex"])["mcp_servers"]["memoriter"],
+        "openclaw": json.loads(forms["openclaw"])["mcp"]["servers"]["memoriter"],
+        "json": json.loads(forms["json"])["memoriter"],
     }
     assert {name: [one["command"], *one["args"]] for name, one in entries.items()} == dict.fromkeys(
         entries, started
@@ -54,22 +54,22 @@ def test_every_client_is_given_the_same_command_in_its_own_form(workspace: Path,
 
 def test_codex_is_told_to_wait_for_the_memory(workspace: Path) -> None:
     settings, told = printed("--workspace", str(workspace), "mcp", "--print-config", "codex")
-    server = tomllib.loads(settings)["mcp_servers"]["recollect"]
+    server = tomllib.loads(settings)["mcp_servers"]["memoriter"]
     assert (server["required"], server["startup_timeout_sec"]) == (True, 60)
     assert "answers the first prompt of `codex exec` without the tools" in told
 
 
 def test_a_path_of_any_characters_stands_in_codex_settings() -> None:
-    started = ["/opt/鹭 \U0001f426/recollect", "--workspace", 'C:\\a "b"', "mcp"]
-    server = tomllib.loads(entry("codex", started))["mcp_servers"]["recollect"]
+    started = ["/opt/鹭 \U0001f426/memoriter", "--workspace", 'C:\\a "b"', "mcp"]
+    server = tomllib.loads(entry("codex", started))["mcp_servers"]["memoriter"]
     assert [server["command"], *server["args"]] == started
 
 
 def test_openclaw_is_given_a_command_that_says_the_same_as_the_entry(workspace: Path) -> None:
     settings, told = printed("--workspace", str(workspace), "mcp", "--print-config", "openclaw")
     *before, server = shlex.split(told.partition("at once: ")[2])
-    assert before == ["openclaw", "mcp", "set", "recollect"]
-    assert json.loads(server) == json.loads(settings)["mcp"]["servers"]["recollect"]
+    assert before == ["openclaw", "mcp", "set", "memoriter"]
+    assert json.loads(server) == json.loads(settings)["mcp"]["servers"]["memoriter"]
 
 
 def test_the_folder_one_stands_in_is_named_in_the_entry(
@@ -77,10 +77,10 @@ def test_the_folder_one_stands_in_is_named_in_the_entry(
 ) -> None:
     monkeypatch.chdir(workspace)
     settings, _ = printed("mcp", "--print-config", "json")
-    assert json.loads(settings)["recollect"]["args"] == ["--workspace", str(workspace), "mcp"]
+    assert json.loads(settings)["memoriter"]["args"] == ["--workspace", str(workspace), "mcp"]
 
 
 def test_http_is_pointed_to_the_gateway() -> None:
     done = CliRunner().invoke(app, ["mcp", "--http"])
     assert done.exit_code == 2
-    assert "`recollect serve` offers it at /mcp" in " ".join(done.stderr.split())
+    assert "`memoriter serve` offers it at /mcp" in " ".join(done.stderr.split())

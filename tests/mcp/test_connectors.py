@@ -10,8 +10,8 @@ import pytest
 from mcp import Client
 from talking import OpenHost, Talk, talk_to
 
-from recollect.agent import Host
-from recollect.server.mcp import build
+from memoriter.agent import Agent
+from memoriter.server.mcp import build
 
 Note = Callable[[str, str], Path]
 
@@ -51,8 +51,8 @@ def test_fetch_gives_the_note_that_was_found_and_its_address_can_be_read(talk: T
     assert read == text
 
 
-def test_an_entry_is_found_and_fetched_by_its_id(here: Talk, host: Host) -> None:
-    kept = host.memory.keeper.add("Anna prefers tea.", "user_preference").entry
+def test_an_entry_is_found_and_fetched_by_its_id(here: Talk, host: Agent) -> None:
+    kept = host.memory.entries.add("Anna prefers tea.", "user_preference").entry
 
     async def fetch(client: Client) -> tuple[object, object]:
         found = (await _searched(client, "Anna tea")).structured_content["results"]
@@ -83,9 +83,9 @@ def test_of_a_long_note_the_part_around_the_found_lines_is_fetched(
     assert answer["title"] == f"memory/long.md#L{first}-L{last}"
 
 
-def test_fetch_says_whose_words_it_gives(here: Talk, host: Host, note: Note) -> None:
+def test_fetch_says_whose_words_it_gives(here: Talk, host: Agent, note: Note) -> None:
     host.memory.save("A heron stands by the river.", by="agent")
-    kept = host.memory.keeper.add("Anna prefers tea.", "fact", origin="untrusted").entry
+    kept = host.memory.entries.add("Anna prefers tea.", "fact", origin="untrusted").entry
     host.memory.sync()
 
     async def fetch(client: Client) -> list[str]:
@@ -139,7 +139,7 @@ def test_an_id_that_was_never_given_is_an_error_in_one_sentence(here: Talk, work
 def test_an_agent_with_entries_alone_searches_and_fetches_only_them(open_host: OpenHost, note: Note) -> None:
     note("memory/anna.md", "Anna drinks tea at four.\n")
     host = open_host("memory-lancedb", entries__vector_engine="scan")
-    kept = host.memory.keeper.add("Anna prefers tea.", "user_preference").entry
+    kept = host.memory.entries.add("Anna prefers tea.", "user_preference").entry
 
     async def ask(client: Client) -> tuple[object, object]:
         found = (await _searched(client, "Anna tea")).structured_content["results"]

@@ -10,11 +10,11 @@ import pytest
 from mcp import Client, MCPError
 from talking import OpenHost, Talk, over_http, talk_to
 
-from recollect.agent import Host
-from recollect.config import Settings, load
-from recollect.errors import ConfigError
-from recollect.server.mcp import build
-from recollect.server.mcp.stdio import OwnHost
+from memoriter.agent import Agent
+from memoriter.config import Settings, load
+from memoriter.errors import ConfigError
+from memoriter.server.mcp import build
+from memoriter.server.mcp.stdio import OwnHost
 
 DISABLED = "Memory is disabled: Memory is switched off: `plugins.slots.memory` is `none`."
 
@@ -75,7 +75,7 @@ def test_a_memory_that_is_switched_off_has_no_tools_and_answers_why_to_who_remem
 
 
 def test_a_memory_that_cannot_be_opened_lists_tools_that_say_why() -> None:
-    broken = Host(None, None, error=ConfigError("search.max_results = 'many' is wrong."))
+    broken = Agent(None, None, error=ConfigError("search.max_results = 'many' is wrong."))
 
     async def ask(client: Client) -> tuple[list[str], list[str], list[bool]]:
         names = [tool.name for tool in (await client.list_tools()).tools]
@@ -105,7 +105,7 @@ class Owner:
 def test_settings_that_change_count_from_the_next_request_on(
     workspace: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("recollect.server.mcp.stdio.LOOK_S", 0.0)
+    monkeypatch.setattr("memoriter.server.mcp.stdio.LOOK_S", 0.0)
     owner = Owner(workspace, tmp_path / "state")
     host = OwnHost(owner)
 
@@ -134,7 +134,7 @@ def test_settings_that_change_count_from_the_next_request_on(
 def test_a_memory_that_stays_switched_off_is_opened_once(
     workspace: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("recollect.server.mcp.stdio.LOOK_S", 0.0)
+    monkeypatch.setattr("memoriter.server.mcp.stdio.LOOK_S", 0.0)
     owner = Owner(workspace, tmp_path / "state")
     owner.given |= {"plugins.slots.memory": "none"}
     host = OwnHost(owner)
@@ -145,13 +145,13 @@ def test_a_memory_that_stays_switched_off_is_opened_once(
 def test_a_host_that_was_replaced_is_closed_after_a_while(
     workspace: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("recollect.server.mcp.stdio.LOOK_S", 0.0)
-    monkeypatch.setattr("recollect.server.mcp.stdio.GRACE_S", 0.1)
+    monkeypatch.setattr("memoriter.server.mcp.stdio.LOOK_S", 0.0)
+    monkeypatch.setattr("memoriter.server.mcp.stdio.GRACE_S", 0.1)
     closed = threading.Event()
     owner = Owner(workspace, tmp_path / "state")
     host = OwnHost(owner)
     first = host()
-    first.memory.manager.close = closed.set  # type: ignore[method-assign]
+    first.memory.engine.close = closed.set  # type: ignore[method-assign]
     owner.given |= {"search.max_results": 3}
     assert host() is not first
     assert closed.wait(20)
@@ -159,7 +159,7 @@ def test_a_host_that_was_replaced_is_closed_after_a_while(
 
 
 def test_a_host_that_cannot_be_found_is_one_sentence() -> None:
-    def lost() -> Host:
+    def lost() -> Agent:
         raise ConfigError("There is no agent 'b'.")
 
     async def ask(client: Client) -> tuple[str, str | None]:
@@ -171,7 +171,7 @@ def test_a_host_that_cannot_be_found_is_one_sentence() -> None:
 
 
 def test_a_mistake_of_ours_shows_nothing_of_its_inside() -> None:
-    def broken() -> Host:
+    def broken() -> Agent:
         raise ZeroDivisionError("secret")
 
     async def ask(client: Client) -> str:
@@ -195,7 +195,7 @@ NO_REQUESTS = [
 ]
 
 
-def test_what_is_no_request_is_refused_over_http(host: Host) -> None:
+def test_what_is_no_request_is_refused_over_http(host: Agent) -> None:
     headers = {"content-type": "application/json", "accept": "application/json, text/event-stream"}
     with over_http(build(lambda: host)) as url:
         answers = [httpx.post(url, content=body, headers=headers).status_code for body, _ in NO_REQUESTS]

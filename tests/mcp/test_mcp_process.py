@@ -1,4 +1,4 @@
-"""The real `recollect mcp`, started as a client starts it."""
+"""The real `memoriter mcp`, started as a client starts it."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from typing import Any
 
 from mcp import Client, StdioServerParameters
 
-from recollect.tools.toolbox import TOOLS
+from memoriter.tools.toolbox import TOOLS
 
 Note = Callable[[str, str], Path]
 
@@ -25,7 +25,7 @@ HELLO = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"na
 
 def command(workspace: Path, *options: str) -> list[str]:
     home = workspace.parent / "state"
-    return ["-m", "recollect", "--workspace", str(workspace), "--home", str(home), "mcp", *options]
+    return ["-m", "memoriter", "--workspace", str(workspace), "--home", str(home), "mcp", *options]
 
 
 def until(holds: Callable[[], bool]) -> bool:
@@ -76,7 +76,7 @@ class Process:
 
 @contextmanager
 def started(workspace: Path, *options: str, **environment: str) -> Iterator[Process]:
-    env = {**os.environ, "RECOLLECT_EMBEDDING__PROVIDER": "none", **environment}
+    env = {**os.environ, "MEMORITER_EMBEDDING__PROVIDER": "none", **environment}
     with subprocess.Popen(
         [sys.executable, *command(workspace, *options)],
         stdin=subprocess.PIPE,
@@ -94,7 +94,7 @@ def started(workspace: Path, *options: str, **environment: str) -> Iterator[Proc
 
 def test_the_sdks_client_uses_the_memory_over_standard_input_and_output(workspace: Path, note: Note) -> None:
     note("memory/2026-02-08.md", "# Backups\n\nThe database is backed up at night to the NAS.\n")
-    env = {"HOME": os.environ["HOME"], "RECOLLECT_EMBEDDING__PROVIDER": "none"}
+    env = {"HOME": os.environ["HOME"], "MEMORITER_EMBEDDING__PROVIDER": "none"}
     server = StdioServerParameters(
         command=sys.executable, args=command(workspace, "--slot", "memory-full"), env=env
     )
@@ -128,7 +128,7 @@ def test_an_older_client_shakes_hands_and_the_end_of_its_input_ends_the_server(
     with started(workspace) as server:
         welcomed = server.hello()
         assert welcomed["protocolVersion"] == "2025-06-18"
-        assert welcomed["serverInfo"]["name"] == "recollect"
+        assert welcomed["serverInfo"]["name"] == "memoriter"
         assert welcomed["instructions"].startswith("## Memory recall")
         server.send("this is not JSON")
         assert server.call("nope", {})["error"]["code"] == -32602
@@ -164,7 +164,7 @@ def test_a_misconfigured_memory_does_not_stop_the_server_and_is_mended_without_a
         assert until(lambda: not server.call("memory_search", {"query": "heron"})["result"]["isError"])
         _, errors = server.process.communicate(timeout=30)
     assert server.process.returncode == 0, errors
-    assert "WARNING recollect.mcp: memory is disabled: search.max_results = 'many'" in errors
+    assert "WARNING memoriter.mcp: memory is disabled: search.max_results = 'many'" in errors
     assert "Traceback" not in errors
 
 
@@ -177,9 +177,9 @@ def test_a_signal_ends_the_server_and_the_program_that_works_for_it(workspace: P
     )
     program.chmod(0o755)
     qmd = {
-        "RECOLLECT_MEMORY__BACKEND": "qmd",
-        "RECOLLECT_MEMORY__QMD__COMMAND": str(program),
-        "RECOLLECT_MEMORY__QMD__LIMITS__TIMEOUT_MS": "60000",
+        "MEMORITER_MEMORY__BACKEND": "qmd",
+        "MEMORITER_MEMORY__QMD__COMMAND": str(program),
+        "MEMORITER_MEMORY__QMD__LIMITS__TIMEOUT_MS": "60000",
     }
     with started(workspace, **qmd) as server:
         server.hello()

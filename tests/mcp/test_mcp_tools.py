@@ -13,10 +13,10 @@ import pytest
 from mcp import Client
 from talking import OpenHost, Talk, talk_to
 
-from recollect.agent import Host
-from recollect.server.mcp import build
-from recollect.server.mcp.results import MOST_BYTES, bounded
-from recollect.tools.toolbox import TOOLS, Toolbox
+from memoriter.agent import Agent
+from memoriter.server.mcp import build
+from memoriter.server.mcp.results import MOST_BYTES, bounded
+from memoriter.tools.toolbox import TOOLS, Toolbox
 
 Note = Callable[[str, str], Path]
 READING = {
@@ -44,7 +44,7 @@ def test_the_tools_of_the_slot_are_listed_as_the_table_has_them(talk: Talk) -> N
     assert tools["memory_forget"].title == "Memory forget"
 
 
-def test_reading_tools_give_what_python_gives(every_way: Talk, host: Host, note: Note) -> None:
+def test_reading_tools_give_what_python_gives(every_way: Talk, host: Agent, note: Note) -> None:
     note("memory/2026-02-08.md", "# Backups\n\nThe database is backed up at night to the NAS.\n")
     box = Toolbox(host.memory)
     expected = {name: box.call(name, arguments) for name, arguments in READING.items()}
@@ -114,16 +114,16 @@ def test_many_calls_at_once_are_all_answered(talk: Talk, note: Note) -> None:
     assert found == [["memory/birds.md"]] * 16
 
 
-def test_the_instructions_are_the_section_of_the_system_prompt(talk: Talk, host: Host) -> None:
+def test_the_instructions_are_the_section_of_the_system_prompt(talk: Talk, host: Agent) -> None:
     async def welcomed(client: Client) -> str | None:
         return client.instructions
 
     assert talk(welcomed) == Toolbox(host.memory).prompt()
 
 
-def test_a_result_too_long_for_a_client_is_cut_and_says_so(here: Talk, host: Host) -> None:
+def test_a_result_too_long_for_a_client_is_cut_and_says_so(here: Talk, host: Agent) -> None:
     for number in range(20):
-        host.memory.keeper.add(f"Fact number {number}: " + f"语言{number} 记忆 " * 230, "fact")
+        host.memory.entries.add(f"Fact number {number}: " + f"语言{number} 记忆 " * 230, "fact")
 
     async def ask(client: Client) -> object:
         return await client.call_tool("memory", {"action": "list", "limit": 500})

@@ -9,7 +9,7 @@ import pytest
 from mcp import Client, MCPError
 from talking import OpenHost, Talk, talk_to
 
-from recollect.server.mcp import build
+from memoriter.server.mcp import build
 
 Note = Callable[[str, str], Path]
 

@@ -9,8 +9,8 @@ import httpx
 import pytest
 from talking import over_http
 
-from recollect.agent import Host
-from recollect.server.mcp import build
+from memoriter.agent import Agent
+from memoriter.server.mcp import build
 
 OLDER = ("2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25")
 ACCEPT = {"accept": "application/json, text/event-stream"}
@@ -28,7 +28,7 @@ def answer_of(response: httpx.Response) -> dict[str, Any]:
     return json.loads(data[-1])
 
 
-def test_older_clients_shake_hands_and_then_call_without_a_session(host: Host) -> None:
+def test_older_clients_shake_hands_and_then_call_without_a_session(host: Agent) -> None:
     client = {"name": "test", "version": "1"}
     with over_http(build(lambda: host)) as url:
         for version in OLDER:
@@ -46,7 +46,7 @@ def test_older_clients_shake_hands_and_then_call_without_a_session(host: Host) -
 
 
 @pytest.mark.parametrize("method", ["server/discover", "tools/list"])
-def test_the_newest_protocol_needs_no_hello(host: Host, method: str) -> None:
+def test_the_newest_protocol_needs_no_hello(host: Agent, method: str) -> None:
     version = "2026-07-28"
     meta = {
         "io.modelcontextprotocol/protocolVersion": version,

@@ -14,12 +14,12 @@ import pytest
 from mcp import Client
 from talking import WAYS, OpenHost, reached
 
-from recollect.agent import HookBus, Host
-from recollect.agent.service import MemoryService
-from recollect.records import Progress
-from recollect.server.mcp import build
-from recollect.tools.tool import Call, Tool
-from recollect.tools.toolbox import TOOLS
+from memoriter.agent import Agent, HookBus
+from memoriter.agent.service import MemoryService
+from memoriter.records import Progress
+from memoriter.server.mcp import build
+from memoriter.tools.tool import Call, Tool
+from memoriter.tools.toolbox import TOOLS
 
 Note = Callable[[str, str], Path]
 
@@ -43,7 +43,7 @@ class Syncing:
 
 @pytest.mark.parametrize("way", WAYS)
 def test_progress_is_told_while_a_tool_works(way: str, open_host: OpenHost) -> None:
-    host = Host(open_host().service, Syncing(), owned=False)
+    host = Agent(open_host().service, Syncing(), owned=False)
     told = threading.Event()
 
     def slow(call: Call) -> dict[str, object]:
@@ -69,7 +69,7 @@ def test_progress_is_told_while_a_tool_works(way: str, open_host: OpenHost) -> N
 
 def test_a_sync_tells_its_progress_and_its_report(open_host: OpenHost, note: Note) -> None:
     note("memory/a.md", "A heron.\n")
-    host = Host(open_host().service, Syncing(), owned=False)
+    host = Agent(open_host().service, Syncing(), owned=False)
 
     async def ask(client: Client) -> tuple[object, list[str | None]]:
         seen = list[str | None]()
@@ -136,7 +136,7 @@ def test_in_the_older_form_over_http_who_gives_up_stops_waiting_and_keeps_nobody
         assert not talk(ask)
 
 
-def _hanging(open_host: OpenHost, folder: Path) -> tuple[Host, Path]:
+def _hanging(open_host: OpenHost, folder: Path) -> tuple[Agent, Path]:
     """A host whose searches are answered by a program that hangs, and where that writes its id."""
     pid, program = folder / "pid", folder / "qmd"
     program.write_text(QMD.format(pid=pid))

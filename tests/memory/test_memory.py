@@ -11,10 +11,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from recollect import AsyncMemory, Memory
-from recollect.errors import NotFound, PathRefused, RecollectError
-from recollect.records import SyncReport
-from recollect.testing import FailingEmbedder, HashEmbedder
+from memoriter import AsyncMemory, Memory
+from memoriter.errors import MemoriterError, NotFound, PathRefused
+from memoriter.records import SyncReport
+from memoriter.testing import FailingEmbedder, HashEmbedder
 
 
 def paths(answer) -> list[str]:
@@ -233,7 +233,7 @@ def test_what_is_opened_at_first_use_is_opened_once(open_memory) -> None:
 
     def first(_: int) -> object:
         start.wait()
-        return memory.keeper
+        return memory.entries
 
     with ThreadPoolExecutor(8) as pool:
         assert len({id(keeper) for keeper in pool.map(first, range(8))}) == 1
@@ -316,11 +316,11 @@ def shared_memory(note, open_memory) -> Memory:
 def test_a_memory_that_is_closed_opens_nothing_again(open_memory, tmp_path: Path, room: str) -> None:
     memory = open_memory()
     if room == "keeper":
-        memory.keeper.find()
+        memory.entries.find()
     memory.close()
     memory.close()
     before = sorted((tmp_path / "state").rglob("*"))
-    with pytest.raises(RecollectError) as refused:
+    with pytest.raises(MemoriterError) as refused:
         getattr(memory, room)
     assert str(refused.value) == "This memory is closed; open it again with `Memory.open`."
     assert sorted((tmp_path / "state").rglob("*")) == before

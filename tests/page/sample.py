@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 from serving import Served
 
-from recollect.testing import sample_workspace
+from memoriter.testing import sample_workspace
 
 ENTRIES: tuple[tuple[str, str, float, tuple[str, ...]], ...] = (
     ("Prefers short answers with the command first", "user_preference", 5, ("style",)),

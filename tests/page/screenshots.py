@@ -1,4 +1,4 @@
-"""Pictures of every view of the page, light, dark and on a phone: `make screenshots` writes them into docs/images/.
+"""Maps of every view of the page, light, dark and on a phone: `make screenshots` writes them into docs/images/.
 
 A folder name as argument says where; `--only search-light` makes one of them.
 """

@@ -56,7 +56,7 @@ class Served:
         return file
 
     def new_link(self) -> str:
-        """What `recollect open` prints."""
+        """What `memoriter open` prints."""
         done = subprocess.run(
             [*self.arguments, "open", "--json"],
             check=True,
@@ -76,7 +76,7 @@ def served(folder: Path, settings: Mapping[str, object] | None = None) -> Iterat
     if settings:
         (home / "config.yaml").write_text(json.dumps(settings), "utf-8")  # JSON is YAML
         (home / "config.yaml").chmod(0o600)
-    arguments = (sys.executable, "-m", "recollect", "--workspace", str(workspace), "--home", str(home))
+    arguments = (sys.executable, "-m", "memoriter", "--workspace", str(workspace), "--home", str(home))
     with (folder / "serve.log").open("wb") as log:
         process = subprocess.Popen(
             [*arguments, "serve", "--port", "0", "--json"],
@@ -116,4 +116,4 @@ def _first_line(process: subprocess.Popen[str], log: Path) -> str:
 
 def _environment() -> dict[str, str]:
     """Ours, without settings of the person who runs the tests."""
-    return {name: value for name, value in os.environ.items() if not name.startswith("RECOLLECT_")}
+    return {name: value for name, value in os.environ.items() if not name.startswith("MEMORITER_")}

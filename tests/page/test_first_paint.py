@@ -10,7 +10,7 @@ import pytest
 from measuring import cpu_seconds
 from serving import Served, served
 
-from recollect.records import EntryType
+from memoriter.records import EntryType
 
 expect = pytest.importorskip("playwright.sync_api", reason="`make integration` installs it").expect
 

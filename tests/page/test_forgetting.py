@@ -26,7 +26,7 @@ def gateway(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
 
 def learned(gateway: Served, *texts: str, session: str = "") -> list[str]:
     """Remember statements, in a conversation or without; their ids."""
-    headers = {"X-Recollect-Session": session} if session else {}
+    headers = {"X-Memoriter-Session": session} if session else {}
     ids = []
     for text in texts:
         answer = gateway.client.post("/v1/agents/main/entries.add", json={"text": text}, headers=headers)

@@ -183,4 +183,4 @@ def test_a_link_that_was_used_opens_the_page_again_or_says_how_to_get_another(
     assert "ticket" not in page.url
     page.context.clear_cookies()
     page.goto(gateway.link)
-    expect(page.get_by_text("recollect open", exact=True).first).to_be_visible()
+    expect(page.get_by_text("memoriter open", exact=True).first).to_be_visible()

@@ -11,17 +11,17 @@ from pathlib import Path
 
 import pytest
 
-import recollect
-from recollect.entries.erase import COVERED, NOT_COVERED
+import memoriter
+from memoriter.entries.erase import COVERED, NOT_COVERED
 
-PACKAGE = Path(recollect.__file__).parent
+PACKAGE = Path(memoriter.__file__).parent
 SAMPLE = "7"  #: fits a place for a number and one for words
 
 #: The same in every language: commands, versions.
-NO_WORDS = {f"chmod 700 {SAMPLE}", "pip install 'recollect[sqlite-vec]'", f"Python {SAMPLE}, SQLite {SAMPLE}"}
+NO_WORDS = {f"chmod 700 {SAMPLE}", "pip install 'memoriter[sqlite-vec]'", f"Python {SAMPLE}, SQLite {SAMPLE}"}
 #: Why an embedder is the one that answers, or why there is none.
 EMBEDDERS = {
-    "the model that comes with recollect",
+    "the model that comes with memoriter",
     "the model in /models/small, as set",
     "the model /models/small.gguf, as set",
     "ollama at 127.0.0.1:11434",
@@ -36,7 +36,7 @@ KEPT_AS = {
     "recall/candidates.py": {"refused"},
     "entries/erase.py": {"busy"},
     "memory.py": {"went"},
-    "entries/picture.py": {"degraded"},
+    "entries/map.py": {"degraded"},
 }
 
 
@@ -93,7 +93,7 @@ def relations() -> Iterator[str]:
 
 def left_in_logs() -> Iterator[str]:
     """What forgetting says of logs that stay: a sentence, and their names."""
-    for node in ast.walk(tree("writing/strike.py")):
+    for node in ast.walk(tree("notes/strike.py")):
         if isinstance(node, ast.Dict):
             yield from (f"{one}: {SAMPLE}" for key in node.keys if key for one in sentences(key))
 
@@ -105,14 +105,14 @@ KNOWN = {
     *(one for path, names in KEPT_AS.items() for one in kept(path, names)),
     *left_in_logs(),
     *relations(),
-    *found("doors/doctor.py"),
-    *found("doors/operations/health.py"),
+    *found("tools/doctor.py"),
+    *found("tools/health.py"),
 } - NO_WORDS  # fmt: skip
 
 
 def chinese(sentence: str) -> list[str]:
     """The Chinese of every form that a sentence fits; the first is shown."""
-    text = (PACKAGE / "doors/web/static/words.js").read_text("utf-8")
+    text = (PACKAGE / "server/web/static/words.js").read_text("utf-8")
     words: dict[str, list[str]] = json.loads(text[text.index("{\n") : text.rindex("}") + 1])
     said = [forms for key, forms in words.items() if key.startswith("said.")]
     return [other for form, other in said if re.fullmatch(pattern(form), sentence, re.DOTALL)]

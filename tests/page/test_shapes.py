@@ -123,7 +123,7 @@ def test_without_a_choice_the_notes_that_changed_last_are_offered(gateway: Serve
 TAUGHT = {
     "memories": "Your agent learns from what you say to it",
     "notes": "Write MEMORY.md or memory/*.md",
-    "recalls": "recollect install claude-code",
+    "recalls": "memoriter install claude-code",
     "map": "Each memory becomes a point",
 }
 

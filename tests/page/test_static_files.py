@@ -10,16 +10,16 @@ from typing import get_args
 
 import pytest
 
-import recollect
-from recollect.records import EntryState, EntryType, Origin, Source, Trust
+import memoriter
+from memoriter.records import EntryState, EntryType, Origin, Source, Trust
 
-WEB = Path(recollect.__file__).parent / "doors/web"
+WEB = Path(memoriter.__file__).parent / "server/web"
 MOST_BYTES = 260_000
 
 SCRIPTS = sorted(WEB.rglob("*.js"))
 STYLES = sorted(WEB.rglob("*.css"))
 
-#: Ways in which a text could become markup or code.
+#: EntryOptions in which a text could become markup or code.
 DANGEROUS = re.compile(
     r"innerHTML|outerHTML|insertAdjacentHTML|document\.write|createContextualFragment|DOMParser|setHTML|\beval\s*\("
     r"|new\s+Function|javascript:\s*[\"'`]|\.srcdoc|importScripts|set(?:Timeout|Interval)\(\s*[\"'`]|import\("

@@ -161,7 +161,7 @@ def test_what_the_gateway_says_is_read_in_chinese(gateway: Served, visit: Visit)
     page.keyboard.press("Escape")
     page.locator("nav [data-view=health]").click()
     expect(page.locator("ul.findings")).to_contain_text(f"设置 有效；主目录 {gateway.home}")
-    expect(page.locator("ul.findings")).to_contain_text("向量模型 recollect 自带的模型")
+    expect(page.locator("ul.findings")).to_contain_text("向量模型 memoriter 自带的模型")
     told_of = page.evaluate(
         "async (text) => (await import('/static/i18n.js')).told(text)", "a sentence of tomorrow"
     )
@@ -251,7 +251,7 @@ def test_a_page_whose_session_is_over_says_how_to_get_a_new_link(gateway: Served
     expect(page.locator(".entries .row").first).to_be_visible()
     page.context.clear_cookies()
     page.locator("nav [data-view=notes]").click()
-    expect(page.get_by_text("recollect open", exact=True)).to_be_visible()
+    expect(page.get_by_text("memoriter open", exact=True)).to_be_visible()
 
 
 def test_a_link_works_once_and_open_makes_another(gateway: Served, visit: Visit) -> None:

@@ -13,7 +13,7 @@ import pytest
 import vendors as fake
 from vendors import DIMS, HOST, KEY, Vendors, running, url
 
-from recollect import Memory
+from memoriter import Memory
 
 
 @pytest.fixture
@@ -68,7 +68,7 @@ def open_provider(vendors: Vendors, workspace: Path, tmp_path: Path) -> Iterator
     yield open_
     vendors.release.set()
     for thread in threading.enumerate():  # a call that was left behind gives its connection back first
-        if thread.name == "recollect-embed-call":
+        if thread.name == "memoriter-embed-call":
             thread.join(timeout=1)  # one that still connects cannot be woken
     for memory in opened:
         memory.close()

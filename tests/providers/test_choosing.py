@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from vendors import KEY
 
-from recollect.embedding import Wish, lookup, resolve
+from memoriter.embedding import EmbedderSpec, lookup, resolve
 
 KEYS = {"openai": KEY, "gemini": KEY, "voyage": KEY}
 
@@ -29,7 +29,7 @@ def no_bundle(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     ],
 )
 def test_auto_takes_the_first_that_has_a_key(keys: set[str], expected: tuple[str, str, int]) -> None:
-    choice = resolve(Wish(keys=dict.fromkeys(keys, KEY)))
+    choice = resolve(EmbedderSpec(keys=dict.fromkeys(keys, KEY)))
     assert choice.embedder is not None
     identity = choice.embedder.identity
     assert (identity.provider, identity.model, identity.dimensions) == expected
@@ -37,7 +37,7 @@ def test_auto_takes_the_first_that_has_a_key(keys: set[str], expected: tuple[str
 
 @pytest.mark.usefixtures("no_bundle")
 def test_it_is_told_why_each_other_one_was_not_chosen() -> None:
-    choice = resolve(Wish(keys={"gemini": KEY}))
+    choice = resolve(EmbedderSpec(keys={"gemini": KEY}))
     assert choice.reason == "gemini, by GEMINI_API_KEY"
     assert choice.others == {
         "local": f"no model came with this installation; {lookup.HOW_TO_GET_ONE}",
@@ -51,8 +51,8 @@ def test_it_is_told_why_each_other_one_was_not_chosen() -> None:
 @pytest.mark.parametrize("provider", ["openai", "gemini", "voyage", "ollama"])
 def test_a_missing_extra_says_what_to_install(provider: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("importlib.util.find_spec", lambda _: None)
-    choice = resolve(Wish(provider, keys=KEYS))
-    assert choice.others[provider] == f"its client is not installed: pip install 'recollect[{provider}]'"
+    choice = resolve(EmbedderSpec(provider, keys=KEYS))
+    assert choice.others[provider] == f"its client is not installed: pip install 'memoriter[{provider}]'"
     assert choice.missing
 
 
@@ -60,18 +60,18 @@ def test_a_missing_extra_of_llama_cpp_says_what_to_install(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("importlib.util.find_spec", lambda _: None)
-    choice = resolve(Wish("llama-cpp", model_path=tmp_path / "model.gguf"))
-    assert choice.reason.endswith("pip install 'recollect[llama-cpp]'")
+    choice = resolve(EmbedderSpec("llama-cpp", model_path=tmp_path / "model.gguf"))
+    assert choice.reason.endswith("pip install 'memoriter[llama-cpp]'")
 
 
 def test_a_named_one_that_cannot_be_used_gives_way_to_its_fallback() -> None:
-    choice = resolve(Wish("openai", keys={"voyage": KEY}, fallback="voyage"))
+    choice = resolve(EmbedderSpec("openai", keys={"voyage": KEY}, fallback="voyage"))
     assert (choice.provider, choice.instead) == ("voyage", "openai")
     assert choice.reason == "the fallback, because openai cannot be used: no key: set OPENAI_API_KEY"
 
 
 def test_a_fallback_that_cannot_be_used_either_is_told() -> None:
-    choice = resolve(Wish("openai", fallback="voyage"))
+    choice = resolve(EmbedderSpec("openai", fallback="voyage"))
     assert (choice.embedder, choice.reason) == (
         None,
         "keyword search only: no key: set OPENAI_API_KEY; no fallback: no key: set VOYAGE_API_KEY",
@@ -79,13 +79,13 @@ def test_a_fallback_that_cannot_be_used_either_is_told() -> None:
 
 
 def test_a_named_one_has_its_fallback_beside_it() -> None:
-    choice = resolve(Wish("openai", keys=KEYS, model="text-embedding-3-large", fallback="voyage"))
+    choice = resolve(EmbedderSpec("openai", keys=KEYS, model="text-embedding-3-large", fallback="voyage"))
     assert choice.fallback is not None
     assert (choice.model, choice.fallback.model) == ("text-embedding-3-large", "voyage-4-large")
 
 
 def test_vectors_of_an_unknown_model_must_be_told_their_width() -> None:
-    wish = Wish("openai", model="my-model", base_urls={"openai": "http://10.0.0.5/v1"})
+    wish = EmbedderSpec("openai", model="my-model", base_urls={"openai": "http://10.0.0.5/v1"})
     assert resolve(wish).reason == (
         "keyword search only: openai: it is not known how many dimensions the vectors of 'my-model' have; "
         "set embedding.dimensions"
@@ -94,14 +94,14 @@ def test_vectors_of_an_unknown_model_must_be_told_their_width() -> None:
 
 def test_what_changes_vectors_changes_the_identity() -> None:
     wishes = [
-        Wish("openai", keys=KEYS),
-        Wish("openai", keys=KEYS, dimensions=512),
-        Wish("openai", keys=KEYS, model="text-embedding-3-large"),
-        Wish("openai", keys=KEYS, base_urls={"openai": "http://10.0.0.5/v1"}),
-        Wish("openai", keys=KEYS, base_urls={"openai": "http://10.0.0.6/v1"}),
-        Wish("voyage", keys=KEYS),
-        Wish("ollama"),
-        Wish("ollama", model="mxbai-embed-large"),
+        EmbedderSpec("openai", keys=KEYS),
+        EmbedderSpec("openai", keys=KEYS, dimensions=512),
+        EmbedderSpec("openai", keys=KEYS, model="text-embedding-3-large"),
+        EmbedderSpec("openai", keys=KEYS, base_urls={"openai": "http://10.0.0.5/v1"}),
+        EmbedderSpec("openai", keys=KEYS, base_urls={"openai": "http://10.0.0.6/v1"}),
+        EmbedderSpec("voyage", keys=KEYS),
+        EmbedderSpec("ollama"),
+        EmbedderSpec("ollama", model="mxbai-embed-large"),
     ]
     identities = [choice.embedder.identity for wish in wishes if (choice := resolve(wish)).embedder]
     assert len(set(identities)) == len(wishes)
@@ -114,10 +114,10 @@ import socket, sys
 def nobody(*a, **k): raise AssertionError("the network was used")
 socket.getaddrinfo = socket.create_connection = nobody
 from pathlib import Path
-from recollect.embedding import Wish, resolve, lookup
+from memoriter.embedding import EmbedderSpec, resolve, lookup
 lookup.BUNDLED = Path("nowhere")
 for provider in ("auto", "openai", "gemini", "voyage", "ollama"):
-    assert resolve(Wish(provider, keys=dict.fromkeys(("openai", "gemini", "voyage"), {KEY!r}))).embedder
+    assert resolve(EmbedderSpec(provider, keys=dict.fromkeys(("openai", "gemini", "voyage"), {KEY!r}))).embedder
 print([name for name in ("openai", "google.genai", "voyageai", "ollama", "httpx", "requests", "numpy")
        if name in sys.modules])
 """

@@ -11,7 +11,7 @@ import pytest
 from typer.testing import CliRunner
 from vendors import DIMS, KEY, Vendors, url
 
-from recollect.cli.app import app
+from memoriter.cli.app import app
 
 
 @pytest.fixture
@@ -19,8 +19,8 @@ def run(
     vendors: Vendors, workspace: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[Callable[..., str]]:
     variables = {
-        "RECOLLECT_EMBEDDING__PROVIDER": "openai",
-        "RECOLLECT_EMBEDDING__DIMENSIONS": str(DIMS),
+        "MEMORITER_EMBEDDING__PROVIDER": "openai",
+        "MEMORITER_EMBEDDING__DIMENSIONS": str(DIMS),
         "OPENAI_BASE_URL": url("openai"),
         "OPENAI_API_KEY": KEY,
     }
@@ -33,7 +33,7 @@ def run(
         assert done.exit_code == 0, done.output
         return done.stdout
 
-    logger = logging.getLogger("recollect")
+    logger = logging.getLogger("memoriter")
     before, level, propagate = list(logger.handlers), logger.level, logger.propagate
     yield call
     logger.handlers[:] = before  # a command sets up logging for the whole program

@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 from vendors import DIMS, KEY, Vendors, url, vector
 
-from recollect import Answer, Memory
-from recollect.engines.builtin import BuiltinManager
+from memoriter import Answer, Memory
+from memoriter.engines.builtin import BuiltinEngine
 
 #: Each fault with words of the reason that the answer must give.
 FAULTS = {
@@ -76,9 +76,9 @@ def stored(memory: Memory) -> np.ndarray:
 
 def reconnect(memory: Memory) -> None:
     """Let the next call open a connection of its own."""
-    assert isinstance(memory.manager, BuiltinManager)
-    assert memory.manager.choice.embedder is not None
-    memory.manager.choice.embedder.close()
+    assert isinstance(memory.engine, BuiltinEngine)
+    assert memory.engine.choice.embedder is not None
+    memory.engine.choice.embedder.close()
 
 
 @pytest.mark.parametrize("fault", FAULTS)

@@ -10,9 +10,9 @@ import pytest
 from test_faults import by_meaning
 from vendors import Vendors, url
 
-from recollect import Memory
-from recollect.engines.builtin import BuiltinManager
-from recollect.errors import Cancelled
+from memoriter import Memory
+from memoriter.engines.builtin import BuiltinEngine
+from memoriter.errors import Cancelled
 
 OpenProvider = Callable[..., Memory]
 Note = Callable[[str, str], Path]
@@ -30,9 +30,9 @@ def notes(note: Note) -> None:
         note(path, text)
 
 
-def builtin(memory: Memory) -> BuiltinManager:
-    assert isinstance(memory.manager, BuiltinManager)
-    return memory.manager
+def builtin(memory: Memory) -> BuiltinEngine:
+    assert isinstance(memory.engine, BuiltinEngine)
+    return memory.engine
 
 
 def models(memory: Memory) -> set[str]:
@@ -133,7 +133,7 @@ class TestAFallback:
             "embedding__ollama_base_url": url("ollama"),
             "embedding__background": False,
         }
-        monkeypatch.setattr("recollect.embedding.ollama.DIMENSIONS", {"nomic-embed-text": 64})
+        monkeypatch.setattr("memoriter.embedding.ollama.DIMENSIONS", {"nomic-embed-text": 64})
         memory = open_provider("openai", **more)
         memory.sync()
         assert {model.split("/")[0] for model in models(memory)} == {"openai"}
@@ -186,7 +186,7 @@ class TestMissingVectors:
         assert (report.embedded, report.pending) == (2, 1)
         assert report.degraded is not None
         assert "the quota at openai is used up" in report.degraded
-        assert "`recollect index` goes on from there" in report.degraded
+        assert "`memoriter index` goes on from there" in report.degraded
         vendors.quota = None
         report = open_provider("openai", **one_by_one).sync()
         assert (report.embedded, report.pending, report.degraded) == (1, 0, None)

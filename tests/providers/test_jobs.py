@@ -12,11 +12,11 @@ import pytest
 from test_faults import by_meaning
 from vendors import DIMS, KEY, Vendors, url, vector
 
-from recollect import Memory
-from recollect.embedding import Embedder, Jobs, Wish, resolve
-from recollect.embedding.jobs import NOTE, by_custom_id
-from recollect.errors import EmbeddingError
-from recollect.records import Progress
+from memoriter import Memory
+from memoriter.embedding import Embedder, EmbedderSpec, Jobs, resolve
+from memoriter.embedding.jobs import NOTE, by_custom_id
+from memoriter.errors import EmbeddingError
+from memoriter.records import Progress
 
 TEXTS = {f"hash-{number}": f"note number {number} about the garden" for number in range(5)}
 SECRET = "push with ghp_0123456789abcdefghijABCDEFGHIJ012345"
@@ -56,7 +56,9 @@ def make_jobs(vendors: Vendors, provider: str) -> Iterator[MakeJobs]:
     made: list[Embedder] = []
 
     def make(notes: Notes, clock: Clock) -> Jobs:
-        wish = Wish(provider, dimensions=DIMS, base_urls={provider: url(provider)}, keys={provider: KEY})
+        wish = EmbedderSpec(
+            provider, dimensions=DIMS, base_urls={provider: url(provider)}, keys={provider: KEY}
+        )
         choice = resolve(wish)
         assert choice.remote is not None
         assert choice.embedder is not None

@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 from vendors import DIMS, KEY, Vendors, url, vector
 
-from recollect.embedding import Choice, Embedder, Wish, resolve
-from recollect.errors import EmbedderBusy, EmbeddingError, QuotaSpent
+from memoriter.embedding import Choice, Embedder, EmbedderSpec, resolve
+from memoriter.errors import EmbedderBusy, EmbeddingError, QuotaSpent
 
 Make = Callable[..., Embedder]
 
@@ -34,7 +34,7 @@ def choose(vendors: Vendors, provider: str) -> Iterator[Callable[..., Embedder]]
 
 
 def chosen(provider: str, **more: object) -> Choice:
-    wish = Wish(
+    wish = EmbedderSpec(
         provider,
         dimensions=DIMS,
         base_urls={provider: url(provider)},

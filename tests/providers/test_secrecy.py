@@ -12,10 +12,10 @@ from pathlib import Path
 import pytest
 from vendors import KEY, Vendors, url
 
-from recollect import Memory
-from recollect.config import load
-from recollect.embedding import Wish, resolve
-from recollect.errors import ConfigError, EmbeddingError, UntrustedConfig
+from memoriter import Memory
+from memoriter.config import load
+from memoriter.embedding import EmbedderSpec, resolve
+from memoriter.errors import ConfigError, EmbeddingError, UntrustedConfig
 
 OpenProvider = Callable[..., Memory]
 FAULTS = ("401", "429", "500", "wrong json", "redirect", "refused")
@@ -25,12 +25,12 @@ def test_a_key_is_not_in_any_settings_that_are_shown(provider: str, tmp_path: Pa
     if provider == "ollama":
         pytest.skip("it needs no key")
     name = {"openai": "OPENAI_API_KEY", "gemini": "GEMINI_API_KEY", "voyage": "VOYAGE_API_KEY"}[provider]
-    settings = load(environ={name: KEY, "RECOLLECT_HOME": str(tmp_path)}, cwd=tmp_path)
+    settings = load(environ={name: KEY, "MEMORITER_HOME": str(tmp_path)}, cwd=tmp_path)
     key = f"embedding.{provider}_api_key"
     shown = {setting.key: setting for setting in settings.describe()}
     assert (shown[key].value, shown[key].origin) == ("***", name)
     assert KEY not in repr(settings) + str(settings) + str(settings.describe())
-    wish = Wish(provider, keys={provider: KEY})
+    wish = EmbedderSpec(provider, keys={provider: KEY})
     assert KEY not in repr(wish) + wish.recipe(provider) + repr(resolve(wish))
 
 
@@ -39,7 +39,7 @@ def test_a_key_is_in_no_error_log_or_traceback(
     provider: str, fault: str, vendors: Vendors, caplog: pytest.LogCaptureFixture
 ) -> None:
     vendors.fault = fault
-    wish = Wish(
+    wish = EmbedderSpec(
         provider, dimensions=64, base_urls={provider: url(provider)}, keys={provider: KEY}, attempts=1
     )
     embedder = resolve(wish).embedder
@@ -53,7 +53,7 @@ def test_a_key_is_in_no_error_log_or_traceback(
             assert caught.value.__cause__ is None
             assert caught.value.__context__ is None
     embedder.close()
-    ours = "\n".join(record.getMessage() for record in caplog.records if record.name.startswith("recollect"))
+    ours = "\n".join(record.getMessage() for record in caplog.records if record.name.startswith("memoriter"))
     assert KEY not in told.getvalue() + ours + caplog.text
 
 
@@ -78,9 +78,9 @@ def test_a_key_is_not_in_status_or_on_disk(
 )
 def test_a_workspace_cannot_send_notes_elsewhere(key: str, tmp_path: Path) -> None:
     (tmp_path / "memory").mkdir()
-    (tmp_path / ".recollect.yaml").write_text(f"embedding: {{{key}: 'https://evil.test'}}\n")
+    (tmp_path / ".memoriter.yaml").write_text(f"embedding: {{{key}: 'https://evil.test'}}\n")
     with pytest.raises(UntrustedConfig, match=rf"embedding\.{key} in .* may not set it"):
-        load(environ={"RECOLLECT_HOME": str(tmp_path / "home")}, cwd=tmp_path)
+        load(environ={"MEMORITER_HOME": str(tmp_path / "home")}, cwd=tmp_path)
 
 
 @pytest.mark.parametrize(
@@ -91,21 +91,21 @@ def test_a_workspace_cannot_send_notes_elsewhere(key: str, tmp_path: Path) -> No
     ],
 )  # fmt: skip
 def test_an_address_must_say_plainly_where_it_leads(address: str, tmp_path: Path) -> None:
-    environ = {"RECOLLECT_HOME": str(tmp_path), "RECOLLECT_EMBEDDING__BASE_URL": address}
+    environ = {"MEMORITER_HOME": str(tmp_path), "MEMORITER_EMBEDDING__BASE_URL": address}
     with pytest.raises(ConfigError, match="must be an address such as"):
         load(environ=environ, cwd=tmp_path)
 
 
 @pytest.mark.parametrize("address", ["http://169.254.169.254/v1", "http://[fe80::1]/v1"])
 def test_an_address_must_not_be_that_of_a_clouds_own_keys(address: str, tmp_path: Path) -> None:
-    environ = {"RECOLLECT_HOME": str(tmp_path), "RECOLLECT_EMBEDDING__BASE_URL": address}
+    environ = {"MEMORITER_HOME": str(tmp_path), "MEMORITER_EMBEDDING__BASE_URL": address}
     with pytest.raises(ConfigError, match="must not be a link-local address"):
         load(environ=environ, cwd=tmp_path)
 
 
 def test_the_usual_variables_are_read(tmp_path: Path) -> None:
     environ = {
-        "RECOLLECT_HOME": str(tmp_path),
+        "MEMORITER_HOME": str(tmp_path),
         "OLLAMA_BASE_URL": "nas:11434",
         "OPENAI_BASE_URL": "http://10.0.0.5/v1",
         "GOOGLE_API_KEY": "one",

@@ -18,10 +18,10 @@ from typing import Any
 
 import numpy as np
 
-from recollect.testing import HashEmbedder
+from memoriter.testing import HashEmbedder
 
 HOST = "provider.test"
-KEY = "sk-recollect-test-0123456789abcdefghijklmnop"
+KEY = "sk-memoriter-test-0123456789abcdefghijklmnop"
 DIMS = 64
 
 #: What each vendor's client is told: the path of its API.

@@ -7,13 +7,13 @@ from typing import Any
 import pytest
 from hostile_memories import HOSTILE
 
-from recollect.entries import Draft, Keeper
-from recollect.entries.keeper import open_keeper
-from recollect.errors import NotFound
-from recollect.recall.inject import Budget, Injector
-from recollect.recall.render import Line, read_back, render
-from recollect.records import Answer, Explanation, Hit
-from recollect.testing import HashEmbedder
+from memoriter.entries import Draft, Entries
+from memoriter.entries.collection import open_entries
+from memoriter.errors import NotFound
+from memoriter.recall.inject import Budget, Injector
+from memoriter.recall.render import Line, read_back, render
+from memoriter.records import Answer, Explanation, Hit
+from memoriter.testing import HashEmbedder
 
 DAY = 86_400.0
 ALL = Budget(threshold=0.0, max_entries=200, characters=200_000, candidates=200)
@@ -34,24 +34,24 @@ def clock() -> Clock:
 
 
 @pytest.fixture
-def keeper(tmp_path: Path, clock: Clock) -> Iterator[Keeper]:
-    keeper = open_keeper(tmp_path / "agent", HashEmbedder(), clock=clock)
+def keeper(tmp_path: Path, clock: Clock) -> Iterator[Entries]:
+    keeper = open_entries(tmp_path / "agent", HashEmbedder(), clock=clock)
     yield keeper
     keeper.close()
 
 
 @pytest.fixture
-def injector(keeper: Keeper, clock: Clock) -> Injector:
+def injector(keeper: Entries, clock: Clock) -> Injector:
     return Injector(keeper, clock=clock)
 
 
-def add(keeper: Keeper, text: str, **more: Any) -> str:
+def add(keeper: Entries, text: str, **more: Any) -> str:
     entry = keeper.remember(Draft(text, **more)).entry
     assert entry is not None
     return entry.id
 
 
-def test_what_fits_enters_grouped_with_ids_and_is_counted(keeper: Keeper, injector: Injector) -> None:
+def test_what_fits_enters_grouped_with_ids_and_is_counted(keeper: Entries, injector: Injector) -> None:
     tea = add(keeper, "I drink green tea every morning", type="user_preference", importance=4)
     add(keeper, "The server is in Oslo", type="fact")
     done = injector.recall("what do I drink in the morning, tea?", session="s1")
@@ -61,7 +61,7 @@ def test_what_fits_enters_grouped_with_ids_and_is_counted(keeper: Keeper, inject
     assert (entry.access_count, entry.last_accessed_at is not None) == (1, True)
 
 
-def test_why_tells_what_entered_which_prompt_and_why(keeper: Keeper, injector: Injector) -> None:
+def test_why_tells_what_entered_which_prompt_and_why(keeper: Entries, injector: Injector) -> None:
     first = add(keeper, "I drink green tea every morning", importance=4)
     second = add(keeper, "I drink tea with milk in Britain")
     done = injector.recall(
@@ -80,7 +80,7 @@ def test_why_tells_what_entered_which_prompt_and_why(keeper: Keeper, injector: I
 
 
 def test_expired_superseded_and_untrusted_never_enter(
-    keeper: Keeper, injector: Injector, clock: Clock
+    keeper: Entries, injector: Injector, clock: Clock
 ) -> None:
     add(keeper, "Tea is served at four", type="other")
     old = add(keeper, "I live in Paris and drink tea", type="fact", importance=5)
@@ -91,7 +91,7 @@ def test_expired_superseded_and_untrusted_never_enter(
     assert [line.text for line in injector.recall("tea", budget=ALL).lines] == ["Tea costs three euros"]
 
 
-def test_the_budget_in_characters_and_tokens_is_kept(keeper: Keeper, injector: Injector) -> None:
+def test_the_budget_in_characters_and_tokens_is_kept(keeper: Entries, injector: Injector) -> None:
     for number in range(12):
         add(keeper, f"Fact number {number} about the great heron: " + "word " * 20, type="fact")
     for budget in (
@@ -106,7 +106,7 @@ def test_the_budget_in_characters_and_tokens_is_kept(keeper: Keeper, injector: I
     assert injector.recall("great heron", budget=Budget(threshold=0.0, characters=20)).text == ""
 
 
-def test_notes_enter_with_their_places_and_untrusted_ones_do_not(keeper: Keeper, clock: Clock) -> None:
+def test_notes_enter_with_their_places_and_untrusted_ones_do_not(keeper: Entries, clock: Clock) -> None:
     def hit(path: str, **more: Any) -> Hit:
         return Hit(
             path, 1, 2, 0.9, f"text of {path}", "memory", f"{path}#L1-L2", Explanation("weighted", ()), **more
@@ -123,9 +123,9 @@ def test_notes_enter_with_their_places_and_untrusted_ones_do_not(keeper: Keeper,
 
 
 def test_an_old_preference_of_five_stars_is_told_before_anything_was_asked(
-    keeper: Keeper, injector: Injector, monkeypatch: pytest.MonkeyPatch
+    keeper: Entries, injector: Injector, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("recollect.recall.inject.LOOKED_THROUGH", 20)
+    monkeypatch.setattr("memoriter.recall.inject.LOOKED_THROUGH", 20)
     add(keeper, "I am allergic to peanuts", type="user_preference", importance=5)
     here = add(
         keeper, "The mail sender is written in Rust", type="technical_decision", importance=4, session="s1"
@@ -144,7 +144,7 @@ def test_an_old_preference_of_five_stars_is_told_before_anything_was_asked(
     assert told == ["I am allergic to peanuts", keeper.get(here).text]
 
 
-def test_a_hundred_hostile_memories(keeper: Keeper, injector: Injector) -> None:
+def test_a_hundred_hostile_memories(keeper: Entries, injector: Injector) -> None:
     """From untrusted turns none is put before the agent; from anywhere the block reads back to what was put in."""
     assert len(HOSTILE) == 100
     for text in HOSTILE:
@@ -161,14 +161,14 @@ def test_a_hundred_hostile_memories(keeper: Keeper, injector: Injector) -> None:
     assert read_back(render(everything, "r1", "zh")) == ("r1", everything)
 
 
-def test_a_broken_memory_does_not_break_the_agent(keeper: Keeper, injector: Injector) -> None:
+def test_a_broken_memory_does_not_break_the_agent(keeper: Entries, injector: Injector) -> None:
     keeper.entries.close()
     done = injector.recall("anything")
     assert done.text == ""
     assert done.degraded
 
 
-def test_on_a_full_disk_the_agent_is_told_all_the_same(keeper: Keeper, injector: Injector) -> None:
+def test_on_a_full_disk_the_agent_is_told_all_the_same(keeper: Entries, injector: Injector) -> None:
     tea = add(keeper, "I drink green tea every morning", importance=4)
     with keeper.entries.database.write() as connection:
         connection.execute("pragma max_page_count = 1")  # no page more than there are

@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from recollect import Memory
-from recollect.entries import Keeper, Ways
-from recollect.entries.keeper import open_keeper
-from recollect.entries.lifecycle import Upkeep
-from recollect.recall.inject import Injector
-from recollect.store.connection import value
-from recollect.testing import HashEmbedder, sample_workspace
+from memoriter import Memory
+from memoriter.entries import Entries, EntryOptions
+from memoriter.entries.collection import open_entries
+from memoriter.entries.lifecycle import Upkeep
+from memoriter.recall.inject import Injector
+from memoriter.store.connection import value
+from memoriter.testing import HashEmbedder, sample_workspace
 
 DAY = 86_400.0
 
@@ -33,11 +33,13 @@ def clock() -> Clock:
 
 
 @pytest.fixture
-def open_(tmp_path: Path, clock: Clock) -> Iterator[Callable[[Upkeep], Keeper]]:
-    keepers: list[Keeper] = []
+def open_(tmp_path: Path, clock: Clock) -> Iterator[Callable[[Upkeep], Entries]]:
+    keepers: list[Entries] = []
 
-    def opened(upkeep: Upkeep) -> Keeper:
-        keeper = open_keeper(tmp_path / "agent", HashEmbedder(), ways=Ways(upkeep=upkeep), clock=clock)
+    def opened(upkeep: Upkeep) -> Entries:
+        keeper = open_entries(
+            tmp_path / "agent", HashEmbedder(), ways=EntryOptions(upkeep=upkeep), clock=clock
+        )
         keepers.append(keeper)
         return keeper
 
@@ -46,14 +48,14 @@ def open_(tmp_path: Path, clock: Clock) -> Iterator[Callable[[Upkeep], Keeper]]:
         keeper.close()
 
 
-def considered(keeper: Keeper) -> set[str]:
+def considered(keeper: Entries) -> set[str]:
     """The recalls of which single lines are kept."""
     with keeper.entries.database.read() as connection:
         return {str(row[0]) for row in connection.execute("select distinct recall_id from recalled")}
 
 
 def test_of_more_recalls_than_the_ledger_holds_the_oldest_go_with_all_that_was_considered(
-    open_: Callable[[Upkeep], Keeper], clock: Clock
+    open_: Callable[[Upkeep], Entries], clock: Clock
 ) -> None:
     keeper = open_(Upkeep(ledger_recalls=32))
     keeper.add("I drink green tea every morning", "user_preference")
@@ -68,7 +70,7 @@ def test_of_more_recalls_than_the_ledger_holds_the_oldest_go_with_all_that_was_c
 
 
 def test_recalls_go_after_their_days_and_the_others_stay(
-    open_: Callable[[Upkeep], Keeper], clock: Clock
+    open_: Callable[[Upkeep], Entries], clock: Clock
 ) -> None:
     keeper = open_(Upkeep(ledger_days=90))
     keeper.add("I drink green tea every morning", "user_preference", importance=5)
@@ -87,13 +89,13 @@ def test_the_settings_say_how_much_the_ledger_holds_and_tending_sees_to_it(tmp_p
     settings = {"cleanup.ledger_recalls": 2, "cleanup.ledger_days": 30}
     home = tmp_path / "home"
     with Memory.open(workspace, home=home, overrides=settings, embedder=HashEmbedder()) as memory:
-        memory.keeper.add("I drink green tea every morning", "user_preference")
+        memory.entries.add("I drink green tea every morning", "user_preference")
         told = [memory.recall("which tea do I drink?").id for _ in range(3)]
-        assert [head.id for head in memory.keeper.listing.recalls(100).recalls] == told[:0:-1]
-        with memory.keeper.entries.database.write() as connection:
+        assert [head.id for head in memory.entries.listing.recalls(100).recalls] == told[:0:-1]
+        with memory.entries.entries.database.write() as connection:
             connection.execute("update recalls set at = at - 31 * 86400 where id = ?", (told[1],))
             connection.execute("delete from meta where key = 'last_cleanup'")
         memory.tend()
-        assert [head.id for head in memory.keeper.listing.recalls(100).recalls] == [told[2]]
-        with memory.keeper.entries.database.read() as connection:
+        assert [head.id for head in memory.entries.listing.recalls(100).recalls] == [told[2]]
+        with memory.entries.entries.database.read() as connection:
             assert value(connection, "select count(*) from recalls") == 1

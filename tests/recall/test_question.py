@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from recollect.recall.candidates import KEYWORDS, MAX_QUERY, RECENT, question
+from memoriter.recall.candidates import KEYWORDS, MAX_QUERY, RECENT, question
 
 Message = dict[str, object]
 

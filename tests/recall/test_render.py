@@ -5,7 +5,7 @@ import re
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recollect.recall.render import (
+from memoriter.recall.render import (
     LABELS,
     TAG,
     Line,
@@ -14,7 +14,7 @@ from recollect.recall.render import (
     read_back,
     render,
 )
-from recollect.text.blocks import without_blocks
+from memoriter.text.blocks import without_blocks
 
 texts = st.text(st.characters(exclude_categories=["Cs"])) | st.sampled_from(
     [

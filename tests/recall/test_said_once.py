@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from recollect import Memory
-from recollect.recall.candidates import Candidate, is_said
-from recollect.recall.render import NOTES, Line, read_back
-from recollect.records import Trust
+from memoriter import Memory
+from memoriter.recall.candidates import Candidate, is_said
+from memoriter.recall.render import NOTES, Line, read_back
+from memoriter.records import Trust
 
 OpenMemory = Callable[..., Memory]
 Note = Callable[[str, str], Path]
@@ -34,7 +34,7 @@ def test_a_note_that_says_what_an_entry_says_is_left_out(open_memory: OpenMemory
     note("memory/log.md", "### Decisions\n\n- We decided to keep the backups in Porto.\n")
     note("memory/more.md", "We decided to keep the backups in Porto, until the lease ends in May.\n")
     memory = open_memory()
-    memory.keeper.add("We decided to keep the backups in Porto", "decision")
+    memory.entries.add("We decided to keep the backups in Porto", "decision")
     query = "We decided to keep the backups in Porto"
     assert sorted(told(memory, query)) == [
         "We decided to keep the backups in Porto",
@@ -49,8 +49,8 @@ def test_a_small_word_that_turns_a_statement_round_is_another_statement(
     note("memory/a.md", "The backups do not stay in Porto.\n")
     note("memory/b.md", "备份不放在波尔图。\n")
     memory = open_memory()
-    memory.keeper.add("The backups stay in Porto, and do so for good", "fact")
-    memory.keeper.add("备份放在波尔图", "fact")
+    memory.entries.add("The backups stay in Porto, and do so for good", "fact")
+    memory.entries.add("备份放在波尔图", "fact")
     assert "The backups do not stay in Porto." in told(memory, "Do the backups stay in Porto?")
     assert "备份不放在波尔图。" in told(memory, "备份放在波尔图吗？")
 
@@ -97,16 +97,16 @@ def test_nobody_is_hidden_by_somebody_who_is_trusted_less() -> None:
 def test_an_entry_is_told_beside_a_note_that_says_more(open_memory: OpenMemory, note: Note) -> None:
     note("memory/a.md", "The backups stay in Porto until May.\n")
     memory = open_memory()
-    memory.keeper.add("The backups stay in Porto", "fact")
+    memory.entries.add("The backups stay in Porto", "fact")
     assert len(told(memory, "The backups stay in Porto until May")) == 2
 
 
 def test_marks_for_programs_are_not_told(open_memory: OpenMemory, note: Note) -> None:
     front = '---\ntitle: "The heron"\ndate: "2026-02-08"\ntrust: "agent"\n---\n'
     note("memory/a.md", f"{front}\n# The heron\n\nThe heron stands in the marsh.\n")
-    note("memory/b.md", "The heron is back. <!-- recollect: flush 1 of 461264e0a681f15f8d549299 -->\n")
+    note("memory/b.md", "The heron is back. <!-- memoriter: flush 1 of 461264e0a681f15f8d549299 -->\n")
     note("memory/c.md", front.replace("The heron", "The heron and its marsh, where it stands"))
     lines = told(open_memory(), "heron marsh")
     assert "The heron is back." in lines
     assert any(line.endswith("The heron stands in the marsh.") for line in lines)
-    assert not any("---" in line or "recollect:" in line or "trust" in line for line in lines)
+    assert not any("---" in line or "memoriter:" in line or "trust" in line for line in lines)

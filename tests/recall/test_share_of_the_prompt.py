@@ -8,9 +8,9 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from recollect.recall.render import memory_section
-from recollect.records import Answer, Explanation, Hit
-from recollect.search.citations import LEAST_CHARS, fitted, for_prompt, shortened, shows_citations
+from memoriter.recall.render import memory_section
+from memoriter.records import Answer, Explanation, Hit
+from memoriter.search.citations import LEAST_CHARS, fitted, for_prompt, shortened, shows_citations
 
 
 def hit(snippet: str, citation: str | None = "memory/a.md#L1-L3") -> Hit:

@@ -11,8 +11,8 @@ from typing import Any
 import apsw
 import numpy as np
 
-from recollect.records import Chunk, Document, Identity, Source
-from recollect.store import Index
+from memoriter.records import Chunk, Document, Identity, Source
+from memoriter.store import Index
 
 ALICE = Identity("local", "alice", 8, "k" * 64)
 

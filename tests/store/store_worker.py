@@ -13,7 +13,7 @@ from pathlib import Path
 
 from store_samples import document
 
-from recollect.store import Index, open_index
+from memoriter.store import Index, open_index
 
 DOCUMENTS = 4
 CHUNKS = 6

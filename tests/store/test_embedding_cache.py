@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 from store_samples import ALICE, by_hand, document, units
 
-from recollect.errors import StoreError
-from recollect.records import Identity
-from recollect.store import Index, open_index
+from memoriter.errors import StoreError
+from memoriter.records import Identity
+from memoriter.store import Index, open_index
 
 BOB = Identity("local", "bob", 8)
 VECTORS = dict(zip("abcdefgh", units(8, 8), strict=True))

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 from store_samples import ALICE, put_vector
 
-from recollect.store import open_index
-from recollect.store.vectors import lance
+from memoriter.store import open_index
+from memoriter.store.vectors import lance
 
 pytest.importorskip("lancedb", reason="the extra lancedb is not installed")
 

@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from store_samples import put
 
-from recollect.index.progress import Reached
-from recollect.store import Index, open_index
+from memoriter.index.progress import Reached
+from memoriter.store import Index, open_index
 
 KEY = "followed"
 

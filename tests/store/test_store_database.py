@@ -10,9 +10,9 @@ import apsw
 import pytest
 from store_samples import by_hand
 
-from recollect.errors import SchemaTooNew, StoreBroken, StoreError, StoreLocked
-from recollect.store.connection import Migration, value
-from recollect.store.database import Database
+from memoriter.errors import SchemaTooNew, StoreBroken, StoreError, StoreLocked
+from memoriter.store.connection import Migration, value
+from memoriter.store.database import Database
 
 FIRST = Migration("m001_initial", ("create table notes(id integer primary key, text text not null)",))
 SECOND = Migration("m002_tags", ("alter table notes add column tag text", "create index tags on notes(tag)"))

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from store_samples import ALICE, by_hand, put, put_vector, units
 
-from recollect.errors import StoreBroken
-from recollect.store import Index, open_index
+from memoriter.errors import StoreBroken
+from memoriter.store import Index, open_index
 
 
 def fill(index: Index) -> None:

@@ -10,11 +10,11 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from store_samples import ALICE, by_hand, document, put, unit
 
-from recollect.errors import StoreBroken, StoreError
-from recollect.records import Chunk, Document, Identity
-from recollect.store import Counts, FileRow, Filter, Index, StoredChunk, open_index
-from recollect.store.keywords import columns
-from recollect.text import tokenize
+from memoriter.errors import StoreBroken, StoreError
+from memoriter.records import Chunk, Document, Identity
+from memoriter.store import Counts, FileRow, Filter, Index, StoredChunk, open_index
+from memoriter.store.keywords import columns
+from memoriter.text import tokenize
 
 ANYWHERE = Filter()
 
@@ -240,7 +240,7 @@ def test_a_query_of_ten_thousand_terms_or_of_a_megabyte_is_bounded(index: Index)
 
 
 def test_terms_beyond_the_budget_only_add_to_the_score(index: Index, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("recollect.store.keywords.MIN_BUDGET", 5)
+    monkeypatch.setattr("memoriter.store.keywords.MIN_BUDGET", 5)
     for number in range(100):
         put(index, f"{number}.md", "blip filler" if number < 30 else "filler filler")
     put(index, "both.md", "blip zork")
@@ -251,7 +251,7 @@ def test_terms_beyond_the_budget_only_add_to_the_score(index: Index, monkeypatch
 def test_a_common_term_alone_is_looked_for_in_the_newest_rows(
     index: Index, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("recollect.store.keywords.MIN_BUDGET", 5)
+    monkeypatch.setattr("memoriter.store.keywords.MIN_BUDGET", 5)
     for number in range(100):
         put(index, f"{number}.md", f"common {number}")
     matches = index.keyword(["common"], limit=100)
@@ -274,7 +274,7 @@ def test_the_number_of_chunks_is_known_without_counting(index: Index) -> None:
 def test_a_common_terms_number_is_remembered_until_enough_rows_have_come(
     index: Index, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("recollect.store.keywords.COMMON", 50)
+    monkeypatch.setattr("memoriter.store.keywords.COMMON", 50)
     put(index, "many.md", *["zork"] * 100)
     put(index, "few.md", *["blip"] * 10)
     seen = [index.terms(["zork", "blip"])]
@@ -324,7 +324,7 @@ def test_an_unknown_engine_is_refused_with_the_names_of_those_there_are(tmp_path
 
 def test_a_missing_extension_names_the_install_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("importlib.util.find_spec", lambda _: None)
-    with pytest.raises(StoreError, match=r"pip install 'recollect\[sqlite-vec\]'"):
+    with pytest.raises(StoreError, match=r"pip install 'memoriter\[sqlite-vec\]'"):
         open_index(tmp_path, engine="sqlite-vec")
 
 
@@ -399,7 +399,7 @@ def test_the_size_on_disk_counts_database_and_log(index: Index) -> None:
 
 def test_keywords_do_not_load_numpy(tmp_path: Path) -> None:
     program = (
-        "import sys; from pathlib import Path; from recollect.store import open_index\n"
+        "import sys; from pathlib import Path; from memoriter.store import open_index\n"
         f"index = open_index(Path({str(tmp_path)!r})); index.keyword(['a'], limit=3); index.files(); index.check()\n"
         "print('numpy' in sys.modules)"
     )

@@ -7,11 +7,11 @@ import subprocess
 import sys
 from pathlib import Path
 
-import recollect
-from recollect.store import open_index
+import memoriter
+from memoriter.store import open_index
 
 WORKER = Path(__file__).with_name("store_worker.py")
-SOURCE = Path(recollect.__file__).parents[1]
+SOURCE = Path(memoriter.__file__).parents[1]
 
 
 def start(command: str, folder: Path, number: int) -> subprocess.Popen[str]:

@@ -25,5 +25,5 @@ def test_the_comparison_of_engines_runs_and_finds_what_is_there(
     assert {
         row["engine"]: (row["size"], row["recall_10"], row["recall_50"]) for row in rows
     } == dict.fromkeys(
-        ("numpy float32", "recollect scan", "recollect scan, 5 % filter", "sqlite-vec"), (1200, 1.0, 1.0)
+        ("numpy float32", "memoriter scan", "memoriter scan, 5 % filter", "sqlite-vec"), (1200, 1.0, 1.0)
     )

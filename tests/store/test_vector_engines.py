@@ -15,10 +15,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from store_samples import ALICE, by_hand, document, paths, put, put_vector, unit, units
 
-from recollect.errors import StoreError
-from recollect.records import Identity
-from recollect.store import Filter, Index, open_index
-from recollect.store.vectors import lance, scan
+from memoriter.errors import StoreError
+from memoriter.records import Identity
+from memoriter.store import Filter, Index, open_index
+from memoriter.store.vectors import lance, scan
 
 FILES = scan.Limits(threshold=1, tail_rows=3, candidates=4_000)
 BOB = Identity("local", "bob", 5)

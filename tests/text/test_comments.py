@@ -7,18 +7,18 @@ from pathlib import Path
 
 import pytest
 
-from recollect import Memory
-from recollect.text.blocks import without_annotations
+from memoriter import Memory
+from memoriter.text.blocks import without_annotations
 
 
 @pytest.mark.parametrize(
     ("text", "kept"),
     [
-        ("<!-- recollect: write here. -->\n", "\n"),
-        ("<!-- recollect: notes go to memory/<topic>/<name>.md. -->\r\nfact\n", "\r\nfact\n"),
-        ("fact <!-- importance: 3 --> <!-- recollect: made by an import -->\n", "fact\n"),
+        ("<!-- memoriter: write here. -->\n", "\n"),
+        ("<!-- memoriter: notes go to memory/<topic>/<name>.md. -->\r\nfact\n", "\r\nfact\n"),
+        ("fact <!-- importance: 3 --> <!-- memoriter: made by an import -->\n", "fact\n"),
         ("<!-- Mia's key is under the mat. -->\n", "<!-- Mia's key is under the mat. -->\n"),
-        ("<!-- recollect: this -->said aloud\n", "<!-- recollect: this -->said aloud\n"),
+        ("<!-- memoriter: this -->said aloud\n", "<!-- memoriter: this -->said aloud\n"),
     ],
 )
 def test_only_comments_for_programs_and_templates_are_left_out(text: str, kept: str) -> None:
@@ -30,7 +30,7 @@ def test_a_persons_comment_is_found(
 ) -> None:
     note(
         "memory/keys.md",
-        "# Keys\n\n<!-- recollect: a template's word -->\n\n<!-- The spare is under the mat. -->\n",
+        "# Keys\n\n<!-- memoriter: a template's word -->\n\n<!-- The spare is under the mat. -->\n",
     )
     note("memory/other.md", "Nothing of the kind.\n")
     memory = open_memory(embedding__provider="none")

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recollect.text import date_tokens, query_terms, tokenize
+from memoriter.text import date_tokens, query_terms, tokenize
 
 FULL = ["@2023-05-08", "@2023-05", "@05-08", "@05", "@2023"]
 days = st.dates(datetime.date(1900, 1, 1), datetime.date(2099, 12, 31))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recollect.text import estimate_tokens
+from memoriter.text import estimate_tokens
 
 
 def test_scripts_have_their_own_weight() -> None:

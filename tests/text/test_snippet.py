@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recollect.text import query_terms, snippet
+from memoriter.text import query_terms, snippet
 
 ENGLISH = (
     "The morning was spent on mail. "

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from recollect.text import date_tokens, query_terms, tokenize
+from memoriter.text import date_tokens, query_terms, tokenize
 
 TOKEN_CHARACTERS = "_-./:@#+"
 any_text = st.text(st.characters(codec=None)) | st.text(
@@ -31,7 +31,7 @@ def finds(query: str, document: str) -> bool:
         ("GitHub备份", ["github", "git", "hub", "备份", "备", "份"]),
         ("ERR_CONN_42", ["err_conn_42", "err", "conn", "42"]),
         ("memory-core", ["memory-core", "memory", "core"]),
-        ("src/recollect/text", ["src/recollect/text", "src", "recollect", "text"]),
+        ("src/memoriter/text", ["src/memoriter/text", "src", "memoriter", "text"]),
         ("v1.2.3", ["v1.2.3", "1.2.3", "v1"]),
         ("foo.bar()", ["foo.bar", "foo", "bar"]),
         ("user@example.org", ["user@example.org", "user", "example.org", "exampl", "org"]),
@@ -87,7 +87,7 @@ def test_a_query_of_stop_words_alone_keeps_them(text: str, terms: list[str]) -> 
         ("猫", "我的猫"),
         ("err_conn_42", "It failed with ERR_CONN_42 again"),
         ("conn", "It failed with ERR_CONN_42 again"),
-        ("tokens.py", "see src/recollect/text/tokens.py"),
+        ("tokens.py", "see src/memoriter/text/tokens.py"),
         ("example.org", "write to user@example.org"),
         ("1.2.3", "since v1.2.3"),
         ("github", "GitHub备份"),

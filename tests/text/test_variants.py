@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recollect import Memory
-from recollect.text import query_terms, snippet, tokenize
-from recollect.text.variants import folded, simplified
+from memoriter import Memory
+from memoriter.text import query_terms, snippet, tokenize
+from memoriter.text.variants import folded, simplified
 
 PAIRS = [
     ("資料庫備份", "资料库备份"),
@@ -64,7 +64,7 @@ def test_only_a_text_in_traditional_characters_is_simplified(text: str, simple: 
 
 
 def test_every_character_of_the_table_stands_in_one_group() -> None:
-    table = Path(__file__).parents[2] / "src/recollect/text/variants.txt"
+    table = Path(__file__).parents[2] / "src/memoriter/text/variants.txt"
     groups = [line for line in table.read_text("utf-8").splitlines() if not line.startswith("#")]
     characters = "".join(groups)
     assert len(set(characters)) == len(characters) > 5000

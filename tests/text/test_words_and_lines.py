@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recollect.text import split_lines, tokenize
+from memoriter.text import split_lines, tokenize
 
 
 @pytest.mark.parametrize(
@@ -64,4 +64,4 @@ def test_lines_lose_nothing_but_their_ends(text: str) -> None:
 
 @pytest.mark.parametrize("name", ["dates", "estimate", "lines", "stem", "tokens", "words"])
 def test_the_examples_in_the_code_are_true(name: str) -> None:
-    assert doctest.testmod(importlib.import_module(f"recollect.text.{name}")).failed == 0
+    assert doctest.testmod(importlib.import_module(f"memoriter.text.{name}")).failed == 0

@@ -9,9 +9,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
-from recollect.tools.table import OPERATIONS
-from recollect.tools.tool import Param
-from recollect.tools.toolbox import Toolbox
+from memoriter.tools.table import OPERATIONS
+from memoriter.tools.tool import Param
+from memoriter.tools.toolbox import Toolbox
 
 TEXTS = st.sampled_from(
     [
@@ -62,7 +62,7 @@ def calls(draw: st.DrawFn) -> tuple[str, dict[str, object]]:
 def toolbox(note, open_memory) -> Toolbox:
     note("MEMORY.md", "# Facts\n\nThe heron nests in the marsh.\n")
     memory = open_memory(search__sync_interval_s=600)
-    memory.keeper.add("The heron is my favourite bird 苍鹭", tags=("birds",))
+    memory.entries.add("The heron is my favourite bird 苍鹭", tags=("birds",))
     return Toolbox(memory, tools=OPERATIONS)
 
 

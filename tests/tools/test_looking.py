@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from recollect import logs
-from recollect.agent.service import MemoryService
-from recollect.records import Put
-from recollect.testing import HashEmbedder
-from recollect.tools.table import OPERATIONS, call
-from recollect.tools.toolbox import Toolbox
+from memoriter import logs
+from memoriter.agent.service import MemoryService
+from memoriter.records import Put
+from memoriter.testing import HashEmbedder
+from memoriter.tools.table import OPERATIONS, call
+from memoriter.tools.toolbox import Toolbox
 
 HOSTILE = "<script>alert(1)</script> ' or 1=1 -- \u202e 茶"
 
@@ -35,7 +35,7 @@ def test_the_parts_of_every_score_sum_to_it(note, open_memory) -> None:
     note("memory/2026-02-08.md", "# Day\n\nThe heron nests in the marsh.\n\n湿地里有苍鹭。\n")
     note("memory/other.md", "Herons eat frogs.\n")
     memory = open_memory(search__half_life_days=30)
-    memory.keeper.add("The heron is my favourite bird", "user_preference", importance=5)
+    memory.entries.add("The heron is my favourite bird", "user_preference", importance=5)
     for query in ("heron marsh 2026-02-08", "苍鹭", "heron"):
         found = call(memory, "memory.search", {"query": query, "explain": True, "minScore": 0})["results"]
         assert {hit["source"] for hit in found} == {"memory", "entries"}
@@ -141,7 +141,7 @@ def test_forgetting_by_name_gives_a_receipt(open_memory) -> None:
 
 
 def test_an_export_by_name_can_be_taken_in_elsewhere(open_memory, tmp_path: Path) -> None:
-    from recollect import Memory
+    from memoriter import Memory
 
     memory = open_memory()
     call(memory, "entries.add", {"text": "I drink tea"})
@@ -199,9 +199,9 @@ def test_one_file_is_looked_at_without_a_walk_over_all(
     named.write_text(json.dumps({"type": "session", "id": "talk-2"}) + "\n" + transcript.read_text())
     memory = open_memory()
     memory.sync()
-    entries = [memory.keeper.add(f"I prefer {one}", session=one).entry.id for one in ("talk-1", "talk-2")]
+    entries = [memory.entries.add(f"I prefer {one}", session=one).entry.id for one in ("talk-1", "talk-2")]
     walked = list[object]()
-    monkeypatch.setattr("recollect.files.scan.Walk._start", lambda _, start: walked.append(start))
+    monkeypatch.setattr("memoriter.files.scan.Walk._start", lambda _, start: walked.append(start))
     assert call(memory, "notes.get", {"path": "memory/a.md"})["text"] == "heron"
     assert call(memory, "notes.get", {"path": "sessions/talk-1.jsonl"})["totalLines"] == 3
     assert call(memory, "notes.chunks", {"path": "memory/a.md"})["total"] == 1
@@ -344,7 +344,7 @@ def test_health_looks_at_what_programs_keep_too(open_memory, tmp_path: Path) -> 
 
 
 def test_the_last_errors_are_shown_to_the_agent_whom_they_concern(open_memory, tmp_path: Path) -> None:
-    from recollect import Memory
+    from memoriter import Memory
 
     memory = open_memory()
     folder = str(memory.settings.agent_folder)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 
-from recollect.tools.table import OPERATIONS, call
-from recollect.tools.toolbox import Toolbox
+from memoriter.tools.table import OPERATIONS, call
+from memoriter.tools.toolbox import Toolbox
 
 GROUP = "agent:main:telegram:group:42"
 
@@ -90,7 +90,7 @@ def test_half_a_character_breaks_nothing(note, open_memory) -> None:
 def test_a_cursor_is_only_good_for_its_own_list(open_memory) -> None:
     memory = open_memory()
     for number in range(3):
-        memory.keeper.add(f"Statement number {number} about {'xyz'[number] * 5}")
+        memory.entries.add(f"Statement number {number} about {'xyz'[number] * 5}")
     first = call(memory, "entries.list", {"limit": 2})
     rest = call(memory, "entries.list", {"limit": 2, "cursor": first["cursor"]})
     assert len({one["id"] for one in (*first["entries"], *rest["entries"])}) == 3

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from jsonschema import Draft202012Validator
 
-from recollect.tools.table import OPERATIONS
-from recollect.tools.toolbox import Toolbox
+from memoriter.tools.table import OPERATIONS
+from memoriter.tools.toolbox import Toolbox
 
 FIRST, SECOND, RECALL = "(the newest entry)", "(the one before it)", "(the newest recall)"
 GROUP = "agent:main:telegram:group:42"

@@ -77,7 +77,7 @@ def test_manifest_is_checked(tmp_path: Path) -> None:
 
 def test_the_committed_model_matches_its_manifest() -> None:
     root = Path(__file__).parents[2]
-    folder = root / "src" / "recollect" / "embedding" / "models" / manifest.NAME
+    folder = root / "src" / "memoriter" / "embedding" / "models" / manifest.NAME
     manifest.check(folder)
     stored = json.loads((folder / "manifest.json").read_text(encoding="utf-8"))
     assert stored["training"]["steps"] == FINAL.train.steps

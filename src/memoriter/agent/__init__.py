@@ -1,0 +1,17 @@
+"""What happens by itself while an agent works? The plugin that fills the memory slot, and the moments it acts on.
+
+    from memoriter.plugins import Agent, Moment
+
+    with Agent.open(workspace="~/notes", slot="memory-full") as host:
+        effect = host.emit(Moment("before_agent_start", session="s1", prompt="What do I drink?"))
+        print(effect.prepend_context)
+
+What is remembered and how it is found is not decided here.
+"""
+
+from memoriter.agent.agent import Agent
+from memoriter.agent.hooks import HookBus
+from memoriter.agent.moments import EVENTS, Effect, Event, Moment
+from memoriter.agent.plugins import Plugin, known_plugins
+
+__all__ = ["EVENTS", "Agent", "Effect", "Event", "HookBus", "Moment", "Plugin", "known_plugins"]

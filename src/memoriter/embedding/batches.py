@@ -1,0 +1,116 @@
+"""Many texts in batches of bounded size, a few batches at a time.
+
+A batch is bounded by items, by estimated tokens and by bytes. The first failure stops the workers: no further batch
+begins, and what is done has been handed over. Retries are not its duty.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from itertools import islice
+from typing import TYPE_CHECKING, TypeAlias
+
+from memoriter.embedding.checked import Checked
+from memoriter.records import Identity
+from memoriter.text.estimate import estimate_tokens
+
+if TYPE_CHECKING:
+    from memoriter.embedding.protocol import Embedder, Matrix
+
+    OnBatch: TypeAlias = Callable[[Sequence[int], Matrix], None]
+
+
+class Batched:
+    """An embedder that may be given any number of texts at once."""
+
+    def __init__(
+        self,
+        embedder: Embedder,
+        *,
+        items: int = 64,
+        tokens: int = 8192,
+        bytes: int = 1 << 20,  # noqa: A002 - a budget beside two others
+        concurrency: int = 4,
+    ) -> None:
+        self.embedder = Checked(embedder)
+        self._budgets = {"items": items, "tokens": tokens, "bytes": bytes}
+        self._concurrency = concurrency
+
+    @property
+    def identity(self) -> Identity:
+        """Whose vectors these are."""
+        return self.embedder.identity
+
+    def embed(self, texts: Sequence[str], *, on_batch: OnBatch | None = None, collect: bool = True) -> Matrix:
+        """Vectors of the texts, in their order; `on_batch` gets each batch's indices and rows as it is done.
+
+        `on_batch` runs in the calling thread. With `collect=False` nothing is gathered and the result is
+        empty: for work so large that only the callback should hold it.
+        """
+        import numpy as np
+
+        dimensions = self.identity.dimensions
+        result = np.zeros((len(texts) if collect else 0, dimensions), dtype=np.float32)
+
+        def take(indices: range, rows: Matrix) -> None:
+            if collect:
+                result[indices.start : indices.stop] = rows
+            if on_batch:
+                on_batch(indices, rows)
+
+        self._work(texts, take)
+        return result
+
+    def embed_query(self, text: str) -> Matrix:
+        """The vector of a query."""
+        return self.embedder.embed_query(text)
+
+    def close(self) -> None:
+        """Give back what the embedder holds."""
+        self.embedder.close()
+
+    def _work(self, texts: Sequence[str], take: Callable[[range, Matrix], None]) -> None:
+        batches = split(texts, **self._budgets)
+        failure: BaseException | None = None
+        with ThreadPoolExecutor(self._concurrency, thread_name_prefix="memoriter-embed") as pool:
+
+            def begin(count: int) -> dict[Future[Matrix], range]:
+                return {
+                    pool.submit(self.embedder.embed, [texts[i] for i in run]): run
+                    for run in islice(batches, count)
+                }
+
+            running = begin(self._concurrency)
+            while running:
+                done = wait(running, return_when=FIRST_COMPLETED).done
+                for future in done:
+                    indices = running.pop(future)
+                    if error := future.exception():
+                        failure = failure or error
+                    else:
+                        take(indices, future.result())
+                # A batch begins only when another has ended well: after a failure no further one does.
+                running |= begin(len(done)) if failure is None else {}
+        if failure:
+            raise failure
+
+
+def split(
+    texts: Sequence[str],
+    *,
+    items: int,
+    tokens: int,
+    bytes: int = 1 << 20,  # noqa: A002
+) -> Iterator[range]:
+    """Runs of neighbouring texts within all budgets; a text that alone passes them is a batch of its own."""
+    start, spent, size = 0, 0, 0
+    for index, text in enumerate(texts):
+        cost, length = estimate_tokens(text), len(text.encode("utf-8", "replace"))
+        full = index - start >= items or spent + cost > tokens or size + length > bytes
+        if index > start and full:
+            yield range(start, index)
+            start, spent, size = index, 0, 0
+        spent, size = spent + cost, size + length
+    if start < len(texts):
+        yield range(start, len(texts))

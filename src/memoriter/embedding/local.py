@@ -1,0 +1,226 @@
+"""A model on this machine: an ONNX folder, run by onnxruntime.
+
+Texts run one by one, in parallel threads, and are not padded together into batches. With small int8 models
+that is faster on a CPU (a large batch falls out of its caches) and takes a third of the memory; and as int8
+graphs scale their numbers by whatever stands in the batch, only so is a text's vector a function of that text
+alone. Nothing here reaches the network.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import threading
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from memoriter.embedding import manifest
+from memoriter.embedding.manifest import Model
+from memoriter.errors import EmbedderUnavailable, EmbeddingError
+from memoriter.records import Identity
+from memoriter.text.variants import simplified
+
+if TYPE_CHECKING:
+    from memoriter.embedding.protocol import Matrix
+
+MOST_THREADS = 4  #: chosen by ourselves; the owner may set more
+CHARS_PER_TOKEN = 32  #: what lies beyond this many characters a token of the model's limit is never tokenized
+LARGE_GRAPH = 200 * 1024 * 1024  #: bytes; one text of such a model is worth several cores
+
+_verified: set[tuple[str, int, int]] = set()  #: path, size and mtime_ns of files whose digest was right
+
+
+class LocalEmbedder:
+    """Vectors from an ONNX folder. The model loads with the first text, once, whichever thread brings it."""
+
+    def __init__(self, folder: Path, *, threads: int = 0) -> None:
+        self.model = manifest.read(folder)
+        self._identity = self.model.identity
+        self._threads = threads or min(MOST_THREADS, _usable_cores())
+        self._lock = threading.Lock()
+        self._loaded: _Loaded | None = None
+
+    @property
+    def identity(self) -> Identity:
+        """Whose vectors these are, from the folder's files alone."""
+        return self._identity
+
+    def embed(self, texts: Sequence[str]) -> Matrix:
+        """Vectors of documents."""
+        return self._run([self.model.doc_prefix + text if text.strip() else "" for text in texts])
+
+    def embed_query(self, text: str) -> Matrix:
+        """The vector of a query."""
+        if self.model.simplified_queries and not text.isascii():
+            text = simplified(text)
+        row: Matrix = self._run([self.model.query_prefix + text if text.strip() else ""])[0]
+        return row
+
+    def close(self) -> None:
+        """Give back the model's memory; the next text loads it again."""
+        with self._lock:
+            loaded, self._loaded = self._loaded, None
+        if loaded:
+            loaded.pool.shutdown(wait=True)
+
+    def _run(self, texts: list[str]) -> Matrix:
+        import numpy as np
+
+        from memoriter.embedding.vectors import clean, validate
+
+        rows = np.zeros((len(texts), self.model.dimensions), dtype=np.float32)
+        spoken = [index for index, text in enumerate(texts) if text]
+        if spoken:
+            vectors = self._load().run([texts[index] for index in spoken])
+            rows[spoken] = clean(validate(vectors, len(spoken), self.model.dimensions))
+        return rows
+
+    def _load(self) -> _Loaded:
+        with self._lock:
+            if self._loaded is None:
+                self._loaded = _Loaded(self.model, self._threads)
+            return self._loaded
+
+
+class _Loaded:
+    """A model in memory: tokenizer, session and the threads that use them."""
+
+    def __init__(self, model: Model, threads: int) -> None:
+        for name, digest in model.digests.items():
+            _verify(model.folder / name, digest)
+        self.model = model
+        self.tokenizer = _tokenizer(model)
+        large = (model.folder / model.onnx).stat().st_size > LARGE_GRAPH
+        self.session = _session(model, threads if large else 1)
+        self.inputs = [given.name for given in self.session.get_inputs()]
+        self.output = _output(model, [given.name for given in self.session.get_outputs()])
+        self.pool = ThreadPoolExecutor(1 if large else threads, thread_name_prefix="memoriter-local")
+
+    def run(self, texts: list[str]) -> list[Matrix]:
+        if len(texts) == 1:
+            return [self._vector(texts[0])]
+        return list(self.pool.map(self._vector, texts))
+
+    def _vector(self, text: str) -> Matrix:
+        import numpy as np
+
+        # A lone surrogate, as a broken file may hold, has no UTF-8 form and would stop the tokenizer.
+        limit = self.model.max_length * CHARS_PER_TOKEN
+        encoding = self.tokenizer.encode(text[:limit].encode("utf-8", "replace").decode("utf-8"))
+        if not encoding.ids:
+            return np.zeros(self.model.dimensions, dtype=np.float32)
+        ids = np.asarray([encoding.ids], dtype=np.int64)
+        feeds = {name: self._feed(name, ids) for name in self.inputs}
+        try:
+            output = self.session.run([self.output], feeds)[0]
+        except Exception as error:
+            # onnxruntime's own errors share no public base class.
+            raise EmbeddingError(
+                f"the model {self.model.name} failed on a text: {_first_line(error)}"
+            ) from error
+        return _pooled(output, self.model.pooling)
+
+    def _feed(self, name: str, ids: Any) -> Any:
+        import numpy as np
+
+        match name:
+            case "input_ids":
+                return ids
+            case "attention_mask":
+                return np.ones_like(ids)
+            case "token_type_ids":
+                return np.zeros_like(ids)
+            case "position_ids":
+                return np.arange(ids.shape[1], dtype=np.int64)[None, :]
+            case _:
+                raise EmbeddingError(
+                    f"the model {self.model.name} wants an input {name!r} that is not known here"
+                )
+
+
+def _pooled(output: Any, pooling: str) -> Matrix:
+    """One vector of a text's output; no padding, so the mean is over all tokens."""
+    if output.ndim == 2:
+        row: Matrix = output[0]
+    elif pooling == "cls":
+        row = output[0, 0]
+    elif pooling == "last":
+        row = output[0, -1]
+    else:
+        row = output[0].mean(axis=0)
+    return row
+
+
+def _output(model: Model, names: list[str]) -> str:
+    if model.output is None:
+        return next((name for name in ("sentence_embedding", "last_hidden_state") if name in names), names[0])
+    if model.output not in names:
+        raise EmbedderUnavailable(
+            f"the model {model.name} has no output {model.output!r}; it has {', '.join(names)}"
+        )
+    return model.output
+
+
+def _tokenizer(model: Model) -> Any:
+    from tokenizers import Tokenizer
+
+    path = model.folder / model.tokenizer
+    try:
+        tokenizer = Tokenizer.from_file(str(path))
+    except Exception as error:
+        # tokenizers raises plain Exception.
+        raise EmbedderUnavailable(f"{path} is not a tokenizer: {_first_line(error)}") from error
+    tokenizer.no_padding()
+    tokenizer.enable_truncation(model.max_length)
+    return tokenizer
+
+
+def _session(model: Model, threads: int) -> Any:
+    # Before the import, which already reports to its maker where it may: nothing leaves this machine by itself.
+    os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")
+    import onnxruntime as ort
+
+    ort.disable_telemetry_events()
+    options = ort.SessionOptions()
+    options.intra_op_num_threads = threads
+    options.inter_op_num_threads = 1
+    options.log_severity_level = 3
+    # Waiting threads sleep rather than spin: beside an agent, a busy core is not ours.
+    options.add_session_config_entry("session.intra_op.allow_spinning", "0")
+    path = model.folder / model.onnx
+    try:
+        return ort.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
+    except Exception as error:
+        # onnxruntime's own errors share no public base class.
+        raise EmbedderUnavailable(f"{path} cannot be loaded: {_first_line(error)}") from error
+
+
+def _verify(path: Path, digest: str) -> None:
+    """Compare a file with its manifest, once for each state of the file in this process."""
+    try:
+        stat = path.stat()
+        stamp = (str(path), stat.st_size, stat.st_mtime_ns)
+        if stamp in _verified:
+            return
+        with path.open("rb") as file:
+            found = hashlib.file_digest(file, "sha256").hexdigest()
+    except OSError as error:
+        raise EmbedderUnavailable(f"the model file {path} cannot be read: {error.strerror}") from error
+    if found != digest:
+        raise EmbedderUnavailable(
+            f"the model file {path} is not the one that its manifest.json names "
+            f"(sha256 {found[:12]}…, not {digest[:12]}…); copy the folder again"
+        )
+    _verified.add(stamp)
+
+
+def _usable_cores() -> int:
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+def _first_line(error: Exception) -> str:
+    return (str(error).strip().splitlines() or [type(error).__name__])[0][:300]

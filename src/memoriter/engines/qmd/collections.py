@@ -1,0 +1,72 @@
+"""What qmd indexes of a workspace, and how its results lead back to the workspace's own files.
+
+A collection is a folder and a pattern. qmd may see more than we do (its ideas of hidden files and links differ), so
+a result counts only when the workspace lists the file too.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from memoriter.files.scan import absolute
+from memoriter.records import Source
+
+if TYPE_CHECKING:
+    from memoriter.notes.workspace import Workspace
+
+_GLOB_SIGNS = frozenset("\\*?[]{}()!+@|")
+
+
+@dataclass(frozen=True, slots=True)
+class Collection:
+    """One folder that qmd indexes."""
+
+    name: str
+    root: Path  #: resolved
+    pattern: str
+    source: Source = "memory"
+
+
+def collections_of(workspace: Workspace, sessions: Path | None = None) -> tuple[Collection, ...]:
+    """The folders that exist now: the workspace's own, its extra paths, and exported sessions."""
+    root = Path(os.path.realpath(workspace.root))
+    wanted = [
+        Collection("memory-root", root, "{MEMORY,memory}.md"),
+        Collection("memory", root / "memory", "**/*.[mM][dD]"),
+        *_extra(workspace),
+    ]
+    if sessions is not None:
+        wanted.append(Collection("sessions", Path(os.path.realpath(sessions)), "**/*.md", "sessions"))
+    return tuple(collection for collection in wanted if collection.root.is_dir())
+
+
+def _extra(workspace: Workspace) -> list[Collection]:
+    found = []
+    patterns = workspace.patterns
+    pattern = patterns[0] if len(patterns) == 1 else "{" + ",".join(patterns) + "}"
+    for number, extra in enumerate(workspace.extra_paths, 1):
+        real = Path(os.path.realpath(absolute(workspace.root, extra)))
+        if real.is_dir():
+            found.append(Collection(f"extra-{number}", real, pattern))
+        elif real.exists():
+            found.append(Collection(f"extra-{number}", real.parent, _literally(real.name)))
+    return found
+
+
+def _literally(name: str) -> str:
+    return "".join(f"\\{sign}" if sign in _GLOB_SIGNS else sign for sign in name)
+
+
+def index_yml(collections: Sequence[Collection], embed_model: str | None) -> str:
+    """qmd's configuration. JSON is YAML, and quotes every name and path rightly."""
+    content: dict[str, object] = {
+        "collections": {item.name: {"path": str(item.root), "pattern": item.pattern} for item in collections}
+    }
+    if embed_model:
+        content["models"] = {"embed": embed_model}
+    return json.dumps(content, ensure_ascii=False, indent=2) + "\n"

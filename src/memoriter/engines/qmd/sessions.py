@@ -1,0 +1,101 @@
+"""Session transcripts as Markdown that qmd can index.
+
+Line N of an exported file is what was said in line N of the transcript, so that qmd's line numbers are the
+transcript's own. Each line begins with who spoke, which also tells how far its words can be trusted.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from memoriter.errors import SourceError
+from memoriter.records import FoundFile, Trust, Turn
+
+if TYPE_CHECKING:
+    from memoriter.sessions.transcripts import Transcripts
+
+_MANIFEST = ".exported.json"
+_LABELS = {"user": "User: ", "assistant": "Assistant: "}
+_UNTRUSTED = "Assistant, after text from outside: "
+_TRUST: tuple[tuple[str, Trust], ...] = (
+    (_UNTRUSTED, "untrusted"),
+    (_LABELS["assistant"], "agent"),
+    (_LABELS["user"], "owner"),
+)
+
+
+class Exports:
+    """The exported transcripts of one agent."""
+
+    def __init__(self, transcripts: Transcripts, folder: Path) -> None:
+        self.transcripts = transcripts
+        self.folder = folder
+
+    def files(self) -> tuple[FoundFile, ...]:
+        """The transcripts, by stat."""
+        return self.transcripts.scan().files
+
+    def by_name(self) -> dict[str, FoundFile]:
+        """The transcripts by the names of their exported files."""
+        return {_name(found): found for found in self.files()}
+
+    def write(self) -> None:
+        """Export what changed, and remove what is gone. A transcript that cannot be read keeps its last export."""
+        self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        known = self._manifest()
+        now = {name: [found.mtime_ns, found.size] for name, found in self.by_name().items()}
+        for name, found in self.by_name().items():
+            if known.get(name) != now[name]:
+                with suppress(SourceError):
+                    _replace(self.folder / name, _lines(self.transcripts.turns(found)))
+        for name in known.keys() - now.keys():
+            (self.folder / name).unlink(missing_ok=True)
+        _replace(self.folder / _MANIFEST, [json.dumps(now)])
+
+    def lines(self, name: str) -> list[str]:
+        """The lines of one exported file."""
+        try:
+            return (self.folder / name).read_text("utf-8").split("\n")
+        except OSError as error:
+            raise SourceError(f"The exported session cannot be read: {error.strerror}.") from error
+
+    def _manifest(self) -> dict[str, object]:
+        with suppress(OSError, ValueError):
+            value = json.loads((self.folder / _MANIFEST).read_text("utf-8"))
+            if isinstance(value, dict):
+                return value
+        return {}
+
+
+def trust_of(lines: Iterable[str]) -> Trust:
+    """How far the lines of an export can be trusted: as far as the least trusted of them."""
+    lines = list(lines)
+    return next((trust for label, trust in _TRUST if any(line.startswith(label) for line in lines)), "owner")
+
+
+def _name(found: FoundFile) -> str:
+    digest = hashlib.sha256(found.path.encode("utf-8", "surrogatepass")).hexdigest()[:12]
+    return f"{found.absolute.stem[:80]}-{digest}.md"
+
+
+def _lines(turns: Iterable[Turn]) -> Iterator[str]:
+    at = 1
+    for turn in turns:
+        yield from [""] * (turn.line - at)
+        label = _UNTRUSTED if turn.trust == "untrusted" else _LABELS[turn.role]
+        yield label + " ".join(turn.text.split())
+        at = turn.line + 1
+
+
+def _replace(path: Path, lines: Sequence[str] | Iterator[str]) -> None:
+    fresh = path.with_name(path.name + ".new")
+    handle = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+    with os.fdopen(handle, "w", encoding="utf-8", errors="replace") as file:
+        file.writelines(f"{line}\n" for line in lines)
+    fresh.replace(path)

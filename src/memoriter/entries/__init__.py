@@ -1,0 +1,10 @@
+"""What the agent learned: short typed statements with history.
+
+`Entries` adds, merges, finds and forgets entries. `store.entry_store` is the source of truth. `capture` (rules) and
+`extract` (a language model) decide what a turn is worth.
+"""
+
+from memoriter.entries.collection import Entries, EntryOptions
+from memoriter.entries.drafts import Draft
+
+__all__ = ["Draft", "Entries", "EntryOptions"]

@@ -1,0 +1,214 @@
+# ruff: noqa: E501 - a pattern that is broken in two is harder to read
+
+"""The signs by which a sentence is worth remembering, in English and Chinese (simplified and traditional).
+
+Every pattern is bounded, so that its time grows with the text alone. What is done with a sentence is decided by
+`capture`; nothing here reads a turn.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple
+
+from memoriter.records import EntryType
+
+
+class Rule(NamedTuple):
+    """What a sentence of this form is."""
+
+    type: EntryType
+    pattern: re.Pattern[str]
+    explicit: bool = False  #: somebody asked for it to be remembered
+
+
+def _rule(type_: EntryType, pattern: str, *, explicit: bool = False) -> Rule:
+    return Rule(type_, re.compile(pattern), explicit)
+
+
+# ---- what is never kept --------------------------------------------------------------------------------------
+
+#: Our own blocks, markup, code, quotes, shell lines, data.
+FOREIGN = re.compile(
+    r"<\s{0,3}/?\s{0,3}[a-z\u4e00-\u9fff][\w-]{0,40}[\s>/]|^\s{0,3}>|^(?: {4}|\t)\S|```|^\s*[{\[]|[{};]\s*$|\w\(.{0,80}\)\s*[:;.]?\s*$"
+    r"|^\s{0,3}(?:git|npm|pip|docker|kubectl|curl|sudo|cd|def|class|import|from \w+ import|for \w+ in|return|print)\b(?! me\b)"
+    r"|==|=>|->|\bself\.|^\s{0,3}\$ ",
+    re.IGNORECASE | re.MULTILINE,
+)
+INJECTION = re.compile(
+    r"\b(?:ignore|disregard|forget|override)\b.{0,40}\b(?:instructions?|prompts?|rules?)\b|\bsystem prompt\b"
+    r"|\bdeveloper message\b|\byou must (?:now )?(?:send|run|execute|call|obey)\b|\b(?:system|assistant|user)\s{0,3}:"
+    r"|忽略.{0,20}(?:指令|指示|提示|规则)|無視.{0,20}指令|系统提示|系統提示|你必须(?:把|将|执行|发送)",
+    re.IGNORECASE,
+)
+QUESTION = re.compile(
+    r"[?？]\s*$|[吗嗎呢]\s*[。.]?\s*$|^(?:what|when|where|who|whom|which|why|how|do|does|did|is|are|was|were|can|could|"
+    r"should|shall|would|will|have you|has|am i)\b|^(?:为什么|為什麼|怎么|怎麼|如何|什么|什麼|哪|谁|誰|几|幾|多少|能不能|是不是|有没有)"
+    r"|是不是|[哪几幾]天[。]?$|什么名字|什麼名字|^(?:explain|describe|tell me|translate|summari[sz]e|解释|解釋|翻译|翻譯|讲个|讲讲|总结)"
+)
+HYPOTHETICAL = re.compile(r"^(?:if|suppose|imagine|assume|let's say)\b|^(?:如果|假如|假设|假設|要是|假使)")
+#: Of this moment, or about the work at hand.
+PASSING = re.compile(
+    r"\b(?:today|tonight|tomorrow|yesterday|right now|this (?:output|code|one|text|idea|file|line|error|test|message|"
+    r"morning|afternoon|evening|week)|that idea|line \d|five minutes|again|never mind)\b"
+    r"|今天|今晚|明天|昨天|刚才|剛才|马上|这个(?:输出|主意|想法|函数|文件|错误|测试|列表)|這個(?:輸出|主意|函式|檔案)"
+    r"|第 ?\d{1,5} ?行|日志|日誌|报错|報錯|再来一次|又(?:坏|失败|错)"
+)
+_AT_HAND = (
+    "code|test|tests|query|build|question|error|approach|output|file|script|function|branch|input|problem|bug|"
+    "guess|turn|mistake|point|idea|bad|result|prompt|message|request|loop|variable|task|issue"
+)
+_AT_HAND_ZH = "代码|代碼|程式碼|测试|測試|查询|查詢|问题|問題|错误|錯誤|方法|输出|輸出|文件|脚本|函数|循环|变量|意思|主意|想法"
+
+
+# ---- what is kept --------------------------------------------------------------------------------------------
+
+_KIN = "wife|husband|son|daughter|mother|father|mom|mum|dad|brother|sister|partner|boss|manager|dog|cat|friend|colleague"
+_KIN_ZH = "妻子|太太|老婆|丈夫|老公|先生|儿子|兒子|女儿|女兒|妈妈|媽媽|爸爸|母亲|父亲|哥哥|姐姐|弟弟|妹妹|经理|經理|老板|老闆|同事|朋友|狗|猫|貓"
+_I = r"(?:^|[,;] |\band |\bbut )(?:i|i also|i really|i still|personally,? i)"
+_ZH_I = r"(?:^|[，,；;])(?:我|本人|我个人|我個人|我自己)"
+_ADVERB = r"(?:现在|現在|目前|也|还|還|很|最|一直|真的|都|一般|通常|平时|平時|平常|上个月|上個月|去年|今年|已经|已經){0,3}"
+
+RULES: tuple[Rule, ...] = (
+    # somebody asks for it
+    _rule(
+        "fact",
+        r"^(?:please |and |also,? )?(?:remember|note|keep in mind|bear in mind|don'?t forget)(?: that|:|,)\s"
+        r"|^(?:please )?remember (?:my|our|i|we)\b|^(?:for future reference|fyi|for the record|memo|you should know that|just so you know)\b",
+        explicit=True,
+    ),
+    _rule(
+        "fact",
+        r"^(?:请|請|帮我|幫我|你要|要)?(?:记住|記住|记下|記下|记得|記得|记一下|記一下|备忘|備忘|牢记|牢記)[:：，,\s]?"
+        r"(?!你|刚|剛)(?!.{0,6}(?:吗|嗎))|^(?:别忘了|別忘了|不要忘了|不要忘记|不要忘記)(?=我|我们|我們)",
+        explicit=True,
+    ),
+    # rules
+    _rule(
+        "workflow",
+        r"^(?:please )?(?:always|never)\s(?!mind|getting|got|happens|works|again|(?:the|a|an|in|on|been)\b)[a-z]"
+        r"|\bfrom now on\b|\bin (?:the )?future,|^(?:we|our team) (?:always|never|must)\b"
+        r"|^(?:the|our|all|every) .{2,60}\b(?:always|never|must)\b",
+    ),
+    _rule(
+        "workflow",
+        r"^(?:请|請)?(?:你)?(?:以后|以後|今后|今後|从现在起|從現在起|从今以后)(?:都|就|请|請|要|不要|所有|每|一律|，)"
+        r"|^(?:请|請)(?:一直|总是|總是|永远|永遠|务必|務必)|(?:绝对|絕對|一律|坚决)(?:不要|不能|不许|要)|(?:千万|千萬)(?:别|別|不要)"
+        r"|(?:必须|必須|一定要|都要求|要求).{0,20}(?:每|所有|都)|规范要求|規範要求|这是我们的规定|這是我們的規定"
+        r"|(?:环境|服务器|伺服器|部署|发布|上线).{0,10}(?:一直|总是|總是|永远|从不)",
+    ),
+    _rule(
+        "workflow",
+        r"\bevery (?:monday|tuesday|wednesday|thursday|friday|saturday|sunday|morning|evening|day|week|month|quarter|year)\b"
+        r".{0,60}\b(?:we|i|our|the team)\b|\b(?:we|i|our|the team)\b.{2,60}\bevery (?:monday|tuesday|wednesday|thursday|friday|"
+        r"saturday|sunday|morning|evening|day|week|month|quarter|year)\b"
+        r"|(?:每天|每周|每週|每个?月|每季度|每年|每隔).{0,20}(?:我|我们|我們|团队|團隊|开|開|做|跑|备份|發布|发布|轮换|输换)",
+    ),
+    _rule(
+        "user_preference",
+        r"\b(?:it is|it's) important (?:to me|for me|that)\b|对我来说(?:很|非常|最)?重要|對我來說(?:很|非常)?重要",
+    ),
+    # likes and dislikes
+    _rule(
+        "user_preference",
+        rf"{_I} (?:like|love|hate|prefer|enjoy|dislike|don'?t like|do not like|can'?t stand|adore)\s"
+        r"(?!it\b|that\b|this\b|these\b|those\b|you\b|how you\b|the idea|what\b|your\b|them\b)[a-z]"
+        r"|\bmy (?:favou?rite|preferred)\b.{1,60}\bis\b|^i(?:'d| would) (?:always )?prefer\b",
+    ),
+    _rule(
+        "user_preference",
+        rf"{_ZH_I}{_ADVERB}(?:喜欢|喜歡|偏好|讨厌|討厭|爱|愛|不喜欢|不喜歡|不爱|不愛|更喜欢|习惯|習慣|受不了|反感)"
+        r"(?!这|這|那|你|它|吗|嗎|[！!。]|$)|^我.{2,20}(?:更喜欢|更喜歡|更习惯)|我最(?:喜欢|喜歡|爱|愛)的.{1,20}是|我的偏好",
+    ),
+    _rule(
+        "user_preference",
+        rf"{_I} (?:no longer|never|always|usually|don'?t|do not|only) (?:eat|drink|use|take|work|start|write|wear|smoke|fly|buy)\b"
+        rf"|{_I} take my\b|{_I} (?:want|need) (?:all|every)\b|^call me [a-z]|^i go by [a-z]"
+        r"|^the (?:client|customer|boss|team|manager) (?:prefers?|likes?|hates?|expects?|wants?|insists?)\b",
+    ),
+    _rule(
+        "user_preference",
+        rf"{_ZH_I}{_ADVERB}(?:不再|从不|從不|从来不|總是|总是|只)(?:吃|喝|用|坐|抽|穿|买|買|写|寫)|我(?:喝|吃).{{1,8}}从不|我(?:喝|吃).{{1,8}}從不"
+        rf"|(?:大家|朋友|同事|家人).{{0,2}}叫我|^(?:我们|我們)(?:从不|從不|总是|總是|一律|都不)|(?:^|，)(?:请|請)?叫我.{{1,10}}(?:就行|就好|吧)|{_ZH_I}{_ADVERB}.{{1,6}}(?:上班|起床|睡觉|睡覺)(?!了吗)",
+    ),
+    # decisions and means
+    _rule(
+        "technical_decision",
+        r"^(?:so )?we(?:'ve| have)? (?:decided|agreed|chose|settled on|switched|migrated|standardi[sz]ed|picked|went with)\b"
+        r"|^(?:the )?decision(?: is|:)|^we(?:'re| are) (?:going with|moving to)\b",
+    ),
+    _rule(
+        "technical_decision",
+        r"(?:我们|我們|咱们|团队|團隊|大家)?(?:已经|已經|最后|最後)?(?:(?<!我)决定|(?<!我)決定|我决定.{0,6}(?:用|把|以后|都)|说好了|說好了|商定|选定|選定|约定|約定)(?!了?吗|日期|[？?])"
+        r"|^(?:我们|我們).{0,10}从.{1,15}(?:换到|換到|换成|迁移到|遷移到|改到|转到)|^(?:我们|我們|项目|專案|.{2,8}服务).{0,6}(?:改用|改成|不再用)",
+    ),
+    _rule(
+        "project_context",
+        r"^(?:we|our (?:team|company|project)) (?:use|uses|deploy|run|runs|build|ship|host|have)\b(?! to\b)"
+        r"|^our [a-z -]{2,40} (?:is|are|runs?|lives?|requires?|uses?|consists?)\b(?! (?:broken|failing|slow|down|wrong))"
+        r"|^the (?:deadline|budget|project|customer|client|company|release|staging|production|office|team)\b.{0,60}\b(?:is|are|pays?|wants?|runs?)\b"
+        r"(?! (?:broken|failing|slow|down|wrong))",
+    ),
+    _rule(
+        "project_context",
+        r"^(?:我们|我們|咱们)(?:团队|團隊|公司|项目|專案)?(?:目前|现在|都|一直)?(?:用|使用|采用|採用|部署在)(?!.{0,20}还是)"
+        r"|^(?:我们|我們)的?(?!测试|代码).{2,20}(?:是|叫|在|要求|使用|不开门|关门|大多|都是)(?!什么|多少|哪)|(?:预算|預算|截止日期|期限)是(?!什么|多少|哪)"
+        r"|^我?所在的(?:公司|团队|部门).{0,4}叫|(?:客户|客戶).{0,10}(?:付款|要求|希望)",
+    ),
+    # skills
+    _rule(
+        "skill",
+        r"\bi(?:'m| am) (?:fluent|proficient|experienced|good at|an expert|learning)\b|\byears of experience\b"
+        r"|^i (?:speak|know) [a-z]+(?:,| and| very| well| at| with|$|\.)",
+    ),
+    _rule(
+        "skill",
+        rf"{_ZH_I}{_ADVERB}(?:精通|熟悉|擅长|擅長|会说|會說|会写|會寫|在学|在學)|年.{{0,10}}(?:经验|經驗)|(?:英语|法语|德语|日语|中文|英文).{{0,8}}(?:流利|一般|熟练)",
+    ),
+    # who and where
+    _rule(
+        "relationship",
+        rf"\bmy (?:{_KIN})\b(?: [a-z]+)? (?:is|are|was|has|handles?|works?|lives?|goes|likes?|does|teaches|called)\b"
+        rf"|\b(?:is|are) my (?:{_KIN})\b",
+    ),
+    _rule(
+        "relationship",
+        rf"(?:^|[，,])我(?:们|們)?的?[小大]?(?:{_KIN_ZH}).{{0,6}}(?:是|叫|在|负责|負責|喜欢|住|做|教|岁|歲|上学|毕业|結婚|结婚)(?!谁|誰|什么)",
+    ),
+    _rule(
+        "relationship",
+        r"\bmy (?:name|phone|number|e-?mail|address|birthday|github|twitter|handle|account|surname|nickname)\b.{0,30}\b(?:is|are)\b"
+        r"|\b(?:reach|contact|call|write to|mail) me (?:at|on|under|via)\b",
+    ),
+    _rule(
+        "relationship",
+        r"我(?:的|叫)(?:名字)?(?:叫|是)?.{0,14}(?:手机|手機|电话|電話|邮箱|郵箱|电子邮件|電子郵件|地址|生日|账号|帳號|微信|名字).{0,6}(?:是|叫|：|:)(?!哪|什么|多少)"
+        r"|^我叫(?!什么|什麼|你).{1,12}|[\w.+-]{1,40}@[\w-]{1,40}\.\w{1,10}.{0,8}(?:找我|联系我|聯繫我)",
+    ),
+    _rule(
+        "fact",
+        r"\bi (?:now )?(?:live|work|worked|teach|study) (?:in|at|for|as|near|with)\b|\bi(?:'ve| have)? (?:moved|relocated) to\b"
+        r"|\bi(?:'m| am) (?:allergic|vegetarian|vegan|married|divorced|pregnant|colou?r-?blind|left-handed|diabetic|based|from|retired|"
+        r"born|\d{1,3} years|an? (?!bit|little|fan of this)[a-z])|\bi have (?:\w+ )?(?:cats?|dogs?|brothers?|sisters?|children|kids|daughters?|sons?|allergies|\w+ years)\b"
+        r"|\bi (?:own|run|founded|grew up|was born|studied)\b(?! (?:it|this|the (?:test|script|code|build|command)))",
+    ),
+    _rule(
+        "fact",
+        rf"{_ZH_I}{_ADVERB}(?:住在|住|搬到|搬去|对.{{1,8}}过敏|對.{{1,8}}過敏|来自|來自|出生|毕业|畢業|养了|養了|有.{{1,3}}个孩子|已婚|怀孕|退休)"
+        rf"|{_ZH_I}{_ADVERB}在.{{1,10}}(?:做|工作|上班|当|開|开|读|讀|上学|长大|長大|说|說|学)|{_ZH_I}{_ADVERB}是(?!不是|说|說|想|要|在问|否).{{1,10}}"
+        r"(?:者|人|师|師|员|員|生|盲|家|手|族|撇子|控|粉)",
+    ),
+    # anything else that is "mine" and lasts
+    _rule(
+        "fact",
+        rf"^my (?!{_AT_HAND})[a-z]+(?: [a-z]+)? (?:is|are)\b(?! (?:broken|failing|slow|wrong|not working|down|stuck|right|ok|frozen|empty|full|dead|ready|here|gone|running|done|missing|late))",
+    ),
+    _rule("fact", rf"^我的(?!{_AT_HAND_ZH}).{{1,10}}(?:是|叫|在)(?!什么|什麼|哪|谁|誰|多少|不是|否)"),
+)
+
+PHONE = re.compile(r"(?<!\w)\+\d[\d -]{8,18}\d(?!\w)|(?<!\d)1[3-9]\d{9}(?!\d)")
+EMAIL = re.compile(r"[\w.+-]{1,64}@[\w-]{1,63}\.[\w.-]{2,63}")
+MINE = re.compile(r"\b(?:me|my|i|mine|our|us)\b|我|本人")
+
+STRONG = re.compile(r"\b(?:always|never)\b|我喜欢|我喜歡|我偏好")
+WEIGHTY = re.compile(r"\b(?:always|never|important|must)\b|必须|必須|一定|重要|绝对|絕對")

@@ -1,0 +1,158 @@
+"""A statement that somebody wants remembered, before it is judged: checked, cleaned, not yet an entry."""
+
+from __future__ import annotations
+
+import math
+import re
+import unicodedata
+import uuid
+from dataclasses import dataclass, replace
+from typing import Literal, get_args
+
+from memoriter.errors import WriteError
+from memoriter.records import Entry, EntryType, Origin
+from memoriter.text.redaction import redact, without_private
+
+DAY = 86_400.0
+
+TYPES: tuple[EntryType, ...] = get_args(EntryType)
+ORIGINS: tuple[Origin, ...] = get_args(Origin)
+Category = Literal["preference", "decision", "entity", "fact", "other"]
+CATEGORIES: tuple[Category, ...] = get_args(Category)
+
+LIFETIME_DAYS: dict[EntryType, int] = {
+    "user_preference": 3650,
+    "project_context": 365,
+    "technical_decision": 365,
+    "workflow": 90,
+    "fact": 365,
+    "skill": 1825,
+    "relationship": 730,
+    "other": 90,
+}
+
+_TYPE_OF: dict[str, EntryType] = {
+    "preference": "user_preference",
+    "decision": "technical_decision",
+    "entity": "relationship",
+    "fact": "fact",
+    "other": "other",
+}
+_CATEGORY_OF: dict[EntryType, Category] = {
+    "user_preference": "preference",
+    "project_context": "fact",
+    "technical_decision": "decision",
+    "workflow": "preference",
+    "fact": "fact",
+    "skill": "fact",
+    "relationship": "entity",
+    "other": "other",
+}
+
+
+def type_of(name: str) -> EntryType:
+    """The type that a type's or a category's name means.
+
+    >>> type_of("decision"), type_of("workflow")
+    ('technical_decision', 'workflow')
+    """
+    if name in TYPES:
+        return name
+    if name in _TYPE_OF:
+        return _TYPE_OF[name]
+    raise WriteError(f"there is no type {name!r}; choose one of {', '.join((*TYPES, *CATEGORIES[:3]))}")
+
+
+def category_of(type_: EntryType) -> Category:
+    """The category that a type belongs to."""
+    return _CATEGORY_OF[type_]
+
+
+def expiry(type_: EntryType, importance: float, at: float) -> float | None:
+    """When an entry of this type and importance expires, counted from ``at``; the most important ones never do."""
+    return None if importance >= 5 else at + LIFETIME_DAYS[type_] * DAY
+
+
+def from_share(share: float) -> float:
+    """Importance 1–5 from the scale 0–1.
+
+    >>> from_share(0.7), to_share(from_share(0.7))
+    (3.8, 0.7)
+    """
+    return round(1 + 4 * min(1.0, max(0.0, share)), 4)
+
+
+def to_share(importance: float) -> float:
+    """Importance on the scale 0–1."""
+    return round((min(5.0, max(1.0, importance)) - 1) / 4, 4)
+
+
+def clamped(importance: float) -> float:
+    """Importance within 1–5."""
+    return min(5.0, max(1.0, float(importance)))
+
+
+MAX_CHARS = 2_000  #: of one entry; a memory is a statement, not a document
+MAX_TAGS = 32
+_CONTROLS = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff]")
+
+
+@dataclass(frozen=True, slots=True)
+class Draft:
+    """What is to be remembered, and how it came."""
+
+    text: str
+    type: EntryType = "other"
+    category: str | None = None
+    importance: float = 3.0
+    confidence: float = 1.0
+    origin: Origin = "owner"
+    session: str | None = None
+    source: str | None = None
+    tags: tuple[str, ...] = ()
+    valid_from: float | None = None
+    on_purpose: bool = True  #: somebody said "remember this"; False: it was noticed in passing
+
+    def cleaned(self) -> Draft:
+        """The draft without secrets, private spans and control characters; refuses what is no statement."""
+        text = _CONTROLS.sub("", redact(without_private(self.text))).strip()
+        if not any(char.isalnum() for char in text):
+            raise WriteError("there is nothing to remember: the text holds no word")
+        if len(text) > MAX_CHARS:
+            raise WriteError(f"an entry has at most {MAX_CHARS} characters, this text has {len(text)}")
+        if not (math.isfinite(self.importance) and math.isfinite(self.confidence)):
+            raise WriteError("importance and confidence must be numbers")
+        tags = tuple(dict.fromkeys(tag for tag in map(_tag, self.tags) if tag))
+        if len(tags) > MAX_TAGS:
+            raise WriteError(f"an entry has at most {MAX_TAGS} tags")
+        return replace(
+            self,
+            text=text,
+            type=type_of(self.type),
+            importance=clamped(self.importance),
+            confidence=min(1.0, max(0.0, self.confidence)),
+            tags=tags,
+        )
+
+    def entry(self, at: float) -> Entry:
+        """The entry that this draft becomes."""
+        return Entry(
+            id=str(uuid.uuid4()),
+            text=self.text,
+            type=self.type,
+            category=self.category,
+            importance=self.importance,
+            confidence=self.confidence,
+            origin=self.origin,
+            session=self.session,
+            source=self.source,
+            created_at=at,
+            updated_at=at,
+            valid_from=at if self.valid_from is None else self.valid_from,
+            expires_at=expiry(self.type, self.importance, at),
+            tags=self.tags,
+        )
+
+
+def _tag(text: str) -> str:
+    return unicodedata.normalize("NFKC", _CONTROLS.sub("", text)).strip().casefold()[:64]

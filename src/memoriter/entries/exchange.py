@@ -1,0 +1,314 @@
+"""Entries out and in, with their history: one JSON object a line. Import is all or nothing.
+
+What is there already, by its id, is left as it is, so an import can be repeated. Other programs' files are read by
+`importers`.
+"""
+
+from __future__ import annotations
+
+import json
+import uuid
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import asdict, dataclass, fields, replace
+from datetime import UTC, datetime
+from typing import Any, get_args, get_type_hints
+
+import apsw
+
+from memoriter.entries.capture import rule_of
+from memoriter.entries.drafts import ORIGINS, TYPES, Draft, clamped, from_share, type_of
+from memoriter.errors import WriteError
+from memoriter.records import Entry, EntryState, EntryType, Event, Imported
+from memoriter.store import entry_rows
+from memoriter.store.entry_rows import EntryFilter
+from memoriter.store.entry_store import EntryStore
+
+FORMAT = "memoriter entries 1"
+EVERYTHING = EntryFilter(states=())
+
+_OPTIONAL = (float | None, str | None)
+LATEST = 253_402_300_799  #: seconds since the epoch: the end of the year 9999
+_KNOWN = {field.name for field in fields(Entry)}
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One entry with its history, as a file has it."""
+
+    entry: Entry
+    history: tuple[Event, ...] = ()
+
+
+# ---- out -----------------------------------------------------------------------------------------------------
+
+
+def export_lines(entries: EntryStore, where: EntryFilter = EVERYTHING) -> Iterator[str]:
+    """Every entry that the filter admits, oldest first, each on a line of its own; a head line before them."""
+    yield json.dumps({"format": FORMAT})
+    for entry in reversed(entries.find(where)):
+        history = [_event_json(event) for event in entries.history(entry.id)]
+        yield json.dumps({"entry": asdict(entry), "history": history}, ensure_ascii=False)
+
+
+def _event_json(event: Event) -> dict[str, object]:
+    return {name: value for name, value in asdict(event).items() if value not in (None, "")}
+
+
+# ---- in ------------------------------------------------------------------------------------------------------
+
+
+def parse_lines(lines: Iterable[str]) -> Iterator[Line]:
+    """The entries of an exported file; a line that is none is refused with its number."""
+    for number, line in enumerate(lines, 1):
+        if not line.strip():
+            continue
+        try:
+            record = json.loads(line)
+            if isinstance(record, dict) and "format" in record:
+                _check_format(record["format"])
+                continue
+            yield _line(record)
+        except (ValueError, KeyError, TypeError, RecursionError) as error:
+            raise WriteError(f"line {number}: {_words(error)}; nothing was imported") from error
+
+
+def import_lines(entries: EntryStore, lines: Iterable[Line], *, at: float, by: str) -> Imported:
+    """Take in entries that are not there yet, with their history; all of them or none."""
+    added = already = 0
+    with entries.database.write() as connection:
+        numbers = dict[int, int]()  # old number of a change → new one
+        for line in lines:
+            if entry_rows.load(connection, [line.entry.id]):
+                already += 1
+                continue
+            _take_in(connection, entries, line, numbers, at=at, by=by)
+            added += 1
+    return Imported(added, already)
+
+
+def _take_in(
+    connection: apsw.Connection,
+    entries: EntryStore,
+    line: Line,
+    numbers: dict[int, int],
+    *,
+    at: float,
+    by: str,
+) -> None:
+    """One entry and its events, under new numbers; an entry without a past gets the import as its first event."""
+    arrival = Event(0, 0, at, "import", line.entry.id, by, "from another program", None, line.entry)
+    for event in line.history or (arrival,):
+        seq = entry_rows.next_seq(connection)
+        change = numbers.setdefault(event.change, seq) if line.history else seq
+        entry_rows.add_event(connection, _renumbered(event, seq, change))
+    entry = replace(line.entry, seq=seq)
+    entry_rows.put(connection, entry, entries.digest(entry.text))
+
+
+def _renumbered(event: Event, seq: int, change: int) -> Event:
+    after = replace(event.after, seq=seq) if event.after else None
+    return replace(event, seq=seq, change=change, after=after)
+
+
+def _check_format(name: object) -> None:
+    if name != FORMAT:
+        raise ValueError(f"the format {name!r} is not known here")
+
+
+def _line(record: Any) -> Line:
+    if not isinstance(record, dict) or not isinstance(record.get("entry"), dict):
+        raise ValueError("there is no entry")  # noqa: TRY004 - one kind of error for one kind of sentence
+    history = tuple(_event(event) for event in record.get("history", ()))
+    return Line(entry_from(record["entry"]), history)
+
+
+def entry_from(values: Mapping[str, Any]) -> Entry:
+    """An entry from plain data; refuses what no entry can be."""
+    if unknown := set(values) - _KNOWN:
+        raise ValueError(f"an entry has no {', '.join(sorted(unknown))}")
+    entry = Entry(**dict(values) | {name: _texts(values.get(name, ()), name) for name in ("related", "tags")})
+    if str(uuid.UUID(entry.id)) != entry.id:
+        raise ValueError(f"{entry.id!r} is not an id")
+    for name, choices in (("type", TYPES), ("origin", ORIGINS), ("state", get_args(EntryState))):
+        if getattr(entry, name) not in choices:
+            raise ValueError(f"{name} must be one of {', '.join(choices)}")
+    if not isinstance(entry.text, str) or not any(char.isalnum() for char in entry.text):
+        raise ValueError("its text holds no word")
+    _check_numbers(entry)
+    return entry
+
+
+def _check_numbers(entry: Entry) -> None:
+    """Every field is of its kind: what is wrong here would stand in the way of everything that reads it."""
+    for name, hint in get_type_hints(Entry).items():
+        value = getattr(entry, name)
+        if hint in _OPTIONAL and value is None:
+            continue
+        if hint in (float, int, float | None) and not _is_number(value, whole=hint is int):
+            raise ValueError(f"{name} must be a number")
+        if hint == str | None and not isinstance(value, str):
+            raise ValueError(f"{name} must be a text")
+    if not 1 <= entry.importance <= 5 or not 0 <= entry.confidence <= 1:
+        raise ValueError("importance is from 1 to 5, confidence from 0 to 1")
+
+
+def _is_number(value: object, *, whole: bool) -> bool:
+    """A number that fits: a time beyond the calendar could not even be shown."""
+    kinds = int if whole else int | float
+    return isinstance(value, kinds) and not isinstance(value, bool) and abs(value) <= LATEST
+
+
+def _texts(values: object, name: str) -> tuple[str, ...]:
+    if not isinstance(values, list | tuple) or not all(isinstance(value, str) for value in values):
+        raise ValueError(f"{name} must be a list of texts")
+    return tuple(values)
+
+
+def _event(record: Mapping[str, Any]) -> Event:
+    before, after = record.get("before"), record.get("after")
+    return Event(
+        int(record["seq"]),
+        int(record["change"]),
+        float(record["at"]),
+        str(record["kind"]),
+        str(record["entry_id"]),
+        str(record.get("by", "")),
+        str(record.get("note", "")),
+        entry_from(before) if before else None,
+        entry_from(after) if after else None,
+    )
+
+
+def _words(error: Exception) -> str:
+    if isinstance(error, json.JSONDecodeError):
+        return "is not JSON"
+    if isinstance(error, KeyError):
+        return f"{error.args[0]} is missing"
+    return str(error) or "cannot be read"
+
+
+_OURS = uuid.UUID(
+    "9d7f6f0e-4f0b-5a53-8a53-7f2a1b6c0d11"
+)  #: the namespace of ids made from other programs' ids
+_TEXTS = ("memory", "text", "content", "statement", "fact")
+_LISTS = ("results", "memories", "entries", "data", "items")
+
+
+def read(text: str, *, at: float) -> Iterator[Line]:
+    """The entries of a file, whoever wrote it."""
+    whole = _whole(text)
+    if whole is None:
+        return parse_lines(text.split("\n"))
+    return (Line(entry) for entry in _entries(whole, at))
+
+
+def _whole(text: str) -> Any:
+    """The file as one JSON value of another program; None when it is lines of ours."""
+    if text.lstrip("\ufeff \n\r\t")[:1] not in ("[", "{"):
+        return None
+    try:
+        found = json.loads(text)
+    except (ValueError, RecursionError):
+        return None
+    ours = isinstance(found, dict) and ("entry" in found or "format" in found)
+    return None if ours else found
+
+
+def _entries(whole: Any, at: float) -> Iterator[Entry]:
+    records = _records(whole)
+    for number, record in enumerate(records, 1):
+        try:
+            yield _entry(record, at)
+        except (ValueError, TypeError, WriteError) as error:
+            raise WriteError(f"entry {number}: {error}; nothing was imported") from error
+
+
+def _records(whole: Any) -> Iterable[Any]:
+    if isinstance(whole, dict):
+        name = next((name for name in _LISTS if isinstance(whole.get(name), list)), None)
+        if name is None:
+            raise WriteError("this JSON holds no list of memories; nothing was imported")
+        whole = whole[name]
+    if whole and all(isinstance(one, dict) and "mapping" in one for one in whole):
+        return [saved for conversation in whole for saved in _saved_by_chatgpt(conversation)]
+    return list(whole)
+
+
+def _saved_by_chatgpt(conversation: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+    """What ChatGPT wrote into its memory: messages to "bio" in its conversations, and to nobody else."""
+    for node in (conversation.get("mapping") or {}).values():
+        message = node.get("message") if isinstance(node, dict) else None
+        if not isinstance(message, dict) or message.get("recipient") != "bio":
+            continue
+        parts = (message.get("content") or {}).get("parts") or []
+        said = "\n".join(part for part in parts if isinstance(part, str)).strip()
+        for line in said.split("\n"):
+            if line.strip():
+                session = conversation.get("id") or conversation.get("conversation_id")
+                found = {"text": line.strip(), "created_at": message.get("create_time"), "session": session}
+                yield {**found, "id": f"{message.get('id')}:{line}", "source": "chatgpt"}
+
+
+def _entry(record: Any, at: float) -> Entry:
+    if isinstance(record, str):
+        record = {"text": record}
+    if not isinstance(record, dict):
+        raise ValueError("is no memory")  # noqa: TRY004 - one kind of error for one kind of sentence
+    text = next((record[name] for name in _TEXTS if isinstance(record.get(name), str)), None)
+    if text is None:
+        raise ValueError("has no text")
+    created = _seconds(record.get("created_at", record.get("createdAt")), at)
+    draft = Draft(
+        text,
+        _type(record, text),
+        importance=_importance(record.get("importance")),
+        session=record.get("session") or record.get("run_id"),
+        source=str(record.get("source") or ("mem0" if "memory" in record else "import")),
+        tags=_tags(record),
+    ).cleaned()
+    entry = draft.entry(at)  # its time runs from now, however old it is elsewhere
+    updated = _seconds(record.get("updated_at"), created)
+    return replace(entry, id=_id(record, text), created_at=created, updated_at=updated, valid_from=created)
+
+
+def _id(record: Mapping[str, Any], text: str) -> str:
+    theirs = str(record.get("id") or text)
+    try:
+        return str(uuid.UUID(theirs))
+    except ValueError:
+        return str(uuid.uuid5(_OURS, theirs))
+
+
+def _type(record: Mapping[str, Any], text: str) -> EntryType:
+    for name in (record.get("type"), record.get("category")):
+        if isinstance(name, str):
+            try:
+                return type_of(name)
+            except WriteError:
+                continue
+    rule = rule_of(text)
+    return rule.type if rule else "other"
+
+
+def _importance(value: Any) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return 3.0
+    return from_share(value) if 0 <= value <= 1 and isinstance(value, float) else clamped(value)
+
+
+def _tags(record: Mapping[str, Any]) -> tuple[str, ...]:
+    found = record.get("tags") or record.get("categories") or ()
+    return tuple(str(tag) for tag in found) if isinstance(found, list | tuple) else ()
+
+
+def _seconds(value: Any, otherwise: float) -> float:
+    """A time as a number or as ISO text."""
+    if isinstance(value, bool) or value is None:
+        return otherwise
+    if isinstance(value, int | float):
+        return float(value) / (1000 if value > 1e11 else 1)
+    try:
+        found = datetime.fromisoformat(str(value))
+    except ValueError:
+        return otherwise
+    return (found if found.tzinfo else found.replace(tzinfo=UTC)).timestamp()

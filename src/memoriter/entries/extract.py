@@ -1,0 +1,180 @@
+"""What a conversation is worth remembering, by a language model; without one, or when it fails, the rules serve.
+
+The model sees numbers, never ids: a number that it invents does nothing. It cannot raise trust either: a statement is
+the owner's only if it points at a turn of the owner's and is made of that turn's words; else it is an agent's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from memoriter import logs
+from memoriter.entries.capture import Said, capture
+from memoriter.entries.capture_rules import STRONG, WEIGHTY
+from memoriter.entries.drafts import Draft, clamped, type_of
+from memoriter.entries.relation import statement
+from memoriter.errors import ChatError, WriteError
+from memoriter.llm.prompts import prompt
+from memoriter.llm.structured import loads
+from memoriter.records import Entry, Origin, Remembered
+
+if TYPE_CHECKING:
+    from memoriter.entries.collection import Entries
+    from memoriter.llm import Chat
+
+log = logs.get("entries")
+
+MAX_TOKENS = 2_000
+MOST = 8  #: statements from one conversation
+KNOWN = 12  #: old statements that the model is shown
+TURN_CHARS = 2_000
+GROUNDED = 0.5  #: share of a statement's words that its turn must hold
+
+
+@dataclass(frozen=True, slots=True)
+class Gates:
+    """What is kept of the model's answer, and when it is asked."""
+
+    min_confidence: float = 0.7
+    min_importance: float = 2.0
+    message_interval: int = 10
+    on_session_end: bool = True
+
+
+class Extractor:
+    """Learns from conversations through a language model."""
+
+    def __init__(self, keeper: Entries, chat: Chat, gates: Gates | None = None) -> None:
+        self.entries = keeper
+        self.chat = chat
+        self.gates = gates or Gates()
+        self._waiting: dict[str, list[Said]] = {}
+
+    def observe(self, turns: Sequence[Said], *, session: str) -> list[Remembered]:
+        """Take note of turns; the model is asked once enough of them have come."""
+        waiting = self._waiting.setdefault(session, [])
+        waiting.extend(turns)
+        if len(waiting) < self.gates.message_interval:
+            return []
+        del self._waiting[session]
+        return self.extract(waiting, session=session)
+
+    def waiting(self, session: str) -> list[Said]:
+        """The turns of a session that the model has not seen yet."""
+        return list(self._waiting.get(session, ()))
+
+    def end(self, *, session: str) -> list[Remembered]:
+        """A session is over: what waited is looked at, unless the settings say otherwise."""
+        waiting = self._waiting.pop(session, [])
+        return self.extract(waiting, session=session) if waiting and self.gates.on_session_end else []
+
+    def extract(self, turns: Sequence[Said], *, session: str | None = None) -> list[Remembered]:
+        """Remember what the turns are worth."""
+        heard = [turn for turn in turns if turn.trust != "untrusted" and turn.role in ("user", "assistant")]
+        if not heard:
+            return []
+        known = self._known(heard)
+        try:
+            found = self._ask(heard, known)
+        except (ChatError, ValueError, TypeError) as error:
+            log.warning("the model could not be used, the rules serve: %s", error)
+            return [self.entries.remember(draft, by="capture") for draft in capture(heard, session=session)]
+        done = []
+        for one in found[:MOST]:
+            draft = self._draft(one, heard, session)
+            if draft is not None:
+                done.append(
+                    self.entries.remember(draft, by="extract", replaces=_named(one.get("replaces"), known))
+                )
+        return done
+
+    def _known(self, heard: Sequence[Said]) -> list[Entry]:
+        query = " ".join(turn.text[:200] for turn in heard[-4:])
+        return [hit.entry for hit in self.entries.search(query, limit=KNOWN, threshold=0.0).hits]
+
+    def _ask(self, heard: Sequence[Said], known: Sequence[Entry]) -> list[Mapping[str, Any]]:
+        asked = prompt(
+            "extract",
+            known="\n".join(f"[{number}] {_quoted(one.text)}" for number, one in enumerate(known, 1))
+            or "nothing",
+            conversation="\n\n".join(
+                f"[{number}] {turn.role}: {_quoted(turn.text[:TURN_CHARS])}"
+                for number, turn in enumerate(heard, 1)
+            ),
+        )
+        answer = loads(self.chat.complete(asked.system, asked.user, max_tokens=MAX_TOKENS).text)
+        if isinstance(answer, dict):
+            answer = next((value for value in answer.values() if isinstance(value, list)), [answer])
+        if not isinstance(answer, list):
+            raise ChatError(f"{self.chat.name} did not answer with a list")
+        return [one for one in answer if isinstance(one, dict)]
+
+    def _draft(self, one: Mapping[str, Any], heard: Sequence[Said], session: str | None) -> Draft | None:
+        """A statement of the model's, if it passes the gates; what cannot be read is left out."""
+        text = one.get("content") or one.get("text")
+        if not isinstance(text, str):
+            return None
+        confidence, importance = _number(one.get("confidence"), 0.8), _number(one.get("importance"), 3.0)
+        if confidence < self.gates.min_confidence or importance < self.gates.min_importance:
+            return None
+        try:
+            return Draft(
+                text,
+                _type(one.get("type")),
+                category=one["category"] if isinstance(one.get("category"), str) else None,
+                importance=_raised(importance, text.lower()),
+                confidence=confidence,
+                origin=_origin(text, one.get("turn"), heard),
+                session=session,
+                source="extract",
+                tags=tuple(str(tag) for tag in one.get("tags") or () if isinstance(tag, str)),
+                on_purpose=False,
+            ).cleaned()
+        except WriteError:
+            return None
+
+
+def _named(number: Any, known: Sequence[Entry]) -> str | None:
+    """The id behind a number that the model was shown; an invented number names nothing."""
+    if isinstance(number, int) and not isinstance(number, bool) and 1 <= number <= len(known):
+        return known[number - 1].id
+    return None
+
+
+def _origin(text: str, turn: Any, heard: Sequence[Said]) -> Origin:
+    """Whose statement it is: the turn it points at must exist, be the owner's, and hold its words."""
+    if isinstance(turn, int) and not isinstance(turn, bool) and 1 <= turn <= len(heard):
+        said, wanted = heard[turn - 1], statement(text).words
+        share = len(wanted & statement(said.text).words) / len(wanted) if wanted else 0.0
+        if said.role == "user" and said.trust == "owner" and share >= GROUNDED:
+            return "owner"
+    return "agent"
+
+
+def _quoted(text: str) -> str:
+    """A text that cannot close the tags around it."""
+    return text.replace("<", "‹").replace(">", "›")
+
+
+def _type(name: Any) -> Any:
+    try:
+        return type_of(str(name))
+    except WriteError:
+        return "other"
+
+
+def _number(value: Any, otherwise: float) -> float:
+    try:
+        found = float(value)
+    except (TypeError, ValueError):
+        return otherwise
+    return found if found == found and abs(found) < 1e6 else otherwise  # noqa: PLR0124 - NaN
+
+
+def _raised(importance: float, lowered: str) -> float:
+    """Half a star more for a strong wish, a little for a weighty word."""
+    return min(
+        5.0, clamped(importance) + 0.5 * bool(STRONG.search(lowered)) + 0.3 * bool(WEIGHTY.search(lowered))
+    )

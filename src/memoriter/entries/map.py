@@ -1,0 +1,159 @@
+"""The map: entries as points in two dimensions, those that are near in meaning near each other.
+
+The two directions in which the entries' vectors differ most (principal components) are the axes. Places are kept in a
+file beside the derived index, under the number of the newest change; it holds ids and numbers, no text, and is made
+again whenever it is gone or old. Forgetting removes it.
+
+Thousands of entries that have no vector yet, such as after an import, take minutes. Nobody waits so long for a page:
+the map shows what has a vector after a moment, says how much is missing, and goes on there when it is asked for again.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import time
+from collections.abc import Callable, Mapping
+from itertools import islice
+from typing import TYPE_CHECKING, Any
+
+from memoriter.index.follow import Follower, chunk_of
+from memoriter.records import Picture, Point
+
+if TYPE_CHECKING:
+    from memoriter.embedding.protocol import Matrix
+
+MOST = 10_000  #: points
+FITTED = 512  #: points from which the axes are made where vectors have more numbers than this
+NAME = "map.json"
+PATIENCE_S = 2.0  #: for vectors that have still to be made
+BLOCK = 64  #: entries that are embedded before the clock is looked at
+
+Places = dict[str, tuple[float, float]]
+
+
+class Maps:
+    """Draws the map of one keeper's entries."""
+
+    def __init__(
+        self,
+        following: Follower,
+        clock: Callable[[], float],
+        *,
+        elapsed: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self.following = following
+        self.entries = following.entries
+        self.path = following.index.path.with_name(NAME)
+        self._clock = clock
+        self._elapsed = elapsed
+
+    def picture(self, limit: int = MOST) -> Picture:
+        """The entries in force, at most so many: an even sample where there are more."""
+        embedder = self.following.embedder
+        seq = self.entries.seq()
+        if embedder is None:
+            return Picture(
+                (), 0, seq, degraded="There is no map without an embedder: entries have no vectors."
+            )
+        sample, total = self.entries.sample(MOST, self._clock())
+        places = self._kept(seq)
+        if places is None or not places.keys() >= set(sample):
+            hashes = {id_: chunk_of(entry).hash for id_, entry in self.entries.load(sample).items()}
+            self._embed_some(hashes)
+            places = self._placed(hashes)
+            if len(places) == len(sample):
+                self._keep(seq, places)
+        drawn = [id_ for id_ in sample if id_ in places]
+        missing = len(sample) - len(drawn)
+        degraded = f"{missing} entries have no vector yet and are not shown." if missing else None
+        entries = self.entries.load(drawn[:limit])
+        points = (Point(entries[id_], *places[id_]) for id_ in drawn[:limit] if id_ in entries)
+        return Picture(tuple(points), total, seq, degraded=degraded)
+
+    def forget(self) -> None:
+        """Take away what is kept."""
+        for path in (self.path, self.path.with_suffix(".new")):
+            path.unlink(missing_ok=True)
+
+    def _embed_some(self, hashes: Mapping[str, str]) -> None:
+        """Let vectors be made for as long as one may wait; of all entries, if that is long enough."""
+        embedder, until = self.following.embedder, self._elapsed() + PATIENCE_S
+        assert embedder is not None
+        known = self.following.index.known(embedder.identity, hashes.values())
+        waiting = iter([id_ for id_, hash_ in hashes.items() if hash_ not in known])
+        while block := list(islice(waiting, BLOCK)):
+            if self._elapsed() > until:
+                return
+            self.following.prepare(block)
+        self.following.follow()
+
+    def _placed(self, hashes: Mapping[str, str]) -> Places:
+        embedder = self.following.embedder
+        assert embedder is not None
+        vectors = self.following.index.load(embedder.identity, hashes.values())
+        ids = [id_ for id_ in hashes if hashes[id_] in vectors]
+        if not ids:
+            return {}
+        import numpy as np
+
+        flat = projected(np.stack([vectors[hashes[id_]] for id_ in ids]))
+        return {id_: (round(float(x), 5), round(float(y), 5)) for id_, (x, y) in zip(ids, flat, strict=True)}
+
+    def _name(self, seq: int) -> list[object]:
+        return [self.entries.store_id, self.following.model, seq]
+
+    def _kept(self, seq: int) -> Places | None:
+        """The places as they were drawn for this state of the entries."""
+        try:
+            kept: Any = json.loads(self.path.read_bytes())
+            if kept["of"] != self._name(seq):
+                return None
+            return {str(id_): (float(x), float(y)) for id_, (x, y) in kept["places"].items()}
+        except (OSError, ValueError, KeyError, TypeError, AttributeError):
+            return None
+
+    def _keep(self, seq: int, places: Places) -> None:
+        """Keep the places, unless something has changed: what is forgotten meanwhile must not come back by this."""
+        new = self.path.with_suffix(".new")
+        with contextlib.suppress(OSError):
+            with os.fdopen(os.open(new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as file:
+                json.dump({"of": self._name(seq), "places": places}, file)
+            with self.entries.transaction():
+                if self.entries.seq() == seq:
+                    new.replace(self.path)
+            new.unlink(missing_ok=True)
+
+
+def projected(vectors: Matrix) -> Matrix:
+    """The vectors on their two principal axes, between -1 and 1; the same for the same vectors."""
+    import numpy as np
+
+    rows = np.asarray(vectors, dtype=np.float64)
+    centred = rows - rows.mean(axis=0)
+    some = np.linspace(0, len(centred) - 1, FITTED).astype(int)
+    axes = _axes(centred[some] if min(centred.shape) > FITTED else centred)
+    flat = centred @ axes.T
+    if flat.shape[1] < 2:
+        flat = np.pad(flat, ((0, 0), (0, 2 - flat.shape[1])))
+    size = float(np.abs(flat).max(initial=0.0))
+    return flat / size if size > 1e-9 else np.zeros_like(flat)
+
+
+def _axes(centred: Matrix) -> Matrix:
+    """The two directions of most difference, each with its largest number positive: a sign of its own it has not."""
+    import numpy as np
+
+    count, width = centred.shape
+    if width <= count:
+        _, found = np.linalg.eigh(centred.T @ centred)
+        axes = found[:, ::-1][:, :2].T
+    else:  # fewer points than numbers: the smaller matrix has the same directions in it
+        sizes, found = np.linalg.eigh(centred @ centred.T)
+        best = found[:, ::-1][:, :2].T @ centred
+        lengths = np.sqrt(np.maximum(sizes[::-1][:2], 1e-30))[:, None]
+        axes = best / lengths
+    largest = np.abs(axes).argmax(axis=1)
+    signs = np.sign(axes[np.arange(len(axes)), largest])
+    return axes * np.where(signs == 0, 1.0, signs)[:, None]

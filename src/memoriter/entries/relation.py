@@ -1,0 +1,374 @@
+"""How two statements relate: the same, one refined by the other, contradicted by it, or about different things.
+
+A wrong merge loses what somebody said, a duplicate only costs room: so nearness in meaning is never enough by itself.
+Words decide what may be merged, the cosine what must not. The thresholds are measured: see ``evals/merge.py``.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Literal
+
+from memoriter.store.digests import normal_form
+from memoriter.text.stem import stem
+
+_PIECE = re.compile(r"[a-z0-9][a-z0-9_.@+#'’:/-]*[a-z0-9+#]|[a-z0-9]|[\u3400-\u9fff]|[^\W_]+")
+
+
+def _set(words: str) -> frozenset[str]:
+    return frozenset(words.split())
+
+
+#: Words that carry nothing of what is stated: who speaks, politeness, glue.
+_GLUE = _set(
+    """i i'm i’m im am me my mine we we're our ours us the a an this that these those it its it's he his
+    her is are was were be been being do does did have has had of to in on at for with as by from and so
+    just please remember note that will would can really very much also too all own some any there here
+    name named called call 's"""
+)
+_GLUE_ZH = frozenset(
+    "我你您的了是在和与與跟就都也很请請把被吧呢啊哦呀嘛么這这那个個们們得地着著之于以所做去来來叫名"
+)
+
+_DENIALS = re.compile(
+    r"\b(?:no longer|not|never|don'?t|doesn'?t|didn'?t|won'?t|isn'?t|aren'?t|can'?t|cannot|stopped|quit)\b"
+    r"|不再|不要|不用|不想|不会|不會|不能|不是|不喜|不吃|不喝|不学|不學|不[\u3400-\u9fff]|别再|別再|别用|別用|没有|沒有|停止|戒了|从不|從不"
+)
+_DENIAL_WORDS = _set(
+    """no not never don't dont doesn't didn't won't isn't aren't can't cannot stopped stop quit longer
+    anymore more always any"""
+)
+_DENIAL_CHARS = frozenset("不再别別没沒要停止戒永远遠一直总總")
+
+_CHANGES = re.compile(
+    r"\b(?:no longer|any ?more|now|moved|relocated|switched|changed|migrated|instead of|replaced|joined|left|"
+    r"as of today|from now on|these days)\b"
+    r"|改用|改成|改为|改為|改到|换成|換成|换到|換到|换了|換了|搬到|搬去|搬家|迁到|遷到|迁移|遷移|跳槽|转到|轉到|不再|现在|現在|目前|以后|以後|取代"
+)
+_CHANGE_WORDS = _set(
+    """now moved move switched switch changed change migrated migrate instead replaced days"""
+)
+_CHANGE_PHRASES = re.compile(
+    r"改用|改成|改为|改為|改到|换成|換成|换到|換到|换了|換了|搬到了?|搬去|迁到了?|遷到了?|迁移到|遷移到|跳槽到|转到|轉到|不再|现在|現在|目前"
+)
+
+_COMPARES = re.compile(r"\b(?:over|than|rather|instead of|from)\b|比|胜过|勝過|而不是|从|從")
+_NUMBERS = re.compile(r"[0-9]|^[一二三四五六七八九十百千万两兩零半]+$")
+_NUMBER_WORDS = _set(
+    """one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen
+    seventeen eighteen nineteen twenty thirty forty fifty sixty seventy eighty ninety hundred thousand
+    first second third fourth fifth sixth"""
+)
+_DAYS = _set(
+    """monday tuesday wednesday thursday friday saturday sunday mondays tuesdays wednesdays thursdays
+    fridays saturdays sundays january february march april may june july august september october
+    november december"""
+)
+_NUMERALS = frozenset("0123456789一二三四五六七八九十百千万萬两兩零半日点點号號月年天周週秒分刻.:,-/")
+
+_KIN_EN = (
+    "mother|father|mom|mum|dad|brother|sister|son|daughter|wife|husband|partner|friend|boss|manager|colleague|"
+    "neighbour|neighbor|dog|cat|uncle|aunt|cousin|grandmother|grandfather|girlfriend|boyfriend|child|kids?|"
+    "team|company|dentist|doctor|teacher|landlord|roommate|assistant"
+)
+_KIN_ZH = (
+    "妈妈|媽媽|爸爸|母亲|母親|父亲|父親|哥哥|姐姐|弟弟|妹妹|儿子|兒子|女儿|女兒|妻子|老婆|太太|丈夫|老公|朋友|同事|老板|老闆|"
+    "经理|經理|邻居|鄰居|狗|猫|貓|爷爷|爺爺|奶奶|外公|外婆|叔叔|阿姨|室友|女朋友|男朋友|孩子|牙医|牙醫|医生|醫生|老师|老師|助理"
+)
+_SUBJECT = re.compile(rf"\b(?:my|our)\s+(?:\w+\s+)?({_KIN_EN})\b|(?:我|我们|我們|咱)的?[小老]?({_KIN_ZH})")
+_FIRST_PERSON = re.compile(r"^(?:i|i'm|we)\b|^(?:我|咱)")
+
+
+@dataclass(frozen=True, slots=True)
+class Statement:
+    """The signs of one statement."""
+
+    form: str  #: normalised text
+    pieces: tuple[str, ...]  #: every word or Chinese character, in order
+    words: frozenset[str]  #: those that carry meaning, without denial and change
+    denies: bool
+    changes: bool
+    compares: bool
+    subject: str  #: whom it is about: a relation's name, "I", or what it begins with
+
+
+@lru_cache(maxsize=4096)
+def statement(text: str) -> Statement:
+    """Read a text."""
+    form = normal_form(text).replace("’", "'")
+    pieces = tuple(_PIECE.findall(_CHANGE_PHRASES.sub("", form)))
+    return Statement(
+        form,
+        tuple(piece for piece in pieces if piece not in _CHANGE_WORDS),
+        frozenset(word for word in map(_spelled, pieces) if _carries(word)),
+        bool(_DENIALS.search(form)),
+        bool(_CHANGES.search(form)),
+        bool(_COMPARES.search(form)),
+        _subject(form),
+    )
+
+
+def is_number(piece: str) -> bool:
+    """Whether a word counts, measures or dates."""
+    return bool(_NUMBERS.search(piece)) or piece in _NUMBER_WORDS or piece in _DAYS or piece in _STEMMED
+
+
+def only_days(pieces: tuple[str, ...]) -> bool:
+    """Whether only names of days and months stand here: much can happen on several of them."""
+    return all(piece in _DAYS for piece in pieces)
+
+
+def only_numbers(pieces: tuple[str, ...]) -> bool:
+    """Whether nothing but numbers, days and their units stands here."""
+    return all(is_number(piece) or piece in _NUMERALS for piece in pieces)
+
+
+def _spelled(piece: str) -> str:
+    if not piece.isascii():
+        return piece
+    word = piece.removesuffix("'s").replace("favourite", "favorite").replace("colour", "color")
+    return word if not word.isalpha() or not _carries(word) else stem(word)
+
+
+def _carries(piece: str) -> bool:
+    return not (
+        piece in _GLUE
+        or piece in _GLUE_ZH
+        or piece in _DENIAL_WORDS
+        or piece in _DENIAL_CHARS
+        or piece in _CHANGE_WORDS
+    )
+
+
+def _subject(form: str) -> str:
+    found = _SUBJECT.search(form)
+    if found:
+        return found[1] or found[2]
+    return "I" if _FIRST_PERSON.search(form) else ""
+
+
+_STEMMED = frozenset(stem(word) for word in _NUMBER_WORDS | _DAYS)
+
+
+Kind = Literal["same", "refinement", "contradiction", "different"]
+
+SAME = 0.95  #: cosine from which other words for one thing are the same thing
+REFINES = 0.7  #: cosine that a longer version must keep to what it refines
+REPLACES = 0.6  #: cosine that a statement of change must have to what it ends
+DENIES = 0.5
+
+Pieces = tuple[str, ...]
+
+_HEAD = 3  #: words that may be replaced as one value
+_HEAD_ZH = 6
+
+
+@dataclass(frozen=True, slots=True)
+class Relation:
+    """How a new statement relates to an old one, and by which sign."""
+
+    kind: Kind
+    why: str
+
+
+def relation(old: str, new: str, cosine: float | None) -> Relation:
+    """Judge two statements; ``cosine`` is None where there are no vectors, and words judge alone."""
+    before, after = statement(old), statement(new)
+    if before.form == after.form:
+        return Relation("same", "equal but for case, spacing and punctuation")
+    if before.subject and after.subject and before.subject != after.subject:
+        return Relation("different", "about somebody else")
+    return (
+        _denial(before, after, cosine)
+        or _slot(before, after)
+        or _bag(before, after, cosine)
+        or _ending(before, after, cosine)
+        or _value(before, after, cosine)
+        or _containment(before, after, cosine)
+        or _nearness(before, after, cosine)
+        or Relation("different", "no sign of being about the same")
+    )
+
+
+def _near(cosine: float | None, least: float) -> bool:
+    return cosine is None or cosine >= least
+
+
+def _denial(before: Statement, after: Statement, cosine: float | None) -> Relation | None:
+    """One affirms what the other denies."""
+    if before.denies == after.denies or (after.form.startswith(before.form) and not after.changes):
+        return None  # what is added, such as "without sugar", denies nothing of what stands before it
+    smaller = min(len(before.words), len(after.words))
+    common = len(before.words & after.words)
+    if smaller and common / smaller >= 0.75 and _near(cosine, DENIES):
+        return Relation("contradiction", "one denies what the other says")
+    return Relation("different", "one denies, the other does not")
+
+
+_SLOTS = {
+    "where somebody lives": re.compile(
+        r"\b(?:i|we)(?:'m| am| are| have)? ?(?:now )?(?:live|lives|living|moved|relocated)(?: back)? (?:in|to)\b"
+        r"|^(?:我|我们|我們)(?:现在|現在|目前|已经|已經)?(?:住在|搬到|搬去|定居|搬家到)"
+    ),
+    "where somebody works": re.compile(
+        r"\b(?:i|we)(?:'m| am| now| have)? ?(?:work|working|joined|left \w+ and joined)(?: now)?(?: at| for|\b)"
+        r"(?! (?:on|from|with|in)\b)|^我(?:现在|現在|目前)?在[^，。]{1,12}(?:工作|上班)"
+        r"|^我(?:从[^，。]{1,12})?(?:跳槽到|入职|入職|加入了?)"
+    ),
+}
+
+
+_SLOT_WORDS = {
+    "where somebody lives": "live living lives moved 住在 搬到",
+    "where somebody works": "work working works joined 工作 跳槽到 上班",
+}
+
+
+def slot_words(text: str) -> str:
+    """Words by which an old statement about the same can be found, though they share no word of their own."""
+    form = statement(text).form
+    return " ".join(words for name, words in _SLOT_WORDS.items() if _SLOTS[name].search(form))
+
+
+def _slot(before: Statement, after: Statement) -> Relation | None:
+    """Both fill a place that has room for one value."""
+    for name, pattern in _SLOTS.items():
+        if pattern.search(before.form) and pattern.search(after.form):
+            lost, gained = before.words - after.words, after.words - before.words
+            if lost and gained:
+                return Relation("contradiction", f"both say {name}")
+    return None
+
+
+def _bag(before: Statement, after: Statement, cosine: float | None) -> Relation | None:
+    """The same words in another order: the same, unless the order is what is said."""
+    if before.words != after.words or not before.words:
+        return None
+    if before.compares and after.compares and before.pieces != after.pieces:
+        order = [piece for piece in before.pieces if piece in before.words]
+        if order != [piece for piece in after.pieces if piece in after.words]:
+            return Relation("contradiction", "the same words compared the other way round")
+    return Relation("same", "the same words") if _near(cosine, REFINES) else None
+
+
+_FROM = re.compile(
+    r"\b(?:switched|moved|migrated|changed)\b.{0,60}?\bfrom ([^,.;]{1,40}?) (?:to|over to)\b"
+    r"|\binstead of ([^,.;]{1,40})"
+    r"|\b(?:left|quit|stopped using|replaced) ([^,.;]{1,40})"
+    r"|[从從]([^，。]{1,16}?)(?:换到|換到|换成|換成|换|換|迁移到|遷移到|迁到|改到|改用|改成|跳槽到|转到|轉到|搬到)"
+    r"|(?:取代|代替)([^，。]{1,16})"
+)
+
+
+def _ending(before: Statement, after: Statement, cosine: float | None) -> Relation | None:
+    """The new statement names what it puts an end to, and the old one is about that."""
+    found = _FROM.search(after.form)
+    if not found:
+        return None
+    named = statement(next(group for group in found.groups() if group)).words
+    if named and named <= before.words and _near(cosine, DENIES):
+        return Relation("contradiction", "names the former value as ended")
+    return None
+
+
+_SINGLE = re.compile(
+    r"(?:^|\s)(?:is|are|is called|called|named|name|runs? (?:on|in)|expires? in|kept for|leaves? at|meets? (?:every|on)"
+    r"|due (?:on|at)|starts? at|costs?)$"
+    r"|(?:是|叫|为|為|在|住在|叫做|到期|位于|位於|等于)$"
+)
+_ARTICLE = frozenset(("a", "an"))
+
+
+def _value(before: Statement, after: Statement, cosine: float | None) -> Relation | None:
+    """Only a value differs: all before and after it is the same, and what stands before takes one value."""
+    head, old, new, tail = _aligned(before.pieces, after.pieces)
+    if (
+        not head
+        or not old
+        or not new
+        or max(len(old), len(new)) > (_HEAD_ZH if _chinese(old + new) else _HEAD)
+    ):
+        return None
+    chinese = _chinese(head)
+    lead = ("" if chinese else " ").join(head)
+    if only_numbers(old) and only_numbers(new):
+        return _number(lead, head, old, tail, after.changes) if _near(cosine, REPLACES) else None
+    if _ARTICLE & {*old[:1], *new[:1]}:
+        return None  # "is a": one may be several things
+    single = bool(_SINGLE.search(lead)) and (not tail or _short(tail))
+    if single and _near(cosine, DENIES):
+        return Relation("contradiction", "the same with another value")
+    if after.changes and len(tail) + len(head) >= 2 and _near(cosine, REPLACES):
+        return Relation("contradiction", "tells of a change in the same")
+    return None
+
+
+def _number(lead: str, head: Pieces, old: Pieces, tail: Pieces, changes: bool) -> Relation | None:
+    """Another number in the same place, unless it is a part of a name: invoice 1041 is not invoice 1042."""
+    single = bool(_SINGLE.search(lead))
+    if only_days(old):
+        measured = single or changes
+    elif any(piece.isascii() and piece[0].isdigit() for piece in old):
+        measured = single or _says(lead) or _unit(tail)
+    else:
+        measured = single or bool(tail) or _says(lead)
+    if measured and len(head) > 1:
+        return Relation("contradiction", "the same with another number or day")
+    return None
+
+
+def _says(lead: str) -> bool:
+    return bool(re.search(r"\b(?:is|are|was|on|for|in|have|has|at)\b|是|在|为|為|有|用|保留|到", lead))
+
+
+def _unit(tail: tuple[str, ...]) -> bool:
+    units = "秒天个個分元号號点點月年层層楼樓岁歲端周週"
+    return bool(tail) and (tail[0] in units or tail[0].startswith(("second", "minut", "day", "hour", "euro")))
+
+
+def _short(tail: tuple[str, ...]) -> bool:
+    return len(tail) <= 3
+
+
+def _chinese(pieces: tuple[str, ...]) -> bool:
+    return any("\u3400" <= piece[0] <= "\u9fff" for piece in pieces)
+
+
+def _aligned(old: Pieces, new: Pieces) -> tuple[Pieces, Pieces, Pieces, Pieces]:
+    """What both begin with, the two middles, and what both end with."""
+    old, new = _without_softeners(old), _without_softeners(new)
+    head = 0
+    while head < min(len(old), len(new)) and old[head] == new[head]:
+        head += 1
+    tail = 0
+    while tail < min(len(old), len(new)) - head and old[-1 - tail] == new[-1 - tail]:
+        tail += 1
+    end = -tail or None
+    return old[:head], old[head:end], new[head:end], old[len(old) - tail :]
+
+
+def _without_softeners(pieces: Pieces) -> Pieces:
+    return tuple(piece for piece in pieces if piece not in ("了", "的", "already"))
+
+
+def _containment(before: Statement, after: Statement, cosine: float | None) -> Relation | None:
+    """One says all that the other says."""
+    if after.changes and not before.changes:
+        return None  # "… now" may mean that it was otherwise
+    if before.words < after.words and before.words and _near(cosine, REFINES) and len(before.words) > 1:
+        return Relation("refinement", "says all of it, and more")
+    if after.words < before.words and len(after.words) > 1 and _near(cosine, REFINES):
+        return Relation("same", "says a part of it again")
+    return None
+
+
+def _nearness(before: Statement, after: Statement, cosine: float | None) -> Relation | None:
+    """Other words for one thing: only when they are few, and neither names nor numbers."""
+    lost, gained = before.words - after.words, after.words - before.words
+    if cosine is None or cosine < SAME or any(is_number(piece) for piece in lost | gained):
+        return None
+    if len(lost) <= 1 and len(gained) <= 1:
+        return Relation("same", "nearly the same words, and the same in meaning")
+    return None

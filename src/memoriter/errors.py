@@ -1,0 +1,124 @@
+"""One tree of errors. A class stands for what the caller does differently; the message says what, on what, what to do.
+
+MemoriterError
+├── ConfigError            a setting is wrong: names the key, the value and where it came from
+│   └── UntrustedConfig    a workspace's own settings file tries to set what only the owner may
+├── MemoryDisabled         the owner switched memory off
+├── SourceError            a file cannot be used; syncs collect it in their report
+│   └── PathRefused        a path that is not inside the workspace or its extra paths
+├── NotFound               the named file or thing does not exist; offers the nearest
+├── EmbeddingError         an embedder failed
+│   ├── EmbedderUnavailable  no model, no extra, no key: keywords still work
+│   ├── EmbedderBusy       a passing failure: the same call may work when it is tried again
+│   └── QuotaSpent         the account at the provider is used up; trying again at once cannot help
+├── EngineError            an outside search engine failed; the builtin one answers instead
+│   └── EngineBusy         it is not ready yet: the builtin one answers this once
+├── Cancelled              the caller gave up waiting; nothing failed
+├── WriteError             a note could not be written; what stood there is whole
+│   └── EditConflict       somebody else changed it meanwhile, and it is theirs
+├── ChatError              a language model failed; what can be done without one is done
+│   ├── ChatUnavailable    none is configured, no extra, no key
+│   └── BudgetSpent        the day's tokens are used up
+└── StoreError             the database cannot be used
+    ├── StoreBroken        its bytes are damaged; derived stores are rebuilt
+    ├── StoreLocked        another process holds it for longer than we wait
+    └── SchemaTooNew       it was written by a newer release
+"""
+
+from __future__ import annotations
+
+
+class MemoriterError(Exception):
+    """Base of all errors that memoriter raises on purpose; ``str(error)`` is fit to be shown to a person."""
+
+
+class ConfigError(MemoriterError):
+    """A setting is unknown or has a wrong value."""
+
+
+class UntrustedConfig(ConfigError):
+    """A settings file inside a workspace sets something that only the owner's own file may set."""
+
+
+class MemoryDisabled(MemoriterError):
+    """The owner's settings leave the memory slot empty."""
+
+
+class SourceError(MemoriterError):
+    """A file cannot be read or used."""
+
+
+class PathRefused(SourceError):
+    """A path leads outside the workspace and its extra paths."""
+
+
+class NotFound(MemoriterError):
+    """The named thing does not exist."""
+
+
+class EmbeddingError(MemoriterError):
+    """An embedder failed, or returned what cannot be used."""
+
+
+class EmbedderUnavailable(EmbeddingError):
+    """The embedder cannot be used here: no model, no extra, no key."""
+
+
+class EmbedderBusy(EmbeddingError):
+    """A passing failure of an embedder: overload, a rate limit, a lost connection."""
+
+    def __init__(self, message: str, retry_after_s: float | None = None) -> None:
+        super().__init__(message)
+        self.retry_after_s = retry_after_s  #: how long the provider itself asks us to wait
+
+
+class QuotaSpent(EmbeddingError):
+    """The account at the provider has no credit or quota left."""
+
+
+class WriteError(MemoriterError):
+    """A note could not be written; what stood there before is whole."""
+
+
+class EditConflict(WriteError):
+    """A note is not what the caller believes it to be, so it is not overwritten."""
+
+
+class ChatError(MemoriterError):
+    """A language model failed, or answered what cannot be used."""
+
+
+class ChatUnavailable(ChatError):
+    """No language model can be used here: none configured, no extra, no key."""
+
+
+class BudgetSpent(ChatError):
+    """The tokens that the settings allow for a day are used up."""
+
+
+class EngineError(MemoriterError):
+    """An outside search engine failed, or answered what cannot be used."""
+
+
+class EngineBusy(EngineError):
+    """An outside search engine is still building its index; it is well otherwise."""
+
+
+class Cancelled(MemoriterError):
+    """The caller gave up waiting for the answer."""
+
+
+class StoreError(MemoriterError):
+    """The database cannot be used."""
+
+
+class StoreBroken(StoreError):
+    """The database file is damaged, truncated, or not ours."""
+
+
+class StoreLocked(StoreError):
+    """Another process holds the database for longer than we wait."""
+
+
+class SchemaTooNew(StoreError):
+    """The database was written by a newer release."""

@@ -1,0 +1,102 @@
+"""The OpenAI Agents SDK's `Session`: a conversation's items, kept as a transcript that memoriter indexes.
+
+Give it to a run as ``Runner.run(agent, "…", session=MemoriterSession("user-7", memory))``. The next run of the same
+session knows what was said, in this process or another; and what was said in any session is found by a search. This
+module forwards to `Memory.journal`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import TYPE_CHECKING, ParamSpec, TypeVar, cast
+
+from memoriter import logs
+from memoriter.errors import MemoriterError
+from memoriter.integrations import FrameworkMissing
+
+try:
+    from agents import SessionSettings, TResponseInputItem
+    from agents.memory.session_settings import resolve_session_limit
+except ImportError as error:
+    raise FrameworkMissing("The OpenAI Agents SDK", "openai-agents") from error
+
+if TYPE_CHECKING:
+    from memoriter.memory import Memory
+
+__all__ = ["MemoriterSession"]
+
+log = logs.get("frameworks")
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+class MemoriterSession:
+    """One conversation in the memory of one agent; the SDK's `Session` by its methods.
+
+    ``capture=True``: what the user says of lasting worth is also remembered as entries, across sessions. A turn that a
+    hook captures too counts once.
+    """
+
+    def __init__(
+        self,
+        session_id: str,
+        memory: Memory,
+        *,
+        session_settings: SessionSettings | None = None,
+        capture: bool = False,
+    ) -> None:
+        self.session_id = session_id
+        self.session_settings: SessionSettings | None = session_settings or SessionSettings()
+        self._memory = memory
+        self._journal = memory.journal(session_id)
+        self._capture = capture
+
+    async def get_items(self, limit: int | None = None) -> list[TResponseInputItem]:
+        """The conversation so far, oldest first; with a limit, the end of it."""
+        last = resolve_session_limit(limit, self.session_settings)
+        return cast("list[TResponseInputItem]", await asyncio.to_thread(self._journal.items, last))
+
+    async def add_items(self, items: list[TResponseInputItem]) -> None:
+        """Add to the conversation; on the disk when this returns."""
+        await _settled(self._add, items)
+
+    async def pop_item(self) -> TResponseInputItem | None:
+        """Take the last item back."""
+        return cast("TResponseInputItem | None", await _settled(self._pop))
+
+    async def clear_session(self) -> None:
+        """Take the whole conversation back."""
+        await _settled(self._clear)
+
+    # ---- in a thread -----------------------------------------------------------------------------------------
+
+    def _add(self, items: list[TResponseInputItem]) -> None:
+        plain = [dict(item) for item in items]
+        self._journal.add(plain)
+        self._memory.changed()
+        if self._capture:
+            try:
+                self._memory.capture_messages(plain, session=self.session_id)
+            except MemoriterError as error:  # the conversation is kept all the same
+                log.warning("nothing was remembered of session %s: %s", self.session_id, error)
+
+    def _pop(self) -> object:
+        item = self._journal.pop()
+        self._memory.changed()
+        return item
+
+    def _clear(self) -> None:
+        self._journal.clear()
+        self._memory.changed()
+
+
+async def _settled(call: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+    """Run a change in a thread; one that has begun is waited for even when the caller gives up meanwhile."""
+    task = asyncio.ensure_future(asyncio.to_thread(call, *args, **kwargs))
+    try:
+        return await asyncio.shield(task)
+    except asyncio.CancelledError:
+        await asyncio.wait({task})
+        raise

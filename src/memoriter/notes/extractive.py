@@ -1,0 +1,327 @@
+"""A summary without a model: the sentences that carry a conversation, told apart into decisions, tasks and facts.
+
+A sentence is worth more when it holds the words that the conversation keeps coming back to, when it decides something,
+names somebody, gives a number, or was said by the person; and less when it only asks, greets or reports on the work.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Annotated, NamedTuple
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
+
+from memoriter.errors import ChatError
+from memoriter.llm import Chat, NoChat
+from memoriter.llm.prompts import conversation, prompt
+from memoriter.llm.structured import ask
+from memoriter.records import Turn
+from memoriter.text.encodable import encodable
+from memoriter.text.redaction import redact, without_private
+from memoriter.text.tokens import tokenize
+
+
+def _any(*alternatives: str, start: bool = False) -> re.Pattern[str]:
+    return re.compile(("^" if start else "") + f"(?:{'|'.join(alternatives)})", re.IGNORECASE)
+
+
+DECISION = _any(
+    r"\bdecid|\bagree[ds]?\b|\bchose\b|\bwe(?:'ll| will)\b|\bwill (?:use|go|keep|move|run|be)\b",
+    r"\blet's (?:use|go|keep|make|take|do)\b|\bgo(?:ing)? with\b|\bfrom now on\b|\bit is(?:,|\.|$)|\bsettled?\b",
+    r"\bswitch(?:ed|ing)? to\b|\bmoved? to\b|\binstead of\b|\bfinal(?:ly|ised|ized)\b",
+    "决定|定下来|就定|确定|敲定|改为|改成|改到|改用|采用|选用|统一用|以后都|今后|约定|结论|最终|就用|決定",
+)
+
+TASK = _any(
+    r"\bto-?do\b|\bnext step|\bneeds? to\b|\bha(?:ve|s) to\b|\bremember to\b|\bdon't forget|\bremind\b",
+    r"\bfollow[- ]up\b|\bstill (?:open|missing)\b|\b(?:tell|ask) (?-i:[A-Z])",
+    r"\b(?:before|by|until) (?:tomorrow|next|mon|tue|wed|thu|fri|sat|sun)",
+    "待办|下一步|记得|别忘|还要|还没|尚未|提醒|跟进|待定|(?:需要|得|要)(?:先|再|把|去|在)|(?:明天|下周|周[一二三四五六日])前",
+)
+
+FACT = _any(
+    r"\bprefer|\bmy \w+ is\b|\bi(?:'m| am) (?:a|an|the|in|at|from)\b|\bwe use\b|\bour \w+ (?:is|are|runs?)\b",
+    r"\balways\b|\bnever\b|\bbecause\b|\bthe reason",
+    "喜欢|偏好|讨厌|总是|从不|我的[^，。]{1,12}是|我们用|我们的[^，。]{1,12}是|习惯|希望|因为|原因",
+)
+
+#: Names, numbers, code: what a person looks for later.
+NAMED = re.compile(
+    r"(?<=[a-z,;:] )[A-Z][a-z]+|\b[A-Z]{2,}\b|\d|`[^`]+`|[\w-]+\.[a-z]{2,4}\b|[A-Za-z]+(?=[\u4e00-\u9fff])"
+)
+
+#: How a sentence begins that says nothing, unless it is long.
+EMPTY = _any(
+    "ok(?:ay)?|sure|thanks?(?: you)?|great|got it|hello|hi|hey|yes|no|good (?:morning|evening|night)|sorry|certainly",
+    "of course|absolutely|you(?:'re| are) welcome|done|let me|anything else|happy to",
+    "here(?:'s| is| are) (?:the|what|a|my|some)",
+    "i(?:'ll| will| am going to|'m going to) (?:now |first )?(?:check|look|take|read|search|open|start|run)",
+    "好的?|嗯+|行|谢谢|多谢|感谢|不客气|不用谢|收到|明白|没问题|你好|您好|是的|对|让我|我来|我先|稍等|可以吗|还有什么",
+    start=True,
+)
+
+#: How an agent says that it heard, kept or found something: its own work, or once more what is known already.
+ECHO = _any(
+    r"i(?:'ve| have)? (?:wrote|written|noted|saved|stored|recorded|remembered) (?:that|this|it|them)\b",
+    r"as (?:far as )?i (?:can )?(?:remember|recall)\b|i (?:have )?looked (?:it|that|this) up\b",
+    r"i(?:'ll| will) remember\b|(?:understood|noted)\b[^,:;]{0,20}$",
+    "我?(?:已经?|会)(?:帮[你您]|为[你您])?(?:把[^，。]{1,8})?(?:记下|记住|记录|保存|写下)|(?:据我所?记|我记得|我查到)",
+    start=True,
+)
+
+#: What only takes up the other's word.
+OPENING = re.compile(
+    r"^(?:(?:ok(?:ay)?|sure|great|yes|well|so|and|good|right|alright|thanks|hi|hello|hey|done)(?: there)?[,.!:—-]+\s*"
+    r"|(?:好的?|嗯+|行|是的|对|那么|你好|您好|谢谢)[，。！、,!]\s*)+",
+    re.IGNORECASE,
+)
+
+#: How a request begins before it comes to its matter.
+POLITE = _any(
+    "(?:can|could|would|will) you (?:please )?(?:help me (?:to )?)?|please (?:help me (?:to )?)?|help me (?:to )?",
+    "i(?:'d| would) like (?:you )?to |i want (?:you )?to |(?:请问|请|麻烦你?|帮我|我想要?|能不能|可以|看看|看一下)+",
+    start=True,
+)
+
+#: With what a title does not end.
+LOOSE_END = re.compile(
+    r"(?:\s+(?:of|the|a|an|to|in|on|at|for|and|or|with|from|by|our|my|your|is|are|that))+$", re.IGNORECASE
+)
+
+
+MAX_POINTS = 8
+MAX_OUTPUT_TOKENS = 1200
+
+_CJK = re.compile(r"[\u3040-\u30ff\u3400-\u9fff]")
+_ASCII_WORDS = re.compile(r"[A-Za-z]+")
+
+
+def _lines(value: object) -> object:
+    """Models like to give one text where a list was asked for, and lists with empty items."""
+    items = [value] if isinstance(value, str) else value
+    return (
+        [kept for item in items if (kept := _line(item))][:MAX_POINTS] if isinstance(items, list) else items
+    )
+
+
+def _line(value: object) -> str:
+    """One line without marks of its own, and without secrets: a model may repeat what it was told."""
+    text = redact(without_private(encodable(str(value))))
+    return " ".join(text.split()).lstrip("-*•#> ").strip()
+
+
+Line = Annotated[str, BeforeValidator(_line)]
+Lines = Annotated[list[str], BeforeValidator(_lines)]
+
+
+class Points(BaseModel):
+    """What is worth keeping of a conversation."""
+
+    model_config = ConfigDict(frozen=True, extra="ignore")
+
+    title: Line = Field(min_length=1, max_length=200)
+    summary: Line = ""
+    decisions: Lines = []
+    facts: Lines = []
+    todo: Lines = []
+
+    @property
+    def empty(self) -> bool:
+        return not (self.summary or self.decisions or self.facts or self.todo)
+
+
+class Made(NamedTuple):
+    """Points, by whom, and what went wrong on the way."""
+
+    points: Points
+    by: str  #: the model's name, or "extractive"
+    note: str | None
+
+
+def make_points(turns: Sequence[Turn], chat: Chat, *, task: str, date: str) -> Made:
+    """Ask the model; if it fails or there is none, take sentences by rules and say so."""
+
+    if isinstance(chat, NoChat):
+        return Made(extract(turns), "extractive", None)
+    try:
+        asked = prompt(task, date=date, conversation=conversation(turns))
+        points = ask(chat, asked.system, asked.user, Points, max_tokens=MAX_OUTPUT_TOKENS)
+        failure = f"{chat.name} found nothing to keep." if points.empty else None
+    except ChatError as error:
+        failure = str(error)
+    if failure:
+        return Made(extract(turns), "extractive", f"Summarised without a language model: {failure}")
+    return Made(points, chat.name, None)
+
+
+_HEADINGS = {
+    False: {"decisions": "Decisions", "todo": "To do", "facts": "Points"},
+    True: {"decisions": "决定", "todo": "待办", "facts": "要点"},
+}
+
+
+def is_chinese(text: str) -> bool:
+    """Whether a text reads as Chinese: a character says about as much as a word."""
+    return len(_CJK.findall(text)) > 2 * len(_ASCII_WORDS.findall(text))
+
+
+def render(points: Points, *, level: int = 2) -> str:
+    """The points as Markdown, under headings of the language that they are in."""
+    said = " ".join([points.title, points.summary, *points.decisions, *points.facts])
+    parts = [points.summary] if points.summary else []
+    for name, heading in _HEADINGS[is_chinese(said)].items():
+        items: list[str] = getattr(points, name)
+        if items:
+            parts.append("\n".join([f"{'#' * level} {heading}", "", *(f"- {item}" for item in items)]))
+    return "\n\n".join(parts)
+
+
+MAX_EACH = 6
+MAX_SENTENCES = 4000  #: looked at; of a longer conversation the beginning and the end
+
+_FENCE = re.compile(r"```.*?(?:```|\Z)", re.DOTALL)
+_END = re.compile(r"(?<=[。！？!?；])\s*|(?<=[.;])\s+(?=[A-Z0-9\u4e00-\u9fff\"“(])|\n+")
+_BULLET = re.compile(r"^\s*(?:[-*+•>#]+|\d{1,2}[.)、])\s+")
+_CODE = re.compile(r"[{}<>=|\\]|::|\(\)|\$ ")
+
+
+@dataclass(slots=True)
+class _Sentence:
+    text: str
+    role: str
+    number: int  #: place in the conversation
+    tokens: list[str]
+    score: float = 0.0
+    kinds: set[str] = field(default_factory=set)
+
+    @property
+    def asks(self) -> bool:
+        return self.text.endswith(("?", "？", "吗", "呢"))
+
+
+def extract(turns: Sequence[Turn]) -> Points:
+    """The points of a conversation, each one of its own sentences."""
+    sentences = _bounded(list(_sentences(turns)))
+    _score(sentences)
+    first = next((one for one in sentences if one.role == "user"), sentences[0] if sentences else None)
+    taken: list[_Sentence] = []
+    decisions = _best(sentences, "decision", taken)
+    tasks = _best(sentences, "task", taken)
+    facts = _best([one for one in sentences if one is not first], "", taken)
+    return Points(
+        title=_title(first, decisions or facts),
+        summary=_summary(first),
+        decisions=[_finished(one.text) for one in decisions],
+        facts=[_finished(one.text) for one in facts],
+        todo=[_finished(one.text) for one in tasks],
+    )
+
+
+# ---- sentences ------------------------------------------------------------------------------------------------
+
+
+def _sentences(turns: Iterable[Turn]) -> Iterator[_Sentence]:
+    number = 0
+    for turn in turns:
+        for piece in _END.split(_FENCE.sub("\n", turn.text)):
+            text = _plain(piece)
+            if _says_something(text) and not (turn.role == "assistant" and ECHO.match(text)):
+                yield _Sentence(text, turn.role, number, tokenize(text))
+                number += 1
+
+
+def _plain(piece: str) -> str:
+    """The sentence without list marks, emphasis, and the word that only takes up the other's."""
+    text = _BULLET.sub("", piece).replace("**", "").replace("__", "").strip(" \t|*_")
+    return OPENING.sub("", " ".join(text.split()))
+
+
+def _says_something(text: str) -> bool:
+    weight = len(text) + sum("\u3040" <= c <= "\u9fff" for c in text) * 2
+    empty = EMPTY.match(text)
+    if empty and weight - (empty.end() * (3 if is_chinese(empty[0]) else 1)) < 40:
+        return False
+    return weight >= 14 and len(text) <= 400 and len(_CODE.findall(text)) < 4
+
+
+def _bounded(sentences: list[_Sentence]) -> list[_Sentence]:
+    half = MAX_SENTENCES // 2
+    return sentences if len(sentences) <= MAX_SENTENCES else sentences[:half] + sentences[-half:]
+
+
+# ---- scores ---------------------------------------------------------------------------------------------------
+
+
+def _score(sentences: Sequence[_Sentence]) -> None:
+    counts = Counter(token for one in sentences for token in set(one.tokens))
+    last = max(1, len(sentences) - 1)
+    for place, one in enumerate(sentences):
+        heavy = sum(math.log(counts[token]) + 0.3 for token in set(one.tokens))
+        one.score = heavy / math.sqrt(len(one.tokens) + 4)
+        one.score += 0.4 * (one.role == "user") + 0.3 * min(3, len(NAMED.findall(one.text)))
+        one.score += 0.4 * (place / last)  # what is said last holds
+        if not one.asks:
+            _classify(one)
+
+
+def _classify(one: _Sentence) -> None:
+    if DECISION.search(one.text):
+        one.kinds.add("decision")
+        one.score += 1.0
+    if TASK.search(one.text):
+        one.kinds.add("task")
+        one.score += 0.5
+    if FACT.search(one.text):
+        one.score += 0.8
+
+
+def _best(sentences: Sequence[_Sentence], kind: str, taken: list[_Sentence]) -> list[_Sentence]:
+    """The best sentences of a kind in the order of the conversation; none says what another said already."""
+    chosen: list[_Sentence] = []
+    floor = 0.0 if kind else 0.6
+    for one in sorted(sentences, key=lambda sentence: -sentence.score):
+        fits = (kind in one.kinds if kind else not one.asks) and one.score > floor
+        if fits and len(chosen) < MAX_EACH and not any(_alike(one, other) for other in taken):
+            chosen.append(one)
+            taken.append(one)
+    return sorted(chosen, key=lambda sentence: sentence.number)
+
+
+def _alike(one: _Sentence, other: _Sentence) -> bool:
+    mine, theirs = set(one.tokens), set(other.tokens)
+    both, fewer = len(mine & theirs), min(len(mine), len(theirs))
+    return one is other or (fewer >= 4 and both > 0.6 * fewer) or both > 0.6 * len(mine | theirs)
+
+
+# ---- words ----------------------------------------------------------------------------------------------------
+
+
+def _title(first: _Sentence | None, chosen: Sequence[_Sentence]) -> str:
+    """What the person asked for, in a few words; without a question, what was decided or said."""
+    source = first or next(iter(chosen), None)
+    if source is None:
+        return "Session"
+    text = POLITE.sub("", source.text).strip(" ,，。.!！?？:：")
+    clause = re.split(r"[，。！？；：,;:!?]|\s[—–-]\s|\.\s", text, maxsplit=1)[0].strip() or text
+    if is_chinese(clause):
+        return clause[:24]
+    words = " ".join(clause.split()[:9])[:80].rstrip(" ,.")
+    return LOOSE_END.sub("", words[:1].upper() + words[1:])
+
+
+def _summary(first: _Sentence | None) -> str:
+    if first is None:
+        return ""
+    return f"{'起因：' if is_chinese(first.text) else 'It began with: '}{_finished(first.text)}"
+
+
+def _finished(text: str) -> str:
+    """The sentence with a beginning and an end."""
+    text = text[:1].upper() + text[1:]
+    if text.endswith(tuple("。！？.!?…”\"'）)")):
+        return text
+    return text.rstrip("，,；;：:") + ("。" if is_chinese(text) else ".")

@@ -1,0 +1,143 @@
+"""A session that has ended, as a note of its day: `memory/YYYY-MM-DD-subject.md`.
+
+The day is the session's own. A session has one note: summarised again, it gets what was said since, and nothing when
+nothing was. What came in from outside is not taken up, for a note would lend it the trust of people's own words.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Sequence
+from datetime import datetime
+from pathlib import Path
+
+from memoriter.errors import EditConflict, WriteError
+from memoriter.files import update
+from memoriter.files.locks import locked
+from memoriter.llm import Chat
+from memoriter.notes.extractive import Made, is_chinese, make_points, render
+from memoriter.notes.notebook import Notebook, block, front_matter
+from memoriter.records import Saved, Turn
+from memoriter.text.encodable import encodable
+from memoriter.text.slug import slug
+
+_FIELD = re.compile(r"^(\w+): (.*)$", re.MULTILINE)
+_FRONT = re.compile(r"\A---\r?\n(.*?)\r?\n---\r?\n", re.DOTALL)
+
+
+class Summaries:
+    """Writes sessions' summaries into one notebook."""
+
+    def __init__(self, notebook: Notebook, chat: Chat, state: Path) -> None:
+        self.notebook = notebook
+        self.chat = chat
+        self._lock = state / "summaries.lock"
+
+    def write(self, turns: Sequence[Turn], session: str) -> Saved | None:
+        """Summarise a session; None when nobody said anything."""
+        turns = [turn for turn in turns if turn.trust != "untrusted"]
+        if not any(turn.role == "user" for turn in turns):
+            return None
+        self.notebook.ready()
+        session = encodable(session)  # it may be the name of a file, which holds any bytes
+        with locked(self._lock):  # two callers at once must not write two notes
+            day = f"{self._start(turns):%Y-%m-%d}"
+            known = self._find(session, day)
+            return self._continue(known, turns) if known else self._begin(turns, session, day)
+
+    def _start(self, turns: Sequence[Turn]) -> datetime:
+        return next((self._moment(turn.time) for turn in turns if turn.time), None) or self.notebook.now()
+
+    def _end(self, turns: Sequence[Turn]) -> datetime:
+        return self._start(turns[::-1])
+
+    def _moment(self, seconds: float) -> datetime:
+        return datetime.fromtimestamp(seconds, self.notebook.now().tzinfo)
+
+    def _find(self, session: str, day: str) -> str | None:
+        """The session's note, known by its front matter: people may have renamed the rest of its name."""
+        for file in sorted((self.notebook.root / "memory").glob(f"{day}*.md")):
+            try:
+                if _fields(update.read(file) or "").get("session") == session:
+                    return f"memory/{file.name}"
+            except WriteError:
+                continue
+        return None
+
+    # ---- a new note -------------------------------------------------------------------------------------------
+
+    def _begin(self, turns: Sequence[Turn], session: str, day: str) -> Saved:
+        made = make_points(turns, self.chat, task="session_summary", date=day)
+        text = self._front(turns, session, day, made) + block(f"\n# {made.points.title}", render(made.points))
+        name = f"{day}-{slug(made.points.title)}"
+        for number in range(1, 100):
+            path = f"memory/{name}{f'-{number}' if number > 1 else ''}.md"
+            try:
+                update.write(self.notebook.inside(path), text, expected=None)
+            except EditConflict:
+                continue  # another session of the same day about the same subject
+            return Saved(path, 1, text.count("\n"), note=made.note)
+        raise WriteError(f"There are too many notes memory/{name}-….md.")
+
+    def _front(self, turns: Sequence[Turn], session: str, day: str, made: Made) -> str:
+        return front_matter(
+            title=made.points.title,
+            date=day,
+            session=session,
+            started=self._start(turns).isoformat(timespec="seconds"),
+            ended=self._end(turns).isoformat(timespec="seconds"),
+            messages=len(turns),
+            made_by=made.by,
+            trust="agent",
+        )
+
+    # ---- the same session again -------------------------------------------------------------------------------
+
+    def _continue(self, path: str, turns: Sequence[Turn]) -> Saved:
+        text = update.read(self.notebook.inside(path)) or ""
+        since = int(_fields(text).get("messages") or 0)
+        new = turns[since:]
+        if not any(turn.role == "user" for turn in new):
+            return Saved(path, 1, text.count("\n"), already=True)
+        ended = self._end(turns)
+        made = make_points(new, self.chat, task="session_summary", date=f"{ended:%Y-%m-%d}")
+        heading = "后来" if is_chinese(made.points.title) else "Later"
+        section = block(f"## {heading} ({ended:%H:%M}): {made.points.title}", render(made.points, level=3))
+        fields = {"ended": ended.isoformat(timespec="seconds"), "messages": len(turns)}
+        written = ""
+
+        def change(old: str | None) -> str:
+            nonlocal written
+            written = _with_fields(old or "", fields).rstrip("\n") + f"\n\n{section}"
+            return written
+
+        update.update(self.notebook.inside(path), change)
+        end = written.count("\n")
+        return Saved(path, end - section.count("\n") + 1, end, note=made.note)
+
+
+def _fields(text: str) -> dict[str, str]:
+    """What the front matter says, each value as text."""
+    front = _FRONT.match(text)
+    if not front:
+        return {}
+    return {name: _value(value) for name, value in _FIELD.findall(front[1].replace("\r\n", "\n"))}
+
+
+def _value(text: str) -> str:
+    try:
+        return str(json.loads(text))
+    except ValueError:
+        return text.strip()
+
+
+def _with_fields(text: str, fields: dict[str, object]) -> str:
+    """The note with other values in its front matter; where a person took it out, it stays out."""
+    front = _FRONT.match(text)
+    if not front:
+        return text
+    head = front[0]
+    for name, value in fields.items():
+        head = re.sub(rf"(?m)^{name}: .*$", f"{name}: {json.dumps(value)}", head)
+    return head + text[front.end() :]

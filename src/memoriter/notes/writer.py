@@ -1,0 +1,72 @@
+"""Everything that is written down for one agent, joined: what is saved, sessions that end, talks that overflow."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+
+from memoriter.errors import NotFound
+from memoriter.llm import Chat
+from memoriter.notes.flush import Flush, Threshold
+from memoriter.notes.notebook import Notebook
+from memoriter.notes.summary import Summaries
+from memoriter.records import Author, FoundFile, Saved, Turn
+from memoriter.sessions.growth import turns_of_messages
+from memoriter.sessions.transcripts import Transcripts
+
+Messages = Iterable[Mapping[str, object]]
+
+
+class NoteWriter:
+    """Writes for one agent."""
+
+    def __init__(
+        self, notebook: Notebook, chat: Chat, *, state: Path, threshold: Threshold, sessions: Transcripts
+    ) -> None:
+        self.notebook = notebook
+        self.chat = chat
+        self.sessions = sessions
+        self._summaries = Summaries(notebook, chat, state)
+        self._flush = Flush(notebook, chat, state, threshold)
+
+    def save(
+        self,
+        content: str,
+        title: str = "",
+        tags: Sequence[str] = (),
+        category: str | None = None,
+        *,
+        by: Author = "owner",
+    ) -> Saved:
+        """As `Notebook.save`."""
+        return self.notebook.save(content, title, tags, category, by=by)
+
+    def summarise(self, messages: Messages, session: str) -> Saved | None:
+        """Write the summary of a session that has ended, from its messages."""
+        return self._summaries.write(turns_of_messages(messages), session)
+
+    def summarise_transcript(self, transcript: str | Path) -> Saved | None:
+        """The same from its transcript: a file, or as it is cited (`sessions/….jsonl`)."""
+        found = self._found(transcript)
+        return self._summaries.write(self._turns(found), self.sessions.session(found))
+
+    def flush(
+        self, messages: Messages, session: str, *, window: int | None, tokens: int | None = None
+    ) -> Saved | None:
+        """As `Flush.maybe`, from messages."""
+        return self._flush.maybe(turns_of_messages(messages), session, window=window, tokens=tokens)
+
+    def close(self) -> None:
+        """Close the language model."""
+        self.chat.close()
+
+    def _turns(self, found: FoundFile) -> list[Turn]:
+        return list(self.sessions.turns(found))
+
+    def _found(self, transcript: str | Path) -> FoundFile:
+        wanted = str(transcript)
+        path = Path(transcript).expanduser().resolve()
+        for found in self.sessions.scan().files:
+            if found.path == wanted or found.absolute == path:
+                return found
+        raise NotFound(f"{wanted!r} is not among the transcripts (sessions.paths).")

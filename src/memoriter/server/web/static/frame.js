@@ -1,0 +1,164 @@
+// The frame around every view: the house's name, where one can go, what is going on, and the switches.
+
+import { agent } from "./api.js";
+import { el, fill, icon, measure, rings } from "./dom.js";
+import { isLive } from "./events.js";
+import { LANGUAGES, few, language, number, t } from "./i18n.js";
+import { speaking } from "./notices.js";
+import { choice } from "./parts.js";
+import { nextTheme, theme } from "./prefs.js";
+import { VIEWS, address } from "./router.js";
+
+const LETTERS = { search: "S", memories: "M", notes: "N", recalls: "R", map: "P", health: "H" };
+
+export function frame({ onLanguage, onAgent, onHelp }) {
+  const links = new Map(VIEWS.map((name) => [name, navLink(name)]));
+  const who = el("div", { class: "who" });
+  const pulse = el("p", { class: "pulse" });
+  const work = el("div", { class: "work", role: "status" });
+  const main = el("main", { id: "main", tabindex: "-1" });
+  const node = el(
+    "div",
+    { class: "frame" },
+    el(
+      "a",
+      {
+        class: "skip",
+        href: "#main",
+        onclick: (event) => {
+          event.preventDefault();
+          main.focus();
+        },
+      },
+      t("frame.skip"),
+    ),
+    el(
+      "header",
+      { class: "side" },
+      el(
+        "a",
+        { class: "name", href: address("search"), "aria-label": t("frame.home") },
+        rings(),
+        el("span", {}, "memoriter"),
+      ),
+      who,
+      el(
+        "nav",
+        { "aria-label": t("frame.views") },
+        el(
+          "ul",
+          {},
+          [...links.values()].map((link) => el("li", {}, link)),
+        ),
+      ),
+      el("div", { class: "foot" }, work, pulse, switches(onLanguage, onHelp)),
+    ),
+    main,
+    speaking(),
+  );
+  const self = {
+    node,
+    main,
+    select: (name) =>
+      links.forEach((link, key) =>
+        key === name ? link.setAttribute("aria-current", "page") : link.removeAttribute("aria-current"),
+      ),
+    live: () =>
+      fill(
+        pulse,
+        el("i", { class: isLive() ? "dot on" : "dot" }),
+        t(isLive() ? "frame.live" : "frame.still"),
+      ),
+    agents: (known) => fill(who, known.length > 1 ? agentChoice(known, onAgent) : null),
+    counts: (facets) => showCounts(links, facets),
+    progress: (events) => showProgress(work, events),
+  };
+  self.live();
+  return self;
+}
+
+function navLink(name) {
+  return el(
+    "a",
+    { href: address(name), "data-view": name, "aria-keyshortcuts": `g ${LETTERS[name].toLowerCase()}` },
+    icon(name),
+    el("span", { class: "nav-name" }, t(`view.${name}`)),
+    el("span", { class: "nav-count" }),
+    el("kbd", { "aria-hidden": "true" }, LETTERS[name]),
+  );
+}
+
+function agentChoice(known, onAgent) {
+  const options = known.map((one) => [one.name, one.name]);
+  return choice(options, agent(), onAgent, { "aria-label": t("frame.agent"), class: "agent" });
+}
+
+function switches(onLanguage, onHelp) {
+  const other = LANGUAGES.find((name) => name !== language());
+  const themes = el(
+    "button",
+    { type: "button", class: "plain", onclick: () => named(nextTheme()) },
+    icon("theme"),
+    el("span"),
+  );
+  const named = (name) => {
+    fill(themes.lastChild, t(`theme.${name}`));
+    themes.setAttribute("aria-label", t("frame.theme", { theme: t(`theme.${name}`) }));
+  };
+  named(theme());
+  return el(
+    "div",
+    { class: "switches" },
+    el(
+      "button",
+      {
+        type: "button",
+        class: "plain",
+        lang: other,
+        "data-language": other,
+        onclick: () => onLanguage(other),
+      },
+      icon("language"),
+      el("span", {}, t("frame.other.language")),
+    ),
+    themes,
+    el(
+      "button",
+      {
+        type: "button",
+        class: "plain help",
+        "aria-label": t("help.title"),
+        "aria-keyshortcuts": "?",
+        onclick: onHelp,
+      },
+      icon("help"),
+    ),
+  );
+}
+
+function showCounts(links, facets) {
+  const states = facets?.states ?? {};
+  const put = (name, count, waiting = 0) => {
+    const place = links.get(name).querySelector(".nav-count");
+    fill(
+      place,
+      count ? el("span", { title: number(count) }, few(count)) : null,
+      waiting ? el("b", { title: t("frame.staged", { n: number(waiting) }) }, `+${few(waiting)}`) : null,
+    );
+  };
+  put("memories", states.active ?? 0, states.staged ?? 0);
+}
+
+function showProgress(work, events) {
+  const progress = events.get("progress");
+  if (events.has("sync") || !progress || !progress.total || progress.done >= progress.total) {
+    fill(work);
+    return;
+  }
+  const bar = measure(el("i", { class: "work-bar" }), "--share", progress.done / progress.total);
+  fill(
+    work,
+    el("span", {}, t(`stage.${progress.stage}`), ` ${number(progress.done)} / ${number(progress.total)}`),
+    bar,
+  );
+}

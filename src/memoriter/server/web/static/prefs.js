@@ -1,0 +1,35 @@
+// What this browser remembers of its reader: language, theme, agent. Nothing of what is read.
+
+const PREFIX = "memoriter.";
+
+export function remembered(name) {
+  try {
+    return localStorage.getItem(PREFIX + name);
+  } catch {
+    return null;
+  }
+}
+
+export function remember(name, value) {
+  try {
+    if (value === null) localStorage.removeItem(PREFIX + name);
+    else localStorage.setItem(PREFIX + name, value);
+  } catch {
+    // Storage may be switched off; the choice then holds until the page is closed.
+  }
+}
+
+const THEMES = ["system", "light", "dark"];
+
+export function theme() {
+  return document.documentElement.dataset.theme ?? "system";
+}
+
+export function nextTheme() {
+  const next = THEMES[(THEMES.indexOf(theme()) + 1) % THEMES.length];
+  if (next === "system") delete document.documentElement.dataset.theme;
+  else document.documentElement.dataset.theme = next;
+  remember("theme", next === "system" ? null : next);
+  document.dispatchEvent(new CustomEvent("memoriter:theme"));
+  return next;
+}

@@ -1,0 +1,199 @@
+// Recalls: every moment at which memory was put before an agent, as a list with filters. One of them in detail is in
+// recall_detail.js.
+
+import { givenUp, news, newest } from "../api.js";
+import { el, enter, fill, icon, refill } from "../dom.js";
+import { number, t, tn } from "../i18n.js";
+import { step } from "../keys.js";
+import { failure, loading, nothing } from "../notices.js";
+import { fromDateField, when } from "../parts.js";
+import { address, amend, go } from "../router.js";
+import { recallDetail } from "./recall_detail.js";
+
+const PAGE = 50;
+const INSTALL = "memoriter install claude-code";
+
+export function recallsView(main) {
+  const list = newest();
+  const isNew = news();
+  const get = newest();
+  let recalls = [];
+  let total = 0;
+  let cursor = null;
+  let open = "";
+  let filters = {};
+
+  const input = (name, attributes) =>
+    el("input", {
+      ...attributes,
+      "data-filter": name,
+      onchange: (event) => {
+        filters = { ...filters, [name]: event.target.value.trim() };
+        amend("recalls", open, filters);
+        load();
+      },
+    });
+  const known = el("datalist", { id: "known-sessions" });
+  const session = input("session", {
+    type: "search",
+    placeholder: t("recall.filter.session"),
+    "aria-label": t("recall.filter.session"),
+    autocomplete: "off",
+    list: "known-sessions",
+  });
+  const since = input("since", { type: "date" });
+  const until = input("until", { type: "date" });
+  const bar = el(
+    "div",
+    { class: "filters" },
+    session,
+    known,
+    el("label", { class: "inline" }, t("filter.since"), since),
+    el("label", { class: "inline" }, t("filter.until"), until),
+  );
+  const summary = el("p", { class: "summary", role: "status", "aria-live": "polite" });
+  const rows = el("div", { class: "lines" });
+  const aside = el("aside", { class: "panel", "aria-label": t("recall.detail"), tabindex: "-1" });
+  const split = el("div", { class: "split" }, el("div", { class: "split-list" }, bar, summary, rows), aside);
+  fill(
+    main,
+    el(
+      "header",
+      { class: "view-head" },
+      el("h1", {}, t("view.recalls")),
+      el("p", { class: "faint" }, t("recall.lead")),
+    ),
+    split,
+  );
+
+  async function load({ quiet = false, more = false } = {}) {
+    if (!quiet && !more) fill(rows, loading());
+    try {
+      const given = {
+        session: filters.session,
+        since: fromDateField(filters.since),
+        until: fromDateField(filters.until, { end: true }),
+      };
+      const wanted = Object.fromEntries(Object.entries(given).filter(([, value]) => value));
+      const limit = quiet ? Math.min(500, Math.max(PAGE, recalls.length)) : PAGE;
+      const answer = await list("recalls.list", { ...wanted, limit, ...(more && { cursor }) });
+      if (!isNew([answer, more]) && quiet) return;
+      recalls = more ? [...recalls, ...answer.recalls] : answer.recalls;
+      total = answer.total;
+      cursor = answer.cursor ?? null;
+      show();
+    } catch (error) {
+      if (givenUp(error)) return;
+      isNew.forget();
+      fill(
+        rows,
+        failure(error, () => load()),
+      );
+    }
+  }
+
+  function show() {
+    const narrowed = Object.values(filters).some(Boolean);
+    fill(
+      summary,
+      tn("recall.found", total),
+      narrowed && el("a", { href: address("recalls") }, t("do.clear.filters")),
+    );
+    const sessions = [...new Set(recalls.map((recall) => recall.session).filter(Boolean))];
+    fill(
+      known,
+      sessions.map((name) => el("option", { value: name })),
+    );
+    refill(
+      rows,
+      recalls.length
+        ? recalls.map(line)
+        : narrowed
+          ? nothing(t("recall.none.filtered"))
+          : nothing(t("recall.none"), el("p", { class: "faint" }, t("recall.none.how")), el("pre", {}, INSTALL)),
+      cursor &&
+        el(
+          "button",
+          { type: "button", class: "quiet more", "data-value": "more", onclick: () => load({ more: true }) },
+          t("do.more"),
+        ),
+    );
+    mark();
+  }
+
+  function line(recall) {
+    return el(
+      "a",
+      { class: "recall-line row", href: address("recalls", recall.id, filters), "data-id": recall.id },
+      el("span", { class: "entry-text" }, recall.query || t("recall.noQuery")),
+      el(
+        "span",
+        { class: "entry-facts" },
+        el(
+          "span",
+          {},
+          t("recall.counts", { entered: number(count(recall.entered)), left: number(count(recall.leftOut)) }),
+        ),
+        el("span", {}, tn("count.tokens", recall.tokens)),
+        el("span", { class: "faint" }, t(`door.${recall.door}`)),
+        when(recall.at),
+      ),
+    );
+  }
+
+  async function detail() {
+    if (!open) return fill(aside);
+    fill(aside, loading());
+    try {
+      const answer = await get("recalls.get", { id: open });
+      fill(aside, closing(), recallDetail(answer.recall ?? answer));
+      enter(aside);
+    } catch (error) {
+      if (!givenUp(error)) fill(aside, closing(), failure(error, detail));
+    }
+    return null;
+  }
+
+  const close = () => {
+    const last = open;
+    go("recalls", "", filters);
+    requestAnimationFrame(() => rows.querySelector(`[data-id="${CSS.escape(last)}"]`)?.focus());
+  };
+  const closing = () =>
+    el(
+      "div",
+      { class: "panel-bar" },
+      el(
+        "button",
+        { type: "button", class: "plain", "aria-label": t("do.close"), onclick: close },
+        icon("close"),
+      ),
+    );
+
+  function mark() {
+    split.classList.toggle("with-panel", Boolean(open));
+    for (const row of rows.querySelectorAll("[data-id]"))
+      row.classList.toggle("open", row.dataset.id === open);
+  }
+
+  return {
+    async show(route) {
+      const moved = open !== route.id;
+      open = route.id;
+      mark();
+      const named = ["session", "since", "until"].map((name) => [name, route.params.get(name) ?? ""]);
+      const wanted = Object.fromEntries(named);
+      const same = named.every(([name, value]) => (filters[name] ?? "") === value);
+      filters = wanted;
+      [session.value, since.value, until.value] = named.map(([, value]) => value);
+      await Promise.all([recalls.length && same ? null : load(), moved ? detail() : null]);
+    },
+    refresh: (events) => events.has("recall") && load({ quiet: true }),
+    focusSearch: () => (session.focus(), true),
+    key: (event) => step(rows, ".row", event),
+    escape: () => (open ? (close(), true) : false),
+    close: () => (list.stop(), get.stop()),
+  };
+}
+
+const count = (value) => (Array.isArray(value) ? value.length : (value ?? 0));

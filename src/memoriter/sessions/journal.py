@@ -1,0 +1,207 @@
+"""A session's transcript that a program keeps through us: items are added, the last is taken back, all are cleared.
+
+One JSON object a line, in a form that `sources.messages` reads, so that the conversation is found like every other. An
+item is appended in place and synced: the index then reads the growth alone. What is taken back is cut off the end, and
+what a killed writer left half written is cut off before the next item is added.
+
+What the items mean is known to the program; it gets back exactly what it gave.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from memoriter.errors import WriteError
+from memoriter.files.durable import make_folder, sync_folder
+from memoriter.files.locks import alone
+from memoriter.text.slug import slug
+
+LOCK_WAIT_S = 10.0
+_MODE = 0o600
+_BLOCK = 1 << 16  #: bytes of the end that are read first
+_PLAIN = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_BINARY", 0) | getattr(os, "O_CLOEXEC", 0)
+
+Moment = Callable[[], datetime]
+
+
+def _now() -> datetime:
+    return datetime.now(UTC)
+
+
+class TranscriptWriter:
+    """The transcript of one session. Safe to use from many threads and processes at once."""
+
+    def __init__(self, folder: Path, session: str, *, now: Moment = _now) -> None:
+        if not session:
+            raise WriteError("A session needs a name.")
+        # Two names may look alike to a file system; the digest tells them apart.
+        digest = hashlib.sha256(session.encode("utf-8", "surrogatepass")).hexdigest()[:12]
+        self.path = folder / f"{slug(session)}-{digest}.jsonl"
+        self.session = session
+        self._now = now
+
+    def items(self, last: int | None = None) -> list[dict[str, Any]]:
+        """Every item, oldest first, or the last of them; fewer than none means every one."""
+        if last is not None and last < 0:
+            last = None
+        with self._reading() as file:
+            found = [] if file is None else [item for _, item in _newest(file, last)]
+        return found if last is None else found[max(0, len(found) - last) :]
+
+    def add(self, items: Sequence[Mapping[str, Any]]) -> None:
+        """Add items, all or none; on the disk when this returns."""
+        if not items:
+            return
+        lines = b"".join(self._line(item) for item in items)
+        with self._opened(os.O_RDWR | os.O_CREAT) as file:
+            end = _whole(file)
+            os.ftruncate(file, end)
+            try:
+                _write(file, end, lines if end else self._head() + lines)
+            except BaseException:
+                os.ftruncate(file, end)
+                raise
+
+    def pop(self) -> dict[str, Any] | None:
+        """Take back the last item; None when there is none."""
+        if not self.path.exists():
+            return None
+        with self._opened(os.O_RDWR) as file:
+            places = _newest(file, 1)
+            if not places:
+                return None
+            start, item = places[-1]
+            os.ftruncate(file, start)
+            os.fsync(file)
+            return item
+
+    def clear(self) -> None:
+        """Take back everything: the transcript is gone."""
+        with self._alone(), contextlib.suppress(FileNotFoundError):
+            self.path.unlink()
+            sync_folder(self.path.parent)
+
+    # ---- lines -----------------------------------------------------------------------------------------------
+
+    def _head(self) -> bytes:
+        return _json({"type": "session", "id": self.session, "timestamp": self._now().isoformat()})
+
+    def _line(self, item: Mapping[str, Any]) -> bytes:
+        """An item as a line: what somebody said, or a tool's use, as it is."""
+        stamp = {"type": "message", "timestamp": self._now().isoformat(), "sessionId": self.session}
+        return _json({**stamp, "message": dict(item)})
+
+    # ---- files -----------------------------------------------------------------------------------------------
+
+    @contextlib.contextmanager
+    def _reading(self) -> Iterator[int | None]:
+        """The file, open for reading; None when there is none."""
+        try:
+            file = os.open(self.path, os.O_RDONLY | _PLAIN)
+        except FileNotFoundError:
+            yield None
+            return
+        except OSError as error:
+            raise WriteError(f"{self.path} cannot be read ({error.strerror}).") from error
+        try:
+            yield file
+        finally:
+            os.close(file)
+
+    @contextlib.contextmanager
+    def _opened(self, flags: int) -> Iterator[int]:
+        with self._alone():
+            new = not self.path.exists()
+            file = os.open(self.path, flags | _PLAIN, _MODE)
+            try:
+                yield file
+            finally:
+                os.close(file)
+            if new:
+                sync_folder(self.path.parent)
+
+    @contextlib.contextmanager
+    def _alone(self) -> Iterator[None]:
+        try:
+            make_folder(self.path.parent)
+            with alone(self.path.parent, LOCK_WAIT_S):
+                yield
+        except OSError as error:
+            raise WriteError(
+                f"{self.path} could not be written ({error.strerror or error}); it is as it was."
+            ) from error
+
+
+def _json(record: Mapping[str, Any]) -> bytes:
+    try:
+        try:
+            return json.dumps(record, ensure_ascii=False).encode() + b"\n"
+        except UnicodeEncodeError:  # half a character somewhere: JSON can write it in ASCII
+            return json.dumps(record).encode() + b"\n"
+    except (TypeError, ValueError, RecursionError) as error:
+        raise WriteError(f"The item cannot be written as JSON: {error}.") from error
+
+
+def _newest(file: int, wanted: int | None) -> list[tuple[int, dict[str, Any]]]:
+    """At least so many items of the end, or all, with the places at which their lines begin, oldest first.
+
+    Each attempt reads the end anew and in one go: somebody may take items back meanwhile.
+    """
+    size = _BLOCK
+    while True:
+        start = 0 if wanted is None else max(0, os.lseek(file, 0, os.SEEK_END) - size)
+        content = _content(file, start)
+        whole = content.find(b"\n") + 1 if start else 0  # before it stands the rest of a line
+        found = _parsed(content[whole:], start + whole)
+        if wanted is None or not start or len(found) >= wanted:
+            return found
+        size *= 8
+
+
+def _parsed(content: bytes, at: int) -> list[tuple[int, dict[str, Any]]]:
+    """The items of these lines; a line that is no item of ours is passed over."""
+    found = list[tuple[int, dict[str, Any]]]()
+    for line in content.split(b"\n")[:-1]:  # after the last line end stands what is not whole
+        start, at = at, at + len(line) + 1
+        with contextlib.suppress(ValueError, RecursionError):
+            record = json.loads(line)
+            if isinstance(record, dict) and record.get("type") == "message":
+                item = record.get("item", record.get("message"))
+                found += [(start, item)] if isinstance(item, dict) else []
+    return found
+
+
+def _content(file: int, start: int = 0, end: int | None = None) -> bytes:
+    os.lseek(file, start, os.SEEK_SET)
+    left, parts = (1 << 62) if end is None else end - start, list[bytes]()
+    while part := os.read(file, min(1 << 20, left)):
+        parts.append(part)
+        left -= len(part)
+    return b"".join(parts)
+
+
+def _whole(file: int) -> int:
+    """Where the last whole line ends."""
+    end = os.lseek(file, 0, os.SEEK_END)
+    while end:
+        start = max(0, end - 4096)
+        found = _content(file, start, end).rfind(b"\n")
+        if found >= 0:
+            return start + found + 1
+        end = start
+    return 0
+
+
+def _write(file: int, at: int, data: bytes) -> None:
+    os.lseek(file, at, os.SEEK_SET)
+    view = memoryview(data)
+    while view:
+        view = view[os.write(file, view) :]
+    os.fsync(file)

@@ -1,0 +1,217 @@
+"""Sessions that agents leave behind: JSONL files that only grow.
+
+A transcript is read from where the last reading stopped, after making sure that it is still the same file; one that
+was cut or replaced is read from its start. What is read becomes passages with the true line numbers of the file.
+Damaged lines are counted and left out. What a line means is the duty of ``messages``.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import stat
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import BinaryIO
+
+from memoriter.errors import NotFound, PathRefused, SourceError
+from memoriter.files.read import open_beneath
+from memoriter.files.scan import Scan, Tree, Walk, is_citable
+from memoriter.records import Document, Excerpt, FoundFile, Problem, Turn
+from memoriter.sessions.growth import Mark, Reading, parsed, turns_of
+from memoriter.sessions.passages import local_time
+
+PREFIX = "sessions/"
+CHECKED = 1024  #: bytes at both ends of what was read that must be the same when reading goes on
+EXCERPT_LINES = 50
+
+_JSONL = re.compile(r"(?:(?!\.)[^/]+/)*(?!\.)[^/]+\.jsonl")
+
+
+class Transcripts:
+    """The transcripts in some folders, or named one by one."""
+
+    def __init__(self, roots: Sequence[Path], *, tokens: int = 512, target: int | None = None) -> None:
+        self.roots = tuple(Path(root) for root in roots)
+        self.tokens = tokens
+        self.target = tokens if target is None else target
+        self.bytes_read = 0  #: since this object was made
+
+    # ---- listing ----------------------------------------------------------------------------------------------
+
+    def scan(self) -> Scan:
+        """List the transcripts by their stat."""
+        files: dict[str, FoundFile] = {}
+        problems: list[Problem] = []
+        for tree in self._trees():
+            walk = Walk(tree)
+            problems += walk.problems
+            for found in walk.files:
+                # Two folders may hold the same name: the second is cited by its full path.
+                path = str(found.absolute) if found.path in files else found.path
+                files[path] = replace(found, path=path, source="sessions")
+        return Scan(tuple(files[path] for path in sorted(files)), tuple(problems))
+
+    def find(self, path: str) -> FoundFile | None:
+        """The one transcript under this path, by its stat alone; None where there is none that can be read."""
+        for tree in self._trees():
+            if path.startswith(PREFIX) and (found := _found(tree, path.removeprefix(PREFIX), path)):
+                return found
+            if tree.holds(path):
+                relative = tree.relative(path)
+                first = self.find(PREFIX + relative)
+                # Only the second of a name is cited by its full path.
+                if first and str(first.absolute) != path and (found := _found(tree, relative, path)):
+                    return found
+        return None
+
+    def _trees(self) -> Iterator[Tree]:
+        for root in self.roots:
+            real = os.path.realpath(root.expanduser())
+            if Path(real).is_dir():
+                yield Tree(real, PREFIX, _JSONL, ("",))
+            elif Path(real).is_file():
+                folder, name = os.path.split(real)
+                yield Tree(folder, PREFIX, re.compile(re.escape(name)), (name,))
+
+    # ---- reading ----------------------------------------------------------------------------------------------
+
+    def read(self, found: FoundFile, state: str = "") -> Iterator[Document]:
+        """What the transcript says beyond ``state``, a bounded slice at a time; raises `SourceError`."""
+        mark = Mark.from_json(state) if state else Mark()
+        with self._opened(found) as (file, status):
+            if not self._goes_on(file, status, mark):
+                mark = Mark()
+            more = True
+            while more:
+                document, mark, more = self._slice(file, status, found, mark)
+                yield document
+
+    def _opened(self, found: FoundFile) -> _Opened:
+        for tree in self._trees():
+            if tree.holds(str(found.absolute)):
+                return _Opened(tree.real, tree.relative(str(found.absolute)))
+        raise PathRefused("It lies outside the folders of transcripts.")
+
+    def _goes_on(self, file: BinaryIO, status: os.stat_result, mark: Mark) -> bool:
+        """Whether the file still begins with what was read: it may have been cut, replaced or written anew."""
+        if mark.offset == 0 or status.st_size < mark.offset or status.st_ino != mark.inode:
+            return False
+        return (self._head(file, mark.offset), self._tail(file, mark.offset)) == (mark.head, mark.tail)
+
+    def _head(self, file: BinaryIO, offset: int) -> str:
+        return self._digest(file, 0, min(CHECKED, offset))
+
+    def _tail(self, file: BinaryIO, offset: int) -> str:
+        return self._digest(file, max(0, offset - CHECKED), offset)
+
+    def _digest(self, file: BinaryIO, start: int, end: int) -> str:
+        file.seek(start)
+        data = file.read(end - start)
+        self.bytes_read += len(data)
+        return hashlib.sha256(data).hexdigest()
+
+    def _slice(
+        self, file: BinaryIO, status: os.stat_result, found: FoundFile, mark: Mark
+    ) -> tuple[Document, Mark, bool]:
+        """Read on from the mark; the document of the new lines, the new mark, and whether there is more."""
+        reading = Reading(mark, self.tokens, self.target)
+        first = mark.open[0].line if mark.open else mark.line + 1
+        file.seek(mark.offset)
+        more = reading.take(file)
+        self.bytes_read += reading.taken
+        after = replace(
+            reading.mark(),
+            inode=status.st_ino,
+            head=self._head(file, reading.offset),
+            tail=self._tail(file, reading.offset),
+        )
+        document = Document(
+            path=found.path,
+            source="sessions",
+            text="",
+            sha256=hashlib.sha256(f"{after.head} {after.tail} {status.st_size}".encode()).hexdigest(),
+            mtime_ns=status.st_mtime_ns,
+            size=status.st_size,
+            note=_damage(after.damaged),
+            passages=tuple(reading.done if more else reading.done + reading.rest()),
+            from_line=first,
+            state=after.to_json(),
+        )
+        return document, after, more
+
+    def turns(self, found: FoundFile) -> Iterator[Turn]:
+        """Everything that was said, from the start."""
+        with self._opened(found) as (file, _):
+            yield from (turn for turn in turns_of(file) if turn)
+
+    def session(self, found: FoundFile) -> str:
+        """The session's id, as its first lines give it, or else the file's name."""
+        with self._opened(found) as (file, _):
+            for _, line in zip(range(50), file, strict=False):
+                session = parsed(line).session
+                if session:
+                    return session
+        return found.absolute.stem
+
+    # ---- a few lines ------------------------------------------------------------------------------------------
+
+    def excerpt(self, path: str, start: int = 1, lines: int | None = None) -> Excerpt:
+        """Some lines of a transcript as a person would read them: cleaned, with speaker and time.
+
+        A line of the excerpt is a line of the file; one on which nobody spoke is empty.
+        """
+        if start < 1 or (lines is not None and lines < 1):
+            raise SourceError(f"Lines are counted from 1: from {start}, {lines} lines cannot be read.")
+        found = self.find(path)
+        if found is None:
+            raise NotFound(f"{path!r} is not a transcript that can be read.")
+        end = start - 1 + (lines or EXCERPT_LINES)
+        shown, total = list[str](), 0
+        with self._opened(found) as (file, _):
+            for turn in turns_of(file):
+                total += 1
+                if start <= total <= end:
+                    shown.append(_shown(turn) if turn else "")
+        return Excerpt(path, "\n".join(shown), start, start - 1 + len(shown), total)
+
+
+class _Opened:
+    """An open transcript; `open_beneath` with a buffer."""
+
+    def __init__(self, root: str, relative: str) -> None:
+        self._opening = open_beneath(root, relative)
+
+    def __enter__(self) -> tuple[BinaryIO, os.stat_result]:
+        descriptor = self._opening.__enter__()
+        self._file = open(descriptor, "rb", closefd=False)
+        return self._file, os.fstat(descriptor)
+
+    def __exit__(self, *error: object) -> None:
+        self._file.close()
+        self._opening.__exit__(None, None, None)
+
+
+def _found(tree: Tree, relative: str, path: str) -> FoundFile | None:
+    plain = os.path.join(tree.real, *relative.split("/"))  # noqa: PTH118
+    if not tree.wants(relative) or not is_citable(path) or ".." in relative.split("/"):
+        return None
+    try:
+        real = os.path.realpath(plain)
+        status = os.lstat(real)
+    except (OSError, ValueError):
+        return None
+    if not stat.S_ISREG(status.st_mode) or (real != plain and not tree.may_lead_to(real, relative)):
+        return None
+    return FoundFile(path, "sessions", Path(real), status.st_mtime_ns, status.st_size)
+
+
+def _damage(lines: int) -> str | None:
+    return f"{lines} damaged {'line is' if lines == 1 else 'lines are'} left out" if lines else None
+
+
+def _shown(turn: Turn) -> str:
+    when = f" ({local_time(turn.time):%Y-%m-%d %H:%M})" if turn.time else ""
+    return f"{turn.role}{when}: {' '.join(turn.text.split())}"

@@ -1,0 +1,236 @@
+"""The rows of documents and their chunks: how they are written, read, counted and checked.
+
+Every function works on a connection that it is given, within the caller's transaction.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import apsw
+
+from memoriter.errors import StoreBroken
+from memoriter.records import Chunk, Document, Source, Trust
+from memoriter.store import keywords
+from memoriter.store.connection import value
+
+
+@dataclass(frozen=True, slots=True)
+class FileRow:
+    """A document as it was when it was indexed."""
+
+    path: str
+    source: Source
+    mtime_ns: int
+    size: int  #: bytes
+    sha256: str
+    state: str = ""  #: where its source goes on reading when it has grown
+
+
+@dataclass(frozen=True, slots=True)
+class Holding:
+    """What the index holds of one document, and of which state of its file."""
+
+    mtime_ns: int
+    size: int  #: bytes
+    chunks: int
+    trust: Trust  #: of the least trusted chunk
+
+
+@dataclass(frozen=True, slots=True)
+class StoredChunk:
+    """A chunk in the index."""
+
+    rowid: int
+    chunk: Chunk
+    model: str  #: of its vector; empty when it has none
+
+
+@dataclass(frozen=True, slots=True)
+class Counts:
+    """How much the index holds."""
+
+    files: int
+    chunks: int
+    embedded: int  #: chunks with a vector of the model asked for
+    bytes: int  #: of the files
+
+
+# Two ranges instead of <>: each is a seek in the index on model.
+_STALE = "select path from chunks where model < ?1 union select path from chunks where model > ?1"
+
+_COUNTS = """
+    select (select count(*) from files), (select count(*) from chunks),
+    (select count(*) from chunks where model = ?1 and model <> ''), (select coalesce(sum(size), 0) from files)"""
+
+_HOLDINGS = """
+    select f.path, f.mtime_ns, f.size, count(c.rowid),
+    max(case c.trust when 'untrusted' then 2 when 'agent' then 1 else 0 end)
+    from json_each(?) wanted cross join files f on f.path = wanted.value join chunks c on c.path = f.path
+    group by f.path"""
+_OF_SESSION = """
+    select path from files where source = 'sessions' and json_valid(state)
+    and json_extract(state, '$.session') = ? order by mtime_ns desc"""
+_TRUSTS: tuple[Trust, ...] = ("owner", "agent", "untrusted")
+
+# Rows of one document are numbered in their order, so its neighbours are a range of rows with the same path.
+_AROUND = """
+    select c.rowid,
+    (select group_concat(n.rowid) from chunks n where n.rowid between c.rowid - ?2 and c.rowid + ?2 and n.path = c.path)
+    from json_each(?1) wanted cross join chunks c on c.rowid = wanted.value"""
+
+_DATES = """
+    select c.rowid, c.date from json_each(?) wanted cross join chunks c on c.rowid = wanted.value
+    where c.date is not null"""
+
+_CHUNKS = """
+    select c.rowid, c.headings, c.model, c.id, c.path, c.source, c.start_line, c.end_line, c.date, c.text, c.trust
+    from json_each(?) wanted cross join chunks c on c.rowid = wanted.value"""
+
+_INSERT_CHUNK = """
+    insert into chunks(id, path, source, start_line, end_line, headings, date, hash, model, text, trust)
+    values(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"""
+
+_INSERT_FILE = """
+    insert or replace into files(path, source, mtime_ns, size, sha256, indexed_at, note, state)
+    values(?, ?, ?, ?, ?, ?, ?, ?)"""
+
+_UNSOUND = {
+    "chunks cannot be found by keyword": """
+        select count(*) from chunks where rowid not in (select id from chunks_fts_docsize)""",
+    "keyword rows belong to no chunk": """
+        select count(*) from chunks_fts_docsize where id not in (select rowid from chunks)""",
+    "chunks belong to no file": """
+        select count(*) from chunks where path not in (select path from files)""",
+    "chunks have lost their vector": """
+        select count(*) from chunks where model <> '' and hash not in (select hash from embedding_cache)""",
+}
+
+
+# ---- reading -------------------------------------------------------------------------------------------------
+
+
+def files(connection: apsw.Connection) -> dict[str, FileRow]:
+    """Every document, by path."""
+    rows: Any = connection.execute("select path, source, mtime_ns, size, sha256, state from files")
+    return {row[0]: FileRow(*row) for row in rows}
+
+
+def stale(connection: apsw.Connection, model: str) -> set[str]:
+    """Paths of documents with a chunk that has no vector of this model."""
+    rows: Any = connection.execute(_STALE, (model,))
+    return {row[0] for row in rows}
+
+
+def counts(connection: apsw.Connection, model: str) -> Counts:
+    """How much is held, and how much of it has a vector of this model."""
+    rows: Any = connection.execute(_COUNTS, (model,)).fetchall()
+    return Counts(*rows[0])
+
+
+def chunks(connection: apsw.Connection, rowids: Iterable[int]) -> dict[int, StoredChunk]:
+    """The chunks in these rows; a row that is gone is left out."""
+    rows: Any = connection.execute(_CHUNKS, (json.dumps(list(rowids)),))
+    return {row[0]: _stored(*row) for row in rows}
+
+
+def chunks_of(connection: apsw.Connection, path: str) -> list[Chunk]:
+    """The chunks of one document, in the order in which they were put in."""
+    rows: Any = connection.execute("select rowid from chunks where path = ? order by rowid", (path,))
+    return [stored.chunk for stored in chunks(connection, [row[0] for row in rows]).values()]
+
+
+def stored_of(connection: apsw.Connection, path: str) -> list[StoredChunk]:
+    """The chunks of one document, each with its row."""
+    rows: Any = connection.execute("select rowid from chunks where path = ? order by rowid", (path,))
+    return list(chunks(connection, [row[0] for row in rows]).values())
+
+
+def holdings(connection: apsw.Connection, paths: Iterable[str]) -> dict[str, Holding]:
+    """What is held of these documents; one without a chunk is left out."""
+    rows: Any = connection.execute(_HOLDINGS, (json.dumps(list(paths)),))
+    return {row[0]: Holding(row[1], row[2], row[3], _TRUSTS[row[4]]) for row in rows}
+
+
+def paths_of(connection: apsw.Connection, session: str) -> list[str]:
+    """The transcripts of the session of this name, newest first."""
+    rows: Any = connection.execute(_OF_SESSION, (session,))
+    return [row[0] for row in rows]
+
+
+def dates(connection: apsw.Connection, rowids: Iterable[int]) -> dict[int, str]:
+    """The notes' own days of the chunks in these rows, where they have one."""
+    rows: Any = connection.execute(_DATES, (json.dumps(list(rowids)),))
+    return dict(rows)
+
+
+def around(connection: apsw.Connection, rowids: Iterable[int], reach: int) -> dict[int, list[int]]:
+    """For each of these rows, those of the same document within reach, itself among them."""
+    rows: Any = connection.execute(_AROUND, (json.dumps(list(rowids)), reach))
+    return {row: list(map(int, others.split(","))) for row, others in rows}
+
+
+def _stored(rowid: int, headings: str, model: str, *fields: Any) -> StoredChunk:
+    try:
+        id_, path, source, start_line, end_line, date, text, trust = fields
+        chunk = Chunk(id_, path, source, start_line, end_line, text, tuple(json.loads(headings)), date, trust)
+    except (ValueError, TypeError) as error:
+        raise StoreBroken(f"chunk {rowid} of the index cannot be read") from error
+    return StoredChunk(rowid, chunk, model)
+
+
+def unsound(connection: apsw.Connection) -> list[str]:
+    """Where the tables contradict each other, in words."""
+    counted = [(value(connection, statement), words) for words, statement in _UNSOUND.items()]
+    return [f"{count} {words}" for count, words in counted if count]
+
+
+# ---- writing -------------------------------------------------------------------------------------------------
+
+
+def insert(connection: apsw.Connection, document: Document, chunks: Sequence[tuple[Chunk, str, str]]) -> None:
+    """Put in a document and its chunks, each with the hash of its vector and the model that made that."""
+    for chunk, hash_, model in chunks:
+        _insert_chunk(connection, chunk, hash_, model)
+    stat = (document.mtime_ns, document.size, document.sha256)
+    reading = (time.time(), document.note, document.state)
+    connection.execute(_INSERT_FILE, (document.path, document.source, *stat, *reading))
+
+
+def _insert_chunk(connection: apsw.Connection, chunk: Chunk, hash_: str, model: str) -> None:
+    place = (chunk.id, chunk.path, chunk.source, chunk.start_line, chunk.end_line)
+    headings = json.dumps(chunk.headings, ensure_ascii=False)
+    connection.execute(_INSERT_CHUNK, (*place, headings, chunk.date, hash_, model, chunk.text, chunk.trust))
+    connection.execute(
+        "insert into chunks_fts(rowid, title, body) values(?, ?, ?)",
+        (connection.last_insert_rowid(), *keywords.columns(chunk)),
+    )
+
+
+def delete(connection: apsw.Connection, path: str, from_line: int = 1) -> set[str]:
+    """Drop a document's chunks from a line on; the hashes of the vectors that they had."""
+    place = (path, from_line)
+    found = connection.execute(
+        "select rowid, hash, model from chunks where path = ? and start_line >= ?", place
+    )
+    rows: list[Any] = found.fetchall()
+    connection.executemany("delete from chunks_fts where rowid = ?", ((row[0],) for row in rows))
+    connection.execute("delete from chunks where path = ? and start_line >= ?", place)
+    return {hash_ for _, hash_, model in rows if model}
+
+
+def touch(connection: apsw.Connection, document: Document) -> None:
+    """Note a document's new stat."""
+    stat = (document.mtime_ns, document.size, document.path)
+    connection.execute("update files set mtime_ns = ?, size = ? where path = ?", stat)
+
+
+def clear(connection: apsw.Connection) -> None:
+    """Drop every document. Rows are numbered on from where they were."""
+    connection.execute("delete from files")
+    connection.execute("delete from chunks")
+    connection.execute("insert into chunks_fts(chunks_fts) values('delete-all')")

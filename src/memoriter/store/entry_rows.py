@@ -1,0 +1,179 @@
+"""Entries and events as rows and back. It decides nothing: what may be written is the caller's duty."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass, fields
+from typing import Any, Literal
+
+import apsw
+
+from memoriter.records import Entry, EntryState, EntryType, Event, Origin
+from memoriter.store.connection import value
+
+COLUMNS = tuple(field.name for field in fields(Entry))
+_LISTS = ("related", "tags")
+
+SELECT = f"select {', '.join(COLUMNS)} from entries"  # noqa: S608 - the names of our own columns
+_PUT = (
+    f"insert or replace into entries({', '.join(COLUMNS)}, digest)"
+    f" values({', '.join('?' * (len(COLUMNS) + 1))})"
+)
+_EVENT = (
+    "insert into events(seq, change, at, kind, entry_id, by, note, before, after)"
+    " values(?, ?, ?, ?, ?, ?, ?, ?, ?)"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class EntryFilter:
+    """Which entries are meant. Without a word on states: those in force."""
+
+    types: tuple[EntryType, ...] = ()
+    tags: tuple[str, ...] = ()  #: all of them
+    since: float | None = None  #: created at or after
+    until: float | None = None  #: created before
+    min_importance: float = 0.0
+    origins: tuple[Origin, ...] = ()
+    session: str | None = None
+    within: tuple[str, ...] | None = None  #: learned in one of these sessions, or in none
+    source: str | None = None
+    states: tuple[EntryState, ...] = ("active",)
+    now: float | None = None  #: entries that have expired by then are left out; None: they count
+
+    def admits(self, entry: Entry) -> bool:
+        """Whether an entry is meant."""
+        return (
+            (not self.states or entry.state in self.states)
+            and (not self.types or entry.type in self.types)
+            and (not self.origins or entry.origin in self.origins)
+            and set(self.tags) <= set(entry.tags)
+            and entry.importance >= self.min_importance
+            and (self.since is None or entry.created_at >= self.since)
+            and (self.until is None or entry.created_at < self.until)
+            and (self.session is None or entry.session == self.session)
+            and (self.within is None or entry.session is None or entry.session in self.within)
+            and (self.source is None or entry.source == self.source)
+            and (self.now is None or entry.expires_at is None or entry.expires_at > self.now)
+        )
+
+
+# ---- entries -------------------------------------------------------------------------------------------------
+
+
+def load(connection: apsw.Connection, ids: Iterable[str]) -> dict[str, Entry]:
+    """The entries of these ids that are there."""
+    wanted = json.dumps(list(ids))
+    rows = connection.execute(f"{SELECT} where id in (select value from json_each(?))", (wanted,))  # noqa: S608
+    return {entry.id: entry for entry in map(entry_of, rows)}
+
+
+def find(
+    connection: apsw.Connection,
+    where: EntryFilter,
+    limit: int | None = None,
+    sort: Literal["updated", "importance"] = "updated",
+) -> list[Entry]:
+    """The entries that the filter admits, newest first, or the most important first and then the newest."""
+    narrowed, bound = clauses(where)
+    first = "importance desc, " if sort == "importance" else ""
+    rows = connection.execute(
+        f"{SELECT} where {' and '.join(narrowed)} order by {first}updated_at desc, seq desc limit ?",
+        (*bound, -1 if limit is None else limit),
+    )
+    return [entry_of(row) for row in rows]
+
+
+def with_digest(connection: apsw.Connection, digest: str) -> list[Entry]:
+    """The entries whose text has this digest, whatever their state."""
+    return [entry_of(row) for row in connection.execute(f"{SELECT} where digest = ?", (digest,))]
+
+
+def put(connection: apsw.Connection, entry: Entry, digest: str) -> None:
+    """Write an entry in place of the one with its id."""
+    values = (_stored(getattr(entry, name), name) for name in COLUMNS)
+    connection.execute(_PUT, (*values, digest))
+
+
+_WITHIN = "(session is null or session in (select value from json_each(?)))"
+
+
+def clauses(where: EntryFilter) -> tuple[list[str], list[object]]:
+    """What the filter says, in SQL, and the values for it."""
+    found, bound = ["true"], list[object]()
+    for column, values in (("state", where.states), ("type", where.types), ("origin", where.origins)):
+        if values:
+            found.append(f"{column} in (select value from json_each(?))")  # noqa: S608 - our own names
+            bound.append(json.dumps(values))
+    for clause, wanted in (
+        ("created_at >= ?", where.since),
+        ("created_at < ?", where.until),
+        ("importance >= ?", where.min_importance or None),
+        ("session = ?", where.session),
+        (_WITHIN, None if where.within is None else json.dumps(where.within)),
+        ("source = ?", where.source),
+        ("(expires_at is null or expires_at > ?)", where.now),
+    ):
+        if wanted is not None:
+            found.append(clause)
+            bound.append(wanted)
+    for tag in where.tags:
+        found.append("exists (select 1 from json_each(tags) where value = ?)")
+        bound.append(tag)
+    return found, bound
+
+
+def _stored(content: object, name: str) -> Any:
+    return json.dumps(content, ensure_ascii=False) if name in _LISTS else content
+
+
+def entry_of(row: Sequence[Any]) -> Entry:
+    values = dict(zip(COLUMNS, row, strict=True))
+    values |= {name: tuple(json.loads(values[name])) for name in _LISTS}
+    return Entry(**values)
+
+
+# ---- events --------------------------------------------------------------------------------------------------
+
+
+def next_seq(connection: apsw.Connection) -> int:
+    """The number that the next event has; inside a write transaction nobody else can take it."""
+    return last_seq(connection) + 1
+
+
+def last_seq(connection: apsw.Connection) -> int:
+    """The number of the newest event, erased or not; 0 before the first."""
+    return int(value(connection, "select max(seq) from sqlite_sequence where name = 'events'") or 0)
+
+
+def add_event(connection: apsw.Connection, event: Event) -> None:
+    """Write an event under its own number."""
+    head = (event.seq, event.change, event.at, event.kind, event.entry_id, event.by, event.note)
+    connection.execute(_EVENT, (*head, packed(event.before), packed(event.after)))
+
+
+def events(connection: apsw.Connection, clause: str, *bound: str | int) -> list[Event]:
+    """The events that a clause of ours selects, oldest first."""
+    columns = "seq, change, at, kind, entry_id, by, note, before, after"
+    statement = f"select {columns} from events where {clause} order by seq"  # noqa: S608
+    rows: Any = connection.execute(statement, bound)
+    return [_event(*row) for row in rows]
+
+
+def _event(seq: int, change: int, at: float, kind: str, entry_id: str, *rest: Any) -> Event:
+    by, note, before, after = rest
+    return Event(seq, change, at, kind, entry_id, by, note, unpacked(before), unpacked(after))
+
+
+def packed(entry: Entry | None) -> str | None:
+    """An entry as JSON."""
+    return json.dumps(asdict(entry), ensure_ascii=False) if entry else None
+
+
+def unpacked(text: str | None) -> Entry | None:
+    """An entry from JSON; a field that this release does not know is left out."""
+    if text is None:
+        return None
+    values = {name: known for name, known in json.loads(text).items() if name in COLUMNS}
+    return Entry(**values | {name: tuple(values[name]) for name in _LISTS})

@@ -1,0 +1,60 @@
+"""The history of ``memory.db``: every table of the truth that agents learned, and how it came to be.
+
+A new release adds a migration at the end and changes none that stands.
+"""
+
+from __future__ import annotations
+
+from memoriter.store.connection import Migration
+
+APPLICATION_ID = 0x7265636D  # "recm"
+
+_M001 = Migration(
+    "m001_initial",
+    (
+        "create table meta(key text primary key, value text not null) without rowid",
+        "insert into meta(key, value) values('store', lower(hex(randomblob(16))))",
+        "insert into meta(key, value) values('key', lower(hex(randomblob(32))))",  # of the digests
+        """create table entries(
+            id text primary key, type text not null, category text, importance real not null,
+            confidence real not null, origin text not null, state text not null, session text, source text,
+            created_at real not null, updated_at real not null, valid_from real not null, expires_at real,
+            superseded_by text, last_accessed_at real, access_count integer not null,
+            repetitions integer not null, related text not null, tags text not null, seq integer not null,
+            digest text not null, text text not null)""",
+        "create index entries_digest on entries(digest)",
+        "create index entries_type on entries(state, type, updated_at)",
+        "create index entries_session on entries(session) where session is not null",
+        "create index entries_expiry on entries(expires_at) where expires_at is not null",
+        # autoincrement: whoever follows the events asks only for greater numbers, and none is given twice.
+        """create table events(
+            seq integer primary key autoincrement, change integer not null, at real not null, kind text not null,
+            entry_id text not null, by text not null, note text not null, before text, after text)""",
+        "create index events_entry on events(entry_id, seq)",
+        "create index events_change on events(change)",
+        "create table tombstones(digest text primary key, at real not null, seq integer not null) without rowid",
+        # Vectors of erased texts that the derived index may still hold: an erasure that was cut short is completed.
+        "create table unfinished(hash text primary key) without rowid",
+        """create table recalls(
+            id text primary key, at real not null, door text not null, session text, query text not null,
+            characters integer not null, tokens integer not null) without rowid""",
+        "create index recalls_at on recalls(at)",
+        """create table recalled(
+            recall_id text not null, position integer not null, kind text not null, ref text not null,
+            entered integer not null, reason text not null, score real not null, parts text not null,
+            primary key(recall_id, position)) without rowid""",
+        "create index recalled_ref on recalled(ref)",
+    ),
+)
+
+_M002 = Migration(
+    "m002_lists",
+    (
+        # Pages of a list, the versions that an entry replaced, and what happened when, without reading every row.
+        "create index entries_created on entries(created_at, id)",
+        "create index entries_superseded on entries(superseded_by) where superseded_by is not null",
+        "create index events_at on events(at, kind)",
+    ),
+)
+
+MIGRATIONS = (_M001, _M002)

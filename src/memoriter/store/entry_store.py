@@ -1,0 +1,244 @@
+"""``memory.db``: what was learned. It is truth: a change is on the disk before anybody is told that it is made.
+
+Every change is an event with the entry before and after, so that it can be shown and undone. It keeps no keywords
+and no vectors: those are derived, by comparing sequence numbers. What is worth keeping is decided by ``entries``.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Literal
+
+import apsw
+
+from memoriter.errors import EditConflict, NotFound
+from memoriter.records import Bucket, Entry, Event, Facets
+from memoriter.store import entry_lists, entry_rows
+from memoriter.store.connection import value
+from memoriter.store.database import Database
+from memoriter.store.digests import digest
+from memoriter.store.entry_lists import After, Wanted
+from memoriter.store.entry_rows import EntryFilter
+from memoriter.store.entry_schema import APPLICATION_ID, MIGRATIONS
+
+IN_FORCE = EntryFilter()
+
+
+@dataclass(frozen=True, slots=True)
+class Edit:
+    """One entry's part of a change."""
+
+    kind: str
+    after: Entry | None  #: None takes the entry away; its history stays
+    before: Entry | None = None  #: as the caller knows it; somebody else's change meanwhile is a conflict
+    note: str = ""
+
+    @property
+    def entry_id(self) -> str:
+        entry = self.after or self.before
+        assert entry is not None
+        return entry.id
+
+
+class EntryStore:
+    """What ``memory.db`` holds. Safe to use from many threads and processes at once."""
+
+    def __init__(self, folder: Path, *, timeout_s: float = 30.0) -> None:
+        self.path = folder / "memory.db"
+        self.database = Database(
+            self.path,
+            application_id=APPLICATION_ID,
+            migrations=MIGRATIONS,
+            synchronous="FULL",
+            timeout_s=timeout_s,
+        )
+        with self.database.read() as connection:
+            meta = dict(connection.execute("select key, value from meta where key in ('store', 'key')"))
+        self.store_id = str(meta["store"])
+        self._key = bytes.fromhex(str(meta["key"]))
+
+    # ---- reading ---------------------------------------------------------------------------------------------
+
+    def get(self, entry_id: str) -> Entry:
+        """The entry of this id."""
+        found = self.load([entry_id])
+        if entry_id not in found:
+            raise NotFound(f"there is no entry {entry_id!r}")
+        return found[entry_id]
+
+    def load(self, ids: Iterable[str]) -> dict[str, Entry]:
+        """The entries of these ids that are there."""
+        with self.database.read() as connection:
+            return entry_rows.load(connection, ids)
+
+    def find(
+        self,
+        where: EntryFilter = IN_FORCE,
+        limit: int | None = None,
+        sort: Literal["updated", "importance"] = "updated",
+    ) -> list[Entry]:
+        """The entries that the filter admits, newest first, or the most important first."""
+        with self.database.read() as connection:
+            return entry_rows.find(connection, where, limit, sort)
+
+    def page(self, wanted: Wanted) -> tuple[list[Entry], int, After | None]:
+        """Some of the entries that are wanted, how many there are in all, and where the next page begins."""
+        with self.database.snapshot() as connection:
+            return entry_lists.page(connection, wanted)
+
+    def facets(self, now: float) -> Facets:
+        """How many entries there are of each kind."""
+        with self.database.snapshot() as connection:
+            return entry_lists.facets(connection, now)
+
+    def ids(self, begun: str, limit: int, now: float) -> list[str]:
+        """Ids of entries in force that begin so, newest first."""
+        with self.database.read() as connection:
+            return entry_lists.ids(connection, begun, limit, now)
+
+    def sample(self, limit: int, now: float) -> tuple[list[str], int]:
+        """Ids of an even sample of the entries in force, the same one each time; and how many there are."""
+        with self.database.snapshot() as connection:
+            return entry_lists.sample(connection, limit, now)
+
+    def averages(self, now: float) -> dict[str, float | None]:
+        """Averages and times of the entries in force; None where there are none."""
+        with self.database.read() as connection:
+            return entry_lists.averages(connection, now)
+
+    def replaced_by(self, entry_id: str, limit: int = 100) -> list[Entry]:
+        """The entries that this one has taken the place of, newest first."""
+        with self.database.read() as connection:
+            return entry_lists.replaced_by(connection, entry_id, limit)
+
+    def timeline(self, since: float | None, until: float | None, buckets: int, now: float) -> list[Bucket]:
+        """What happened, in spans of equal length; from the first event until now, unless times are given."""
+        with self.database.snapshot() as connection:
+            first, last = entry_lists.span(connection) or (now, now)
+            since = first if since is None else since
+            # The end is no part of the span, and a clock that was set back may have left events after "now".
+            until = max(now, last) + 1 if until is None else until
+            return entry_lists.timeline(connection, since, until, buckets) if until > since else []
+
+    def same_text(self, text: str) -> list[Entry]:
+        """The entries that say just this, whatever their state."""
+        with self.database.read() as connection:
+            return entry_rows.with_digest(connection, self.digest(text))
+
+    def complete_id(self, beginning: str) -> str:
+        """The one id that begins so: people type eight letters of thirty-six."""
+        statement = "select id from entries where substr(id, 1, length(?1)) = ?1 union"
+        statement += " select entry_id from events where substr(entry_id, 1, length(?1)) = ?1 limit 2"
+        with self.database.read() as connection:
+            found = [str(row[0]) for row in connection.execute(statement, (beginning.lower(),))]
+        if not beginning or not found:
+            raise NotFound(f"there is no entry {beginning!r}")
+        if len(found) > 1:
+            raise NotFound(f"more than one entry begins with {beginning!r}: give more of its id")
+        return found[0]
+
+    # ---- changing --------------------------------------------------------------------------------------------
+
+    @contextlib.contextmanager
+    def transaction(self) -> Iterator[None]:
+        """Everything done inside is on the disk at the end, or nothing of it is."""
+        with self.database.write():
+            yield
+
+    def apply(self, edits: Sequence[Edit], *, at: float, by: str) -> tuple[Entry, ...]:
+        """Make a change, all of it or nothing; the entries as they are now. On the disk when it returns."""
+        with self.database.write() as connection:
+            first = entry_rows.next_seq(connection)
+            made = [self._edit(connection, edit, at=at, by=by, change=first) for edit in edits]
+        return tuple(entry for entry in made if entry is not None)
+
+    def _edit(
+        self, connection: apsw.Connection, edit: Edit, *, at: float, by: str, change: int
+    ) -> Entry | None:
+        stored = entry_rows.load(connection, [edit.entry_id]).get(edit.entry_id)
+        if (stored.seq if stored else None) != (edit.before.seq if edit.before else None):
+            raise EditConflict(f"the entry {edit.entry_id} was changed meanwhile")
+        seq = entry_rows.next_seq(connection)
+        after = replace(edit.after, seq=seq) if edit.after else None
+        if after is None:
+            connection.execute("delete from entries where id = ?", (edit.entry_id,))
+        else:
+            entry_rows.put(connection, after, self.digest(after.text))
+        event = Event(seq, change, at, edit.kind, edit.entry_id, by, edit.note, stored, after)
+        entry_rows.add_event(connection, event)
+        return after
+
+    def touch(self, ids: Iterable[str], at: float) -> None:
+        """Count that these entries were used. No event: what an entry says has not changed."""
+        with self.database.write() as connection:
+            connection.executemany(
+                "update entries set access_count = access_count + 1, last_accessed_at = ? where id = ?",
+                [(at, entry_id) for entry_id in ids],
+            )
+
+    # ---- history ---------------------------------------------------------------------------------------------
+
+    def seq(self) -> int:
+        """The number of the newest event; 0 before the first."""
+        with self.database.read() as connection:
+            return entry_rows.last_seq(connection)
+
+    def changed_since(self, seq: int) -> list[str]:
+        """Ids of the entries that events after this one changed."""
+        with self.database.read() as connection:
+            rows = connection.execute("select entry_id from events where seq > ?", (seq,))
+            return list(dict.fromkeys(str(row[0]) for row in rows))
+
+    def history(self, entry_id: str) -> list[Event]:
+        """Everything that happened to an entry, oldest first."""
+        with self.database.read() as connection:
+            return entry_rows.events(connection, "entry_id = ?", entry_id)
+
+    def last_change(self, entry_id: str | None = None) -> list[Event]:
+        """The events of the newest change, of one entry or of all."""
+        clause = "change = (select change from events where entry_id = ? order by seq desc limit 1)"
+        with self.database.read() as connection:
+            if entry_id is not None:
+                return entry_rows.events(connection, clause, entry_id)
+            return entry_rows.events(
+                connection, "change = (select change from events order by seq desc limit 1)"
+            )
+
+    # ---- digests and tombstones ------------------------------------------------------------------------------
+
+    def digest(self, text: str) -> str:
+        """What stands for a text where the text itself must not stand."""
+        return digest(self._key, text)
+
+    def buried_at(self, text: str) -> int | None:
+        """When this text was forgotten, as the sequence number of that event; None when it was not."""
+        with self.database.read() as connection:
+            found = value(connection, "select seq from tombstones where digest = ?", (self.digest(text),))
+        return None if found is None else int(found)
+
+    def exhume(self, text: str) -> None:
+        """Lift the tombstone: somebody said on purpose what they had wanted forgotten."""
+        with self.database.write() as connection:
+            connection.execute("delete from tombstones where digest = ?", (self.digest(text),))
+
+    # ---- health ----------------------------------------------------------------------------------------------
+
+    def check(self, *, deep: bool = False) -> list[str]:
+        """What is wrong with the file, in sentences; empty when all is well."""
+        return self.database.check(deep=deep)
+
+    def close(self) -> None:
+        """Close every connection; the entries can no longer be used."""
+        self.database.close()
+
+    def __enter__(self) -> EntryStore:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+Clock = Callable[[], float]

@@ -1,0 +1,94 @@
+"""Taking every copy of an entry out of ``memory.db``: its row, its texts in the history, its traces in the ledger.
+
+What stays is that something was forgotten, when, and a keyed digest by which the same text is known again. The bytes
+go because the database overwrites what it deletes and its log is emptied. Copies elsewhere are the caller's duty.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable, Iterable
+
+import apsw
+
+from memoriter.records import Event
+from memoriter.store import entry_rows
+from memoriter.store.connection import value
+
+# An entry and the version that merged it say the same, and so do two with one digest: whoever forgets one means both.
+# The last line is for a merge that was undone: its entry is gone, what it said is still in the history.
+_FAMILY = """
+    with recursive family(id) as (
+        select value from json_each(?)
+        union select e.id from entries e join family f on e.superseded_by = f.id
+            and exists(select 1 from events v where v.entry_id = f.id and v.kind = 'merge'
+                or v.entry_id = e.id and v.kind = 'absorb')
+        union select e.superseded_by from entries e join family f on e.id = f.id
+            and exists(select 1 from events v where v.entry_id = e.superseded_by and v.kind = 'merge'
+                or v.entry_id = e.id and v.kind = 'absorb')
+        union select e.id from entries o join family f on o.id = f.id join entries e on e.digest = o.digest
+        union select v.entry_id from family f join events s on s.entry_id = f.id and s.kind = 'supersede'
+            join events v on v.change = s.change and v.kind = 'merge' and v.after is not null
+    ) select id from family"""
+
+_UNLEDGER = """
+    update recalls set query = '' where query <> '' and
+    (id in (select recall_id from recalled where ref = ?1) or instr(lower(query), lower(?2)))"""
+
+
+def family(connection: apsw.Connection, ids: Iterable[str]) -> list[str]:
+    """These entries and the versions that were merged with them."""
+    return [str(row[0]) for row in connection.execute(_FAMILY, (json.dumps(list(ids)),))]
+
+
+def texts(connection: apsw.Connection, entry_id: str) -> set[str]:
+    """Everything that an entry ever said."""
+    events = entry_rows.events(connection, "entry_id = ?", entry_id)
+    said = {state.text for event in events for state in (event.before, event.after) if state}
+    return said | {entry.text for entry in entry_rows.load(connection, [entry_id]).values()}
+
+
+def erase(
+    connection: apsw.Connection,
+    entry_id: str,
+    *,
+    at: float,
+    by: str,
+    kind: str,
+    digest: Callable[[str], str] | None,
+) -> None:
+    """Erase one entry; ``digest`` makes the tombstones, None leaves none."""
+    said = texts(connection, entry_id)
+    seq = entry_rows.next_seq(connection)
+    connection.execute("delete from entries where id = ?", (entry_id,))
+    connection.execute(
+        "update events set before = null, after = null, note = '' where entry_id = ?", (entry_id,)
+    )
+    entry_rows.add_event(connection, Event(seq, seq, at, kind, entry_id, by, "", None, None))
+    for text in said:
+        connection.execute(_UNLEDGER, (entry_id, text))
+        connection.execute("insert or ignore into unfinished(hash) values(?)", (vector_hash(text),))
+        if digest is not None:
+            connection.execute("insert or replace into tombstones values(?, ?, ?)", (digest(text), at, seq))
+    connection.execute("update recalled set reason = '', parts = '[]' where ref = ?", (entry_id,))
+
+
+def vector_hash(text: str) -> str:
+    """The name of a text's vector in the derived index."""
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def unfinished(connection: apsw.Connection) -> list[str]:
+    """Names of vectors that still have to go."""
+    return [str(row[0]) for row in connection.execute("select hash from unfinished")]
+
+
+def finish(connection: apsw.Connection, hashes: Iterable[str]) -> None:
+    """Note that these vectors are gone."""
+    connection.executemany("delete from unfinished where hash = ?", [(hash_,) for hash_ in hashes])
+
+
+def count(connection: apsw.Connection) -> int:
+    """How many vectors still have to go."""
+    return int(value(connection, "select count(*) from unfinished"))

@@ -1,0 +1,139 @@
+"""The recall ledger: what entered which prompt, when, and why. It holds references and reasons, not the texts.
+
+It is bounded: a number of recalls that no write passes, and an age that the cleanup of entries sees to.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import apsw
+
+from memoriter.errors import NotFound
+from memoriter.records import Considered, Part, Recall, RecallHead, RecallPage
+from memoriter.store.connection import value
+from memoriter.store.database import Database
+
+KEPT_QUERY_CHARS = 500
+MOST = 5_000  #: up to 15 KB each
+
+_OLDEST = "select id from recalls order by at desc, id desc limit -1 offset ?"
+
+_HEADS = """
+    select r.id, r.at, r.door, r.session, r.query, r.characters, r.tokens,
+    (select count(*) from recalled c where c.recall_id = r.id and c.entered),
+    (select count(*) from recalled c where c.recall_id = r.id and not c.entered) from recalls r"""
+
+
+@dataclass(frozen=True, slots=True)
+class RecallFilter:
+    """Which recalls are meant."""
+
+    session: str | None = None
+    door: str | None = None
+    since: float | None = None
+    until: float | None = None
+    entry: str | None = None  #: one that entered
+
+    def clauses(self) -> tuple[str, list[object]]:
+        """The same in SQL, and the values for it."""
+        given = (
+            ("r.session = ?", self.session),
+            ("r.door = ?", self.door),
+            ("r.at >= ?", self.since),
+            ("r.at < ?", self.until),
+            ("r.id in (select c.recall_id from recalled c where c.ref = ? and c.entered)", self.entry),
+        )
+        found = [(clause, one) for clause, one in given if one is not None]
+        return " and ".join(["true", *(clause for clause, _ in found)]), [one for _, one in found]
+
+
+class Ledger:
+    """The ledger of one ``memory.db``; ``most``: recalls that it holds at a time."""
+
+    def __init__(self, database: Database, most: int = MOST) -> None:
+        self._database = database
+        self._most = most
+
+    def write(self, recall: Recall, used: Sequence[str]) -> None:
+        """Note a recall, and count the entries that entered."""
+        head = (recall.id, recall.at, recall.door, recall.session, recall.query[:KEPT_QUERY_CHARS])
+        rows = [
+            (recall.id, place, one.kind, one.ref, one.entered, one.reason, one.score, _packed(one.parts))
+            for place, one in enumerate(recall.considered)
+        ]
+        with self._database.write() as connection:
+            size = (recall.characters, recall.tokens)
+            connection.execute("insert into recalls values(?, ?, ?, ?, ?, ?, ?)", (*head, *size))
+            connection.executemany("insert into recalled values(?, ?, ?, ?, ?, ?, ?, ?)", rows)
+            connection.executemany(
+                "update entries set access_count = access_count + 1, last_accessed_at = ? where id = ?",
+                [(recall.at, entry_id) for entry_id in used],
+            )
+            if value(connection, "select count(*) from recalls") > self._most:
+                # Some more than must go, so that this is not done at every write.
+                _delete(connection, _OLDEST, self._most - self._most // 16)
+
+    def prune(self, before: float) -> int:
+        """Drop the recalls of an earlier time; how many there were."""
+        with self._database.write() as connection:
+            return _delete(connection, "select id from recalls where at < ?", before)
+
+    def get(self, recall_id: str) -> Recall:
+        """A recall by its id, or by the beginning of it."""
+        head = "id, at, door, session, query, characters, tokens"
+        with self._database.snapshot() as connection:
+            found: Any = connection.execute(
+                f"select {head} from recalls where substr(id, 1, length(?1)) = ?1 limit 2",  # noqa: S608
+                (recall_id,),
+            ).fetchall()
+            if not recall_id or len(found) != 1:
+                raise NotFound(f"there is no recall {recall_id!r}")
+            rows: Any = connection.execute(
+                "select kind, ref, entered, reason, score, parts from recalled where recall_id = ? order by position",
+                (found[0][0],),
+            )
+            id_, at, door, session, query, characters, tokens = found[0]
+            considered = tuple(_considered(*row) for row in rows)
+            return Recall(id_, at, door, session, query, characters, tokens, considered)
+
+    def of_entry(self, entry_id: str, limit: int = -1) -> list[RecallHead]:
+        """The recalls by which an entry has entered a prompt, newest first."""
+        return list(self.page(RecallFilter(entry=entry_id), limit).recalls)
+
+    def page(
+        self, where: RecallFilter, limit: int = -1, after: tuple[float, str] | None = None
+    ) -> RecallPage:
+        """Some recalls, newest first; ``after`` is where the page before ended."""
+        clauses, bound = where.clauses()
+        paging = " and (r.at, r.id) < (?, ?)" if after else ""
+        with self._database.snapshot() as connection:
+            counted: Any = connection.execute(
+                f"select count(*) from recalls r where {clauses}",  # noqa: S608 - our own words
+                bound,
+            ).fetchall()
+            rows: list[Any] = connection.execute(
+                f"{_HEADS} where {clauses}{paging} order by r.at desc, r.id desc limit ?",
+                (*bound, *(after or ()), limit + 1 if limit >= 0 else -1),
+            ).fetchall()
+        heads = tuple(RecallHead(*row) for row in (rows[:limit] if limit >= 0 else rows))
+        more = 0 <= limit < len(rows)
+        return RecallPage(heads, int(counted[0][0]), (heads[-1].at, heads[-1].id) if more else None)
+
+
+def _delete(connection: apsw.Connection, which: str, bound: float) -> int:
+    connection.execute(f"delete from recalled where recall_id in ({which})", (bound,))  # noqa: S608 - our own words
+    connection.execute(f"delete from recalls where id in ({which})", (bound,))  # noqa: S608
+    return connection.changes()
+
+
+def _packed(parts: Sequence[Part]) -> str:
+    return json.dumps([asdict(part) for part in parts], ensure_ascii=False)
+
+
+def _considered(kind: str, ref: str, entered: int, reason: str, score: float, parts: str) -> Considered:
+    found = tuple(Part(**part) for part in json.loads(parts))
+    return Considered(kind, ref, bool(entered), reason, score, found)

@@ -1,0 +1,277 @@
+"""The engine of the extra ``lancedb``: vectors in a LanceDB table, written in batches.
+
+LanceDB does not sync what it writes, so nothing here is believed: the database's pointer says up to which row, and to
+how many rows, the table has come, and a table that says otherwise, or does not open, is made again. It holds row
+numbers and vectors, never a text, and its filters are made of integers alone. Rows newer than the table are few and
+are compared in memory.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import os
+import shutil
+import threading
+from collections.abc import Callable
+from datetime import timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import apsw
+import numpy as np
+
+from memoriter import logs
+from memoriter.errors import StoreError, StoreLocked
+from memoriter.records import Identity
+from memoriter.store import cache
+from memoriter.store.connection import value
+from memoriter.store.database import Database
+from memoriter.store.files import file_lock, make_private_folder
+from memoriter.store.vectors import codec
+from memoriter.store.vectors.sidefiles import best, identity_key, positions
+
+if TYPE_CHECKING:
+    from memoriter.store.vectors import Rows, Vector
+
+log = logs.get("store")
+
+POINTER = "lance"  #: the meta key that says what the table holds
+BATCH = 256  #: rows that may be newer than the table: each write is a version and three files
+VERSIONS = 50  #: from which a refresh compacts
+KEEP_VERSIONS = timedelta(hours=1)  #: for readers that have an older one open
+PURGE_WAIT_S = 60.0
+DEAD_SHARE = 0.2  #: of the table's rows, from which it is made again
+
+
+class Lance:
+    """Finds the nearest rows through LanceDB."""
+
+    def __init__(self, database: Database, folder: Path) -> None:
+        self._database = database
+        self._folder = folder
+        self._lock = threading.Lock()
+        self._open: tuple[str, Any] | None = (
+            None  # the pointer that the open table agreed with, and the table
+        )
+        self._suspect: str | None = None  # the pointer of a table that failed in a search
+
+    def follow(self, connection: apsw.Connection, identity: Identity) -> None:
+        """Nothing to do inside a transaction that may be rolled back: `ready` takes in what is committed."""
+
+    def ready(self, identity: Identity) -> None:
+        """Make the table again when it is not what it should be; take in new rows when they are many."""
+        with self._database.read() as connection:
+            pointer = _pointer(connection, identity)
+            newer = value(connection, _NEWER, (pointer.get("last", 0), str(identity), BATCH))
+        if pointer and not self._usable(pointer):
+            self._write(lambda: self._rebuild(identity))
+        elif newer >= BATCH:
+            self._write(lambda: self._append(identity))
+
+    def search(
+        self,
+        connection: apsw.Connection,
+        query: Vector,
+        identity: Identity,
+        *,
+        limit: int,
+        allow: Rows | None,
+    ) -> list[tuple[int, float]]:
+        """The nearest rows as (rowid, cosine), best first."""
+        pointer = _pointer(connection, identity)
+        found = self._tail(connection, query, identity, pointer.get("last", 0), limit, allow)
+        if pointer.get("rows"):
+            try:
+                found += self._in_table(pointer, query, limit, allow)
+            except Exception as error:  # noqa: BLE001 - a damaged table fails in as many ways as it has files
+                log.warning("the LanceDB table cannot be used; the next search makes it again: %s", error)
+                self._suspect = json.dumps(pointer)
+                found += self._tail(connection, query, identity, 0, limit, allow, until=pointer["last"])
+        return sorted(found, key=lambda hit: (-hit[1], hit[0]))[:limit]
+
+    def nearness(
+        self, connection: apsw.Connection, query: Vector, identity: Identity, rows: Rows
+    ) -> dict[int, float]:
+        """How near these rows are, of those that have a vector: the cosine, 0 where it is negative."""
+        found = self.search(connection, query, identity, limit=len(rows), allow=rows)
+        return {row: max(0.0, cosine) for row, cosine in found}
+
+    def refresh(self, identity: Identity) -> None:
+        """Take in what is new, drop what is gone, and compact what many small writes have left."""
+        self._write(lambda: self._put_in_order(identity))
+
+    def _put_in_order(self, identity: Identity) -> None:
+        table, last = self._append(identity)
+        dead = self._dead(table, identity)
+        if len(dead) > DEAD_SHARE * table.count_rows():
+            table, last = self._rebuild(identity)
+        elif len(dead):
+            table.delete(f"rowid in ({', '.join(str(int(row)) for row in dead)})")
+        if table.version > VERSIONS:
+            table.optimize(cleanup_older_than=KEEP_VERSIONS)
+        self._point(identity, table, last)
+
+    def purge(self, identity: Identity) -> None:
+        """After an erasure: no file and no older version of the table may keep a vector that is gone."""
+        with self._lock:
+            self._open = None
+        with file_lock(self._folder, timeout_s=PURGE_WAIT_S):
+            shutil.rmtree(self._folder, ignore_errors=True)
+            self._rebuild(identity)
+
+    # ---- the table -------------------------------------------------------------------------------------------
+
+    def _in_table(
+        self, pointer: dict[str, Any], query: Vector, limit: int, allow: Rows | None
+    ) -> list[tuple[int, float]]:
+        table, rows = self._trusted(pointer), pointer["rows"]
+        width = min(rows, limit if allow is None else 4 * limit + 50)
+        while True:
+            asked = table.search(query, vector_column_name="vector").distance_type("cosine").limit(width)
+            answer = asked.select(["rowid", "_distance"]).to_arrow()
+            ids = answer["rowid"].to_numpy()
+            near = 1.0 - answer["_distance"].to_numpy()
+            if allow is not None:
+                kept = np.isin(ids, allow)
+                ids, near = ids[kept], near[kept]
+            if len(ids) >= limit or width >= rows:
+                return [(int(row), float(cosine)) for row, cosine in zip(ids, near, strict=True)]
+            width = min(rows, width * 8)
+
+    def _trusted(self, pointer: dict[str, Any]) -> Any:
+        """The open table, when it is what the pointer says."""
+        key = json.dumps(pointer)
+        with self._lock:
+            if self._open is None or self._open[0] != key:
+                table = self._connect().open_table(pointer["table"])
+                found = (table.version, table.count_rows())
+                if found != (pointer["version"], pointer["rows"]):
+                    wanted = (pointer["version"], pointer["rows"])
+                    raise StoreError(f"version and rows are {found}, and should be {wanted}")
+                self._open = (key, table)
+            return self._open[1]
+
+    def _usable(self, pointer: dict[str, Any]) -> bool:
+        if self._suspect == json.dumps(pointer):
+            return False
+        try:
+            self._trusted(pointer)
+        except Exception as error:  # noqa: BLE001 - as in search
+            log.warning("the LanceDB table is made again: %s", error)
+            return False
+        return True
+
+    def _tail(
+        self,
+        connection: apsw.Connection,
+        query: Vector,
+        identity: Identity,
+        last: int,
+        limit: int,
+        allow: Rows | None,
+        until: int | None = None,
+    ) -> list[tuple[int, float]]:
+        """The nearest of the rows after ``last``, by looking at each."""
+        found: list[tuple[int, float]] = []
+        rows: Any = connection.execute(cache.AFTER_ROW, (last, *cache.key_of(identity), str(identity)))
+        for _, ids, matrix in codec.blocks(rows, identity.dimensions):
+            at = np.arange(len(ids)) if allow is None else positions(ids, allow)
+            at = at if until is None else at[ids[at] <= until]
+            top, near = best(ids[at], matrix[at] @ query, limit)
+            found += [(int(row), float(cosine)) for row, cosine in zip(top, near, strict=True)]
+        return found
+
+    # ---- writing ---------------------------------------------------------------------------------------------
+
+    def _write(self, work: Callable[[], object]) -> None:
+        """One writer among all processes; whoever comes second leaves the work to the first."""
+        with contextlib.suppress(StoreLocked), file_lock(self._folder, timeout_s=0):
+            work()
+
+    def _append(self, identity: Identity) -> tuple[Any, int]:
+        """Put the rows that are newer than the table into it; the table, and the last row that it has seen."""
+        with self._database.read() as connection:
+            pointer = _pointer(connection, identity)
+        if not pointer or not self._usable(pointer):
+            return self._rebuild(identity)
+        table = self._trusted(pointer)
+        last = self._fill(table, identity, pointer["last"])
+        self._point(identity, table, last)
+        return table, last
+
+    def _rebuild(self, identity: Identity) -> tuple[Any, int]:
+        import pyarrow as pa
+
+        make_private_folder(self._folder)
+        fields = [("rowid", pa.int64()), ("vector", pa.list_(pa.float32(), identity.dimensions))]
+        name = _table_name(identity)
+        shutil.rmtree(
+            self._folder / f"{name}.lance", ignore_errors=True
+        )  # what is torn cannot be overwritten
+        table = self._connect().create_table(name, schema=pa.schema(fields))
+        last = self._fill(table, identity, 0)
+        self._point(identity, table, last)
+        return table, last
+
+    def _fill(self, table: Any, identity: Identity, last: int) -> int:
+        import pyarrow as pa
+
+        with self._database.snapshot() as connection:
+            rows: Any = connection.execute(cache.AFTER_ROW, (last, *cache.key_of(identity), str(identity)))
+            for seen, ids, matrix in codec.blocks(rows, identity.dimensions):
+                flat = pa.array(matrix.reshape(-1), type=pa.float32())
+                vectors = pa.FixedSizeListArray.from_arrays(flat, identity.dimensions)
+                table.add(pa.table({"rowid": pa.array(ids), "vector": vectors}))
+                last = seen
+        return last
+
+    def _point(self, identity: Identity, table: Any, last: int) -> None:
+        """Note what the table holds. A crash before this leaves a table that the old pointer does not trust."""
+        pointer = {
+            "identity": identity_key(identity),
+            "table": _table_name(identity),
+            "last": last,
+            "rows": table.count_rows(),
+            "version": table.version,
+        }
+        with self._database.write() as connection:
+            statement = "insert or replace into meta(key, value) values(?, ?)"
+            connection.execute(statement, (POINTER, json.dumps(pointer)))
+        with self._lock:
+            self._open = self._suspect = None
+
+    def _dead(self, table: Any, identity: Identity) -> Rows:
+        held = table.search().select(["rowid"]).limit(table.count_rows()).to_arrow()["rowid"].to_numpy()
+        with self._database.read() as connection:
+            numbers = value(
+                connection, "select group_concat(rowid, ' ') from chunks where model = ?", (str(identity),)
+            )
+        live = np.array((numbers or "").split(), dtype=np.int64)
+        dead: Rows = np.setdiff1d(held, live)
+        return dead
+
+    def _connect(self) -> Any:
+        os.environ.setdefault("LANCE_LOG", "error")  # it warns on stderr of every table that is new
+        try:
+            import lancedb
+        except ImportError as error:
+            raise StoreError(
+                "the vector engine lancedb is not installed: pip install 'memoriter[lancedb]'"
+            ) from error
+        return lancedb.connect(str(self._folder))
+
+
+_NEWER = "select count(*) from (select 1 from chunks where rowid > ? and +model = ? limit ?)"
+
+
+def _pointer(connection: apsw.Connection, identity: Identity) -> dict[str, Any]:
+    """What the table should hold of this identity; empty when there is none."""
+    found = value(connection, "select value from meta where key = ?", (POINTER,))
+    pointer: dict[str, Any] = json.loads(found) if found else {}
+    return pointer if pointer.get("identity") == identity_key(identity) else {}
+
+
+def _table_name(identity: Identity) -> str:
+    return "v" + hashlib.sha256(json.dumps(identity_key(identity)).encode()).hexdigest()[:16]

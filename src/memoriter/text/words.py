@@ -1,0 +1,114 @@
+"""One word and the tokens it gives: a plain word its stem, an identifier itself and its parts.
+
+``ERR_CONN_42`` is found as a whole, as ``err`` and as ``conn``; a path by its folders and its file's name;
+``camelCase`` by its humps. Which runs of characters are words is decided in ``tokens``.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import unicodedata
+from collections.abc import Iterator
+
+from memoriter.text.stem import stem
+from memoriter.text.stopwords import ENGLISH
+
+MAX_TOKEN = 64  #: characters
+_MAX_PARTED = 256  #: a longer word is data rather than a name, and is kept whole
+_MAX_HUMPS = 6  #: a part with more changes of case and figures is a hash or a key
+
+_CLITIC = re.compile(r"['’](?:s|m|re|ve|ll|d)$", re.IGNORECASE)
+_APOSTROPHE_OR_COMMA = re.compile("['’,]")
+_JOINT = re.compile(r"[-_./:@#+'’]")
+_OUTER_JOINT = re.compile(r"[/:@#]+_*")  # between the pieces of an address or a path
+_INNER_JOINT = re.compile(r"[-_.+'’]+")  # inside such a piece
+_HUMP = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
+_VERSION = re.compile(r"v\d+(?:\.\d+)+")
+_TIMESTAMP = re.compile(r"(\d{4}-\d\d-\d\d)[tT]\d\d:\d\d")
+_ACCENTS = re.compile("[\u0300-\u036f]")
+
+
+def word_tokens(word: str) -> tuple[str, ...]:
+    """The distinct tokens of one word; none for a stop word.
+
+    >>> word_tokens("backups"), word_tokens("src/myTools.py")
+    (('backup',), ('src/mytools.py', 'src', 'mytools.py', 'mytools', 'mytool', 'tool', 'py'))
+    """
+    if word[-3:].lower() in ("n't", "n’t"):
+        return ()  # don't, won't, isn't: always an auxiliary
+    word = _CLITIC.sub("", word).replace(",", "")
+    if not _JOINT.search(word):
+        return tuple(dict.fromkeys(_simple(word)))
+    if len(word) > _MAX_PARTED:
+        return (whole_word(word),)
+    if _is_stop(word.replace(".", "")) or all(_is_stop(part) for part in _JOINT.split(word)):
+        return ()  # "e.g", "and/or"
+    if match := _TIMESTAMP.match(word):
+        return (whole_word(word), match[1])
+    return tuple(dict.fromkeys((whole_word(word), *_parts(word))))
+
+
+def whole_word(word: str) -> str:
+    """A word as one token: folded, without its apostrophes, and bounded in length."""
+    return _bounded(_fold(_APOSTROPHE_OR_COMMA.sub("", word)))
+
+
+def _simple(word: str) -> Iterator[str]:
+    """The tokens of a word or part without joints: ``backups``, ``HTTPServer2``, ``sha256``, ``café``."""
+    folded = _bounded(_fold(word))
+    if not folded.isascii() or not word.isalnum():
+        yield folded
+        return
+    if _is_stop(word):
+        return
+    humps = _HUMP.findall(word) if word.isascii() and len(word) <= MAX_TOKEN else []
+    if len(humps) > 1 or not folded.isalpha():
+        yield folded  # an identifier is not inflected; its stem is for those who write it as a plain word
+    if folded.isalpha():
+        yield stem(folded)
+    if 1 < len(humps) <= _MAX_HUMPS:
+        yield from (_inflected(hump) for hump in humps if len(hump) > 1 and not _is_stop(hump))
+
+
+def _parts(word: str) -> Iterator[str]:
+    """The pieces of an identifier and their parts, without those too short to tell anything."""
+    if _VERSION.match(word):
+        yield _fold(word[1:])
+    shortest = 3 if _JOINT.sub("", word).isdigit() else 2  # of a date, time or address only the year or such
+    for piece in _OUTER_JOINT.split(word):
+        parts = [part for part in _INNER_JOINT.split(piece) if len(part) >= shortest]
+        if len(piece) < len(word) and _INNER_JOINT.search(piece):
+            yield whole_word(piece)
+        for part in parts:
+            yield from _simple(part)
+
+
+def _inflected(word: str) -> str:
+    folded = _fold(word)
+    return stem(folded) if folded.isalpha() else folded
+
+
+def _is_stop(word: str) -> bool:
+    return word.lower() in ENGLISH and not _shouted(word)
+
+
+def _shouted(word: str) -> bool:
+    """IT, US, WHO: in capitals a stop word is a name."""
+    return len(word) > 1 and word.isupper()
+
+
+def _fold(word: str) -> str:
+    if word.isascii():
+        return word.lower()
+    folded = unicodedata.normalize("NFKC", word.casefold())
+    bare = _ACCENTS.sub("", unicodedata.normalize("NFD", folded))
+    return bare if bare.isascii() else folded  # "café" is found by "cafe"; "й" is a letter of its own
+
+
+def _bounded(token: str) -> str:
+    """The token itself, or its beginning and a digest of all of it."""
+    if len(token) <= MAX_TOKEN:
+        return token
+    digest = hashlib.sha256(token.encode("utf-8", "surrogatepass")).hexdigest()
+    return f"{token[: MAX_TOKEN - 17]}#{digest[:16]}"

@@ -1,9 +1,0 @@
-// Sets the theme before the first paint, so that a dark page does not flash white. Everything else is in app.js.
-(() => {
-  try {
-    const theme = localStorage.getItem("recollect.theme");
-    if (theme === "light" || theme === "dark") document.documentElement.dataset.theme = theme;
-  } catch {
-    // Storage may be switched off; the system's theme then holds.
-  }
-})();

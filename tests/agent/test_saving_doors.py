@@ -1,0 +1,188 @@
+"""Saving, summarising and watching by the doors: the tool `memory_save` (E3), and the command line."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from memoriter import Memory
+from memoriter.tools.toolbox import TOOLS, Toolbox
+
+OpenMemory = Callable[..., Memory]
+
+
+# ---- the tool -------------------------------------------------------------------------------------------------
+
+
+def test_memory_save_writes_and_the_next_search_finds_it(open_memory: OpenMemory, workspace: Path) -> None:
+    toolbox = Toolbox(open_memory())
+    toolbox.call("memory_search", {"query": "anything"})
+    saved = toolbox.call(
+        "memory_save",
+        {"content": "用户喜欢使用 TypeScript 开发", "title": "用户偏好", "tags": ["preference", "tech"]},
+    )
+    assert saved["saved"]
+    assert re.fullmatch(r"memory/\d{4}-\d\d-\d\d-agent\.md", saved["path"])
+    assert "Tags: preference, tech" in (workspace / saved["path"]).read_text(encoding="utf-8")
+    found = toolbox.call("memory_search", {"query": "用户喜欢什么"})
+    assert found["results"][0]["path"] == saved["path"]
+    again = toolbox.call("memory_save", {"content": "用户喜欢使用 TypeScript 开发"})
+    assert (again["already"], again["path"]) == (True, saved["path"])
+    item = toolbox.call("memory_save", {"content": "Ship in March.", "title": "Goals", "category": "project"})
+    assert item["path"] == "memory/project/goals.md"
+    assert not TOOLS["memory_save"].read_only
+
+
+def test_what_an_agent_saves_is_never_taken_for_the_owners_words(open_memory: OpenMemory) -> None:
+    memory = open_memory()
+    toolbox = Toolbox(memory)
+    for category in (None, "birds"):
+        memory.save("The heron is grey.", "Heron", category=category)
+        given = {"content": "The heron is pink.", "title": "Heron", "category": category}
+        assert toolbox.call("memory_save", given)["saved"]
+    found = toolbox.call("memory_search", {"query": "heron", "minScore": 0, "maxResults": 20})["results"]
+    trusts = {
+        colour: {hit["trust"] for hit in found if colour in hit["snippet"]} for colour in ("grey", "pink")
+    }
+    assert trusts == {"grey": {"owner"}, "pink": {"agent"}}
+
+
+def test_memory_save_says_what_is_wrong(open_memory: OpenMemory, workspace: Path) -> None:
+    toolbox = Toolbox(open_memory())
+    empty = toolbox.call("memory_save", {"content": "<private>x</private>"})
+    assert (empty["saved"], empty["error"]) == (
+        False,
+        "There is nothing to save: the content is empty or private.",
+    )
+    assert toolbox.call("memory_save", {})["error"] == "memory_save needs content."
+    (workspace / "memory").rmdir()
+    (workspace / "memory").write_text("a file", encoding="utf-8")
+    assert "could not be written" in toolbox.call("memory_save", {"content": "x"})["error"]
+
+
+@pytest.mark.parametrize("broken", [chr(0xDCFF), chr(0xD83D)], ids=ascii)
+def test_text_that_is_not_unicode_does_not_spoil_the_day(
+    open_memory: OpenMemory, workspace: Path, broken: str
+) -> None:
+    memory = open_memory()
+    first = memory.save(f"Anna prefers tea {broken}.")
+    assert "Anna prefers tea ?." in (workspace / first.path).read_text(encoding="utf-8")
+    assert memory.save("Backups run at three.").path == first.path
+    toolbox = Toolbox(memory)
+    said = toolbox.call(
+        "memory_save", {"content": f"Bo prefers milk {broken}.", "title": broken, "tags": [broken]}
+    )
+    assert said["saved"]
+    assert toolbox.call("memory_save", {"content": "Bo lives in Lund."})["path"] == said["path"]
+    messages = [{"role": "user", "content": f"We decided to ship on Thursday {broken}."}]
+    summary = memory.summarise(messages, f"session {broken}")
+    assert summary is not None
+    assert "on Thursday ?" in (workspace / summary.path).read_text(encoding="utf-8")
+    again = memory.summarise(messages, f"session {broken}")
+    assert again is not None
+    assert (again.path, again.already) == (summary.path, True)
+
+
+# ---- the command line -----------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def environment(workspace: Path, tmp_path: Path) -> dict[str, str]:
+    return {
+        **os.environ,
+        "MEMORITER_WORKSPACE": str(workspace),
+        "MEMORITER_HOME": str(tmp_path / "state"),
+        "MEMORITER_EMBEDDING__PROVIDER": "none",
+        "MEMORITER_WATCH__DEBOUNCE_S": "0.05",
+        "MEMORITER_WRITING__TIMEZONE": "Asia/Shanghai",
+    }
+
+
+@pytest.fixture
+def memoriter(environment: dict[str, str]) -> Callable[..., subprocess.CompletedProcess[str]]:
+    def run(*arguments: str, stdin: str = "") -> subprocess.CompletedProcess[str]:
+        command = [sys.executable, "-m", "memoriter", *arguments]
+        return subprocess.run(
+            command, capture_output=True, text=True, env=environment, input=stdin, check=False
+        )
+
+    return run
+
+
+def test_save_and_summarise_on_the_command_line(
+    memoriter: Callable[..., subprocess.CompletedProcess[str]], workspace: Path, tmp_path: Path
+) -> None:
+    done = memoriter(
+        "save", "-", "--title", "Anna", "--tags", "people,tea", "--json", stdin="Anna prefers tea.\n"
+    )
+    saved = json.loads(done.stdout)
+    assert (
+        (workspace / saved["path"])
+        .read_text(encoding="utf-8")
+        .endswith("Anna prefers tea.\n\nTags: people, tea\n")
+    )
+    again = memoriter("save", "Anna prefers tea.")
+    assert again.stdout.startswith("It stands there already: memory/")
+    folder = tmp_path / "state/agents/main/sessions"
+    folder.mkdir(parents=True)
+    talk = [("user", "我们把发布改到周四，可以吗？"), ("assistant", "可以，发布改到每周四上午十点。")]
+    lines = [
+        json.dumps({"role": role, "content": text, "time": "2026-04-01T23:00:00Z"}) for role, text in talk
+    ]
+    (folder / "s1.jsonl").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    first = memoriter("summarise", "sessions/s1.jsonl")
+    assert first.stdout.startswith("Saved: memory/2026-04-02-我们把发布改到周四.md#L1-L")
+    assert memoriter("summarise", "sessions/s2.jsonl").returncode == 1
+
+
+@pytest.mark.parametrize("errors", ["strict", "surrogateescape"])  # by the locale
+def test_bytes_that_are_not_utf8_can_be_saved(
+    environment: dict[str, str], workspace: Path, errors: str
+) -> None:
+    command = [sys.executable, "-m", "memoriter", "save", "--json"]
+    environment["PYTHONIOENCODING"] = f"utf-8:{errors}"
+    for text in (b"tea \xff", b"milk"):
+        done = subprocess.run([*command, "-"], capture_output=True, env=environment, input=text, check=True)
+    log = workspace / json.loads(done.stdout)["path"]
+    assert re.findall("tea .|milk", log.read_text(encoding="utf-8")) == ["tea \ufffd", "milk"]
+
+
+@pytest.fixture
+def watching(environment: dict[str, str]) -> Iterator[subprocess.Popen[str]]:
+    command = [sys.executable, "-m", "memoriter", "watch", "--json"]
+    process = subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment
+    )
+    guard = threading.Timer(60, process.kill)
+    guard.start()
+    yield process
+    guard.cancel()
+    process.kill()
+    process.communicate()
+
+
+def test_watch_shows_what_happens_and_ends_when_told(
+    watching: subprocess.Popen[str], note: Callable[[str, str], Path]
+) -> None:
+    assert watching.stdout is not None
+    first = json.loads(watching.stdout.readline())
+    assert (first["reason"], first["files"]) == ("start", 0)
+    note("memory/a.md", "The heron stands in the marsh.")
+    for line in watching.stdout:
+        told = json.loads(line)
+        if told["files"]:
+            break
+    assert (told["reason"], told["changed"], told["chunks"]) == ("notes", 1, 1)
+    watching.send_signal(signal.SIGINT)
+    assert watching.wait(60) == 0
+    assert watching.stderr is not None
+    assert watching.stderr.read() == ""

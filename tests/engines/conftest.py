@@ -1,0 +1,49 @@
+"""A stand-in qmd, and engines that drive it."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from standin import StandIn
+
+from memoriter.engines.qmd import QmdEngine, QmdSettings, Schedule
+from memoriter.notes.workspace import Workspace
+
+
+@pytest.fixture
+def standin(tmp_path: Path) -> StandIn:
+    return StandIn.make(tmp_path / "bin")
+
+
+OpenQmd = Callable[..., QmdEngine]
+
+
+@pytest.fixture
+def open_qmd(standin: StandIn, workspace: Path, tmp_path: Path) -> Iterator[OpenQmd]:
+    """Opens a qmd manager over the workspace; settings by name, and those of the schedule."""
+    opened: list[QmdEngine] = []
+
+    def open_(schedule: Schedule | None = None, *, clock=None, **settings: object) -> QmdEngine:
+        base = QmdSettings(tmp_path / "qmd", workspace, command=str(standin.command), timeout_s=20.0)
+        schedule = schedule or Schedule(debounce_s=0, wait_s=10)
+        wanted = replace(base, schedule=schedule, **settings)
+        more = {} if clock is None else {"clock": clock}
+        manager = QmdEngine.create(wanted, Workspace(workspace, extra_paths=wanted.extra_paths), **more)
+        opened.append(manager)
+        return manager
+
+    yield open_
+    for manager in opened:
+        manager.close()
+
+
+@pytest.fixture(autouse=True)
+def no_threads_left() -> Iterator[None]:
+    """Nothing of ours runs on after a test."""
+    yield
+    left = [thread.name for thread in threading.enumerate() if thread.name.startswith("memoriter-qmd")]
+    assert left == []

@@ -1,0 +1,83 @@
+"""A manager that does as it is told, and a clock that stands still."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+
+from memoriter.records import Answer, Excerpt, Explanation, Hit, Status, SyncReport
+
+
+class Clock:
+    """Time that passes when a test says so."""
+
+    def __init__(self) -> None:
+        self.now = 1000.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def hit(path: str = "memory/a.md", snippet: str = "text", start: int = 1, end: int = 1) -> Hit:
+    return Hit(path, start, end, 0.5, snippet, "memory", f"{path}#L{start}-L{end}", Explanation("", ()))
+
+
+class StubManager:
+    """Answers every search with its name, until `error` is set."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.error: BaseException | None = None
+        self.closed = 0
+        self.searches = 0
+        self.announced = 0
+        self.started = 0
+        self.before_search: Callable[[], None] = lambda: None
+        self._lock = threading.Lock()
+
+    def search(self, query: str, **_: object) -> Answer:
+        with self._lock:
+            self.searches += 1
+        self.before_search()
+        if self.error:
+            raise self.error
+        return Answer((hit(),), provider=self.name, model="stub")
+
+    def read_file(self, rel_path: str, from_line: int = 1, lines: int | None = None) -> Excerpt:
+        return Excerpt(rel_path, self.name, from_line, from_line, 1)
+
+    def status(self, *, deep: bool = False) -> Status:
+        return Status(self.name, "", 0, 0, 0, self.name, "stub", "none", "", 0)
+
+    def sync(self, **_: object) -> SyncReport:
+        return SyncReport(degraded=self.name)
+
+    def changed(self) -> None:
+        self.announced += 1
+
+    def start(self) -> None:
+        self.started += 1
+
+    def probe_embedding(self) -> str | None:
+        return None
+
+    def probe_vector(self) -> str | None:
+        return str(self.error) if self.error else None
+
+    def close(self) -> None:
+        self.closed += 1
+
+
+class Maker:
+    """Makes engines of one name and remembers them; `error` makes the next creation fail."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.error: Exception | None = None
+        self.made: list[StubManager] = []
+
+    def __call__(self) -> StubManager:
+        if self.error:
+            raise self.error
+        self.made.append(StubManager(self.name))
+        return self.made[-1]

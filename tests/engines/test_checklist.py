@@ -1,0 +1,106 @@
+"""Eight questions that a memory of agents has to answer with yes, one test for each."""
+
+from __future__ import annotations
+
+import pytest
+from standin import StandIn
+from stubs import Clock, Maker
+
+from memoriter.engines.fallback import Engines, FallbackEngine
+from memoriter.errors import EngineError
+from memoriter.tools.toolbox import Toolbox
+
+DIRECT, GROUP = "agent:main:main", "agent:main:telegram:group:42"
+
+
+@pytest.fixture
+def open_with_qmd(open_memory, standin: StandIn):
+    settings = {
+        "memory__backend": "qmd",
+        "memory__qmd__command": str(standin.command),
+        "memory__qmd__limits__timeout_ms": 20_000,
+        "memory__qmd__update__wait": "10s",
+        "memory__qmd__update__debounce": 0,
+    }
+    return lambda **more: open_memory(**{**settings, **more})
+
+
+def test_1_when_qmd_dies_the_builtin_engine_takes_over(note, open_with_qmd, standin: StandIn) -> None:
+    note("memory/a.md", "heron\n")
+    memory = open_with_qmd()
+    assert memory.search("heron").provider == "qmd"
+    standin.fault("exit1")
+    answer = memory.search("heron")
+    assert isinstance(memory.engine, FallbackEngine)
+    assert memory.engine.primary_failed
+    assert (answer.fallback, [hit.path for hit in answer.hits]) == (True, ["memory/a.md"])
+
+
+def test_2_a_failed_manager_leaves_the_cache_and_the_next_selection_tries_qmd_again() -> None:
+    clock, qmd, builtin = Clock(), Maker("qmd"), Maker("local")
+    engines = Engines(clock=clock)
+    failed = engines.get("key", qmd, builtin).manager
+    assert failed is not None
+    qmd.made[0].error = EngineError("qmd was killed.")
+    failed.search("x")
+    clock.now += 60
+    again = engines.get("key", qmd, builtin).manager
+    assert again is not failed
+    assert again is not None
+    assert again.search("x").provider == "qmd"
+
+
+def test_3_without_a_manager_tools_answer_disabled_and_nothing_breaks(tmp_path) -> None:
+    (tmp_path / "file").write_text("")
+    toolbox = Toolbox.open(workspace=tmp_path, home=tmp_path / "file" / "home")
+    result = toolbox.call("memory_search", {"query": "heron"})
+    assert (result["disabled"], result["results"]) == (True, [])
+    assert result["error"].startswith("Memory is disabled: ")
+
+
+def test_4_all_snippets_together_stay_below_max_injected_chars(note, open_with_qmd) -> None:
+    for number in range(9):
+        note(f"memory/{number}.md", f"heron {number} " + "word " * 100)
+    toolbox = Toolbox(open_with_qmd(memory__max_injected_chars=1000))
+    results = toolbox.call("memory_search", {"query": "heron"})["results"]
+    assert 0 < sum(len(result["snippet"]) for result in results) <= 1000
+    assert len(results) < 6
+
+
+def test_5_citations_are_for_direct_chats_and_not_for_groups(note, open_with_qmd) -> None:
+    note("memory/a.md", "heron\n")
+    memory = open_with_qmd(memory__scope__default="allow")
+    direct = Toolbox(memory, session_key=DIRECT).call("memory_search", {"query": "heron"})
+    group = Toolbox(memory, session_key=GROUP).call("memory_search", {"query": "heron"})
+    assert (direct["citations"], direct["results"][0]["snippet"]) == (
+        True,
+        "heron\n\nSource: memory/a.md#L1-L1",
+    )
+    assert (group["citations"], group["results"][0]["snippet"]) == (False, "heron")
+    assert "citation" not in group["results"][0]
+
+
+def test_6_a_search_waits_for_what_was_just_written(note, open_with_qmd) -> None:
+    memory = open_with_qmd()
+    note("memory/a.md", "heron\n")
+    memory.search("heron")
+    note("memory/b.md", "stork\n")
+    memory.changed()
+    assert [hit.path for hit in memory.search("stork").hits] == ["memory/b.md"]
+
+
+def test_7_a_session_outside_the_scope_finds_nothing(note, open_with_qmd) -> None:
+    note("memory/a.md", "heron\n")
+    memory = open_with_qmd()
+    assert memory.search("heron", session_key=DIRECT).hits
+    assert memory.search("heron", session_key=GROUP).hits == ()
+    assert Toolbox(memory, session_key=GROUP).call("memory_search", {"query": "heron"})["results"] == []
+    assert Toolbox(memory, session_key=GROUP).call("memory_get", {"path": "memory/a.md"})["text"] == ""
+
+
+def test_8_wrong_settings_of_qmd_come_to_light_at_the_start(open_with_qmd) -> None:
+    memory = open_with_qmd(memory__qmd__command="/nowhere/qmd")
+    problem = memory.start()
+    assert problem is not None
+    assert "/nowhere/qmd does not exist" in problem
+    assert "/nowhere/qmd does not exist" in (memory.status().degraded or "")

@@ -1,0 +1,97 @@
+"""Who may search at all, and that a refusal is told once."""
+
+from __future__ import annotations
+
+import logging
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from memoriter.sessions.scope import Guard, Rule, Scope, SessionKey
+
+KINDS = [
+    (None, True),
+    ("agent:main:main", True),
+    ("agent:main:telegram:direct:42", True),
+    ("agent:main:whatsapp:dm:+15551234567", True),
+    ("agent:main:telegram:direct:42:thread:7", True),
+    ("3f2c1a9e-0000-4000-8000-000000000000", True),
+    ("agent:main:telegram:group:42", False),
+    ("AGENT:Main:Telegram:GROUP:42", False),
+    ("agent:main:telegram:supergroup:42", False),
+    ("agent:main:slack:channel:C1:thread:9", False),
+    ("agent:main:matrix:room:!x", False),
+    ("agent:main:subagent:7", False),
+    ("cron:nightly", False),
+    ("agent:main:telegram:direct:42:group:1", False),
+]
+
+
+@pytest.mark.parametrize(("key", "allowed"), KINDS)
+def test_by_default_direct_chats_may_search_and_nobody_else(key: str | None, allowed: bool) -> None:
+    assert Scope().allows(key) is allowed
+
+
+def test_the_parts_of_a_key() -> None:
+    assert SessionKey.parse("agent:Main:Telegram:group:42") == SessionKey(
+        "agent:main:telegram:group:42", "telegram:group:42", "telegram", "group"
+    )
+    assert SessionKey.parse("agent:main:main") == SessionKey("agent:main:main", "main", None, "direct")
+    assert SessionKey.parse("cron:nightly") == SessionKey("cron:nightly", "cron:nightly", None, "unattended")
+    assert SessionKey.parse("") == SessionKey("", "", None, "direct")
+
+
+@pytest.mark.parametrize(
+    ("rules", "key", "allowed"),
+    [
+        ([Rule("allow", channel="slack")], "agent:main:slack:channel:C1", True),
+        ([Rule("allow", channel="Slack", chat_type="channel")], "agent:main:slack:channel:C1", True),
+        ([Rule("allow", channel="slack", chat_type="group")], "agent:main:slack:channel:C1", False),
+        ([Rule("allow", key_prefix="slack:channel:C1")], "agent:main:slack:channel:C1:thread:2", True),
+        ([Rule("allow", key_prefix="slack:channel:C1")], "agent:main:slack:channel:C2", False),
+        ([Rule("allow", key_prefix="agent:main:slack")], "agent:main:slack:channel:C1", True),
+        ([Rule("allow", key_prefix="agent:work:")], "agent:main:slack:channel:C1", False),
+        ([Rule("allow", chat_type="unattended")], "agent:main:cron:7", True),
+    ],
+)
+def test_rules_by_channel_kind_and_prefix(rules: list[Rule], key: str, allowed: bool) -> None:
+    assert Scope(tuple(rules)).allows(key) is allowed
+
+
+def test_the_first_rule_that_matches_decides() -> None:
+    deny, allow = Rule("deny", channel="telegram"), Rule("allow", chat_type="direct")
+    key = "agent:main:telegram:direct:42"
+    assert not Scope((deny, allow)).allows(key)
+    assert Scope((allow, deny)).allows(key)
+    assert Scope((deny,), "allow").allows("agent:main:slack:group:1")
+
+
+@given(st.text())
+def test_any_text_is_a_key(key: str) -> None:
+    assert Scope((), "allow").allows(key)
+    assert not Scope((), "deny").allows(key)
+
+
+@given(st.text(), st.sampled_from(["group", "channel"]))
+def test_a_key_that_names_a_group_is_never_a_direct_chat(key: str, word: str) -> None:
+    assert SessionKey.parse(f"agent:main:x:{word}:{key}").chat_type in ("group", "channel")
+
+
+def test_a_refusal_is_logged_once_for_each_session(caplog: pytest.LogCaptureFixture) -> None:
+    guard = Guard()
+    with caplog.at_level(logging.INFO, "memoriter"):
+        for key in ("agent:main:x:group:1", "agent:main:x:group:2") * 3:
+            assert not guard.admits(key)
+        assert guard.admits("agent:main:main")
+    assert [record.getMessage() for record in caplog.records] == [
+        "session 'agent:main:x:group:1' may not search this memory (memory.scope); it is answered with nothing",
+        "session 'agent:main:x:group:2' may not search this memory (memory.scope); it is answered with nothing",
+    ]
+
+
+def test_the_guard_remembers_a_bounded_number_of_sessions() -> None:
+    guard = Guard()
+    for number in range(3000):
+        guard.admits(f"agent:main:x:group:{number}")
+    assert len(guard._refused) == 1000

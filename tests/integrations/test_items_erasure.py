@@ -1,0 +1,211 @@
+"""What is deleted from the items costs little at once, and its bytes are gone soon: by themselves, at the end, or at
+the next opening."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+import threading
+import time
+import uuid
+from collections.abc import Callable
+from pathlib import Path
+
+import apsw
+import pytest
+
+from memoriter import Memory
+from memoriter.integrations.items.later import Later
+from memoriter.integrations.items.store import ItemStore
+from memoriter.integrations.langgraph import MemoriterStore
+from memoriter.records import Put
+
+OpenMemory = Callable[..., Memory]
+DEADLINE_S = 60.0
+
+
+@pytest.fixture
+def canary() -> str:
+    return f"canary{uuid.uuid4().hex}"
+
+
+def holding(folder: Path, text: str) -> list[Path]:
+    files = [file for file in folder.rglob("*") if file.is_file()]
+    return [file for file in files if text.encode() in file.read_bytes()]
+
+
+def until(true: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + DEADLINE_S
+    while not true():
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+
+
+def test_many_deletes_are_found_no_more_at_once_and_erased_together(
+    open_memory: OpenMemory, tmp_path: Path
+) -> None:
+    memory = open_memory()
+    store = MemoriterStore(memory)
+    words = [f"word{uuid.uuid4().hex}" for _ in range(10)]
+    for number, word in enumerate(words):
+        store.put(("d",), str(number), {"text": f"the word is {word}"})
+    for number in range(9):
+        store.delete(("d",), str(number))
+    assert [item.key for item in store.search(("d",), query=words[0])] == ["9"]
+    assert len(memory.items.store.unfinished()) == 18  # nine items, nine vectors: none has been paid for yet
+    memory.items.settle()
+    assert memory.items.store.unfinished() == []
+    assert [word for word in words if holding(tmp_path / "state", word)] == words[9:]
+
+
+def test_bytes_go_by_themselves_while_the_program_goes_on(
+    open_memory: OpenMemory, tmp_path: Path, canary: str
+) -> None:
+    store = MemoriterStore(open_memory())
+    store.put(("d",), "gone", {"text": f"the password is {canary}"})
+    assert holding(tmp_path / "state", canary)
+    store.delete(("d",), "gone")
+    until(lambda: not holding(tmp_path / "state", canary))
+
+
+def test_bytes_are_gone_when_a_program_ends_that_closes_nothing(
+    workspace: Path, tmp_path: Path, canary: str
+) -> None:
+    program = textwrap.dedent("""
+        import sys
+        from memoriter import Memory
+        from memoriter.integrations.langgraph import MemoriterStore
+        memory = Memory.open(sys.argv[1], home=sys.argv[2], overrides={"embedding.provider": "none"})
+        store = MemoriterStore(memory)
+        store.put(("d",), "gone", {"text": sys.argv[3]})
+        store.delete(("d",), "gone")
+    """)
+    state = tmp_path / "state"
+    subprocess.run([sys.executable, "-c", program, workspace, state, canary], check=True, timeout=60)
+    assert list(state.glob("agents/*/items.db"))
+    assert holding(state, canary) == []
+
+
+def test_while_another_process_reads_nothing_is_called_done(tmp_path: Path) -> None:
+    store = ItemStore(tmp_path, timeout_s=0.1)
+    store.put(Put(("d",), "gone", {"text": "x"}), at=1.0)
+    item = store.get(("d",), "gone", now=2.0)
+    assert item is not None
+    reader = apsw.Connection(str(store.path))
+    reader.execute("begin")
+    reader.execute("select count(*) from items").fetchall()
+    store.delete(item)
+    store.doom(item, ["0" * 64])
+    doomed = store.unfinished()
+    assert not store.finish(doomed, store.seq())
+    assert store.unfinished() == doomed
+    reader.close()
+    assert store.finish(doomed, store.seq())
+    assert (store.unfinished(), store.changed_since(0)) == ([], {})
+    store.close()
+
+
+def test_what_is_doomed_again_while_it_is_erased_is_erased_again(tmp_path: Path) -> None:
+    store = ItemStore(tmp_path)
+    store.put(Put(("alice",), "note", {"text": "x"}, ("x",)), at=1.0)
+    item = store.get(("alice",), "note", now=2.0)
+    assert item is not None
+    store.put(Put(("alice",), "note", {"text": "y"}, ("y",)), at=3.0)
+    store.doom(item, ["0" * 64])
+    names, seq = store.unfinished(), store.seq()
+    store.delete(item)  # by another thread, before the first erasure is finished
+    store.doom(item, ["0" * 64])
+    assert store.finish(names, seq)
+    left = store.unfinished()
+    assert [name.partition(" ")[0] for name in left] == sorted(["0" * 64, item.id])
+    assert store.finish(left, store.seq())
+    assert (store.unfinished(), store.changed_since(0)) == ([], {})
+    store.close()
+
+
+def test_work_for_many_is_done_once_and_what_runs_is_waited_for() -> None:
+    begun, go, done = threading.Event(), threading.Event(), []
+
+    def work() -> bool:
+        begun.set()
+        assert go.wait(DEADLINE_S)
+        done.append(1)
+        return True
+
+    later = Later(work, delay_s=0.01)
+    for _ in range(5):
+        later.ask()
+    assert begun.wait(DEADLINE_S)
+    later.ask()  # after it began: it has to be done once more
+    go.set()
+    later.close()
+    assert done == [1, 1]
+    later.ask()
+    later.now()
+    assert done == [1, 1]
+
+
+def test_work_that_could_not_be_done_is_tried_again() -> None:
+    tries: list[int] = []
+    enough = threading.Event()
+
+    def work() -> bool:
+        tries.append(1)
+        if len(tries) == 3:
+            enough.set()
+        return len(tries) >= 3
+
+    later = Later(work, delay_s=0.01)
+    later.ask()
+    assert enough.wait(DEADLINE_S)
+    later.close()
+    assert len(tries) == 3
+
+
+def test_work_that_fails_still_waits_and_is_done_at_the_end() -> None:
+    tries: list[int] = []
+
+    def work() -> bool:
+        tries.append(1)
+        if len(tries) == 1:
+            raise OSError("the disk is full")
+        return True
+
+    later = Later(work, delay_s=DEADLINE_S)
+    later.ask()
+    with pytest.raises(OSError, match="the disk is full"):
+        later.now()
+    later.close()
+    assert len(tries) == 2
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="there are no forks here")
+@pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
+def test_a_fork_waits_for_no_work_of_the_process_that_it_left() -> None:
+    begun, go = threading.Event(), threading.Event()
+    done: list[int] = []
+
+    def work() -> bool:
+        begun.set()
+        done.append(os.getpid())
+        return go.wait(DEADLINE_S)
+
+    later = Later(work, delay_s=0.01)
+    later.ask()
+    assert begun.wait(DEADLINE_S)
+    child = os.fork()
+    if not child:
+        signal.signal(signal.SIGALRM, signal.SIG_DFL)
+        signal.alarm(30)  # a child that waits for ever does not outlive the test
+        go.set()
+        later.now()  # nobody has asked here
+        later.ask()
+        later.close()
+        os._exit(done.count(os.getpid()))
+    ended = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    go.set()
+    later.close()
+    assert (ended, done) == (1, [os.getpid()])

@@ -1,0 +1,188 @@
+"""MemoriterToolset and MemoriterMemory in a real pydantic-ai agent, with models that keep what they are told."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pydantic_ai import Agent
+from pydantic_ai.messages import (
+    ImageUrl,
+    ModelMessage,
+    ModelRequest,
+    ModelResponse,
+    TextPart,
+    ToolCallPart,
+    ToolReturnPart,
+    UserPromptPart,
+)
+from pydantic_ai.models.function import AgentInfo, FunctionModel
+from pydantic_ai.models.test import TestModel
+
+from memoriter import Memory
+from memoriter.integrations.pydantic_ai import MemoriterMemory, MemoriterToolset
+from memoriter.store.ledger import RecallFilter
+from memoriter.tools.toolbox import TOOLS, Toolbox
+
+OpenMemory = Callable[..., Memory]
+Given = MemoriterToolset[None] | MemoriterMemory[None]
+
+
+@pytest.fixture
+def memory(open_memory: OpenMemory) -> Memory:
+    return open_memory()
+
+
+class Scripted:
+    """A model that makes the given calls, then says what the last one gave; keeps what it was shown."""
+
+    def __init__(self, *calls: tuple[str, Any]) -> None:
+        self.calls = list(calls)
+        self.infos: list[AgentInfo] = []
+        self.asked: list[list[str]] = []  # of each request: what stands in the user's turns
+        self.results: list[Any] = []
+
+    def __call__(self, messages: list[ModelMessage], info: AgentInfo) -> ModelResponse:
+        self.infos.append(info)
+        requests = [message for message in messages if isinstance(message, ModelRequest)]
+        parts = [part for message in requests for part in message.parts if isinstance(part, UserPromptPart)]
+        self.asked.append([str(part.content) for part in parts])
+        last = messages[-1]
+        assert isinstance(last, ModelRequest)
+        self.results += [part.content for part in last.parts if isinstance(part, ToolReturnPart)]
+        if self.calls:
+            name, arguments = self.calls.pop(0)
+            return ModelResponse(parts=[ToolCallPart(name, arguments)])
+        return ModelResponse(parts=[TextPart("done")])
+
+    def agent(self, given: Given) -> Agent[None, str]:
+        if isinstance(given, MemoriterToolset):
+            return Agent(FunctionModel(self), toolsets=[given])
+        return Agent(FunctionModel(self), capabilities=[given])
+
+    def run(self, given: Given, prompt: str | None = None, **more: Any) -> str:
+        return asyncio.run(self.agent(given).run(prompt, **more)).output
+
+
+def test_every_tool_of_the_table_is_handed_out_as_it_stands_there(memory: Memory) -> None:
+    model = Scripted()
+    model.run(MemoriterToolset(memory), "hello")
+    given = {tool.name: tool for tool in model.infos[0].function_tools}
+    assert {name: (tool.description, tool.parameters_json_schema) for name, tool in given.items()} == {
+        name: (tool.description, tool.schema()) for name, tool in TOOLS.items()
+    }
+
+
+def test_the_agent_saves_on_one_day_and_finds_on_the_next(open_memory: OpenMemory) -> None:
+    with open_memory() as memory:
+        model = Scripted(
+            ("memory_save", {"content": "The ferry to Barreiro leaves at nine.", "title": "Ferry"})
+        )
+        model.run(MemoriterToolset(memory), "Remember the ferry")
+        assert model.results[0]["saved"] is True
+    memory = open_memory()
+    model = Scripted(("memory_search", '{"query": "when does the ferry leave?"}'))
+    model.run(MemoriterToolset(memory), "ferry?")
+    assert "leaves at nine" in model.results[0]["results"][0]["snippet"]
+
+
+def test_the_test_model_can_call_every_tool_that_reads(memory: Memory) -> None:
+    names = [name for name, tool in TOOLS.items() if tool.read_only]
+    agent = Agent(TestModel(), toolsets=[MemoriterToolset(memory, names=names)])
+    done = asyncio.run(agent.run("go"))
+    assert all(name in done.output for name in names)
+
+
+def test_what_goes_wrong_is_a_result_and_no_retry(memory: Memory) -> None:
+    model = Scripted(("memory_get", {"path": "../../etc/passwd"}), ("memory_search", {"quary": "x"}))
+    assert model.run(MemoriterToolset(memory), "go") == "done"
+    refused, wrong = model.results
+    assert "refused" in refused["error"]
+    assert wrong["error"].startswith("memory_search has no parameter 'quary'")
+
+
+QUESTION = "Is Mira allergic to hazelnuts?"
+
+
+@pytest.fixture
+def mira(note: Callable[[str, str], Path]) -> None:
+    note("memory/mira.md", "# Mira\n\nMira is allergic to hazelnuts and to nothing else.\n")
+
+
+@pytest.mark.usefixtures("mira")
+def test_what_is_remembered_stands_before_the_question_and_not_among_the_instructions(memory: Memory) -> None:
+    model = Scripted(("memory_stats", {}))
+    agent = model.agent(MemoriterMemory(memory))
+    done = asyncio.run(agent.run(QUESTION))
+    told, asked = model.asked[0]
+    assert "allergic to hazelnuts and to nothing else" in told
+    assert asked == QUESTION
+    assert model.asked[1] == model.asked[0]  # recalled once a run
+    assert [info.instructions for info in model.infos] == [Toolbox(memory).prompt("en")] * 2
+    recalls = memory.injector.ledger.page(RecallFilter()).recalls
+    assert [(one.door, one.query) for one in recalls] == [("pydantic-ai", QUESTION)]
+    assert "nothing else" not in done.all_messages_json().decode()  # the history is the conversation's own
+
+
+@pytest.mark.usefixtures("mira")
+def test_the_tools_alone_put_nothing_before_the_agent(memory: Memory) -> None:
+    model = Scripted()
+    model.run(MemoriterToolset(memory), QUESTION)
+    assert model.asked == [[QUESTION]]
+    assert "## Memory recall" in (model.infos[0].instructions or "")
+
+
+@pytest.mark.usefixtures("mira")
+def test_a_run_that_goes_on_recalls_for_what_the_user_said_last(memory: Memory) -> None:
+    model = Scripted()
+    history: list[ModelMessage] = [
+        ModelRequest(parts=[UserPromptPart("Good morning")]),
+        ModelResponse(parts=[TextPart("Good morning")]),
+        ModelRequest(parts=[UserPromptPart([QUESTION, ImageUrl("https://example.org/nut.png")])]),
+    ]
+    model.run(MemoriterMemory(memory), message_history=history)
+    first, told, asked = model.asked[0]
+    assert "allergic to hazelnuts and to nothing else" in told
+    assert (first, QUESTION in asked) == ("Good morning", True)
+    assert len(history[2].parts) == 1
+
+
+@pytest.mark.usefixtures("mira")
+def test_without_recall_nothing_is_put_before_the_agent(memory: Memory) -> None:
+    model = Scripted()
+    model.run(MemoriterMemory(memory, recall=False, language="zh"), QUESTION)
+    assert model.asked == [[QUESTION]]
+    assert "先用问题的关键词搜索" in (model.infos[0].instructions or "")
+
+
+@pytest.mark.usefixtures("mira")
+def test_a_session_outside_the_scope_is_told_nothing(open_memory: OpenMemory) -> None:
+    memory = open_memory(memory__scope__default="deny")
+    model = Scripted(("memory_search", {"query": "hazelnuts"}))
+    model.run(MemoriterMemory(memory, session_key="agent:main:discord:group:1"), QUESTION)
+    assert model.asked == [[QUESTION]] * 2
+    assert model.infos[0].instructions in (None, "")
+    assert model.results[0]["results"] == []
+
+
+def test_two_runs_at_once_do_not_share_what_they_recalled(
+    memory: Memory, note: Callable[[str, str], Path]
+) -> None:
+    note("memory/a.md", "# Zebra\n\nThe zebra is called Kunibert.\n")
+    note("memory/b.md", "# Penguin\n\nThe penguin is called Adelheid.\n")
+    given = MemoriterMemory[None](memory)
+
+    async def ask(question: str) -> str:
+        model = Scripted()
+        await model.agent(given).run(question)
+        return model.asked[0][0]
+
+    async def main() -> list[str]:
+        return await asyncio.gather(ask("zebra Kunibert"), ask("penguin Adelheid"))
+
+    zebra, penguin = asyncio.run(main())
+    assert "called Kunibert" in zebra
+    assert "called Adelheid" in penguin

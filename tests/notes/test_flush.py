@@ -1,0 +1,203 @@
+"""Flush before compaction: once for each overflow, tokens counted right, after crashes too (C3)."""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from collections.abc import Callable
+from datetime import datetime, timedelta, timezone
+from pathlib import Path
+
+import pytest
+
+from memoriter import Memory
+from memoriter.errors import ChatError, WriteError
+from memoriter.files import update
+from memoriter.llm import NoChat
+from memoriter.notes.flush import Flush, Threshold, count_tokens
+from memoriter.notes.notebook import Notebook
+from memoriter.records import Turn
+from memoriter.testing import ScriptedChat
+
+NOW = datetime(2026, 2, 8, 10, 32, tzinfo=timezone(timedelta(hours=8)))
+TALK = [
+    Turn("user", "Where do we keep the backups of the orders database?", 1),
+    Turn("assistant", "We will keep them in the bucket heron, every night at three.", 2),
+]
+HEAD = '---\ntrust: "agent"\n---\n\n# 2026-02-08\n'
+MORE = [Turn("user", "From now on the backups go to the bucket stork.", 3), Turn("assistant", "Noted.", 4)]
+
+
+@pytest.fixture
+def log(workspace: Path) -> Path:
+    return workspace / "memory/2026-02-08-agent.md"
+
+
+def flush(workspace: Path, tmp_path: Path, chat: object = None, **settings: object) -> Flush:
+    """A new object each time: as after a restart."""
+    threshold = Threshold(**settings)  # type: ignore[arg-type]
+    return Flush(Notebook(workspace, now=lambda: NOW), chat or NoChat(), tmp_path / "state", threshold)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("threshold", "window", "tokens"),
+    [
+        (Threshold(), 200_000, 176_000),
+        (Threshold("reserve", reserve_tokens=10_000), 128_000, 114_000),
+        (Threshold("margin"), 128_000, 108_000),
+        (Threshold("margin", margin_tokens=1_000), 8_000, 7_000),
+        (Threshold(), 16_000, 8_000),
+        (Threshold("margin"), 8_000, 4_000),
+    ],
+)
+def test_both_rules_give_the_length_at_which_it_is_time(
+    threshold: Threshold, window: int, tokens: int
+) -> None:
+    assert threshold.tokens(window) == tokens
+
+
+def test_one_overflow_is_written_once(workspace: Path, tmp_path: Path, log: Path) -> None:
+    assert flush(workspace, tmp_path).maybe(TALK, "s", window=128_000, tokens=103_999) is None
+    saved = flush(workspace, tmp_path).maybe(TALK, "s", window=128_000, tokens=104_000)
+    assert saved
+    assert (saved.path, saved.start_line, saved.already) == ("memory/2026-02-08-agent.md", 7, False)
+    text = log.read_text(encoding="utf-8")
+    assert text.startswith(f"{HEAD}\n## 10:32 Where do we keep the backups of the orders\n\n")
+    assert "- We will keep them in the bucket heron, every night at three.\n" in text
+    for tokens in (110_000, 120_000, 104_000):
+        assert flush(workspace, tmp_path).maybe(TALK + MORE, "s", window=128_000, tokens=tokens) is None
+    assert log.read_text(encoding="utf-8") == text
+
+
+def test_after_a_compaction_the_next_overflow_is_written_with_what_is_new(
+    workspace: Path, tmp_path: Path, log: Path
+) -> None:
+    made = flush(workspace, tmp_path)
+    made.maybe(TALK, "s", window=128_000, tokens=110_000)
+    assert made.maybe(TALK[1:], "s", window=128_000, tokens=20_000) is None
+    assert flush(workspace, tmp_path).maybe(TALK[1:] + MORE, "s", window=128_000, tokens=110_000)
+    text = log.read_text(encoding="utf-8")
+    assert text.count("bucket heron") == 1
+    assert text.count("<!-- memoriter: flush") == 2
+    assert "From now on the backups go to the bucket stork." in text
+
+
+def test_sessions_have_marks_of_their_own(workspace: Path, tmp_path: Path) -> None:
+    made = flush(workspace, tmp_path)
+    assert made.maybe(TALK, "one/../x", window=128_000, tokens=110_000)
+    assert made.maybe(MORE, "two", window=128_000, tokens=110_000)
+    assert made.maybe(TALK, "one/../x", window=128_000, tokens=110_000) is None
+
+
+@pytest.mark.parametrize(
+    ("text", "tokens"),
+    [("word " * 8_000, 10_004), ("数据库备份" * 2_000, 10_004)],
+    ids=["english", "chinese"],
+)
+def test_tokens_are_counted_in_both_languages(
+    workspace: Path, tmp_path: Path, text: str, tokens: int
+) -> None:
+    talk = [Turn("user", text, 1)]
+    assert abs(count_tokens(talk) - tokens) < 10
+    decided = [Turn("user", "We decided to keep the backups in heron. 备份放到 heron。", 2)]
+    assert flush(workspace, tmp_path, rule="margin", margin_tokens=1_000).maybe(
+        talk + decided, "s", window=11_000
+    )
+    assert not flush(workspace, tmp_path, rule="margin", margin_tokens=1_000).maybe(
+        talk + decided, "t", window=12_000
+    )
+
+
+@pytest.mark.parametrize("crash_at", [1, 2, 3])
+def test_a_crash_anywhere_leaves_exactly_one_entry_after_the_next_try(
+    workspace: Path, tmp_path: Path, log: Path, monkeypatch: pytest.MonkeyPatch, crash_at: int
+) -> None:
+    """1: before the mark, 2: before the log, 3: after the log and before the mark says so."""
+    calls = 0
+    real = update.update
+
+    def dies(path: Path, change: update.Change, **more: float) -> bool:
+        nonlocal calls
+        calls += 1
+        if calls == crash_at:
+            raise WriteError("the power is gone")
+        return real(path, change, **more)
+
+    monkeypatch.setattr(update, "update", dies)
+    with pytest.raises(WriteError):
+        flush(workspace, tmp_path).maybe(TALK, "s", window=128_000, tokens=110_000)
+    monkeypatch.setattr(update, "update", real)
+    assert flush(workspace, tmp_path).maybe(TALK, "s", window=128_000, tokens=111_000)
+    assert flush(workspace, tmp_path).maybe(TALK, "s", window=128_000, tokens=112_000) is None
+    assert log.read_text(encoding="utf-8").count("## 10:32") == 1
+
+
+def test_a_failing_model_is_done_without_and_that_is_said(workspace: Path, tmp_path: Path, log: Path) -> None:
+    chat = ScriptedChat(ChatError("scripted/chat is down"))
+    saved = flush(workspace, tmp_path, chat).maybe(TALK, "s", window=128_000, tokens=110_000)
+    assert saved
+    assert saved.note == "Summarised without a language model: scripted/chat is down"
+    assert "bucket heron" in log.read_text(encoding="utf-8")
+
+
+def test_a_model_writes_it_when_there_is_one(workspace: Path, tmp_path: Path, log: Path) -> None:
+    chat = ScriptedChat(json.dumps({"title": "备份", "summary": "", "decisions": ["备份放到 heron。"]}))
+    saved = flush(workspace, tmp_path, chat).maybe(TALK, "s", window=128_000, tokens=110_000)
+    assert saved
+    assert "## 10:32 备份\n\n### 决定\n\n- 备份放到 heron。\n" in log.read_text(encoding="utf-8")
+
+
+def test_a_persons_own_log_of_the_day_is_left_alone(workspace: Path, tmp_path: Path, log: Path) -> None:
+    """An agent's words must not become the owner's by being written down."""
+    own = workspace / "memory/2026-02-08.md"
+    own.write_bytes(b"My own notes\r\nof the day")
+    flush(workspace, tmp_path).maybe(TALK, "s", window=128_000, tokens=110_000)
+    assert own.read_bytes() == b"My own notes\r\nof the day"
+    assert log.read_text(encoding="utf-8").startswith(HEAD)
+
+
+def test_a_flush_that_was_cut_short_goes_to_the_log_of_its_day(
+    workspace: Path, tmp_path: Path, log: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real = update.update
+
+    def dies_after_the_log(path: Path, change: update.Change, **more: float) -> bool:
+        done = real(path, change, **more)
+        if path == log:
+            raise WriteError("the power is gone")
+        return done
+
+    monkeypatch.setattr(update, "update", dies_after_the_log)
+    with pytest.raises(WriteError):
+        flush(workspace, tmp_path).maybe(TALK, "s", window=128_000, tokens=110_000)
+    monkeypatch.setattr(update, "update", real)
+    later = flush(workspace, tmp_path)
+    later.notebook.now = lambda: NOW + timedelta(days=1)
+    saved = later.maybe(TALK, "s", window=128_000, tokens=111_000)
+    assert saved
+    assert (saved.path, saved.already) == ("memory/2026-02-08-agent.md", True)
+
+
+def test_marks_of_sessions_that_are_long_over_go(
+    open_memory: Callable[..., Memory], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("memoriter.notes.flush.KEPT", 3)
+    folder = tmp_path / "state" / "agents" / "main" / "flushes"
+    talk = [{"role": "user", "content": "We decided to release on Monday."}]
+    memory = open_memory(cleanup__ledger_days=30)
+    marks = dict[str, Path]()
+    for age, session in enumerate(("new", "week", "month", "quarter", "year")):
+        memory.flush(talk, session, window=None)
+        (mark,) = set(folder.glob("*.json")) - set(marks.values())
+        marks[session] = mark
+        written = time.time() - (0, 7, 29, 90, 365)[age] * 86_400
+        os.utime(mark, (written, written))
+    memory.tend()
+    assert sorted(folder.iterdir()) == sorted(
+        path for name in ("new", "week", "month") for path in (marks[name], marks[name].with_suffix(".lock"))
+    )
+    monkeypatch.setattr("memoriter.notes.flush.KEPT", 1)
+    memory.tend()
+    assert sorted(folder.glob("*.json")) == [marks["new"]]
+    assert memory.flush(talk, "new", window=None) is None

@@ -1,0 +1,127 @@
+"""Front matter is found with the note that it stands on, and is no hit of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from memoriter import Memory
+from memoriter.notes.chunking import chunk_markdown
+from memoriter.records import Document
+from memoriter.text.front_matter import About, about
+
+SHORE = "The grey one stands at the shore and waits for fish, every morning of the week."
+REEDS = "In the reeds there is a nest that nobody has come near to since the winter."
+NOTE = f"""---
+title: Heron
+tags: [wetland, "birds"]
+aliases:
+  - Reiher
+  - 'Fischreiher'
+author: Mia
+summary: >-
+  What we saw
+  by the river
+date: 2026-02-08
+trust: agent
+---
+
+# Heron
+
+{SHORE}
+
+{REEDS}
+"""
+
+
+def cut(text: str) -> list[tuple[int, int, tuple[str, ...], str]]:
+    note = Document("memory/note.md", "memory", text, sha256="", mtime_ns=0, size=len(text))
+    return [(one.start_line, one.end_line, one.headings, one.text) for one in chunk_markdown(note)]
+
+
+def test_what_it_says_stands_above_the_chunks_whose_lines_stay_true() -> None:
+    subject = "wetland, birds, Reiher, Fischreiher"
+    assert cut(NOTE) == [
+        (
+            15,
+            17,
+            ("Heron", subject, "author: Mia; summary: What we saw, by the river"),
+            f"# Heron\n\n{SHORE}",
+        ),
+        (19, 19, ("Heron", subject), REEDS),
+    ]
+
+
+def test_a_note_of_front_matter_alone_is_its_text() -> None:
+    text = "---\ntitle: Heron\ntags: birds\n---\n\n"
+    assert cut(text) == [(1, 4, (), text.strip())]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "---\nA text between two rules.\n---\nMore.",
+        "---\ntitle: never closed\n\nMore.",
+        f"---\nabstract: {'word ' * 300}\n---\nMore.",
+        "---\n# A heading between two rules\n---\nMore.",
+    ],
+    ids=["prose", "open", "long", "heading"],
+)
+def test_what_is_no_front_matter_or_too_much_of_it_is_text(text: str) -> None:
+    assert cut(text)[0][:3] == (1, text.count("\n") + 1, ())
+    assert cut(text)[0][3] == text
+
+
+@pytest.mark.parametrize(
+    ("lines", "said"),
+    [
+        ([], About()),
+        (["title: Heron", "date: 2026-02-08", "trust: agent", "messages: 4"], About(title="Heron")),
+        (["title: >-", "  The grey", "  heron"], About(title="The grey, heron")),
+        (["title:", "  Heron", "tags: birds"], About("birds", title="Heron")),
+        (["# a remark", "title: Heron"], About(title="Heron")),
+        ([f"title: {'x' * 201}", "author: Mia"], About("", f"{'x' * 201}; author: Mia")),
+        (["# a heading"], None),
+        (["tags: birds", "tags: water"], About("birds, water")),
+        (["tags: birds, water"], About("birds, water")),
+        (["tags:", "- birds", "  - water", "- "], About("birds, water")),
+        (['tags: ["birds", ]', "alias: ~", "# a remark"], About("birds")),
+        (["标签: 鸟", "地点: 河边"], About("鸟", "地点: 河边")),
+        (
+            ["due: 2026-05-01", "url: https://example.org/a"],
+            About("", "due: 2026-05-01; url: https://example.org/a"),
+        ),
+        (["place:", "  town: Ulm"], About("", "place: town: Ulm")),
+        (["text: |", "  one", "", "  two"], About("", "text: one, two")),
+        ([f"tags: {'x' * 201}", "author: Mia"], About("", f"{'x' * 201}; author: Mia")),
+        (["- birds"], None),
+        (["no name here"], None),
+    ],
+)
+def test_names_and_values_are_read_as_people_write_them(lines: list[str], said: About | None) -> None:
+    assert about(lines) == said
+
+
+@pytest.mark.parametrize(
+    ("query", "first"),
+    [
+        ("Fischreiher nest", "memory/heron.md#L19-L19"),
+        ("Mia river", "memory/heron.md#L15-L17"),
+        ("wetland shore", "memory/heron.md#L15-L17"),
+        ("Kranich", "memory/crane.md#L1-L3"),
+    ],
+)
+def test_a_note_is_found_by_its_front_matter_and_shows_its_text(
+    query: str, first: str, open_memory: Callable[..., Memory], note: Callable[[str, str], Path]
+) -> None:
+    note("memory/heron.md", NOTE)
+    note("memory/crane.md", "---\naliases: [Kranich]\n---\n")
+    for number in range(8):
+        note(f"memory/{number}.md", f"---\ntitle: Day {number}\n---\nIt rained on day {number}.\n")
+    memory = open_memory(embedding__provider="none")
+    memory.sync()
+    hits = memory.search(query).hits
+    assert hits[0].citation == first
+    assert {hit.path for hit in hits if hit.snippet.startswith("---")} <= {"memory/crane.md"}

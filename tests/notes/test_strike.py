@@ -1,0 +1,30 @@
+"""Striking what is forgotten from the days' logs, whoever wrote them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from memoriter.notes.notebook import Notebook
+from memoriter.notes.strike import strike
+
+
+def test_the_logs_of_agents_are_struck_too(workspace: Path) -> None:
+    notebook = Notebook(workspace)
+    paths = [
+        notebook.save("Anna prefers tea.").path,
+        notebook.save("Anna prefers tea.", by="agent").path,
+    ]
+    assert strike(workspace, ["Anna prefers tea."]) == (tuple(sorted(Path(path).name for path in paths)), ())
+    assert not any("Anna" in (workspace / path).read_text(encoding="utf-8") for path in paths)
+
+
+def test_an_agent_takes_no_line_out_of_the_owners_logs(workspace: Path) -> None:
+    notebook = Notebook(workspace)
+    mine, agents = notebook.save("Anna prefers tea."), notebook.save("Anna prefers tea.", by="agent")
+    before = (workspace / mine.path).read_bytes()
+    name = Path(mine.path).name
+    assert strike(workspace, ["Anna prefers tea."], by="agent") == (
+        (Path(agents.path).name,),
+        (f"logs of the owner that say it, and are changed by the owner alone: {name}",),
+    )
+    assert (workspace / mine.path).read_bytes() == before

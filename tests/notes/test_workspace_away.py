@@ -1,0 +1,92 @@
+"""A workspace that was there and is away, on a volume that is not mounted perhaps, is not made again by itself."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from memoriter import Memory, MemoryService
+from memoriter.agent import Agent
+from memoriter.errors import SourceError, WriteError
+from memoriter.integrations.claude_code.capture import drain
+from memoriter.sessions.queue import Request, SessionQueue
+
+TALK = (
+    {"role": "user", "content": "Which day do we release?"},
+    {"role": "assistant", "content": "We decided to release on Monday."},
+)
+WRITERS: dict[str, Callable[[Memory], object]] = {
+    "save": lambda memory: memory.save("Backups run at three."),
+    "an item": lambda memory: memory.save("Ship in March.", "Goals", category="project"),
+    "a summary": lambda memory: memory.summarise(TALK, "s"),
+    "a flush": lambda memory: memory.flush(TALK, "s", window=None),
+    "the agent's folder": lambda memory: memory.shelf().create("notes", "Tea."),
+}
+
+
+@pytest.fixture
+def known(workspace: Path, tmp_path: Path) -> Callable[[], Memory]:
+    """Opens the memory of a workspace that was indexed; its folder may be moved meanwhile."""
+
+    def open_() -> Memory:
+        home, overrides = tmp_path / "state", {"embedding.provider": "none"}
+        return Memory.open(workspace, home=home, overrides=overrides)
+
+    (workspace / "MEMORY.md").write_text("# The safe\n\nIts code is with Anna.\n", encoding="utf-8")
+    with open_() as memory:
+        memory.sync()
+    return open_
+
+
+@pytest.mark.parametrize("write", WRITERS.values(), ids=WRITERS)
+def test_what_was_indexed_and_is_away_is_not_written_to(
+    known: Callable[[], Memory], workspace: Path, tmp_path: Path, write: Callable[[Memory], object]
+) -> None:
+    shutil.move(workspace, tmp_path / "away")
+    with known() as memory, pytest.raises(WriteError) as refused:
+        write(memory)
+    assert str(refused.value) == (
+        f"The workspace {workspace} is not there, though its notes were indexed: nothing was written. Mount the volume"
+        " that it lies on and try again, or make it anew with `memoriter init` if it is gone for good."
+    )
+    with known() as memory, pytest.raises(SourceError, match="mount the volume that it lies on"):
+        memory.sync()
+    assert not workspace.exists()
+    shutil.move(tmp_path / "away", workspace)
+    with known() as memory:
+        write(memory)
+        assert memory.search("safe code").hits[0].citation.startswith("MEMORY.md")
+
+
+@pytest.mark.parametrize("write", WRITERS.values(), ids=WRITERS)
+def test_a_workspace_that_never_was_is_made(tmp_path: Path, write: Callable[[Memory], object]) -> None:
+    place = tmp_path / "new"
+    with Memory.open(place, home=tmp_path / "state", overrides={"embedding.provider": "none"}) as memory:
+        write(memory)
+    assert [path.is_file() for path in (place / "memory").rglob("*.md")] == [True]
+
+
+def test_a_session_that_ends_meanwhile_waits_until_it_is_back(
+    known: Callable[[], Memory], workspace: Path, tmp_path: Path
+) -> None:
+    talk = tmp_path / "talk.jsonl"
+    talk.write_text('{"role": "user", "content": "I prefer tabs in Go code."}\n', encoding="utf-8")
+    spool = SessionQueue(tmp_path / "state" / "agents" / "main" / "spool")
+    spool.add(Request("SessionEnd", "s", str(talk), talk.stat().st_size, "", 4e9))
+
+    def heard() -> tuple[int, int, list[str]]:
+        with known() as memory:
+            host = Agent.open(memory.settings, service=MemoryService(memory), slot="memory-full")
+            with host:
+                done = drain(host)
+            return done, len(spool.waiting()), [entry.text for entry in memory.entries.find()]
+
+    shutil.move(workspace, tmp_path / "away")
+    assert heard() == (0, 1, ["I prefer tabs in Go code."])
+    assert not workspace.exists()
+    shutil.move(tmp_path / "away", workspace)
+    assert heard() == (1, 0, ["I prefer tabs in Go code."])
+    assert len(list((workspace / "memory").glob("*.md"))) == 1

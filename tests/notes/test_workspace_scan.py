@@ -1,0 +1,212 @@
+"""What a workspace lists, what it leaves out, and why."""
+
+from __future__ import annotations
+
+import os
+import socket
+import time
+from pathlib import Path
+
+import pytest
+
+from memoriter.notes.workspace import Workspace
+from memoriter.records import FoundFile, Problem
+
+needs_links = pytest.mark.skipif(os.name == "nt", reason="needs POSIX files")
+OUT = "A symbolic link that leads out of the workspace; not followed."
+BACK = "A symbolic link that leads back to a folder it lies in; not followed."
+SPECIAL = "It is a pipe, socket or device, not a file; left out."
+
+
+def write(root: Path, *paths: str) -> None:
+    for path in paths:
+        (root / path).parent.mkdir(parents=True, exist_ok=True)
+        (root / path).write_text(f"# {path}\n", encoding="utf-8")
+
+
+def listed(root: Path, **settings: object) -> list[str]:
+    return [found.path for found in Workspace(root, **settings).scan().files]
+
+
+def test_the_memory_is_the_core_file_and_the_markdown_below_the_memory_folder(tmp_path: Path) -> None:
+    write(tmp_path, "MEMORY.md", "memory/b.md", "memory/a/deep/c.MD", "memory/日志/二月.md")
+    write(
+        tmp_path,
+        "README.md",
+        "other/d.md",
+        "memory/e.txt",
+        "memory/.hidden.md",
+        "memory/.git/f.md",
+        "memory/x.md/g.md",
+    )
+    scan = Workspace(tmp_path).scan()
+    assert [found.path for found in scan.files] == [
+        "MEMORY.md",
+        "memory/a/deep/c.MD",
+        "memory/b.md",
+        "memory/x.md/g.md",
+        "memory/日志/二月.md",
+    ]
+    assert scan.problems == ()
+
+
+def test_a_listed_file_is_known_by_its_stat(tmp_path: Path) -> None:
+    write(tmp_path, "memory/a.md")
+    os.utime(tmp_path / "memory/a.md", ns=(1, 2_000_000_003))
+    real = Path(os.path.realpath(tmp_path))
+    assert Workspace(tmp_path).scan().files == (
+        FoundFile("memory/a.md", "memory", real / "memory/a.md", mtime_ns=2_000_000_003, size=14),
+    )
+
+
+def test_both_spellings_of_the_core_file_are_listed_once_when_they_are_one_file(tmp_path: Path) -> None:
+    write(tmp_path, "MEMORY.md")
+    os.link(tmp_path / "MEMORY.md", tmp_path / "memory.md")  # what a file system that ignores case shows
+    assert listed(tmp_path) == ["MEMORY.md"]
+    (tmp_path / "memory.md").unlink()
+    write(tmp_path, "memory.md")
+    assert listed(tmp_path) == ["MEMORY.md", "memory.md"]
+
+
+def test_an_empty_workspace_is_no_problem_but_a_missing_one_is(tmp_path: Path) -> None:
+    assert Workspace(tmp_path).scan().problems == ()
+    missing = tmp_path / "missing"
+    assert Workspace(missing).scan().problems == (Problem(str(missing), "It does not exist."),)
+
+
+def test_extra_paths_are_files_or_folders_with_patterns(tmp_path: Path) -> None:
+    root, outside = tmp_path / "work", tmp_path / "outside"
+    write(
+        root, "MEMORY.md", "notes/a.md", "notes/b.txt", "notes/sub/c.md", "notes/.d.md", "docs/e.rst", "f.org"
+    )
+    write(outside, "g.md", "h.txt")
+    extra = [Path("notes"), root / "f.org", outside, tmp_path / "nowhere"]
+    scan = Workspace(root, extra_paths=extra).scan()
+    assert [found.path for found in scan.files] == sorted(
+        ["MEMORY.md", "f.org", "notes/a.md", "notes/sub/c.md", f"{outside}/g.md"]
+    )
+    assert scan.problems == (Problem(f"{tmp_path}/nowhere", "It does not exist."),)
+    assert listed(root, extra_paths=extra[:1], patterns=["*.txt", "sub/*.md"]) == [
+        "MEMORY.md",
+        "notes/b.txt",
+        "notes/sub/c.md",
+    ]
+
+
+def test_an_extra_path_that_is_part_of_the_memory_adds_nothing(tmp_path: Path) -> None:
+    write(tmp_path, "MEMORY.md", "memory/a.md")
+    assert listed(tmp_path, extra_paths=[Path("memory"), Path("MEMORY.md")]) == ["MEMORY.md", "memory/a.md"]
+
+
+@needs_links
+def test_an_extra_path_may_be_a_link_for_the_owner_named_it(tmp_path: Path) -> None:
+    write(tmp_path, "work/MEMORY.md", "elsewhere/a.md")
+    (tmp_path / "work/notes").symlink_to(tmp_path / "elsewhere")
+    workspace = Workspace(tmp_path / "work", extra_paths=[Path("notes")])
+    scan = workspace.scan()
+    assert [found.path for found in scan.files] == ["MEMORY.md", "notes/a.md"]
+    assert workspace.read(scan.files[1]).text == workspace.excerpt("notes/a.md").text + "\n"
+
+
+def test_the_whole_workspace_may_be_an_extra_path(tmp_path: Path) -> None:
+    write(tmp_path, "MEMORY.md", "README.md", "memory/a.md", "docs/b.md")
+    assert listed(tmp_path, extra_paths=[tmp_path]) == ["MEMORY.md", "README.md", "docs/b.md", "memory/a.md"]
+
+
+@needs_links
+def test_a_symlink_that_leaves_the_workspace_is_not_followed(tmp_path: Path) -> None:
+    root = tmp_path / "work"
+    write(root, "memory/a.md")
+    write(tmp_path, "secret/s.md")
+    (root / "memory/file.md").symlink_to(tmp_path / "secret/s.md")
+    (root / "memory/folder").symlink_to(tmp_path / "secret")
+    (root / "memory/picture.png").symlink_to(tmp_path / "secret/s.md")
+    (root / "memory/gone.md").symlink_to(tmp_path / "nothing")
+    scan = Workspace(root).scan()
+    assert [found.path for found in scan.files] == ["memory/a.md"]
+    assert scan.problems == (
+        Problem("memory/file.md", OUT),
+        Problem("memory/folder", OUT),
+        Problem("memory/gone.md", "A symbolic link that leads nowhere; not followed."),
+    )
+
+
+@needs_links
+def test_a_memory_folder_that_is_a_link_out_is_not_followed(tmp_path: Path) -> None:
+    (tmp_path / "work").mkdir()
+    write(tmp_path, "elsewhere/a.md")
+    (tmp_path / "work/memory").symlink_to(tmp_path / "elsewhere")
+    scan = Workspace(tmp_path / "work").scan()
+    assert (scan.files, scan.problems) == ((), (Problem("memory", OUT),))
+
+
+@needs_links
+def test_symlinks_inside_the_workspace_are_followed_once_and_never_in_circles(tmp_path: Path) -> None:
+    write(tmp_path, "memory/a.md", "notes/b.md", "notes/.c.md", "key.pem")
+    (tmp_path / "memory/again.md").symlink_to("a.md")
+    (tmp_path / "memory/notes").symlink_to("../notes")
+    (tmp_path / "memory/loop").symlink_to(".")
+    (tmp_path / "memory/up").symlink_to("..")
+    (tmp_path / "memory/round.md").symlink_to("round.md")
+    (tmp_path / "memory/hidden.md").symlink_to("../notes/.c.md")
+    (tmp_path / "memory/key.md").symlink_to("../key.pem")
+    scan = Workspace(tmp_path).scan()
+    assert [found.path for found in scan.files] == ["memory/a.md", "memory/notes/b.md"]
+    other = "A symbolic link to a hidden file or one of another kind; not followed."
+    assert scan.problems == (
+        Problem("memory/hidden.md", other),
+        Problem("memory/key.md", other),
+        Problem("memory/loop", BACK),
+        Problem("memory/round.md", "A symbolic link that leads nowhere; not followed."),
+        Problem("memory/up", BACK),
+    )
+
+
+@needs_links
+def test_pipes_and_sockets_are_left_out(tmp_path: Path) -> None:
+    write(tmp_path, "memory/a.md")
+    os.mkfifo(tmp_path / "memory/pipe.md")
+    with socket.socket(socket.AF_UNIX) as server:
+        server.bind(os.path.relpath(tmp_path / "memory/socket.md"))
+        scan = Workspace(tmp_path).scan()
+    assert [found.path for found in scan.files] == ["memory/a.md"]
+    assert scan.problems == (Problem("memory/pipe.md", SPECIAL), Problem("memory/socket.md", SPECIAL))
+
+
+@needs_links
+def test_names_that_cannot_be_cited_are_a_problem_and_not_a_crash(tmp_path: Path) -> None:
+    write(
+        tmp_path, "memory/a.md", "memory/new\nline.md", "memory/全\u3000角.md", "memory/" + "n" * 252 + ".md"
+    )
+    Path(os.fsdecode(os.fsencode(tmp_path) + b"/memory/\xff.md")).write_text("x")
+    scan = Workspace(tmp_path).scan()
+    assert [found.path for found in scan.files] == [
+        "memory/a.md",
+        "memory/" + "n" * 252 + ".md",
+        "memory/全\u3000角.md",
+    ]
+    reason = "The name cannot be cited: it is not valid UTF-8, or it breaks the line."
+    assert scan.problems == (Problem("memory/\\xff.md", reason), Problem("memory/new\\nline.md", reason))
+
+
+@pytest.mark.skipif(os.name == "nt" or os.geteuid() == 0, reason="needs a user who can be refused")
+def test_a_folder_that_cannot_be_listed_is_a_problem(tmp_path: Path) -> None:
+    write(tmp_path, "memory/a.md", "memory/closed/b.md")
+    (tmp_path / "memory/closed").chmod(0)
+    try:
+        scan = Workspace(tmp_path).scan()
+    finally:
+        (tmp_path / "memory/closed").chmod(0o700)
+    assert [found.path for found in scan.files] == ["memory/a.md"]
+    assert scan.problems == (Problem("memory/closed", "The folder cannot be listed: permission denied."),)
+
+
+def test_many_files_are_listed_in_a_moment(tmp_path: Path) -> None:
+    for folder in range(10):
+        (tmp_path / f"memory/{folder}").mkdir(parents=True)
+        for number in range(200):
+            (tmp_path / f"memory/{folder}/{number}.md").touch()
+    workspace = Workspace(tmp_path)
+    start = time.process_time()
+    assert len(workspace.scan().files) == 2000
+    assert time.process_time() - start < 0.5  # 0.03 on an idle machine

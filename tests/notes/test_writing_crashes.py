@@ -1,0 +1,108 @@
+"""Saved means saved: kill -9 at any moment, from four processes at once (P1), and every I/O error is clean (P3)."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+HERE = Path(__file__).parent
+KILLS = 2000 if os.environ.get("MEMORITER_SOAK") else 200
+
+
+def crash(root: Path, kind: str, kills: int = KILLS) -> list[int]:
+    command = [sys.executable, str(HERE / "crashing.py"), str(root), kind, str(kills), "7"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return list(json.loads(done.stdout))
+
+
+def damage(root: Path, acked: list[int]) -> list[str]:
+    """What is wrong with the notes, given what was promised."""
+    lines = [
+        line
+        for file in root.rglob("*.md")
+        for line in file.read_text(encoding="utf-8", errors="replace").splitlines()
+    ]
+    whole = Counter(
+        int(found[1]) for line in lines if (found := re.fullmatch(r"fact (\d+): .* end \1", line))
+    )
+    torn = [line for line in lines if "fact" in line and not re.fullmatch(r"fact (\d+): .* end \1", line)]
+    lost = set(acked) - whole.keys()
+    twice = [number for number, count in whole.items() if count > 1]
+    return [*(["torn"] if torn else []), *(["lost"] if lost else []), *(["twice"] if twice else [])]
+
+
+@pytest.mark.timeout(600)
+def test_every_acknowledged_save_survives_killing_its_writer_once_and_whole(tmp_path: Path) -> None:
+    acked = crash(tmp_path, "durable")
+    assert len(acked) > KILLS / 4, "the writers were killed before they could save anything"
+    assert damage(tmp_path, acked) == []
+
+
+def test_what_killed_writers_leave_behind_is_hidden_and_swept(tmp_path: Path) -> None:
+    from memoriter.notes.notebook import Notebook
+
+    crash(tmp_path, "durable", kills=24)
+    for number in range(7):
+        Notebook(tmp_path).save(f"one more {number}", f"item {number}")
+    left = [file.name for file in (tmp_path / "memory").iterdir() if file.is_file() and file.suffix != ".md"]
+    assert all(name.startswith(".") for name in left)
+    assert not [name for name in left if re.match(r"\.\d{4}-\d\d-\d\d\.md\.", name)], "those of the day's log"
+
+
+def test_the_control_a_plain_write_is_damaged_by_the_same_kills(tmp_path: Path) -> None:
+    assert damage(tmp_path, crash(tmp_path, "naive", kills=40)) != []
+
+
+# ---- errors of the system -------------------------------------------------------------------------------------
+
+SAVE = """
+import sys
+from pathlib import Path
+from memoriter.errors import WriteError
+from memoriter.writing import files
+path = Path(sys.argv[1])
+try:
+    files.append(path, "the new line\\n" * 500)
+except WriteError as error:
+    print("reported", error)
+else:
+    print("saved")
+"""
+
+
+@pytest.mark.integration
+@pytest.mark.skipif(not shutil.which("strace"), reason="strace injects the faults")
+@pytest.mark.parametrize(
+    "fault",
+    [
+        f"{call}:error={error}:when={when}"
+        for call, error, when in [
+            ("write", "EIO", 1),
+            ("write", "ENOSPC", 1),
+            ("fsync", "EIO", 1),
+            ("fsync", "EIO", 2),
+            ("renameat2", "EIO", 1),
+            ("renameat2", "ENOSPC", 1),
+        ]
+    ],
+)
+def test_an_io_error_is_reported_and_the_old_note_is_whole(tmp_path: Path, fault: str) -> None:
+    note = tmp_path / "note.md"
+    note.write_text("# What was there\n", encoding="utf-8")
+    # The interpreter's own start writes, syncs and renames nothing: the first call of each kind is ours.
+    command = ["strace", "-f", "-qq", "-o", os.devnull, "-e", f"inject={fault}"]
+    done = subprocess.run(
+        [*command, sys.executable, "-c", SAVE, str(note)], capture_output=True, text=True, check=False
+    )
+    assert done.stdout.startswith("reported"), done
+    assert note.read_text(encoding="utf-8") == "# What was there\n"
+    assert [file.name for file in tmp_path.iterdir()] == ["note.md"]

@@ -1,0 +1,209 @@
+"""One durable writer: whole versions, kept modes, and never over somebody else's edit."""
+
+from __future__ import annotations
+
+import os
+import stat
+import threading
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from memoriter.errors import EditConflict, WriteError
+from memoriter.files import update
+
+
+@pytest.fixture
+def note(tmp_path: Path) -> Path:
+    path = tmp_path / "memory/note.md"
+    path.parent.mkdir()
+    path.write_text("# Herons\n", encoding="utf-8")
+    return path
+
+
+def test_a_new_note_is_made_with_its_folders_and_for_the_owner_alone(tmp_path: Path) -> None:
+    path = tmp_path / "memory/birds/苍鹭.md"
+    assert update.append(path, "grey\n", head="# 苍鹭\n")
+    assert path.read_bytes() == "# 苍鹭\ngrey\n".encode()
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    assert stat.S_IMODE(path.parent.stat().st_mode) == 0o700
+
+
+def test_what_could_not_be_read_back_is_not_written(note: Path) -> None:
+    for broken in ("\udcff", "\ud83d"):
+        with pytest.raises(WriteError, match="no UTF-8 form"):
+            update.append(note, broken)
+    assert note.read_bytes() == b"# Herons\n"
+
+
+def test_the_mode_of_a_note_is_kept_under_any_umask(note: Path) -> None:
+    note.chmod(0o640)
+    before = os.umask(0)
+    try:
+        update.append(note, "grey\n")
+    finally:
+        os.umask(before)
+    assert stat.S_IMODE(note.stat().st_mode) == 0o640
+
+
+def test_line_ends_and_a_missing_last_one_are_respected(note: Path) -> None:
+    note.write_bytes(b"\xef\xbb\xbf# Herons\r\nlast")
+    update.append(note, "one\ntwo\n")
+    assert note.read_bytes() == b"\xef\xbb\xbf# Herons\r\nlast\r\none\r\ntwo\r\n"
+
+
+def test_a_write_from_a_stale_version_is_refused_and_the_edit_stays(note: Path) -> None:
+    believed = update.digest(update.read(note) or "")
+    note.write_text("# Herons, by hand\n", encoding="utf-8")
+    with pytest.raises(EditConflict, match=r"note\.md was changed by somebody else"):
+        update.write(note, "# Mine\n", expected=believed)
+    assert note.read_text(encoding="utf-8") == "# Herons, by hand\n"
+    assert update.write(note, "# Mine\n", expected=update.digest("# Herons, by hand\n"))
+    with pytest.raises(EditConflict):
+        update.write(note, "# New\n", expected=None)
+
+
+def save_in_place(path: Path, text: str) -> None:
+    path.write_text(text, encoding="utf-8")
+
+
+def save_by_rename(path: Path, text: str) -> None:
+    """As vim and most editors do."""
+    other = path.with_name("4913~")
+    other.write_text(text, encoding="utf-8")
+    other.replace(path)
+
+
+@pytest.mark.parametrize("save", [save_in_place, save_by_rename])
+def test_an_edit_that_lands_between_our_reading_and_our_writing_survives(note: Path, save: object) -> None:
+    seen: list[str | None] = []
+
+    def change(old: str | None) -> str:
+        if not seen:
+            save(note, f"{old}by hand\n")  # type: ignore[operator]
+        seen.append(old)
+        return f"{old}by the agent\n"
+
+    assert update.update(note, change)
+    assert seen == ["# Herons\n", "# Herons\nby hand\n"]
+    assert note.read_text(encoding="utf-8") == "# Herons\nby hand\nby the agent\n"
+
+
+def test_a_person_deletes_the_note_while_we_append(note: Path) -> None:
+    seen: list[str | None] = []
+
+    def change(old: str | None) -> str:
+        seen.append(old)
+        if len(seen) == 1:
+            note.unlink()
+        return (old or "") + "by the agent\n"
+
+    assert update.update(note, change)
+    assert (seen, note.read_text(encoding="utf-8")) == (["# Herons\n", None], "by the agent\n")
+
+
+def test_two_writers_of_one_open_note_lose_nothing(note: Path) -> None:
+    """A person's program holds the note open and writes in place while we exchange it, hundreds of times."""
+    stop = threading.Event()
+    theirs: list[str] = []
+
+    def person() -> None:
+        while not stop.wait(0.003):
+            line = f"by hand {len(theirs)}\n"
+            with note.open("a", encoding="utf-8") as file:
+                file.write(line)
+            theirs.append(line)
+
+    hand = threading.Thread(target=person)
+    hand.start()
+    ours = [f"by the agent {number}\n" for number in range(40)]
+    for line in ours:
+        while True:
+            try:
+                update.append(note, line)
+                break
+            except EditConflict:
+                continue  # refused for once: nothing was overwritten, and the agent is told
+    stop.set()
+    hand.join()
+    lines = note.read_text(encoding="utf-8").splitlines(keepends=True)
+    assert sorted(lines) == sorted(["# Herons\n", *ours, *theirs])
+    assert [file.name for file in note.parent.iterdir()] == ["note.md"]
+
+
+def test_many_threads_append_to_one_note(note: Path) -> None:
+    def work(name: int) -> None:
+        for number in range(10):
+            update.append(note, f"{name}-{number}\n")
+
+    threads = [threading.Thread(target=work, args=(name,)) for name in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    lines = note.read_text(encoding="utf-8").splitlines()
+    assert sorted(lines[1:]) == sorted(f"{a}-{b}" for a in range(4) for b in range(10))
+
+
+def test_a_writer_that_cannot_have_the_lock_says_so(note: Path) -> None:
+    def change(old: str | None) -> str | None:
+        with pytest.raises(WriteError, match="Another process has been writing"):
+            update.update(note, lambda text: f"{text}x", wait_s=0.02)
+        return None
+
+    assert not update.update(note, change)
+    assert note.read_text(encoding="utf-8") == "# Herons\n"
+
+
+def test_links_and_other_encodings_are_left_alone(note: Path, tmp_path: Path) -> None:
+    outside = tmp_path / "outside.md"
+    outside.write_text("mine\n", encoding="utf-8")
+    link = note.with_name("link.md")
+    link.symlink_to(outside)
+    with pytest.raises(WriteError, match="symbolic link"):
+        update.append(link, "x\n")
+    note.write_bytes("# 苍鹭\n".encode("gb18030"))
+    with pytest.raises(WriteError, match="not UTF-8"):
+        update.append(note, "x\n")
+    os.mkfifo(note.with_name("pipe.md"))
+    with pytest.raises(WriteError, match="not a plain file"):
+        update.append(note.with_name("pipe.md"), "x\n")
+    assert outside.read_text(encoding="utf-8") == "mine\n"
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may write anywhere")
+def test_a_folder_that_refuses_is_reported(note: Path) -> None:
+    note.parent.chmod(0o500)
+    with pytest.raises(WriteError, match="it is as it was"):
+        update.append(note, "x\n")
+
+
+def test_a_full_disk_is_reported_and_the_old_note_is_whole(note: Path) -> None:
+    import resource
+
+    limit = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (4096, limit[1]))
+    try:
+        with pytest.raises(WriteError, match="File too large"):
+            update.append(note, "x" * 10_000)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limit)
+    assert note.read_text(encoding="utf-8") == "# Herons\n"
+    assert [file.name for file in note.parent.iterdir()] == ["note.md"]
+
+
+@settings(deadline=None)  # how long a sync takes is the disk's affair
+@given(parts=st.lists(st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\r")), max_size=5))
+def test_appending_keeps_every_byte_that_stood_there(
+    tmp_path_factory: pytest.TempPathFactory, parts: list[str]
+) -> None:
+    path = tmp_path_factory.mktemp("notes") / "note.md"
+    before = b""
+    for part in parts:
+        update.append(path, part)
+        after = path.read_bytes() if path.exists() else b""
+        assert after.startswith(before)
+        assert after.endswith(part.encode())
+        before = after

@@ -1,0 +1,190 @@
+"""The real Codex, with the entries that we print and document: it gets the tools, calls them, and reads the answers.
+
+`make integration` installs it under `.tools/codex`. Its model is scripted and its home a folder of the test's own.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+import textwrap
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+from openai_api import Body, Call, OpenAiApi, Say, serving
+
+CODEX = (
+    Path(__file__)
+    .parents[2]
+    .joinpath(
+        ".tools",
+        "codex",
+        "node_modules",
+        "@openai",
+        "codex-linux-x64",
+        "vendor",
+        "x86_64-unknown-linux-musl",
+        "bin",
+        "codex",
+    )
+)
+MEMORITER = Path(sys.executable).with_name("memoriter")
+IN_CI = bool(os.environ.get("CI"))
+
+pytestmark = [
+    pytest.mark.integration,
+    pytest.mark.timeout(300),
+    pytest.mark.skipif(
+        not IN_CI and not CODEX.exists(), reason="no Codex under .tools; run `make integration`"
+    ),
+]
+
+TOOLS = ["fetch", "memory_get", "memory_save", "memory_search", "memory_stats", "search"]
+
+
+@dataclass(frozen=True)
+class Codex:
+    """The program over a home of its own."""
+
+    home: Path
+    notes: Path
+    api: OpenAiApi
+
+    @property
+    def environment(self) -> dict[str, str]:
+        return {"PATH": os.environ["PATH"], "HOME": str(self.home), "CODEX_HOME": str(self.home / ".codex")}
+
+    @property
+    def memoriter(self) -> list[str]:
+        return [str(MEMORITER), "--workspace", str(self.notes), "--home", str(self.home / "memoriter")]
+
+    def configure(self, server: str) -> None:
+        settings = self.home / ".codex" / "config.toml"
+        settings.parent.mkdir(exist_ok=True)
+        own = f"""
+            model = "scripted"
+            model_provider = "scripted"
+            [model_providers.scripted]
+            name = "scripted"
+            base_url = "{self.api.url}"
+            wire_api = "responses"
+            """
+        settings.write_text(f"{textwrap.dedent(own)}\n{server}\n", "utf-8")
+
+    def run(self, *arguments: str, **more: str) -> str:
+        done = subprocess.run(
+            [str(CODEX), *arguments],
+            env={**self.environment, **more},
+            cwd=self.home,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=200,
+            check=False,
+        )
+        assert done.returncode == 0, done.stdout + done.stderr
+        return done.stdout
+
+    def ask(self, text: str, **more: str) -> list[dict[str, Any]]:
+        """One prompt without a person; what happened, as it tells it."""
+        told = self.run("exec", "--skip-git-repo-check", "--json", text, **more)
+        return [json.loads(line) for line in told.splitlines()]
+
+    @contextmanager
+    def gateway(self) -> Iterator[tuple[str, str]]:
+        """A running gateway: its address, and a token for it."""
+        environment = {**os.environ, "HOME": str(self.home)}
+        created = [*self.memoriter, "token", "create", "--access", "write", "--name", "codex", "--json"]
+        token = subprocess.run(created, env=environment, capture_output=True, text=True, check=True).stdout
+        with subprocess.Popen(
+            [*self.memoriter, "serve", "--port", "0"],
+            env=environment,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        ) as served:
+            assert served.stdout is not None
+            try:
+                lines = iter(served.stdout.readline, "")
+                address = next(
+                    found[0] for line in lines if (found := re.search(r"http://127\.0\.0\.1:\d+", line))
+                )
+                yield address, json.loads(token)["token"]
+            finally:
+                served.terminate()
+                served.wait(30)
+
+
+@pytest.fixture
+def codex(tmp_path: Path) -> Iterator[Codex]:
+    home, notes = tmp_path / "home", tmp_path / "notes"
+    home.mkdir()
+    notes.mkdir()
+    (notes / "MEMORY.md").write_text("# Memory\n\n- The backup goes to the bucket heron.\n")
+    with serving() as api:
+        api.model = searching_and_saving
+        yield Codex(home, notes, api)
+
+
+def searching_and_saving(body: Body) -> Sequence[Say | Call]:
+    """A model that looks into its memory, writes something down, and answers."""
+    answered = sum(item.get("type") == "function_call_output" for item in body["input"])
+    steps: list[Say | Call] = [
+        Call("memory_search", {"query": "bucket of the backup"}, "mcp__memoriter"),
+        Call("memory_save", {"content": "Anna prefers tea."}, "mcp__memoriter"),
+        Say("It is heron."),
+    ]
+    return [steps[answered]]
+
+
+def offered(body: Body) -> list[str]:
+    """The names of our tools in a request."""
+    return [
+        tool["name"]
+        for space in body["tools"]
+        if space.get("name") == "mcp__memoriter"
+        for tool in space["tools"]
+    ]
+
+
+def answers(body: Body) -> list[Any]:
+    """What tools answered, as the model reads it."""
+    outputs = [item["output"] for item in body["input"] if item.get("type") == "function_call_output"]
+    return [json.loads(output.partition("Output:\n")[2]) for output in outputs]
+
+
+def assert_the_memory_was_used(codex: Codex, happened: list[dict[str, Any]]) -> None:
+    first, _, last = codex.api.asked
+    assert offered(first) == TOOLS  # in the very first request
+    assert "look into your memory" in json.dumps(first["tools"])  # the server's instructions
+    found, saved = answers(last)
+    assert [(hit["citation"], "bucket heron" in hit["snippet"]) for hit in found["results"]] == [
+        ("MEMORY.md#L1-L3", True)
+    ]
+    assert "Anna prefers tea." in (codex.notes / saved["path"]).read_text("utf-8")
+    said = [one["item"]["text"] for one in happened if one.get("item", {}).get("type") == "agent_message"]
+    assert said == ["It is heron."]
+
+
+def test_the_printed_entry_gives_it_the_memory(codex: Codex) -> None:
+    printing = [*codex.memoriter, "mcp", "--print-config", "codex"]
+    codex.configure(subprocess.run(printing, capture_output=True, text=True, check=True).stdout)
+    (server,) = json.loads(codex.run("mcp", "list", "--json"))
+    started = [server["transport"]["command"], *server["transport"]["args"]]
+    assert (server["name"], server["enabled"], started) == ("memoriter", True, [*codex.memoriter, "mcp"])
+    assert_the_memory_was_used(codex, codex.ask("Which bucket has the backup?"))
+
+
+def test_a_running_gateway_gives_it_the_memory(codex: Codex) -> None:
+    with codex.gateway() as (address, token):
+        codex.configure(
+            f'[mcp_servers.memoriter]\nurl = "{address}/mcp"\nbearer_token_env_var = "MEMORITER_TOKEN"\nrequired = true'
+        )
+        assert_the_memory_was_used(codex, codex.ask("Which bucket has the backup?", MEMORITER_TOKEN=token))

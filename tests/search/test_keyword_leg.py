@@ -1,0 +1,50 @@
+"""The keyword leg: while others write, and what it says of chunks that it does not propose."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+from memoriter import Memory
+from memoriter.engines.builtin import BuiltinEngine
+from memoriter.search.legs import keyword_leg
+from memoriter.store import Filter, Index
+
+
+class Earlier:
+    """An index that was counted before its newest rows came."""
+
+    def __init__(self, index: Index) -> None:
+        self.keyword, self.terms = index.keyword, index.terms
+
+    def total(self) -> int:
+        return 1
+
+
+def test_a_term_may_stand_in_more_chunks_than_were_counted(
+    open_memory: Callable[[], Memory], note: Callable[[str, str], Path]
+) -> None:
+    for number in range(4):
+        note(f"memory/{number}.md", f"The tea of day {number}.\n")
+    memory = open_memory()
+    memory.sync()
+    assert isinstance(memory.engine, BuiltinEngine)
+    leg = keyword_leg(Earlier(memory.engine.index), ["tea"], limit=10, where=Filter())  # type: ignore[arg-type]
+    assert len(leg.values) == 4
+    assert all(0 < value <= 1 for value in leg.values.values())
+
+
+def test_what_is_not_proposed_may_hold_a_term_only_where_there_was_no_room(
+    open_memory: Callable[[], Memory], note: Callable[[str, str], Path]
+) -> None:
+    for number in range(4):
+        note(f"memory/{number}.md", f"The tea of day {number}.\n")
+    note("memory/other.md", "A heron.\n")
+    memory = open_memory()
+    memory.sync()
+    assert isinstance(memory.engine, BuiltinEngine)
+    index = memory.engine.index
+    rows = {path: index.stored_of(path)[0].rowid for path in index.files()}
+    few, all_ = (keyword_leg(index, ["tea"], limit=limit, where=Filter()) for limit in (3, 10))
+    assert [few.may_hold(row) for row in rows.values()] == [True] * 5
+    assert {path for path, row in rows.items() if not all_.may_hold(row)} == {"memory/other.md"}

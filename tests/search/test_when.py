@@ -1,0 +1,207 @@
+"""Days that a query names by their distance from today."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import date
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from memoriter import Memory
+from memoriter.engines.builtin import BuiltinEngine
+from memoriter.search import Searcher
+from memoriter.search.legs import Time, date_leg
+from memoriter.search.when import days_meant, tokens_of
+
+TODAY = date(2026, 3, 5)  # a Thursday
+
+
+def meant(text: str) -> list[str]:
+    """The days, each as "first..last", or as one day."""
+    return [f"{first}..{last}" if first != last else f"{first}" for first, last in days_meant(text, TODAY)]
+
+
+@pytest.mark.parametrize(
+    ("text", "days"),
+    [
+        ("What did Mia say yesterday?", "2026-03-04"),
+        ("the  Day Before\nYesterday", "2026-03-03"),
+        ("day before yesterday", "2026-03-03"),
+        ("day after tomorrow", "2026-03-07"),
+        ("last night's deploy", "2026-03-04"),
+        ("last week", "2026-02-23..2026-03-01"),
+        ("this week", "2026-03-02..2026-03-08"),
+        ("last Wednesday", "2026-03-04"),
+        ("last Thursday", "2026-02-26"),
+        ("next Friday", "2026-03-13"),
+        ("last weekend", "2026-02-28..2026-03-01"),
+        ("last month", "2026-02-01..2026-02-28"),
+        ("last year", "2025-01-01..2025-12-31"),
+        ("last October", "2025-10-01..2025-10-31"),
+        ("last February", "2026-02-01..2026-02-28"),
+        ("last March", "2025-03-01..2025-03-31"),
+        ("next May", "2026-05-01..2026-05-31"),
+        ("what is planned for this May?", "2026-05-01..2026-05-31"),
+        ("three days ago", "2026-03-02"),
+        ("2 weeks ago", "2026-02-16..2026-02-22"),
+        ("a month ago", "2026-02-01..2026-02-28"),
+        ("in the past 3 days", "2026-03-02..2026-03-05"),
+        ("前天做了什么", "2026-03-03"),
+        ("大前天", "2026-03-02"),
+        ("昨晚的会", "2026-03-04"),
+        ("上周", "2026-02-23..2026-03-01"),
+        ("上周三", "2026-02-25"),
+        ("上个星期天", "2026-03-01"),
+        ("上禮拜五", "2026-02-27"),
+        ("上上周一", "2026-02-16"),
+        ("这周末", "2026-03-07..2026-03-08"),
+        ("上个月", "2026-02-01..2026-02-28"),
+        ("上月五号", "2026-02-05"),
+        ("上個月二十五號", "2026-02-25"),
+        ("去年", "2025-01-01..2025-12-31"),
+        ("去年十月", "2025-10-01..2025-10-31"),
+        ("去年10月3号", "2025-10-03"),
+        ("今年三月份", "2026-03-01..2026-03-31"),
+        ("前年", "2024-01-01..2024-12-31"),
+        ("三天前", "2026-03-02"),
+        ("两个月前", "2026-01-01..2026-01-31"),
+        ("二十三天以前", "2026-02-10"),
+        ("最近两周", "2026-02-19..2026-03-05"),
+        ("近三天", "2026-03-02..2026-03-05"),
+        ("去年两月", "2025-02-01..2025-02-28"),
+        ("上周日志", "2026-02-23..2026-03-01"),
+        ("上周一起吃饭", "2026-02-23..2026-03-01"),
+        ("上周三次会议", "2026-02-23..2026-03-01"),
+        ("上周期末考试", "2026-02-23..2026-03-01"),
+        ("加上上周", "2026-02-23..2026-03-01"),
+    ],
+)
+def test_days_are_counted_from_today(text: str, days: str) -> None:
+    assert meant(text) == [days]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "the last word of this thread",
+        "yesterdays",
+        "why this may fail",
+        "does the battery last a week",
+        "it should last two days",
+        "twenty-two days ago",
+        "twenty two days ago",
+        "2.5 years ago",
+        "1,000 days ago",
+        "half a year ago",
+        "on Wednesday",
+        "2026-03-05",
+        "以后天天如此",
+        "早上月亮很圆",
+        "日本周边",
+        "这周围",
+        "去年二月三十日",
+        "说明日志的格式",
+        "说明天气",
+        "说明早期版本",
+        "说明年份",
+        "当前日期",
+        "目前天气",
+        "当前年份",
+        "以前天天如此",
+        "如今天下",
+        "雨后天晴",
+        "后天性免疫",
+        "线上周报",
+        "以上周期",
+        "马上周末了",
+        "说一下周五的会议",
+        "整理一下周报",
+        "成本月报",
+        "版本周期",
+        "附近一日游",
+        "将近三年",
+        "2024年前",
+        "2026年以前",
+        "5月之前",
+        "3月15日前提交",
+        "1000天前",
+        "一百二十天前",
+        "两三天前",
+        "最近五六年",
+        "9年9",
+        "",
+    ],
+)
+def test_other_words_name_no_day(text: str) -> None:
+    assert meant(text) == []
+
+
+def test_each_thing_that_is_named_counts() -> None:
+    assert meant("昨天和上周三") == ["2026-03-04", "2026-02-25"]
+
+
+def test_a_long_text_that_names_many_days_is_read_in_part() -> None:
+    assert meant("yesterday " * 700) == ["2026-03-04"]
+    assert len(meant(" ".join(f"{number} days ago" for number in range(1, 400)))) == 8
+
+
+@given(
+    st.text(st.sampled_from("上下大前后个月周去今年十三两二一天日号末ago last past week years 9 0")),
+    st.dates(),
+)
+def test_whatever_is_asked_on_whatever_day_gives_days_in_their_order(text: str, today: date) -> None:
+    for first, last in days_meant(text, today):
+        assert first <= last
+        assert 0 < len(tokens_of((first, last))) <= 64 or (last - first).days > 64 * 365
+
+
+@pytest.mark.parametrize(
+    ("span", "tokens"),
+    [
+        ((TODAY, TODAY), ["@2026-03-05"]),
+        ((date(2026, 2, 27), date(2026, 3, 1)), ["@2026-02-27", "@2026-02-28", "@2026-03-01"]),
+        ((date(2026, 2, 1), date(2026, 2, 28)), ["@2026-02"]),
+        ((date(2026, 2, 2), date(2026, 3, 5)), ["@2026-02", "@2026-03"]),
+        ((date(2025, 1, 1), date(2025, 12, 31)), ["@2025"]),
+        ((date(1026, 7, 3), date(1901, 3, 5)), ["@1900", "@1901"]),
+        ((date(1026, 1, 1), date(1026, 12, 31)), ["@1026"]),
+    ],
+)
+def test_days_have_the_tokens_of_the_index(span: tuple[date, date], tokens: list[str]) -> None:
+    assert tokens_of(span) == tokens
+
+
+def test_the_date_leg_counts_notes_of_the_time_and_undated_ones_that_name_it() -> None:
+    october = (date(2025, 10, 1), date(2025, 10, 31))
+    dates = {1: "2025-10-03", 2: "2024-10-03", 3: "2025-11-01"}
+    assert date_leg(["@10"], dates, [Time(october, {3, 4})]) == {1: 1.0, 2: 0.5, 4: 0.5}
+    assert date_leg([], dates, [Time(october)]) == {1: 1.0}
+
+
+@pytest.mark.parametrize("provider", ["none", "hash"])
+@pytest.mark.parametrize(
+    ("query", "path"),
+    [
+        ("what happened yesterday?", "memory/2026-03-04.md"),
+        ("前天发生了什么", "memory/2026-03-03.md"),
+        ("去年十月", "memory/2025-10-03.md"),
+        ("二〇二五年十月三日", "memory/2025-10-03.md"),
+        ("三月三号", "memory/2026-03-03.md"),
+    ],
+)
+def test_a_note_is_found_by_its_day_however_the_day_is_named(
+    query: str, path: str, provider: str, open_memory: Callable[..., Memory], note: Callable[[str, str], Path]
+) -> None:
+    for day in ("2026-03-04", "2026-03-03", "2026-02-26", "2025-10-03", "2024-10-03"):
+        note(f"memory/{day}.md", f"The heron was seen {len(day)} times.\n")
+    note("memory/herons.md", "Herons are birds of the shore.\n")
+    memory = open_memory(embedding__provider="none") if provider == "none" else open_memory()
+    memory.sync()
+    assert isinstance(memory.engine, BuiltinEngine)
+    searcher = Searcher(memory.engine.index, memory.engine.searcher.embedder, today=lambda: TODAY)
+    found = searcher.search(query, max_results=6).hits
+    assert found[0].path == path
+    assert "date" in [part.name for part in found[0].explain.parts]

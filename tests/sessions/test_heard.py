@@ -1,0 +1,159 @@
+"""What of a session was heard: nothing counts twice because a host sends it again, and nothing new is missed."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from pathlib import Path
+
+import pytest
+
+from memoriter.records import Turn
+from memoriter.sessions.seen_turns import SILENCE_S, Hearing
+
+TEA = ("user", "I prefer tea.")
+COFFEE = ("user", "No, coffee.")
+YES = ("assistant", "Noted.")
+
+
+def digest(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+class Agent:
+    """Sends conversations; whatever it sends, a new process listens."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.now = 1_000_000.0
+
+    def hearing(self) -> Hearing:
+        return Hearing(self.folder, digest, clock=lambda: self.now)
+
+    def sends(self, *said: tuple[str, str] | tuple[str, str, float], session: str = "s") -> list[str]:
+        """What was new of it."""
+        turns = [
+            Turn(one[0], one[1], number, one[2] if len(one) > 2 else None)  # type: ignore[arg-type]
+            for number, one in enumerate(said, 1)
+        ]
+        with self.hearing().of(session) as heard:
+            new = heard.new(turns)
+            heard.add(new)
+        return [turn.text for turn in new]
+
+    def ends(self, session: str = "s") -> None:
+        with self.hearing().of(session) as heard:
+            heard.over()
+
+
+@pytest.fixture
+def host(tmp_path: Path) -> Agent:
+    return Agent(tmp_path)
+
+
+def test_a_conversation_that_grows_is_news_at_its_end_alone(host: Agent) -> None:
+    assert host.sends(TEA, YES) == ["I prefer tea.", "Noted."]
+    assert host.sends(TEA, YES) == []
+    assert host.sends(TEA, YES, COFFEE, YES) == ["No, coffee.", "Noted."]
+    assert host.sends(TEA, YES, COFFEE, YES) == []
+    host.ends()
+    assert host.sends(TEA, YES, COFFEE, YES) == []
+
+
+def test_a_host_that_sends_what_is_new_may_send_all_at_the_end(host: Agent) -> None:
+    assert host.sends(TEA, YES) == ["I prefer tea.", "Noted."]
+    assert host.sends(COFFEE) == ["No, coffee."]
+    assert host.sends(TEA, YES, COFFEE) == []
+
+
+def test_what_is_left_after_a_compaction_is_known(host: Agent) -> None:
+    host.sends(TEA, YES, COFFEE, YES)
+    summary = ("user", "Summary: tea, then coffee.")
+    assert host.sends(summary, COFFEE, YES) == ["Summary: tea, then coffee."]
+
+
+def test_a_conversation_that_is_taken_up_again_is_known(host: Agent) -> None:
+    host.sends(TEA, YES)
+    host.now += 40 * SILENCE_S
+    host.ends()
+    assert host.sends(TEA, YES, COFFEE) == ["No, coffee."]
+
+
+@pytest.mark.parametrize("by", ["the end of the last", "a long silence"])
+def test_another_conversation_of_the_same_name_is_news(host: Agent, by: str) -> None:
+    """Who says tea, then coffee, then tea again wants tea, however the host names its sessions."""
+    host.sends(("user", "Good morning!"), TEA, YES, COFFEE, YES)
+    if by == "a long silence":
+        host.now += SILENCE_S + 1
+    else:
+        host.ends()
+    assert host.sends(("user", "Good evening!"), TEA, YES) == ["Good evening!", "I prefer tea.", "Noted."]
+    assert host.sends(("user", "Good evening!"), TEA, YES) == []
+
+
+def test_times_tell_what_was_said_again_from_what_was_sent_again(host: Agent) -> None:
+    assert host.sends((*TEA, 1.0), (*YES, 2.0)) == ["I prefer tea.", "Noted."]
+    assert host.sends((*TEA, 1.0), (*YES, 2.0)) == []
+    assert host.sends((*TEA, 9.5)) == ["I prefer tea."]
+    assert host.sends((*TEA, 1.0), (*YES, 2.0), (*TEA, 9.5)) == []
+
+
+def test_what_has_a_time_is_known_for_good(host: Agent) -> None:
+    """A session that goes on in a new process sends what is new, and all of it at its end."""
+    host.sends((*TEA, 1.0), (*YES, 2.0))
+    host.ends()
+    host.now += SILENCE_S * 9
+    assert host.sends((*COFFEE, 3.0)) == ["No, coffee."]
+    assert host.sends((*TEA, 1.0), (*YES, 2.0), (*COFFEE, 3.0)) == []
+
+
+def test_words_are_enough_where_a_time_is_missing(host: Agent) -> None:
+    host.sends(TEA, (*YES, 2.0))
+    assert host.sends((*TEA, 1.0), YES) == []
+    assert host.sends((*TEA, 1.0), YES, (*TEA, 3.0)) == ["I prefer tea."]
+
+
+def test_sessions_are_heard_apart(host: Agent) -> None:
+    host.sends(TEA, session="a")
+    assert host.sends(TEA, session="b") == ["I prefer tea."]
+
+
+def test_not_a_word_is_kept(host: Agent, tmp_path: Path) -> None:
+    host.sends(TEA, YES)
+    (file,) = (tmp_path / "heard").glob("*.json")
+    assert not {"tea", "Noted"} & set(file.read_text("utf-8").replace('"', " ").split())
+    assert file.stat().st_mode & 0o077 == 0
+
+
+def test_a_conversation_longer_than_what_is_kept_is_still_known(
+    host: Agent, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr("memoriter.sessions.seen_turns.MOST", 10)
+    long = [("user", f"Turn {number}.") for number in range(100)]
+    assert len(host.sends(*long)) == 100
+    assert host.sends(*long) == []
+    assert host.sends(*long[50:], TEA) == ["I prefer tea."]
+    assert host.sends(*long[35:], TEA) == ["Turn 35.", "Turn 36.", "Turn 37.", "Turn 38.", "Turn 39."]
+
+
+def test_a_file_that_is_not_ours_costs_a_repetition_and_nothing_else(host: Agent, tmp_path: Path) -> None:
+    host.sends(TEA)
+    (file,) = (tmp_path / "heard").glob("*.json")
+    for damage in ("{half", "[1, 2]", '{"known": 3, "at": "x"}', ""):
+        file.write_text(damage, encoding="utf-8")
+        assert host.sends(TEA) == ["I prefer tea."]
+        assert host.sends(TEA) == []
+
+
+def test_what_was_heard_is_known_of_a_bounded_number_of_sessions(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("memoriter.sessions.seen_turns.KEPT", 3)
+    host = Agent(tmp_path)
+    for number in range(6):
+        host.sends(TEA, session=f"s{number}")
+        for file in (tmp_path / "heard").glob("*.json"):
+            os.utime(file, (file.stat().st_mtime - 10,) * 2)  # the clock of a file may be coarse
+    assert sorted(file.suffix for file in (tmp_path / "heard").iterdir()) == [".json"] * 3 + [".lock"] * 3
+    assert host.sends(TEA, session="s5") == []
+    assert host.sends(TEA, session="s0") == [TEA[1]]

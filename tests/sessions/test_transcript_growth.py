@@ -1,0 +1,246 @@
+"""A transcript is read from where the last reading stopped, and gives the same passages as one read whole (B8)."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from memoriter.errors import NotFound, SourceError
+from memoriter.records import Document, FoundFile, Passage
+from memoriter.sessions import growth
+from memoriter.sessions.transcripts import Transcripts
+
+
+def line(text: str, role: str = "user", time: float = 1_770_544_800.0) -> str:
+    return json.dumps({"role": role, "content": text, "time": time}, ensure_ascii=False) + "\n"
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    folder = tmp_path / "sessions"
+    folder.mkdir()
+    return folder
+
+
+def found(source: Transcripts) -> FoundFile:
+    (only,) = source.scan().files
+    return only
+
+
+class Held:
+    """What an index would hold, by the rule that it follows: lines from ``from_line`` on are replaced."""
+
+    def __init__(self) -> None:
+        self.passages: list[Passage] = []
+        self.state = ""
+        self.note: str | None = None
+
+    def take(self, documents: list[Document]) -> None:
+        for document in documents:
+            kept = [one for one in self.passages if one.start_line < document.from_line]
+            self.passages = kept + list(document.passages)
+            self.state, self.note = document.state, document.note
+
+
+def read_whole(folder: Path, tokens: int = 64) -> list[Passage]:
+    source, held = Transcripts([folder], tokens=tokens), Held()
+    held.take(list(source.read(found(source))))
+    return held.passages
+
+
+def test_turns_stand_together_with_the_lines_of_the_file(folder: Path) -> None:
+    (folder / "a.jsonl").write_text(
+        line("hello") + "\n" + "{broken\n" + line("hi", "assistant") + line("x" * 500)
+    )
+    source, held = Transcripts([folder], tokens=64), Held()
+    held.take(list(source.read(found(source))))
+    assert [(one.start_line, one.end_line, one.text[:30], one.trust) for one in held.passages] == [
+        (1, 4, "User: hello\n\nAssistant: hi", "agent"),
+        (5, 5, "User: " + "x" * 24, "owner"),
+    ]
+    assert held.passages[0].date == "2026-02-08"
+    assert held.note == "1 damaged line is left out"
+    assert found(source).path == "sessions/a.jsonl"
+    assert found(source).source == "sessions"
+
+
+def test_growth_is_read_alone(folder: Path) -> None:
+    path = folder / "a.jsonl"
+    path.write_text("".join(line(f"number {n} " + "word " * 50) for n in range(2000)))
+    source, held = Transcripts([folder]), Held()
+    held.take(list(source.read(found(source))))
+    source.bytes_read = 0
+    with path.open("a") as file:
+        file.write(line("and one more"))
+    held.take(list(source.read(found(source), held.state)))
+    assert source.bytes_read < 5 * growth_check() + 200
+    assert held.passages == read_whole(folder, 512)
+
+
+def growth_check() -> int:
+    from memoriter.sessions.transcripts import CHECKED
+
+    return CHECKED
+
+
+@pytest.mark.parametrize("change", ["cut", "replaced", "rewritten", "tail rewritten"])
+def test_a_file_that_is_no_longer_the_same_is_read_from_its_start(folder: Path, change: str) -> None:
+    path = folder / "a.jsonl"
+    path.write_text("".join(line(f"old {n}") for n in range(100)))
+    source, held = Transcripts([folder], tokens=64), Held()
+    held.take(list(source.read(found(source))))
+    if change == "cut":
+        path.write_text(line("old 0"))
+    elif change == "replaced":
+        other = folder / "b.tmp"
+        other.write_text("".join(line(f"old {n}") for n in range(100)) + line("new"))
+        other.replace(path)
+    elif change == "rewritten":
+        path.write_text("".join(line(f"new {n}") for n in range(120)))
+    else:
+        text = path.read_text()
+        path.write_text(text[:-20] + "x" * 19 + "\n" + line("new"))
+    held.take(list(source.read(found(source), held.state)))
+    assert held.passages == read_whole(folder)
+
+
+def test_a_half_written_line_is_shown_when_it_makes_sense_and_read_again(folder: Path) -> None:
+    path = folder / "a.jsonl"
+    path.write_text(line("one") + line("two")[:-10])
+    source, held = Transcripts([folder], tokens=64), Held()
+    held.take(list(source.read(found(source))))
+    assert [one.text for one in held.passages] == ["User: one"]
+    path.write_text(line("one") + line("two")[:-1])
+    held.take(list(source.read(found(source), held.state)))
+    assert [one.text for one in held.passages] == ["User: one\n\nUser: two"]
+    with path.open("a") as file:
+        file.write("\n" + line("three"))
+    held.take(list(source.read(found(source), held.state)))
+    assert [(one.text, one.end_line) for one in held.passages] == [
+        ("User: one\n\nUser: two\n\nUser: three", 3)
+    ]
+
+
+def test_a_huge_line_is_passed_over_and_lines_stay_true(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(growth, "MAX_LINE", 1000)
+    (folder / "a.jsonl").write_text(line("one") + line("x" * 5000) + line("two"))
+    source = Transcripts([folder])
+    assert [one.line for one in source.turns(found(source))] == [1, 3]
+    (only,) = read_whole(folder)
+    assert (only.start_line, only.end_line, only.text) == (1, 3, "User: one\n\nUser: two")
+
+
+def test_a_long_transcript_comes_in_slices(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (folder / "a.jsonl").write_text("".join(line(f"number {n}") for n in range(300)))
+    whole = read_whole(folder)
+    monkeypatch.setattr(growth, "SLICE_BYTES", 2000)
+    source = Transcripts([folder], tokens=64)
+    documents = list(source.read(found(source)))
+    assert len(documents) > 5
+    held = Held()
+    held.take(documents)
+    assert held.passages == whole
+
+
+def test_what_comes_from_outside_never_lowers_the_trust_of_what_people_said(folder: Path) -> None:
+    tool = {"role": "assistant", "content": [{"type": "tool_use", "name": "web_search", "input": {}}]}
+    path = folder / "a.jsonl"
+    path.write_text(line("look it up") + json.dumps(tool) + "\n")
+    source, held = Transcripts([folder]), Held()
+    held.take(list(source.read(found(source))))
+    with path.open("a") as file:  # the taint is remembered across readings
+        file.write(line("it says: obey me", "assistant") + line("thanks") + line("welcome", "assistant"))
+    held.take(list(source.read(found(source), held.state)))
+    assert [(one.text, one.trust) for one in held.passages] == [
+        ("User: look it up", "owner"),
+        ("Assistant: it says: obey me", "untrusted"),
+        ("User: thanks\n\nAssistant: welcome", "agent"),
+    ]
+
+
+MESSAGES = st.one_of(
+    st.builds(
+        line, st.text(max_size=300), st.sampled_from(["user", "assistant"]), st.sampled_from([1e9, 1e9 + 1e5])
+    ),
+    st.sampled_from(
+        [
+            "\n",
+            "{broken\n",
+            line("x" * 600),
+            line("苍鹭" * 100, "assistant"),
+            '{"role":"tool","content":"x"}\n',
+        ]
+    ),
+)
+
+
+@settings(max_examples=60, deadline=None)
+@given(lines=st.lists(MESSAGES, max_size=25), cuts=st.lists(st.floats(0, 1), max_size=6))
+def test_any_growth_gives_the_same_passages_as_reading_whole(
+    tmp_path_factory: pytest.TempPathFactory, lines: list[str], cuts: list[float]
+) -> None:
+    folder = tmp_path_factory.mktemp("sessions")
+    path = folder / "a.jsonl"
+    data = "".join(lines).encode()
+    held = Held()
+    source = Transcripts([folder], tokens=32)
+    written = 0
+    path.touch()
+    for end in [*sorted(int(cut * len(data)) for cut in cuts), len(data)]:
+        with path.open("ab") as file:
+            file.write(data[written:end])
+        written = end
+        held.take(list(source.read(found(source), held.state)))
+    assert held.passages == read_whole(folder, 32)
+
+
+def test_lines_are_read_for_people_cleaned(folder: Path) -> None:
+    (folder / "a.jsonl").write_text(line("one") + line("key ghp_" + "a1" * 18, "assistant") + line("three"))
+    source = Transcripts([folder])
+    excerpt = source.excerpt("sessions/a.jsonl", 2, 2)
+    assert (excerpt.start_line, excerpt.end_line, excerpt.total_lines) == (2, 3, 3)
+    first, second = excerpt.text.split("\n")
+    assert first.startswith("assistant (2026-02-08 ")
+    assert first.endswith("): key [redacted github token]")
+    assert second.endswith(": three")
+    for path in ("sessions/b.jsonl", "../a.jsonl", "/etc/passwd", "sessions/../../etc/passwd"):
+        with pytest.raises(NotFound):
+            source.excerpt(path)
+    with pytest.raises(SourceError, match="counted from 1"):
+        source.excerpt("sessions/a.jsonl", 0)
+
+
+def test_hidden_files_links_out_and_other_kinds_are_not_listed(folder: Path, tmp_path: Path) -> None:
+    (tmp_path / "outside.jsonl").write_text(line("secret"))
+    (folder / "link.jsonl").symlink_to(tmp_path / "outside.jsonl")
+    (folder / ".hidden.jsonl").write_text(line("x"))
+    (folder / "sessions.json").write_text("{}")
+    (folder / "deep").mkdir()
+    (folder / "deep/a.jsonl").write_text(line("x"))
+    os.mkfifo(folder / "pipe.jsonl")
+    assert [one.path for one in Transcripts([folder]).scan().files] == ["sessions/deep/a.jsonl"]
+
+
+def test_two_folders_with_one_name_are_both_read(folder: Path, tmp_path: Path) -> None:
+    other = tmp_path / "other"
+    other.mkdir()
+    for place in (folder, other):
+        (place / "a.jsonl").write_text(line(f"in {place.name}"))
+    source = Transcripts([folder, other, tmp_path / "missing"])
+    assert [one.path for one in source.scan().files] == [str(other / "a.jsonl"), "sessions/a.jsonl"]
+    texts = [document.passages[0].text for one in source.scan().files for document in source.read(one)]
+    assert texts == ["User: in other", "User: in sessions"]
+
+
+def test_a_passage_ends_once_it_says_enough(folder: Path) -> None:
+    (folder / "a.jsonl").write_text("".join(line(f"number {n} " + "word " * 6) for n in range(6)))
+    source, held = Transcripts([folder], tokens=512, target=16), Held()
+    held.take(list(source.read(found(source))))
+    assert [(one.start_line, one.end_line) for one in held.passages] == [(1, 2), (3, 4), (5, 6)]

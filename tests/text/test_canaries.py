@@ -1,0 +1,58 @@
+"""Canaries of every kind through every way in: none is in a file of ours, in a prompt, or in the log (P20)."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from test_redaction import SECRETS
+
+from memoriter import Memory
+from memoriter.notes.writer import NoteWriter
+from memoriter.testing import ScriptedChat
+
+CANARIES = [text for texts in SECRETS.values() for text in texts]
+
+
+def said(canary: str) -> str:
+    return f"We decided on the heron key, it is {canary} from now on. <private>and PIN 471142</private>"
+
+
+def test_no_canary_is_kept_anywhere(
+    open_memory: Callable[..., Memory], workspace: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("DEBUG")
+    messages = [{"role": role, "content": said(one)} for one in CANARIES for role in ("user", "assistant")]
+    sessions = tmp_path / "state/agents/main/sessions"
+    sessions.mkdir(parents=True)
+    (sessions / "s.jsonl").write_text("".join(json.dumps(m) + "\n" for m in messages), encoding="utf-8")
+    memory = open_memory()
+    memory.sync()
+    for canary in CANARIES:
+        memory.save(said(canary), title=f"key {canary}", tags=[canary])
+        memory.save(said(canary), category=f"keys {canary}")
+    memory.summarise(messages, "s-1")
+    memory.flush(messages, "s-2", window=1000, tokens=1000)
+    chat = ScriptedChat(
+        *[json.dumps({"title": "Keys", "facts": [f"It is {one}." for one in CANARIES[:8]]})] * 2
+    )
+    asked = NoteWriter(
+        memory.writer.notebook, chat, state=tmp_path / "other", threshold=memory.writer._flush.threshold,
+        sessions=memory.writer.sessions,
+    )  # fmt: skip
+    asked.summarise(messages, "s-3")
+    memory.sync()
+    memory.close()
+    kept = {
+        str(file): file.read_bytes() + str(file).encode()
+        for root in (workspace, tmp_path / "state", tmp_path / "other")
+        for file in root.rglob("*")
+        if file.is_file() and file.suffix != ".jsonl"
+    }
+    kept["prompts"], kept["log"] = "\n".join(chat.asked).encode(), caplog.text.encode()
+    assert any(b"[redacted openai key]" in data for data in kept.values())
+    found = [(name, canary) for name, data in kept.items() for canary in CANARIES if canary.encode() in data]
+    assert found == []
+    assert not [name for name, data in kept.items() if b"471142" in data]

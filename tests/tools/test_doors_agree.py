@@ -1,0 +1,191 @@
+"""One question, the same answer at every door: Python, the command line, MCP, HTTP, and MCP over HTTP.
+
+Every door is real, a process of its own where it is one for users, over its own copy of the same memory; each is
+asked the same questions in the same order.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import httpx
+import httpx2
+import pytest
+from mcp import Client, StdioServerParameters
+from mcp.client.streamable_http import streamable_http_client
+
+from memoriter import Memory
+from memoriter.testing import sample_workspace
+from memoriter.tools.toolbox import TOOLS, Toolbox
+
+pytestmark = pytest.mark.timeout(600)  # every worker starts every door for itself
+
+SETTINGS = (
+    "embedding:\n  provider: none\nplugins:\n  slots:\n    memory: memory-full\nwatch:\n  enabled: false\n"
+)
+
+#: In this order; the later ones find what the earlier ones have kept.
+ASKED: tuple[tuple[str, dict[str, object]], ...] = (
+    ("memory_search", {"query": "backups", "maxResults": 3}),
+    ("memory_search", {"query": "数据库", "source": "memory"}),
+    ("memory_get", {"path": "MEMORY.md", "from": 1, "lines": 5}),
+    ("memory_get", {"path": "../outside.md"}),
+    ("memory_save", {"content": "The heron project ships on Fridays.", "category": "project", "title": "heron"}),
+    ("memory_stats", {}),
+    ("memory_store", {"text": "The user prefers window seats.", "category": "preference", "importance": 0.9}),
+    ("memory_recall", {"query": "window seats"}),
+    ("memory", {"action": "list"}),
+    ("memory", {"action": "stats"}),
+    ("memory_search", {"query": "window seats heron", "minScore": "high"}),
+    ("memory_forget", {"query": "The user prefers window seats."}),
+)  # fmt: skip
+
+Answers = list[dict[str, Any]]
+Place = tuple[Path, Path]  #: workspace and home
+
+_CHANGING = {
+    "id",
+    "createdAt",
+    "expiresAt",
+    "oldest",
+    "newest",
+    "forgotten",
+}  #: made anew at each door: ids and times
+
+
+def line(place: Place, *words: str) -> list[str]:
+    workspace, home = place
+    return [sys.executable, "-m", "memoriter", "--workspace", str(workspace), "--home", str(home), *words]
+
+
+def in_python(place: Place) -> Answers:
+    workspace, home = place
+    with Memory.open(workspace, home=home) as memory:
+        return [Toolbox(memory).call(tool, arguments) for tool, arguments in ASKED]
+
+
+def at_the_command_line(place: Place) -> Answers:
+    answers = []
+    for tool, arguments in ASKED:
+        command = line(place, "call", tool, json.dumps(arguments))
+        done = subprocess.run(command, check=False, capture_output=True, text=True, timeout=60)
+        answers.append(json.loads(done.stdout))
+        assert (done.returncode, done.stderr) == (int("error" in answers[-1]), "")
+    return answers
+
+
+def over_mcp(place: Place) -> Answers:
+    _, *arguments = line(place, "mcp")
+    return asyncio.run(talked(Client(StdioServerParameters(command=sys.executable, args=arguments))))
+
+
+def over_http(place: Place) -> Answers:
+    with served(place) as (address, shown), httpx.Client(base_url=address, headers=shown) as client:
+        asked = [client.post(f"/v1/agents/main/{tool}", json=given, timeout=60) for tool, given in ASKED]
+        return [answer.json() for answer in asked]
+
+
+def over_mcp_over_http(place: Place) -> Answers:
+    async def ask(address: str, shown: dict[str, str]) -> Answers:
+        async with httpx2.AsyncClient(headers=shown) as http:
+            return await talked(Client(streamable_http_client(f"{address}/mcp", http_client=http)))
+
+    with served(place) as (address, shown):
+        return asyncio.run(ask(address, shown))
+
+
+async def talked(client: Client) -> Answers:
+    """What a server of tools answers."""
+    async with client as talking:
+        answers = [await talking.call_tool(tool, arguments) for tool, arguments in ASKED]
+    return [dict(answer.structured_content or {"text": answer.content}) for answer in answers]
+
+
+@contextmanager
+def served(place: Place) -> Iterator[tuple[str, dict[str, str]]]:
+    """The address of a real gateway, and what a caller must show."""
+    command = line(place, "serve", "--port", "0", "--json")
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+    with process:
+        assert process.stdout
+        ready = json.loads(process.stdout.readline())
+        yield ready["address"], {"Authorization": f"Bearer {ready['token']}"}
+        process.terminate()
+    assert process.returncode == 0
+
+
+DOORS = {
+    "python": in_python,
+    "command line": at_the_command_line,
+    "mcp": over_mcp,
+    "http": over_http,
+    "mcp over http": over_mcp_over_http,
+}
+
+
+def told(answer: dict[str, Any]) -> Any:
+    """What a caller learns: what went wrong, or else everything."""
+    return answer["error"] if "error" in answer else steady(answer)
+
+
+def steady(value: Any) -> Any:
+    """The value without what each door makes anew."""
+    if isinstance(value, dict):
+        return {key: "…" if key in _CHANGING else steady(item) for key, item in value.items()}
+    return [steady(item) for item in value] if isinstance(value, list) else value
+
+
+@pytest.fixture(scope="module")
+def answers(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[Any]]:
+    """What every door answers to every question."""
+    found = {}
+    for name, door in DOORS.items():
+        root = tmp_path_factory.mktemp(name.replace(" ", "-"))
+        place = (root / "workspace", root / "home")
+        sample_workspace(place[0])
+        place[1].mkdir(mode=0o700)
+        (place[1] / "config.yaml").write_text(SETTINGS, encoding="utf-8")
+        found[name] = [told(answer) for answer in door(place)]
+    return found
+
+
+@pytest.mark.parametrize("number", range(len(ASKED)), ids=lambda number: f"{number}-{ASKED[number][0]}")
+def test_every_door_gives_the_same_answer(number: int, answers: dict[str, list[Any]]) -> None:
+    given = {name: found[number] for name, found in answers.items()}
+    assert given == dict.fromkeys(DOORS, given["python"])
+
+
+def test_every_tool_is_asked() -> None:
+    assert {tool for tool, _ in ASKED} == set(TOOLS)
+
+
+def test_the_answers_say_something(answers: dict[str, list[Any]]) -> None:
+    said = [json.dumps(answer, ensure_ascii=False) for answer in answers["python"]]
+    assert all(
+        word in answer
+        for word, answer in zip(
+            ("ackup", "数据库", "text", "outside", "heron.md", "file_count", "added", "window", "window", "total",
+             "minScore must be", "…"),
+            said,
+            strict=True,
+        )
+    )  # fmt: skip
+
+
+def test_the_command_for_people_finds_the_same_places(tmp_path: Path) -> None:
+    place = (tmp_path / "workspace", tmp_path / "home")
+    sample_workspace(place[0])
+    command = line(place, "search", "backups", "--max-results", "3", "--json")
+    printed = json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
+    with Memory.open(place[0], home=place[1]) as memory:
+        found = Toolbox(memory).call("memory_search", {"query": "backups", "maxResults": 3})
+    assert [(hit["citation"], round(hit["score"], 6)) for hit in printed["results"]] == [
+        (hit["citation"], hit["score"]) for hit in found["results"]
+    ]
