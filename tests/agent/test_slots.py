@@ -21,7 +21,7 @@ BIRDS = '''
 """A plugin of somebody else's: it answers with one tool's own words, and counts what it is told."""
 
 from memoriter.tools.toolbox import Toolbox
-from memoriter.plugins import Effect
+from memoriter.agent import Effect
 
 
 class Birds:

@@ -46,43 +46,43 @@ def pair() -> Pair:
 
 
 def test_the_primary_answers_and_the_builtin_manager_is_not_even_made(pair: Pair) -> None:
-    answer = pair.manager.search("x")
+    answer = pair.engine.search("x")
     assert (answer.provider, answer.fallback, answer.degraded) == ("qmd", False, None)
     assert pair.builtin.made == []
-    assert pair.manager.status().backend == "qmd"
+    assert pair.engine.status().backend == "qmd"
 
 
 def test_a_failure_closes_the_primary_and_everything_goes_to_builtin(pair: Pair) -> None:
     pair.primary.error = EngineError("qmd search ended with status 1.")
-    answer = pair.manager.search("x")
+    answer = pair.engine.search("x")
     assert (answer.provider, answer.fallback) == ("local", True)
     assert answer.degraded == (
         "The builtin engine answered, because qmd could not: qmd search ended with status 1."
     )
-    assert pair.manager.primary_failed
-    assert pair.manager.last_error == "qmd search ended with status 1."
-    assert (pair.primary.closed, pair.evicted) == (1, [pair.manager])
-    assert pair.manager.read_file("a.md").text == "local"
-    assert pair.manager.sync().degraded == "local"
+    assert pair.engine.primary_failed
+    assert pair.engine.last_error == "qmd search ended with status 1."
+    assert (pair.primary.closed, pair.evicted) == (1, [pair.engine])
+    assert pair.engine.read_file("a.md").text == "local"
+    assert pair.engine.sync().degraded == "local"
     assert len(pair.builtin.made) == 1
 
 
 def test_during_the_cool_down_the_primary_is_left_alone(pair: Pair) -> None:
     pair.fail()
     pair.clock.now += 59
-    assert pair.manager.search("x").provider == "local"
+    assert pair.engine.search("x").provider == "local"
     assert len(pair.qmd.made) == 1
 
 
 def test_after_the_cool_down_a_repaired_primary_answers_again(pair: Pair) -> None:
     pair.fail()
     pair.clock.now += 60
-    answer = pair.manager.search("x")
+    answer = pair.engine.search("x")
     assert (answer.provider, answer.fallback, answer.degraded) == ("qmd", False, None)
-    assert pair.kept == [pair.manager]
-    assert pair.manager.search("x").provider == "qmd"
+    assert pair.kept == [pair.engine]
+    assert pair.engine.search("x").provider == "qmd"
     assert len(pair.qmd.made) == 2
-    assert pair.manager.status().fallback is False
+    assert pair.engine.status().fallback is False
 
 
 def test_a_primary_that_still_fails_is_left_alone_for_longer_each_time(pair: Pair) -> None:
@@ -90,19 +90,19 @@ def test_a_primary_that_still_fails_is_left_alone_for_longer_each_time(pair: Pai
     pair.qmd.error = EngineError("the program 'qmd' is not on the PATH.")
     tries = []
     for _ in range(40):
-        before = pair.manager.retry_at
+        before = pair.engine.retry_at
         pair.clock.now += 60
-        assert pair.manager.search("x").fallback
-        if pair.manager.retry_at != before:
-            tries.append(pair.manager.retry_at - pair.clock.now)
+        assert pair.engine.search("x").fallback
+        if pair.engine.retry_at != before:
+            tries.append(pair.engine.retry_at - pair.clock.now)
     assert tries == [120, 240, 480, 600, 600, 600]
-    assert pair.manager.last_error == "the program 'qmd' is not on the PATH."
+    assert pair.engine.last_error == "the program 'qmd' is not on the PATH."
 
 
 def test_status_says_who_answers_why_and_until_when(pair: Pair) -> None:
     pair.fail()
     pair.clock.now += 10
-    status = pair.manager.status()
+    status = pair.engine.status()
     assert (status.backend, status.fallback) == ("local", True)
     assert status.degraded == "qmd failed, the builtin engine answers: qmd search ended with status 1."
     assert status.details == {
@@ -110,14 +110,14 @@ def test_status_says_who_answers_why_and_until_when(pair: Pair) -> None:
         "last_error": "qmd search ended with status 1.",
         "retry_in_s": 50,
     }
-    assert pair.manager.probe_vector() == "qmd failed: qmd search ended with status 1."
+    assert pair.engine.probe_vector() == "qmd failed: qmd search ended with status 1."
 
 
 def test_there_is_one_warning_for_one_switch(pair: Pair, caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level(logging.WARNING, "memoriter"):
         pair.fail()
         for _ in range(5):
-            pair.manager.search("x")
+            pair.engine.search("x")
     assert [record.getMessage() for record in caplog.records] == [
         "qmd failed, the builtin engine answers for at least 60 s: qmd search ended with status 1."
     ]
@@ -129,76 +129,76 @@ def test_there_is_one_warning_for_one_switch(pair: Pair, caplog: pytest.LogCaptu
 def test_a_caller_who_gives_up_is_no_failure(pair: Pair, given_up: BaseException) -> None:
     pair.primary.error = given_up
     with pytest.raises(type(given_up)):
-        pair.manager.search("x")
+        pair.engine.search("x")
     pair.primary.error = None
-    assert pair.manager.search("x").provider == "qmd"
-    assert (pair.manager.switches, pair.primary.closed, pair.builtin.made) == (0, 0, [])
+    assert pair.engine.search("x").provider == "qmd"
+    assert (pair.engine.switches, pair.primary.closed, pair.builtin.made) == (0, 0, [])
 
 
 def test_giving_up_during_the_trial_leaves_it_to_the_next_caller(pair: Pair) -> None:
     pair.fail()
     pair.clock.now += 60
-    create = pair.manager._create_primary
+    create = pair.engine._create_primary
 
     def impatient() -> StubManager:
         made = create()
         made.error = Cancelled("The caller gave up.")
         return made
 
-    pair.manager._create_primary = impatient
+    pair.engine._create_primary = impatient
     with pytest.raises(Cancelled):
-        pair.manager.search("x")
-    pair.manager._create_primary = create
-    assert pair.manager.search("x").provider == "qmd"
+        pair.engine.search("x")
+    pair.engine._create_primary = create
+    assert pair.engine.search("x").provider == "qmd"
 
 
 def test_a_busy_primary_is_not_given_up(pair: Pair) -> None:
     pair.primary.error = EngineBusy("qmd is still building its first index.")
-    answer = pair.manager.search("x")
+    answer = pair.engine.search("x")
     assert (answer.provider, answer.fallback) == ("local", True)
     assert "still building its first index" in (answer.degraded or "")
     pair.primary.error = None
-    assert pair.manager.search("x").provider == "qmd"
-    assert pair.manager.switches == 0
+    assert pair.engine.search("x").provider == "qmd"
+    assert pair.engine.switches == 0
 
 
 def test_a_primary_that_is_too_busy_to_be_made_is_left_alone_for_longer(pair: Pair) -> None:
     pair.fail()
     pair.qmd.error = EngineBusy("qmd is locked by another program.")
     pair.clock.now += 60
-    answer = pair.manager.search("x")
-    assert (answer.provider, pair.manager.last_error) == ("local", "qmd is locked by another program.")
-    assert pair.manager.retry_at == pair.clock.now + 120
+    answer = pair.engine.search("x")
+    assert (answer.provider, pair.engine.last_error) == ("local", "qmd is locked by another program.")
+    assert pair.engine.retry_at == pair.clock.now + 120
 
 
 def test_a_mistake_in_the_engine_is_a_failure_like_any_other(pair: Pair) -> None:
     pair.primary.error = KeyError("snippet")
-    assert pair.manager.search("x").provider == "local"
-    assert pair.manager.last_error == "'snippet'"
+    assert pair.engine.search("x").provider == "local"
+    assert pair.engine.last_error == "'snippet'"
 
 
 def test_when_builtin_fails_too_the_answer_says_both(pair: Pair) -> None:
     pair.primary.error = EngineError("qmd is gone.")
     pair.builtin.error = OSError("No space left on device")
-    answer = pair.manager.search("x")
+    answer = pair.engine.search("x")
     assert (answer.hits, answer.provider, answer.fallback) == ((), "none", True)
     assert answer.degraded == (
         "Neither qmd nor the builtin engine can answer: qmd is gone. No space left on device"
     )
     pair.builtin.error = None
-    assert pair.manager.search("x").provider == "local"
+    assert pair.engine.search("x").provider == "local"
 
 
 def test_closing_closes_both_and_leaves_the_cache(pair: Pair) -> None:
     pair.fail()
     pair.clock.now += 60
-    pair.manager.search("x")
-    pair.manager.close()
-    pair.manager.close()
+    pair.engine.search("x")
+    pair.engine.close()
+    pair.engine.close()
     assert [manager.closed for manager in (*pair.qmd.made, *pair.builtin.made)] == [1, 1, 1]
-    assert pair.evicted == [pair.manager, pair.manager]
-    assert pair.manager.share() is None
-    answer = pair.manager.search("x")
+    assert pair.evicted == [pair.engine, pair.engine]
+    assert pair.engine.share() is None
+    answer = pair.engine.search("x")
     assert (answer.hits, answer.degraded) == (
         (),
         "Neither qmd nor the builtin engine can answer: qmd search ended with status 1. This memory is closed.",
@@ -206,26 +206,26 @@ def test_closing_closes_both_and_leaves_the_cache(pair: Pair) -> None:
 
 
 def test_a_shared_manager_is_closed_by_its_last_holder(pair: Pair) -> None:
-    assert pair.manager.share() is pair.manager
-    pair.manager.close()
-    assert pair.manager.search("x").provider == "qmd"
-    pair.manager.close()
+    assert pair.engine.share() is pair.engine
+    pair.engine.close()
+    assert pair.engine.search("x").provider == "qmd"
+    pair.engine.close()
     assert pair.primary.closed == 1
 
 
 def test_a_write_is_announced_to_both(pair: Pair) -> None:
     pair.fail()
     pair.clock.now += 60
-    pair.manager.search("x")
-    pair.manager.changed()
+    pair.engine.search("x")
+    pair.engine.changed()
     assert (pair.primary.announced, pair.builtin.made[0].announced) == (1, 1)
 
 
 def test_what_was_started_is_started_again_after_healing(pair: Pair) -> None:
-    pair.manager.start()
+    pair.engine.start()
     pair.fail()
     pair.clock.now += 60
-    pair.manager.search("x")
+    pair.engine.search("x")
     assert [manager.started for manager in pair.qmd.made] == [1, 1]
 
 
@@ -234,9 +234,9 @@ def test_eight_threads_see_the_primary_die_and_one_switch_happens(pair: Pair) ->
     pair.primary.before_search = meeting.wait
     pair.primary.error = EngineError("qmd was killed.")
     with concurrent.futures.ThreadPoolExecutor(8) as pool:
-        answers = list(pool.map(lambda _: pair.manager.search("x"), range(8)))
+        answers = list(pool.map(lambda _: pair.engine.search("x"), range(8)))
     assert {(answer.provider, answer.fallback) for answer in answers} == {("local", True)}
-    assert (pair.manager.switches, pair.primary.closed, len(pair.evicted)) == (1, 1, 1)
+    assert (pair.engine.switches, pair.primary.closed, len(pair.evicted)) == (1, 1, 1)
     assert len(pair.builtin.made) == 1
     assert pair.builtin.made[0].searches == 8
 
@@ -244,17 +244,17 @@ def test_eight_threads_see_the_primary_die_and_one_switch_happens(pair: Pair) ->
 def test_eight_threads_after_the_cool_down_make_one_new_primary(pair: Pair) -> None:
     pair.fail()
     pair.clock.now += 60
-    create, made = pair.manager._create_primary, threading.Event()
+    create, made = pair.engine._create_primary, threading.Event()
 
     def slow() -> StubManager:
         made.wait(20)  # until the other seven have been answered
         return create()
 
-    pair.manager._create_primary = slow
+    pair.engine._create_primary = slow
     answered = threading.Semaphore(0)
 
     def ask(_: int) -> str:
-        provider = pair.manager.search("x").provider
+        provider = pair.engine.search("x").provider
         answered.release()
         return provider
 

@@ -121,13 +121,13 @@ def test_eight_threads_while_qmd_dies_are_all_answered_and_one_switch_happens(
 def test_two_memories_of_one_agent_share_a_manager_until_both_are_closed(note, open_with_qmd) -> None:
     note("memory/a.md", "heron\n")
     one, other = open_with_qmd(), open_with_qmd()
-    assert one.manager is other.manager
+    assert one.engine is other.engine
     one.close()
     one.close()
     assert other.search("heron").provider == "qmd"
     other.close()
     third = open_with_qmd()
-    assert third.manager is not other.manager
+    assert third.engine is not other.engine
     assert third.search("heron").provider == "qmd"
 
 

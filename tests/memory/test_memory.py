@@ -312,10 +312,10 @@ def shared_memory(note, open_memory) -> Memory:
     return memory
 
 
-@pytest.mark.parametrize("room", ["scribe", "notes", "keeper", "items", "hearing", "extractor", "injector"])
+@pytest.mark.parametrize("room", ["writer", "notes", "entries", "items", "hearing", "extractor", "injector"])
 def test_a_memory_that_is_closed_opens_nothing_again(open_memory, tmp_path: Path, room: str) -> None:
     memory = open_memory()
-    if room == "keeper":
+    if room == "entries":
         memory.entries.find()
     memory.close()
     memory.close()

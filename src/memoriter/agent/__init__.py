@@ -1,6 +1,6 @@
 """What happens by itself while an agent works? The plugin that fills the memory slot, and the moments it acts on.
 
-    from memoriter.plugins import Agent, Moment
+    from memoriter.agent import Agent, Moment
 
     with Agent.open(workspace="~/notes", slot="memory-full") as host:
         effect = host.emit(Moment("before_agent_start", session="s1", prompt="What do I drink?"))

@@ -24,7 +24,7 @@ from memoriter.memory import Memory
 if TYPE_CHECKING:
     from memoriter.config import Settings
 
-log = logs.get("plugins")
+log = logs.get("agent")
 
 SLOT = "plugins.slots.memory"
 

@@ -17,7 +17,7 @@ from memoriter.background import Call, Lane
 from memoriter.errors import MemoriterError
 from memoriter.text.encodable import encodable
 
-log = logs.get("plugins")
+log = logs.get("agent")
 
 Handler = Callable[[Moment], Effect | None]
 
