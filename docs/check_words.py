@@ -29,7 +29,7 @@ WORDS = {
     r"hasty|patient(ly)?": "without retry, with retry",
     r"exhum(e|es|ed|ing)|doom(s|ed)?|bur(y|ies|ied)": "clear_tombstone, mark_for_erasure, add_tombstone",
     r"let(s|ting)?[ _]in": "accept, allow",
-    r"(?<!there )(?<!There )(is|are) no (?!longer\b|more than\b|less than\b|later\b|earlier\b|longer\b)[a-z]+": "is not a …",
+    r"(?<!there )(is|are) no (?!longer|more than|less than|later than|earlier than)[a-z]+": "is not a …",
     r"so (many|long) (and|as) no": "at most N",
 }
 PATTERN = re.compile("|".join(rf"(?P<w{i}>\b(?:{word})\b)" for i, word in enumerate(WORDS)), re.IGNORECASE)
@@ -37,7 +37,8 @@ ADVICE = list(WORDS.values())
 
 
 def tracked() -> list[Path]:
-    names = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    command = ["git", "ls-files"]
+    names = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout  # noqa: S603
     files = (ROOT / name for name in names.splitlines())
     return [file for file in files if file.suffix in SUFFIXES and file.is_file() and file != Path(__file__)]
 
@@ -57,7 +58,7 @@ def findings(file: Path) -> list[str]:
 def main() -> int:
     files = [Path(name).resolve() for name in sys.argv[1:]] or tracked()
     rows = [row for file in files for row in findings(file)]
-    print(*rows, sep="\n") if rows else None
+    sys.stdout.writelines(f"{row}\n" for row in rows)
     return 1 if rows else 0
 
 
