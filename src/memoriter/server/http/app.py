@@ -10,9 +10,10 @@ import asyncio
 from collections.abc import Callable, Coroutine, Mapping
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from fastapi import FastAPI, Request, Response
-from fastapi.exceptions import RequestValidationError
+from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import Response
 from starlette.routing import Route
 
 from memoriter import __version__
@@ -63,55 +64,34 @@ ERROR_SCHEMA = {
 }
 
 
-def build(gateway: Gateway) -> FastAPI:
-    """The application, without its guard."""
-    app = FastAPI(
-        title="memoriter",
-        version=__version__,
-        summary="Long-term memory for AI agents.",
-        openapi_url=None,
-        docs_url=None,
-        redoc_url=None,
-        redirect_slashes=False,
+def build(gateway: Gateway) -> Starlette:
+    """Build the application, without its guard."""
+    read_only = ["GET"]
+    routes = [
+        *(
+            Route(f"/v1/agents/{{agent}}/{tool.name}", _operation(gateway, tool), methods=["POST"])
+            for tool in OPERATIONS.values()
+        ),
+        Route("/v1/agents", _agents(gateway), methods=read_only),
+        Route("/v1/operations", _operations, methods=read_only),
+        Route("/healthz", _health(gateway), methods=read_only),
+        Route("/metrics", _metrics(gateway), methods=read_only),
+        Route("/openapi.json", _openapi, methods=read_only),
+        *pages.routes(gateway.browsers),
+        Route("/v1/events", EventsDoor(gateway.hub, gateway.still, gateway.wake), methods=read_only),
+        Route("/mcp", gateway.mcp, methods=["POST"]),
+    ]
+    app = Starlette(
+        routes=routes,
+        exception_handlers={HTTPException: _http_error, Refused: _refused, Exception: _broken},
         lifespan=gateway.lifespan,
-        # Its own spans and logs carry addresses with tickets in them, and the sentences of failures.
-        telemetry={"tracing": False, "metrics": False, "logs": False, "auto_configure": False},
     )
-    for tool in OPERATIONS.values():
-        app.add_api_route(
-            f"/v1/agents/{{agent}}/{tool.name}",
-            _operation(gateway, tool),
-            methods=["POST"],
-            operation_id=tool.name,
-            summary=tool.description,
-            tags=[tool.access],
-            response_model=None,
-            responses=_responses(tool),
-            openapi_extra=_request_body(tool),
-        )
-    for path, endpoint in (
-        ("/v1/agents", _agents(gateway)),
-        ("/v1/operations", _operations),
-        ("/healthz", _health(gateway)),
-    ):
-        app.add_api_route(
-            path, endpoint, response_model=None, responses=_errors(), operation_id=path.strip("/")
-        )
-    app.add_api_route("/metrics", _metrics(gateway), include_in_schema=False)
-    app.add_api_route("/openapi.json", lambda: json_answer(app.openapi()), include_in_schema=False)
-    pages.add(app, gateway.browsers)
-    events = EventsDoor(gateway.hub, gateway.still, gateway.wake)
-    app.router.routes.append(Route("/v1/events", endpoint=events, methods=["GET"]))
-    app.router.routes.append(Route("/mcp", endpoint=gateway.mcp, methods=["POST"]))
-    app.add_exception_handler(HTTPException, _http_error)
-    app.add_exception_handler(RequestValidationError, _wrong_request)
-    app.add_exception_handler(Refused, _refused)
-    app.add_exception_handler(Exception, _broken)
+    app.router.redirect_slashes = False
     return app
 
 
 def json_answer(data: object, status: int = 200, headers: Mapping[str, str] | None = None) -> Response:
-    """Data as an answer."""
+    """Return data as a JSON response."""
     return Response(encoded(data), status, headers, media_type="application/json")
 
 
@@ -119,11 +99,10 @@ def json_answer(data: object, status: int = 200, headers: Mapping[str, str] | No
 
 
 def _operation(gateway: Gateway, tool: Tool) -> Callable[..., Any]:
-    async def endpoint(agent: str, request: Request) -> Response:
+    async def endpoint(request: Request) -> Response:
         visit = request.state.visit
-        if (
-            visit.operation != tool.name or visit.agent != agent
-        ):  # the guard and the router read one path alike
+        # The guard and the router must agree on what a path means.
+        if visit.operation != tool.name or visit.agent != request.path_params["agent"]:
             raise Refused(403, "The guard did not let this pass.")
         given = arguments(await _json_body(request))
         session = request.headers.get("x-memoriter-session")
@@ -165,34 +144,6 @@ async def _json_body(request: Request) -> bytes:
     return body
 
 
-def _request_body(tool: Tool) -> dict[str, Any]:
-    schema = tool.schema()
-    session = {
-        "name": "X-Memoriter-Session",
-        "in": "header",
-        "required": False,
-        "description": "The session's key, where the settings let only some sessions use the memory.",
-        "schema": {"type": "string"},
-    }
-    return {
-        "requestBody": {
-            "required": bool(schema["required"]),
-            "content": {"application/json": {"schema": schema}},
-        },
-        "parameters": [session],
-    }
-
-
-def _responses(tool: Tool) -> dict[int | str, dict[str, Any]]:
-    done = {"description": "Done.", "content": {"application/json": {"schema": tool.output_schema()}}}
-    return {200: done, **_errors()}
-
-
-def _errors() -> dict[int | str, dict[str, Any]]:
-    content = {"application/json": {"schema": ERROR_SCHEMA}}
-    return {status: {"description": text, "content": content} for status, text in ERRORS.items()}
-
-
 # ---- what there is --------------------------------------------------------------------------------------------------
 
 
@@ -216,7 +167,7 @@ def _agents(gateway: Gateway) -> Callable[..., Any]:
     return agents
 
 
-async def _operations() -> Response:
+async def _operations(_: Request) -> Response:
     return json_answer(
         [
             {
@@ -245,10 +196,71 @@ def _metrics(gateway: Gateway) -> Callable[..., Any]:
 
 
 def _health(gateway: Gateway) -> Callable[..., Any]:
-    async def healthz() -> Response:
+    async def healthz(_: Request) -> Response:
         return json_answer({"status": "ok" if gateway.well else "degraded"})
 
     return healthz
+
+
+# ---- OpenAPI --------------------------------------------------------------------------------------------------------
+
+
+async def _openapi(_: Request) -> Response:
+    return json_answer(openapi())
+
+
+def openapi() -> dict[str, object]:
+    """Return the OpenAPI document, made from the table of operations."""
+    reading = {"/v1/agents": "Agents", "/v1/operations": "Operations", "/healthz": "Healthz"}
+    paths = {path: {"get": _read_description(path, summary)} for path, summary in reading.items()}
+    operations = {
+        f"/v1/agents/{{agent}}/{tool.name}": {"post": _description(tool)} for tool in OPERATIONS.values()
+    }
+    return {
+        "openapi": "3.1.0",
+        "info": {
+            "title": "memoriter",
+            "summary": "Long-term memory for AI agents.",
+            "version": __version__,
+        },
+        "paths": {**operations, **paths},
+    }
+
+
+def _read_description(path: str, summary: str) -> dict[str, object]:
+    return {"operationId": path.strip("/"), "summary": summary, "responses": _responses({})}
+
+
+def _description(tool: Tool) -> dict[str, object]:
+    schema = tool.schema()
+    return {
+        "operationId": tool.name,
+        "summary": tool.description,
+        "tags": [tool.access],
+        "parameters": [
+            {"name": "agent", "in": "path", "required": True, "schema": {"type": "string"}},
+            {
+                "name": "X-Memoriter-Session",
+                "in": "header",
+                "required": False,
+                "description": "The session key. Needed where the settings allow only some sessions.",
+                "schema": {"type": "string"},
+            },
+        ],
+        "requestBody": {
+            "required": bool(schema["required"]),
+            "content": {"application/json": {"schema": schema}},
+        },
+        "responses": _responses(tool.output_schema()),
+    }
+
+
+def _responses(schema: Mapping[str, object]) -> dict[str, object]:
+    def described(text: str, body: Mapping[str, object]) -> dict[str, object]:
+        return {"description": text, "content": {"application/json": {"schema": body}}}
+
+    errors = {str(status): described(text, ERROR_SCHEMA) for status, text in ERRORS.items()}
+    return {"200": described("Success.", schema), **errors}
 
 
 # ---- errors ---------------------------------------------------------------------------------------------------------
@@ -260,10 +272,6 @@ async def _http_error(_: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
     sentence = _SENTENCES.get(error.status_code, str(error.detail))
     return json_answer({"error": sentence}, error.status_code, dict(error.headers or {}))
-
-
-async def _wrong_request(_: Request, _error: Exception) -> Response:
-    return json_answer({"error": "The request is not as /openapi.json says."}, 422)
 
 
 async def _refused(_: Request, error: Exception) -> Response:

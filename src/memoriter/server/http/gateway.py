@@ -23,7 +23,7 @@ from memoriter.tools.tool import Outcome, Result, Tool
 from memoriter.tools.toolbox import Toolbox
 
 if TYPE_CHECKING:
-    from fastapi import FastAPI
+    from starlette.applications import Starlette
 
     from memoriter.agent.service import Synced
 
@@ -107,7 +107,7 @@ class Gateway:
         self.mcp.end()
 
     @asynccontextmanager
-    async def lifespan(self, _: FastAPI) -> AsyncIterator[None]:
+    async def lifespan(self, _: Starlette) -> AsyncIterator[None]:
         """From before the first request until after the last."""
         threads = ThreadPoolExecutor(self.limits.at_once, thread_name_prefix="memoriter-http")
         asyncio.get_running_loop().set_default_executor(threads)

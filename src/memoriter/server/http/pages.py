@@ -11,14 +11,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from fastapi import Request, Response
 from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
 
 from memoriter.server.http.responses import Refused
 
 if TYPE_CHECKING:
-    from fastapi import FastAPI
-
     from memoriter.server.http.auth import Browsers
 
 FOLDER = Path(__file__).parent.parent / "web"
@@ -80,17 +80,19 @@ class Files:
         }
 
 
-def add(app: FastAPI, browsers: Browsers, folder: Path = FOLDER) -> None:
-    """Add the routes of the page."""
+def routes(browsers: Browsers, folder: Path = FOLDER) -> list[Route]:
+    """Return the routes of the page."""
     files = Files(folder)
 
     async def index(request: Request) -> Response:
         return _sent(files, "index.html", request, "no-store")
 
-    async def static(name: str, request: Request) -> Response:
-        return _sent(files, f"static/{name}", request, "no-cache")
+    async def static(request: Request) -> Response:
+        return _sent(files, f"static/{request.path_params['name']}", request, "no-cache")
 
     async def opened(request: Request) -> Response:
+        if request.method == "HEAD":  # a program that only checks the link must not use up the ticket
+            raise HTTPException(405, headers={"Allow": "GET"})
         cookie = browsers.enter(request.query_params.get("ticket", ""))
         if cookie is None and "text/html" not in request.headers.get("accept", ""):
             raise Refused(403, "This link was used or is too old; `memoriter open` makes a new one.")
@@ -106,9 +108,11 @@ def add(app: FastAPI, browsers: Browsers, folder: Path = FOLDER) -> None:
         answer.set_cookie(browsers.cookie, cookie, httponly=True, samesite="strict", path="/")
         return answer
 
-    app.add_api_route("/", index, methods=["GET", "HEAD"], include_in_schema=False)
-    app.add_api_route("/static/{name:path}", static, methods=["GET", "HEAD"], include_in_schema=False)
-    app.add_api_route("/open", opened, include_in_schema=False)
+    return [
+        Route("/", index, methods=["GET"]),
+        Route("/static/{name:path}", static, methods=["GET"]),
+        Route("/open", opened, methods=["GET"]),
+    ]
 
 
 def _sent(files: Files, name: str, request: Request, caching: str) -> Response:
