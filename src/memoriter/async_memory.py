@@ -14,7 +14,17 @@ from typing import TYPE_CHECKING, ParamSpec, Self, TypeVar
 
 from memoriter.engines.cancel import cancellable
 from memoriter.memory import Memory
-from memoriter.records import Answer, Author, Excerpt, ProgressCallback, Saved, Source, Status, SyncReport
+from memoriter.records import (
+    Answer,
+    Author,
+    Excerpt,
+    ProgressCallback,
+    Query,
+    Saved,
+    Source,
+    Status,
+    SyncReport,
+)
 
 if TYPE_CHECKING:
     from memoriter.embedding import Embedder
@@ -77,7 +87,7 @@ class AsyncMemory:
 
     async def search(
         self,
-        query: str,
+        query: str | Query,
         *,
         max_results: int | None = None,
         min_score: float | None = None,

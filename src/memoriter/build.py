@@ -204,13 +204,13 @@ def build_builtin(settings: Settings, embedder: Embedder | None, guard: Guard) -
         vector_weight=search.vector_weight,
         text_weight=search.text_weight,
         candidates=search.candidates,
+        max_results=search.max_results,
         min_score=search.min_score,
         snippet_chars=search.snippet_chars,
         diversity=search.diversity,
         half_life_days=search.half_life_days,
     )
     options_of_engine = EngineOptions(
-        max_results=search.max_results,
         citations=settings.memory.citations,
         sync_before=search.sync_before,
         sync_interval_s=search.sync_interval_s,

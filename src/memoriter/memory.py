@@ -36,6 +36,7 @@ from memoriter.records import (
     Excerpt,
     ImportReport,
     ProgressCallback,
+    Query,
     Receipt,
     Remembered,
     Saved,
@@ -130,7 +131,7 @@ class Memory:
 
     def search(
         self,
-        query: str,
+        query: str | Query,
         *,
         max_results: int | None = None,
         min_score: float | None = None,
@@ -138,25 +139,26 @@ class Memory:
         path_prefix: str | None = None,
         session_key: str | None = None,
     ) -> Answer:
-        """The few lines that answer the query, best first, each with its place and its reasons.
+        """Return the few lines that answer the query, best first, each with its citation and its score.
 
-        Notes, sessions and entries are searched together, unless ``source`` names one of them.
+        Notes, sessions and entries are searched together, unless ``source`` names one of them. Keyword arguments
+        replace fields of a `Query`.
         """
-        if source == "entries":
-            answer = Answer(
-                (), "none", "", citations=shows_citations(self.settings.memory.citations, session_key)
-            )
+        query = Query.of(
+            query,
+            max_results=max_results,
+            min_score=min_score,
+            source=source,
+            path_prefix=path_prefix,
+            session_key=session_key,
+        )
+        if query.source == "entries":
+            cited = shows_citations(self.settings.memory.citations, query.session_key)
+            answer = Answer((), "none", "", citations=cited)
         else:
-            answer = self.engine.search(
-                query,
-                max_results=max_results,
-                min_score=min_score,
-                source=source,
-                path_prefix=path_prefix,
-                session_key=session_key,
-            )
-        if source in (None, "entries") and path_prefix is None and self._has_entries(session_key):
-            answer = self._with_entries(answer, query, max_results, min_score)
+            answer = self.engine.search(query)
+        if query.source in (None, "entries") and query.path_prefix is None:
+            answer = self._with_entries(answer, query)
         return answer
 
     def _has_entries(self, session_key: str | None) -> bool:
@@ -164,31 +166,21 @@ class Memory:
         known = self._entries is not None or (self.settings.agent_folder / "memory.db").exists()
         return known and self.admits(session_key)
 
-    def _with_entries(
-        self, answer: Answer, query: str, max_results: int | None, min_score: float | None
-    ) -> Answer:
+    def _with_entries(self, answer: Answer, query: Query) -> Answer:
+        if not self._has_entries(query.session_key):
+            return answer
         from memoriter.entries.search import joined
 
-        limit = self.settings.search.max_results if max_results is None else max_results
+        limit = self.settings.search.max_results if query.max_results is None else query.max_results
         try:
-            return joined(answer, self.entries.search(query, limit=limit, threshold=min_score), limit)
+            found = self.entries.search(query.text, limit=limit, threshold=query.min_score)
+            return joined(answer, found, limit)
         except MemoriterError as error:  # memory never breaks the agent: the failure is part of the answer
             return replace(answer, degraded=f"{answer.degraded or ''} Without entries: {error}".strip())
 
-    def search_for_prompt(
-        self,
-        query: str,
-        *,
-        max_results: int | None = None,
-        min_score: float | None = None,
-        source: Source | None = None,
-        session_key: str | None = None,
-    ) -> Answer:
-        """As `search`, for a model to read: places under snippets, together within `memory.max_injected_chars`."""
-        answer = self.search(
-            query, max_results=max_results, min_score=min_score, source=source, session_key=session_key
-        )
-        return for_prompt(answer, self.settings.memory.max_injected_chars)
+    def search_for_prompt(self, query: str | Query) -> Answer:
+        """Search for a model to read: citations below the snippets, all within `memory.max_injected_chars`."""
+        return for_prompt(self.search(query), self.settings.memory.max_injected_chars)
 
     def admits(self, session_key: str | None) -> bool:
         """Whether this session may use the memory at all (`memory.scope`)."""
@@ -478,7 +470,7 @@ class Memory:
             return self._injector
 
     def _notes(self, query: str, limit: int) -> Answer:
-        return self.engine.search(query, max_results=limit)
+        return self.engine.search(Query(query, max_results=limit))
 
     def recall(
         self,

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -117,6 +117,26 @@ class Identity:
 
 
 # ---- what is found --------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Query:
+    """A search request. None means the configured default, or no restriction."""
+
+    text: str
+    max_results: int | None = None
+    min_score: float | None = None
+    source: Source | None = None
+    #: Search only files whose path starts with this prefix.
+    path_prefix: str | None = None
+    #: The session that asks. It decides whether the memory may be used and whether citations are shown.
+    session_key: str | None = None
+
+    @classmethod
+    def of(cls, query: str | Query, **fields: Any) -> Query:
+        """Return the query with these fields. A field that is None does not replace one that is set."""
+        given = {name: value for name, value in fields.items() if value is not None}
+        return cls(query, **given) if isinstance(query, str) else replace(query, **given)
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 
-from memoriter.records import Answer, Excerpt, Explanation, Hit, Status, SyncReport
+from memoriter.records import Answer, Excerpt, Explanation, Hit, Query, Status, SyncReport
 
 
 class Clock:
@@ -35,7 +35,7 @@ class StubManager:
         self.before_search: Callable[[], None] = lambda: None
         self._lock = threading.Lock()
 
-    def search(self, query: str, **_: object) -> Answer:
+    def search(self, query: Query) -> Answer:
         with self._lock:
             self.searches += 1
         self.before_search()

@@ -8,6 +8,7 @@ from stubs import Clock, Maker
 
 from memoriter.engines.fallback import Engines, FallbackEngine
 from memoriter.errors import EngineError
+from memoriter.records import Query
 from memoriter.tools.toolbox import Toolbox
 
 DIRECT, GROUP = "agent:main:main", "agent:main:telegram:group:42"
@@ -42,12 +43,12 @@ def test_2_a_failed_manager_leaves_the_cache_and_the_next_selection_tries_qmd_ag
     failed = engines.get("key", qmd, builtin).manager
     assert failed is not None
     qmd.made[0].error = EngineError("qmd was killed.")
-    failed.search("x")
+    failed.search(Query("x"))
     clock.now += 60
     again = engines.get("key", qmd, builtin).manager
     assert again is not failed
     assert again is not None
-    assert again.search("x").provider == "qmd"
+    assert again.search(Query("x")).provider == "qmd"
 
 
 def test_3_without_a_manager_tools_answer_disabled_and_nothing_breaks(tmp_path) -> None:

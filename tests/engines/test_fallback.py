@@ -11,6 +11,7 @@ from stubs import Clock, Maker, StubManager
 
 from memoriter.engines.fallback import CoolDown, FallbackEngine
 from memoriter.errors import Cancelled, EngineBusy, EngineError
+from memoriter.records import Query
 
 
 class Pair:
@@ -37,7 +38,7 @@ class Pair:
 
     def fail(self) -> None:
         self.primary.error = EngineError("qmd search ended with status 1.")
-        self.engine.search("x")
+        self.engine.search(Query("x"))
 
 
 @pytest.fixture
@@ -46,7 +47,7 @@ def pair() -> Pair:
 
 
 def test_the_primary_answers_and_the_builtin_manager_is_not_even_made(pair: Pair) -> None:
-    answer = pair.engine.search("x")
+    answer = pair.engine.search(Query("x"))
     assert (answer.provider, answer.fallback, answer.degraded) == ("qmd", False, None)
     assert pair.builtin.made == []
     assert pair.engine.status().backend == "qmd"
@@ -54,7 +55,7 @@ def test_the_primary_answers_and_the_builtin_manager_is_not_even_made(pair: Pair
 
 def test_a_failure_closes_the_primary_and_everything_goes_to_builtin(pair: Pair) -> None:
     pair.primary.error = EngineError("qmd search ended with status 1.")
-    answer = pair.engine.search("x")
+    answer = pair.engine.search(Query("x"))
     assert (answer.provider, answer.fallback) == ("local", True)
     assert answer.degraded == (
         "The builtin engine answered, because qmd could not: qmd search ended with status 1."
@@ -70,17 +71,17 @@ def test_a_failure_closes_the_primary_and_everything_goes_to_builtin(pair: Pair)
 def test_during_the_cool_down_the_primary_is_left_alone(pair: Pair) -> None:
     pair.fail()
     pair.clock.now += 59
-    assert pair.engine.search("x").provider == "local"
+    assert pair.engine.search(Query("x")).provider == "local"
     assert len(pair.qmd.made) == 1
 
 
 def test_after_the_cool_down_a_repaired_primary_answers_again(pair: Pair) -> None:
     pair.fail()
     pair.clock.now += 60
-    answer = pair.engine.search("x")
+    answer = pair.engine.search(Query("x"))
     assert (answer.provider, answer.fallback, answer.degraded) == ("qmd", False, None)
     assert pair.kept == [pair.engine]
-    assert pair.engine.search("x").provider == "qmd"
+    assert pair.engine.search(Query("x")).provider == "qmd"
     assert len(pair.qmd.made) == 2
     assert pair.engine.status().fallback is False
 
@@ -92,7 +93,7 @@ def test_a_primary_that_still_fails_is_left_alone_for_longer_each_time(pair: Pai
     for _ in range(40):
         before = pair.engine.retry_at
         pair.clock.now += 60
-        assert pair.engine.search("x").fallback
+        assert pair.engine.search(Query("x")).fallback
         if pair.engine.retry_at != before:
             tries.append(pair.engine.retry_at - pair.clock.now)
     assert tries == [120, 240, 480, 600, 600, 600]
@@ -117,7 +118,7 @@ def test_there_is_one_warning_for_one_switch(pair: Pair, caplog: pytest.LogCaptu
     with caplog.at_level(logging.WARNING, "memoriter"):
         pair.fail()
         for _ in range(5):
-            pair.engine.search("x")
+            pair.engine.search(Query("x"))
     assert [record.getMessage() for record in caplog.records] == [
         "qmd failed, the builtin engine answers for at least 60 s: qmd search ended with status 1."
     ]
@@ -129,9 +130,9 @@ def test_there_is_one_warning_for_one_switch(pair: Pair, caplog: pytest.LogCaptu
 def test_a_caller_who_gives_up_is_no_failure(pair: Pair, given_up: BaseException) -> None:
     pair.primary.error = given_up
     with pytest.raises(type(given_up)):
-        pair.engine.search("x")
+        pair.engine.search(Query("x"))
     pair.primary.error = None
-    assert pair.engine.search("x").provider == "qmd"
+    assert pair.engine.search(Query("x")).provider == "qmd"
     assert (pair.engine.switches, pair.primary.closed, pair.builtin.made) == (0, 0, [])
 
 
@@ -147,18 +148,18 @@ def test_giving_up_during_the_trial_leaves_it_to_the_next_caller(pair: Pair) -> 
 
     pair.engine._create_primary = impatient
     with pytest.raises(Cancelled):
-        pair.engine.search("x")
+        pair.engine.search(Query("x"))
     pair.engine._create_primary = create
-    assert pair.engine.search("x").provider == "qmd"
+    assert pair.engine.search(Query("x")).provider == "qmd"
 
 
 def test_a_busy_primary_is_not_given_up(pair: Pair) -> None:
     pair.primary.error = EngineBusy("qmd is still building its first index.")
-    answer = pair.engine.search("x")
+    answer = pair.engine.search(Query("x"))
     assert (answer.provider, answer.fallback) == ("local", True)
     assert "still building its first index" in (answer.degraded or "")
     pair.primary.error = None
-    assert pair.engine.search("x").provider == "qmd"
+    assert pair.engine.search(Query("x")).provider == "qmd"
     assert pair.engine.switches == 0
 
 
@@ -166,39 +167,39 @@ def test_a_primary_that_is_too_busy_to_be_made_is_left_alone_for_longer(pair: Pa
     pair.fail()
     pair.qmd.error = EngineBusy("qmd is locked by another program.")
     pair.clock.now += 60
-    answer = pair.engine.search("x")
+    answer = pair.engine.search(Query("x"))
     assert (answer.provider, pair.engine.last_error) == ("local", "qmd is locked by another program.")
     assert pair.engine.retry_at == pair.clock.now + 120
 
 
 def test_a_mistake_in_the_engine_is_a_failure_like_any_other(pair: Pair) -> None:
     pair.primary.error = KeyError("snippet")
-    assert pair.engine.search("x").provider == "local"
+    assert pair.engine.search(Query("x")).provider == "local"
     assert pair.engine.last_error == "'snippet'"
 
 
 def test_when_builtin_fails_too_the_answer_says_both(pair: Pair) -> None:
     pair.primary.error = EngineError("qmd is gone.")
     pair.builtin.error = OSError("No space left on device")
-    answer = pair.engine.search("x")
+    answer = pair.engine.search(Query("x"))
     assert (answer.hits, answer.provider, answer.fallback) == ((), "none", True)
     assert answer.degraded == (
         "Neither qmd nor the builtin engine can answer: qmd is gone. No space left on device"
     )
     pair.builtin.error = None
-    assert pair.engine.search("x").provider == "local"
+    assert pair.engine.search(Query("x")).provider == "local"
 
 
 def test_closing_closes_both_and_leaves_the_cache(pair: Pair) -> None:
     pair.fail()
     pair.clock.now += 60
-    pair.engine.search("x")
+    pair.engine.search(Query("x"))
     pair.engine.close()
     pair.engine.close()
     assert [manager.closed for manager in (*pair.qmd.made, *pair.builtin.made)] == [1, 1, 1]
     assert pair.evicted == [pair.engine, pair.engine]
     assert pair.engine.share() is None
-    answer = pair.engine.search("x")
+    answer = pair.engine.search(Query("x"))
     assert (answer.hits, answer.degraded) == (
         (),
         "Neither qmd nor the builtin engine can answer: qmd search ended with status 1. This memory is closed.",
@@ -208,7 +209,7 @@ def test_closing_closes_both_and_leaves_the_cache(pair: Pair) -> None:
 def test_a_shared_manager_is_closed_by_its_last_holder(pair: Pair) -> None:
     assert pair.engine.share() is pair.engine
     pair.engine.close()
-    assert pair.engine.search("x").provider == "qmd"
+    assert pair.engine.search(Query("x")).provider == "qmd"
     pair.engine.close()
     assert pair.primary.closed == 1
 
@@ -216,7 +217,7 @@ def test_a_shared_manager_is_closed_by_its_last_holder(pair: Pair) -> None:
 def test_a_write_is_announced_to_both(pair: Pair) -> None:
     pair.fail()
     pair.clock.now += 60
-    pair.engine.search("x")
+    pair.engine.search(Query("x"))
     pair.engine.changed()
     assert (pair.primary.announced, pair.builtin.made[0].announced) == (1, 1)
 
@@ -225,7 +226,7 @@ def test_what_was_started_is_started_again_after_healing(pair: Pair) -> None:
     pair.engine.start()
     pair.fail()
     pair.clock.now += 60
-    pair.engine.search("x")
+    pair.engine.search(Query("x"))
     assert [manager.started for manager in pair.qmd.made] == [1, 1]
 
 
@@ -234,7 +235,7 @@ def test_eight_threads_see_the_primary_die_and_one_switch_happens(pair: Pair) ->
     pair.primary.before_search = meeting.wait
     pair.primary.error = EngineError("qmd was killed.")
     with concurrent.futures.ThreadPoolExecutor(8) as pool:
-        answers = list(pool.map(lambda _: pair.engine.search("x"), range(8)))
+        answers = list(pool.map(lambda _: pair.engine.search(Query("x")), range(8)))
     assert {(answer.provider, answer.fallback) for answer in answers} == {("local", True)}
     assert (pair.engine.switches, pair.primary.closed, len(pair.evicted)) == (1, 1, 1)
     assert len(pair.builtin.made) == 1
@@ -254,7 +255,7 @@ def test_eight_threads_after_the_cool_down_make_one_new_primary(pair: Pair) -> N
     answered = threading.Semaphore(0)
 
     def ask(_: int) -> str:
-        provider = pair.engine.search("x").provider
+        provider = pair.engine.search(Query("x")).provider
         answered.release()
         return provider
 

@@ -16,7 +16,7 @@ from memoriter.engines.qmd.command import Row
 from memoriter.engines.qmd.hits import lines_now
 from memoriter.errors import EngineBusy, EngineError, NotFound, PathRefused
 from memoriter.notes.workspace import Workspace
-from memoriter.records import Answer
+from memoriter.records import Answer, Query
 from memoriter.sessions.scope import Guard, Rule, Scope
 from memoriter.sessions.transcripts import Transcripts
 
@@ -28,7 +28,7 @@ def places(answer: Answer) -> list[str | None]:
 def test_hits_have_the_workspaces_paths_and_true_lines(note, open_qmd) -> None:
     note("MEMORY.md", "# Facts\n\none\ntwo\nthe heron stands here\nfour\nfive\nsix\n")
     note("memory/a b/鹭.md", "heron 鹭\n")
-    answer = open_qmd().search("heron")
+    answer = open_qmd().search(Query("heron"))
     assert (answer.provider, answer.model, answer.fallback, answer.degraded) == ("qmd", "bm25", False, None)
     assert places(answer) == ["MEMORY.md#L4-L7", "memory/a b/鹭.md#L1-L1"]
     assert answer.hits[0].snippet == "two\nthe heron stands here\nfour\nfive"
@@ -40,7 +40,7 @@ def test_a_note_is_trusted_as_far_as_its_front_matter_says(note, open_qmd) -> No
     note("memory/mine.md", "the heron of mine\n")
     note("memory/agent.md", '---\ntrust: "agent"\n---\n\nthe heron of an agent\n')
     note("memory/mail.md", "---\ntrust: untrusted\n---\n\nthe heron of a stranger\n")
-    assert {hit.path: hit.trust for hit in open_qmd().search("heron").hits} == {
+    assert {hit.path: hit.trust for hit in open_qmd().search(Query("heron")).hits} == {
         "memory/mine.md": "owner",
         "memory/agent.md": "agent",
         "memory/mail.md": "untrusted",
@@ -50,10 +50,10 @@ def test_a_note_is_trusted_as_far_as_its_front_matter_says(note, open_qmd) -> No
 def test_an_edit_is_found_at_once_and_what_is_gone_is_not(note, open_qmd, workspace) -> None:
     note("memory/a.md", "heron\n")
     manager = open_qmd()
-    assert places(manager.search("heron")) == ["memory/a.md#L1-L1"]
+    assert places(manager.search(Query("heron"))) == ["memory/a.md#L1-L1"]
     note("memory/b.md", "stork and heron\n")
     (workspace / "memory/a.md").unlink()
-    assert places(manager.search("heron")) == ["memory/b.md#L1-L1"]
+    assert places(manager.search(Query("heron"))) == ["memory/b.md#L1-L1"]
 
 
 def test_nothing_changed_means_that_qmd_is_asked_nothing_but_the_query(note, open_qmd, standin) -> None:
@@ -61,10 +61,10 @@ def test_nothing_changed_means_that_qmd_is_asked_nothing_but_the_query(note, ope
     os.utime(note("memory/b.md", "stork\n"), ns=(0, 0))
     os.utime(note("memory/a.md", "heron\n"), ns=(0, 0))
     first = open_qmd()
-    first.search("heron")
-    first.search("heron")
+    first.search(Query("heron"))
+    first.search(Query("heron"))
     again = open_qmd()
-    again.search("heron")
+    again.search(Query("heron"))
     assert [call[0] for call in standin.calls()] == [
         "--version", "update", "search", "search", "search",
     ]  # fmt: skip
@@ -81,7 +81,7 @@ def test_lines_that_moved_since_the_update_are_found_where_they_stand_now() -> N
 
 def test_a_question_whose_words_are_not_all_there_is_still_answered(note, open_qmd, standin) -> None:
     note("memory/a.md", "The backup runs every night.\n")
-    answer = open_qmd().search("when does the backup run on weekdays?")
+    answer = open_qmd().search(Query("when does the backup run on weekdays?"))
     assert places(answer) == ["memory/a.md#L1-L1"]
     assert [call[0] for call in standin.calls()[-2:]] == ["search", "query"]
     assert standin.calls()[-1][-1].startswith("lex: ")
@@ -90,7 +90,7 @@ def test_a_question_whose_words_are_not_all_there_is_still_answered(note, open_q
 @pytest.mark.parametrize("query", ["", "   ", "--", "\0"])
 def test_an_empty_query_finds_nothing_and_starts_nothing(note, open_qmd, standin, query: str) -> None:
     note("memory/a.md", "heron\n")
-    assert open_qmd().search(query).hits == ()
+    assert open_qmd().search(Query(query)).hits == ()
     assert standin.calls("search") == []
 
 
@@ -98,25 +98,25 @@ def test_limits_on_results_and_snippets(note, open_qmd) -> None:
     for number in range(9):
         note(f"memory/{number}.md", "heron " * 200)
     manager = open_qmd(max_results=3, max_snippet_chars=50)
-    answer = manager.search("heron")
+    answer = manager.search(Query("heron"))
     assert [len(hit.snippet) <= 50 for hit in answer.hits] == [True] * 3
-    assert len(manager.search("heron", max_results=5).hits) == 5
-    assert manager.search("heron", max_results=0).hits == ()
+    assert len(manager.search(Query("heron", max_results=5)).hits) == 5
+    assert manager.search(Query("heron", max_results=0)).hits == ()
 
 
 def test_a_keyword_hit_is_never_dropped_by_a_threshold(note, open_qmd) -> None:
     for number in range(5):
         note(f"memory/{number}.md", "heron\n")
-    assert len(open_qmd().search("heron", min_score=0.9).hits) == 5
+    assert len(open_qmd().search(Query("heron", min_score=0.9)).hits) == 5
 
 
 def test_filters_by_source_and_path(note, open_qmd) -> None:
     note("MEMORY.md", "heron\n")
     note("memory/work/a.md", "heron\n")
     manager = open_qmd()
-    assert places(manager.search("heron", path_prefix="memory/work/")) == ["memory/work/a.md#L1-L1"]
-    assert manager.search("heron", source="sessions").hits == ()
-    assert len(manager.search("heron", source="memory").hits) == 2
+    assert places(manager.search(Query("heron", path_prefix="memory/work/"))) == ["memory/work/a.md#L1-L1"]
+    assert manager.search(Query("heron", source="sessions")).hits == ()
+    assert len(manager.search(Query("heron", source="memory")).hits) == 2
 
 
 def test_extra_paths_are_collections_of_their_own(note, open_qmd, tmp_path, workspace) -> None:
@@ -126,7 +126,7 @@ def test_extra_paths_are_collections_of_their_own(note, open_qmd, tmp_path, work
     file.write_text("heron\n")
     note("MEMORY.md", "heron\n")
     manager = open_qmd(extra_paths=(folder, file))
-    assert sorted(places(manager.search("heron"))) == [
+    assert sorted(places(manager.search(Query("heron")))) == [
         f"{folder}/x.md#L1-L1",
         f"{file}#L1-L1",
         "MEMORY.md#L1-L1",
@@ -142,11 +142,11 @@ def test_what_the_workspace_does_not_show_is_not_shown(note, open_qmd, workspace
     secret = tmp_path / "secret.md"
     secret.write_text("heron of the neighbours\n")
     manager = open_qmd()
-    manager.search("heron")
+    manager.search(Query("heron"))
     (workspace / "memory/a.md").unlink()
     (workspace / "memory/a.md").symlink_to(secret)
     manager.upkeep.forget()
-    assert manager.search("heron").hits == ()
+    assert manager.search(Query("heron")).hits == ()
     for path in ("../secret.md", "/etc/passwd", ".secret.md"):
         rows = [Row("memory", path, 1.0, 1, ("x",)), Row("nope", "a.md", 1.0, 1, ("x",))]
         assert list(manager._pages(rows, manager._files())) == []
@@ -179,21 +179,21 @@ def test_reading_is_our_own_and_safe(note, open_qmd, standin) -> None:
 def test_each_fault_is_an_engine_error_in_words(note, open_qmd, standin, fault: str, sentence: str) -> None:
     note("memory/a.md", "heron\n")
     manager = open_qmd()
-    manager.search("heron")
+    manager.search(Query("heron"))
     standin.fault(fault if fault == "vanish" else f"{fault} on search")
     with pytest.raises(EngineError, match=sentence):
-        manager.search("heron")
+        manager.search(Query("heron"))
 
 
 @pytest.mark.parametrize("fault", ["hang", "deaf"])
 def test_a_program_that_hangs_is_ended_in_time(note, open_qmd, standin, fault: str) -> None:
     note("memory/a.md", "heron\n")
-    open_qmd().search("heron")
+    open_qmd().search(Query("heron"))
     standin.fault(f"{fault} on search")
     manager = open_qmd(timeout_s=0.8)
     started = time.monotonic()
     with pytest.raises(EngineError, match="did not finish within 0"):
-        manager.search("heron")
+        manager.search(Query("heron"))
     assert time.monotonic() - started < 5
     assert standin.left_behind() == []
 
@@ -202,7 +202,7 @@ def test_warnings_before_the_answer_do_no_harm(note, open_qmd, standin) -> None:
     note("memory/a.md", "heron\n")
     manager = open_qmd()
     standin.fault("noise on search")
-    assert places(manager.search("heron")) == ["memory/a.md#L1-L1"]
+    assert places(manager.search(Query("heron"))) == ["memory/a.md#L1-L1"]
 
 
 def test_a_program_that_cannot_start_is_found_at_creation(open_qmd, standin) -> None:
@@ -224,16 +224,16 @@ def test_a_folder_that_cannot_be_used_is_found_at_creation(open_qmd, tmp_path) -
 def test_a_failing_update_is_said_and_the_old_index_still_answers(note, open_qmd, standin) -> None:
     note("memory/a.md", "heron\n")
     manager = open_qmd()
-    manager.search("heron")
+    manager.search(Query("heron"))
     standin.fault("exit1 on update")
     note("memory/b.md", "stork\n")
-    answer = manager.search("heron")
+    answer = manager.search(Query("heron"))
     assert places(answer) == ["memory/a.md#L1-L1"]
     assert answer.degraded == (
         "qmd could not take in what changed on disk: "
         "qmd update ended with status 1: Error: SQLITE_CONSTRAINT_PRIMARYKEY."
     )
-    held = manager.search("heron").degraded
+    held = manager.search(Query("heron")).degraded
     assert held is not None
     assert held.startswith("qmd's last update failed and is tried again later: ")
     assert manager.status().details["upkeep"] == (
@@ -247,12 +247,12 @@ def test_a_first_update_that_fails_is_a_failure_and_one_that_takes_long_is_not(
     note("memory/a.md", "heron\n")
     standin.fault("exit1 on update")
     with pytest.raises(EngineError) as failed:
-        open_qmd().search("heron")
+        open_qmd().search(Query("heron"))
     assert not isinstance(failed.value, EngineBusy)
     standin.fault("hang on update")
     manager = open_qmd(Schedule(wait_s=0.3, debounce_s=0))
     with pytest.raises(EngineBusy, match="still building its first index"):
-        manager.search("heron")
+        manager.search(Query("heron"))
     manager.close()
     assert standin.left_behind() == []
 
@@ -260,9 +260,9 @@ def test_a_first_update_that_fails_is_a_failure_and_one_that_takes_long_is_not(
 def test_a_vanished_workspace_does_not_empty_the_index(note, open_qmd, workspace, standin) -> None:
     note("memory/a.md", "heron\n")
     manager = open_qmd()
-    manager.search("heron")
+    manager.search(Query("heron"))
     workspace.rename(workspace.with_name("away"))
-    assert "is not there" in (manager.search("heron").degraded or "")
+    assert "is not there" in (manager.search(Query("heron")).degraded or "")
     assert len(standin.calls("update")) == 1
 
 
@@ -274,7 +274,7 @@ def test_a_session_outside_the_scope_gets_nothing_and_qmd_is_not_started(
     guard = Guard(Scope((Rule("allow", chat_type="direct"),)))
     manager = QmdEngine.create(settings, Workspace(workspace), guard=guard)
     before = len(standin.calls())
-    answer = manager.search("heron", session_key="agent:main:telegram:group:42")
+    answer = manager.search(Query("heron", session_key="agent:main:telegram:group:42"))
     assert answer == Answer((), provider="qmd", model="bm25", citations=False)
     assert len(standin.calls()) == before
     manager.close()
@@ -284,7 +284,7 @@ def test_a_group_that_is_allowed_is_not_shown_places(note, workspace, standin, t
     note("memory/a.md", "heron\n")
     settings = QmdSettings(tmp_path / "qmd", workspace, command=str(standin.command), timeout_s=20)
     manager = QmdEngine.create(settings, Workspace(workspace), guard=Guard(Scope((), "allow")))
-    answer = manager.search("heron", session_key="agent:main:telegram:group:42")
+    answer = manager.search(Query("heron", session_key="agent:main:telegram:group:42"))
     assert (answer.citations, places(answer)) == (False, [None])
     manager.close()
 
@@ -315,7 +315,7 @@ def test_a_failing_sync_is_told_in_the_report(note, open_qmd, standin) -> None:
 def test_status_says_what_qmd_is_and_holds(note, open_qmd, workspace) -> None:
     note("MEMORY.md", "heron\n")
     manager = open_qmd()
-    manager.search("heron")
+    manager.search(Query("heron"))
     status = manager.status(deep=True)
     assert (status.backend, status.workspace, status.files, status.provider) == (
         "qmd",
@@ -333,7 +333,7 @@ def test_status_says_what_qmd_is_and_holds(note, open_qmd, workspace) -> None:
 def test_what_qmd_keeps_is_for_the_owner_alone(note, open_qmd) -> None:
     note("MEMORY.md", "heron\n")
     manager = open_qmd()
-    manager.search("heron")
+    manager.search(Query("heron"))
     assert stat.S_IMODE(manager.settings.folder.stat().st_mode) == 0o700
 
 
@@ -341,7 +341,7 @@ def test_what_qmd_keeps_is_for_the_owner_alone(note, open_qmd) -> None:
 def test_a_mode_without_its_model_searches_by_keyword_and_says_so(note, open_qmd, standin, mode) -> None:
     note("memory/a.md", "heron\n")
     manager = open_qmd(search_mode=mode, models_folder=None)
-    answer = manager.search("heron")
+    answer = manager.search(Query("heron"))
     assert (answer.model, places(answer)) == ("bm25", ["memory/a.md#L1-L1"])
     assert answer.degraded == manager.probe_vector() == manager.probe_embedding() == manager.status().degraded
     assert f"no embedding model for `{mode}`" in (answer.degraded or "")
@@ -354,14 +354,14 @@ def test_with_a_model_qmd_embeds_and_both_legs_are_asked(note, open_qmd, standin
     (models / "embed.gguf").write_text("")
     note("memory/a.md", "heron\n")
     manager = open_qmd(search_mode="query", models_folder=models)
-    answer = manager.search("heron")
+    answer = manager.search(Query("heron"))
     assert (answer.degraded, places(answer)) == (None, ["memory/a.md#L1-L1"])
     assert standin.calls("query")[-1][-1] == "lex: heron\nvec: heron"
     for thread in list(manager.upkeep._threads):
         thread.join(20)
     assert len(standin.calls("embed")) == 1
     named = open_qmd(search_mode="query", embed_model=str(models / "embed.gguf"), folder=tmp_path / "other")
-    named.search("heron")
+    named.search(Query("heron"))
     config = json.loads((named.qmd.config / "index.yml").read_text())
     assert config["models"] == {"embed": str(models / "embed.gguf")}
 
@@ -373,7 +373,7 @@ def test_the_threshold_holds_for_nearness(note, open_qmd, tmp_path) -> None:
     for number in range(4):
         note(f"memory/{number}.md", "heron\n")
     manager = open_qmd(search_mode="vsearch", models_folder=models)
-    assert [hit.score for hit in manager.search("heron", min_score=0.4).hits] == [1.0, 0.5]
+    assert [hit.score for hit in manager.search(Query("heron", min_score=0.4)).hits] == [1.0, 0.5]
 
 
 # ---- sessions -----------------------------------------------------------------------------------------------------
@@ -400,16 +400,16 @@ def test_sessions_are_exported_and_found_at_the_transcripts_own_lines(
         schedule=Schedule(debounce_s=0, wait_s=10),
     )
     manager = QmdEngine.create(settings, Workspace(workspace), exports=exports)
-    hit = manager.search("marsh").hits[0]
+    hit = manager.search(Query("marsh")).hits[0]
     assert (hit.path, hit.source, hit.trust) == ("sessions/one.jsonl", "sessions", "agent")
     assert (hit.start_line, hit.end_line) == (2, 3)
     assert hit.snippet == "Assistant: In the marsh."
-    first = manager.search("herons nest").hits[0]
+    first = manager.search(Query("herons nest")).hits[0]
     assert "User: Where do the herons nest this year?" in first.snippet
-    assert manager.search("marsh", source="memory").hits == ()
+    assert manager.search(Query("marsh", source="memory")).hits == ()
     assert "marsh" in manager.read_file("sessions/one.jsonl").text
     (sessions / "one.jsonl").unlink()
-    assert manager.search("marsh").hits == ()
+    assert manager.search(Query("marsh")).hits == ()
     assert list(exports.folder.glob("*.md")) == []
     manager.close()
 
@@ -435,4 +435,4 @@ def test_the_folder_is_the_agents_own(open_qmd, standin: StandIn, tmp_path: Path
 )
 def test_any_query_is_answered(note, open_qmd, query: str) -> None:
     note("memory/a.md", "heron\n")
-    assert open_qmd().search(query).provider == "qmd"
+    assert open_qmd().search(Query(query)).provider == "qmd"

@@ -12,6 +12,7 @@ from stubs import Clock, Maker
 from memoriter.engines.fallback import CoolDown, Engines, Selection, builtin_only, cache_key, warm_up
 from memoriter.engines.qmd import QmdSettings
 from memoriter.errors import EngineError, StoreError
+from memoriter.records import Query
 
 SETTINGS = QmdSettings(Path("/home/a/qmd"), Path("/notes"))
 
@@ -30,7 +31,7 @@ class Selecting:
     def provider(self) -> str:
         manager = self.get().manager
         assert manager is not None
-        return manager.search("x").provider
+        return manager.search(Query("x")).provider
 
 
 @pytest.fixture
@@ -68,7 +69,7 @@ def test_a_failing_creation_warns_and_gives_builtin(
     with caplog.at_level(logging.WARNING, "memoriter"):
         manager = selecting.get().manager
     assert manager is not None
-    answer = manager.search("x")
+    answer = manager.search(Query("x"))
     assert (answer.provider, answer.fallback) == ("local", True)
     assert "not on the PATH" in (answer.degraded or "")
     assert [record.getMessage() for record in caplog.records] == [
@@ -81,9 +82,9 @@ def test_a_manager_that_began_with_builtin_finds_a_repaired_qmd_by_itself(select
     manager = selecting.get().manager
     assert manager is not None
     selecting.qmd.error = None
-    assert manager.search("x").provider == "local"
+    assert manager.search(Query("x")).provider == "local"
     selecting.clock.now += 60
-    assert manager.search("x").provider == "qmd"
+    assert manager.search(Query("x")).provider == "qmd"
     assert selecting.get().manager is manager
 
 
@@ -110,16 +111,16 @@ def test_a_failed_manager_leaves_the_cache_and_is_not_tried_again_at_once(select
     first = selecting.get().manager
     selecting.qmd.made[0].error = EngineError("qmd was killed.")
     assert first is not None
-    first.search("x")
+    first.search(Query("x"))
     second = selecting.get().manager
     assert second is not first
     assert second is not None
-    assert second.search("x").provider == "local"
+    assert second.search(Query("x")).provider == "local"
     assert len(selecting.qmd.made) == 1
     selecting.clock.now += 60
     third = selecting.get().manager
     assert third is not None
-    assert third.search("x").provider == "qmd"
+    assert third.search(Query("x")).provider == "qmd"
     assert len(selecting.qmd.made) == 2
 
 

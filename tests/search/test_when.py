@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from memoriter import Memory
 from memoriter.engines.builtin import BuiltinEngine
+from memoriter.records import Query
 from memoriter.search import Searcher
 from memoriter.search.legs import Time, date_leg
 from memoriter.search.when import days_meant, tokens_of
@@ -202,6 +203,6 @@ def test_a_note_is_found_by_its_day_however_the_day_is_named(
     memory.sync()
     assert isinstance(memory.engine, BuiltinEngine)
     searcher = Searcher(memory.engine.index, memory.engine.searcher.embedder, today=lambda: TODAY)
-    found = searcher.search(query, max_results=6).hits
+    found = searcher.search(Query(query, max_results=6)).hits
     assert found[0].path == path
     assert "date" in [part.name for part in found[0].explain.parts]

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from memoriter.records import Answer, Excerpt, ProgressCallback, Source, Status, SyncReport
+from memoriter.records import Answer, Excerpt, ProgressCallback, Query, Status, SyncReport
 
 __all__ = ["Engine"]
 
@@ -17,16 +17,7 @@ __all__ = ["Engine"]
 class Engine(Protocol):
     """What every engine offers."""
 
-    def search(
-        self,
-        query: str,
-        *,
-        max_results: int | None = None,
-        min_score: float | None = None,
-        source: Source | None = None,
-        path_prefix: str | None = None,
-        session_key: str | None = None,
-    ) -> Answer:
+    def search(self, query: Query) -> Answer:
         """The hits that answer the query, best first; failures are said in the answer."""
 
     def read_file(self, rel_path: str, from_line: int = 1, lines: int | None = None) -> Excerpt:

@@ -28,14 +28,14 @@ from memoriter.records import (
     Excerpt,
     Hit,
     ProgressCallback,
-    Source,
+    Query,
     Status,
     SyncReport,
 )
 from memoriter.search import Found
 from memoriter.search.citations import shows_citations
 from memoriter.sessions.scope import Guard
-from memoriter.store import Filter, Index
+from memoriter.store import Index
 
 if TYPE_CHECKING:
     from memoriter.embedding import Choice, Embedder
@@ -201,7 +201,6 @@ OTHER_WORKSPACE = "The index is of another workspace; run `memoriter index` to t
 class EngineOptions:
     """How the manager behaves around a search."""
 
-    max_results: int = 6
     citations: CitationMode = "auto"
     sync_before: bool = True
     sync_interval_s: float = 2.0
@@ -241,22 +240,11 @@ class BuiltinEngine:
 
     # ---- search -----------------------------------------------------------------------------------------------
 
-    def search(
-        self,
-        query: str,
-        *,
-        max_results: int | None = None,
-        min_score: float | None = None,
-        source: Source | None = None,
-        path_prefix: str | None = None,
-        session_key: str | None = None,
-    ) -> Answer:
+    def search(self, query: Query) -> Answer:
         """The hits that answer the query; what is missing meanwhile is said in ``degraded``."""
-        cited = shows_citations(self.conduct.citations, session_key)
-        if not self.guard.admits(session_key):
+        cited = shows_citations(self.conduct.citations, query.session_key)
+        if not self.guard.admits(query.session_key):
             return Answer((), provider=self.choice.provider, model=self.choice.model, citations=cited)
-        limit = self.conduct.max_results if max_results is None else max(0, max_results)
-        where = Filter(source=source, path_prefix=path_prefix)
         served = Served(None, self.choice.provider, self.choice.model)
         try:
             behind = self._catch_up()
@@ -264,7 +252,7 @@ class BuiltinEngine:
             if self.indexer.is_foreign:
                 found, behind = Found(()), _sentences(behind, OTHER_WORKSPACE)
             else:
-                found = self._find(query, limit, min_score, where, served.embedder)
+                found = self._find(query, served.embedder)
             self._renew()
         except (
             StoreError,
@@ -282,17 +270,15 @@ class BuiltinEngine:
             degraded=_sentences(served.note, found.degraded, behind),
         )
 
-    def _find(
-        self, query: str, limit: int, min_score: float | None, where: Filter, embedder: Embedder | None
-    ) -> Found:
+    def _find(self, query: Query, embedder: Embedder | None) -> Found:
         searcher = self.searcher.using(embedder)
         try:
-            return searcher.search(query, max_results=limit, min_score=min_score, where=where)
+            return searcher.search(query)
         except StoreBroken as broken:
             log.warning("the index is damaged and is rebuilt from the files: %s", broken)
             self.index.heal(str(broken))
             self.indexer.sync(wait_s=self.conduct.wait_s)
-            return self.searcher.search(query, max_results=limit, min_score=min_score, where=where)
+            return self.searcher.search(query)
 
     def _renew(self) -> None:
         """See to it that missing and outdated vectors are made, without anybody waiting for it."""

@@ -15,36 +15,14 @@ from collections import defaultdict
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from memoriter import logs
 from memoriter.errors import Cancelled, EngineBusy, EngineError, MemoriterError
-from memoriter.records import Answer, Excerpt, ProgressCallback, Source, Status, SyncReport
+from memoriter.records import Answer, Excerpt, ProgressCallback, Query, Status, SyncReport
 
 if TYPE_CHECKING:
     from memoriter.engines import Engine
-
-
-class Asked(NamedTuple):
-    """The arguments of `Engine.search`."""
-
-    query: str
-    max_results: int | None
-    min_score: float | None
-    source: Source | None
-    path_prefix: str | None
-    session_key: str | None
-
-    def of(self, manager: Engine) -> Answer:
-        """The manager's answer."""
-        return manager.search(
-            self.query,
-            max_results=self.max_results,
-            min_score=self.min_score,
-            source=self.source,
-            path_prefix=self.path_prefix,
-            session_key=self.session_key,
-        )
 
 
 log = logs.get("engines")
@@ -143,35 +121,25 @@ class FallbackEngine:
         """When the primary is tried again, on our clock."""
         return self._retry_at
 
-    def search(
-        self,
-        query: str,
-        *,
-        max_results: int | None = None,
-        min_score: float | None = None,
-        source: Source | None = None,
-        path_prefix: str | None = None,
-        session_key: str | None = None,
-    ) -> Answer:
+    def search(self, query: Query) -> Answer:
         """The primary's hits, or else the builtin manager's; the answer says which, and why."""
-        asked = Asked(query, max_results, min_score, source, path_prefix, session_key)
         primary = self._primary
         try:
-            answer = asked.of(primary) if primary is not None else self._try_again(asked)
+            answer = primary.search(query) if primary is not None else self._try_again(query)
         except GIVEN_UP:
             raise
         except EngineBusy as busy:
-            return self._by_builtin(asked, str(busy))
+            return self._by_builtin(query, str(busy))
         except Exception as error:  # noqa: BLE001  whatever the engine does, the agent is answered
             if primary is not None:
                 self._give_up(primary, error)
-            return self._by_builtin(asked, str(error))
-        return answer if answer is not None else self._by_builtin(asked, self.last_error or "")
+            return self._by_builtin(query, str(error))
+        return answer if answer is not None else self._by_builtin(query, self.last_error or "")
 
-    def _by_builtin(self, asked: Asked, reason: str) -> Answer:
+    def _by_builtin(self, query: Query, reason: str) -> Answer:
         sentence = f"The builtin engine answered, because {self.name} could not: {reason}"
         try:
-            answer = asked.of(self._builtin())
+            answer = self._builtin().search(query)
         except GIVEN_UP:
             raise
         except Exception as error:  # noqa: BLE001  the last one to ask: what it lacks is said in words
@@ -203,22 +171,22 @@ class FallbackEngine:
         self._failures += 1
         self._retry_at = self._clock() + self._cool_down.after(self._failures)
 
-    def _try_again(self, asked: Asked) -> Answer | None:
+    def _try_again(self, query: Query) -> Answer | None:
         """After the pause, one caller asks a new primary; None for everybody else."""
         with self._lock:
             if self._closed or self._trying or self._clock() < self._retry_at:
                 return None
             self._trying = True
         try:
-            return self._trial(asked)
+            return self._trial(query)
         finally:
             self._trying = False
 
-    def _trial(self, asked: Asked) -> Answer | None:
+    def _trial(self, query: Query) -> Answer | None:
         primary: Engine | None = None
         try:
             primary = self._create_primary()
-            answer = asked.of(primary)
+            answer = primary.search(query)
         except GIVEN_UP:
             _close(primary)
             raise

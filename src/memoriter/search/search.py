@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from datetime import date
 from typing import TYPE_CHECKING
 
-from memoriter.records import Explanation, Hit, Part
+from memoriter.records import Explanation, Hit, Part, Query
 from memoriter.search import rank
 from memoriter.search.fuse import FUSIONS, Leg, Scored, best, scored, worth
 from memoriter.search.legs import (
@@ -59,6 +59,7 @@ class Options:
     vector_weight: float = 0.6
     text_weight: float = 0.4
     candidates: int = 200
+    max_results: int = 6
     min_score: float = 0.1
     snippet_chars: int = 700
     diversity: float = 0.0
@@ -115,17 +116,16 @@ class Searcher:
             return self
         return Searcher(self.index, embedder, self.options, today=self._today)
 
-    def search(
-        self, text: str, *, max_results: int, min_score: float | None = None, where: Filter | None = None
-    ) -> Found:
-        """The chunks that answer the text best, at most ``max_results``."""
-        text, where = text[:MAX_QUERY_CHARS], where or Filter()
+    def search(self, query: Query) -> Found:
+        """Return the chunks that answer the query best, at most ``query.max_results``."""
+        text, where = query.text[:MAX_QUERY_CHARS], Filter(query.source, query.path_prefix)
+        max_results = self.options.max_results if query.max_results is None else max(0, query.max_results)
         with self.index.snapshot():
             evidence = self._evidence(text, max(self.options.candidates, max_results), where)
             # The best few more than asked are enough for whatever the ranking still drops or reorders.
             shortlist = best(worth(self._legs(evidence)), max(2 * max_results, SHORTLIST))
             ranked = self._aged(self._in_context(evidence, shortlist))
-            floor = self.options.min_score if min_score is None else min_score
+            floor = self.options.min_score if query.min_score is None else query.min_score
             chosen = self._chosen(evidence, ranked, floor, max_results)
             rows = self.index.chunks(item.rowid for item in chosen)
         hits = tuple(self._hit(item, rows[item.rowid], evidence) for item in chosen)

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 
 from memoriter import logs
 from memoriter.errors import EditConflict, MemoriterError, NotFound, PathRefused
+from memoriter.records import Query
 from memoriter.tools import results
 from memoriter.tools.agent_entries import ENTRY_TOOLS
 from memoriter.tools.hide_paths import sentences_shortened, shortened_within
@@ -34,13 +35,14 @@ SENTENCE = 500  #: characters of an error; what was sent may stand in it
 
 
 def _search(call: Call) -> Result:
-    answer = call.memory.search_for_prompt(
+    query = Query(
         call["query"],
         max_results=call["maxResults"],
         min_score=call["minScore"],
         source=call["source"],
         session_key=call.session_key,
     )
+    answer = call.memory.search_for_prompt(query)
     return {
         "results": [hit_json(hit) for hit in answer.hits],
         "provider": answer.provider,

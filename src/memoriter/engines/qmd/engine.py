@@ -38,6 +38,7 @@ from memoriter.records import (
     Hit,
     Problem,
     ProgressCallback,
+    Query,
     Source,
     Status,
     SyncReport,
@@ -133,39 +134,30 @@ class QmdEngine:
 
     # ---- search -----------------------------------------------------------------------------------------------
 
-    def search(
-        self,
-        query: str,
-        *,
-        max_results: int | None = None,
-        min_score: float | None = None,
-        source: Source | None = None,
-        path_prefix: str | None = None,
-        session_key: str | None = None,
-    ) -> Answer:
+    def search(self, query: Query) -> Answer:
         """The hits that qmd finds; raises `EngineError` when it fails."""
-        cited = shows_citations(self.settings.citations, session_key)
-        if not self.guard.admits(session_key):
+        cited = shows_citations(self.settings.citations, query.session_key)
+        if not self.guard.admits(query.session_key):
             return self._answer((), cited)
-        query = query[:MAX_QUERY_CHARS]
+        text = query.text[:MAX_QUERY_CHARS]
         deadline = time.monotonic() + self.settings.timeout_s
         files = self._files()
         behind = self._catch_up(files)
-        limit = self.settings.max_results if max_results is None else max(0, max_results)
-        many = limit + SPARE_RESULTS if path_prefix is None else limit + FILTERED_RESULTS
-        rows = self._find(query, source, many, deadline) if limit else []
+        limit = self.settings.max_results if query.max_results is None else max(0, query.max_results)
+        many = limit + (SPARE_RESULTS if query.path_prefix is None else FILTERED_RESULTS)
+        rows = self._find(text, query.source, many, deadline) if limit else []
         hits = hits_of(
             self._pages(rows, files),
-            terms=query_terms(query),
+            terms=query_terms(text),
             mode=self._mode,
             snippet_chars=self.settings.max_snippet_chars,
         )
-        kept = [hit for hit in hits if self._wanted(hit, min_score, path_prefix)][:limit]
+        kept = [hit for hit in hits if self._wanted(hit, query)][:limit]
         return self._answer(kept if cited else [replace(hit, citation=None) for hit in kept], cited, behind)
 
-    def _find(self, query: str, source: Source | None, limit: int, deadline: float) -> list[Row]:
+    def _find(self, text: str, source: Source | None, limit: int, deadline: float) -> list[Row]:
         names = [one.name for one in self.collections if source is None or one.source == source]
-        text = as_argument(query)
+        text = as_argument(text)
         if not names or not text:
             return []
 
@@ -199,11 +191,11 @@ class QmdEngine:
             except SourceError:
                 continue  # it vanished or became a link meanwhile: the next update tells qmd
 
-    def _wanted(self, hit: Hit, min_score: float | None, path_prefix: str | None) -> bool:
-        if path_prefix is not None and not hit.path.startswith(path_prefix):
+    def _wanted(self, hit: Hit, query: Query) -> bool:
+        if query.path_prefix is not None and not hit.path.startswith(query.path_prefix):
             return False
         # Only `vsearch` scores are nearness. A keyword hit may rightly score 0, and `query` scores are places.
-        return self._mode != "vsearch" or min_score is None or hit.score >= min_score
+        return self._mode != "vsearch" or query.min_score is None or hit.score >= query.min_score
 
     def _answer(self, hits: Sequence[Hit], cited: bool, behind: str | None = None) -> Answer:
         missing = " ".join(part for part in (self._without_vectors(), behind) if part)
