@@ -1,4 +1,4 @@
-"""The page of requirements names every requirement, and only files that are there."""
+"""The requirements page lists every requirement and only existing files."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ LAST = {"A": 11, "B": 14, "C": 12, "D": 12, "E": 7, "X": 12}
 
 
 def paths(cell: str) -> list[str]:
-    """What stands in code marks and is a path: it has a slash or a file's ending, and no blank."""
+    """Return the code spans that are paths: they contain a slash or a file extension, and no blank."""
     return re.findall(r"`([^`\s]*(?:/|\.py|\.md)[^`\s]*)`", cell)
 
 
@@ -29,13 +29,13 @@ def test_every_row_has_an_id_a_requirement_code_and_a_test() -> None:
 
 
 @pytest.mark.parametrize(("column", "folder"), [(2, "src/memoriter"), (3, "tests")])
-def test_every_path_that_is_named_exists(column: int, folder: str) -> None:
-    named = sorted({path for row in ROWS for path in paths(row[column])})
-    assert [path for path in named if not (ROOT / folder / path).exists()] == []
+def test_every_listed_path_exists(column: int, folder: str) -> None:
+    listed = sorted({path for row in ROWS for path in paths(row[column])})
+    assert [path for path in listed if not (ROOT / folder / path).exists()] == []
 
 
-def test_every_requirement_is_met_or_said_to_be_not_yet() -> None:
-    [later] = re.findall(r"^Not yet: (.*)$", PAGE, re.MULTILINE)
+def test_every_requirement_is_listed_or_marked_as_not_yet_done() -> None:
+    [open_ids] = re.findall(r"^Not yet: (.*)$", PAGE, re.MULTILINE)
     met = {id_ for row in ROWS for id_ in row[0].split(", ")}
     wanted = {f"{letter}{number}" for letter, last in LAST.items() for number in range(1, last + 1)}
-    assert wanted - met - set(re.findall(r"\b[A-EX]\d+\b", later)) == set()
+    assert wanted - met - set(re.findall(r"\b[A-EX]\d+\b", open_ids)) == set()
