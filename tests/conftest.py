@@ -1,4 +1,4 @@
-"""What every test stands on: a home of its own, a clean environment, no model unless it asks for one."""
+"""Shared fixtures: an isolated home, a clean environment, and no model unless a test asks for one."""
 
 from __future__ import annotations
 
@@ -13,20 +13,19 @@ from memoriter import Memory
 from memoriter.embedding import Embedder
 from memoriter.testing import HashEmbedder
 
-OURS = ("MEMORITER_", "MEMORY_DIR", "STORAGE_DIR", "OLLAMA_", "OPENAI_", "GEMINI_", "GOOGLE_", "VOYAGE_")
-KEPT = ("MEMORITER_SOAK", "MEMORITER_TEST_MODEL")
+PREFIXES = ("MEMORITER_", "MEMORY_DIR", "STORAGE_DIR", "OLLAMA_", "OPENAI_", "GEMINI_", "GOOGLE_", "VOYAGE_")
+KEPT_VARIABLES = ("MEMORITER_SOAK", "MEMORITER_TEST_MODEL")
 
-hypothesis.settings.register_profile(
-    "any machine", deadline=None
-)  # how long one example takes is no property
+# The duration of one example depends on the machine, so it is not checked.
+hypothesis.settings.register_profile("any machine", deadline=None)
 hypothesis.settings.load_profile("any machine")
 
 
 @pytest.fixture(autouse=True)
 def clean_environment(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory) -> None:
-    """No test can see or touch the settings and memories of the person who runs it."""
+    """Isolate tests from the settings and memories of the person who runs them."""
     for name in list(os.environ):
-        if name.startswith(OURS) and name not in KEPT:
+        if name.startswith(PREFIXES) and name not in KEPT_VARIABLES:
             monkeypatch.delenv(name)
     monkeypatch.setenv("HOME", str(tmp_path_factory.mktemp("home")))
 
@@ -41,7 +40,7 @@ def workspace(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def note(workspace: Path) -> Callable[[str, str], Path]:
-    """Writes a note into the workspace."""
+    """Return a function that writes a note into the workspace."""
 
     def write(path: str, text: str) -> Path:
         file = workspace / path
@@ -57,17 +56,17 @@ OpenMemory = Callable[..., Memory]
 
 @pytest.fixture
 def open_memory(workspace: Path, tmp_path: Path) -> Iterator[OpenMemory]:
-    """Opens the workspace's memory, by default with an embedder that needs no model; closes all at the end."""
-    opened: list[Memory] = []
+    """Return a function that opens the memory of the workspace, by default without a model; close all at the end."""
+    memories: list[Memory] = []
 
     def open_(embedder: Embedder | None = None, **overrides: object) -> Memory:
         settings = {key.replace("__", "."): value for key, value in overrides.items()}
         if embedder is None and "embedding.provider" not in settings:
             embedder = HashEmbedder()
         memory = Memory.open(workspace, home=tmp_path / "state", embedder=embedder, overrides=settings)
-        opened.append(memory)
+        memories.append(memory)
         return memory
 
     yield open_
-    for memory in opened:
+    for memory in memories:
         memory.close()
