@@ -12,7 +12,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, ParamSpec, Self, TypeVar
 
-from memoriter.engines.cancel import cancellable
+from memoriter.background import cancellable
 from memoriter.memory import Memory
 from memoriter.records import (
     Answer,

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from standin import is_alive
 
-from memoriter.engines.cancel import cancellable
+from memoriter.background import cancellable
 from memoriter.engines.qmd import process
 from memoriter.engines.qmd.process import Finished
 from memoriter.errors import Cancelled, EngineError

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from stubs import Clock
 
-from memoriter.engines import cancel
+from memoriter.background import check_cancelled
 from memoriter.engines.qmd.command import Counts
 from memoriter.engines.qmd.upkeep import Schedule, Upkeep
 from memoriter.errors import EngineBusy, EngineError
@@ -34,7 +34,7 @@ class Work:
         self.updates += 1
         self.entered.release()
         while not self.gate.wait(0.02):
-            cancel.check()
+            check_cancelled()
         if self.error:
             raise self.error
         return Counts(new=1)

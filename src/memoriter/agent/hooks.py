@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 
 from memoriter import logs
 from memoriter.agent.moments import EVENTS, WRITING, Effect, Event, Moment
-from memoriter.background import Call, Lane
+from memoriter.background import Rejected, Task, Workers
 from memoriter.errors import MemoriterError
 from memoriter.text.encodable import encodable
 
@@ -32,8 +32,10 @@ DEADLINES: Mapping[Event, float] = {
 }
 """Seconds, where a handler names none: a person waits for the first ones, a language model may be asked in others."""
 
-READERS = 4  #: sessions of one host that a handler may serve at once
-ROOM = 256  #: calls that may wait for a handler
+#: Sessions of one host that a handler may serve at the same time.
+MAX_READERS = 4
+#: Calls that may wait for a handler.
+QUEUE_LENGTH = 256
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +44,7 @@ class _Registered:
     event: Event
     handler: Handler
     deadline_s: float
-    lane: Lane
+    workers: Workers
 
 
 class HookBus:
@@ -50,7 +52,7 @@ class HookBus:
 
     def __init__(self) -> None:
         self._handlers: dict[Event, list[_Registered]] = {event: [] for event in EVENTS}
-        self._lanes: dict[tuple[str, str], Lane] = {}
+        self._workers: dict[tuple[str, str], Workers] = {}
         self._lock = threading.Lock()
 
     def on(self, event: Event, handler: Handler, *, name: str, deadline_s: float | None = None) -> None:
@@ -62,10 +64,9 @@ class HookBus:
             raise ValueError(f"There is no event {event!r}; there are {', '.join(EVENTS)}.")
         key = (name, "keeps" if event in WRITING else event)
         with self._lock:
-            lane = self._lanes.get(key) or _lane(name, event)
-            self._lanes[key] = lane
+            workers = self._workers.setdefault(key, _workers(name, event))
             wait_s = DEADLINES[event] if deadline_s is None else deadline_s
-            self._handlers[event].append(_Registered(name, event, handler, wait_s, lane))
+            self._handlers[event].append(_Registered(name, event, handler, wait_s, workers))
 
     def emit(self, moment: Moment, *, wait_s: float | None = None) -> Effect:
         """Let everybody act who wants to, and join what comes of it; never raises.
@@ -75,20 +76,16 @@ class HookBus:
         if moment.event not in self._handlers:
             return Effect(warnings=(f"There is no event {moment.event!r}; there are {', '.join(EVENTS)}.",))
         moment = _encodable(moment)
-        now = time.monotonic()
-        begun = []
-        for known in tuple(self._handlers[moment.event]):
-            one = known if wait_s is None else replace(known, deadline_s=wait_s)
-            begun.append((one, *_begin(one, moment, patient=wait_s is not None), now + one.deadline_s))
-        return Effect.joined(_ended(one, call, refused, until) for one, call, refused, until in begun)
+        started = [_start(handler, moment, wait_s) for handler in tuple(self._handlers[moment.event])]
+        return Effect.joined(handler.effect() for handler in started)
 
     def close(self, wait_s: float = 10.0) -> int:
         """End, and wait for what is being kept; how many moments were not dealt with by then."""
         until = time.monotonic() + wait_s
         left = 0
-        for (name, kind), lane in self._lanes.items():
+        for (name, kind), workers in self._workers.items():
             keeps = kind == "keeps"
-            undone = lane.close(until if keeps else time.monotonic())
+            undone = workers.close(until - time.monotonic() if keeps else 0.0)
             if undone and keeps:
                 log.error("%s had not finished %d moments when the host ended", name, undone)
                 left += undone
@@ -105,41 +102,60 @@ def _encodable(moment: Moment) -> Moment:
     )
 
 
-def _lane(name: str, event: Event) -> Lane:
+def _workers(name: str, event: Event) -> Workers:
     if event in WRITING:
-        return Lane(f"memoriter-hook-{name}", threads=1, room=ROOM, keep=True)
-    return Lane(f"memoriter-hook-{name}-{event}", threads=READERS, room=ROOM, keep=False)
+        return Workers(f"memoriter-hook-{name}", threads=1, queue=QUEUE_LENGTH, keep=True)
+    return Workers(f"memoriter-hook-{name}-{event}", threads=MAX_READERS, queue=QUEUE_LENGTH)
 
 
-def _begin(one: _Registered, moment: Moment, *, patient: bool) -> tuple[Call[Effect | None], str]:
-    """The call on its way, and why nobody should wait for it, if so."""
-    call: Call[Effect | None] = Call(lambda: one.handler(moment))
-    stuck, keeps = one.lane.stuck and not patient, one.event in WRITING
-    call.given_up = stuck
-    if stuck and not keeps:
-        return call, "is still busy with earlier moments, and was passed over"
-    if not one.lane.put(call):
-        return call, "has too much to do or has ended, and was passed over"
-    return call, "is still busy with earlier moments, and will do this after them" if stuck else ""
+@dataclass(frozen=True, slots=True)
+class _Started:
+    """A handler at work on one moment."""
+
+    handler: _Registered
+    task: Task[Effect | None] | None
+    #: Why nothing is waited for; empty when the task is.
+    skipped: str
+    until: float
+
+    def effect(self) -> Effect:
+        """Wait for the handler and return its effect, or a warning."""
+        name = f"{self.handler.name} ({self.handler.event})"
+        if self.skipped or self.task is None:
+            return _warned(f"{name} {self.skipped}.")
+        if not self.task.wait(self.until - time.monotonic()):
+            keeps = self.handler.event in WRITING
+            outcome = "and goes on in the background" if keeps else "and its result was dropped"
+            return _warned(f"{name} took longer than {self.handler.deadline_s:g} s, {outcome}.")
+        try:
+            effect = self.task.result()
+        except (MemoriterError, OSError) as error:
+            return _warned(f"{name} failed: {error}")
+        except Exception as error:  # the host goes on, whatever a handler does
+            log.exception("%s failed", name)
+            return Effect(warnings=(f"{name} failed: {type(error).__name__}: {error}",))
+        if effect is not None and not isinstance(effect, Effect):
+            return _warned(f"{name} gave a {type(effect).__name__} instead of an Effect.")
+        return effect or Effect()
 
 
-def _ended(one: _Registered, call: Call[Effect | None], refused: str, until: float) -> Effect:
-    who = f"{one.name} ({one.event})"
-    if refused:
-        return _warned(f"{who} {refused}.")
+def _start(known: _Registered, moment: Moment, wait_s: float | None) -> _Started:
+    """Submit the moment to the handler. With ``wait_s`` it also waits behind earlier moments that are late."""
+    handler = known if wait_s is None else replace(known, deadline_s=wait_s)
+    until = time.monotonic() + handler.deadline_s
+    stuck = handler.workers.stuck and wait_s is None
+    if stuck and handler.event not in WRITING:
+        return _Started(handler, None, "is still busy with earlier moments, and was passed over", until)
     try:
-        effect = call.result(until)
-    except TimeoutError:
-        after = "and goes on in the background" if one.event in WRITING else "and its result was dropped"
-        return _warned(f"{who} took longer than {one.deadline_s:g} s, {after}.")
-    except (MemoriterError, OSError) as error:
-        return _warned(f"{who} failed: {error}")
-    except Exception as error:  # the host goes on, whatever a handler does
-        log.exception("%s failed", who)
-        return Effect(warnings=(f"{who} failed: {type(error).__name__}: {error}",))
-    if effect is not None and not isinstance(effect, Effect):
-        return _warned(f"{who} gave a {type(effect).__name__} instead of an Effect.")
-    return effect or Effect()
+        task = handler.workers.submit(lambda: handler.handler(moment))
+    except Rejected:
+        return _Started(handler, None, "has too much to do or has ended, and was passed over", until)
+    if stuck:
+        task.abandon()
+        return _Started(
+            handler, task, "is still busy with earlier moments, and will do this after them", until
+        )
+    return _Started(handler, task, "", until)
 
 
 def _warned(sentence: str) -> Effect:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 from memoriter.agent.moments import Effect, Moment
 from memoriter.agent.service import Written, question
-from memoriter.background import nobody_waits
+from memoriter.background import is_cancelled
 from memoriter.build import entries_engine
 from memoriter.config.slots import GROUP, OURS, offered
 from memoriter.errors import ConfigError
@@ -149,7 +149,7 @@ class Acts:
             tokens=_room(moment, wanted.budget_ratio),
             entries=self._most_entries(),
             notes=self._share.notes,
-            given_up=nobody_waits,
+            given_up=is_cancelled,
         )
         warnings = (told.degraded,) if told.degraded else ()
         return Effect(prepend_context=told.text, recall_id=told.id, warnings=warnings)

@@ -14,9 +14,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from memoriter import logs
+from memoriter.background import Task, Workers
 from memoriter.errors import MemoriterError
 
 log = logs.get("freshness")
+
+#: `Refresher.stop` waits this long for a sync that is running.
+STOP_TIMEOUT_S = 60.0
 
 #: However restless the files are, nothing waits longer than so many times its quiet.
 PATIENCE = 10
@@ -132,7 +136,7 @@ def _lines(path: str, start: int) -> int:
 
 
 class Refresher:
-    """A thread that calls ``sync`` with a reason whenever the schedule says so."""
+    """Calls ``sync`` with a reason whenever the schedule says so, on a background thread."""
 
     def __init__(
         self,
@@ -144,58 +148,61 @@ class Refresher:
         self.schedule = schedule
         self._sync = sync
         self._clock = clock
-        self._changed = threading.Condition()
-        self._ended = False
-        self._thread: threading.Thread | None = None
+        self._lock = threading.Lock()
+        self._workers = Workers("memoriter-refresh", clock=clock)
+        self._task: Task[None] | None = None
+        self._started = False
 
     def start(self) -> None:
-        """Begin to follow the schedule."""
-        self._thread = threading.Thread(target=self._run, name="memoriter-refresh", daemon=True)
-        self._thread.start()
+        """Follow the schedule from now on."""
+        with self._lock:
+            self._started = True
+            self._plan()
 
     def ask(self, reason: str) -> None:
         """As `Schedule.ask`, now."""
-        with self._changed:
+        with self._lock:
             self.schedule.ask(reason, self._clock())
-            self._changed.notify()
+            self._plan()
 
     def notes_changed(self) -> None:
         """As `Schedule.notes_changed`, now."""
-        with self._changed:
+        with self._lock:
             self.schedule.notes_changed(self._clock())
-            self._changed.notify()
+            self._plan()
 
     def session_grew(self, path: str, size: int, messages: int) -> None:
         """As `Schedule.session_grew`, now."""
-        with self._changed:
+        with self._lock:
             self.schedule.session_grew(path, size, messages, self._clock())
-            self._changed.notify()
+            self._plan()
 
     def stop(self) -> None:
-        """End; a sync that runs is waited for."""
-        with self._changed:
-            self._ended = True
-            self._changed.notify()
-        if self._thread:
-            self._thread.join(timeout=60)
+        """Stop syncing; wait for a sync that is running."""
+        with self._lock:
+            self._started = False
+        self._workers.close(STOP_TIMEOUT_S)
+
+    def _plan(self) -> None:
+        """Replace the planned sync by the one that the schedule names now."""
+        if self._task is not None:
+            self._task.cancel()
+        planned = self.schedule.next()
+        if self._started and planned is not None:
+            self._task = self._workers.submit(self._run, delay_s=planned[0] - self._clock())
 
     def _run(self) -> None:
-        while (reason := self._wait()) is not None:
-            try:
-                self._sync(reason)
-            except MemoriterError as error:
-                log.warning("a sync by itself (%s) failed: %s", reason, error)
-            except Exception:  # one surprise must not end the freshness for good
-                log.exception("a sync by itself (%s) failed", reason)
-
-    def _wait(self) -> str | None:
-        """The reason of the next sync when its time has come; None at the end."""
-        with self._changed:
-            while not self._ended:
-                planned = self.schedule.next()
-                left = None if planned is None else planned[0] - self._clock()
-                if planned and left is not None and left <= 0:
-                    self.schedule.synced(self._clock())
-                    return planned[1]
-                self._changed.wait(left)
-        return None
+        with self._lock:
+            planned = self.schedule.next()
+            due = self._started and planned is not None and planned[0] <= self._clock()
+            if due:
+                self.schedule.synced(self._clock())
+        try:
+            if due and planned is not None:
+                self._sync(planned[1])
+        except MemoriterError as error:
+            log.warning("automatic sync (%s) failed: %s", planned and planned[1], error)
+        except Exception:  # one unexpected failure must not end the automatic syncs
+            log.exception("automatic sync (%s) failed", planned and planned[1])
+        with self._lock:
+            self._plan()

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
-from memoriter.engines import cancel
+from memoriter.background import check_cancelled
 from memoriter.errors import EngineError
 
 STDERR_BYTES = 64 * 1024  #: kept of standard error; the rest is read and thrown away
@@ -40,7 +40,7 @@ def run(
     argv: Sequence[str], *, env: Mapping[str, str], cwd: Path, timeout_s: float, max_bytes: int
 ) -> Finished:
     """Run the program. Raises `EngineError` when it cannot start, takes too long or prints too much."""
-    cancel.check()
+    check_cancelled()
     name = Path(argv[0]).name
     try:
         process = subprocess.Popen(  # noqa: S603  a list, no shell, and the owner alone names the program
@@ -76,7 +76,7 @@ def _wait(process: subprocess.Popen[bytes], out: _Reader, name: str, timeout_s: 
         with suppress(subprocess.TimeoutExpired):
             process.wait(min(_TICK_S, max(0.0, deadline - time.monotonic())))
             return
-        cancel.check()
+        check_cancelled()
         if out.overflow.is_set():
             raise _too_much(name, out.limit)
         if time.monotonic() >= deadline:

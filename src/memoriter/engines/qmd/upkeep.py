@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from memoriter import logs
-from memoriter.engines.cancel import cancellable, check
+from memoriter.background import cancellable, check_cancelled
 from memoriter.engines.qmd.command import Counts
 from memoriter.errors import Cancelled, EngineBusy, EngineError, MemoriterError
 
@@ -254,7 +254,7 @@ class Upkeep:
         lock = FileLock(self._lock_file, mode=0o600)
         deadline = time.monotonic() + wait_s
         while not lock.is_locked:
-            check()
+            check_cancelled()
             try:
                 lock.acquire(timeout=_LOCK_POLL_S)
             except Timeout:
