@@ -48,10 +48,10 @@ def filled(folder: Path, count: int, engine: str) -> Entries:
     entries = (
         Entry(str(uuid.UUID(int=chooser.getrandbits(128))), statement(chooser), "fact") for _ in range(count)
     )
-    import_lines(keeper.entries, (Line(entry) for entry in entries), at=1.0, by="bench")
-    keeper.following.follow()
-    assert keeper.following.embedder is not None
-    keeper.index.refresh(keeper.following.embedder.identity)
+    import_lines(keeper._store, (Line(entry) for entry in entries), at=1.0, actor="bench")
+    keeper._follower.follow()
+    assert keeper._follower.embedder is not None
+    keeper._index.refresh(keeper._follower.embedder.identity)
     return keeper
 
 
@@ -81,7 +81,7 @@ def measured(keeper: Entries, count: int) -> Iterator[str]:
     texts = [statement(chooser) for _ in range(2 * (CALLS + 5))]
     yield row("memory_recall", count, *timed(lambda number: keeper.search(texts[number], limit=5)))
     yield row(
-        "memory_store", count, *timed(lambda number: keeper.remember(Draft(texts[-1 - number], "fact")))
+        "memory_store", count, *timed(lambda number: keeper.add_draft(Draft(texts[-1 - number], "fact")))
     )
 
 

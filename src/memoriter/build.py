@@ -298,28 +298,30 @@ def build_entries(settings: Settings, manager: Engine) -> Entries:
     """The keeper of the agent's entries; it shares the embedder of a builtin manager."""
     from memoriter.embedding import resolve
     from memoriter.entries import EntryOptions
-    from memoriter.entries.capture import Limits
+    from memoriter.entries.capture import CaptureLimits
     from memoriter.entries.collection import open_entries
-    from memoriter.entries.lifecycle import Upkeep
+    from memoriter.entries.lifecycle import CleanupOptions
 
     choice = manager.choice if isinstance(manager, BuiltinEngine) else resolve(embedder_spec(settings))
     learning, cleanup = settings.entries, settings.cleanup
-    ways = EntryOptions(
+    options = EntryOptions(
         threshold=settings.retrieval.similarity_threshold,
         approval=learning.approval,
-        upkeep=Upkeep(
+        cleanup=CleanupOptions(
             cleanup.auto_cleanup,
             cleanup.interval,
             cleanup.retention_days,
             cleanup.ledger_days,
             cleanup.ledger_recalls,
         ),
-        capture=Limits(learning.capture_max_chars, learning.capture_max_per_turn if learning.capture else 0),
+        capture=CaptureLimits(
+            learning.capture_max_chars, learning.capture_max_per_turn if learning.capture else 0
+        ),
     )
     engine, without = entries_engine(settings)
     if without:
         log.warning("%s", without)
-    return open_entries(settings.agent_folder, choice.embedder, engine=engine, ways=ways)
+    return open_entries(settings.agent_folder, choice.embedder, engine=engine, options=options)
 
 
 def entries_engine(settings: Settings) -> tuple[str, str | None]:
@@ -347,7 +349,7 @@ def build_items(settings: Settings, manager: Engine) -> Items:
     return Items(settings.agent_folder, choice.embedder, engine=settings.index.vector_engine)
 
 
-def build_extractor(settings: Settings, keeper: Entries, chat: Chat) -> Extractor:
+def build_extractor(settings: Settings, entries: Entries, chat: Chat) -> Extractor:
     """What learns from conversations by a language model."""
     from memoriter.entries.extract import Extractor, Gates
 
@@ -355,4 +357,4 @@ def build_extractor(settings: Settings, keeper: Entries, chat: Chat) -> Extracto
     gates = Gates(
         wanted.min_confidence, wanted.min_importance, trigger.message_interval, trigger.on_session_end
     )
-    return Extractor(keeper, chat, gates)
+    return Extractor(entries, chat, gates)

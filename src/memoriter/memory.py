@@ -13,7 +13,7 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self, TypeVar
+from typing import TYPE_CHECKING, Self, TypeVar
 
 from memoriter.build import (
     build_engine,
@@ -346,7 +346,7 @@ class Memory:
             if self._hearing is None:
                 from memoriter.sessions.seen_turns import Hearing
 
-                self._hearing = Hearing(self.settings.agent_folder, self.entries.entries.digest)
+                self._hearing = Hearing(self.settings.agent_folder, self.entries.digest)
             return self._hearing
 
     def session_ended(self, session: str) -> list[Remembered]:
@@ -388,13 +388,34 @@ class Memory:
                 self._extractor = build_extractor(self.settings, self.entries, self.writer.chat)
             return self._extractor
 
-    def forget(self, entry_id: str | None = None, **what: Any) -> Receipt:
-        """Erase entries, named as `Entries.forget` takes it, and the lines of the day's logs that say just the same.
+    def forget(
+        self,
+        entry_id: str | None = None,
+        *,
+        query: str | None = None,
+        session: str | None = None,
+        source: str | None = None,
+        since: float | None = None,
+        until: float | None = None,
+        dry_run: bool = False,
+        by: Author = "owner",
+    ) -> Receipt:
+        """Erase entries, and the lines of the daily logs that say exactly the same; return a receipt.
 
-        ``by="agent"``: of the logs, agents' alone.
+        Name the entries in exactly one way, as for `Entries.forget`. With ``by="agent"`` only lines that agents wrote
+        are erased from the logs.
         """
-        by: Author = "agent" if what.get("by") == "agent" else "owner"
-        return self.entries.forget(entry_id, elsewhere=lambda texts: self._strike(texts, by), **what)
+        return self.entries.forget(
+            entry_id,
+            query=query,
+            session=session,
+            source=source,
+            since=since,
+            until=until,
+            dry_run=dry_run,
+            actor=by,
+            remove_copies=lambda texts: self._strike(texts, by),
+        )
 
     def _strike(self, texts: Sequence[str], by: Author) -> tuple[tuple[str, ...], tuple[str, ...]]:
         """What went from the notes, and what stays there, in words."""
@@ -439,7 +460,7 @@ class Memory:
 
         prune(self.settings.agent_folder, time.time() - self.settings.cleanup.ledger_days * 86_400)
         if self._has_entries(None):
-            self.entries.lifecycle.when_due()
+            self.entries.cleanup_if_due()
 
     def entry_stats(self) -> dict[str, object] | None:
         """Counts and averages of what was learned; None when nothing was yet."""
@@ -454,10 +475,7 @@ class Memory:
         """Entries that wait for something: for a vector, and for the owner's word."""
         if not self._has_entries(None):
             return {"vectors": 0, "staged": 0}
-        following = self.entries.following
-        counts = following.index.counts(following.model)
-        lacking = counts.chunks - counts.embedded if following.model else 0
-        return {"vectors": lacking, "staged": self.entries.listing.facets().states.get("staged", 0)}
+        return self.entries.count_pending()
 
     @property
     def injector(self) -> Injector:

@@ -265,7 +265,7 @@ def test_a_capture_that_is_late_is_saved_all_the_same(slow: tuple[Agent, Gated],
     embedder.gate.set()
     host.close()
     again = open_host("memory-lancedb")
-    assert [entry.text for entry in again.memory.entries.find()] == ["I prefer tea over coffee."]
+    assert [entry.text for entry in again.memory.entries.list()] == ["I prefer tea over coffee."]
     assert said(again, "agent_end", *TEA).remembered == ()
 
 
@@ -283,9 +283,9 @@ def test_a_recall_that_is_late_is_dropped_and_not_noted(
     host.close()
     assert done.entry
     again = open_host("memory-lancedb")
-    assert again.memory.injector.ledger.of_entry(done.entry.id) == []
+    assert again.memory.entries.recalls(entry=done.entry.id).recalls == ()
     assert said(again, "before_agent_start", prompt="Tea or coffee, what do I prefer?").recall_id
-    assert len(again.memory.injector.ledger.of_entry(done.entry.id)) == 1
+    assert len(again.memory.entries.recalls(entry=done.entry.id).recalls) == 1
 
 
 def test_many_sessions_at_once_are_all_heard(open_host: OpenHost) -> None:

@@ -26,7 +26,7 @@ def groups(effect: Effect) -> list[str]:
 
 
 def repetitions(host: Agent) -> dict[str, int]:
-    return {entry.text: entry.repetitions for entry in host.memory.entries.find()}
+    return {entry.text: entry.repetitions for entry in host.memory.entries.list()}
 
 
 # ---- before the agent starts ------------------------------------------------------------------------------------
@@ -126,9 +126,9 @@ def test_a_recall_that_comes_too_late_is_not_in_the_ledger(open_host: OpenHost) 
     assert entry
     told = host.memory.recall("When does the green tea kettle sing?", given_up=lambda: True)
     assert (told.text, told.id) == ("", "")
-    assert host.memory.injector.ledger.of_entry(entry.id) == []
+    assert host.memory.entries.recalls(entry=entry.id).recalls == ()
     told = host.memory.recall("When does the green tea kettle sing?")
-    assert [recall.id for recall in host.memory.injector.ledger.of_entry(entry.id)] == [told.id]
+    assert [recall.id for recall in host.memory.entries.recalls(entry=entry.id).recalls] == [told.id]
 
 
 def test_an_embedder_that_fails_costs_a_warning_and_words_still_find(
@@ -453,9 +453,9 @@ def test_the_ledger_knows_in_which_session_something_was_told(open_host: OpenHos
     host = open_host()
     said(host, "agent_end", *TEA, session="monday")
     effect = said(host, "before_agent_start", session="tuesday", prompt="Tea or coffee?")
-    [told] = host.memory.entries.listing.recalls(10, session="tuesday").recalls
+    [told] = host.memory.entries.recalls(limit=10, session="tuesday").recalls
     assert (told.id, told.door) == (effect.recall_id, "hook")
-    assert host.memory.entries.listing.recalls(10, session="monday").recalls == ()
+    assert host.memory.entries.recalls(limit=10, session="monday").recalls == ()
 
 
 def test_what_is_no_message_does_not_cost_the_others(open_host: OpenHost) -> None:

@@ -37,10 +37,10 @@ def open_(tmp_path: Path, clock: Clock) -> Iterator[OpenKeeper]:
     opened: list[Entries] = []
 
     def open_one(
-        embedder: object = None, *, engine: str = "scan", ways: EntryOptions | None = None
+        embedder: object = None, *, engine: str = "scan", options: EntryOptions | None = None
     ) -> Entries:
         chosen = HashEmbedder() if embedder is None else embedder
-        opened.append(open_entries(tmp_path / "agent", chosen, engine=engine, ways=ways, clock=clock))  # type: ignore[arg-type]
+        opened.append(open_entries(tmp_path / "agent", chosen, engine=engine, options=options, clock=clock))  # type: ignore[arg-type]
         return opened[-1]
 
     yield open_one

@@ -7,7 +7,7 @@ import pytest
 
 from evals.capture import LANGUAGES, figures
 from memoriter.entries import Entries
-from memoriter.entries.capture import Limits, capture
+from memoriter.entries.capture import CaptureLimits, capture
 from memoriter.recall.render import Line, render
 
 
@@ -69,7 +69,7 @@ def test_only_the_owner_is_listened_to(keeper: Entries) -> None:
 def test_at_most_three_a_turn_and_never_a_secret(keeper: Entries) -> None:
     text = "I like tea. I like jam. I like bread. I like figs. My name is Mira."
     assert len(list(capture([Said("user", text)]))) == 3
-    assert len(list(capture([Said("user", text)], limits=Limits(per_turn=1)))) == 1
+    assert len(list(capture([Said("user", text)], limits=CaptureLimits(per_turn=1)))) == 1
     assert list(capture([Said("user", "I like tea. " * 60)])) == []
     (draft,) = capture([Said("user", "Remember that my key is ghp_0123456789abcdefghijABCDEFGHIJ012345")])
     assert "ghp_" not in draft.text
@@ -77,13 +77,13 @@ def test_at_most_three_a_turn_and_never_a_secret(keeper: Entries) -> None:
 
 def test_recalled_text_fed_back_a_hundred_times_creates_nothing(keeper: Entries) -> None:
     keeper.capture([Said("user", "I prefer tea over coffee."), Said("user", "我住在成都。")])
-    known = keeper.find()
+    known = keeper.list()
     block = render([Line(e.id, e.type, e.text) for e in known], "r1", "en")
-    before = keeper.entries.seq()
+    before = keeper._store.seq()
     for _ in range(100):
         keeper.capture([Said("user", block), Said("user", f"{block}\n\nthanks"), Said("assistant", block)])
-    assert keeper.entries.seq() == before
-    assert keeper.find() == known
+    assert keeper._store.seq() == before
+    assert keeper.list() == known
 
 
 def test_every_pattern_takes_linear_time() -> None:
@@ -98,5 +98,5 @@ def test_every_pattern_takes_linear_time() -> None:
     hostile += ["请记住" * 6_000, "i like " * 2_700, "x@" * 9_000, "+1" * 9_000]
     begun = time.process_time()
     for text in hostile:
-        list(capture([Said("user", text)], limits=Limits(max_chars=20_000)))
+        list(capture([Said("user", text)], limits=CaptureLimits(max_chars=20_000)))
     assert time.process_time() - begun < 5.0

@@ -16,13 +16,12 @@ from memoriter.entries.exchange import export_lines, import_lines, parse_lines
 from memoriter.errors import EditConflict, NotFound, WriteError
 from memoriter.records import Entry
 from memoriter.store.digests import normal_form
-from memoriter.store.entry_rows import EntryFilter
 
 DAY = 86_400.0
 
 
 def remember(keeper: Entries, text: str, **more: object) -> Entry:
-    entry = keeper.remember(Draft(text, **more)).entry  # type: ignore[arg-type]
+    entry = keeper.add_draft(Draft(text, **more)).entry  # type: ignore[arg-type]
     assert entry is not None
     return entry
 
@@ -81,7 +80,7 @@ def test_what_is_remembered_is_there_after_reopening(tmp_path: Path, clock: Any)
         tags=("Ops", "ops", "deploy"),
     )
     keeper = open_entries(tmp_path / "agent", clock=clock)
-    entry = keeper.remember(with_all).entry
+    entry = keeper.add_draft(with_all).entry
     keeper.close()
     again = open_entries(tmp_path / "agent", clock=clock)
     assert entry is not None
@@ -92,7 +91,7 @@ def test_what_is_remembered_is_there_after_reopening(tmp_path: Path, clock: Any)
 
 def test_the_same_words_are_one_entry_and_counted(keeper: Entries) -> None:
     first = remember(keeper, "I prefer tabs.")
-    again = keeper.remember(Draft("  i  PREFER tabs", importance=4))
+    again = keeper.add_draft(Draft("  i  PREFER tabs", importance=4))
     assert (again.action, again.entry and again.entry.id) == ("repeated", first.id)
     assert again.entry is not None
     assert (again.entry.repetitions, again.entry.importance) == (2, 4)
@@ -103,8 +102,8 @@ def test_the_same_words_are_one_entry_and_counted(keeper: Entries) -> None:
 @pytest.mark.parametrize("text", ["", "   ", "…!?", "<private>all of it</private>", "x" * 2001])
 def test_what_is_no_statement_is_refused(keeper: Entries, text: str) -> None:
     with pytest.raises(WriteError):
-        keeper.remember(Draft(text))
-    assert keeper.find() == []
+        keeper.add_draft(Draft(text))
+    assert keeper.list() == []
 
 
 def test_secrets_are_not_kept(keeper: Entries, tmp_path: Path) -> None:
@@ -115,13 +114,13 @@ def test_secrets_are_not_kept(keeper: Entries, tmp_path: Path) -> None:
 def test_entries_are_listed_by_filter_and_expired_ones_are_hidden(keeper: Entries, clock: Any) -> None:
     tea = remember(keeper, "I like tea", type="user_preference", tags=("drink",), importance=4)
     remember(keeper, "Standup is at nine", type="workflow", origin="agent", session="s2")
-    assert [e.id for e in keeper.find(EntryFilter(types=("user_preference",)))] == [tea.id]
-    assert [e.id for e in keeper.find(EntryFilter(tags=("drink",)))] == [tea.id]
-    assert [e.id for e in keeper.find(EntryFilter(min_importance=3.5))] == [tea.id]
-    assert [e.text for e in keeper.find(EntryFilter(origins=("agent",)))] == ["Standup is at nine"]
-    assert [e.text for e in keeper.find(EntryFilter(session="s2"))] == ["Standup is at nine"]
+    assert [e.id for e in keeper.list(types=("user_preference",))] == [tea.id]
+    assert [e.id for e in keeper.list(tags=("drink",))] == [tea.id]
+    assert [e.id for e in keeper.list(min_importance=3.5)] == [tea.id]
+    assert [e.text for e in keeper.list(origins=("agent",))] == ["Standup is at nine"]
+    assert [e.text for e in keeper.list(session="s2")] == ["Standup is at nine"]
     clock.at += 91 * DAY
-    assert [e.id for e in keeper.find()] == [tea.id]
+    assert [e.id for e in keeper.list()] == [tea.id]
 
 
 # ---- history and undo ----------------------------------------------------------------------------------------
@@ -129,7 +128,7 @@ def test_entries_are_listed_by_filter_and_expired_ones_are_hidden(keeper: Entrie
 
 def test_every_change_is_an_event_with_before_and_after(keeper: Entries) -> None:
     entry = remember(keeper, "The port is 8080", type="fact")
-    changed = keeper.update(entry.id, {"text": "The port is 9090", "importance": 9})
+    changed = keeper.update(entry.id, text="The port is 9090", importance=9)
     assert (changed.text, changed.importance) == ("The port is 9090", 5)
     events = keeper.history(entry.id)
     assert [(e.kind, e.before and e.before.text, e.after and e.after.text) for e in events] == [
@@ -140,7 +139,7 @@ def test_every_change_is_an_event_with_before_and_after(keeper: Entries) -> None
 
 def test_undo_takes_back_the_newest_change_and_itself(keeper: Entries) -> None:
     entry = remember(keeper, "The port is 8080")
-    keeper.update(entry.id, {"text": "The port is 9090"})
+    keeper.update(entry.id, text="The port is 9090")
     keeper.undo(entry.id)
     assert keeper.get(entry.id).text == "The port is 8080"
     keeper.undo(entry.id)
@@ -148,7 +147,7 @@ def test_undo_takes_back_the_newest_change_and_itself(keeper: Entries) -> None:
     other = remember(keeper, "The host is fern")
     keeper.undo()
     with pytest.raises(NotFound):
-        keeper.entries.get(other.id)
+        keeper.get(other.id)
     keeper.undo(other.id)
     assert keeper.get(other.id).text == "The host is fern"
 
@@ -157,9 +156,9 @@ def test_a_change_by_somebody_else_meanwhile_is_a_conflict(keeper: Entries) -> N
     from memoriter.store.entry_store import Edit
 
     entry = remember(keeper, "The port is 8080")
-    keeper.update(entry.id, {"importance": 4})
+    keeper.update(entry.id, importance=4)
     with pytest.raises(EditConflict):
-        keeper.entries.apply([Edit("update", replace(entry, text="lost"), entry)], at=1.0, by="late")
+        keeper._store.apply([Edit("update", replace(entry, text="lost"), entry)], at=1.0, by="late")
 
 
 # ---- export and import ---------------------------------------------------------------------------------------
@@ -167,16 +166,16 @@ def test_a_change_by_somebody_else_meanwhile_is_a_conflict(keeper: Entries) -> N
 
 def test_export_and_import_carry_everything(keeper: Entries, tmp_path: Path, clock: Any) -> None:
     entry = remember(keeper, "我喜欢喝茶 ☕", type="user_preference", tags=("饮料",), importance=4.5)
-    keeper.update(entry.id, {"text": "我喜欢喝绿茶 ☕"})
+    keeper.update(entry.id, text="我喜欢喝绿茶 ☕")
     remember(keeper, 'quotes " and \\ and\nlines')
-    lines = list(export_lines(keeper.entries))
+    lines = list(export_lines(keeper._store))
     other = open_entries(tmp_path / "other", clock=clock)
-    done = import_lines(other.entries, parse_lines(lines), at=5.0, by="import")
+    done = import_lines(other._store, parse_lines(lines), at=5.0, actor="import")
     assert (done.added, done.already) == (2, 0)
-    seqless = [replace(e, seq=0) for e in keeper.find()]
-    assert [replace(e, seq=0) for e in other.find()] == seqless
+    seqless = [replace(e, seq=0) for e in keeper.list()]
+    assert [replace(e, seq=0) for e in other.list()] == seqless
     assert [e.kind for e in other.history(entry.id)] == ["add", "update"]
-    again = import_lines(other.entries, parse_lines(lines), at=6.0, by="import")
+    again = import_lines(other._store, parse_lines(lines), at=6.0, actor="import")
     assert (again.added, again.already) == (0, 2)
     other.undo(entry.id)
     assert other.get(entry.id).text == "我喜欢喝茶 ☕"
@@ -185,7 +184,7 @@ def test_export_and_import_carry_everything(keeper: Entries, tmp_path: Path, clo
 
 def test_nonsense_is_refused_with_its_line_and_nothing_is_imported(keeper: Entries) -> None:
     good = Entry("00000000-0000-4000-8000-000000000001", "fine")
-    head, line = next(export_lines(keeper.entries)), json.dumps({"entry": {"id": good.id, "text": "fine"}})
+    head, line = next(export_lines(keeper._store)), json.dumps({"entry": {"id": good.id, "text": "fine"}})
     for nonsense, words in [
         ("{", "is not JSON"),
         ("[" * 100_000, ""),
@@ -198,5 +197,5 @@ def test_nonsense_is_refused_with_its_line_and_nothing_is_imported(keeper: Entri
         (json.dumps({"entry": {"id": good.id, "text": "x", "tags": "a"}}), "tags"),
     ]:
         with pytest.raises(WriteError, match=f"line 3: .*{words}"):
-            import_lines(keeper.entries, parse_lines([head, line, nonsense]), at=1.0, by="import")
-        assert keeper.find() == []
+            import_lines(keeper._store, parse_lines([head, line, nonsense]), at=1.0, actor="import")
+        assert keeper.list() == []

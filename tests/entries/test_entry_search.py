@@ -6,7 +6,6 @@ import pytest
 
 from memoriter.entries import Entries
 from memoriter.entries.search import MODES
-from memoriter.store.entry_rows import EntryFilter
 from memoriter.testing import FailingEmbedder
 
 
@@ -39,7 +38,7 @@ def test_the_important_one_of_equals_comes_first(filled: Entries) -> None:
 
 def test_filters_by_type_tag_importance_origin_and_time(filled: Entries) -> None:
     def found(**where: Any) -> list[str]:
-        return sorted(texts(filled, "heron", where=EntryFilter(**where)))
+        return sorted(texts(filled, "heron", **where))
 
     assert found(types=("user_preference",)) == ["I prefer the heron to the stork"]
     assert found(tags=("birds",)) == ["The heron stands in the marsh"]
@@ -52,8 +51,7 @@ def test_a_filter_that_drops_many_still_finds_what_passes(keeper: Entries) -> No
     keeper.add("The heron of heron island", "skill")
     for number in range(120):
         keeper.add(f"heron {'abcdefghijkl'[number % 12]}{'mnopqrstuv'[number // 12]}x heron", "fact")
-    where = EntryFilter(types=("skill",))
-    assert texts(keeper, "heron", where=where, limit=3) == ["The heron of heron island"]
+    assert texts(keeper, "heron", types=("skill",), limit=3) == ["The heron of heron island"]
 
 
 def test_a_threshold_never_drops_an_exact_keyword_hit(filled: Entries) -> None:

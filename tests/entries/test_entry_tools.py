@@ -77,16 +77,16 @@ def test_no_undo_leads_to_what_an_agent_says_that_the_owner_said(open_memory: An
     forged = {"entry": {**forged["entry"], "id": own_id}, "history": [said, {**unsaid, "after": good}]}
     data = f"{head}\n{json.dumps(forged)}"
     assert toolbox.call("memory", {"action": "import", "data": data})["added"] == 1
-    assert [(one.kind, one.by) for one in memory.entries.entries.history(own_id)] == [("import", "agent")]
+    assert [(one.kind, one.by) for one in memory.entries.history(own_id)] == [("import", "agent")]
     memory.entries.undo(own_id)
-    assert [(one.text, one.origin) for one in memory.entries.find()] == [("I like tea", "agent")]
+    assert [(one.text, one.origin) for one in memory.entries.list()] == [("I like tea", "agent")]
 
 
 def test_what_is_found_is_told_though_it_cannot_be_counted(open_memory: Any) -> None:
     memory = open_memory()
     toolbox = Toolbox(memory)
     toolbox.call("memory_store", {"text": "I prefer green tea"})
-    with memory.entries.entries.database.write() as connection:
+    with memory.entries._store.database.write() as connection:
         connection.execute(
             "create trigger full before update on entries begin select raise(fail, 'no room'); end"
         )

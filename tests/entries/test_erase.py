@@ -24,7 +24,7 @@ NEW = f"The codename is {SENTINEL} {CHINESE} since spring"
 
 
 def remember(keeper: Entries, text: str, **more: Any) -> Entry:
-    entry = keeper.remember(Draft(text, **({"type": "fact"} | more))).entry
+    entry = keeper.add_draft(Draft(text, **({"type": "fact"} | more))).entry
     assert entry is not None
     return entry
 
@@ -44,11 +44,11 @@ def test_a_forgotten_text_is_in_no_file(
         remember(keeper, f"Filler statement number {number} about herons")
     remember(keeper, OLD, tags=("x",))
     merged = remember(keeper, NEW)
-    keeper.update(merged.id, {"text": NEW + " again"})
+    keeper.update(merged.id, text=NEW + " again")
     told = Injector(keeper).recall(f"what is the codename {SENTINEL} {CHINESE}?")
     assert SENTINEL in told.text
-    keeper.index.refresh(keeper.following.embedder.identity)
-    list(export_lines(keeper.entries))
+    keeper._index.refresh(keeper._follower.embedder.identity)
+    list(export_lines(keeper._store))
     vectors = [
         np.asarray(row, dtype=np.float32).tobytes()
         for row in HashEmbedder().embed([OLD, NEW, NEW + " again"])
@@ -61,19 +61,19 @@ def test_a_forgotten_text_is_in_no_file(
     assert any("index.db" in name or "lance" in name or "vectors" in name for name in found())
     receipt = keeper.forget(merged.id)
     assert len(receipt.forgotten) == 2
-    assert Injector(keeper).why(told.id).query == ""
+    assert keeper.get_recall(told.id).query == ""
     assert receipt.not_covered
     assert found() == []
-    keeper.following.follow()
+    keeper.update_index()
     assert SENTINEL not in str(keeper.search(SENTINEL, threshold=0).hits)
     keeper.close()
     again = open_(engine=engine)
-    again.index.set_meta(entries="")  # all that is derived is made again
-    again.following.follow()
+    again._index.set_meta(entries="")  # all that is derived is made again
+    again.update_index()
     assert found() == []
-    assert len(again.find()) == 6
+    assert len(again.list()) == 6
     with pytest.raises(NotFound):
-        again.entries.get(merged.id)
+        again._store.get(merged.id)
     assert [event.kind for event in again.history(merged.id)][-1] == "forget"
     assert all(event.before is None and event.after is None for event in again.history(merged.id))
     with pytest.raises(EditConflict, match="cannot come back"):
@@ -89,7 +89,7 @@ def small_limits() -> object:
 def test_the_control_a_plain_delete_leaves_the_text(keeper: Entries, tmp_path: Path) -> None:
     entry = remember(keeper, OLD)
     keeper.undo(entry.id)  # takes the row away, as a plain delete would
-    assert keeper.find() == []
+    assert keeper.list() == []
     assert holders(tmp_path / "agent", SENTINEL) != []
 
 
@@ -117,14 +117,14 @@ def test_what_is_forgotten_while_it_is_embedded_stays_forgotten(open_: Any, tmp_
     reader.index.clear()
     reader.index.erase([vector_hash(OLD)], None)
     reader.index.set_meta(entries="")
-    thread = threading.Thread(target=reader.following.follow)
+    thread = threading.Thread(target=reader._follower.follow)
     thread.start()
     assert slow.begun.wait(20)
     other = open_(HashEmbedder())
     other.forget(entry.id)
     slow.go_on.set()
     thread.join(20)
-    reader.eraser.complete()
+    reader._eraser.complete()
     vector = np.asarray(HashEmbedder().embed([OLD])[0], dtype=np.float32).tobytes()
     assert holders(tmp_path / "agent", SENTINEL, CHINESE, blobs=[vector]) == []
 
@@ -135,24 +135,24 @@ def test_a_store_under_way_does_not_bring_back_what_is_forgotten_meanwhile(open_
     late = open_(slow)
     slow.slow = True
     results: list[Any] = []
-    thread = threading.Thread(target=lambda: results.append(late.remember(Draft(NEW, "fact"))))
+    thread = threading.Thread(target=lambda: results.append(late.add_draft(Draft(NEW, "fact"))))
     thread.start()
     assert slow.begun.wait(20)
-    keeper.remember(Draft(NEW, "fact"))
+    keeper.add_draft(Draft(NEW, "fact"))
     keeper.forget(entry.id)
     slow.go_on.set()
     thread.join(20)
     assert [done.action for done in results] == ["refused"]
-    assert keeper.find() == []
+    assert keeper.list() == []
 
 
 def test_a_tombstone_stops_capture_and_yields_to_a_purpose(keeper: Entries) -> None:
     entry = remember(keeper, "My locker is 17")
     keeper.forget(entry.id)
-    again = keeper.remember(Draft("my locker is 17!", on_purpose=False))
-    assert (again.action, keeper.find()) == ("refused", [])
-    assert keeper.remember(Draft("My locker is 17")).action == "added"
-    assert keeper.remember(Draft("my LOCKER is 17", on_purpose=False)).action == "repeated"
+    again = keeper.add_draft(Draft("my locker is 17!", on_purpose=False))
+    assert (again.action, keeper.list()) == ("refused", [])
+    assert keeper.add_draft(Draft("My locker is 17")).action == "added"
+    assert keeper.add_draft(Draft("my LOCKER is 17", on_purpose=False)).action == "repeated"
 
 
 def test_an_erasure_that_was_cut_short_is_completed_at_the_next_opening(
@@ -160,7 +160,7 @@ def test_an_erasure_that_was_cut_short_is_completed_at_the_next_opening(
 ) -> None:
     keeper = open_()
     entry = remember(keeper, OLD)
-    monkeypatch.setattr(keeper.eraser, "complete", lambda: True)  # killed before the derived copies went
+    monkeypatch.setattr(keeper._eraser, "complete", lambda: True)  # killed before the derived copies went
     keeper.forget(entry.id)
     assert holders(tmp_path / "agent", SENTINEL) != []
     keeper.close()
@@ -178,9 +178,9 @@ def test_a_query_forgets_one_sure_hit_and_otherwise_offers_candidates(keeper: En
         "I drink black coffee in the morning",
     }
     dry = keeper.forget(query="i drink green tea in the morning", dry_run=True)
-    assert (dry.forgotten, dry.dry_run, len(keeper.find())) == ((tea.id,), True, 2)
+    assert (dry.forgotten, dry.dry_run, len(keeper.list())) == ((tea.id,), True, 2)
     assert keeper.forget(query="i drink green tea in the morning").forgotten == (tea.id,)
-    assert [e.text for e in keeper.find()] == ["I drink black coffee in the morning"]
+    assert [e.text for e in keeper.list()] == ["I drink black coffee in the morning"]
 
 
 def test_forgetting_by_session_source_and_time(keeper: Entries, clock: Any) -> None:
@@ -191,7 +191,7 @@ def test_forgetting_by_session_source_and_time(keeper: Entries, clock: Any) -> N
     assert len(keeper.forget(session="s1").forgotten) == 1
     assert len(keeper.forget(source="web").forgotten) == 1
     assert len(keeper.forget(since=middle).forgotten) == 1
-    assert keeper.find() == []
+    assert keeper.list() == []
     assert keeper.forget(session="s1").forgotten == ()
     with pytest.raises(WriteError, match="one way"):
         keeper.forget()
@@ -228,7 +228,7 @@ def test_an_agent_that_forgets_leaves_the_owners_log_and_says_so(open_memory: An
     assert [line for line in receipt.not_covered if "2026-02-08.md" in line] == [
         "logs of the owner that say it, and are changed by the owner alone: 2026-02-08.md"
     ]
-    assert memory.entries.find() == []
+    assert memory.entries.list() == []
 
 
 def test_a_log_that_cannot_be_read_is_named_and_hinders_nothing(
@@ -254,6 +254,6 @@ def test_an_entry_is_erased_though_its_copies_elsewhere_cannot_be(keeper: Entrie
     def elsewhere(texts: Sequence[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
         raise error
 
-    receipt = keeper.forget(remember(keeper, OLD).id, elsewhere=elsewhere)
+    receipt = keeper.forget(remember(keeper, OLD).id, remove_copies=elsewhere)
     assert "the disk is full" in receipt.not_covered
-    assert keeper.find() == []
+    assert keeper.list() == []

@@ -7,7 +7,7 @@ import pytest
 
 from memoriter.agent.service import MemoryService
 from memoriter.entries import Draft, Entries, EntryOptions
-from memoriter.entries.lifecycle import Upkeep
+from memoriter.entries.lifecycle import CleanupOptions
 from memoriter.errors import NotFound
 from memoriter.records import Entry
 from memoriter.store.entry_rows import EntryFilter
@@ -16,7 +16,7 @@ DAY = 86_400.0
 
 
 def remember(keeper: Entries, text: str, **more: Any) -> Entry:
-    entry = keeper.remember(Draft(text, **more)).entry
+    entry = keeper.add_draft(Draft(text, **more)).entry
     assert entry is not None
     return entry
 
@@ -27,7 +27,7 @@ def test_expired_entries_are_hidden_at_once_marked_at_cleanup_and_purged_later(
     note = remember(keeper, "The printer is in room four", type="other")
     forever = remember(keeper, "I am called Mira", type="other", importance=5)
     clock.at += 91 * DAY
-    assert [e.id for e in keeper.find()] == [forever.id]
+    assert [e.id for e in keeper.list()] == [forever.id]
     assert [h.entry.id for h in keeper.search("printer room four", threshold=0).hits] == [forever.id]
     assert keeper.get(note.id).state == "active"
     assert (keeper.cleanup().expired, keeper.cleanup().expired) == (1, 0)
@@ -35,22 +35,22 @@ def test_expired_entries_are_hidden_at_once_marked_at_cleanup_and_purged_later(
     clock.at += 31 * DAY
     assert keeper.cleanup().purged == 1
     with pytest.raises(NotFound):
-        keeper.entries.get(note.id)
+        keeper.get(note.id)
     assert remember(keeper, "The printer is in room four").state == "active"
 
 
 def test_cleanup_runs_by_itself_once_in_its_interval(open_: Any, clock: Any) -> None:
-    keeper = open_(ways=EntryOptions(upkeep=Upkeep(interval_hours=24)))
+    keeper = open_(options=EntryOptions(cleanup=CleanupOptions(interval_hours=24)))
     remember(keeper, "The printer is in room four", type="other")
     clock.at += 91 * DAY
     remember(keeper, "Something else", type="fact")
-    assert len(keeper.entries.find(EntryFilter(states=("expired",)))) == 1
+    assert len(keeper._store.find(EntryFilter(states=("expired",)))) == 1
     remember(keeper, "A workflow of ours", type="workflow")
     clock.at += 3600
-    assert keeper.lifecycle.when_due() is None
-    off = EntryOptions(upkeep=Upkeep(automatic=False))
+    assert keeper.cleanup_if_due() is None
+    off = EntryOptions(cleanup=CleanupOptions(automatic=False))
     clock.at += 1000 * DAY
-    assert open_(ways=off).lifecycle.when_due() is None
+    assert open_(options=off).cleanup_if_due() is None
 
 
 def test_a_running_service_cleans_up_and_an_entry_is_read_by_its_path(open_memory: Any) -> None:
@@ -58,10 +58,10 @@ def test_a_running_service_cleans_up_and_an_entry_is_read_by_its_path(open_memor
     entry = memory.entries.add("The printer is in room four", "other").entry
     [hit] = memory.search("printer", source="entries").hits
     assert memory.read(hit.path).text == "The printer is in room four"
-    memory.entries.update(entry.id, {"expires_at": 1.0})
-    memory.entries.lifecycle._clock = lambda: time.time() + DAY
+    memory.entries.update(entry.id, expires_at=1.0)
+    memory.entries._lifecycle._clock = lambda: time.time() + DAY
     with MemoryService(memory):
         pass
-    assert [e.id for e in memory.entries.entries.find(EntryFilter(states=("expired",)))] == []
+    assert [e.id for e in memory.entries._store.find(EntryFilter(states=("expired",)))] == []
     with pytest.raises(NotFound):
         memory.entries.get(entry.id)

@@ -42,7 +42,7 @@ def entry(number: int) -> Entry:
 
 
 def put(keeper: Entries, entries: list[Entry]) -> None:
-    keeper.entries.apply([Edit("add", one) for one in entries], at=NOW, by="test")
+    keeper._store.apply([Edit("add", one) for one in entries], at=NOW, by="test")
 
 
 @pytest.fixture
@@ -55,7 +55,7 @@ def walked(keeper: Entries, limit: int, **narrowed: Any) -> tuple[list[Entry], s
     """Every entry of every page, and the totals that the pages named."""
     found, totals, after = list[Entry](), set[int](), None
     for _ in range(500):
-        page = keeper.listing.page(limit=limit, after=after, **narrowed)
+        page = keeper.page(limit=limit, after=after, **narrowed)
         found += page.entries
         totals.add(page.total)
         assert len(page.entries) <= limit
@@ -88,7 +88,7 @@ def test_the_pages_of_a_list_hold_every_entry_once(
     many: Entries, limit: int, narrowed: Any, sort: Any
 ) -> None:
     found, totals = walked(many, limit, sort=sort, **narrowed)
-    everybody = [many.listing.as_of_now(one) for one in many.entries.find(EntryFilter(states=()))]
+    everybody = [many.as_of_now(one) for one in many._store.find(EntryFilter(states=()))]
     wanted = {one.id for one in everybody if EntryFilter(**narrowed).admits(one)}
     assert sorted(one.id for one in found) == sorted(wanted)
     assert totals == {len(wanted)}
@@ -98,36 +98,36 @@ def test_the_pages_of_a_list_hold_every_entry_once(
 
 
 def test_what_has_expired_is_shown_as_expired_before_the_cleanup_marks_it(many: Entries) -> None:
-    over = [one for one in many.entries.find(EntryFilter(states=())) if one.expires_at is not None]
+    over = [one for one in many._store.find(EntryFilter(states=())) if one.expires_at is not None]
     expired, _ = walked(many, 50, states=("expired",))
     assert {one.id for one in over if one.state == "active"} <= {one.id for one in expired}
     assert {one.state for one in expired} == {"expired"}
-    counted = many.listing.facets()
+    counted = many.facets()
     assert counted.states["expired"] == len(expired)
     assert sum(counted.states.values()) == counted.total == 120
     assert sum(counted.types.values()) == sum(counted.origins.values()) == counted.states["active"]
 
 
 def test_a_query_lists_by_score_and_looks_into_other_states_by_their_words(keeper: Entries) -> None:
-    tea = keeper.remember(Draft("I drink green tea", "fact", importance=5)).entry
-    also = keeper.remember(Draft("Green tea grows in Hangzhou, 杭州龙井", "fact", importance=1)).entry
-    keeper.remember(Draft("The heron nests in the marsh", "fact"))
+    tea = keeper.add_draft(Draft("I drink green tea", "fact", importance=5)).entry
+    also = keeper.add_draft(Draft("Green tea grows in Hangzhou, 杭州龙井", "fact", importance=1)).entry
+    keeper.add_draft(Draft("The heron nests in the marsh", "fact"))
     assert tea is not None
     assert also is not None
     put(keeper, [replace(entry(2), state="staged", text="GREEN TEA is not approved yet")])
-    page = keeper.listing.page(query="green tea")
+    page = keeper.page(query="green tea")
     assert [one.id for one in page.entries] == [tea.id, also.id]
     assert list(page.scores.values()) == sorted(page.scores.values(), reverse=True)
-    assert keeper.listing.page(query="green tea", states=("staged",)).total == 1
-    assert keeper.listing.page(query="tea of the marsh", states=("staged",)).total == 0
+    assert keeper.page(query="green tea", states=("staged",)).total == 1
+    assert keeper.page(query="tea of the marsh", states=("staged",)).total == 0
     every, totals = walked(keeper, 1, query="green tea", states=())
     assert (len(every), totals) == (3, {3})
-    assert keeper.listing.page(query="龙井").entries[0].id == also.id
+    assert keeper.page(query="龙井").entries[0].id == also.id
 
 
 @pytest.mark.parametrize("query", ["' or 1=1 --", "%", "\0", '"', "NEAR(a b)", "{}", "x" * 8000])
 def test_hostile_queries_find_nothing_and_break_nothing(many: Entries, query: str) -> None:
-    page = many.listing.page(query=query, states=())
+    page = many.page(query=query, states=())
     assert page.total == len(page.entries)
 
 
@@ -135,23 +135,23 @@ def test_a_page_of_ten_thousand_entries_is_quick(keeper: Entries) -> None:
     entries = [replace(entry(n), id=str(uuid.UUID(int=n)), created_at=NOW + n) for n in range(10_000)]
     put(keeper, entries)
     begun = time.process_time()
-    first = keeper.listing.page(limit=100)
-    second = keeper.listing.page(limit=100, after=first.after)
+    first = keeper.page(limit=100)
+    second = keeper.page(limit=100, after=first.after)
     assert time.process_time() - begun < 0.5
     assert (len(first.entries), len(second.entries), first.total) == (100, 100, second.total)
     assert {one.id for one in first.entries}.isdisjoint(one.id for one in second.entries)
 
 
 def test_an_entry_with_all_that_belongs_to_it(keeper: Entries) -> None:
-    old = keeper.remember(Draft("I live in Berlin", "fact")).entry
+    old = keeper.add_draft(Draft("I live in Berlin", "fact")).entry
     assert old is not None
-    new = keeper.remember(Draft("My home is Hamburg", "fact"), replaces=old.id).entry
+    new = keeper.add_draft(Draft("My home is Hamburg", "fact"), replaces=old.id).entry
     assert new is not None
-    found = keeper.listing.detail(new.id[:8])
+    found = keeper.detail(new.id[:8])
     assert [one.id for one in found.supersedes] == [old.id]
     assert [one.id for one in found.related] == [old.id]
     assert [event.kind for event in found.history] == ["add"]
-    assert keeper.listing.detail(old.id).entry.superseded_by == new.id
+    assert keeper.detail(old.id).entry.superseded_by == new.id
 
 
 def test_a_store_of_the_first_schema_is_taken_over(open_: Any, tmp_path: Any) -> None:
@@ -169,22 +169,22 @@ def test_a_store_of_the_first_schema_is_taken_over(open_: Any, tmp_path: Any) ->
     old.reader()
     old.close()
     keeper = open_()
-    done = keeper.remember(Draft("I drink green tea", "fact"))
-    assert [one.id for one in keeper.listing.page().entries] == [done.entry.id]
-    assert keeper.entries.check(deep=True) == []
+    done = keeper.add_draft(Draft("I drink green tea", "fact"))
+    assert [one.id for one in keeper.page().entries] == [done.entry.id]
+    assert keeper.check(deep=True) == []
 
 
 def test_what_happened_when(keeper: Entries, clock: Any) -> None:
-    assert keeper.listing.timeline(0, 0, 5) == []
-    old = keeper.remember(Draft("I live in Berlin", "fact")).entry
-    keeper.remember(Draft("My home is Hamburg", "fact"), replaces=old.id)
+    assert keeper.timeline(since=0, until=0, buckets=5) == []
+    old = keeper.add_draft(Draft("I live in Berlin", "fact")).entry
+    keeper.add_draft(Draft("My home is Hamburg", "fact"), replaces=old.id)
     middle = clock.at
     clock.at += 1000
     keeper.forget(old.id)
-    buckets = keeper.listing.timeline(None, None, 10)
+    buckets = keeper.timeline(buckets=10)
     assert [sum(counts) for counts in zip(*map(counts_of, buckets), strict=True)] == [2, 1, 1, 0]
     assert all(one.end == two.start for one, two in itertools.pairwise(buckets))
-    (before,) = keeper.listing.timeline(0, middle + 1, 1)
+    (before,) = keeper.timeline(since=0, until=middle + 1, buckets=1)
     assert counts_of(before) == (2, 1, 0, 0)
 
 

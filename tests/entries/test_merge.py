@@ -11,11 +11,11 @@ from memoriter.records import Remembered
 
 
 def say(keeper: Entries, text: str, **more: object) -> Remembered:
-    return keeper.remember(Draft(text, **({"type": "fact"} | more)))  # type: ignore[arg-type]
+    return keeper.add_draft(Draft(text, **({"type": "fact"} | more)))  # type: ignore[arg-type]
 
 
 def texts(keeper: Entries) -> list[str]:
-    return sorted(entry.text for entry in keeper.find())
+    return sorted(entry.text for entry in keeper.list())
 
 
 def test_a_statement_that_says_more_takes_the_place_of_the_one_it_refines(keeper: Entries) -> None:
@@ -42,7 +42,7 @@ def test_a_statement_that_says_more_takes_the_place_of_the_one_it_refines(keeper
 )
 def test_a_contradiction_supersedes_and_the_old_one_stays_as_history(open_: Any, old: str, new: str) -> None:
     keeper = open_()
-    keeper.following.embedder = None  # by words alone: the hashing embedder knows no meaning
+    keeper._follower.embedder = None  # by words alone: the hashing embedder knows no meaning
     first = say(keeper, old).entry
     done = say(keeper, new)
     assert first is not None
@@ -55,7 +55,7 @@ def test_a_contradiction_supersedes_and_the_old_one_stays_as_history(open_: Any,
 def test_alike_is_not_the_same(keeper: Entries) -> None:
     for text in ("I like apples", "I like oranges", "Invoice 1041 was paid", "Invoice 1042 was paid"):
         assert say(keeper, text).action == "added"
-    assert len(keeper.find()) == 4
+    assert len(keeper.list()) == 4
 
 
 def test_merging_stays_within_a_type(keeper: Entries) -> None:
@@ -64,7 +64,7 @@ def test_merging_stays_within_a_type(keeper: Entries) -> None:
 
 
 def test_what_is_less_trusted_never_changes_what_is_more_trusted(keeper: Entries) -> None:
-    keeper.following.embedder = None
+    keeper._follower.embedder = None
     mine = say(keeper, "I live in Paris").entry
     assert say(keeper, "I moved to Berlin", origin="untrusted").action == "added"
     assert mine is not None

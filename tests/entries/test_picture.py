@@ -15,7 +15,7 @@ import pytest
 from byte_scan import holders
 
 from memoriter.entries import Draft, Entries
-from memoriter.entries.map import Maps, projected
+from memoriter.entries.map import MapBuilder, projected
 from memoriter.records import Entry
 from memoriter.store import entry_rows
 from memoriter.store.entry_store import Edit
@@ -26,16 +26,16 @@ TEXTS = [f"{what} number {n}" for what in ("Herons nest in marshes", "我喜欢�
 @pytest.fixture
 def filled(keeper: Entries) -> Entries:
     entries = [Entry(str(uuid.UUID(int=n)), text, created_at=1.0) for n, text in enumerate(TEXTS)]
-    keeper.entries.apply([Edit("add", one) for one in entries], at=1.0, by="test")
+    keeper._store.apply([Edit("add", one) for one in entries], at=1.0, by="test")
     return keeper
 
 
 def places(keeper: Entries) -> dict[str, tuple[float, float]]:
-    return {point.entry.id: (point.x, point.y) for point in keeper.pictures.picture().points}
+    return {point.entry.id: (point.x, point.y) for point in keeper.map().points}
 
 
 def test_entries_that_are_alike_stand_near_each_other(filled: Entries) -> None:
-    drawn = filled.pictures.picture()
+    drawn = filled.map()
     assert (len(drawn.points), drawn.total, drawn.method, drawn.degraded) == (12, 12, "pca", None)
     assert max(abs(value) for point in drawn.points for value in (point.x, point.y)) == pytest.approx(1)
     herons = [point.x for point in drawn.points if "Herons" in point.entry.text]
@@ -44,7 +44,7 @@ def test_entries_that_are_alike_stand_near_each_other(filled: Entries) -> None:
 
 
 def test_the_map_is_kept_and_made_again_when_it_is_gone_old_or_torn(filled: Entries, open_: Any) -> None:
-    path = filled.pictures.path
+    path = filled._maps.path
     first = places(filled)
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
     kept = json.loads(path.read_text())
@@ -54,13 +54,13 @@ def test_the_map_is_kept_and_made_again_when_it_is_gone_old_or_torn(filled: Entr
     for torn in ("", "{", "[]", '{"of": 1}', '{"of": null, "places": 7}'):
         path.write_text(torn)
         assert places(filled) == first
-    filled.remember(Draft("Something new"))
+    filled.add_draft(Draft("Something new"))
     assert len(places(filled)) == 13
 
 
 def test_a_smaller_map_is_a_part_of_the_whole_one(filled: Entries) -> None:
     whole = places(filled)
-    some = filled.pictures.picture(5)
+    some = filled.map(5)
     assert len(some.points) == 5
     assert {point.entry.id: (point.x, point.y) for point in some.points}.items() <= whole.items()
 
@@ -71,7 +71,7 @@ def test_of_a_kept_map_only_the_entries_that_are_shown_are_read(
     places(filled)
     read, entry_of = list[object](), entry_rows.entry_of
     monkeypatch.setattr(entry_rows, "entry_of", lambda row: read.append(row) or entry_of(row))
-    drawn = filled.pictures.picture(5)
+    drawn = filled.map(5)
     assert (len(drawn.points), drawn.total, len(read)) == (5, len(TEXTS), 5)
 
 
@@ -80,8 +80,8 @@ def test_without_an_embedder_there_is_no_map_and_a_sentence(tmp_path: Path) -> N
 
     keeper = open_entries(tmp_path / "other")
     try:
-        keeper.remember(Draft("I drink tea"))
-        drawn = keeper.pictures.picture()
+        keeper.add_draft(Draft("I drink tea"))
+        drawn = keeper.map()
         assert drawn.points == ()
         assert drawn.degraded == "There is no map without an embedder: entries have no vectors."
     finally:
@@ -90,10 +90,10 @@ def test_without_an_embedder_there_is_no_map_and_a_sentence(tmp_path: Path) -> N
 
 def test_of_many_entries_without_vectors_those_are_drawn_for_which_there_was_time(keeper: Entries) -> None:
     entries = [Entry(str(uuid.UUID(int=n)), f"Statement number {n}", created_at=1.0) for n in range(150)]
-    keeper.entries.apply([Edit("add", one) for one in entries], at=1.0, by="test")
+    keeper._store.apply([Edit("add", one) for one in entries], at=1.0, by="test")
     seconds = itertools.count(0.0, 1.5)
-    pictures = Maps(keeper.following, lambda: 2.0, elapsed=lambda: next(seconds))
-    drawn = [pictures.picture() for _ in range(4)]
+    pictures = MapBuilder(keeper._follower, lambda: 2.0, elapsed=lambda: next(seconds))
+    drawn = [pictures.build() for _ in range(4)]
     assert [(len(one.points), one.total, one.degraded) for one in drawn] == [
         (64, 150, "86 entries have no vector yet and are not shown."),
         (128, 150, "22 entries have no vector yet and are not shown."),
@@ -101,19 +101,19 @@ def test_of_many_entries_without_vectors_those_are_drawn_for_which_there_was_tim
         (150, 150, None),
     ]
     assert drawn[3].points == drawn[2].points
-    assert keeper.following.index.stale(keeper.following.model) == set()
+    assert keeper._follower.index.stale(keeper._follower.model) == set()
 
 
 @pytest.mark.parametrize("count", [1, 2, 3])
 def test_few_entries_make_a_map_too(keeper: Entries, count: int) -> None:
     for text in ("I drink tea", "The heron nests", "Berlin is a city")[:count]:
-        keeper.remember(Draft(text))
+        keeper.add_draft(Draft(text))
     assert len(places(keeper)) == count
 
 
 def test_only_entries_in_force_are_on_the_map(filled: Entries) -> None:
     gone = TEXTS.index("我喜欢喝绿茶 number 3")
-    filled.editing.supersede(str(uuid.UUID(int=gone)), "我喜欢喝咖啡")
+    filled.supersede(str(uuid.UUID(int=gone)), "我喜欢喝咖啡")
     assert str(uuid.UUID(int=gone)) not in places(filled)
 
 
@@ -122,7 +122,7 @@ def test_what_is_forgotten_leaves_no_place_on_the_map(filled: Entries, tmp_path:
     victim = str(uuid.UUID(int=0))
     assert any(name.endswith("map.json") for name in holders(tmp_path / "agent", victim))
     filled.forget(victim)
-    assert not filled.pictures.path.exists()
+    assert not filled._maps.path.exists()
     assert victim not in places(filled)
     assert all("map" not in name for name in holders(tmp_path / "agent", victim))
 
@@ -131,33 +131,33 @@ def test_a_map_that_was_being_drawn_does_not_outlive_a_forgetting(
     filled: Entries, open_: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     drawing, forgotten = threading.Event(), threading.Event()
-    keep = filled.pictures._keep
+    keep = filled._maps._keep
 
     def late(seq: int, found: Any) -> None:
         drawing.set()
         assert forgotten.wait(20)
         keep(seq, found)
 
-    monkeypatch.setattr(filled.pictures, "_keep", late)
-    thread = threading.Thread(target=filled.pictures.picture)
+    monkeypatch.setattr(filled._maps, "_keep", late)
+    thread = threading.Thread(target=filled.map)
     thread.start()
     assert drawing.wait(20)
     open_().forget(str(uuid.UUID(int=0)))
     forgotten.set()
     thread.join(20)
-    assert [path.name for path in filled.pictures.path.parent.glob("map*")] == []
+    assert [path.name for path in filled._maps.path.parent.glob("map*")] == []
 
 
 def test_an_erasure_that_was_cut_short_takes_the_map_away_at_the_next_opening(
     filled: Entries, open_: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     places(filled)
-    monkeypatch.setattr(filled.eraser, "complete", lambda: True)
+    monkeypatch.setattr(filled._eraser, "complete", lambda: True)
     filled.forget(str(uuid.UUID(int=0)))
-    assert filled.pictures.path.exists()
+    assert filled._maps.path.exists()
     filled.close()
     open_()
-    assert not filled.pictures.path.exists()
+    assert not filled._maps.path.exists()
 
 
 @pytest.mark.parametrize("shape", [(40, 8), (8, 40), (600, 520)])

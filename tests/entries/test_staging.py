@@ -20,18 +20,18 @@ DAY = 86_400.0
 @pytest.fixture
 def careful(open_: Any) -> Entries:
     """A keeper whose owner approves what agents store."""
-    return open_(ways=EntryOptions(approval="agent"))  # type: ignore[no-any-return]
+    return open_(options=EntryOptions(approval="agent"))  # type: ignore[no-any-return]
 
 
 def stored(keeper: Entries, text: str, **more: Any) -> Entry:
-    done = keeper.remember(Draft(text, "fact", origin="agent", **more), by="agent")
+    done = keeper.add_draft(Draft(text, "fact", origin="agent", **more), actor="agent")
     assert done.action == "staged", done
     assert done.entry is not None
     return done.entry
 
 
 def staged(keeper: Entries) -> list[str]:
-    return [entry.text for entry in keeper.listing.page(states=("staged",)).entries]
+    return [entry.text for entry in keeper.page(states=("staged",)).entries]
 
 
 def test_what_an_agent_stores_waits_and_is_not_found(careful: Entries) -> None:
@@ -41,7 +41,7 @@ def test_what_an_agent_stores_waits_and_is_not_found(careful: Entries) -> None:
     assert careful.find() == []
     assert careful.stats()["total"] == 0
     assert [event.kind for event in careful.history(entry.id)] == ["stage"]
-    assert careful.remember(Draft("I drink tea", "fact")).action == "added"
+    assert careful.add_draft(Draft("I drink tea", "fact")).action == "added"
 
 
 @pytest.mark.parametrize(
@@ -58,8 +58,8 @@ def test_what_an_agent_stores_waits_and_is_not_found(careful: Entries) -> None:
     ],
 )
 def test_whose_statements_wait(open_: Any, approval: Any, origin: Any, on_purpose: bool, action: str) -> None:
-    keeper = open_(ways=EntryOptions(approval=approval))
-    done = keeper.remember(Draft("Herons nest in the marsh", "fact", origin=origin, on_purpose=on_purpose))
+    keeper = open_(options=EntryOptions(approval=approval))
+    done = keeper.add_draft(Draft("Herons nest in the marsh", "fact", origin=origin, on_purpose=on_purpose))
     assert done.action == action
 
 
@@ -70,7 +70,7 @@ def test_captures_wait_where_everything_waits(open_memory: Any) -> None:
     assert done.action == "staged"
     assert memory.search("dark mode editor", source="entries").hits == ()
     assert memory.recall("dark mode editor").text == ""
-    (approved,) = memory.entries.staging.approve([done.entry.id])
+    (approved,) = memory.entries.approve([done.entry.id])
     assert approved.action == "added"
     assert "dark mode" in memory.recall("dark mode editor").text
 
@@ -94,15 +94,15 @@ def test_the_same_statement_waits_once(careful: Entries) -> None:
     first = stored(careful, "The deploy key is in the vault")
     again = stored(careful, "the deploy key is in the vault!")
     assert (again.id, again.repetitions) == (first.id, 2)
-    careful.staging.approve([first.id])
-    known = careful.remember(Draft("The deploy key is in the vault", origin="agent"))
+    careful.approve([first.id])
+    known = careful.add_draft(Draft("The deploy key is in the vault", origin="agent"))
     assert (known.action, careful.get(first.id).repetitions) == ("repeated", 2)
 
 
 def test_approving_brings_it_into_force_and_can_be_undone(careful: Entries, clock: Any) -> None:
     entry = stored(careful, "The deploy key is in the vault", importance=4)
     clock.at += 10 * DAY
-    (done,) = careful.staging.approve([entry.id[:8]])
+    (done,) = careful.approve([entry.id[:8]])
     assert (done.action, done.entry.id, done.entry.state) == ("added", entry.id, "active")
     assert done.entry.origin == "agent"
     assert done.entry.expires_at == done.entry.updated_at + 365 * DAY
@@ -116,12 +116,12 @@ def test_approving_brings_it_into_force_and_can_be_undone(careful: Entries, cloc
 
 def test_approving_what_is_known_meanwhile_counts_it(careful: Entries) -> None:
     entry = stored(careful, "The deploy key is in the vault")
-    own = careful.remember(Draft("The deploy key is in the vault!", "fact", origin="untrusted")).entry
+    own = careful.add_draft(Draft("The deploy key is in the vault!", "fact", origin="untrusted")).entry
     assert own is not None
     assert own.id == entry.id
-    mine = careful.remember(Draft("The deploy key is in the vault", "fact")).entry
+    mine = careful.add_draft(Draft("The deploy key is in the vault", "fact")).entry
     assert mine is not None
-    (done,) = careful.staging.approve([entry.id])
+    (done,) = careful.approve([entry.id])
     assert (done.action, done.entry.id) == ("repeated", mine.id)
     assert (careful.get(entry.id).state, careful.get(entry.id).superseded_by) == ("superseded", mine.id)
     assert len(careful.find()) == 1
@@ -131,25 +131,27 @@ def test_approving_what_is_known_meanwhile_counts_it(careful: Entries) -> None:
 
 
 def test_approving_merges_and_supersedes_by_the_same_judge(careful: Entries) -> None:
-    old = careful.remember(Draft("The codename is quokka", "fact", origin="agent"), by="agent").entry
+    old = careful.add_draft(Draft("The codename is quokka", "fact", origin="agent"), actor="agent").entry
     assert old is not None
-    careful.staging.approve([old.id])
+    careful.approve([old.id])
     more = stored(careful, "The codename is quokka since spring")
-    (merged,) = careful.staging.approve([more.id])
+    (merged,) = careful.approve([more.id])
     assert (merged.action, merged.replaced, merged.entry.id) == ("merged", old.id, more.id)
     assert careful.get(old.id).superseded_by == more.id
-    other = careful.remember(Draft("Something else entirely", "fact", origin="agent"), replaces=more.id).entry
+    other = careful.add_draft(
+        Draft("Something else entirely", "fact", origin="agent"), replaces=more.id
+    ).entry
     assert other is not None
-    (ended,) = careful.staging.approve([other.id])
+    (ended,) = careful.approve([other.id])
     assert (ended.action, ended.replaced) == ("superseded", more.id)
     assert careful.get(other.id).related == (more.id,)
 
 
 def test_an_agents_statement_never_replaces_the_owners_not_even_when_approved(careful: Entries) -> None:
-    mine = careful.remember(Draft("The codename is quokka", "fact")).entry
+    mine = careful.add_draft(Draft("The codename is quokka", "fact")).entry
     assert mine is not None
     theirs = stored(careful, "The codename is quokka since spring")
-    (done,) = careful.staging.approve([theirs.id])
+    (done,) = careful.approve([theirs.id])
     assert (done.action, careful.get(mine.id).state) == ("added", "active")
 
 
@@ -157,22 +159,22 @@ def test_what_is_rejected_is_hidden_not_staged_again_and_erased_in_the_end(
     careful: Entries, clock: Any, tmp_path: Path
 ) -> None:
     entry = stored(careful, "The zebra quokka42 is on fire")
-    (gone,) = careful.staging.reject([entry.id])
+    (gone,) = careful.reject([entry.id])
     assert (gone.state, staged(careful)) == ("rejected", [])
-    again = careful.remember(Draft("the zebra quokka42 is on fire", origin="agent"))
+    again = careful.add_draft(Draft("the zebra quokka42 is on fire", origin="agent"))
     assert (again.action, again.note) == ("refused", "the owner has rejected this")
     careful.undo(entry.id)
     assert staged(careful) == ["The zebra quokka42 is on fire"]
-    careful.staging.reject([entry.id])
+    careful.reject([entry.id])
     clock.at += 31 * DAY
     assert careful.cleanup().purged == 1
     assert holders(tmp_path / "agent", "quokka42") == []
-    later = careful.remember(Draft("The zebra quokka42 is on fire", origin="agent", on_purpose=False))
+    later = careful.add_draft(Draft("The zebra quokka42 is on fire", origin="agent", on_purpose=False))
     assert later.action == "refused"
 
 
 def test_only_what_waits_can_be_approved_or_rejected(careful: Entries) -> None:
-    mine = careful.remember(Draft("I drink tea", "fact")).entry
+    mine = careful.add_draft(Draft("I drink tea", "fact")).entry
     waits = stored(careful, "The deploy key is in the vault")
     assert mine is not None
     for act in (careful.staging.approve, careful.staging.reject):
@@ -186,8 +188,8 @@ def test_only_what_waits_can_be_approved_or_rejected(careful: Entries) -> None:
 def test_what_is_forgotten_is_forgotten_in_every_state(careful: Entries, tmp_path: Path) -> None:
     secret = "The vault code is quokkazebra42"
     first = stored(careful, secret)
-    careful.staging.reject([stored(careful, "Rejected quokkazebra42 code of the vault").id])
-    mine = careful.remember(Draft(secret, "fact")).entry
+    careful.reject([stored(careful, "Rejected quokkazebra42 code of the vault").id])
+    mine = careful.add_draft(Draft(secret, "fact")).entry
     assert mine is not None
     careful.forget(mine.id)
     with pytest.raises(NotFound):
@@ -198,9 +200,9 @@ def test_what_is_forgotten_is_forgotten_in_every_state(careful: Entries, tmp_pat
 
 def test_forgetting_also_covers_what_was_taken_up_in_other_words(careful: Entries, tmp_path: Path) -> None:
     first = stored(careful, "The codename is quokkazebra42")
-    careful.staging.approve([first.id])
+    careful.approve([first.id])
     other = stored(careful, "Our codename is quokkazebra42")
-    (done,) = careful.staging.approve([other.id])
+    (done,) = careful.approve([other.id])
     assert (done.action, done.entry.id) == ("repeated", first.id)
     assert set(careful.forget(first.id).forgotten) == {first.id, other.id}
     assert holders(tmp_path / "agent", "quokkazebra42") == []
@@ -213,17 +215,17 @@ def test_an_export_carries_what_waits(careful: Entries, tmp_path: Path, clock: A
     lines = "\n".join(careful.export())
     other = open_entries(tmp_path / "other", clock=clock)
     try:
-        assert other.take_in(lines).added == 1
+        assert other.import_(lines).added == 1
         assert (other.get(entry.id).state, other.search("deploy key", threshold=0).hits) == ("staged", ())
-        assert other.staging.approve([entry.id])[0].action == "added"
+        assert other.approve([entry.id])[0].action == "added"
     finally:
         other.close()
 
 
 def test_what_an_agent_imports_waits_too(careful: Entries) -> None:
-    careful.take_in('[{"memory": "Anna leads the project"}]', by="agent", at_most="agent")
+    careful.import_('[{"memory": "Anna leads the project"}]', by="agent", at_most="agent")
     assert staged(careful) == ["Anna leads the project"]
-    careful.take_in('[{"memory": "Bob leads the other"}]')
+    careful.import_('[{"memory": "Bob leads the other"}]')
     assert [entry.text for entry in careful.find()] == ["Bob leads the other"]
 
 
@@ -237,16 +239,16 @@ def test_a_kill_right_after_the_approval_loses_nothing(
     careful: Entries, open_: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     entry = stored(careful, "The deploy key is in the vault")
-    follow = careful.following.follow
+    follow = careful._follower.follow
 
     def killed(vectors: Any = None) -> None:
         if vectors is not None:  # the change is on the disk, the derived index knows nothing of it
             raise KeyboardInterrupt
         follow()
 
-    monkeypatch.setattr(careful.following, "follow", killed)
+    monkeypatch.setattr(careful._follower, "follow", killed)
     with pytest.raises(KeyboardInterrupt):
-        careful.staging.approve([entry.id])
+        careful.approve([entry.id])
     careful.close()
     again = open_()
     assert again.get(entry.id).state == "active"
@@ -255,8 +257,8 @@ def test_a_kill_right_after_the_approval_loses_nothing(
 
 def test_only_one_of_two_owners_approves(careful: Entries, open_: Any) -> None:
     entry = stored(careful, "The deploy key is in the vault")
-    other = open_(ways=EntryOptions(approval="agent"))
-    other.staging.reject([entry.id])
+    other = open_(options=EntryOptions(approval="agent"))
+    other.reject([entry.id])
     with pytest.raises(WriteError, match="it is rejected"):
-        careful.staging.approve([entry.id])
+        careful.approve([entry.id])
     assert careful.get(entry.id).state == "rejected"

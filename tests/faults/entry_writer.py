@@ -34,7 +34,7 @@ def write(folder: Path, pipe: int, seed: int, naive: bool) -> None:
         said = text(chooser)
         if naive:
             os.write(pipe, f"{said}\n".encode())
-        keeper.remember(Draft(said, "fact"))
+        keeper.add_draft(Draft(said, "fact"))
         if not naive:
             os.write(pipe, f"{said}\n".encode())
 

@@ -33,12 +33,12 @@ def test_acknowledged_entries_survive_kills(tmp_path: Path) -> None:
     acked = acknowledged(tmp_path, KILLS)
     assert len(acked) >= KILLS
     keeper = open_entries(tmp_path)
-    assert keeper.entries.check(deep=True) == []
-    kept = Counter(entry.text for entry in keeper.find())
+    assert keeper.check(deep=True) == []
+    kept = Counter(entry.text for entry in keeper.list())
     assert [text for text in acked if text not in kept] == []
     assert [text for text, count in kept.items() if count > 1] == []
-    keeper.following.follow()
-    assert keeper.index.counts("").chunks == sum(kept.values())
+    keeper.update_index()
+    assert keeper._index.counts("").chunks == sum(kept.values())
     assert [hit.entry.text for hit in keeper.search(acked[-1], limit=1).hits] == [acked[-1]]
     keeper.close()
 
@@ -48,6 +48,6 @@ def test_the_control_who_acknowledges_first_loses_some(tmp_path: Path) -> None:
     """The same kills do harm where an acknowledgement is early, so the test above can fail."""
     acked = acknowledged(tmp_path, 40, "naive")
     keeper = open_entries(tmp_path)
-    kept = {entry.text for entry in keeper.find()}
+    kept = {entry.text for entry in keeper.list()}
     assert [text for text in acked if text not in kept] != []
     keeper.close()

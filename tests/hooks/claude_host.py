@@ -145,7 +145,7 @@ class ClaudeCode:
     def learned(self) -> list[str]:
         """The entries in force, oldest first."""
         with self.memory() as memory:
-            return [entry.text for entry in reversed(memory.entries.find())]
+            return [entry.text for entry in reversed(memory.entries.list())]
 
     def waiting(self) -> list[Path]:
         """The requests in the spool."""

@@ -29,7 +29,7 @@ def test_a_piece_that_takes_long_is_kept(claude: ClaudeCode, monkeypatch: pytest
     claude.say("I never work on Fridays.")
     _spool(claude).add(_request(path, "SessionEnd"))
     with claude.memory() as memory, MemoryService(memory) as service:
-        assert (hear_waiting(service), len(memory.entries.find())) == (1, 2)
+        assert (hear_waiting(service), len(memory.entries.list())) == (1, 2)
     assert claude.waiting() == []
 
 

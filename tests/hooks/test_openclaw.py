@@ -137,7 +137,7 @@ def test_everything_is_taken_in_once(openclaw: Path, entries: None, open_memory:
     memory = open_memory()
     preview = memory.import_openclaw(openclaw, dry_run=True)
     assert list(memory.settings.workspace.rglob("*.md")) == []
-    assert memory.entries.find() == []
+    assert memory.entries.list() == []
     first = memory.import_openclaw(openclaw)
     assert (first.steps, first.entries) == (preview.steps, preview.entries)
     assert actions(first, "note") == dict.fromkeys(
@@ -160,7 +160,7 @@ def test_entries_keep_where_they_come_from_and_are_nobodys_own_words(
     report = memory.import_openclaw(openclaw)
     kept = {
         entry.text: (entry.type, entry.origin, entry.source, entry.tags, round(entry.created_at))
-        for entry in memory.entries.find()
+        for entry in memory.entries.list()
     }
     assert kept == {
         "I prefer oolong": ("user_preference", "agent", "openclaw", (), 1_770_516_065),

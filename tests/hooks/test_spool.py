@@ -55,7 +55,7 @@ def test_what_waits_is_heard_by_hand_and_by_a_service_that_starts(claude: Claude
     spool.add(_request(claude.say("I never work on Fridays.", session="two"), session="two"))
     with claude.memory() as memory, MemoryService(memory) as service:
         assert hear_waiting(service) == 1
-        assert len(memory.entries.find()) == 2
+        assert len(memory.entries.list()) == 2
 
 
 def test_sessions_are_heard_in_the_order_in_which_they_asked(claude: ClaudeCode) -> None:
@@ -211,7 +211,7 @@ def _killed_while_draining(claude: ClaudeCode, *mode: str) -> list[str]:
     subprocess.run(command, env=claude.environment, check=True)
     assert claude.waiting() == []
     with claude.memory() as memory:
-        return [entry.text for entry in sorted(memory.entries.find(), key=lambda entry: entry.created_at)]
+        return [entry.text for entry in sorted(memory.entries.list(), key=lambda entry: entry.created_at)]
 
 
 def _request(path: Path, session: str = "s") -> Request:

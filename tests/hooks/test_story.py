@@ -105,7 +105,7 @@ def test_only_what_is_new_is_heard(claude: ClaudeCode) -> None:
     claude.say("I never work on Fridays.")
     claude.heard("SessionEnd", reason="other")
     with claude.memory() as memory:
-        kept = {entry.text: (entry.repetitions, entry.session) for entry in memory.entries.find()}
+        kept = {entry.text: (entry.repetitions, entry.session) for entry in memory.entries.list()}
     assert [count for count, _ in kept.values()] == [1, 1]
     assert set(kept) == {"I prefer tabs in Go code.", "I never work on Fridays."}
 
@@ -121,7 +121,7 @@ def test_what_a_forked_session_brings_along_is_not_heard_again(claude: ClaudeCod
     claude.heard("Stop", session="two")
     claude.heard("SessionEnd", session="two", reason="other")
     with claude.memory() as memory:
-        kept = {entry.text: (entry.repetitions, entry.session) for entry in memory.entries.find()}
+        kept = {entry.text: (entry.repetitions, entry.session) for entry in memory.entries.list()}
     assert kept == {"I prefer tabs in Go code.": (1, "one"), "I never work on Fridays.": (1, "two")}
     (summary,) = (claude.workspace / "memory").glob("*.md")
     assert "tabs" not in summary.read_text()
@@ -157,7 +157,7 @@ def test_nobody_learns_from_what_was_put_into_a_prompt(claude: ClaudeCode) -> No
     claude.heard(session="one")
     told = claude.told("UserPromptSubmit", session="two", prompt="Do I prefer tabs?")
     with claude.memory() as memory:
-        memory.forget(memory.entries.find()[0].id)
+        memory.forget(memory.entries.list()[0].id)
     claude.say(f"Do I prefer tabs?\n{told}", session="two")
     claude.say(f"<user-prompt-submit-hook>{told}</user-prompt-submit-hook>\nThanks.", session="two")
     claude.heard("SessionEnd", session="two", reason="clear")

@@ -80,7 +80,7 @@ def killed(tmp_path: Path, kills: int, *more: str) -> tuple[set[str], set[str]]:
     )
     assert done.stderr == ""
     with Memory.open(workspace, home=home, overrides={"embedding.provider": "none"}) as memory:
-        kept = {entry.text.lower() for entry in memory.entries.find()}
+        kept = {entry.text.lower() for entry in memory.entries.list()}
     acknowledged = {line.removeprefix("Remember that ").lower() for line in done.stdout.splitlines()}
     return acknowledged, kept
 

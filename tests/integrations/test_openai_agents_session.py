@@ -172,7 +172,7 @@ def test_with_capture_the_users_words_become_entries_once_even_when_a_hook_captu
     said = user("I prefer to be called Mimi, remember that.")
     asyncio.run(session.add_items([said]))
     memory.capture_messages([said], session="s")
-    entries = memory.entries.find()
+    entries = memory.entries.list()
     assert [(entry.session, entry.repetitions) for entry in entries] == [("s", 1)]
 
 

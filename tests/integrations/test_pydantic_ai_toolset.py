@@ -24,7 +24,6 @@ from pydantic_ai.models.test import TestModel
 
 from memoriter import Memory
 from memoriter.integrations.pydantic_ai import MemoriterMemory, MemoriterToolset
-from memoriter.store.ledger import RecallFilter
 from memoriter.tools.toolbox import TOOLS, Toolbox
 
 OpenMemory = Callable[..., Memory]
@@ -122,7 +121,7 @@ def test_what_is_remembered_stands_before_the_question_and_not_among_the_instruc
     assert asked == QUESTION
     assert model.asked[1] == model.asked[0]  # recalled once a run
     assert [info.instructions for info in model.infos] == [Toolbox(memory).prompt("en")] * 2
-    recalls = memory.injector.ledger.page(RecallFilter()).recalls
+    recalls = memory.entries.recalls().recalls
     assert [(one.door, one.query) for one in recalls] == [("pydantic-ai", QUESTION)]
     assert "nothing else" not in done.all_messages_json().decode()  # the history is the conversation's own
 

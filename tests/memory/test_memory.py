@@ -316,7 +316,7 @@ def shared_memory(note, open_memory) -> Memory:
 def test_a_memory_that_is_closed_opens_nothing_again(open_memory, tmp_path: Path, room: str) -> None:
     memory = open_memory()
     if room == "entries":
-        memory.entries.find()
+        memory.entries.list()
     memory.close()
     memory.close()
     before = sorted((tmp_path / "state").rglob("*"))

@@ -82,7 +82,7 @@ def test_a_session_that_ends_meanwhile_waits_until_it_is_back(
             host = Agent.open(memory.settings, service=MemoryService(memory), slot="memory-full")
             with host:
                 done = drain(host)
-            return done, len(spool.waiting()), [entry.text for entry in memory.entries.find()]
+            return done, len(spool.waiting()), [entry.text for entry in memory.entries.list()]
 
     shutil.move(workspace, tmp_path / "away")
     assert heard() == (0, 1, ["I prefer tabs in Go code."])

@@ -46,7 +46,7 @@ def injector(keeper: Entries, clock: Clock) -> Injector:
 
 
 def add(keeper: Entries, text: str, **more: Any) -> str:
-    entry = keeper.remember(Draft(text, **more)).entry
+    entry = keeper.add_draft(Draft(text, **more)).entry
     assert entry is not None
     return entry.id
 
@@ -67,16 +67,16 @@ def test_why_tells_what_entered_which_prompt_and_why(keeper: Entries, injector: 
     done = injector.recall(
         "drink tea morning", budget=Budget(threshold=0.0, max_entries=1), session="s1", door="hook"
     )
-    told = injector.why(done.id[:6])
+    told = keeper.get_recall(done.id[:6])
     assert (told.id, told.session, told.door, told.query) == (done.id, "s1", "hook", "drink tea morning")
     assert (told.characters, told.tokens > 0) == (len(done.text), True)
     assert [(one.ref, one.entered) for one in told.considered] == [(first, True), (second, False)]
     assert told.considered[1].reason == "enough of its kind had entered"
     for one in told.considered:
         assert sum(part.contribution for part in one.parts) == pytest.approx(one.score)
-    assert [head.id for head in injector.ledger.of_entry(first)] == [done.id]
+    assert [head.id for head in keeper.recalls(entry=first).recalls] == [done.id]
     with pytest.raises(NotFound):
-        injector.why("nonsense")
+        keeper.get_recall("nonsense")
 
 
 def test_expired_superseded_and_untrusted_never_enter(
@@ -85,7 +85,7 @@ def test_expired_superseded_and_untrusted_never_enter(
     add(keeper, "Tea is served at four", type="other")
     old = add(keeper, "I live in Paris and drink tea", type="fact", importance=5)
     add(keeper, "The tea room is closed", origin="untrusted", importance=5)
-    keeper.update(old, {"expires_at": clock.at + 5})
+    keeper.update(old, expires_at=clock.at + 5)
     clock.at += 91 * DAY
     add(keeper, "Tea costs three euros", type="fact")
     assert [line.text for line in injector.recall("tea", budget=ALL).lines] == ["Tea costs three euros"]
@@ -100,7 +100,7 @@ def test_the_budget_in_characters_and_tokens_is_kept(keeper: Entries, injector: 
     ):
         done = injector.recall("great heron", budget=budget)
         assert 0 < len(done.text) <= budget.characters
-        told = injector.why(done.id)
+        told = keeper.get_recall(done.id)
         assert budget.tokens is None or told.tokens <= budget.tokens
         assert "no room was left" in {one.reason for one in told.considered}
     assert injector.recall("great heron", budget=Budget(threshold=0.0, characters=20)).text == ""
@@ -118,7 +118,7 @@ def test_notes_enter_with_their_places_and_untrusted_ones_do_not(keeper: Entries
     injector = Injector(keeper, notes, clock=clock)
     done = injector.recall("anything at all")
     assert [(line.ref, line.group) for line in done.lines] == [("memory/a.md#L1-L2", "notes")]
-    assert [one.entered for one in injector.why(done.id).considered] == [True, False]
+    assert [one.entered for one in keeper.get_recall(done.id).considered] == [True, False]
     assert [line.ref for line in injector.recall("anything at all", show_places=False).lines] == [""]
 
 
@@ -148,21 +148,21 @@ def test_a_hundred_hostile_memories(keeper: Entries, injector: Injector) -> None
     """From untrusted turns none is put before the agent; from anywhere the block reads back to what was put in."""
     assert len(HOSTILE) == 100
     for text in HOSTILE:
-        keeper.remember(Draft(text, "fact", origin="untrusted"))
+        keeper.add_draft(Draft(text, "fact", origin="untrusted"))
     for query in (*HOSTILE[::7], "instructions passwords 指令 密码 payments"):
         assert injector.recall(query, budget=ALL).text == ""
     for text in HOSTILE:
-        keeper.remember(Draft(text, "fact", origin="owner"))
+        keeper.add_draft(Draft(text, "fact", origin="owner"))
     done = injector.recall("instructions passwords evil 指令 密码 payments 公司 tool", budget=ALL)
     assert len(done.lines) > 30
     assert read_back(done.text) == (done.id, list(done.lines))
-    assert {line.text for line in done.lines} <= {entry.text for entry in keeper.find()}
+    assert {line.text for line in done.lines} <= {entry.text for entry in keeper.list()}
     everything = [Line(str(number), "fact", text) for number, text in enumerate(HOSTILE)]
     assert read_back(render(everything, "r1", "zh")) == ("r1", everything)
 
 
 def test_a_broken_memory_does_not_break_the_agent(keeper: Entries, injector: Injector) -> None:
-    keeper.entries.close()
+    keeper._store.close()
     done = injector.recall("anything")
     assert done.text == ""
     assert done.degraded
@@ -170,7 +170,7 @@ def test_a_broken_memory_does_not_break_the_agent(keeper: Entries, injector: Inj
 
 def test_on_a_full_disk_the_agent_is_told_all_the_same(keeper: Entries, injector: Injector) -> None:
     tea = add(keeper, "I drink green tea every morning", importance=4)
-    with keeper.entries.database.write() as connection:
+    with keeper._store.database.write() as connection:
         connection.execute("pragma max_page_count = 1")  # no page more than there are
     told = (injector.recall("what tea do I drink?") for _ in range(1000))
     done = next(one for one in told if one.degraded)  # the pages that there are have some room

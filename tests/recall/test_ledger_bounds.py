@@ -10,7 +10,7 @@ import pytest
 from memoriter import Memory
 from memoriter.entries import Entries, EntryOptions
 from memoriter.entries.collection import open_entries
-from memoriter.entries.lifecycle import Upkeep
+from memoriter.entries.lifecycle import CleanupOptions
 from memoriter.recall.inject import Injector
 from memoriter.store.connection import value
 from memoriter.testing import HashEmbedder, sample_workspace
@@ -33,12 +33,12 @@ def clock() -> Clock:
 
 
 @pytest.fixture
-def open_(tmp_path: Path, clock: Clock) -> Iterator[Callable[[Upkeep], Entries]]:
+def open_(tmp_path: Path, clock: Clock) -> Iterator[Callable[[CleanupOptions], Entries]]:
     keepers: list[Entries] = []
 
-    def opened(upkeep: Upkeep) -> Entries:
+    def opened(upkeep: CleanupOptions) -> Entries:
         keeper = open_entries(
-            tmp_path / "agent", HashEmbedder(), ways=EntryOptions(upkeep=upkeep), clock=clock
+            tmp_path / "agent", HashEmbedder(), options=EntryOptions(cleanup=upkeep), clock=clock
         )
         keepers.append(keeper)
         return keeper
@@ -50,37 +50,37 @@ def open_(tmp_path: Path, clock: Clock) -> Iterator[Callable[[Upkeep], Entries]]
 
 def considered(keeper: Entries) -> set[str]:
     """The recalls of which single lines are kept."""
-    with keeper.entries.database.read() as connection:
+    with keeper._store.database.read() as connection:
         return {str(row[0]) for row in connection.execute("select distinct recall_id from recalled")}
 
 
 def test_of_more_recalls_than_the_ledger_holds_the_oldest_go_with_all_that_was_considered(
-    open_: Callable[[Upkeep], Entries], clock: Clock
+    open_: Callable[[CleanupOptions], Entries], clock: Clock
 ) -> None:
-    keeper = open_(Upkeep(ledger_recalls=32))
+    keeper = open_(CleanupOptions(ledger_recalls=32))
     keeper.add("I drink green tea every morning", "user_preference")
     injector = Injector(keeper, clock=clock)
     told = [injector.recall("which tea do I drink?").id for _ in range(33)]
-    kept = [head.id for head in keeper.listing.recalls(100).recalls]
+    kept = [head.id for head in keeper.recalls(limit=100).recalls]
     assert kept == told[:-31:-1]  # two more than had to go went: not every write has to make room
     assert considered(keeper) == set(kept)
     for _ in range(40):
         injector.recall("which tea do I drink?")
-        assert keeper.listing.recalls(100).total <= 32
+        assert keeper.recalls(limit=100).total <= 32
 
 
 def test_recalls_go_after_their_days_and_the_others_stay(
-    open_: Callable[[Upkeep], Entries], clock: Clock
+    open_: Callable[[CleanupOptions], Entries], clock: Clock
 ) -> None:
-    keeper = open_(Upkeep(ledger_days=90))
+    keeper = open_(CleanupOptions(ledger_days=90))
     keeper.add("I drink green tea every morning", "user_preference", importance=5)
     injector = Injector(keeper, clock=clock)
     injector.recall("which tea do I drink?")
     clock.at += 60 * DAY
     younger = injector.recall("which tea do I drink?").id
     clock.at += 31 * DAY
-    keeper.lifecycle.when_due()
-    assert [head.id for head in keeper.listing.recalls(100).recalls] == [younger]
+    keeper.cleanup_if_due()
+    assert [head.id for head in keeper.recalls(limit=100).recalls] == [younger]
     assert considered(keeper) == {younger}
 
 
@@ -91,11 +91,11 @@ def test_the_settings_say_how_much_the_ledger_holds_and_tending_sees_to_it(tmp_p
     with Memory.open(workspace, home=home, overrides=settings, embedder=HashEmbedder()) as memory:
         memory.entries.add("I drink green tea every morning", "user_preference")
         told = [memory.recall("which tea do I drink?").id for _ in range(3)]
-        assert [head.id for head in memory.entries.listing.recalls(100).recalls] == told[:0:-1]
-        with memory.entries.entries.database.write() as connection:
+        assert [head.id for head in memory.entries.recalls(limit=100).recalls] == told[:0:-1]
+        with memory.entries._store.database.write() as connection:
             connection.execute("update recalls set at = at - 31 * 86400 where id = ?", (told[1],))
             connection.execute("delete from meta where key = 'last_cleanup'")
         memory.tend()
-        assert [head.id for head in memory.entries.listing.recalls(100).recalls] == [told[2]]
-        with memory.entries.entries.database.read() as connection:
+        assert [head.id for head in memory.entries.recalls(limit=100).recalls] == [told[2]]
+        with memory.entries._store.database.read() as connection:
             assert value(connection, "select count(*) from recalls") == 1

@@ -26,7 +26,7 @@ def candidate(text: str, trust: Trust = "owner") -> Candidate:
 
 
 def reasons(memory: Memory, query: str) -> dict[str, str]:
-    recall = memory.injector.why(memory.recall(query).id)
+    recall = memory.entries.get_recall(memory.recall(query).id)
     return {one.ref.partition("#")[0]: one.reason for one in recall.considered if not one.entered}
 
 

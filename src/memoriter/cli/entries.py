@@ -8,12 +8,15 @@ from __future__ import annotations
 import sys
 from datetime import datetime
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from memoriter.cli import staged
 from memoriter.cli.options import Json
+
+if TYPE_CHECKING:
+    from memoriter.entries.listing import EntryFilters
 
 Type = Annotated[
     str | None,
@@ -56,7 +59,10 @@ def list_(
     from memoriter.cli import entry_tables
 
     with context.obj.memory() as memory:
-        found = memory.entries.listed(type_, tags=_words(tags), everything=everything, limit=limit)
+        wanted: EntryFilters = {"tags": _words(tags)}
+        if everything:
+            wanted["states"] = ()
+        found = memory.entries.list(type_, limit=limit, **wanted)
         entry_tables.entries(found, as_json)
 
 
@@ -139,7 +145,7 @@ def import_(
             take_in = memory.import_openclaw if program == "openclaw" else memory.import_claude_code
             importing.report(take_in(place, dry_run=dry_run), as_json)
         else:
-            entry_tables.imported(memory.entries.take_in(_text_of(file)), as_json)
+            entry_tables.imported(memory.entries.import_(_text_of(file)), as_json)
 
 
 def forget(
@@ -198,7 +204,7 @@ def why(
     from memoriter.cli import entry_tables
 
     with context.obj.memory() as memory:
-        entry_tables.recall(memory.injector.why(recall_id), as_json)
+        entry_tables.recall(memory.entries.get_recall(recall_id), as_json)
 
 
 def _text_of(file: Path) -> str:

@@ -40,7 +40,7 @@ def approve(context: typer.Context, ids: Ids = None, everything: All = False, as
         named = _named(memory, ids, everything)
         if not named and not as_json:
             typer.echo(NOTHING)
-        done = memory.entries.staging.approve(named)
+        done = memory.entries.approve(named)
         if as_json:
             to_json([asdict(one) for one in done])
             return
@@ -57,7 +57,7 @@ def reject(context: typer.Context, ids: Ids = None, everything: All = False, as_
         if not named and not as_json:
             typer.echo(NOTHING)
             return
-        entry_tables.entries(memory.entries.staging.reject(named), as_json)
+        entry_tables.entries(memory.entries.reject(named), as_json)
 
 
 def _named(memory: Memory, ids: list[str] | None, everything: bool) -> list[str]:
@@ -74,7 +74,7 @@ def _waiting(memory: Memory) -> list[Entry]:
     found: list[Entry] = []
     after = None
     while True:
-        page = memory.entries.listing.page(states=("staged",), limit=PAGE, after=after)
+        page = memory.entries.page(states=("staged",), limit=PAGE, after=after)
         found += page.entries
         after = page.after
         if after is None:

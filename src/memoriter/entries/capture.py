@@ -44,8 +44,8 @@ _EXPLICIT_ZH = re.compile(
 )
 
 
-class Said(Protocol):
-    """What capture needs to know of a turn."""
+class TurnLike(Protocol):
+    """What capture and extraction need to know of a turn."""
 
     @property
     def role(self) -> str: ...
@@ -56,19 +56,19 @@ class Said(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
-    """How much is looked at, and how much is kept."""
+class CaptureLimits:
+    """How much of a turn is read, and how many statements are kept."""
 
     max_chars: int = 500
     per_turn: int = 3
     roles: tuple[str, ...] = ("user",)
 
 
-DEFAULT = Limits()
+DEFAULT_LIMITS = CaptureLimits()
 
 
 def capture(
-    turns: Iterable[Said], *, session: str | None = None, limits: Limits = DEFAULT
+    turns: Iterable[TurnLike], *, session: str | None = None, limits: CaptureLimits = DEFAULT_LIMITS
 ) -> Iterator[Draft]:
     """What the turns are worth remembering, in their order."""
     for turn in turns:
@@ -81,7 +81,7 @@ def capture(
             yield from (replace(draft, origin="agent") for draft in _of_turn(turn.text, session, limits))
 
 
-def _of_turn(text: str, session: str | None, limits: Limits) -> list[Draft]:
+def _of_turn(text: str, session: str | None, limits: CaptureLimits) -> list[Draft]:
     if len(text) > MOST_READ:
         return []
     text = redact(without_private(text))

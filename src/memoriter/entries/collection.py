@@ -1,33 +1,50 @@
-"""The keeper of what was learned: remembers, finds, changes and takes back. One object for every door.
+"""`Entries`: everything an agent has learned, behind one object (`memory.entries`).
 
-How two statements relate is `merge`'s duty, how long one lasts `lifecycle`'s, how all trace of one goes `erase`'s.
+The methods here are the public API for entries. Each one delegates to a module of this package: `merge` decides how a
+new statement relates to known ones, `staging` holds statements for approval, `erase` removes every copy.
 """
 
 from __future__ import annotations
 
+import builtins
 import contextlib
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, TypedDict, Unpack
 
 from memoriter.entries import capture, editing, exchange, merge
-from memoriter.entries.capture import Limits, Said
+from memoriter.entries.capture import CaptureLimits, TurnLike
 from memoriter.entries.drafts import TYPES, Draft, type_of
-from memoriter.entries.editing import Editing
-from memoriter.entries.erase import MAYBE, OFFERED, Elsewhere, Eraser, everything, surely
-from memoriter.entries.lifecycle import Lifecycle, Upkeep
-from memoriter.entries.listing import Listing
-from memoriter.entries.map import Maps
+from memoriter.entries.editing import EntryChanges, EntryEditor
+from memoriter.entries.erase import MAX_CANDIDATES, MIN_CANDIDATE_SIMILARITY, Eraser, RemoveCopies, sure_hit
+from memoriter.entries.lifecycle import CleanupOptions, Lifecycle
+from memoriter.entries.listing import EntryDetail, EntryFilters, EntryListing, RecallFilters, build_filter
+from memoriter.entries.map import MAX_POINTS, MapBuilder
 from memoriter.entries.search import EntrySearch, FoundEntries, Mode
-from memoriter.entries.staging import Approval, Staging
+from memoriter.entries.staging import Approval, StagingArea
 from memoriter.errors import EditConflict, WriteError
 from memoriter.index.follow import Follower
-from memoriter.records import CleanedUp, Entry, Event, Imported, Origin, Receipt, Remembered
+from memoriter.records import (
+    Bucket,
+    CleanedUp,
+    Entry,
+    EntryPage,
+    EntrySort,
+    Event,
+    Facets,
+    Imported,
+    Origin,
+    Picture,
+    Recall,
+    RecallPage,
+    Receipt,
+    Remembered,
+)
 from memoriter.store.entry_rows import EntryFilter
-from memoriter.store.entry_store import IN_FORCE, EntryStore
+from memoriter.store.entry_store import EntryStore
 from memoriter.store.index import open_index
 
 if TYPE_CHECKING:
@@ -35,22 +52,22 @@ if TYPE_CHECKING:
     from memoriter.embedding.protocol import Matrix
     from memoriter.store.index import Index
 
-
-RETRIES = 5  #: of a judgement that others' changes have overtaken
+#: How often a statement is judged again because another process changed the entries meanwhile.
+MAX_ATTEMPTS = 5
 
 
 @dataclass(frozen=True, slots=True)
 class EntryOptions:
-    """How the keeper behaves; the defaults are those of the settings."""
+    """How entries are searched, approved, cleaned up and captured. The defaults are those of the settings."""
 
     threshold: float = 0.3
     approval: Approval = "none"
-    upkeep: Upkeep = field(default_factory=Upkeep)
-    capture: Limits = field(default_factory=Limits)
+    cleanup: CleanupOptions = field(default_factory=CleanupOptions)
+    capture: CaptureLimits = field(default_factory=CaptureLimits)
 
 
 class DraftFields(TypedDict, total=False):
-    """What may be said of a statement beside its text and type."""
+    """What a caller of `Entries.add` may say about a statement besides its text and type."""
 
     category: str | None
     importance: float
@@ -62,142 +79,155 @@ class DraftFields(TypedDict, total=False):
 
 
 class Entries:
-    """What one agent has learned."""
+    """What one agent has learned. Safe to use from several threads and processes."""
 
     def __init__(
         self,
-        entries: EntryStore,
+        store: EntryStore,
         index: Index,
         embedder: Embedder | None = None,
         batched: Batched | None = None,
-        ways: EntryOptions | None = None,
+        options: EntryOptions | None = None,
         *,
         clock: Callable[[], float] = time.time,
     ) -> None:
-        self.entries = entries
-        self.index = index
-        self.ways = ways or EntryOptions()
-        self.clock = clock
-        self._turns = threading.Lock()
-        self.following = Follower(entries, index, batched)
-        self.searching = EntrySearch(self.following, embedder, clock=clock)
-        self.pictures = Maps(self.following, clock)
-        self.eraser = Eraser(entries, self.following, clock, self.pictures.forget)
-        self.lifecycle = Lifecycle(entries, self.eraser, self.ways.upkeep, clock)
-        self.editing = Editing(entries, clock)
-        self.staging = Staging(entries, self.following, self.ways.approval, self._judged, clock)
-        self.listing = Listing(entries, self.searching, self.ways.threshold, clock)
-        if self.eraser.pending():
-            self.eraser.complete()
+        self._store = store
+        self._index = index
+        self._options = options or EntryOptions()
+        self._clock = clock
+        self._judging = threading.Lock()
+        self._follower = Follower(store, index, batched)
+        self._search = EntrySearch(self._follower, embedder, clock=clock)
+        self._maps = MapBuilder(self._follower, clock)
+        self._eraser = Eraser(store, self._follower, clock, self._maps.delete)
+        self._lifecycle = Lifecycle(store, self._eraser, self._options.cleanup, clock)
+        self._editor = EntryEditor(store, clock)
+        self._staging = StagingArea(store, self._follower, self._options.approval, self._judge, clock)
+        self._listing = EntryListing(store, self._search, self._options.threshold, clock)
+        if self._eraser.is_pending():
+            self._eraser.complete()
 
-    # ---- remembering -----------------------------------------------------------------------------------------
+    # ---- adding ----------------------------------------------------------------------------------------------
 
-    def remember(self, draft: Draft, *, by: str = "owner", replaces: str | None = None) -> Remembered:
-        """Keep a statement beside what is known already; on the disk when this returns.
+    def add(self, text: str, type: str = "other", **fields: Unpack[DraftFields]) -> Remembered:  # noqa: A002
+        """Remember one statement and return what became of it.
 
-        ``replaces``: the entry that it ends, where the caller knows; trust is respected all the same.
+        A statement that is already known is counted, one that refines a known entry is merged with it, and one that
+        contradicts a known entry supersedes it. With approval turned on, the statement may be staged instead.
+        ``type`` is one of the entry types or categories. ``importance`` is 1 to 5 and ``confidence`` 0 to 1.
+        The change is on disk when this method returns.
+        """
+        return self.add_draft(Draft(text, type_of(type), **fields), actor=fields.get("origin", "owner"))
+
+    def add_draft(self, draft: Draft, *, actor: str = "owner", replaces: str | None = None) -> Remembered:
+        """Remember a draft and return what became of it. `add` is the short form.
+
+        ``replaces`` is the id of an entry that the draft supersedes, if the caller knows one. It has no effect on an
+        entry that is more trusted than the draft. ``actor`` is recorded in the history.
         """
         draft = draft.cleaned()
-        self.lifecycle.when_due()
-        begun = self.entries.seq()
-        if self.staging.waits(draft):
-            return self.staging.stage(draft, begun, by=by, replaces=replaces)
-        with self._turns:  # threads judge one after another, so that only other processes can overtake them
-            for _ in range(RETRIES):
+        self._lifecycle.cleanup_if_due()
+        start_seq = self._store.seq()
+        if self._staging.requires_approval(draft):
+            return self._staging.stage(draft, start_seq, actor=actor, replaces=replaces)
+        # One thread judges at a time, so only another process can change the entries meanwhile.
+        with self._judging:
+            for _ in range(MAX_ATTEMPTS):
                 with contextlib.suppress(EditConflict):
-                    return self._try(draft, begun, by, replaces)
-            with self.entries.transaction():  # who holds the store is overtaken by nobody
-                return self._try(draft, begun, by, replaces)
+                    return self._try_add(draft, start_seq, actor, replaces)
+            with self._store.transaction():  # no other process can write while this one holds the store
+                return self._try_add(draft, start_seq, actor, replaces)
 
-    def _try(self, draft: Draft, begun: int, by: str, replaces: str | None) -> Remembered:
-        """Judge, then write, unless somebody has changed meanwhile what the judgement rests on."""
-        seen = self.entries.seq()
-        verdict, vector = self._judged(draft, replaces)
-        with self.entries.transaction():
-            if refusal := self._refusal(draft, begun):
+    def _try_add(self, draft: Draft, start_seq: int, actor: str, replaces: str | None) -> Remembered:
+        """Judge the draft and write the result, unless the entries changed between the two."""
+        judged_seq = self._store.seq()
+        verdict, vector = self._judge(draft, replaces)
+        with self._store.transaction():
+            if refusal := self._refusal(draft, start_seq):
                 return Remembered(None, "refused", note=refusal)
-            if self.entries.seq() != seen:
+            if self._store.seq() != judged_seq:
                 raise EditConflict("the entries were changed meanwhile")
-            at = self.clock()
-            made = self.entries.apply(merge.edits(verdict, draft, at), at=at, by=by)
-        self.following.follow({} if vector is None else {made[0].id: vector})
-        return merge.outcome(verdict, made[0])
+            at = self._clock()
+            entries = self._store.apply(merge.edits(verdict, draft, at), at=at, by=actor)
+        self._follower.follow({} if vector is None else {entries[0].id: vector})
+        return merge.outcome(verdict, entries[0])
 
-    def _judged(self, draft: Draft, replaces: str | None) -> tuple[merge.Verdict, Matrix | None]:
-        """What to do with a statement beside what is known now, and its vector, if that had to be made."""
-        verdict = self._known(draft)
-        if verdict is not None:
-            return verdict, None
-        self.following.follow()
-        vector = self.following.vector(draft.text)
-        verdict = merge.judge(draft, merge.neighbours(self.following, draft, vector))
+    def _judge(self, draft: Draft, replaces: str | None) -> tuple[merge.Verdict, Matrix | None]:
+        """Decide what to do with a draft; return the verdict and the draft's vector if it was computed."""
+        same = [entry for entry in self._store.same_text(draft.text) if entry.state == "active"]
+        if same:  # no model is needed
+            return merge.Verdict("repeat", (same[0],), "said before"), None
+        self._follower.follow()
+        vector = self._follower.vector(draft.text)
+        verdict = merge.judge(draft, merge.neighbours(self._follower, draft, vector))
         if replaces and verdict.action == "add":
-            verdict = self._replacing(draft, replaces)
+            verdict = self._replace_verdict(draft, replaces)
         return verdict, vector
 
-    def _replacing(self, draft: Draft, entry_id: str) -> merge.Verdict:
-        old = self.entries.load([entry_id]).get(entry_id)
+    def _replace_verdict(self, draft: Draft, entry_id: str) -> merge.Verdict:
+        old = self._store.load([entry_id]).get(entry_id)
         if old is None or old.state != "active" or not merge.may_change(draft.origin, old.origin):
             return merge.Verdict("add")
         return merge.Verdict("supersede", (old,), "said to be true no longer")
 
-    def _known(self, draft: Draft) -> merge.Verdict | None:
-        """Whether just this is known: no model has to be asked."""
-        same = [one for one in self.entries.same_text(draft.text) if one.state == "active"]
-        return merge.Verdict("repeat", (same[0],), "said before") if same else None
-
-    def add(self, text: str, type_: str = "other", **fields: Unpack[DraftFields]) -> Remembered:
-        """Keep a statement that somebody wants kept."""
-        return self.remember(Draft(text, type_of(type_), **fields), by=fields.get("origin", "owner"))
-
-    def capture(self, turns: Iterable[Said], *, session: str | None = None) -> list[Remembered]:
-        """Remember what the owner's turns are worth, by rules."""
-        drafts = capture.capture(turns, session=session, limits=self.ways.capture)
-        return [self.remember(draft, by="capture") for draft in drafts]
-
-    def _refusal(self, draft: Draft, begun: int) -> str | None:
-        """Why a forgotten text stays forgotten; saying it again on purpose, later, lifts that."""
-        buried = self.entries.buried_at(draft.text)
-        if buried is None:
+    def _refusal(self, draft: Draft, start_seq: int) -> str | None:
+        """Return why a forgotten text is refused. Storing it again on purpose, later, clears the tombstone."""
+        forgotten_seq = self._store.tombstone_seq(draft.text)
+        if forgotten_seq is None:
             return None
-        if draft.on_purpose and buried <= begun:
-            self.entries.exhume(draft.text)
+        if draft.on_purpose and forgotten_seq <= start_seq:
+            self._store.clear_tombstone(draft.text)
             return None
         return "this was forgotten on request, and is not taken in again by itself"
 
-    def update(self, entry_id: str, changes: Mapping[str, object], *, by: str = "owner") -> Entry:
-        """Change what an entry says or how it is kept; what it was stays in its history."""
-        return self.editing.edit(entry_id, changes, by=by)
+    def capture(self, turns: Iterable[TurnLike], *, session: str | None = None) -> builtins.list[Remembered]:
+        """Remember what the owner's turns are worth, by rules (no model)."""
+        drafts = capture.capture(turns, session=session, limits=self._options.capture)
+        return [self.add_draft(draft, actor="capture") for draft in drafts]
 
-    # ---- finding ---------------------------------------------------------------------------------------------
+    # ---- reading ---------------------------------------------------------------------------------------------
 
     def get(self, entry_id: str) -> Entry:
-        """The entry of this id; the beginning of an id is enough when only one begins so."""
-        return self.entries.get(self.entries.complete_id(entry_id))
+        """Return the entry with this id. A unique prefix of the id is enough."""
+        return self._store.get(self._store.complete_id(entry_id))
 
-    def find(
-        self,
-        where: EntryFilter = IN_FORCE,
-        limit: int | None = None,
-        sort: Literal["updated", "importance"] = "updated",
-    ) -> list[Entry]:
-        """The entries that the filter admits, newest or most important first; expired ones are hidden."""
-        return self.entries.find(
-            replace(where, now=self.clock()) if where.now is None else where, limit, sort
-        )
+    def get_many(self, ids: Iterable[str]) -> dict[str, Entry]:
+        """Return the entries with these ids that exist, by id."""
+        return self._store.load(ids)
 
-    def listed(
+    def detail(self, entry_id: str) -> EntryDetail:
+        """Return an entry with its history, its related and superseded entries, and its recalls."""
+        return self._listing.detail(entry_id)
+
+    def list(
         self,
-        type_: str | None,
+        type: str | None = None,  # noqa: A002
         *,
-        tags: Sequence[str] = (),
-        everything: bool = False,
+        sort: Literal["updated", "importance"] = "updated",
         limit: int | None = None,
-    ) -> list[Entry]:
-        """The entries of one type or of all, newest first; ``everything``: also those no longer in force."""
-        types = (type_of(type_),) if type_ else ()
-        where = EntryFilter(types=types, tags=tuple(tags), states=() if everything else ("active",))
-        return self.entries.find(where, limit) if everything else self.find(where, limit)
+        **filters: Unpack[EntryFilters],
+    ) -> builtins.list[Entry]:
+        """Return the entries that match every filter, newest first, or the most important first.
+
+        Without ``states`` only entries in force are returned: active ones that have not expired. An empty ``states``
+        means any state. ``sort`` is "updated" or "importance".
+        """
+        return self._listing.list(type, sort=sort, limit=limit, **filters)
+
+    def page(
+        self,
+        *,
+        query: str = "",
+        sort: EntrySort | None = None,
+        limit: int = 100,
+        after: tuple[float, str] | None = None,
+        **filters: Unpack[EntryFilters],
+    ) -> EntryPage:
+        """Return one page of the entries that match every filter, largest sort value first.
+
+        With a query the default order is by score. ``after`` is the ``after`` of the previous page.
+        """
+        return self._listing.page(query=query, sort=sort, limit=limit, after=after, **filters)
 
     def search(
         self,
@@ -206,11 +236,91 @@ class Entries:
         limit: int = 10,
         threshold: float | None = None,
         mode: Mode = "hybrid",
-        where: EntryFilter = IN_FORCE,
+        **filters: Unpack[EntryFilters],
     ) -> FoundEntries:
-        """The entries that answer a query, best first."""
-        floor = self.ways.threshold if threshold is None else threshold
-        return self.searching.search(query, limit=limit, threshold=floor, mode=mode, where=where)
+        """Return the entries in force that answer a query, best first.
+
+        ``threshold`` is the minimum similarity (default: `retrieval.similarity_threshold`). ``mode`` is "hybrid",
+        "semantic" or "keyword".
+        """
+        floor = self._options.threshold if threshold is None else threshold
+        where = build_filter(filters)
+        return self._search.search(query, limit=limit, threshold=floor, mode=mode, where=where)
+
+    def mark_used(self, ids: Iterable[str]) -> None:
+        """Count that these entries were used. This is not a change of the entries and adds no event."""
+        self._store.touch(ids, self._clock())
+
+    def as_of_now(self, entry: Entry) -> Entry:
+        """Return the entry with the state "expired" if its time is over but no cleanup has marked it yet."""
+        return self._listing.as_of_now(entry)
+
+    def complete_ids(self, prefix: str, *, limit: int) -> builtins.list[str]:
+        """Return ids of entries in force that start with a prefix, newest first."""
+        return self._store.ids(prefix.lower(), limit, self._clock())
+
+    def replaced_by(self, entry_id: str) -> builtins.list[Entry]:
+        """Return the entries that this entry superseded, newest first."""
+        return self._store.replaced_by(entry_id)
+
+    # ---- changing --------------------------------------------------------------------------------------------
+
+    def update(
+        self,
+        entry_id: str,
+        *,
+        if_seq: int | None = None,
+        actor: str = "owner",
+        **changes: Unpack[EntryChanges],
+    ) -> Entry:
+        """Change fields of an entry and return it. The previous version stays in the history.
+
+        When the type or the importance changes, the expiry time is set again unless ``expires_at`` is given
+        (None: never). With ``if_seq`` the change is made only if the entry still has this sequence number; otherwise
+        `EditConflict` is raised.
+        """
+        return self._editor.edit(entry_id, changes, if_seq=if_seq, actor=actor)
+
+    def merge(
+        self,
+        ids: Sequence[str],
+        text: str | None = None,
+        *,
+        if_seqs: Sequence[int] = (),
+        actor: str = "owner",
+    ) -> Entry:
+        """Replace several entries by one that says ``text``, or what the longest of them says."""
+        return self._editor.merge(ids, text, if_seqs=if_seqs, actor=actor)
+
+    def supersede(
+        self, entry_id: str, text: str, *, if_seq: int | None = None, actor: str = "owner"
+    ) -> Remembered:
+        """Replace an entry by a new statement of the owner. The old entry stays in the history."""
+        return self._editor.supersede(entry_id, text, if_seq=if_seq, actor=actor)
+
+    def history(self, entry_id: str) -> builtins.list[Event]:
+        """Return every change of an entry, oldest first."""
+        return self._store.history(self._store.complete_id(entry_id))
+
+    def undo(
+        self, entry_id: str | None = None, *, if_seq: int | None = None, actor: str = "owner"
+    ) -> tuple[builtins.list[Event], tuple[Entry, ...]]:
+        """Undo the newest change, of one entry or of all; return the undone events and the entries as they are now.
+
+        With ``if_seq`` the change is undone only if it has this sequence number.
+        """
+        full_id = self._store.complete_id(entry_id) if entry_id else None
+        return editing.undo(self._store, entry_id=full_id, at=self._clock(), actor=actor, if_seq=if_seq)
+
+    # ---- approval --------------------------------------------------------------------------------------------
+
+    def approve(self, ids: str | Sequence[str], *, actor: str = "owner") -> builtins.list[Remembered]:
+        """Put staged entries in force and return what became of each. Each is judged against what is known now."""
+        return self._staging.approve([ids] if isinstance(ids, str) else ids, actor=actor)
+
+    def reject(self, ids: str | Sequence[str], *, actor: str = "owner") -> tuple[Entry, ...]:
+        """Reject staged entries, all of them or none. They are erased after the retention time."""
+        return self._staging.reject([ids] if isinstance(ids, str) else ids, actor=actor)
 
     # ---- forgetting ------------------------------------------------------------------------------------------
 
@@ -224,85 +334,144 @@ class Entries:
         since: float | None = None,
         until: float | None = None,
         dry_run: bool = False,
-        by: str = "owner",
-        elsewhere: Elsewhere | None = None,
+        actor: str = "owner",
+        remove_copies: RemoveCopies | None = None,
     ) -> Receipt:
-        """Erase what is named in exactly one way; a query that could mean several erases nothing and offers them."""
+        """Erase every copy of some entries and return a receipt.
+
+        Name the entries in exactly one way: by id, query, session, source, or creation time (``since``, ``until``).
+        A query erases only a single certain match; otherwise nothing is erased and the receipt lists candidates.
+        ``remove_copies`` receives the erased texts and removes copies kept elsewhere, such as in notes.
+        """
         by_time = None if since is None and until is None else (since, until)
         if sum(way is not None for way in (entry_id, query, session, source, by_time)) != 1:
             raise WriteError("name what to forget in one way: an id, a query, a session, a source or a time")
         if query is not None:
-            found = self.search(query, threshold=MAYBE, limit=OFFERED).hits
-            sure = surely(query, found)
-            if sure is None:
+            found = self.search(query, threshold=MIN_CANDIDATE_SIMILARITY, limit=MAX_CANDIDATES).hits
+            hit = sure_hit(query, found)
+            if hit is None:
                 return Receipt((), candidates=found, dry_run=dry_run)
-            ids = [sure.entry.id]
+            ids = [hit.entry.id]
         elif entry_id is not None:
-            ids = [self.entries.complete_id(entry_id)]
+            ids = [self._store.complete_id(entry_id)]
         else:
-            ids = [entry.id for entry in self.entries.find(everything(session, source, since, until))]
-        return self.eraser.erase(ids, by=by, dry_run=dry_run, elsewhere=elsewhere)
+            where = EntryFilter(session=session, source=source, since=since, until=until, states=())
+            ids = [entry.id for entry in self._store.find(where)]
+        return self._eraser.erase(ids, actor=actor, dry_run=dry_run, remove_copies=remove_copies)
 
     def cleanup(self) -> CleanedUp:
-        """Mark what has expired and erase what expired long ago, now."""
-        return self.lifecycle.cleanup()
+        """Mark expired entries, and erase entries that expired or were rejected long ago."""
+        return self._lifecycle.cleanup()
 
-    # ---- history ---------------------------------------------------------------------------------------------
+    def cleanup_if_due(self) -> CleanedUp | None:
+        """Clean up if automatic cleanup is on and the interval has passed."""
+        return self._lifecycle.cleanup_if_due()
 
-    def history(self, entry_id: str) -> list[Event]:
-        """Everything that happened to an entry, oldest first."""
-        return self.entries.history(self.entries.complete_id(entry_id))
+    # ---- export and import -----------------------------------------------------------------------------------
 
-    def undo(
-        self, entry_id: str | None = None, *, if_seq: int | None = None, by: str = "owner"
-    ) -> tuple[list[Event], tuple[Entry, ...]]:
-        """Take back the newest change, of one entry or of all; ``if_seq``: only if that is its number."""
-        whole = self.entries.complete_id(entry_id) if entry_id else None
-        return editing.undo(self.entries, entry_id=whole, at=self.clock(), by=by, if_seq=if_seq)
+    def export(self, type: str | None = None) -> Iterator[str]:  # noqa: A002
+        """Return every entry with its history, one JSON object per line."""
+        where = EntryFilter(types=(type_of(type),) if type else (), states=())
+        return exchange.export_lines(self._store, where)
 
-    # ---- out and in ------------------------------------------------------------------------------------------
+    def import_(
+        self, text: str, *, trust: Origin = "owner", actor: str = "owner", dry_run: bool = False
+    ) -> Imported:
+        """Import an export of memoriter, mem0 or ChatGPT, or plain JSON: all of it or nothing.
 
-    def export(self, type_: str | None = None) -> Iterator[str]:
-        """Every entry with its history, one JSON object a line."""
-        where = EntryFilter(types=(type_of(type_),) if type_ else (), states=())
-        return exchange.export_lines(self.entries, where)
-
-    def take_in(self, text: str, *, by: str = "owner", at_most: Origin = "owner") -> Imported:
-        """Import what an export of ours or of another program holds: all of it or nothing.
-
-        ``at_most``: how much the one who brings it is trusted; no entry comes in with more, and none with a history,
-        which would say what others have done, and to which an undo could lead back.
+        Entries that exist already, by id, stay as they are. ``trust`` is how much the caller is trusted: no entry is
+        imported with more trust. Only an owner's import keeps the histories, because a history says what others did
+        and an undo could lead back to it.
         """
-        lines = list(exchange.read(text, at=self.clock()))
-        trusted = [
-            replace(
-                one,
-                entry=self._brought(one.entry, at_most),
-                history=one.history if at_most == "owner" else (),
-            )
-            for one in lines
-        ]
-        return exchange.import_lines(self.entries, trusted, at=self.clock(), by=by)
+        lines = [self._imported(line, trust) for line in exchange.read(text, at=self._clock())]
+        if dry_run:
+            ids = {line.entry.id for line in lines}
+            known = len(self._store.load(ids))
+            return Imported(len(ids) - known, known)
+        return exchange.import_lines(self._store, lines, at=self._clock(), actor=actor)
 
-    def _brought(self, entry: Entry, at_most: Origin) -> Entry:
-        """An entry as the one who brings it may bring it: no more trusted, and waiting where theirs have to wait."""
-        entry = replace(entry, origin=merge.less_trusted(entry.origin, at_most))
-        waits = at_most != "owner" and self.ways.approval != "none" and entry.state == "active"
-        return replace(entry, state="staged") if waits else entry
+    def _imported(self, line: exchange.Line, trust: Origin) -> exchange.Line:
+        """Return a line as a caller with this trust may import it."""
+        entry = replace(line.entry, origin=merge.less_trusted(line.entry.origin, trust))
+        if trust != "owner" and self._options.approval != "none" and entry.state == "active":
+            entry = replace(entry, state="staged")
+        return exchange.Line(entry, line.history if trust == "owner" else ())
+
+    # ---- counts and overviews --------------------------------------------------------------------------------
 
     def stats(self) -> dict[str, object]:
-        """Counts, averages and times of the entries in force."""
-        found = self.listing.facets()
-        by_type = {type_: found.types[type_] for type_ in TYPES if type_ in found.types}
-        return {"total": sum(by_type.values()), "by_type": by_type, **self.entries.averages(self.clock())}
+        """Return counts, averages and times of the entries in force."""
+        facets = self.facets()
+        by_type = {type_: facets.types[type_] for type_ in TYPES if type_ in facets.types}
+        return {"total": sum(by_type.values()), "by_type": by_type, **self._store.averages(self._clock())}
+
+    def facets(self) -> Facets:
+        """Return how many entries there are of each state, type, origin and tag."""
+        return self._store.facets(self._clock())
+
+    def count_pending(self) -> dict[str, int]:
+        """Return how many entries wait for a vector ("vectors") and for the owner's approval ("staged")."""
+        model = self._follower.model
+        counts = self._index.counts(model)
+        missing = counts.chunks - counts.embedded if model else 0
+        return {"vectors": missing, "staged": self.facets().states.get("staged", 0)}
+
+    def timeline(
+        self, *, since: float | None = None, until: float | None = None, buckets: int = 60
+    ) -> builtins.list[Bucket]:
+        """Return counts of changes and recalls in time spans of equal length, from the first event until now."""
+        return self._store.timeline(since, until, buckets, self._clock())
+
+    def map(self, limit: int = MAX_POINTS) -> Picture:
+        """Return the entries in force as points in two dimensions; similar entries are near each other."""
+        return self._maps.build(limit)
+
+    # ---- recalls ---------------------------------------------------------------------------------------------
+
+    def recalls(
+        self,
+        *,
+        limit: int = 100,
+        after: tuple[float, str] | None = None,
+        **filters: Unpack[RecallFilters],
+    ) -> RecallPage:
+        """Return one page of the recall ledger, newest first."""
+        return self._listing.recalls(limit, after, **filters)
+
+    def get_recall(self, recall_id: str) -> Recall:
+        """Return one recall: what entered a prompt, what did not, and why. A unique prefix of the id is enough."""
+        return self._lifecycle.ledger.get(recall_id)
+
+    def add_recall(self, recall: Recall, used: Sequence[str]) -> None:
+        """Write a recall to the ledger and count the entries that were used."""
+        self._lifecycle.ledger.write(recall, used)
+
+    # ---- store and index -------------------------------------------------------------------------------------
+
+    def update_index(self) -> None:
+        """Bring the derived index up to date with the entries. Searching does this automatically."""
+        self._follower.follow()
+
+    def digest(self, text: str) -> str:
+        """Return a keyed digest that identifies a text without revealing it."""
+        return self._store.digest(text)
+
+    def external_changes(self) -> int:
+        """Return a number that changes whenever another process changes the entries."""
+        return self._store.database.changes_of_others()
+
+    def check(self, *, deep: bool = False) -> builtins.list[str]:
+        """Return what is wrong with the database, one sentence each; empty when nothing is."""
+        return self._store.check(deep=deep)
 
     def close(self) -> None:
-        """Give back files."""
-        self.index.close()
-        self.entries.close()
+        """Close the database and the index."""
+        self._index.close()
+        self._store.close()
 
 
-INDEX_FOLDER = "entries"  #: everything in it is derived from memory.db
+#: The folder of the derived index. Everything in it can be rebuilt from memory.db.
+INDEX_FOLDER = "entries"
 
 
 def open_entries(
@@ -310,12 +479,12 @@ def open_entries(
     embedder: Embedder | None = None,
     *,
     engine: str = "scan",
-    ways: EntryOptions | None = None,
+    options: EntryOptions | None = None,
     clock: Callable[[], float] = time.time,
 ) -> Entries:
-    """The keeper of the entries in an agent's folder."""
+    """Open the entries in an agent's folder."""
     from memoriter.embedding import Batched
 
     index = open_index(folder / INDEX_FOLDER, engine=engine)
     batched = Batched(embedder) if embedder else None
-    return Entries(EntryStore(folder), index, embedder, batched, ways, clock=clock)
+    return Entries(EntryStore(folder), index, embedder, batched, options, clock=clock)

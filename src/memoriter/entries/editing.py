@@ -1,13 +1,14 @@
-"""What the owner changes by hand: what an entry says and how it is kept, several made one, one put in another's place.
+"""Changes that the owner makes by hand: edit, merge, supersede, undo.
 
-Nothing is overwritten for good: every change is an event, and `undo` takes it back. Whoever looked at an entry before
-changing it may say so by its sequence number; a change that somebody made in between is then a conflict, not a loss.
+Nothing is overwritten: every change is an event, and `undo` reverts it. A caller that read an entry before changing it
+can pass the entry's sequence number. A change made by another caller in between is then a conflict instead of a loss.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from typing import TypedDict
 
 from memoriter.entries import merge
 from memoriter.entries.drafts import MAX_TAGS, Draft, expiry, type_of
@@ -18,11 +19,11 @@ from memoriter.store.entry_store import Edit, EntryStore
 
 
 def undo(
-    entries: EntryStore, *, entry_id: str | None, at: float, by: str, if_seq: int | None = None
+    store: EntryStore, *, entry_id: str | None, at: float, actor: str, if_seq: int | None = None
 ) -> tuple[list[Event], tuple[Entry, ...]]:
-    """Take back the newest change, of one entry or of all: the events undone, and the entries as they are now."""
-    with entries.transaction():
-        events = entries.last_change(entry_id)
+    """Undo the newest change, of one entry or of all; return the undone events and the entries as they are now."""
+    with store.transaction():
+        events = store.last_change(entry_id)
         if not events:
             raise NotFound(
                 "nothing has been changed yet" if entry_id is None else f"there is no entry {entry_id!r}"
@@ -32,40 +33,55 @@ def undo(
             raise EditConflict("something was changed meanwhile: look at it again")
         if any(event.kind == "forget" for event in events):
             raise EditConflict("the newest change was to forget, and what is forgotten cannot come back")
-        now = entries.load(event.entry_id for event in events)
+        now = store.load(event.entry_id for event in events)
         edits = [_inverse(event, now.get(event.entry_id)) for event in reversed(events)]
-        return events, entries.apply(edits, at=at, by=by)
+        return events, store.apply(edits, at=at, by=actor)
 
 
 def _inverse(event: Event, now: Entry | None) -> Edit:
     if (now.seq if now else None) != (event.after.seq if event.after else None):
         raise EditConflict(f"the entry {event.entry_id} has changed again since; undo that first, by its id")
     before = event.before
-    if before and now:  # how often it was used is no part of the change
+    if before and now:  # usage counts are not part of the change
         before = replace(before, access_count=now.access_count, last_accessed_at=now.last_accessed_at)
     return Edit("undo", before, now, note=f"takes back {event.kind} {event.seq}")
 
 
-FIELDS = ("text", "type", "category", "importance", "confidence", "tags", "expires_at")
-MOST_MERGED = 50
+#: Maximum number of entries in one merge.
+MAX_MERGED = 50
 
 
-class Editing:
-    """Changes entries of one keeper."""
+class EntryChanges(TypedDict, total=False):
+    """The fields of an entry that can be changed."""
 
-    def __init__(self, entries: EntryStore, clock: Callable[[], float]) -> None:
-        self.entries = entries
+    text: str
+    type: str
+    category: str | None
+    importance: float
+    confidence: float
+    tags: tuple[str, ...]
+    expires_at: float | None  #: seconds since the epoch; None: never
+
+
+FIELDS = frozenset(EntryChanges.__annotations__)
+
+
+class EntryEditor:
+    """Edits, merges and supersedes entries of one store."""
+
+    def __init__(self, store: EntryStore, clock: Callable[[], float]) -> None:
+        self._store = store
         self._clock = clock
 
     def edit(
-        self, entry_id: str, changes: Mapping[str, object], *, if_seq: int | None = None, by: str = "owner"
+        self, entry_id: str, changes: Mapping[str, object], *, if_seq: int | None = None, actor: str = "owner"
     ) -> Entry:
-        """Change an entry; how long it lasts follows its type and importance, unless that is changed too."""
-        if unknown := set(changes) - set(FIELDS):
+        """Change an entry. A new type or importance sets the expiry time again, unless that is changed too."""
+        if unknown := set(changes) - FIELDS:
             raise WriteError(
                 f"{', '.join(sorted(unknown))} cannot be changed; {', '.join(sorted(FIELDS))} can"
             )
-        with self.entries.transaction():
+        with self._store.transaction():
             entry, at = self._checked(entry_id, if_seq), self._clock()
             changed = _cleaned(replace(entry, **changes, updated_at=at))  # type: ignore[arg-type]
             lasting = (changed.type, changed.importance) == (entry.type, entry.importance)
@@ -73,8 +89,8 @@ class Editing:
                 changed = replace(changed, expires_at=expiry(changed.type, changed.importance, at))
             if normal_form(changed.text) != normal_form(entry.text):
                 self._refuse_double(changed.text, {entry.id})
-                self.entries.exhume(changed.text)
-            (made,) = self.entries.apply([Edit("update", changed, entry)], at=at, by=by)
+                self._store.clear_tombstone(changed.text)
+            (made,) = self._store.apply([Edit("update", changed, entry)], at=at, by=actor)
         return made
 
     def merge(
@@ -83,24 +99,24 @@ class Editing:
         text: str | None = None,
         *,
         if_seqs: Sequence[int] = (),
-        by: str = "owner",
+        actor: str = "owner",
     ) -> Entry:
-        """One entry in place of several: it says ``text``, or what the longest of them says."""
-        with self.entries.transaction():
+        """Replace several entries by one that says ``text``, or what the longest of them says."""
+        with self._store.transaction():
             old = self._parts(ids, if_seqs)
             at = self._clock()
             new = _union(old, text or max((one.text for one in old), key=len), at)
             self._refuse_double(new.text, {one.id for one in old})
-            self.entries.exhume(new.text)
+            self._store.clear_tombstone(new.text)
             ended = [_ended(one, new.id, at, "merged by hand") for one in old]
-            made = self.entries.apply([Edit("merge", new, note="merged by hand"), *ended], at=at, by=by)
+            made = self._store.apply([Edit("merge", new, note="merged by hand"), *ended], at=at, by=actor)
         return made[0]
 
     def supersede(
-        self, entry_id: str, text: str, *, if_seq: int | None = None, by: str = "owner"
+        self, entry_id: str, text: str, *, if_seq: int | None = None, actor: str = "owner"
     ) -> Remembered:
-        """Put a new statement of the owner's in an entry's place; it is of the same kind."""
-        with self.entries.transaction():
+        """Replace an entry by a new statement of the owner with the same type."""
+        with self._store.transaction():
             old, at, why = self._checked(entry_id, if_seq), self._clock(), "replaced by hand"
             _in_force(old)
             draft = Draft(
@@ -109,34 +125,32 @@ class Editing:
             if normal_form(draft.text) == normal_form(old.text):
                 raise WriteError("this is what the entry says already")
             self._refuse_double(draft.text, {old.id})
-            self.entries.exhume(draft.text)
+            self._store.clear_tombstone(draft.text)
             verdict = merge.Verdict("supersede", (old,), why)
-            made = self.entries.apply(merge.edits(verdict, draft, at), at=at, by=by)
+            made = self._store.apply(merge.edits(verdict, draft, at), at=at, by=actor)
         return merge.outcome(verdict, made[0])
 
     def _parts(self, ids: Sequence[str], if_seqs: Sequence[int]) -> list[Entry]:
-        """The entries that are to be one."""
+        """Return the entries to merge."""
         if if_seqs and len(if_seqs) != len(ids):
             raise WriteError("there must be as many sequence numbers as ids")
         seqs: Sequence[int | None] = if_seqs or [None] * len(ids)
         found = {one.id: one for one in (self._checked(id_, seq) for id_, seq in zip(ids, seqs, strict=True))}
         for one in found.values():
             _in_force(one)
-        if not 2 <= len(found) <= MOST_MERGED:
-            raise WriteError(f"name between 2 and {MOST_MERGED} entries to merge")
+        if not 2 <= len(found) <= MAX_MERGED:
+            raise WriteError(f"name between 2 and {MAX_MERGED} entries to merge")
         return list(found.values())
 
     def _checked(self, entry_id: str, if_seq: int | None) -> Entry:
-        """The entry of this id, if nobody has changed it since it had this sequence number."""
-        entry = self.entries.get(self.entries.complete_id(entry_id))
+        """Return the entry, or raise if it was changed since it had this sequence number."""
+        entry = self._store.get(self._store.complete_id(entry_id))
         if if_seq is not None and entry.seq != if_seq:
             raise EditConflict(f"the entry {entry.id} was changed meanwhile: look at it again")
         return entry
 
     def _refuse_double(self, text: str, besides: set[str]) -> None:
-        same = [
-            one for one in self.entries.same_text(text) if one.state == "active" and one.id not in besides
-        ]
+        same = [one for one in self._store.same_text(text) if one.state == "active" and one.id not in besides]
         if same:
             raise EditConflict(f"the entry {same[0].id} says just this: merge the two instead")
 
@@ -165,7 +179,7 @@ def _cleaned(entry: Entry) -> Entry:
 
 
 def _union(old: Sequence[Entry], text: str, at: float) -> Entry:
-    """One entry with all that was known of several; as little trusted as the least trusted of them."""
+    """Return one entry that combines several. It is trusted as little as the least trusted of them."""
     first, origin = old[0], old[0].origin
     for one in old[1:]:
         origin = merge.less_trusted(origin, one.origin)

@@ -1,7 +1,7 @@
-"""Forgetting that leaves nothing: every copy of an entry goes, and a receipt says which copies those were.
+"""Erasing entries: every copy is removed, and a receipt says which copies those were.
 
-An erasure that is cut short is completed at the next opening. Copies that are not ours to touch (backups, exports,
-what a model was told) are named in the receipt.
+An interrupted erasure is completed when the entries are opened again. The receipt also names the copies that cannot be
+removed, such as backups, exports and prompts.
 """
 
 from __future__ import annotations
@@ -15,17 +15,18 @@ from memoriter.index.follow import Follower
 from memoriter.records import EntryHit, Receipt
 from memoriter.store import erasure
 from memoriter.store.digests import normal_form
-from memoriter.store.entry_rows import EntryFilter
 
 if TYPE_CHECKING:
     from memoriter.store.entry_store import EntryStore
 
 log = logs.get("entries")
 
-SURE = 0.9  #: similarity from which one hit, far ahead of the next, is meant
-AHEAD = 0.1
-MAYBE = 0.3
-OFFERED = 5
+#: A query means one hit for certain if its similarity reaches this and it leads the next hit by `SURE_LEAD`.
+SURE_SIMILARITY = 0.9
+SURE_LEAD = 0.1
+#: Minimum similarity of the candidates that are offered when no hit is certain.
+MIN_CANDIDATE_SIMILARITY = 0.3
+MAX_CANDIDATES = 5
 
 COVERED = (
     "the entry and the versions merged with it",
@@ -40,95 +41,94 @@ NOT_COVERED = (
     "prompts that it has entered already, and the transcripts of those sessions",
     "notes that people or agents wrote in files",
 )
-Elsewhere = Callable[[Sequence[str]], tuple[tuple[str, ...], tuple[str, ...]]]
-"""Removes copies of texts that are not kept here: what went, and what stays, in words."""
+RemoveCopies = Callable[[Sequence[str]], tuple[tuple[str, ...], tuple[str, ...]]]
+"""Removes copies of texts kept elsewhere; returns descriptions of what was removed and of what remains."""
 
 
 class Eraser:
-    """Forgets entries of one keeper."""
+    """Erases entries of one store."""
 
     def __init__(
         self,
-        entries: EntryStore,
-        following: Follower,
+        store: EntryStore,
+        follower: Follower,
         clock: Callable[[], float],
-        derived: Callable[[], None] = lambda: None,
+        delete_derived: Callable[[], None] = lambda: None,
     ) -> None:
-        self.entries = entries
-        self.following = following
+        self._store = store
+        self._follower = follower
         self._clock = clock
-        self._derived = derived  #: takes away what else was made of the entries
+        self._delete_derived = delete_derived
 
     def erase(
         self,
         ids: Sequence[str],
         *,
-        by: str,
-        bury: bool = True,
+        actor: str,
+        tombstones: bool = True,
         dry_run: bool = False,
-        elsewhere: Elsewhere | None = None,
+        remove_copies: RemoveCopies | None = None,
     ) -> Receipt:
-        """Erase entries; ``elsewhere`` is given their texts and removes copies that are not kept here."""
-        with self.entries.database.read() as connection:
+        """Erase entries and the versions merged with them.
+
+        ``tombstones`` prevents the same text from being captured again. ``remove_copies`` receives the texts.
+        """
+        with self._store.database.read() as connection:
             family = tuple(erasure.family(connection, ids))
             texts = sorted({text for id_ in family for text in erasure.texts(connection, id_)})
         if dry_run or not family:
             return Receipt(family, COVERED if family else (), NOT_COVERED if family else (), dry_run=dry_run)
-        more, left = _removed(elsewhere, texts) if elsewhere else ((), ())
-        with self.entries.database.write() as connection:
-            digest = self.entries.digest if bury else None
-            kind = "forget" if bury else "purge"
+        removed, remaining = _remove_copies(remove_copies, texts) if remove_copies else ((), ())
+        with self._store.database.write() as connection:
+            digest = self._store.digest if tombstones else None
+            kind = "forget" if tombstones else "purge"
             for entry_id in family:
-                erasure.erase(connection, entry_id, at=self._clock(), by=by, kind=kind, digest=digest)
+                erasure.erase(connection, entry_id, at=self._clock(), by=actor, kind=kind, digest=digest)
         clean = self.complete()
         busy = (
             ()
             if clean
             else ("the databases' logs, which another process is reading now: they go when it ends",)
         )
-        return Receipt(family, (*COVERED, *more), (*NOT_COVERED, *left, *busy))
+        return Receipt(family, (*COVERED, *removed), (*NOT_COVERED, *remaining, *busy))
 
     def complete(self) -> bool:
-        """Take out of the derived index, and out of the logs, what is gone from the truth."""
-        with self.entries.database.read() as connection:
-            hashes = erasure.unfinished(connection)
-        self._derived()
-        self.following.follow()
-        batched = self.following.embedder
-        clean = self.following.index.erase(hashes, batched.identity if batched else None)
-        with self.entries.database.write() as connection:
-            erasure.finish(connection, hashes)
-        return self.entries.database.truncate_log() and clean
+        """Remove erased texts from the derived index and from the databases' logs.
 
-    def pending(self) -> bool:
-        """Whether an erasure was cut short."""
-        with self.entries.database.read() as connection:
+        Return False if another process still reads the logs.
+        """
+        with self._store.database.read() as connection:
+            hashes = erasure.unfinished(connection)
+        self._delete_derived()
+        self._follower.follow()
+        batched = self._follower.embedder
+        clean = self._follower.index.erase(hashes, batched.identity if batched else None)
+        with self._store.database.write() as connection:
+            erasure.finish(connection, hashes)
+        return self._store.database.truncate_log() and clean
+
+    def is_pending(self) -> bool:
+        """Return whether an erasure was interrupted."""
+        with self._store.database.read() as connection:
             return erasure.count(connection) > 0
 
 
-def _removed(elsewhere: Elsewhere, texts: Sequence[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """What went elsewhere, and what stayed there: a copy out of reach keeps nobody from erasing the entry itself."""
+def _remove_copies(remove: RemoveCopies, texts: Sequence[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Remove copies elsewhere. If that fails, the entry itself is erased anyway and the receipt says so."""
     try:
-        return elsewhere(texts)
+        return remove(texts)
     except (MemoriterError, OSError) as error:
         log.warning("not all copies elsewhere could be removed: %s", error)
         return (), (str(error),)
 
 
-def surely(query: str, hits: Sequence[EntryHit]) -> EntryHit | None:
-    """The one hit that a query surely means; None when it could be another."""
+def sure_hit(query: str, hits: Sequence[EntryHit]) -> EntryHit | None:
+    """Return the one hit that a query certainly means; None if it could be another."""
     same = [hit for hit in hits if normal_form(hit.entry.text) == normal_form(query)]
     if len(same) == 1:
         return same[0]
     ranked = sorted(hits, key=lambda hit: -hit.similarity)
-    if ranked and ranked[0].similarity >= SURE:
+    if ranked and ranked[0].similarity >= SURE_SIMILARITY:
         next_best = ranked[1].similarity if len(ranked) > 1 else 0.0
-        return ranked[0] if ranked[0].similarity - next_best >= AHEAD else None
+        return ranked[0] if ranked[0].similarity - next_best >= SURE_LEAD else None
     return None
-
-
-def everything(
-    session: str | None, source: str | None, since: float | None, until: float | None
-) -> EntryFilter:
-    """All entries of a session, of a source or of a time, whatever their state."""
-    return EntryFilter(session=session, source=source, since=since, until=until, states=())

@@ -72,7 +72,7 @@ def parse_lines(lines: Iterable[str]) -> Iterator[Line]:
             raise WriteError(f"line {number}: {_words(error)}; nothing was imported") from error
 
 
-def import_lines(entries: EntryStore, lines: Iterable[Line], *, at: float, by: str) -> Imported:
+def import_lines(entries: EntryStore, lines: Iterable[Line], *, at: float, actor: str) -> Imported:
     """Take in entries that are not there yet, with their history; all of them or none."""
     added = already = 0
     with entries.database.write() as connection:
@@ -81,22 +81,22 @@ def import_lines(entries: EntryStore, lines: Iterable[Line], *, at: float, by: s
             if entry_rows.load(connection, [line.entry.id]):
                 already += 1
                 continue
-            _take_in(connection, entries, line, numbers, at=at, by=by)
+            _import_line(connection, entries, line, numbers, at=at, actor=actor)
             added += 1
     return Imported(added, already)
 
 
-def _take_in(
+def _import_line(
     connection: apsw.Connection,
     entries: EntryStore,
     line: Line,
     numbers: dict[int, int],
     *,
     at: float,
-    by: str,
+    actor: str,
 ) -> None:
     """One entry and its events, under new numbers; an entry without a past gets the import as its first event."""
-    arrival = Event(0, 0, at, "import", line.entry.id, by, "from another program", None, line.entry)
+    arrival = Event(0, 0, at, "import", line.entry.id, actor, "from another program", None, line.entry)
     for event in line.history or (arrival,):
         seq = entry_rows.next_seq(connection)
         change = numbers.setdefault(event.change, seq) if line.history else seq

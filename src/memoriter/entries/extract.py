@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from memoriter import logs
-from memoriter.entries.capture import Said, capture
+from memoriter.entries.capture import TurnLike, capture
 from memoriter.entries.capture_rules import STRONG, WEIGHTY
 from memoriter.entries.drafts import Draft, clamped, type_of
 from memoriter.entries.relation import statement
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 log = logs.get("entries")
 
 MAX_TOKENS = 2_000
-MOST = 8  #: statements from one conversation
+MAX_STATEMENTS = 8  #: statements from one conversation
 KNOWN = 12  #: old statements that the model is shown
 TURN_CHARS = 2_000
 GROUNDED = 0.5  #: share of a statement's words that its turn must hold
@@ -46,13 +46,13 @@ class Gates:
 class Extractor:
     """Learns from conversations through a language model."""
 
-    def __init__(self, keeper: Entries, chat: Chat, gates: Gates | None = None) -> None:
-        self.entries = keeper
+    def __init__(self, entries: Entries, chat: Chat, gates: Gates | None = None) -> None:
+        self.entries = entries
         self.chat = chat
         self.gates = gates or Gates()
-        self._waiting: dict[str, list[Said]] = {}
+        self._waiting: dict[str, list[TurnLike]] = {}
 
-    def observe(self, turns: Sequence[Said], *, session: str) -> list[Remembered]:
+    def observe(self, turns: Sequence[TurnLike], *, session: str) -> list[Remembered]:
         """Take note of turns; the model is asked once enough of them have come."""
         waiting = self._waiting.setdefault(session, [])
         waiting.extend(turns)
@@ -61,7 +61,7 @@ class Extractor:
         del self._waiting[session]
         return self.extract(waiting, session=session)
 
-    def waiting(self, session: str) -> list[Said]:
+    def waiting(self, session: str) -> list[TurnLike]:
         """The turns of a session that the model has not seen yet."""
         return list(self._waiting.get(session, ()))
 
@@ -70,7 +70,7 @@ class Extractor:
         waiting = self._waiting.pop(session, [])
         return self.extract(waiting, session=session) if waiting and self.gates.on_session_end else []
 
-    def extract(self, turns: Sequence[Said], *, session: str | None = None) -> list[Remembered]:
+    def extract(self, turns: Sequence[TurnLike], *, session: str | None = None) -> list[Remembered]:
         """Remember what the turns are worth."""
         heard = [turn for turn in turns if turn.trust != "untrusted" and turn.role in ("user", "assistant")]
         if not heard:
@@ -80,21 +80,25 @@ class Extractor:
             found = self._ask(heard, known)
         except (ChatError, ValueError, TypeError) as error:
             log.warning("the model could not be used, the rules serve: %s", error)
-            return [self.entries.remember(draft, by="capture") for draft in capture(heard, session=session)]
+            return [
+                self.entries.add_draft(draft, actor="capture") for draft in capture(heard, session=session)
+            ]
         done = []
-        for one in found[:MOST]:
+        for one in found[:MAX_STATEMENTS]:
             draft = self._draft(one, heard, session)
             if draft is not None:
                 done.append(
-                    self.entries.remember(draft, by="extract", replaces=_named(one.get("replaces"), known))
+                    self.entries.add_draft(
+                        draft, actor="extract", replaces=_named(one.get("replaces"), known)
+                    )
                 )
         return done
 
-    def _known(self, heard: Sequence[Said]) -> list[Entry]:
+    def _known(self, heard: Sequence[TurnLike]) -> list[Entry]:
         query = " ".join(turn.text[:200] for turn in heard[-4:])
         return [hit.entry for hit in self.entries.search(query, limit=KNOWN, threshold=0.0).hits]
 
-    def _ask(self, heard: Sequence[Said], known: Sequence[Entry]) -> list[Mapping[str, Any]]:
+    def _ask(self, heard: Sequence[TurnLike], known: Sequence[Entry]) -> list[Mapping[str, Any]]:
         asked = prompt(
             "extract",
             known="\n".join(f"[{number}] {_quoted(one.text)}" for number, one in enumerate(known, 1))
@@ -111,7 +115,7 @@ class Extractor:
             raise ChatError(f"{self.chat.name} did not answer with a list")
         return [one for one in answer if isinstance(one, dict)]
 
-    def _draft(self, one: Mapping[str, Any], heard: Sequence[Said], session: str | None) -> Draft | None:
+    def _draft(self, one: Mapping[str, Any], heard: Sequence[TurnLike], session: str | None) -> Draft | None:
         """A statement of the model's, if it passes the gates; what cannot be read is left out."""
         text = one.get("content") or one.get("text")
         if not isinstance(text, str):
@@ -143,7 +147,7 @@ def _named(number: Any, known: Sequence[Entry]) -> str | None:
     return None
 
 
-def _origin(text: str, turn: Any, heard: Sequence[Said]) -> Origin:
+def _origin(text: str, turn: Any, heard: Sequence[TurnLike]) -> Origin:
     """Whose statement it is: the turn it points at must exist, be the owner's, and hold its words."""
     if isinstance(turn, int) and not isinstance(turn, bool) and 1 <= turn <= len(heard):
         said, wanted = heard[turn - 1], statement(text).words

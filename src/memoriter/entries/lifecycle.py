@@ -1,6 +1,6 @@
-"""How entries end by themselves: expired ones are hidden at once, marked at the next cleanup, erased later.
+"""Expiry of entries: expired entries are hidden immediately, marked at the next cleanup and erased later.
 
-A purge is no forgetting: nobody asked for it, so the same may be learned again.
+Erasing an expired entry leaves no tombstone, because nobody asked to forget it: the same text may be learned again.
 """
 
 from __future__ import annotations
@@ -14,66 +14,68 @@ from memoriter.records import CleanedUp
 from memoriter.store.connection import value
 from memoriter.store.entry_rows import EntryFilter
 from memoriter.store.entry_store import Edit, EntryStore
-from memoriter.store.ledger import MOST, Ledger
+from memoriter.store.ledger import MAX_RECALLS, Ledger
 
 HOUR = 3600.0
-LAST = "last_cleanup"
+LAST_CLEANUP = "last_cleanup"
 
 
 @dataclass(frozen=True, slots=True)
-class Upkeep:
-    """When to clean up, how long what expired is kept, and how much the ledger of recalls holds."""
+class CleanupOptions:
+    """When to clean up, how long expired entries are kept, and how much the recall ledger holds."""
 
     automatic: bool = True
     interval_hours: float = 24
     retention_days: float = 30
     ledger_days: float = 90
-    ledger_recalls: int = MOST
+    ledger_recalls: int = MAX_RECALLS
 
 
 class Lifecycle:
-    """Cleans up the entries of one keeper."""
+    """Cleans up the entries of one store."""
 
     def __init__(
-        self, entries: EntryStore, eraser: Eraser, upkeep: Upkeep, clock: Callable[[], float]
+        self, store: EntryStore, eraser: Eraser, options: CleanupOptions, clock: Callable[[], float]
     ) -> None:
-        self.entries = entries
-        self.eraser = eraser
-        self.upkeep = upkeep
-        self.ledger = Ledger(entries.database, upkeep.ledger_recalls)
+        self.ledger = Ledger(store.database, options.ledger_recalls)
+        self._store = store
+        self._eraser = eraser
+        self._options = options
         self._clock = clock
 
-    def when_due(self) -> CleanedUp | None:
-        """Clean up, if it is time and the settings want it."""
-        with self.entries.database.read() as connection:
-            last = value(connection, "select value from meta where key = ?", (LAST,))
-        due = last is None or self._clock() - float(last) >= self.upkeep.interval_hours * HOUR
-        return self.cleanup() if self.upkeep.automatic and due else None
+    def cleanup_if_due(self) -> CleanedUp | None:
+        """Clean up if automatic cleanup is on and the interval has passed."""
+        with self._store.database.read() as connection:
+            last = value(connection, "select value from meta where key = ?", (LAST_CLEANUP,))
+        due = last is None or self._clock() - float(last) >= self._options.interval_hours * HOUR
+        return self.cleanup() if self._options.automatic and due else None
 
     def cleanup(self) -> CleanedUp:
         """Mark what has expired; erase what expired long ago; drop old recalls from the ledger."""
         now = self._clock()
         over = [
-            e for e in self.entries.find(EntryFilter()) if e.expires_at is not None and e.expires_at <= now
+            e for e in self._store.find(EntryFilter()) if e.expires_at is not None and e.expires_at <= now
         ]
         if over:
             edits = [Edit("expire", replace(entry, state="expired"), entry) for entry in over]
-            self.entries.apply(edits, at=now, by="cleanup")
+            self._store.apply(edits, at=now, by="cleanup")
         doomed = [
             entry.id
-            for entry in self.entries.find(EntryFilter(states=("expired",)))
-            if (entry.expires_at or 0) + self.upkeep.retention_days * DAY <= now
+            for entry in self._store.find(EntryFilter(states=("expired",)))
+            if (entry.expires_at or 0) + self._options.retention_days * DAY <= now
         ]
         if doomed:
-            self.eraser.erase(doomed, by="cleanup", bury=False)
+            self._eraser.erase(doomed, actor="cleanup", tombstones=False)
         refused = [
             entry.id
-            for entry in self.entries.find(EntryFilter(states=("rejected",)))
-            if entry.updated_at + self.upkeep.retention_days * DAY <= now
+            for entry in self._store.find(EntryFilter(states=("rejected",)))
+            if entry.updated_at + self._options.retention_days * DAY <= now
         ]
         if refused:  # somebody did not want it: it is not noticed again
-            self.eraser.erase(refused, by="cleanup")
-        self.ledger.prune(now - self.upkeep.ledger_days * DAY)
-        with self.entries.database.write() as connection:
-            connection.execute("insert or replace into meta(key, value) values(?, ?)", (LAST, str(now)))
+            self._eraser.erase(refused, actor="cleanup")
+        self.ledger.prune(now - self._options.ledger_days * DAY)
+        with self._store.database.write() as connection:
+            connection.execute(
+                "insert or replace into meta(key, value) values(?, ?)", (LAST_CLEANUP, str(now))
+            )
         return CleanedUp(len(over), len(doomed) + len(refused))

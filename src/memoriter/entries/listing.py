@@ -1,26 +1,24 @@
-"""What there is to see of the entries: a page of them, one with all that belongs to it, counts, what happened when.
+"""Lists of entries and recalls: filtered, sorted and paged. Nothing here changes an entry.
 
-It changes nothing. With a query, entries in force are those that the search finds; of the others, which no search may
-find, those that hold the query's words as they stand.
+With a query, an entry in force matches if the search finds it. An entry that is not in force is never searched, so it
+matches if its text contains the query.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import builtins
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, TypedDict, Unpack
+from typing import TYPE_CHECKING, Literal, TypedDict, Unpack
 
+from memoriter.entries.drafts import type_of
 from memoriter.records import (
-    Bucket,
     Entry,
     EntryPage,
     EntrySort,
     EntryState,
-    EntryType,
     Event,
-    Facets,
     Origin,
-    Recall,
     RecallHead,
     RecallPage,
 )
@@ -32,38 +30,42 @@ if TYPE_CHECKING:
     from memoriter.entries.search import EntrySearch
     from memoriter.store.entry_store import EntryStore
 
-SCORED = 200  #: entries in force that a query finds at most
-SHOWN = 100  #: related ones, versions and recalls that are shown with one entry
-HISTORY = 200  #: and changes, the newest
+#: Maximum number of entries in force that a query scores.
+MAX_SCORED = 200
+#: Maximum number of related entries, superseded entries and recalls shown with one entry.
+MAX_SHOWN = 100
+#: Maximum number of events shown with one entry, the newest.
+MAX_EVENTS = 200
 
 
-class Narrowed(TypedDict, total=False):
-    """Which entries are meant, as `EntryFilter` has it; without a word on states: those in force."""
+class EntryFilters(TypedDict, total=False):
+    """Which entries to return. Every filter that is given must match."""
 
-    types: tuple[EntryType, ...]
-    tags: tuple[str, ...]
-    since: float | None
-    until: float | None
-    min_importance: float
-    origins: tuple[Origin, ...]
+    types: Sequence[str]
+    tags: Sequence[str]  #: the entry has all of them
+    states: Sequence[EntryState]  #: empty: any state; not given: in force
+    origins: Sequence[Origin]
     session: str | None
+    within: Sequence[str] | None  #: learned in one of these sessions, or in none
     source: str | None
-    states: tuple[EntryState, ...]
+    since: float | None  #: created at or after, in seconds since the epoch
+    until: float | None  #: created before
+    min_importance: float
 
 
-class Meant(TypedDict, total=False):
-    """Which recalls are meant, as `RecallFilter` has it."""
+class RecallFilters(TypedDict, total=False):
+    """Which recalls to return. Every filter that is given must match."""
 
     session: str | None
     door: str | None
     since: float | None
     until: float | None
-    entry: str | None
+    entry: str | None  #: the id of an entry that entered the prompt
 
 
 @dataclass(frozen=True, slots=True)
-class Detail:
-    """An entry with all that belongs to it."""
+class EntryDetail:
+    """An entry with everything that belongs to it."""
 
     entry: Entry
     history: tuple[Event, ...]
@@ -72,17 +74,50 @@ class Detail:
     recalls: tuple[RecallHead, ...]
 
 
-class Listing:
-    """Shows the entries of one keeper."""
+def build_filter(filters: EntryFilters) -> EntryFilter:
+    """Return the filter as the store takes it."""
+    within = filters.get("within")
+    return EntryFilter(
+        types=tuple(type_of(name) for name in filters.get("types", ())),
+        tags=tuple(filters.get("tags", ())),
+        states=tuple(filters.get("states", ("active",))),
+        origins=tuple(filters.get("origins", ())),
+        session=filters.get("session"),
+        within=None if within is None else tuple(within),
+        source=filters.get("source"),
+        since=filters.get("since"),
+        until=filters.get("until"),
+        min_importance=filters.get("min_importance", 0.0),
+    )
+
+
+class EntryListing:
+    """Lists the entries of one store."""
 
     def __init__(
-        self, entries: EntryStore, searching: EntrySearch, threshold: float, clock: Callable[[], float]
+        self, store: EntryStore, search: EntrySearch, threshold: float, clock: Callable[[], float]
     ) -> None:
-        self.entries = entries
-        self.ledger = Ledger(entries.database)
-        self._searching = searching
+        self._store = store
+        self._ledger = Ledger(store.database)
+        self._search = search
         self._threshold = threshold
         self._clock = clock
+
+    def list(
+        self,
+        type_: str | None,
+        *,
+        sort: Literal["updated", "importance"],
+        limit: int | None,
+        **filters: Unpack[EntryFilters],
+    ) -> builtins.list[Entry]:
+        """Return the entries that match, newest first, or the most important first."""
+        where = build_filter(filters)
+        if type_ is not None:
+            where = replace(where, types=(type_of(type_),))
+        if "states" not in filters:  # only a cleanup marks expired entries, so the time decides
+            where = replace(where, now=self._clock())
+        return self._store.find(where, limit, sort)
 
     def page(
         self,
@@ -91,58 +126,41 @@ class Listing:
         sort: EntrySort | None = None,
         limit: int = 100,
         after: After | None = None,
-        **narrowed: Unpack[Narrowed],
+        **filters: Unpack[EntryFilters],
     ) -> EntryPage:
-        """Some of the entries that are meant, greatest first; by score, where there is a query."""
-        where, query = EntryFilter(**narrowed), query.strip()
+        """Return one page of the entries that match, largest sort value first."""
+        where, query = build_filter(filters), query.strip()
         scores, degraded = self._scores(query, where) if query else (None, None)
         order = sort or ("created" if scores is None else "score")
-        wanted = Wanted(where, self._clock(), order, scores, query, limit, after)
-        entries, total, following = self.entries.page(wanted)
-        return EntryPage(tuple(entries), total, following, scores or {}, degraded)
+        request = Wanted(where, self._clock(), order, scores, query, limit, after)
+        entries, total, next_page = self._store.page(request)
+        return EntryPage(tuple(entries), total, next_page, scores or {}, degraded)
 
     def _scores(self, query: str, where: EntryFilter) -> tuple[dict[str, float], str | None]:
-        """What the search finds among the entries in force."""
+        """Return the scores of the entries in force that the search finds, by id."""
         if where.states and "active" not in where.states:
             return {}, None
-        alive = replace(where, states=("active",))
-        found = self._searching.search(query, limit=SCORED, threshold=self._threshold, where=alive)
+        active = replace(where, states=("active",))
+        found = self._search.search(query, limit=MAX_SCORED, threshold=self._threshold, where=active)
         return {hit.entry.id: hit.score for hit in found.hits}, found.degraded
 
-    def detail(self, entry_id: str) -> Detail:
-        """One entry, by its id or the beginning of it."""
-        entry = self.entries.get(self.entries.complete_id(entry_id))
-        related = self.entries.load(entry.related[:SHOWN])
-        return Detail(
+    def detail(self, entry_id: str) -> EntryDetail:
+        """Return one entry by its id, or by a unique prefix of it, with everything that belongs to it."""
+        entry = self._store.get(self._store.complete_id(entry_id))
+        related = self._store.load(entry.related[:MAX_SHOWN])
+        return EntryDetail(
             self.as_of_now(entry),
-            tuple(self.entries.history(entry.id)[-HISTORY:]),
-            tuple(self.as_of_now(related[id_]) for id_ in entry.related[:SHOWN] if id_ in related),
-            tuple(self.entries.replaced_by(entry.id, SHOWN)),
-            tuple(self.ledger.of_entry(entry.id, SHOWN)),
+            tuple(self._store.history(entry.id)[-MAX_EVENTS:]),
+            tuple(self.as_of_now(related[id_]) for id_ in entry.related[:MAX_SHOWN] if id_ in related),
+            tuple(self._store.replaced_by(entry.id, MAX_SHOWN)),
+            tuple(self._ledger.of_entry(entry.id, MAX_SHOWN)),
         )
 
-    def ids(self, begun: str, limit: int) -> list[str]:
-        """Ids of entries in force that begin so, newest first."""
-        return self.entries.ids(begun.lower(), limit, self._clock())
-
     def as_of_now(self, entry: Entry) -> Entry:
-        """The entry, expired if it has: only the next cleanup marks it."""
+        """Return the entry with the state "expired" if its time is over but no cleanup has marked it yet."""
         over = entry.state == "active" and entry.expires_at is not None and entry.expires_at <= self._clock()
         return replace(entry, state="expired") if over else entry
 
-    def facets(self) -> Facets:
-        """How many entries there are of each kind."""
-        return self.entries.facets(self._clock())
-
-    def timeline(self, since: float | None, until: float | None, buckets: int) -> list[Bucket]:
-        """What happened, in spans of equal length."""
-        return self.entries.timeline(since, until, buckets, self._clock())
-
-    def recalls(self, limit: int, after: After | None = None, **meant: Unpack[Meant]) -> RecallPage:
-        """Some lines of the ledger, newest first."""
-        return self.ledger.page(RecallFilter(**meant), limit, after)
-
-    def recall(self, recall_id: str) -> tuple[Recall, dict[str, Entry]]:
-        """One recall, and those of its entries that still exist, by id."""
-        found = self.ledger.get(recall_id)
-        return found, self.entries.load(one.ref for one in found.considered if one.kind == "entry")
+    def recalls(self, limit: int, after: After | None = None, **filters: Unpack[RecallFilters]) -> RecallPage:
+        """Return one page of the recall ledger, newest first."""
+        return self._ledger.page(RecallFilter(**filters), limit, after)

@@ -24,7 +24,8 @@ from memoriter.records import Picture, Point
 if TYPE_CHECKING:
     from memoriter.embedding.protocol import Matrix
 
-MOST = 10_000  #: points
+#: Maximum number of points.
+MAX_POINTS = 10_000
 FITTED = 512  #: points from which the axes are made where vectors have more numbers than this
 NAME = "map.json"
 PATIENCE_S = 2.0  #: for vectors that have still to be made
@@ -33,34 +34,34 @@ BLOCK = 64  #: entries that are embedded before the clock is looked at
 Places = dict[str, tuple[float, float]]
 
 
-class Maps:
-    """Draws the map of one keeper's entries."""
+class MapBuilder:
+    """Builds the map of one store's entries."""
 
     def __init__(
         self,
-        following: Follower,
+        follower: Follower,
         clock: Callable[[], float],
         *,
         elapsed: Callable[[], float] = time.monotonic,
     ) -> None:
-        self.following = following
-        self.entries = following.entries
-        self.path = following.index.path.with_name(NAME)
+        self.follower = follower
+        self.store = follower.entries
+        self.path = follower.index.path.with_name(NAME)
         self._clock = clock
         self._elapsed = elapsed
 
-    def picture(self, limit: int = MOST) -> Picture:
+    def build(self, limit: int = MAX_POINTS) -> Picture:
         """The entries in force, at most so many: an even sample where there are more."""
-        embedder = self.following.embedder
-        seq = self.entries.seq()
+        embedder = self.follower.embedder
+        seq = self.store.seq()
         if embedder is None:
             return Picture(
                 (), 0, seq, degraded="There is no map without an embedder: entries have no vectors."
             )
-        sample, total = self.entries.sample(MOST, self._clock())
+        sample, total = self.store.sample(MAX_POINTS, self._clock())
         places = self._kept(seq)
         if places is None or not places.keys() >= set(sample):
-            hashes = {id_: chunk_of(entry).hash for id_, entry in self.entries.load(sample).items()}
+            hashes = {id_: chunk_of(entry).hash for id_, entry in self.store.load(sample).items()}
             self._embed_some(hashes)
             places = self._placed(hashes)
             if len(places) == len(sample):
@@ -68,31 +69,31 @@ class Maps:
         drawn = [id_ for id_ in sample if id_ in places]
         missing = len(sample) - len(drawn)
         degraded = f"{missing} entries have no vector yet and are not shown." if missing else None
-        entries = self.entries.load(drawn[:limit])
+        entries = self.store.load(drawn[:limit])
         points = (Point(entries[id_], *places[id_]) for id_ in drawn[:limit] if id_ in entries)
         return Picture(tuple(points), total, seq, degraded=degraded)
 
-    def forget(self) -> None:
-        """Take away what is kept."""
+    def delete(self) -> None:
+        """Delete the stored positions."""
         for path in (self.path, self.path.with_suffix(".new")):
             path.unlink(missing_ok=True)
 
     def _embed_some(self, hashes: Mapping[str, str]) -> None:
         """Let vectors be made for as long as one may wait; of all entries, if that is long enough."""
-        embedder, until = self.following.embedder, self._elapsed() + PATIENCE_S
+        embedder, until = self.follower.embedder, self._elapsed() + PATIENCE_S
         assert embedder is not None
-        known = self.following.index.known(embedder.identity, hashes.values())
+        known = self.follower.index.known(embedder.identity, hashes.values())
         waiting = iter([id_ for id_, hash_ in hashes.items() if hash_ not in known])
         while block := list(islice(waiting, BLOCK)):
             if self._elapsed() > until:
                 return
-            self.following.prepare(block)
-        self.following.follow()
+            self.follower.prepare(block)
+        self.follower.follow()
 
     def _placed(self, hashes: Mapping[str, str]) -> Places:
-        embedder = self.following.embedder
+        embedder = self.follower.embedder
         assert embedder is not None
-        vectors = self.following.index.load(embedder.identity, hashes.values())
+        vectors = self.follower.index.load(embedder.identity, hashes.values())
         ids = [id_ for id_ in hashes if hashes[id_] in vectors]
         if not ids:
             return {}
@@ -102,7 +103,7 @@ class Maps:
         return {id_: (round(float(x), 5), round(float(y), 5)) for id_, (x, y) in zip(ids, flat, strict=True)}
 
     def _name(self, seq: int) -> list[object]:
-        return [self.entries.store_id, self.following.model, seq]
+        return [self.store.store_id, self.follower.model, seq]
 
     def _kept(self, seq: int) -> Places | None:
         """The places as they were drawn for this state of the entries."""
@@ -120,8 +121,8 @@ class Maps:
         with contextlib.suppress(OSError):
             with os.fdopen(os.open(new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as file:
                 json.dump({"of": self._name(seq), "places": places}, file)
-            with self.entries.transaction():
-                if self.entries.seq() == seq:
+            with self.store.transaction():
+                if self.store.seq() == seq:
                     new.replace(self.path)
             new.unlink(missing_ok=True)
 

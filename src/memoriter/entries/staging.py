@@ -1,7 +1,7 @@
-"""What waits for the owner: statements that are kept but not believed until somebody approves them.
+"""Entries that wait for the owner's approval.
 
-A staged entry is truth like any other, with events and undo, but only an active one is found or recalled. Approving
-judges it beside what is known then, as if it had just been said. What is rejected is not staged again.
+A staged entry is stored like any other, with events and undo, but only active entries are found or recalled. Approving
+an entry judges it against what is known then, as if it had just been said. A rejected text is not staged again.
 """
 
 from __future__ import annotations
@@ -23,45 +23,46 @@ if TYPE_CHECKING:
     from memoriter.index.follow import Follower
 
 Approval = Literal["none", "agent", "all"]
-"""Whose statements wait: nobody's, those of agents, or also what is noticed in passing."""
+"""Which statements need approval: none, those of agents, or also those that were captured automatically."""
 
-RETRIES = 5  #: of a judgement that others' changes have overtaken
-WAITS = "it waits until the owner approves it"
+#: How often an entry is judged again because another process changed the entries meanwhile.
+MAX_ATTEMPTS = 5
+STAGED_NOTE = "it waits until the owner approves it"
 
 Judge = Callable[[Draft, str | None], "tuple[Verdict, Matrix | None]"]
 
 
-class Staging:
-    """Stages, approves and rejects for one keeper."""
+class StagingArea:
+    """Stages, approves and rejects entries of one store."""
 
     def __init__(
         self,
-        entries: EntryStore,
-        following: Follower,
+        store: EntryStore,
+        follower: Follower,
         approval: Approval,
         judge: Judge,
         clock: Callable[[], float],
     ) -> None:
-        self.entries = entries
-        self.following = following
-        self.approval = approval
+        self._store = store
+        self._follower = follower
+        self._approval = approval
         self._judge = judge
         self._clock = clock
 
-    def waits(self, draft: Draft) -> bool:
-        """Whether this statement needs the owner's word. What the owner asks for on purpose never does."""
-        if self.approval == "all":
+    def requires_approval(self, draft: Draft) -> bool:
+        """Return whether a draft needs the owner's approval. A draft that the owner adds on purpose never does."""
+        if self._approval == "all":
             return draft.origin != "owner" or not draft.on_purpose
-        return self.approval == "agent" and draft.origin in ("agent", "untrusted")
+        return self._approval == "agent" and draft.origin in ("agent", "untrusted")
 
-    def stage(self, draft: Draft, begun: int, *, by: str, replaces: str | None = None) -> Remembered:
-        """Keep a statement aside; on the disk when this returns."""
-        with self.entries.transaction():
-            buried = self.entries.buried_at(draft.text)
-            if buried is not None and not (draft.on_purpose and buried <= begun):
+    def stage(self, draft: Draft, start_seq: int, *, actor: str, replaces: str | None = None) -> Remembered:
+        """Store a draft as a staged entry. It is on disk when this returns."""
+        with self._store.transaction():
+            forgotten_seq = self._store.tombstone_seq(draft.text)
+            if forgotten_seq is not None and not (draft.on_purpose and forgotten_seq <= start_seq):
                 note = "this was forgotten on request, and is not taken in again by itself"
                 return Remembered(None, "refused", note=note)
-            known = {one.state: one for one in self.entries.same_text(draft.text)}
+            known = {one.state: one for one in self._store.same_text(draft.text)}
             if "active" in known:
                 return Remembered(known["active"], "repeated", note="said before")
             if "rejected" in known:
@@ -72,27 +73,27 @@ class Staging:
             else:
                 related = (replaces,) if replaces else ()
                 edit = Edit("stage", replace(draft.entry(at), state="staged", related=related))
-            (made,) = self.entries.apply([edit], at=at, by=by)
-        return Remembered(made, "staged", note=WAITS)
+            (made,) = self._store.apply([edit], at=at, by=actor)
+        return Remembered(made, "staged", note=STAGED_NOTE)
 
-    def approve(self, ids: Sequence[str], *, by: str = "owner") -> list[Remembered]:
-        """Let staged entries come into force, each judged beside what is known; what became of each."""
-        return [self._approved(entry.id, by) for entry in self._staged(ids)]
+    def approve(self, ids: Sequence[str], *, actor: str = "owner") -> list[Remembered]:
+        """Put staged entries in force and return what became of each."""
+        return [self._approve(entry.id, actor) for entry in self._staged(ids)]
 
-    def reject(self, ids: Sequence[str], *, by: str = "owner") -> tuple[Entry, ...]:
-        """Refuse staged entries, all of them or none; they are kept aside for a while, so that it can be undone."""
-        with self.entries.transaction():
+    def reject(self, ids: Sequence[str], *, actor: str = "owner") -> tuple[Entry, ...]:
+        """Reject staged entries, all of them or none. They are kept for a while so that this can be undone."""
+        with self._store.transaction():
             at = self._clock()
             edits = [
                 Edit("reject", replace(one, state="rejected", updated_at=at), one)
                 for one in self._staged(ids)
             ]
-            return self.entries.apply(edits, at=at, by=by)
+            return self._store.apply(edits, at=at, by=actor)
 
     def _staged(self, ids: Sequence[str]) -> list[Entry]:
-        """The entries of these ids, or of beginnings of ids; all must be waiting."""
-        whole = list(dict.fromkeys(self.entries.complete_id(one) for one in ids))
-        found = self.entries.load(whole)
+        """Return the entries with these ids, or prefixes of ids. All of them must be staged."""
+        whole = list(dict.fromkeys(self._store.complete_id(one) for one in ids))
+        found = self._store.load(whole)
         for entry_id in whole:
             if entry_id not in found:
                 raise NotFound(f"there is no entry {entry_id!r}")
@@ -101,30 +102,30 @@ class Staging:
                 raise WriteError(f"the entry {entry_id} does not wait for anybody: it is {state}")
         return [found[entry_id] for entry_id in whole]
 
-    def _approved(self, entry_id: str, by: str) -> Remembered:
-        for _ in range(RETRIES):
+    def _approve(self, entry_id: str, actor: str) -> Remembered:
+        for _ in range(MAX_ATTEMPTS):
             with contextlib.suppress(EditConflict):
-                return self._try(entry_id, by)
-        return self._try(entry_id, by)
+                return self._try_approve(entry_id, actor)
+        return self._try_approve(entry_id, actor)
 
-    def _try(self, entry_id: str, by: str) -> Remembered:
-        """Judge, then write, unless somebody has changed meanwhile what the judgement rests on."""
-        seen = self.entries.seq()
+    def _try_approve(self, entry_id: str, actor: str) -> Remembered:
+        """Judge the entry and write the result, unless the entries changed between the two."""
+        judged_seq = self._store.seq()
         (staged,) = self._staged([entry_id])
         draft = draft_of(staged)
         verdict, vector = self._judge(draft, staged.related[0] if staged.related else None)
-        with self.entries.transaction():
-            if self.entries.seq() != seen:
+        with self._store.transaction():
+            if self._store.seq() != judged_seq:
                 raise EditConflict("the entries were changed meanwhile")
-            self.entries.exhume(draft.text)
+            self._store.clear_tombstone(draft.text)
             at = self._clock()
-            made = self.entries.apply(merge.approval(verdict, staged, draft, at), at=at, by=by)
-        self.following.follow({} if vector is None else {made[0].id: vector})
-        return merge.outcome(verdict, made[0])
+            entries = self._store.apply(merge.approval(verdict, staged, draft, at), at=at, by=actor)
+        self._follower.follow({} if vector is None else {entries[0].id: vector})
+        return merge.outcome(verdict, entries[0])
 
 
 def draft_of(entry: Entry) -> Draft:
-    """What was said, as it was when it was staged."""
+    """Return the draft that an entry was staged from."""
     return Draft(
         entry.text,
         entry.type,

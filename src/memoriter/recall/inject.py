@@ -16,13 +16,13 @@ from memoriter import logs
 from memoriter.errors import MemoriterError, StoreError
 from memoriter.recall.candidates import Candidate, entry_as, is_said, of_entry, of_note, ranked
 from memoriter.recall.render import Line, in_order, language_of, render
-from memoriter.records import Considered, Entry, EntryType, Part, Recall
-from memoriter.store.entry_rows import EntryFilter
+from memoriter.records import Considered, Entry, EntryType, Origin, Part, Recall
 from memoriter.text import estimate_tokens
 from memoriter.text.blocks import without_blocks
 
 if TYPE_CHECKING:
     from memoriter.entries import Entries
+    from memoriter.entries.listing import EntryFilters
     from memoriter.records import Answer
 
 
@@ -62,7 +62,8 @@ log = logs.get("recall")
 QUERY_CHARS = 1_000
 SPARE = 3  #: notes that are looked at for each that may enter: many say what has been said
 LOOKED_THROUGH = 500  #: most important entries of each kind that a brief is made of
-TRUSTED = EntryFilter(origins=("owner", "agent", "system"))
+#: Whose entries may enter a prompt automatically.
+TRUSTED: tuple[Origin, ...] = ("owner", "agent", "system")
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,14 +98,13 @@ class Injector:
 
     def __init__(
         self,
-        keeper: Entries,
+        entries: Entries,
         notes: NotesSearch | None = None,
         *,
         clock: Callable[[], float] = time.time,
     ) -> None:
-        self.entries = keeper
+        self.entries = entries
         self.notes = notes
-        self.ledger = keeper.lifecycle.ledger
         self._clock = clock
 
     def recall(
@@ -140,7 +140,7 @@ class Injector:
         candidates, degraded = list[Candidate](), None
         if budget.max_entries:
             found = self.entries.search(
-                query, limit=budget.candidates, threshold=budget.threshold, where=TRUSTED
+                query, limit=budget.candidates, threshold=budget.threshold, origins=TRUSTED
             )
             candidates += [of_entry(hit, show_places) for hit in found.hits]
             degraded = found.degraded
@@ -167,8 +167,11 @@ class Injector:
         """What matters before anything was asked; ``about`` names the project, and ``sessions`` were in it."""
         budget = budget or Budget()
         try:
-            kinds = (replace(TRUSTED, types=ALWAYS), replace(TRUSTED, within=tuple(sessions)))
-            found = [self.entries.find(kind, LOOKED_THROUGH, sort="importance") for kind in kinds]
+            kinds: tuple[EntryFilters, ...] = (
+                {"types": ALWAYS, "origins": TRUSTED},
+                {"within": sessions, "origins": TRUSTED},
+            )
+            found = [self.entries.list(sort="importance", limit=LOOKED_THROUGH, **kind) for kind in kinds]
             entries = {entry.id: entry for entry in itertools.chain(*found)}
             best = weighed(entries.values(), frozenset(sessions))[: budget.candidates]
             candidates = [entry_as(entry, score, parts, show_places) for entry, parts, score in best]
@@ -186,7 +189,7 @@ class Injector:
         used = [one.ref for one in considered if one.entered and one.kind == "entry"]
         size = (len(text), estimate_tokens(text))
         try:
-            self.ledger.write(
+            self.entries.add_recall(
                 Recall(recall_id, self._clock(), door, session, query, *size, tuple(considered)), used
             )
         except StoreError as error:
@@ -214,10 +217,6 @@ class Injector:
             why = reason or f"fits, score {one.score:.3f}"
             considered.append(Considered(one.kind, one.ref, not reason, why, one.score, one.parts))
         return in_order(one.line for one in chosen), considered, text, recall_id
-
-    def why(self, recall_id: str) -> Recall:
-        """What entered a prompt, what did not, and why."""
-        return self.ledger.get(recall_id)
 
 
 def _fits(text: str, budget: Budget) -> bool:

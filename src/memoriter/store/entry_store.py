@@ -213,14 +213,14 @@ class EntryStore:
         """What stands for a text where the text itself must not stand."""
         return digest(self._key, text)
 
-    def buried_at(self, text: str) -> int | None:
-        """When this text was forgotten, as the sequence number of that event; None when it was not."""
+    def tombstone_seq(self, text: str) -> int | None:
+        """Return the sequence number of the event that forgot this text; None if it was not forgotten."""
         with self.database.read() as connection:
             found = value(connection, "select seq from tombstones where digest = ?", (self.digest(text),))
         return None if found is None else int(found)
 
-    def exhume(self, text: str) -> None:
-        """Lift the tombstone: somebody said on purpose what they had wanted forgotten."""
+    def clear_tombstone(self, text: str) -> None:
+        """Delete the tombstone of a text that was stored again on purpose."""
         with self.database.write() as connection:
             connection.execute("delete from tombstones where digest = ?", (self.digest(text),))
 

@@ -18,7 +18,8 @@ from memoriter.store.connection import value
 from memoriter.store.database import Database
 
 KEPT_QUERY_CHARS = 500
-MOST = 5_000  #: up to 15 KB each
+#: Maximum number of recalls, up to 15 KB each.
+MAX_RECALLS = 5_000
 
 _OLDEST = "select id from recalls order by at desc, id desc limit -1 offset ?"
 
@@ -52,11 +53,11 @@ class RecallFilter:
 
 
 class Ledger:
-    """The ledger of one ``memory.db``; ``most``: recalls that it holds at a time."""
+    """The ledger of one ``memory.db``; ``max_recalls``: how many it holds."""
 
-    def __init__(self, database: Database, most: int = MOST) -> None:
+    def __init__(self, database: Database, max_recalls: int = MAX_RECALLS) -> None:
         self._database = database
-        self._most = most
+        self._max_recalls = max_recalls
 
     def write(self, recall: Recall, used: Sequence[str]) -> None:
         """Note a recall, and count the entries that entered."""
@@ -73,9 +74,9 @@ class Ledger:
                 "update entries set access_count = access_count + 1, last_accessed_at = ? where id = ?",
                 [(recall.at, entry_id) for entry_id in used],
             )
-            if value(connection, "select count(*) from recalls") > self._most:
+            if value(connection, "select count(*) from recalls") > self._max_recalls:
                 # Some more than must go, so that this is not done at every write.
-                _delete(connection, _OLDEST, self._most - self._most // 16)
+                _delete(connection, _OLDEST, self._max_recalls - self._max_recalls // 16)
 
     def prune(self, before: float) -> int:
         """Drop the recalls of an earlier time; how many there were."""

@@ -70,7 +70,7 @@ def receipt_json(receipt: Receipt) -> dict[str, object]:
 def _recall(call: Call) -> Result:
     found = call.memory.entries.search(call["query"], limit=call["limit"] or 5)
     try:
-        call.memory.entries.entries.touch([hit.entry.id for hit in found.hits], call.memory.entries.clock())
+        call.memory.entries.mark_used(hit.entry.id for hit in found.hits)
     except StoreError as error:  # a full disk takes no count; what was found is found all the same
         log.warning("that entries were used could not be noted: %s", error)
     return {"memories": [hit_json(hit) for hit in found.hits], "degraded": found.degraded}
@@ -98,7 +98,7 @@ def _forget(call: Call) -> Result:
 
 
 def _list(call: Call) -> Result:
-    found = call.memory.entries.listed(call["type"], limit=call["limit"] or LISTED)
+    found = call.memory.entries.list(call["type"], limit=call["limit"] or LISTED)
     return {"memories": [entry_json(entry) for entry in found], "total": call.memory.entries.stats()["total"]}
 
 
@@ -133,7 +133,7 @@ def _export(call: Call) -> Result:
 
 
 def _import(call: Call) -> Result:
-    done = call.memory.entries.take_in(_needed(call, "data"), by="agent", at_most="agent")
+    done = call.memory.entries.import_(_needed(call, "data"), trust="agent", actor="agent")
     return {"added": done.added, "already": done.already}
 
 

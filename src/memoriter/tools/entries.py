@@ -41,7 +41,7 @@ def event_json(event: Event) -> dict[str, Any]:
 
 def _list(call: Call) -> Result:
     order: EntrySort = call["sort"] or ("score" if (call["query"] or "").strip() else "created")
-    page = call.memory.entries.listing.page(
+    page = call.memory.entries.page(
         query=call["query"] or "",
         sort=order,
         limit=call["limit"] or 100,
@@ -68,8 +68,7 @@ def _scored(entry: Entry, score: float | None) -> dict[str, Any]:
 
 
 def _get(call: Call) -> Result:
-    keeper = call.memory.entries
-    found = keeper.listing.detail(call["id"])
+    found = call.memory.entries.detail(call["id"])
     entry = found.entry
     said = call.memory.notes.said(entry.session, entry.text) if entry.session else None
     transcript = {"path": said[0], "line": said[1]} if said else None
@@ -85,7 +84,7 @@ def _get(call: Call) -> Result:
 
 
 def _facets(call: Call) -> Result:
-    found = call.memory.entries.listing.facets()
+    found = call.memory.entries.facets()
     return {
         "total": found.total,
         "types": dict(found.types),

@@ -36,7 +36,7 @@ def _needed(param: Param) -> Param:
 
 def _now(call: Call, entry: Entry) -> dict[str, Any]:
     """An entry as it stands after the change: one whose time is over has expired."""
-    return entry_json(call.memory.entries.listing.as_of_now(entry))
+    return entry_json(call.memory.entries.as_of_now(entry))
 
 
 def _add(call: Call) -> Result:
@@ -67,19 +67,19 @@ def _edit(call: Call) -> Result:
         raise WrongArgument(
             "entries.edit needs something to change: text, type, importance, tags or expiresAt."
         )
-    return {"entry": _now(call, call.memory.entries.editing.edit(call["id"], changes, if_seq=call["ifSeq"]))}
+    return {"entry": _now(call, call.memory.entries.update(call["id"], if_seq=call["ifSeq"], **changes))}
 
 
 def _merge(call: Call) -> Result:
-    made = call.memory.entries.editing.merge(call["ids"], call["text"], if_seqs=call["ifSeqs"] or ())
+    made = call.memory.entries.merge(call["ids"], call["text"], if_seqs=call["ifSeqs"] or ())
     return {
         "entry": _now(call, made),
-        "replaced": [one.id for one in call.memory.entries.entries.replaced_by(made.id)],
+        "replaced": [one.id for one in call.memory.entries.replaced_by(made.id)],
     }
 
 
 def _supersede(call: Call) -> Result:
-    done = call.memory.entries.editing.supersede(call["id"], call["text"], if_seq=call["ifSeq"])
+    done = call.memory.entries.supersede(call["id"], call["text"], if_seq=call["ifSeq"])
     assert done.entry is not None
     return {"entry": _now(call, done.entry), "replaced": [done.replaced]}
 
@@ -99,12 +99,12 @@ def _forget(call: Call) -> Result:
 
 
 def _approve(call: Call) -> Result:
-    done = call.memory.entries.staging.approve(call["ids"])
+    done = call.memory.entries.approve(call["ids"])
     return {"approved": [remembered_json(one) for one in done]}
 
 
 def _reject(call: Call) -> Result:
-    return {"rejected": [one.id for one in call.memory.entries.staging.reject(call["ids"])]}
+    return {"rejected": [one.id for one in call.memory.entries.reject(call["ids"])]}
 
 
 def _export(call: Call) -> Result:
@@ -115,7 +115,7 @@ def _export(call: Call) -> Result:
 
 
 def _import(call: Call) -> Result:
-    done = call.memory.entries.take_in(call["data"])
+    done = call.memory.entries.import_(call["data"])
     return {"added": done.added, "already": done.already}
 
 

@@ -13,7 +13,7 @@ BUCKETS = 60
 
 
 def _map(call: Call) -> Result:
-    drawn = call.memory.entries.pictures.picture(call["limit"] or MOST_POINTS)
+    drawn = call.memory.entries.map(call["limit"] or MOST_POINTS)
     return {
         "points": [
             {
@@ -43,7 +43,7 @@ def _timeline(call: Call) -> Result:
     since, until = call["since"], call["until"]
     if since is not None and until is not None and since >= until:
         raise WrongArgument("since must be before until.")
-    found = call.memory.entries.listing.timeline(since, until, call["buckets"] or BUCKETS)
+    found = call.memory.entries.timeline(since=since, until=until, buckets=call["buckets"] or BUCKETS)
     return {
         "buckets": [asdict(one) for one in found],
         "since": found[0].start if found else since,

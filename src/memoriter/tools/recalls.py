@@ -14,9 +14,9 @@ _ORDER = "recalls"
 
 
 def _list(call: Call) -> Result:
-    page = call.memory.entries.listing.recalls(
-        call["limit"] or 100,
-        decoded(call["cursor"], _ORDER),
+    page = call.memory.entries.recalls(
+        limit=call["limit"] or 100,
+        after=decoded(call["cursor"], _ORDER),
         session=call["session"],
         door=call["door"],
         since=call["since"],
@@ -31,7 +31,8 @@ def _list(call: Call) -> Result:
 
 
 def _get(call: Call) -> Result:
-    found, entries = call.memory.entries.listing.recall(call["id"])
+    found = call.memory.entries.get_recall(call["id"])
+    entries = call.memory.entries.get_many(one.ref for one in found.considered if one.kind == "entry")
     entered = sum(one.entered for one in found.considered)
     return {
         "id": found.id,

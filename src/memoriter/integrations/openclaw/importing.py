@@ -15,7 +15,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from memoriter.entries import exchange
 from memoriter.errors import NotFound, SourceError, WriteError
 from memoriter.integrations.openclaw.copying import Told, copied, step_of
 from memoriter.integrations.openclaw.database import Session, opened
@@ -155,7 +154,7 @@ class OpenClaw:
         return step if dry_run else copied(step, sessions, told)
 
     def take_in(
-        self, workspace: Path, sessions: Path, keeper: Entries, *, dry_run: bool = False
+        self, workspace: Path, sessions: Path, entries: Entries, *, dry_run: bool = False
     ) -> ImportReport:
         """Copy what is new, keep what is there, and say what became of everything."""
         remarks = list(self.remarks)
@@ -169,24 +168,21 @@ class OpenClaw:
         imported = Imported(0, 0)
         if self.entries:
             try:
-                imported = self._entries(self.entries, keeper, remarks, dry_run=dry_run)
+                imported = self._entries(self.entries, entries, remarks, dry_run=dry_run)
             except SourceError as error:
                 remarks.append(f"{self.entries}: {error}.")
         return ImportReport("OpenClaw", self.home, self.agent, tuple(done), imported, tuple(remarks), dry_run)
 
-    def _entries(self, folder: Path, keeper: Entries, remarks: list[str], *, dry_run: bool) -> Imported:
+    def _entries(self, folder: Path, entries: Entries, remarks: list[str], *, dry_run: bool) -> Imported:
         """Entries were stored by an agent, or noticed in passing: nobody can tell, so none is the owner's own."""
-        usable, ids = list[dict[str, Any]](), list[str]()
+        usable = list[dict[str, Any]]()
         for record in rows(folder, self.agent):
             try:
-                ids += [line.entry.id for line in exchange.read(json.dumps([record]), at=keeper.clock())]
+                entries.import_(json.dumps([record]), dry_run=True)
                 usable.append(record)
             except WriteError as error:
                 remarks.append(f"An entry is left out ({record['id']}): {error}.")
-        if not dry_run:
-            return keeper.take_in(json.dumps(usable, ensure_ascii=False), at_most="agent")
-        already = len(keeper.entries.load(ids))
-        return Imported(len(set(ids)) - already, already)
+        return entries.import_(json.dumps(usable, ensure_ascii=False), trust="agent", dry_run=dry_run)
 
 
 def _notes(workspace: Path) -> Iterator[Path]:

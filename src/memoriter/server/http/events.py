@@ -62,7 +62,7 @@ def _version(opened: Opened) -> Version | None:
     """None while nothing was learned yet."""
     if not (opened.settings.agent_folder / "memory.db").exists():
         return None
-    return id(opened), opened.service.memory.entries.entries.database.changes_of_others()
+    return id(opened), opened.service.memory.entries.external_changes()
 
 
 def _signs(database: Path) -> Iterator[int]:

@@ -204,7 +204,7 @@ def completed(view: View, template: str, name: str, begun: str) -> types.Complet
     if template == f"{NOTES}{{+path}}" and name == "path" and view.notes:
         values = [path for path in memory.notes.paths() if path.startswith(begun)]
     elif template == f"{ENTRIES}{{id}}" and name == "id" and view.entries and memory.entry_stats():
-        values = memory.entries.listing.ids(begun, COMPLETED + 1)
+        values = memory.entries.complete_ids(begun, limit=COMPLETED + 1)
     more = len(values) > COMPLETED
     total = None if more and template.startswith(ENTRIES) else len(values)
     return types.Completion(values=values[:COMPLETED], total=total, has_more=more)
