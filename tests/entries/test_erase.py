@@ -114,9 +114,9 @@ def test_what_is_forgotten_while_it_is_embedded_stays_forgotten(open_: Any, tmp_
     slow = SlowEmbedder()
     slow.slow = True
     reader = open_(slow)
-    reader.index.clear()
-    reader.index.erase([vector_hash(OLD)], None)
-    reader.index.set_meta(entries="")
+    reader._index.clear()
+    reader._index.erase([vector_hash(OLD)], None)
+    reader._index.set_meta(entries="")
     thread = threading.Thread(target=reader._follower.follow)
     thread.start()
     assert slow.begun.wait(20)

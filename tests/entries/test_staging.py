@@ -38,7 +38,7 @@ def test_what_an_agent_stores_waits_and_is_not_found(careful: Entries) -> None:
     entry = stored(careful, "The deploy key is kept in the vault 密钥")
     assert (entry.state, staged(careful)) == ("staged", ["The deploy key is kept in the vault 密钥"])
     assert careful.search("deploy key vault 密钥", threshold=0).hits == ()
-    assert careful.find() == []
+    assert careful.list() == []
     assert careful.stats()["total"] == 0
     assert [event.kind for event in careful.history(entry.id)] == ["stage"]
     assert careful.add_draft(Draft("I drink tea", "fact")).action == "added"
@@ -124,7 +124,7 @@ def test_approving_what_is_known_meanwhile_counts_it(careful: Entries) -> None:
     (done,) = careful.approve([entry.id])
     assert (done.action, done.entry.id) == ("repeated", mine.id)
     assert (careful.get(entry.id).state, careful.get(entry.id).superseded_by) == ("superseded", mine.id)
-    assert len(careful.find()) == 1
+    assert len(careful.list()) == 1
     careful.undo(entry.id)
     assert careful.get(entry.id).state == "staged"
     assert careful.get(mine.id).repetitions == 1
@@ -177,7 +177,7 @@ def test_only_what_waits_can_be_approved_or_rejected(careful: Entries) -> None:
     mine = careful.add_draft(Draft("I drink tea", "fact")).entry
     waits = stored(careful, "The deploy key is in the vault")
     assert mine is not None
-    for act in (careful.staging.approve, careful.staging.reject):
+    for act in (careful.approve, careful.reject):
         with pytest.raises(WriteError, match="it is active"):
             act([waits.id, mine.id])
         with pytest.raises(NotFound):
@@ -223,10 +223,10 @@ def test_an_export_carries_what_waits(careful: Entries, tmp_path: Path, clock: A
 
 
 def test_what_an_agent_imports_waits_too(careful: Entries) -> None:
-    careful.import_('[{"memory": "Anna leads the project"}]', by="agent", at_most="agent")
+    careful.import_('[{"memory": "Anna leads the project"}]', trust="agent", actor="agent")
     assert staged(careful) == ["Anna leads the project"]
     careful.import_('[{"memory": "Bob leads the other"}]')
-    assert [entry.text for entry in careful.find()] == ["Bob leads the other"]
+    assert [entry.text for entry in careful.list()] == ["Bob leads the other"]
 
 
 def test_a_statement_that_waits_outlives_the_process(careful: Entries, open_: Any) -> None:

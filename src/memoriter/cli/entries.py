@@ -8,15 +8,12 @@ from __future__ import annotations
 import sys
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from memoriter.cli import staged
 from memoriter.cli.options import Json
-
-if TYPE_CHECKING:
-    from memoriter.entries.listing import EntryFilters
 
 Type = Annotated[
     str | None,
@@ -59,10 +56,8 @@ def list_(
     from memoriter.cli import entry_tables
 
     with context.obj.memory() as memory:
-        wanted: EntryFilters = {"tags": _words(tags)}
-        if everything:
-            wanted["states"] = ()
-        found = memory.entries.list(type_, limit=limit, **wanted)
+        states = () if everything else None
+        found = memory.entries.list(type_, tags=_words(tags), states=states, limit=limit)
         entry_tables.entries(found, as_json)
 
 

@@ -43,7 +43,7 @@ class EntryFilters(TypedDict, total=False):
 
     types: Sequence[str]
     tags: Sequence[str]  #: the entry has all of them
-    states: Sequence[EntryState]  #: empty: any state; not given: in force
+    states: Sequence[EntryState] | None  #: empty: any state; None: in force
     origins: Sequence[Origin]
     session: str | None
     within: Sequence[str] | None  #: learned in one of these sessions, or in none
@@ -76,11 +76,11 @@ class EntryDetail:
 
 def build_filter(filters: EntryFilters) -> EntryFilter:
     """Return the filter as the store takes it."""
-    within = filters.get("within")
+    states, within = filters.get("states"), filters.get("within")
     return EntryFilter(
         types=tuple(type_of(name) for name in filters.get("types", ())),
         tags=tuple(filters.get("tags", ())),
-        states=tuple(filters.get("states", ("active",))),
+        states=("active",) if states is None else tuple(states),
         origins=tuple(filters.get("origins", ())),
         session=filters.get("session"),
         within=None if within is None else tuple(within),
@@ -115,7 +115,7 @@ class EntryListing:
         where = build_filter(filters)
         if type_ is not None:
             where = replace(where, types=(type_of(type_),))
-        if "states" not in filters:  # only a cleanup marks expired entries, so the time decides
+        if filters.get("states") is None:  # only a cleanup marks expired entries, so the time decides
             where = replace(where, now=self._clock())
         return self._store.find(where, limit, sort)
 
