@@ -12,7 +12,7 @@ from stubs import Clock
 
 from memoriter.background import check_cancelled
 from memoriter.engines.qmd.command import Counts
-from memoriter.engines.qmd.upkeep import CleanupOptions, Schedule
+from memoriter.engines.qmd.upkeep import Schedule, Upkeep
 from memoriter.errors import EngineBusy, EngineError
 
 WAIT = 20.0  # long enough for any machine; no test waits it out
@@ -55,16 +55,16 @@ def clock() -> Clock:
     return Clock()
 
 
-Make = Callable[..., CleanupOptions]
+Make = Callable[..., Upkeep]
 
 
 @pytest.fixture
 def make(tmp_path: Path, work: Work, clock: Clock) -> Iterator[Make]:
-    made: list[CleanupOptions] = []
+    made: list[Upkeep] = []
 
-    def make_(embeds: bool = False, **schedule: float) -> CleanupOptions:
+    def make_(embeds: bool = False, **schedule: float) -> Upkeep:
         times = Schedule(**{"debounce_s": 0.0, **schedule})
-        made.append(CleanupOptions(tmp_path, work.update, work.embed if embeds else None, times, clock=clock))
+        made.append(Upkeep(tmp_path, work.update, work.embed if embeds else None, times, clock=clock))
         return made[-1]
 
     yield make_
@@ -211,7 +211,7 @@ def test_vectors_are_computed_after_an_update_and_failures_back_off(
     assert upkeep.error == "out of memory."
 
 
-def _settled(upkeep: CleanupOptions) -> None:
+def _settled(upkeep: Upkeep) -> None:
     for thread in list(upkeep._threads):
         thread.join(WAIT)
 
