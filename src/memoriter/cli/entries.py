@@ -13,7 +13,7 @@ from typing import Annotated
 import typer
 
 from memoriter.cli import staged
-from memoriter.cli.options import Json
+from memoriter.cli.context import Json
 
 Type = Annotated[
     str | None,

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from memoriter.cli.options import Json
+from memoriter.cli.context import Json
 
 if TYPE_CHECKING:
     from memoriter.cli.app import Globals
@@ -67,7 +67,7 @@ def hook(
 ) -> None:
     """Answer a host's hook: its JSON on standard input, at most one JSON object on standard output, always exit 0."""
     from memoriter.integrations.claude_code.hook import main
-    from memoriter.integrations.claude_code.request import Wanted
+    from memoriter.integrations.claude_code.hook_input import Wanted
 
     # For `--help`, and for programs that run the app: the command line answers a hook before typer is there.
     given: Globals = context.obj

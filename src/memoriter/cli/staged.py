@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from memoriter.cli.options import Json
+from memoriter.cli.context import Json
 
 if TYPE_CHECKING:
     from memoriter.memory import Memory

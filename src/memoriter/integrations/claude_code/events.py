@@ -21,12 +21,12 @@ from typing import TYPE_CHECKING
 
 from memoriter import logs
 from memoriter.errors import MemoriterError
-from memoriter.integrations.claude_code.request import HEARD, INSIDE, TOLD, Said, Wanted
+from memoriter.integrations.claude_code.hook_input import HEARD, INSIDE, TOLD, Said, Wanted
 
 if TYPE_CHECKING:
     from memoriter.agent import Agent
     from memoriter.config import Settings
-    from memoriter.integrations.claude_code.process import Say
+    from memoriter.integrations.claude_code.worker import Say
     from memoriter.sessions.queue import Request
 
 

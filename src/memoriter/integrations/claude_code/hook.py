@@ -16,11 +16,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
 from memoriter import logs
-from memoriter.integrations.claude_code import process
-from memoriter.integrations.claude_code.request import HEARD, SILENT, Wanted, parse
+from memoriter.integrations.claude_code import worker
+from memoriter.integrations.claude_code.hook_input import HEARD, SILENT, Wanted, parse
 
 if TYPE_CHECKING:
-    from memoriter.integrations.claude_code.process import Say
+    from memoriter.integrations.claude_code.worker import Say
 
 LOG = "hooks.log"
 LOG_BYTES = 512 * 1024  #: then the log begins anew, and the old one is kept beside it
@@ -30,7 +30,7 @@ __all__ = ["main", "parse"]
 
 def main(wanted: Wanted) -> NoReturn:
     """Answer the host, and end the process."""
-    process.run(
+    worker.run(
         lambda data, say: _work(wanted, data, say),
         wanted.deadline_s,
         wait=wanted.wait,

@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 
 from memoriter.errors import NotFound
-from memoriter.integrations.openclaw.copying import copied, step_of
+from memoriter.integrations.copying import copied, step_of
 from memoriter.records import Imported, ImportReport
 
 HOME = Path("~/.claude")

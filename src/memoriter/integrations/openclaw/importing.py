@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from memoriter.errors import NotFound, SourceError, WriteError
-from memoriter.integrations.openclaw.copying import Told, copied, step_of
+from memoriter.integrations.copying import Told, copied, step_of
 from memoriter.integrations.openclaw.database import Session, opened
 from memoriter.integrations.openclaw.home import CORE, HOME, Home, is_home, is_workspace
 from memoriter.records import Imported, ImportReport, ImportStep

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from claude_host import ClaudeCode
+from fake_claude_code import ClaudeCode
 
 from memoriter.recall.render import read_back
 

@@ -13,14 +13,14 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from claude_host import ClaudeCode, Ran, Run
+from fake_claude_code import ClaudeCode, Ran, Run
 
 
 @pytest.fixture(scope="session")
 def forked() -> Iterator[Run]:
     """Runs the command line in a fork."""
     with subprocess.Popen(
-        [sys.executable, str(Path(__file__).with_name("forking.py"))],
+        [sys.executable, str(Path(__file__).with_name("fork_server.py"))],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
     ) as server:

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from claude_host import Ran, Run
+from fake_claude_code import Ran, Run
 from hypothesis import given, settings
 from hypothesis import strategies as st
 

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from claude_host import SESSION, ClaudeCode, Ran, Run, is_form, until
+from fake_claude_code import SESSION, ClaudeCode, Ran, Run, is_form, until
 from hypothesis import given, settings
 from hypothesis import strategies as st
 

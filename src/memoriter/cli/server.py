@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from memoriter.cli.options import Json
+from memoriter.cli.context import Json
 
 if TYPE_CHECKING:
     from memoriter.config import Settings

@@ -11,7 +11,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from claude_host import ClaudeCode, until
+from fake_claude_code import ClaudeCode, until
 
 from memoriter import MemoryService
 from memoriter.integrations.claude_code.capture import hear_waiting
@@ -206,7 +206,7 @@ def _killed_while_draining(claude: ClaudeCode, *mode: str) -> list[str]:
     spool = SessionQueue(claude.home / "agents" / "main" / "spool")
     for text, session in _said(claude):
         spool.add(_request(claude.say(text, session=session), session=session))
-    script = Path(__file__).with_name("draining.py")
+    script = Path(__file__).with_name("kill_while_processing.py")
     command = [sys.executable, str(script), str(KILLS), *mode]
     subprocess.run(command, env=claude.environment, check=True)
     assert claude.waiting() == []

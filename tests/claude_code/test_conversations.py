@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from claude_host import ClaudeCode, Ran
+from fake_claude_code import ClaudeCode, Ran
 
 SAID = "I prefer tabs in Go code."
 OPENAI = [

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from claude_host import SESSION, ClaudeCode, until
+from fake_claude_code import SESSION, ClaudeCode, until
 
 from memoriter import MemoryService
 from memoriter.agent import Agent, Effect, Moment

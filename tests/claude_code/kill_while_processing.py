@@ -1,4 +1,4 @@
-"""Drains a spool and is killed at it: ``python draining.py KILLS [naive]``; the last drain is left alone.
+"""Drains a spool and is killed at it: ``python kill_while_processing.py KILLS [naive]``; the last drain is left alone.
 
 One process loads everything and forks the drains. The naive one, which is the control, deletes a request before it has
 done what it asks.

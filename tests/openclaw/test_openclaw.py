@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
+import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
-from claude_host import ClaudeCode
 
 from memoriter import Memory
 from memoriter.errors import NotFound
@@ -208,20 +210,14 @@ def test_no_copy_goes_through_a_link(openclaw: Path, open_memory: OpenMemory, tm
     assert (preview.steps, list(outside.iterdir())) == (report.steps, [])
 
 
-def test_nothing_is_taken_in_through_a_linked_folder(
-    openclaw: Path, claude: ClaudeCode, tmp_path: Path
+def test_notes_in_a_linked_folder_are_not_imported(
+    openclaw: Path, open_memory: OpenMemory, tmp_path: Path
 ) -> None:
     outside = tmp_path / "outside"
     outside.mkdir()
-    (outside / "secret.md").write_text("# Somebody else's\n")
-    claude.say("Somebody else's.").rename(outside / "secret.jsonl")
+    (outside / "secret.md").write_text("# Another user's note\n")
     (openclaw / "workspace" / "memory" / "linked").symlink_to(outside)
-    projects = tmp_path / "claude" / "projects"
-    projects.mkdir(parents=True)
-    (projects / "-linked").symlink_to(outside)
-    with claude.memory() as memory:
-        assert memory.import_claude_code(tmp_path / "claude").steps == ()
-        assert "linked/secret.md" not in actions(memory.import_openclaw(openclaw), "note")
+    assert "linked/secret.md" not in actions(open_memory().import_openclaw(openclaw), "note")
 
 
 def test_what_was_taken_in_is_found(openclaw: Path, open_memory: OpenMemory) -> None:
@@ -248,12 +244,24 @@ def test_a_folder_that_is_not_there_is_one_sentence(tmp_path: Path, open_memory:
         open_memory().import_openclaw(tmp_path / "nowhere")
 
 
-def test_the_command_says_what_it_did(openclaw: Path, claude: ClaudeCode) -> None:
+def test_the_command_reports_what_it_imported(openclaw: Path, workspace: Path, tmp_path: Path) -> None:
+    places = ["--workspace", str(workspace), "--home", str(tmp_path / "state")]
+    environment = {**os.environ, "MEMORITER_EMBEDDING__PROVIDER": "none"}
+
     def run(*arguments: str) -> str:
-        command = ["import", "openclaw", str(openclaw), *arguments]
-        done = claude.run(command, b"", claude.environment, claude.project)
-        assert (done.code, done.error) == (0, b"")
-        return done.output.decode()
+        command = [
+            sys.executable,
+            "-m",
+            "memoriter",
+            *places,
+            "import",
+            "openclaw",
+            str(openclaw),
+            *arguments,
+        ]
+        result = subprocess.run(command, capture_output=True, text=True, env=environment, check=False)
+        assert (result.returncode, result.stderr) == (0, "")
+        return result.stdout
 
     told = run("--dry-run").splitlines()
     assert told[:4] == [
@@ -264,29 +272,6 @@ def test_the_command_says_what_it_did(openclaw: Path, claude: ClaudeCode) -> Non
     ]
     assert run().splitlines()[1:4] == ["notes: 4 new", "sessions: 1 new", "entries: 0 new, 0 there already"]
     assert {file["action"] for file in json.loads(run("--json"))["files"]} == {"same"}
-
-
-def test_transcripts_of_claude_code_are_taken_in_before_they_are_deleted(
-    claude: ClaudeCode, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    projects = tmp_path / "claude" / "projects" / "-home-me-work"
-    projects.mkdir(parents=True)
-    said = claude.say("Which queue do we use for mail?", "NATS, since March.")
-    said.rename(projects / said.name)
-    (projects / "agent-1.jsonl").write_text("{}\n")
-    monkeypatch.setenv("CLAUDE_CONFIG_DIR", str(tmp_path / "claude"))
-    with claude.memory() as memory:
-        for action in ("new", "same"):
-            report = memory.import_claude_code()
-            assert [(step.source.name, step.action) for step in report.steps] == [(said.name, action)]
-        (projects / said.name).unlink()
-        (hit,) = memory.search("queue for mail", source="sessions", max_results=1).hits
-        assert hit.path == f"sessions/claude-code/-home-me-work/{said.name}"
-    command = ["import", "claude-code", str(tmp_path / "claude"), "--dry-run"]
-    done = claude.run(command, b"", claude.environment, claude.project)
-    assert done.output.decode().splitlines()[0] == (
-        f"Claude Code in {tmp_path / 'claude'}, agent main (nothing is changed)"
-    )
 
 
 @pytest.mark.parametrize(
