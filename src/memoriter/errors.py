@@ -14,6 +14,7 @@ MemoriterError
 ├── EngineError            an outside search engine failed; the builtin one answers instead
 │   └── EngineBusy         it is not ready yet: the builtin one answers this once
 ├── Cancelled              the caller gave up waiting; nothing failed
+├── LockTimeout            another process holds a lock; the same call may work later
 ├── WriteError             a note could not be written; what stood there is whole
 │   └── EditConflict       somebody else changed it meanwhile, and it is theirs
 ├── ChatError              a language model failed; what can be done without one is done
@@ -106,6 +107,10 @@ class EngineBusy(EngineError):
 
 class Cancelled(MemoriterError):
     """The caller gave up waiting for the answer."""
+
+
+class LockTimeout(MemoriterError):
+    """Another thread or process has held a lock for too long."""
 
 
 class StoreError(MemoriterError):

@@ -49,8 +49,8 @@ def test_what_was_indexed_and_is_away_is_not_written_to(
     with known() as memory, pytest.raises(WriteError) as refused:
         write(memory)
     assert str(refused.value) == (
-        f"The workspace {workspace} is not there, though its notes were indexed: nothing was written. Mount the volume"
-        " that it lies on and try again, or make it anew with `memoriter init` if it is gone for good."
+        f"The workspace {workspace} is missing, although its notes are indexed. Nothing was written. Mount its volume"
+        " and try again, or run `memoriter init` to create it again if it is gone for good."
     )
     with known() as memory, pytest.raises(SourceError, match="mount the volume that it lies on"):
         memory.sync()

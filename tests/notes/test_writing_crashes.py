@@ -68,7 +68,7 @@ SAVE = """
 import sys
 from pathlib import Path
 from memoriter.errors import WriteError
-from memoriter.writing import files
+from memoriter.files import update as files
 path = Path(sys.argv[1])
 try:
     files.append(path, "the new line\\n" * 500)

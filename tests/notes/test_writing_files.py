@@ -149,7 +149,7 @@ def test_many_threads_append_to_one_note(note: Path) -> None:
 
 def test_a_writer_that_cannot_have_the_lock_says_so(note: Path) -> None:
     def change(old: str | None) -> str | None:
-        with pytest.raises(WriteError, match="Another process has been writing"):
+        with pytest.raises(WriteError, match="Another process has held"):
             update.update(note, lambda text: f"{text}x", wait_s=0.02)
         return None
 

@@ -13,7 +13,7 @@ from store_samples import ALICE, put_vector, units
 from memoriter.errors import StoreError
 from memoriter.records import Identity
 from memoriter.store import Filter, Index, open_index
-from memoriter.store.files import file_lock
+from memoriter.store.files import store_lock
 from memoriter.store.vectors import scan
 from memoriter.store.vectors.allowed import after_prefix
 from memoriter.store.vectors.building import build
@@ -123,7 +123,7 @@ def test_a_reader_goes_on_with_the_files_it_has_while_new_ones_are_made(index: I
 
 def test_while_one_process_makes_files_another_does_not(index: Index) -> None:
     fill(index, units(60, 8))
-    with file_lock(index.path.parent / "vectors", timeout_s=0):
+    with store_lock(index.path.parent / "vectors", timeout_s=0):
         index.refresh(ALICE)
     assert index.meta("vectors") is None
     index.refresh(ALICE)

@@ -1,4 +1,4 @@
-"""Taking turns: in a folder of people's notes, and in one of our own. And whether the notes' own folder is there."""
+"""Locks between threads and processes, and the check that a workspace is mounted."""
 
 from __future__ import annotations
 
@@ -9,63 +9,85 @@ import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from memoriter.errors import WriteError
+from memoriter.errors import LockTimeout, WriteError
+from memoriter.files.durable import make_folder
+
+LOCK_WAIT_S = 10.0
+MAX_PAUSE_S = 0.02  #: between two attempts
 
 
-def present(root: Path, was_there: Callable[[], bool]) -> None:
-    """Refuse to write where a workspace was and is no more: it lies on a volume that is away, perhaps.
+def check_mounted(root: Path, was_there: Callable[[], bool]) -> None:
+    """Raise `WriteError` if a workspace with indexed notes is missing.
 
-    What were written in its place would be hidden when it is back. One that never was may be made.
+    Its volume is probably not mounted. Files written in its place would be hidden once the volume is back.
     """
     if not root.is_dir() and was_there():
         raise WriteError(
-            f"The workspace {root} is not there, though its notes were indexed: nothing was written. Mount the volume"
-            " that it lies on and try again, or make it anew with `memoriter init` if it is gone for good."
+            f"The workspace {root} is missing, although its notes are indexed. Nothing was written. Mount its volume"
+            " and try again, or run `memoriter init` to create it again if it is gone for good."
         )
 
 
 @contextlib.contextmanager
-def alone(folder: Path, wait_s: float) -> Iterator[None]:
-    """No other writer of ours, in any thread or process, changes a note of this folder meanwhile."""
-    if sys.platform == "win32":
-        from filelock import FileLock
+def file_lock(
+    path: Path, timeout_s: float = LOCK_WAIT_S, *, give_up: Callable[[], object] = lambda: False
+) -> Iterator[None]:
+    """Hold an exclusive lock against every other thread and process.
 
-        with FileLock(folder / ".memoriter.lock", timeout=wait_s):
-            yield
-        return
+    ``path`` is a lock file, which is created if it is missing. If it is an existing folder, the folder itself is
+    locked, so that no lock files appear among people's notes.
+
+    Raises `LockTimeout` when the lock is still held after ``timeout_s``, or as soon as ``give_up``, which is called
+    between two attempts, returns true. Exceptions of ``give_up`` are passed on. Raises `OSError` when the lock
+    cannot be created.
+    """
+    if path.is_dir() and sys.platform != "win32":
+        held = _locked_folder(path)
+    else:
+        held = _locked_file(path / ".memoriter.lock" if path.is_dir() else path)
+    with held as try_lock:
+        end, pause = time.monotonic() + timeout_s, 0.001
+        while not try_lock():
+            left = end - time.monotonic()
+            if left <= 0 or give_up():
+                raise LockTimeout(f"Another process has held {path} for {timeout_s:g} s. Try again later.")
+            time.sleep(min(pause, left))
+            pause = min(pause * 1.5, MAX_PAUSE_S)
+        yield
+
+
+@contextlib.contextmanager
+def _locked_folder(folder: Path) -> Iterator[Callable[[], bool]]:
     import fcntl
 
     descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+
+    def try_lock() -> bool:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return False
+        return True
+
     try:
-        end, pause = time.monotonic() + wait_s, 0.001
-        while True:
-            try:
-                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                break
-            except BlockingIOError:
-                if time.monotonic() > end:
-                    raise WriteError(
-                        f"Another process has been writing in {folder} for {wait_s:g} s; try again."
-                    ) from None
-                time.sleep(pause)
-                pause = min(pause * 1.5, 0.02)
-        yield
+        yield try_lock
     finally:
         os.close(descriptor)
 
 
 @contextlib.contextmanager
-def locked(path: Path, wait_s: float = 300.0) -> Iterator[None]:
-    """Hold a lock of our own, in a folder of our own, while several files are looked at and one is written."""
+def _locked_file(path: Path) -> Iterator[Callable[[], bool]]:
     from filelock import FileLock, Timeout
 
-    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    lock = FileLock(path, timeout=wait_s, mode=0o600)
+    make_folder(path.parent)
+    lock = FileLock(path, timeout=0, mode=0o600)
+
+    def try_lock() -> bool:
+        with contextlib.suppress(Timeout):
+            lock.acquire()
+        return bool(lock.is_locked)
+
     try:
-        lock.acquire()
-    except Timeout as error:
-        raise WriteError(f"Another process has held {path} for {wait_s:g} s; try again.") from error
-    try:
-        yield
+        yield try_lock
     finally:
         lock.release()

@@ -1,42 +1,10 @@
-"""Small files of our own in one folder: taking turns, the newest first, and what killed writers left behind."""
+"""State files in one folder: list them by age, and remove what killed writers left behind."""
 
 from __future__ import annotations
 
 import contextlib
 import os
-import time
-from collections.abc import Callable, Iterator
 from pathlib import Path
-
-from memoriter.files.durable import make_folder
-
-PAUSE_S = 0.05  #: between two looks at a lock that somebody holds
-
-
-@contextlib.contextmanager
-def alone(lock: Path, wait_s: float, *, needless: Callable[[], bool] = lambda: False) -> Iterator[bool]:
-    """Whether nobody else holds the lock, now or within this time; then it is ours meanwhile.
-
-    ``needless``: whether there is nothing left to wait for.
-    """
-    from filelock import FileLock, Timeout
-
-    make_folder(lock.parent)
-    held = FileLock(lock, timeout=0, mode=0o600)
-    end = time.monotonic() + wait_s
-    while not held.is_locked:
-        try:
-            held.acquire()
-        except Timeout:
-            left = end - time.monotonic()
-            if left <= 0 or needless():
-                yield False
-                return
-            time.sleep(min(PAUSE_S, left))
-    try:
-        yield True
-    finally:
-        held.release()
 
 
 def by_age(folder: Path) -> list[Path]:

@@ -19,17 +19,16 @@ import stat
 from collections.abc import Callable
 from pathlib import Path
 
-from memoriter.errors import EditConflict, WriteError
+from memoriter.errors import EditConflict, LockTimeout, WriteError
 from memoriter.files.durable import make_folder, sync_folder, write_beside
 from memoriter.files.exchange import exchange, is_settled, place
-from memoriter.files.locks import alone
+from memoriter.files.locks import LOCK_WAIT_S, file_lock
 
 __all__ = ["append", "digest", "read", "update", "write"]
 
 Change = Callable[[str | None], str | None]
 """Given the note's text, or None when there is no such note: the new text, or None to leave all as it is."""
 
-LOCK_WAIT_S = 10.0
 ATTEMPTS = 20  #: exchanges that somebody else's saving may spoil before we give up
 NEW_FILE_MODE = 0o600
 
@@ -75,8 +74,10 @@ def update(path: Path, change: Change, *, wait_s: float = LOCK_WAIT_S) -> bool:
     """
     try:
         make_folder(path.parent)
-        with alone(path.parent, wait_s):
+        with file_lock(path.parent, wait_s):
             return _update(path, change)
+    except LockTimeout as error:
+        raise WriteError(f"{path} was not written. {error}") from error
     except OSError as error:
         raise WriteError(
             f"{path} could not be written ({error.strerror or error}); it is as it was."

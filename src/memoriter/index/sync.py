@@ -12,12 +12,13 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, NamedTuple
 
 from memoriter import logs
-from memoriter.errors import SourceError, StoreBroken, StoreError, StoreLocked
+from memoriter.errors import LockTimeout, SourceError, StoreBroken, StoreError, StoreLocked
+from memoriter.files.locks import file_lock
 from memoriter.notes.chunking import CHUNKER_VERSION, chunk_markdown, chunk_passages
 from memoriter.records import Chunk, Document, FoundFile, Problem, Progress, ProgressCallback, SyncReport
 from memoriter.store import FileRow, Index
@@ -204,23 +205,17 @@ class Indexer:
 
     @contextmanager
     def _alone(self, wait_s: float) -> Iterator[None]:
-        from filelock import FileLock, Timeout
-
-        lock = FileLock(self.index.path.with_name("sync.lock"), timeout=wait_s, mode=0o600)
-        try:
-            lock.acquire()
-        except Timeout:
-            raise StoreLocked(
-                f"Another process is still indexing this workspace (lock {lock.lock_file}); try again when it is done."
-            ) from None
-        except OSError as error:
-            raise StoreError(
-                f"The lock {lock.lock_file} cannot be taken: {error.strerror or error}."
-            ) from error
-        try:
+        lock = self.index.path.with_name("sync.lock")
+        with ExitStack() as stack:
+            try:
+                stack.enter_context(file_lock(lock, wait_s))
+            except LockTimeout:
+                raise StoreLocked(
+                    f"Another process is still indexing this workspace (lock {lock}); try again when it is done."
+                ) from None
+            except OSError as error:
+                raise StoreError(f"The lock {lock} cannot be taken: {error.strerror or error}.") from error
             yield
-        finally:
-            lock.release()
 
     def _scan(self) -> Scan:
         """List the files; a workspace that is away, on an unmounted disk perhaps, is no workspace without files."""

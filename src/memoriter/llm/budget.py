@@ -11,8 +11,9 @@ from collections.abc import Callable
 from datetime import date
 from pathlib import Path
 
-from memoriter.errors import BudgetSpent, ChatError, ChatUnavailable
+from memoriter.errors import BudgetSpent, ChatError, ChatUnavailable, LockTimeout
 from memoriter.files import durable
+from memoriter.files.locks import file_lock
 from memoriter.llm import Chat, Reply
 from memoriter.text.estimate import estimate_tokens
 
@@ -62,14 +63,10 @@ class Budgeted:
 
     def _book(self, tokens: int, *, refuse: bool = False, day: str = "") -> str:
         """Add to the day's tokens; what is given back after midnight belonged to another day."""
-        from filelock import FileLock, Timeout
-
-        self._ledger.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        lock = FileLock(f"{self._ledger}.lock", timeout=10, mode=0o600)
         try:
-            with lock:
+            with file_lock(self._ledger.with_name(f"{self._ledger.name}.lock")):
                 return self._booked(tokens, refuse, day)
-        except Timeout as error:
+        except LockTimeout as error:
             raise ChatError(f"{self.name} is not asked: another process holds {self._ledger}.") from error
 
     def _booked(self, tokens: int, refuse: bool, day: str) -> str:

@@ -15,12 +15,12 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Literal
 
-from memoriter.errors import WriteError
+from memoriter.errors import LockTimeout
 from memoriter.files import update
-from memoriter.files.locks import locked
+from memoriter.files.locks import file_lock
 from memoriter.llm import Chat
 from memoriter.notes.extractive import make_points, render
-from memoriter.notes.notebook import Notebook, block
+from memoriter.notes.notebook import LOCK_WAIT_S, Notebook, block
 from memoriter.records import Saved, Turn
 from memoriter.text.estimate import estimate_tokens
 
@@ -71,7 +71,7 @@ class Flush:
         that it is about to shorten: each time is an overflow of its own, in which only what is new is written.
         """
         file = self._folder / f"{_digest(session)}.json"
-        with locked(file.with_suffix(".lock")):
+        with file_lock(file.with_suffix(".lock"), LOCK_WAIT_S):
             mark = _load(file)
             if window is None:
                 mark = replace(mark, phase="ready") if mark.phase == "written" else mark
@@ -114,7 +114,7 @@ def prune(state: Path, older_than: float) -> None:
         if number < KEPT and written >= older_than:
             continue
         lock = file.with_suffix(".lock")
-        with contextlib.suppress(OSError, WriteError), locked(lock, 0.0):
+        with contextlib.suppress(OSError, LockTimeout), file_lock(lock, 0.0):
             file.unlink(missing_ok=True)
             lock.unlink(missing_ok=True)
 

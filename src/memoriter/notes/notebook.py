@@ -18,7 +18,7 @@ from zoneinfo import ZoneInfo
 
 from memoriter.errors import WriteError
 from memoriter.files import update
-from memoriter.files.locks import present
+from memoriter.files.locks import check_mounted
 from memoriter.notes.chunking import trust_of_note
 from memoriter.records import Author, Saved
 from memoriter.text.encodable import encodable
@@ -28,6 +28,8 @@ from memoriter.text.slug import slug
 
 Clock = Callable[[], datetime]
 
+#: Wait for the lock of a summary, whose holder may be waiting for a language model.
+LOCK_WAIT_S = 300.0
 MAX_NOTES = 100  #: of one name, looked at for one that holds the author's words
 
 
@@ -57,7 +59,7 @@ class Notebook:
 
     def ready(self) -> None:
         """Raise why nothing can be written, before somebody goes to the trouble of making it."""
-        present(self.root, self._was_there)
+        check_mounted(self.root, self._was_there)
 
     def save(
         self,

@@ -17,12 +17,12 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from memoriter.errors import EditConflict, NotFound, PathRefused, WriteError
+from memoriter.errors import EditConflict, LockTimeout, NotFound, PathRefused, WriteError
 from memoriter.files import update
 from memoriter.files.beneath import parts_of, pinned
 from memoriter.files.durable import make_folder, sync_folder
 from memoriter.files.exchange import place
-from memoriter.files.locks import alone, present
+from memoriter.files.locks import check_mounted, file_lock
 from memoriter.notes.chunking import trust_of_note
 from memoriter.notes.notebook import front_matter
 from memoriter.text.encodable import encodable
@@ -216,7 +216,7 @@ class AgentFolder:
         where = "/".join([self.shown, *parts])
         try:
             if make:
-                present(self.root, self._was_there)
+                check_mounted(self.root, self._was_there)
                 make_folder(self.root)
             with pinned(self.root, (*self.base, *parts), make=make) as folder:
                 try:
@@ -255,8 +255,11 @@ class AgentFolder:
         """Writers of ours take turns; two folders are always taken in the same order."""
         real = {os.path.realpath(folder): folder for folder in folders}
         with contextlib.ExitStack() as stack:
-            for name in sorted(real):
-                stack.enter_context(alone(real[name], update.LOCK_WAIT_S))
+            try:
+                for name in sorted(real):
+                    stack.enter_context(file_lock(real[name]))
+            except LockTimeout as error:
+                raise WriteError(str(error)) from error
             yield
 
     def _named(self, path: str) -> str:

@@ -14,10 +14,10 @@ from pathlib import Path
 
 from memoriter.errors import EditConflict, WriteError
 from memoriter.files import update
-from memoriter.files.locks import locked
+from memoriter.files.locks import file_lock
 from memoriter.llm import Chat
 from memoriter.notes.extractive import Made, is_chinese, make_points, render
-from memoriter.notes.notebook import Notebook, block, front_matter
+from memoriter.notes.notebook import LOCK_WAIT_S, Notebook, block, front_matter
 from memoriter.records import Saved, Turn
 from memoriter.text.encodable import encodable
 from memoriter.text.slug import slug
@@ -41,7 +41,7 @@ class Summaries:
             return None
         self.notebook.ready()
         session = encodable(session)  # it may be the name of a file, which holds any bytes
-        with locked(self._lock):  # two callers at once must not write two notes
+        with file_lock(self._lock, LOCK_WAIT_S):  # two callers at once must not write two notes
             day = f"{self._start(turns):%Y-%m-%d}"
             known = self._find(session, day)
             return self._continue(known, turns) if known else self._begin(turns, session, day)

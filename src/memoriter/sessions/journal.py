@@ -18,12 +18,11 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from memoriter.errors import WriteError
+from memoriter.errors import LockTimeout, WriteError
 from memoriter.files.durable import make_folder, sync_folder
-from memoriter.files.locks import alone
+from memoriter.files.locks import file_lock
 from memoriter.text.slug import slug
 
-LOCK_WAIT_S = 10.0
 _MODE = 0o600
 _BLOCK = 1 << 16  #: bytes of the end that are read first
 _PLAIN = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_BINARY", 0) | getattr(os, "O_CLOEXEC", 0)
@@ -131,8 +130,10 @@ class TranscriptWriter:
     def _alone(self) -> Iterator[None]:
         try:
             make_folder(self.path.parent)
-            with alone(self.path.parent, LOCK_WAIT_S):
+            with file_lock(self.path.parent):
                 yield
+        except LockTimeout as error:
+            raise WriteError(f"{self.path} was not written. {error}") from error
         except OSError as error:
             raise WriteError(
                 f"{self.path} could not be written ({error.strerror or error}); it is as it was."

@@ -8,6 +8,7 @@ said.
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import json
 import os
@@ -17,8 +18,9 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from memoriter import logs
-from memoriter.errors import MemoriterError
+from memoriter.errors import LockTimeout, MemoriterError
 from memoriter.files import durable, small
+from memoriter.files.locks import file_lock
 
 log = logs.get("listening")
 
@@ -49,6 +51,7 @@ class SessionQueue:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
+        self._lock = folder / "drain.lock"
 
     def add(self, request: Request) -> Path | None:
         """Keep a request: its file, on the disk when this returns. None when too many wait already."""
@@ -77,31 +80,38 @@ class SessionQueue:
         """
         if not self.waiting():
             return 0
-        done, left, stuck = 0, set[Path](), set[str]()
 
         def is_done() -> bool:
             return own is not None and not own.exists()
 
-        with small.alone(self.folder / "drain.lock", wait_s, needless=is_done) as mine:
-            # What was added meanwhile is taken along: its process may have left it to us.
-            while mine and (paths := [path for path in self.waiting() if path not in left]):
-                unfinished = set[str]()  # sessions of which there is more: the next round goes on with them
-                for path in paths:
-                    if until is not None and time.monotonic() >= until:
-                        return done
-                    ended = self._one(path, handle, stuck, unfinished)
-                    done += ended is True
-                    if ended is False:
-                        left.add(path)
-            small.sweep(self.folder, time.time() - 3600)
+        with contextlib.suppress(LockTimeout), file_lock(self._lock, wait_s, give_up=is_done):
+            return self._drain(handle, until)
+        return 0
+
+    def _drain(self, handle: Handle, until: float | None) -> int:
+        done, left, stuck = 0, set[Path](), set[str]()
+        # What was added meanwhile is taken along: its process may have left it to us.
+        while paths := [path for path in self.waiting() if path not in left]:
+            unfinished = set[str]()  # sessions of which there is more: the next round goes on with them
+            for path in paths:
+                if until is not None and time.monotonic() >= until:
+                    return done
+                ended = self._one(path, handle, stuck, unfinished)
+                done += ended is True
+                if ended is False:
+                    left.add(path)
+        small.sweep(self.folder, time.time() - 3600)
         return done
 
     def is_drained(self) -> bool:
         """Whether somebody hears what waits just now."""
         if not self.folder.is_dir():
             return False
-        with small.alone(self.folder / "drain.lock", 0.0) as mine:
-            return not mine
+        try:
+            with file_lock(self._lock, 0.0):
+                return False
+        except LockTimeout:
+            return True
 
     def _one(self, path: Path, handle: Handle, stuck: set[str], unfinished: set[str]) -> bool | None:
         """Whether the request of this file needs to wait no more; None: its turn comes again."""

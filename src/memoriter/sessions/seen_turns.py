@@ -18,8 +18,9 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Protocol, TypeVar
 
-from memoriter.errors import WriteError
+from memoriter.errors import LockTimeout
 from memoriter.files import durable, small
+from memoriter.files.locks import file_lock
 
 KEPT = 2_000  #: sessions of which it is known what was heard; the oldest go first
 WAIT_S = 300.0  #: for another process that listens to the same session
@@ -129,9 +130,7 @@ class Hearing:
         """What was heard of a session; what is added is on the disk afterwards, and nobody else listens meanwhile."""
         name = hashlib.sha256(session.encode("utf-8", "surrogatepass")).hexdigest()[:24]
         file = self._folder / f"{name}.json"
-        with small.alone(file.with_suffix(".lock"), WAIT_S) as mine:
-            if not mine:
-                raise WriteError(f"Another process has listened to this session for {WAIT_S:g} s; try again.")
+        with file_lock(file.with_suffix(".lock"), WAIT_S):
             heard = Heard(_load(file), self._digest, self._clock())
             yield heard
             if heard.changed:
@@ -144,10 +143,9 @@ class Hearing:
         """Drop the oldest where there are too many; what was learned there is not touched."""
         for file in small.by_age(self._folder)[KEPT:]:
             lock = file.with_suffix(".lock")
-            with small.alone(lock, 0.0) as mine, contextlib.suppress(OSError):
-                if mine:
-                    file.unlink()
-                    lock.unlink(missing_ok=True)
+            with contextlib.suppress(OSError, LockTimeout), file_lock(lock, 0.0):
+                file.unlink()
+                lock.unlink(missing_ok=True)
 
 
 def _load(file: Path) -> dict[str, object]:

@@ -16,7 +16,7 @@ from typing import Any, Literal
 import apsw
 
 from memoriter.errors import SchemaTooNew, StoreBroken, StoreError
-from memoriter.store.files import file_lock, make_private_file, make_private_folder, tighten
+from memoriter.store.files import make_private_file, make_private_folder, store_lock, tighten
 
 SIDE_FILES = ("-wal", "-shm")
 """What SQLite keeps beside the database while it is in use."""
@@ -93,7 +93,7 @@ class Opener:
             mode = self.path.stat().st_mode
         except (FileNotFoundError, NotADirectoryError):
             make_private_folder(self.path.parent)
-            with file_lock(self.path, timeout_s=self.timeout_s):
+            with store_lock(self.path, timeout_s=self.timeout_s):
                 make_private_file(self.path)
             return
         except OSError as error:

@@ -10,7 +10,8 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
-from memoriter.errors import StoreError, StoreLocked
+from memoriter.errors import LockTimeout, StoreError, StoreLocked
+from memoriter.files.locks import file_lock
 
 
 def make_private_folder(folder: Path) -> None:
@@ -25,7 +26,7 @@ def make_private_folder(folder: Path) -> None:
 
 
 def make_private_file(path: Path) -> None:
-    """Make an empty file, 0600 whatever the umask, unless one is there. Call it under ``file_lock``.
+    """Make an empty file, 0600 whatever the umask, unless one is there. Call it under ``store_lock``.
 
     It comes to its name after our descriptor of it is closed: closing one later would drop SQLite's locks.
     """
@@ -49,18 +50,13 @@ def tighten(path: Path, *suffixes: str) -> None:
 
 
 @contextlib.contextmanager
-def file_lock(path: Path, *, timeout_s: float) -> Iterator[None]:
+def store_lock(path: Path, *, timeout_s: float) -> Iterator[None]:
     """Hold ``<path>.lock`` against every other thread and process; ``StoreLocked`` when it takes too long."""
-    import filelock
-
-    lock = filelock.FileLock(path.with_name(path.name + ".lock"), timeout=timeout_s, mode=0o600)
-    try:
-        lock.acquire()
-    except filelock.Timeout as error:
-        raise StoreLocked(f"{path}: another process has held its lock for {timeout_s:g} s") from error
-    except OSError as error:
-        raise StoreError(f"{path}: its lock cannot be taken ({error.strerror})") from error
-    try:
+    with contextlib.ExitStack() as stack:
+        try:
+            stack.enter_context(file_lock(path.with_name(path.name + ".lock"), timeout_s))
+        except LockTimeout as error:
+            raise StoreLocked(str(error)) from error
+        except OSError as error:
+            raise StoreError(f"{path}: its lock cannot be taken ({error.strerror})") from error
         yield
-    finally:
-        lock.release()

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from memoriter.errors import StoreError
 from memoriter.store.connection import SIDE_FILES, Inode, inode_of
-from memoriter.store.files import file_lock
+from memoriter.store.files import store_lock
 
 KEPT = 2
 """Broken files that are kept for whoever wants to look at them."""
@@ -23,7 +23,7 @@ def set_aside(path: Path, *, broken: Inode | None, timeout_s: float) -> str | No
     ``broken`` is the file that was found broken: when another one stands at the path, or none, somebody else
     has been here already, and nothing is done.
     """
-    with file_lock(path, timeout_s=timeout_s):
+    with store_lock(path, timeout_s=timeout_s):
         if broken is None or inode_of(path) != broken:
             return None
         number = max(_numbers(path), default=0) + 1

@@ -20,14 +20,14 @@ from pathlib import Path
 from memoriter import logs
 from memoriter.background import cancellable, check_cancelled
 from memoriter.engines.qmd.command import Counts
-from memoriter.errors import Cancelled, EngineBusy, EngineError, MemoriterError
+from memoriter.errors import Cancelled, EngineBusy, EngineError, LockTimeout, MemoriterError
+from memoriter.files.locks import file_lock
 
 log = logs.get("engines")
 
 STILL = "qmd is still taking in what changed on disk."
 FIRST = "qmd is still building its first index; `memoriter index` waits for it."
 
-_LOCK_POLL_S = 0.1
 _END_S = 5.0  #: how long the end of a process waits for its updates, whose programs are killed at once
 
 
@@ -249,21 +249,11 @@ class Upkeep:
     @contextmanager
     def _alone(self, wait_s: float) -> Iterator[None]:
         """One update at a time, also among processes: two at once break qmd's index."""
-        from filelock import FileLock, Timeout
-
-        lock = FileLock(self._lock_file, mode=0o600)
-        deadline = time.monotonic() + wait_s
-        while not lock.is_locked:
-            check_cancelled()
-            try:
-                lock.acquire(timeout=_LOCK_POLL_S)
-            except Timeout:
-                if time.monotonic() >= deadline:
-                    raise EngineBusy("another process is updating qmd's index.") from None
         try:
-            yield
-        finally:
-            lock.release()
+            with file_lock(self._lock_file, wait_s, give_up=check_cancelled):
+                yield
+        except LockTimeout:
+            raise EngineBusy("another process is updating qmd's index.") from None
 
     # ---- by itself --------------------------------------------------------------------------------------------
 

@@ -22,8 +22,9 @@ from pathlib import Path
 from typing import Any
 
 from memoriter import logs
-from memoriter.errors import MemoriterError, NotFound, StoreBroken
+from memoriter.errors import LockTimeout, MemoriterError, NotFound, StoreBroken
 from memoriter.files import durable
+from memoriter.files.locks import file_lock
 from memoriter.tools.tool import ACCESS, Access
 
 
@@ -224,13 +225,11 @@ class Tokens:
     @contextmanager
     def _changing(self) -> Iterator[tuple[Token, ...]]:
         """The tokens, while nobody else changes them."""
-        from filelock import FileLock, Timeout
-
         folder(self.file.parent)
         try:
-            with FileLock(self.file.with_name("tokens.lock"), timeout=LOCK_S, mode=0o600):
+            with file_lock(self.file.with_name("tokens.lock"), LOCK_S):
                 yield self._read() if self.file.exists() else ()
-        except Timeout as error:
+        except LockTimeout as error:
             raise MemoriterError("Another process is changing the tokens; try again.") from error
 
     def _read(self) -> tuple[Token, ...]:

@@ -28,7 +28,7 @@ from memoriter.records import Identity
 from memoriter.store import cache
 from memoriter.store.connection import value
 from memoriter.store.database import Database
-from memoriter.store.files import file_lock, make_private_folder
+from memoriter.store.files import make_private_folder, store_lock
 from memoriter.store.vectors import codec
 from memoriter.store.vectors.sidefiles import best, identity_key, positions
 
@@ -117,7 +117,7 @@ class Lance:
         """After an erasure: no file and no older version of the table may keep a vector that is gone."""
         with self._lock:
             self._open = None
-        with file_lock(self._folder, timeout_s=PURGE_WAIT_S):
+        with store_lock(self._folder, timeout_s=PURGE_WAIT_S):
             shutil.rmtree(self._folder, ignore_errors=True)
             self._rebuild(identity)
 
@@ -187,7 +187,7 @@ class Lance:
 
     def _write(self, work: Callable[[], object]) -> None:
         """One writer among all processes; whoever comes second leaves the work to the first."""
-        with contextlib.suppress(StoreLocked), file_lock(self._folder, timeout_s=0):
+        with contextlib.suppress(StoreLocked), store_lock(self._folder, timeout_s=0):
             work()
 
     def _append(self, identity: Identity) -> tuple[Any, int]:

@@ -20,7 +20,7 @@ from memoriter.errors import StoreLocked
 from memoriter.records import Identity
 from memoriter.store import cache
 from memoriter.store.database import Database
-from memoriter.store.files import file_lock
+from memoriter.store.files import store_lock
 from memoriter.store.keywords import Filter
 from memoriter.store.vectors import codec
 from memoriter.store.vectors.allowed import allowed
@@ -214,7 +214,7 @@ class Scan:
         return newer > enough or gone > self._limits.dead_share * files.count
 
     def _rebuild(self, identity: Identity) -> None:
-        with contextlib.suppress(StoreLocked), file_lock(self._folder, timeout_s=0):  # one builder is enough
+        with contextlib.suppress(StoreLocked), store_lock(self._folder, timeout_s=0):  # one builder is enough
             with self._database.snapshot() as connection:
                 rows: Any = connection.execute(cache.AFTER_ROW, (0, *cache.key_of(identity), str(identity)))
                 pointer = build(self._folder, codec.blocks(rows, identity.dimensions), identity)
