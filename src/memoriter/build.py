@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from memoriter import logs
 from memoriter.engines import Engine
 from memoriter.engines.builtin import BuiltinEngine, EngineOptions
-from memoriter.engines.fallback import Engines, Selection, builtin_only, cache_key
+from memoriter.engines.fallback import EnginePool, Selection, builtin_only, cache_key
 from memoriter.errors import MemoriterError, MemoryDisabled, StoreError
 from memoriter.index.sync import Indexer, Rules
 from memoriter.notes.workspace import Workspace
@@ -38,19 +38,19 @@ log = logs.get("assembly")
 
 ENGINE = "entries.vector_engine"
 
-_engines: dict[float, Engines] = {}  #: of outside engines, by how long a failed one is left alone
+_engines: dict[float, EnginePool] = {}  #: of outside engines, by how long a failed one is left alone
 
 
 def build_engine(settings: Settings, embedder: Embedder | None = None) -> Engine:
-    """The manager that the settings name; raises what stands in its way."""
+    """The engine that the settings name; raises what stands in its way."""
     selection = select_engine(settings, embedder)
-    if selection.manager is None:
+    if selection.engine is None:
         raise selection.cause or MemoriterError(selection.error)
-    return selection.manager
+    return selection.engine
 
 
 def select_engine(settings: Settings, embedder: Embedder | None = None) -> Selection:
-    """The manager that the settings name, or builtin in its stead, or one sentence why there is none."""
+    """The engine that the settings name, or builtin in its stead, or one sentence why there is none."""
     if settings.plugins.slots.memory == "none":
         off = MemoryDisabled("Memory is switched off: `plugins.slots.memory` is `none`.")
         return Selection(None, str(off), off)
@@ -72,7 +72,7 @@ def select_engine(settings: Settings, embedder: Embedder | None = None) -> Selec
         return QmdEngine.create(wanted, _workspace(settings), exports=exports, guard=guard)
 
     pause = settings.memory.qmd.cool_down
-    engines = _engines.setdefault(pause, Engines(cool_down=CoolDown(pause, max(pause, 600.0))))
+    engines = _engines.setdefault(pause, EnginePool(cool_down=CoolDown(pause, max(pause, 600.0))))
     return engines.get(cache_key(settings.agent, (wanted, guard.scope)), qmd, builtin)
 
 
@@ -244,25 +244,22 @@ def _today(zone: str) -> Callable[[], date]:
     return lambda: datetime.now(ZoneInfo(zone)).date()
 
 
-def build_notes(settings: Settings, manager: Engine) -> Notes:
+def build_notes(settings: Settings, engine: Engine) -> Notes:
     """The notes and transcripts, to look through; what is known of them is the builtin index's."""
     from memoriter.notes.browse import Notes
 
-    def index() -> Index | None:
-        return manager.index if isinstance(manager, BuiltinEngine) else None
-
-    return Notes(_workspace(settings), _sessions(settings), index)
+    return Notes(_workspace(settings), _sessions(settings), lambda: engine.index)
 
 
-def was_there(manager: Engine) -> bool:
+def was_there(engine: Engine) -> bool:
     """Whether the workspace has had notes, as far as the builtin index knows."""
     try:
-        return isinstance(manager, BuiltinEngine) and manager.indexer.knows_notes
+        return engine.knows_notes
     except StoreError:
         return False
 
 
-def build_writer(settings: Settings, manager: Engine) -> NoteWriter:
+def build_writer(settings: Settings, engine: Engine) -> NoteWriter:
     """What writes for the agent, with the language model that the settings name."""
     from memoriter.llm import Deferred, NoChat, open_chat
     from memoriter.llm.budget import Budgeted
@@ -288,21 +285,21 @@ def build_writer(settings: Settings, manager: Engine) -> NoteWriter:
         writing.flush_margin_tokens,
     )
     notebook = Notebook(
-        settings.workspace, now=clock_of(writing.timezone), was_there=lambda: was_there(manager)
+        settings.workspace, now=clock_of(writing.timezone), was_there=lambda: was_there(engine)
     )
     sessions = transcripts_of(settings)
     return NoteWriter(notebook, chat, state=settings.agent_folder, threshold=threshold, sessions=sessions)
 
 
-def build_entries(settings: Settings, manager: Engine) -> Entries:
-    """The keeper of the agent's entries; it shares the embedder of a builtin manager."""
+def build_entries(settings: Settings, engine: Engine) -> Entries:
+    """The keeper of the agent's entries; it shares the embedder of a builtin engine."""
     from memoriter.embedding import resolve
     from memoriter.entries import EntryOptions
     from memoriter.entries.capture import CaptureLimits
     from memoriter.entries.collection import open_entries
     from memoriter.entries.lifecycle import CleanupOptions
 
-    choice = manager.choice if isinstance(manager, BuiltinEngine) else resolve(embedder_spec(settings))
+    choice = engine.choice or resolve(embedder_spec(settings))
     learning, cleanup = settings.entries, settings.cleanup
     options = EntryOptions(
         threshold=settings.retrieval.similarity_threshold,
@@ -318,10 +315,10 @@ def build_entries(settings: Settings, manager: Engine) -> Entries:
             learning.capture_max_chars, learning.capture_max_per_turn if learning.capture else 0
         ),
     )
-    engine, without = entries_engine(settings)
+    vector_engine, without = entries_engine(settings)
     if without:
         log.warning("%s", without)
-    return open_entries(settings.agent_folder, choice.embedder, engine=engine, options=options)
+    return open_entries(settings.agent_folder, choice.embedder, engine=vector_engine, options=options)
 
 
 def entries_engine(settings: Settings) -> tuple[str, str | None]:
@@ -340,12 +337,12 @@ def entries_engine(settings: Settings) -> tuple[str, str | None]:
     )
 
 
-def build_items(settings: Settings, manager: Engine) -> Items:
-    """What programs keep by name; it shares the embedder of a builtin manager."""
+def build_items(settings: Settings, engine: Engine) -> Items:
+    """What programs keep by name; it shares the embedder of a builtin engine."""
     from memoriter.embedding import resolve
     from memoriter.integrations.items import Items
 
-    choice = manager.choice if isinstance(manager, BuiltinEngine) else resolve(embedder_spec(settings))
+    choice = engine.choice or resolve(embedder_spec(settings))
     return Items(settings.agent_folder, choice.embedder, engine=settings.index.vector_engine)
 
 

@@ -26,7 +26,6 @@ from memoriter.build import (
     was_there,
 )
 from memoriter.engines import Engine
-from memoriter.engines.builtin import BuiltinEngine
 from memoriter.engines.fallback import warm_up
 from memoriter.errors import MemoriterError
 from memoriter.recall.render import Language, memory_section
@@ -68,9 +67,9 @@ SavedOrNone = TypeVar("SavedOrNone", Saved, Saved | None)
 class Memory:
     """The memory of one agent over one workspace."""
 
-    def __init__(self, settings: Settings, manager: Engine) -> None:
+    def __init__(self, settings: Settings, engine: Engine) -> None:
         self.settings = settings
-        self.engine = manager
+        self.engine = engine
         self._entries: Entries | None = None
         self._items: Items | None = None
         self._injector: Injector | None = None
@@ -125,9 +124,7 @@ class Memory:
 
         ``batch`` embeds through the provider's batch API, where it has one: cheaper, and slower.
         """
-        if batch and isinstance(self.engine, BuiltinEngine):
-            return self.engine.sync(force=force, verify=verify, batch=True, progress=progress)
-        return self.engine.sync(force=force, verify=verify, progress=progress)
+        return self.engine.sync(force=force, verify=verify, batch=batch, progress=progress)
 
     def search(
         self,
@@ -197,7 +194,7 @@ class Memory:
 
     def changed(self) -> None:
         """Say that a note was just written: the next search takes it in first."""
-        self.engine.changed()
+        self.engine.mark_changed()
 
     def start(self) -> str | None:
         """Warm up an outside engine; one sentence when it does not work, which `status` repeats."""
@@ -232,7 +229,7 @@ class Memory:
 
     def behind(self) -> int | None:
         """How many files differ from the index by their stat; None where an outside engine keeps that to itself."""
-        return self.engine.indexer.behind() if isinstance(self.engine, BuiltinEngine) else None
+        return self.engine.count_stale()
 
     def save(
         self,
@@ -424,10 +421,7 @@ class Memory:
         done = strike(self.settings.workspace, texts, by=by)
         if done.changed:
             self.sync()
-            if isinstance(self.engine, BuiltinEngine):
-                embedder = self.engine.choice.embedder
-                self.engine.index.prune(0)
-                self.engine.index.erase([], embedder.identity if embedder else None)
+            self.engine.purge()
         went = f"lines that said just this, in {', '.join(done.changed)}"
         return (went,) if done.changed else (), done.left
 
@@ -563,7 +557,7 @@ class Memory:
         )
 
     def close(self) -> None:
-        """Give back files and threads; closing again does nothing, for others may hold the same manager."""
+        """Give back files and threads; closing again does nothing, for others may share the engine."""
         with self._lock:  # what is being opened is waited for, and nothing is opened afterwards
             if self._closed:
                 return

@@ -554,7 +554,7 @@ class SyncReport:
 
 @dataclass(frozen=True, slots=True)
 class Status:
-    """What a manager says about itself."""
+    """The state of an engine."""
 
     backend: str
     workspace: str

@@ -24,7 +24,7 @@ OpenQmd = Callable[..., QmdEngine]
 
 @pytest.fixture
 def open_qmd(standin: StandIn, workspace: Path, tmp_path: Path) -> Iterator[OpenQmd]:
-    """Opens a qmd manager over the workspace; settings by name, and those of the schedule."""
+    """Opens a qmd engine over the workspace; settings by name, and those of the schedule."""
     opened: list[QmdEngine] = []
 
     def open_(schedule: Schedule | None = None, *, clock=None, **settings: object) -> QmdEngine:
@@ -32,13 +32,13 @@ def open_qmd(standin: StandIn, workspace: Path, tmp_path: Path) -> Iterator[Open
         schedule = schedule or Schedule(debounce_s=0, wait_s=10)
         wanted = replace(base, schedule=schedule, **settings)
         more = {} if clock is None else {"clock": clock}
-        manager = QmdEngine.create(wanted, Workspace(workspace, extra_paths=wanted.extra_paths), **more)
-        opened.append(manager)
-        return manager
+        engine = QmdEngine.create(wanted, Workspace(workspace, extra_paths=wanted.extra_paths), **more)
+        opened.append(engine)
+        return engine
 
     yield open_
-    for manager in opened:
-        manager.close()
+    for engine in opened:
+        engine.close()
 
 
 @pytest.fixture(autouse=True)

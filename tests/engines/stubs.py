@@ -1,4 +1,4 @@
-"""A manager that does as it is told, and a clock that stands still."""
+"""An engine that does as it is told, and a clock that stands still."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def hit(path: str = "memory/a.md", snippet: str = "text", start: int = 1, end: i
     return Hit(path, start, end, 0.5, snippet, "memory", f"{path}#L{start}-L{end}", Explanation("", ()))
 
 
-class StubManager:
+class StubEngine:
     """Answers every search with its name, until `error` is set."""
 
     def __init__(self, name: str) -> None:
@@ -43,6 +43,16 @@ class StubManager:
             raise self.error
         return Answer((hit(),), provider=self.name, model="stub")
 
+    choice = None
+    index = None
+    knows_notes = False
+
+    def count_stale(self) -> int | None:
+        return None
+
+    def purge(self) -> None:
+        pass
+
     def read_file(self, rel_path: str, from_line: int = 1, lines: int | None = None) -> Excerpt:
         return Excerpt(rel_path, self.name, from_line, from_line, 1)
 
@@ -52,7 +62,7 @@ class StubManager:
     def sync(self, **_: object) -> SyncReport:
         return SyncReport(degraded=self.name)
 
-    def changed(self) -> None:
+    def mark_changed(self) -> None:
         self.announced += 1
 
     def start(self) -> None:
@@ -74,10 +84,10 @@ class Maker:
     def __init__(self, name: str) -> None:
         self.name = name
         self.error: Exception | None = None
-        self.made: list[StubManager] = []
+        self.made: list[StubEngine] = []
 
-    def __call__(self) -> StubManager:
+    def __call__(self) -> StubEngine:
         if self.error:
             raise self.error
-        self.made.append(StubManager(self.name))
+        self.made.append(StubEngine(self.name))
         return self.made[-1]

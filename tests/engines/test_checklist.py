@@ -6,7 +6,7 @@ import pytest
 from standin import StandIn
 from stubs import Clock, Maker
 
-from memoriter.engines.fallback import Engines, FallbackEngine
+from memoriter.engines.fallback import EnginePool, FallbackEngine
 from memoriter.errors import EngineError
 from memoriter.records import Query
 from memoriter.tools.toolbox import Toolbox
@@ -37,21 +37,21 @@ def test_1_when_qmd_dies_the_builtin_engine_takes_over(note, open_with_qmd, stan
     assert (answer.fallback, [hit.path for hit in answer.hits]) == (True, ["memory/a.md"])
 
 
-def test_2_a_failed_manager_leaves_the_cache_and_the_next_selection_tries_qmd_again() -> None:
+def test_2_a_failed_engine_leaves_the_cache_and_the_next_selection_tries_qmd_again() -> None:
     clock, qmd, builtin = Clock(), Maker("qmd"), Maker("local")
-    engines = Engines(clock=clock)
-    failed = engines.get("key", qmd, builtin).manager
+    engines = EnginePool(clock=clock)
+    failed = engines.get("key", qmd, builtin).engine
     assert failed is not None
     qmd.made[0].error = EngineError("qmd was killed.")
     failed.search(Query("x"))
     clock.now += 60
-    again = engines.get("key", qmd, builtin).manager
+    again = engines.get("key", qmd, builtin).engine
     assert again is not failed
     assert again is not None
     assert again.search(Query("x")).provider == "qmd"
 
 
-def test_3_without_a_manager_tools_answer_disabled_and_nothing_breaks(tmp_path) -> None:
+def test_3_without_an_engine_tools_answer_disabled_and_nothing_breaks(tmp_path) -> None:
     (tmp_path / "file").write_text("")
     toolbox = Toolbox.open(workspace=tmp_path, home=tmp_path / "file" / "home")
     result = toolbox.call("memory_search", {"query": "heron"})

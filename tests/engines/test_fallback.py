@@ -1,4 +1,4 @@
-"""The pair: the primary while it is well, the builtin manager otherwise, and back again by itself."""
+"""The pair: the primary while it is well, the builtin engine otherwise, and back again by itself."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import logging
 import threading
 
 import pytest
-from stubs import Clock, Maker, StubManager
+from stubs import Clock, Maker, StubEngine
 
 from memoriter.engines.fallback import CoolDown, FallbackEngine
 from memoriter.errors import Cancelled, EngineBusy, EngineError
@@ -15,7 +15,7 @@ from memoriter.records import Query
 
 
 class Pair:
-    """A fallback manager with its parts in sight."""
+    """A fallback engine with its parts in sight."""
 
     def __init__(self) -> None:
         self.clock = Clock()
@@ -33,7 +33,7 @@ class Pair:
         self.engine.open_primary()
 
     @property
-    def primary(self) -> StubManager:
+    def primary(self) -> StubEngine:
         return self.qmd.made[-1]
 
     def fail(self) -> None:
@@ -46,7 +46,7 @@ def pair() -> Pair:
     return Pair()
 
 
-def test_the_primary_answers_and_the_builtin_manager_is_not_even_made(pair: Pair) -> None:
+def test_the_primary_answers_and_the_builtin_engine_is_not_even_made(pair: Pair) -> None:
     answer = pair.engine.search(Query("x"))
     assert (answer.provider, answer.fallback, answer.degraded) == ("qmd", False, None)
     assert pair.builtin.made == []
@@ -141,7 +141,7 @@ def test_giving_up_during_the_trial_leaves_it_to_the_next_caller(pair: Pair) -> 
     pair.clock.now += 60
     create = pair.engine._create_primary
 
-    def impatient() -> StubManager:
+    def impatient() -> StubEngine:
         made = create()
         made.error = Cancelled("The caller gave up.")
         return made
@@ -196,7 +196,7 @@ def test_closing_closes_both_and_leaves_the_cache(pair: Pair) -> None:
     pair.engine.search(Query("x"))
     pair.engine.close()
     pair.engine.close()
-    assert [manager.closed for manager in (*pair.qmd.made, *pair.builtin.made)] == [1, 1, 1]
+    assert [engine.closed for engine in (*pair.qmd.made, *pair.builtin.made)] == [1, 1, 1]
     assert pair.evicted == [pair.engine, pair.engine]
     assert pair.engine.share() is None
     answer = pair.engine.search(Query("x"))
@@ -206,7 +206,7 @@ def test_closing_closes_both_and_leaves_the_cache(pair: Pair) -> None:
     )
 
 
-def test_a_shared_manager_is_closed_by_its_last_holder(pair: Pair) -> None:
+def test_a_shared_engine_is_closed_by_its_last_holder(pair: Pair) -> None:
     assert pair.engine.share() is pair.engine
     pair.engine.close()
     assert pair.engine.search(Query("x")).provider == "qmd"
@@ -218,7 +218,7 @@ def test_a_write_is_announced_to_both(pair: Pair) -> None:
     pair.fail()
     pair.clock.now += 60
     pair.engine.search(Query("x"))
-    pair.engine.changed()
+    pair.engine.mark_changed()
     assert (pair.primary.announced, pair.builtin.made[0].announced) == (1, 1)
 
 
@@ -227,7 +227,7 @@ def test_what_was_started_is_started_again_after_healing(pair: Pair) -> None:
     pair.fail()
     pair.clock.now += 60
     pair.engine.search(Query("x"))
-    assert [manager.started for manager in pair.qmd.made] == [1, 1]
+    assert [engine.started for engine in pair.qmd.made] == [1, 1]
 
 
 def test_eight_threads_see_the_primary_die_and_one_switch_happens(pair: Pair) -> None:
@@ -247,7 +247,7 @@ def test_eight_threads_after_the_cool_down_make_one_new_primary(pair: Pair) -> N
     pair.clock.now += 60
     create, made = pair.engine._create_primary, threading.Event()
 
-    def slow() -> StubManager:
+    def slow() -> StubEngine:
         made.wait(20)  # until the other seven have been answered
         return create()
 

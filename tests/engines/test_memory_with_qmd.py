@@ -118,7 +118,7 @@ def test_eight_threads_while_qmd_dies_are_all_answered_and_one_switch_happens(
     assert memory.engine.switches == 1
 
 
-def test_two_memories_of_one_agent_share_a_manager_until_both_are_closed(note, open_with_qmd) -> None:
+def test_two_memories_of_one_agent_share_an_engine_until_both_are_closed(note, open_with_qmd) -> None:
     note("memory/a.md", "heron\n")
     one, other = open_with_qmd(), open_with_qmd()
     assert one.engine is other.engine

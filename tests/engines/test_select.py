@@ -1,4 +1,4 @@
-"""Selection: one manager for each agent and settings, builtin when it cannot be made, and never an exception."""
+"""Selection: one engine for each agent and settings, builtin when it cannot be made, and never an exception."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from stubs import Clock, Maker
 
-from memoriter.engines.fallback import CoolDown, Engines, Selection, builtin_only, cache_key, warm_up
+from memoriter.engines.fallback import CoolDown, EnginePool, Selection, builtin_only, cache_key, warm_up
 from memoriter.engines.qmd import QmdSettings
 from memoriter.errors import EngineError, StoreError
 from memoriter.records import Query
@@ -22,16 +22,16 @@ class Selecting:
 
     def __init__(self) -> None:
         self.clock = Clock()
-        self.engines = Engines(cool_down=CoolDown(60, 600), clock=self.clock)
+        self.engines = EnginePool(cool_down=CoolDown(60, 600), clock=self.clock)
         self.qmd, self.builtin = Maker("qmd"), Maker("local")
 
     def get(self, agent: str = "main", settings: object = SETTINGS) -> Selection:
         return self.engines.get(cache_key(agent, settings), self.qmd, self.builtin)
 
     def provider(self) -> str:
-        manager = self.get().manager
-        assert manager is not None
-        return manager.search(Query("x")).provider
+        engine = self.get().engine
+        assert engine is not None
+        return engine.search(Query("x")).provider
 
 
 @pytest.fixture
@@ -49,16 +49,16 @@ def test_the_key_is_made_of_agent_and_settings() -> None:
     assert len({cache_key("main", SETTINGS), *others}) == 4
 
 
-def test_who_asks_again_gets_the_same_manager(selecting: Selecting) -> None:
+def test_who_asks_again_gets_the_same_engine(selecting: Selecting) -> None:
     first, again, other = selecting.get(), selecting.get(), selecting.get("work")
-    assert first.manager is again.manager
-    assert first.manager is not other.manager
+    assert first.engine is again.engine
+    assert first.engine is not other.engine
     assert len(selecting.qmd.made) == 2
 
 
-def test_eight_threads_make_one_manager(selecting: Selecting) -> None:
+def test_eight_threads_make_one_engine(selecting: Selecting) -> None:
     with ThreadPoolExecutor(8) as pool:
-        engines = {id(selection.manager) for selection in pool.map(lambda _: selecting.get(), range(8))}
+        engines = {id(selection.engine) for selection in pool.map(lambda _: selecting.get(), range(8))}
     assert (len(engines), len(selecting.qmd.made)) == (1, 1)
 
 
@@ -67,9 +67,9 @@ def test_a_failing_creation_warns_and_gives_builtin(
 ) -> None:
     selecting.qmd.error = EngineError("the program 'qmd' is not on the PATH.")
     with caplog.at_level(logging.WARNING, "memoriter"):
-        manager = selecting.get().manager
-    assert manager is not None
-    answer = manager.search(Query("x"))
+        engine = selecting.get().engine
+    assert engine is not None
+    answer = engine.search(Query("x"))
     assert (answer.provider, answer.fallback) == ("local", True)
     assert "not on the PATH" in (answer.degraded or "")
     assert [record.getMessage() for record in caplog.records] == [
@@ -77,22 +77,22 @@ def test_a_failing_creation_warns_and_gives_builtin(
     ]
 
 
-def test_a_manager_that_began_with_builtin_finds_a_repaired_qmd_by_itself(selecting: Selecting) -> None:
+def test_an_engine_that_began_with_builtin_finds_a_repaired_qmd_by_itself(selecting: Selecting) -> None:
     selecting.qmd.error = EngineError("not installed.")
-    manager = selecting.get().manager
-    assert manager is not None
+    engine = selecting.get().engine
+    assert engine is not None
     selecting.qmd.error = None
-    assert manager.search(Query("x")).provider == "local"
+    assert engine.search(Query("x")).provider == "local"
     selecting.clock.now += 60
-    assert manager.search(Query("x")).provider == "qmd"
-    assert selecting.get().manager is manager
+    assert engine.search(Query("x")).provider == "qmd"
+    assert selecting.get().engine is engine
 
 
-def test_when_both_fail_there_is_no_manager_but_a_sentence(selecting: Selecting) -> None:
+def test_when_both_fail_there_is_no_engine_but_a_sentence(selecting: Selecting) -> None:
     selecting.qmd.error = EngineError("not installed.")
     selecting.builtin.error = StoreError("The home cannot be written.")
     selection = selecting.get()
-    assert (selection.manager, selection.error) == (None, "The home cannot be written.")
+    assert (selection.engine, selection.error) == (None, "The home cannot be written.")
 
 
 @pytest.mark.parametrize(
@@ -102,44 +102,44 @@ def test_builtin_alone_may_fail_without_an_exception(error: Exception) -> None:
     maker = Maker("local")
     maker.error = error
     selection = builtin_only(maker)
-    assert selection.manager is None
+    assert selection.engine is None
     assert selection.cause is error
     assert selection.error
 
 
-def test_a_failed_manager_leaves_the_cache_and_is_not_tried_again_at_once(selecting: Selecting) -> None:
-    first = selecting.get().manager
+def test_a_failed_engine_leaves_the_cache_and_is_not_tried_again_at_once(selecting: Selecting) -> None:
+    first = selecting.get().engine
     selecting.qmd.made[0].error = EngineError("qmd was killed.")
     assert first is not None
     first.search(Query("x"))
-    second = selecting.get().manager
+    second = selecting.get().engine
     assert second is not first
     assert second is not None
     assert second.search(Query("x")).provider == "local"
     assert len(selecting.qmd.made) == 1
     selecting.clock.now += 60
-    third = selecting.get().manager
+    third = selecting.get().engine
     assert third is not None
     assert third.search(Query("x")).provider == "qmd"
     assert len(selecting.qmd.made) == 2
 
 
-def test_a_closed_manager_leaves_the_cache(selecting: Selecting) -> None:
-    first = selecting.get().manager
+def test_a_closed_engine_leaves_the_cache(selecting: Selecting) -> None:
+    first = selecting.get().engine
     assert first is not None
     first.close()
-    assert selecting.get().manager is not first
+    assert selecting.get().engine is not first
     assert selecting.provider() == "qmd"
 
 
 def test_warming_up_tells_what_is_wrong_before_anybody_asks(caplog: pytest.LogCaptureFixture) -> None:
-    manager = Maker("qmd")()
+    engine = Maker("qmd")()
     with caplog.at_level(logging.INFO, "memoriter"):
-        assert warm_up(manager) is None
-        manager.error = EngineError("qmd has no model.")
-        assert warm_up(manager) == "qmd has no model."
+        assert warm_up(engine) is None
+        engine.error = EngineError("qmd has no model.")
+        assert warm_up(engine) == "qmd has no model."
     assert [(record.levelname, record.getMessage()) for record in caplog.records] == [
         ("INFO", "the memory backend is ready"),
         ("WARNING", "the memory backend is not well: qmd has no model."),
     ]
-    assert manager.started == 2
+    assert engine.started == 2

@@ -1,47 +1,73 @@
-"""Who answers for this agent?
+"""Engines answer search, read, status and sync for one agent.
 
-A manager answers search, read, status and sync for one agent. Other rooms know the `Engine` interface only, so that
-engines can be exchanged and paired: `builtin` is our own index, `qmd` an outside program, `fallback` the two together,
-and `select` decides.
+The rest of the package uses the `Engine` interface only. `builtin` searches the index of this package, `qmd` runs an
+external program, and `fallback` combines the two.
 """
 
 from __future__ import annotations
 
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from memoriter.records import Answer, Excerpt, ProgressCallback, Query, Status, SyncReport
+
+if TYPE_CHECKING:
+    from memoriter.embedding import Choice
+    from memoriter.store import Index
 
 __all__ = ["Engine"]
 
 
 class Engine(Protocol):
-    """What every engine offers."""
+    """Answers queries about one workspace."""
+
+    @property
+    def choice(self) -> Choice | None:
+        """The embedder to share with other parts of the memory, or None if the engine has none."""
+
+    @property
+    def index(self) -> Index | None:
+        """The index of notes and transcripts, or None if an external engine keeps its own."""
+
+    @property
+    def knows_notes(self) -> bool:
+        """Whether the index holds notes of this workspace."""
 
     def search(self, query: Query) -> Answer:
-        """The hits that answer the query, best first; failures are said in the answer."""
+        """Return the hits that answer the query, best first. The answer describes failures."""
 
     def read_file(self, rel_path: str, from_line: int = 1, lines: int | None = None) -> Excerpt:
-        """Some lines of one file of the workspace."""
+        """Read some lines of one file of the workspace."""
 
     def status(self, *, deep: bool = False) -> Status:
-        """What this manager holds and how it is; ``deep`` also tries the embedder and checks the store."""
+        """Describe the index and the embedder. ``deep`` also tries the embedder and checks the store."""
+
+    def count_stale(self) -> int | None:
+        """Count the files that differ from the index by their stat, or None if an external engine does not say."""
 
     def sync(
-        self, *, force: bool = False, verify: bool = False, progress: ProgressCallback | None = None
+        self,
+        *,
+        force: bool = False,
+        verify: bool = False,
+        batch: bool = False,
+        progress: ProgressCallback | None = None,
     ) -> SyncReport:
-        """Bring the index up to date with the files."""
+        """Bring the index up to date with the files. ``batch`` uses the batch API of the embedding provider."""
 
-    def changed(self) -> None:
-        """Something was just written: the next search takes it in first, waiting a bounded time for that."""
+    def purge(self) -> None:
+        """Overwrite what the index still stores of text that is no longer in the files."""
+
+    def mark_changed(self) -> None:
+        """Make the next search index recent changes first. It waits a limited time for that."""
 
     def start(self) -> None:
-        """Keep the index fresh from now on, also while nobody searches, until closed."""
+        """Keep the index up to date in the background until the engine is closed."""
 
     def probe_embedding(self) -> str | None:
-        """Try to embed one text: None when it works, otherwise one sentence."""
+        """Embed one text. Return None if that works, otherwise an error message."""
 
     def probe_vector(self) -> str | None:
-        """Try one vector search: None when it works, otherwise one sentence."""
+        """Run one vector search. Return None if that works, otherwise an error message."""
 
     def close(self) -> None:
-        """Give back files and threads."""
+        """Close files and stop threads."""

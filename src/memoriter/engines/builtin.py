@@ -1,4 +1,4 @@
-"""The builtin manager: our own index answers.
+"""The builtin engine: our own index answers.
 
 It decides when a search first takes in what changed on disk, and what to do when the index turns out damaged. How
 files become rows is `indexing`'s duty, how rows become hits is `retrieval`'s.
@@ -199,7 +199,7 @@ OTHER_WORKSPACE = "The index is of another workspace; run `memoriter index` to t
 
 @dataclass(frozen=True, slots=True)
 class EngineOptions:
-    """How the manager behaves around a search."""
+    """How the engine behaves around a search."""
 
     citations: CitationMode = "auto"
     sync_before: bool = True
@@ -320,7 +320,7 @@ class BuiltinEngine:
             )
         return self.indexer.sync(wait_s=wait_s, light=True).degraded
 
-    def changed(self) -> None:
+    def mark_changed(self) -> None:
         """Something was just written: the next search takes it in first."""
         self._announced = True
 
@@ -348,6 +348,21 @@ class BuiltinEngine:
         self._looked = self._clock()
         return report
 
+    @property
+    def knows_notes(self) -> bool:
+        """Whether the index holds notes of this workspace."""
+        return self.indexer.knows_notes
+
+    def count_stale(self) -> int:
+        """Count the files that differ from the index by their stat."""
+        return self.indexer.count_stale()
+
+    def purge(self) -> None:
+        """Overwrite what the index still stores of text that is no longer in the files."""
+        embedder = self.choice.embedder
+        self.index.prune(0)
+        self.index.erase([], embedder.identity if embedder else None)
+
     def status(self, *, deep: bool = False) -> Status:
         """What the index holds; ``deep`` also tries the embedder, the vectors and the store."""
         served = self.serving.now()
@@ -363,7 +378,7 @@ class BuiltinEngine:
                 "embedding": self.probe_embedding() or "ok",
                 "vectors": self.probe_vector() or "ok",
                 "store": "; ".join(self.index.check(deep=True)) or "ok",
-                "behind": self.indexer.behind(),
+                "behind": self.count_stale(),
             }
         return Status(
             backend="builtin",

@@ -1,6 +1,6 @@
 """A pair of engines: the primary answers until it fails, then the builtin one does, until the primary is well again.
 
-The builtin manager is created only when it is needed. After a failure the primary is closed and left alone for a
+The builtin engine is created only when it is needed. After a failure the primary is closed and left alone for a
 while; then the next search tries a new one, and the pair heals without a restart. A caller who gave up waiting is no
 failure. Which engines these are, and who shares them, is `select`'s duty.
 """
@@ -44,7 +44,7 @@ class CoolDown:
 
 
 class FallbackEngine:
-    """Sends each call to the primary while it is well, and to the builtin manager otherwise."""
+    """Sends each call to the primary while it is well, and to the builtin engine otherwise."""
 
     def __init__(
         self,
@@ -83,12 +83,12 @@ class FallbackEngine:
         self._primary = self._create_primary()
 
     def begin_failed(self, error: str, retry_at: float) -> None:
-        """Begin with the builtin manager, because the primary failed elsewhere; raises what its creation raises."""
+        """Begin with the builtin engine, because the primary failed elsewhere; raises what its creation raises."""
         self.last_error, self._retry_at, self._failures = error, retry_at, 1
         self._builtin()
 
     def share(self) -> FallbackEngine | None:
-        """The same manager for one more holder; None when it is closed already."""
+        """The same engine for one more holder; None when it is closed already."""
         with self._lock:
             if self._closed:
                 return None
@@ -97,7 +97,7 @@ class FallbackEngine:
 
     def close(self) -> None:
         """Close both engines when the last holder closes, and leave the cache."""
-        with self._creating, self._lock:  # a builtin manager that is being opened is waited for, then closed
+        with self._creating, self._lock:  # a builtin engine that is being opened is waited for, then closed
             self._holders -= 1
             if self._holders > 0 or self._closed:
                 return
@@ -105,15 +105,15 @@ class FallbackEngine:
             primary, self._primary = self._primary, None
             fallback, self._fallback = self._fallback, None
         self._evict(self)
-        for manager in (primary, fallback):
-            if manager is not None:
-                manager.close()
+        for engine in (primary, fallback):
+            if engine is not None:
+                engine.close()
 
     # ---- search -----------------------------------------------------------------------------------------------
 
     @property
     def primary_failed(self) -> bool:
-        """Whether the builtin manager answers at the moment."""
+        """Whether the builtin engine answers at the moment."""
         return self._primary is None
 
     @property
@@ -122,7 +122,7 @@ class FallbackEngine:
         return self._retry_at
 
     def search(self, query: Query) -> Answer:
-        """The primary's hits, or else the builtin manager's; the answer says which, and why."""
+        """The primary's hits, or else the builtin engine's; the answer says which, and why."""
         primary = self._primary
         try:
             answer = primary.search(query) if primary is not None else self._try_again(query)
@@ -152,7 +152,7 @@ class FallbackEngine:
     # ---- giving up and trying again ---------------------------------------------------------------------------
 
     def _give_up(self, primary: Engine, error: Exception) -> None:
-        """Switch to the builtin manager; of several threads that saw the failure, one does it."""
+        """Switch to the builtin engine; of several threads that saw the failure, one does it."""
         with self._lock:
             if self._primary is not primary:
                 return
@@ -224,6 +224,11 @@ class FallbackEngine:
 
     # ---- the rest of the interface ----------------------------------------------------------------------------
 
+    #: The builtin engine of the pair may not exist, so callers open an embedder of their own.
+    choice: None = None
+    index: None = None
+    knows_notes = False
+
     def _active(self) -> Engine:
         return self._primary or self._builtin()
 
@@ -232,7 +237,7 @@ class FallbackEngine:
         return self._active().read_file(rel_path, from_line, lines)
 
     def status(self, *, deep: bool = False) -> Status:
-        """What the manager that answers now says, and why the other does not."""
+        """What the engine that answers now says, and why the other does not."""
         status = self._active().status(deep=deep)
         if not self.primary_failed:
             return status
@@ -248,19 +253,33 @@ class FallbackEngine:
         return replace(status, fallback=True, degraded=degraded, details=details)
 
     def sync(
-        self, *, force: bool = False, verify: bool = False, progress: ProgressCallback | None = None
+        self,
+        *,
+        force: bool = False,
+        verify: bool = False,
+        batch: bool = False,
+        progress: ProgressCallback | None = None,
     ) -> SyncReport:
-        """Bring the index of the manager that answers now up to date."""
-        return self._active().sync(force=force, verify=verify, progress=progress)
+        """Sync the index of the engine that answers now."""
+        return self._active().sync(force=force, verify=verify, batch=batch, progress=progress)
 
-    def changed(self) -> None:
+    def count_stale(self) -> int | None:
+        """Return None: which engine answers may change between the count and the sync."""
+        return None
+
+    def purge(self) -> None:
+        """Purge the builtin index, if it is open. qmd has no such operation."""
+        if self._fallback is not None:
+            self._fallback.purge()
+
+    def mark_changed(self) -> None:
         """Something was just written: whoever answers next takes it in first."""
-        for manager in (self._primary, self._fallback):
-            if manager is not None:
-                manager.changed()
+        for engine in (self._primary, self._fallback):
+            if engine is not None:
+                engine.mark_changed()
 
     def start(self) -> None:
-        """Let the manager that answers keep itself fresh, now and after each healing."""
+        """Let the engine that answers keep itself fresh, now and after each healing."""
         self._started = True
         self._active().start()
 
@@ -275,10 +294,10 @@ class FallbackEngine:
         return self._active().probe_vector()
 
 
-def _close(manager: Engine | None) -> None:
-    if manager is not None:
+def _close(engine: Engine | None) -> None:
+    if engine is not None:
         with suppress(MemoriterError, OSError):
-            manager.close()
+            engine.close()
 
 
 Create = Callable[[], "Engine"]
@@ -286,22 +305,22 @@ Create = Callable[[], "Engine"]
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """A manager, or one sentence why there is none."""
+    """An engine, or one sentence why there is none."""
 
-    manager: Engine | None
+    engine: Engine | None
     error: str | None = None
     cause: Exception | None = None  #: for those who would rather raise it
 
 
 def cache_key(agent: str, settings: object) -> str:
-    """The key of one agent's manager with these settings, a frozen value whose `repr` says all of it."""
+    """The key of one agent's engine with these settings, a frozen value whose `repr` says all of it."""
     return f"{agent}:{hashlib.sha256(repr(settings).encode('utf-8', 'surrogatepass')).hexdigest()}"
 
 
-def warm_up(manager: Engine) -> str | None:
+def warm_up(engine: Engine) -> str | None:
     """Find out at the start, not at the first question, whether an outside engine works; one sentence if not."""
-    manager.start()
-    problem = manager.probe_vector()
+    engine.start()
+    problem = engine.probe_vector()
     if problem:
         log.warning("the memory backend is not well: %s", problem)
     else:
@@ -310,14 +329,14 @@ def warm_up(manager: Engine) -> str | None:
 
 
 def builtin_only(create_builtin: Create) -> Selection:
-    """The builtin manager, or why it cannot be had."""
+    """The builtin engine, or why it cannot be had."""
     try:
         return Selection(create_builtin())
     except Exception as error:  # noqa: BLE001  the host goes on without memory
         return _none(error)
 
 
-class Engines:
+class EnginePool:
     """The engines of outside engines in this process."""
 
     def __init__(
@@ -331,7 +350,7 @@ class Engines:
         self._creating: defaultdict[str, threading.Lock] = defaultdict(threading.Lock)
 
     def get(self, key: str, create_primary: Create, create_builtin: Create) -> Selection:
-        """The manager under this key: the one that is there, a new one, or builtin when none can be made."""
+        """The engine under this key: the one that is there, a new one, or builtin when none can be made."""
         with self._lock:
             creating = self._creating[key]
         with creating:
@@ -349,14 +368,14 @@ class Engines:
             create_builtin,
             cool_down=self._cool_down,
             clock=self._clock,
-            evict=lambda manager: self._evict(key, manager),
-            keep=lambda manager: self._keep(key, manager),
+            evict=lambda engine: self._evict(key, engine),
+            keep=lambda engine: self._keep(key, engine),
         )
         retry_at, error = self._cooling.get(key, (float("-inf"), ""))
         if self._clock() >= retry_at:
             try:
                 pair.open_primary()
-            except Exception as failed:  # noqa: BLE001  the agent gets the builtin manager instead
+            except Exception as failed:  # noqa: BLE001  the agent gets the builtin engine instead
                 retry_at, error = self._clock() + self._cool_down.first_s, str(failed)
                 self._cooling[key] = (retry_at, error)
                 log.warning("qmd cannot be used, the builtin engine answers: %s", error)
@@ -369,18 +388,18 @@ class Engines:
             return _none(failed)
         return Selection(pair)
 
-    def _keep(self, key: str, manager: FallbackEngine) -> None:
+    def _keep(self, key: str, engine: FallbackEngine) -> None:
         with self._lock:
-            self._cache.setdefault(key, manager)
+            self._cache.setdefault(key, engine)
             self._cooling.pop(key, None)
 
-    def _evict(self, key: str, manager: FallbackEngine) -> None:
-        """Forget a manager that failed or was closed, so that the next selection makes a new one."""
+    def _evict(self, key: str, engine: FallbackEngine) -> None:
+        """Forget an engine that failed or was closed, so that the next selection makes a new one."""
         with self._lock:
-            if self._cache.get(key) is manager:
+            if self._cache.get(key) is engine:
                 del self._cache[key]
-            if manager.last_error and manager.primary_failed:
-                self._cooling[key] = (manager.retry_at, manager.last_error)
+            if engine.last_error and engine.primary_failed:
+                self._cooling[key] = (engine.retry_at, engine.last_error)
 
 
 def _none(error: Exception) -> Selection:

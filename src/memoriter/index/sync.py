@@ -172,8 +172,8 @@ class Indexer:
     def _model(self) -> str:
         return str(self.embedder.identity) if self.embedder else ""
 
-    def behind(self) -> int:
-        """How many files differ from the index by their stat; one that has still to settle is no difference."""
+    def count_stale(self) -> int:
+        """Count the files that differ from the index by their stat. A file that was just indexed does not count."""
         backlog = self.backlog()
         return backlog.files - backlog.unsettled
 

@@ -1,4 +1,4 @@
-"""The qmd manager: an outside engine answers, from the same files.
+"""The qmd engine: an outside engine answers, from the same files.
 
 It joins the program (`command`), what it indexes (`collections`, `sessions`), when it does so (`upkeep`) and how its
 results are shown (`hits`). It raises `EngineError` when qmd fails: who answers then is `fallback`'s duty.
@@ -66,7 +66,7 @@ UNSETTLED_NS = 50_000_000
 
 @dataclass(frozen=True, slots=True)
 class QmdSettings:
-    """Everything that makes one qmd manager another than the next; the key of the cache is made from it."""
+    """Everything that makes one qmd engine another than the next; the key of the cache is made from it."""
 
     folder: Path  #: of this agent's qmd: configuration, cache, exported sessions
     workspace: Path
@@ -209,7 +209,7 @@ class QmdEngine:
 
     # ---- freshness --------------------------------------------------------------------------------------------
 
-    def changed(self) -> None:
+    def mark_changed(self) -> None:
         """Something was just written: the next search takes it in first."""
         self._announced = True
 
@@ -259,10 +259,19 @@ class QmdEngine:
             mine.symlink_to(models, target_is_directory=True)
 
     def sync(
-        self, *, force: bool = False, verify: bool = False, progress: ProgressCallback | None = None
+        self,
+        *,
+        force: bool = False,
+        verify: bool = False,
+        batch: bool = False,
+        progress: ProgressCallback | None = None,
     ) -> SyncReport:
-        """Let qmd take in what changed; ``force`` drops its index first. A failure is told in the report."""
-        del verify, progress  # qmd reads and compares every file each time, and tells nothing on the way
+        """Make qmd index what changed. ``force`` deletes its index first. The report describes failures."""
+        del (
+            verify,
+            batch,
+            progress,
+        )  # qmd compares every file each time, embeds by itself, and reports no progress
         started = time.perf_counter()
         scan = self.workspace.scan()
         if force:
@@ -324,6 +333,17 @@ class QmdEngine:
         )
 
     # ---- the rest of the interface ----------------------------------------------------------------------------
+
+    #: qmd embeds in its own process and keeps its own index.
+    choice: None = None
+    index: None = None
+    knows_notes = False
+
+    def count_stale(self) -> None:
+        """Return None: qmd knows only whether something changed, not how many files did."""
+
+    def purge(self) -> None:
+        """Do nothing: qmd has no such operation."""
 
     def read_file(self, rel_path: str, from_line: int = 1, lines: int | None = None) -> Excerpt:
         """Some lines of one file, read by ourselves: qmd is not asked."""

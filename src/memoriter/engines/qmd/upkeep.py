@@ -3,7 +3,7 @@ when it fails.
 
 What is on disk is known by a signature of the files' stats; the signature that qmd last took in is kept in a file, so
 that a new process knows whether there is anything to do without starting qmd. What an update consists of is the
-manager's duty.
+engine's duty.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The qmd manager over the stand-in: the same files, the true lines, the limits, and errors in words."""
+"""The qmd engine over the stand-in: the same files, the true lines, the limits, and errors in words."""
 
 from __future__ import annotations
 
@@ -49,11 +49,11 @@ def test_a_note_is_trusted_as_far_as_its_front_matter_says(note, open_qmd) -> No
 
 def test_an_edit_is_found_at_once_and_what_is_gone_is_not(note, open_qmd, workspace) -> None:
     note("memory/a.md", "heron\n")
-    manager = open_qmd()
-    assert places(manager.search(Query("heron"))) == ["memory/a.md#L1-L1"]
+    engine = open_qmd()
+    assert places(engine.search(Query("heron"))) == ["memory/a.md#L1-L1"]
     note("memory/b.md", "stork and heron\n")
     (workspace / "memory/a.md").unlink()
-    assert places(manager.search(Query("heron"))) == ["memory/b.md#L1-L1"]
+    assert places(engine.search(Query("heron"))) == ["memory/b.md#L1-L1"]
 
 
 def test_nothing_changed_means_that_qmd_is_asked_nothing_but_the_query(note, open_qmd, standin) -> None:
@@ -97,11 +97,11 @@ def test_an_empty_query_finds_nothing_and_starts_nothing(note, open_qmd, standin
 def test_limits_on_results_and_snippets(note, open_qmd) -> None:
     for number in range(9):
         note(f"memory/{number}.md", "heron " * 200)
-    manager = open_qmd(max_results=3, max_snippet_chars=50)
-    answer = manager.search(Query("heron"))
+    engine = open_qmd(max_results=3, max_snippet_chars=50)
+    answer = engine.search(Query("heron"))
     assert [len(hit.snippet) <= 50 for hit in answer.hits] == [True] * 3
-    assert len(manager.search(Query("heron", max_results=5)).hits) == 5
-    assert manager.search(Query("heron", max_results=0)).hits == ()
+    assert len(engine.search(Query("heron", max_results=5)).hits) == 5
+    assert engine.search(Query("heron", max_results=0)).hits == ()
 
 
 def test_a_keyword_hit_is_never_dropped_by_a_threshold(note, open_qmd) -> None:
@@ -113,10 +113,10 @@ def test_a_keyword_hit_is_never_dropped_by_a_threshold(note, open_qmd) -> None:
 def test_filters_by_source_and_path(note, open_qmd) -> None:
     note("MEMORY.md", "heron\n")
     note("memory/work/a.md", "heron\n")
-    manager = open_qmd()
-    assert places(manager.search(Query("heron", path_prefix="memory/work/"))) == ["memory/work/a.md#L1-L1"]
-    assert manager.search(Query("heron", source="sessions")).hits == ()
-    assert len(manager.search(Query("heron", source="memory")).hits) == 2
+    engine = open_qmd()
+    assert places(engine.search(Query("heron", path_prefix="memory/work/"))) == ["memory/work/a.md#L1-L1"]
+    assert engine.search(Query("heron", source="sessions")).hits == ()
+    assert len(engine.search(Query("heron", source="memory")).hits) == 2
 
 
 def test_extra_paths_are_collections_of_their_own(note, open_qmd, tmp_path, workspace) -> None:
@@ -125,13 +125,13 @@ def test_extra_paths_are_collections_of_their_own(note, open_qmd, tmp_path, work
     (folder / "x.md").write_text("heron\n")
     file.write_text("heron\n")
     note("MEMORY.md", "heron\n")
-    manager = open_qmd(extra_paths=(folder, file))
-    assert sorted(places(manager.search(Query("heron")))) == [
+    engine = open_qmd(extra_paths=(folder, file))
+    assert sorted(places(engine.search(Query("heron")))) == [
         f"{folder}/x.md#L1-L1",
         f"{file}#L1-L1",
         "MEMORY.md#L1-L1",
     ]
-    config = json.loads((manager.qmd.config / "index.yml").read_text())
+    config = json.loads((engine.qmd.config / "index.yml").read_text())
     assert config["collections"]["extra-2"] == {"path": str(tmp_path), "pattern": "one \\[file\\].md"}
 
 
@@ -141,26 +141,26 @@ def test_what_the_workspace_does_not_show_is_not_shown(note, open_qmd, workspace
     note("memory/a.md", "heron\n")
     secret = tmp_path / "secret.md"
     secret.write_text("heron of the neighbours\n")
-    manager = open_qmd()
-    manager.search(Query("heron"))
+    engine = open_qmd()
+    engine.search(Query("heron"))
     (workspace / "memory/a.md").unlink()
     (workspace / "memory/a.md").symlink_to(secret)
-    manager.upkeep.forget()
-    assert manager.search(Query("heron")).hits == ()
+    engine.upkeep.forget()
+    assert engine.search(Query("heron")).hits == ()
     for path in ("../secret.md", "/etc/passwd", ".secret.md"):
         rows = [Row("memory", path, 1.0, 1, ("x",)), Row("nope", "a.md", 1.0, 1, ("x",))]
-        assert list(manager._pages(rows, manager._files())) == []
+        assert list(engine._pages(rows, engine._files())) == []
 
 
 def test_reading_is_our_own_and_safe(note, open_qmd, standin) -> None:
     note("memory/a.md", "one\ntwo\nthree\n")
-    manager = open_qmd()
+    engine = open_qmd()
     standin.fault("exit1")
-    assert manager.read_file("memory/a.md", 2, 1).text == "two"
+    assert engine.read_file("memory/a.md", 2, 1).text == "two"
     with pytest.raises(PathRefused):
-        manager.read_file("../secret.md")
+        engine.read_file("../secret.md")
     with pytest.raises(NotFound):
-        manager.read_file("memory/none.md")
+        engine.read_file("memory/none.md")
 
 
 @pytest.mark.parametrize(
@@ -178,11 +178,11 @@ def test_reading_is_our_own_and_safe(note, open_qmd, standin) -> None:
 )
 def test_each_fault_is_an_engine_error_in_words(note, open_qmd, standin, fault: str, sentence: str) -> None:
     note("memory/a.md", "heron\n")
-    manager = open_qmd()
-    manager.search(Query("heron"))
+    engine = open_qmd()
+    engine.search(Query("heron"))
     standin.fault(fault if fault == "vanish" else f"{fault} on search")
     with pytest.raises(EngineError, match=sentence):
-        manager.search(Query("heron"))
+        engine.search(Query("heron"))
 
 
 @pytest.mark.parametrize("fault", ["hang", "deaf"])
@@ -190,19 +190,19 @@ def test_a_program_that_hangs_is_ended_in_time(note, open_qmd, standin, fault: s
     note("memory/a.md", "heron\n")
     open_qmd().search(Query("heron"))
     standin.fault(f"{fault} on search")
-    manager = open_qmd(timeout_s=0.8)
+    engine = open_qmd(timeout_s=0.8)
     started = time.monotonic()
     with pytest.raises(EngineError, match="did not finish within 0"):
-        manager.search(Query("heron"))
+        engine.search(Query("heron"))
     assert time.monotonic() - started < 5
     assert standin.left_behind() == []
 
 
 def test_warnings_before_the_answer_do_no_harm(note, open_qmd, standin) -> None:
     note("memory/a.md", "heron\n")
-    manager = open_qmd()
+    engine = open_qmd()
     standin.fault("noise on search")
-    assert places(manager.search(Query("heron"))) == ["memory/a.md#L1-L1"]
+    assert places(engine.search(Query("heron"))) == ["memory/a.md#L1-L1"]
 
 
 def test_a_program_that_cannot_start_is_found_at_creation(open_qmd, standin) -> None:
@@ -223,20 +223,20 @@ def test_a_folder_that_cannot_be_used_is_found_at_creation(open_qmd, tmp_path) -
 
 def test_a_failing_update_is_said_and_the_old_index_still_answers(note, open_qmd, standin) -> None:
     note("memory/a.md", "heron\n")
-    manager = open_qmd()
-    manager.search(Query("heron"))
+    engine = open_qmd()
+    engine.search(Query("heron"))
     standin.fault("exit1 on update")
     note("memory/b.md", "stork\n")
-    answer = manager.search(Query("heron"))
+    answer = engine.search(Query("heron"))
     assert places(answer) == ["memory/a.md#L1-L1"]
     assert answer.degraded == (
         "qmd could not take in what changed on disk: "
         "qmd update ended with status 1: Error: SQLITE_CONSTRAINT_PRIMARYKEY."
     )
-    held = manager.search(Query("heron")).degraded
+    held = engine.search(Query("heron")).degraded
     assert held is not None
     assert held.startswith("qmd's last update failed and is tried again later: ")
-    assert manager.status().details["upkeep"] == (
+    assert engine.status().details["upkeep"] == (
         "qmd update ended with status 1: Error: SQLITE_CONSTRAINT_PRIMARYKEY."
     )
 
@@ -250,19 +250,19 @@ def test_a_first_update_that_fails_is_a_failure_and_one_that_takes_long_is_not(
         open_qmd().search(Query("heron"))
     assert not isinstance(failed.value, EngineBusy)
     standin.fault("hang on update")
-    manager = open_qmd(Schedule(wait_s=0.3, debounce_s=0))
+    engine = open_qmd(Schedule(wait_s=0.3, debounce_s=0))
     with pytest.raises(EngineBusy, match="still building its first index"):
-        manager.search(Query("heron"))
-    manager.close()
+        engine.search(Query("heron"))
+    engine.close()
     assert standin.left_behind() == []
 
 
 def test_a_vanished_workspace_does_not_empty_the_index(note, open_qmd, workspace, standin) -> None:
     note("memory/a.md", "heron\n")
-    manager = open_qmd()
-    manager.search(Query("heron"))
+    engine = open_qmd()
+    engine.search(Query("heron"))
     workspace.rename(workspace.with_name("away"))
-    assert "is not there" in (manager.search(Query("heron")).degraded or "")
+    assert "is not there" in (engine.search(Query("heron")).degraded or "")
     assert len(standin.calls("update")) == 1
 
 
@@ -272,21 +272,21 @@ def test_a_session_outside_the_scope_gets_nothing_and_qmd_is_not_started(
     note("memory/a.md", "heron\n")
     settings = QmdSettings(tmp_path / "qmd", workspace, command=str(standin.command))
     guard = Guard(Scope((Rule("allow", chat_type="direct"),)))
-    manager = QmdEngine.create(settings, Workspace(workspace), guard=guard)
+    engine = QmdEngine.create(settings, Workspace(workspace), guard=guard)
     before = len(standin.calls())
-    answer = manager.search(Query("heron", session_key="agent:main:telegram:group:42"))
+    answer = engine.search(Query("heron", session_key="agent:main:telegram:group:42"))
     assert answer == Answer((), provider="qmd", model="bm25", citations=False)
     assert len(standin.calls()) == before
-    manager.close()
+    engine.close()
 
 
 def test_a_group_that_is_allowed_is_not_shown_places(note, workspace, standin, tmp_path) -> None:
     note("memory/a.md", "heron\n")
     settings = QmdSettings(tmp_path / "qmd", workspace, command=str(standin.command), timeout_s=20)
-    manager = QmdEngine.create(settings, Workspace(workspace), guard=Guard(Scope((), "allow")))
-    answer = manager.search(Query("heron", session_key="agent:main:telegram:group:42"))
+    engine = QmdEngine.create(settings, Workspace(workspace), guard=Guard(Scope((), "allow")))
+    answer = engine.search(Query("heron", session_key="agent:main:telegram:group:42"))
     assert (answer.citations, places(answer)) == (False, [None])
-    manager.close()
+    engine.close()
 
 
 # ---- sync, status, vectors ----------------------------------------------------------------------------------------
@@ -296,27 +296,27 @@ def test_a_sync_reports_and_force_builds_anew(note, open_qmd) -> None:
     note("MEMORY.md", "one\n")
     note("memory/a.md", "two\n")
     note("memory/dist/b.md", "three\n")
-    manager = open_qmd()
-    report = manager.sync()
+    engine = open_qmd()
+    report = engine.sync()
     assert (report.files, report.changed, report.unchanged, report.degraded) == (3, 3, 0, None)
     assert [problem.path for problem in report.problems] == ["memory/dist/b.md"]
-    assert manager.sync().unchanged == 3
-    forced = manager.sync(force=True)
+    assert engine.sync().unchanged == 3
+    forced = engine.sync(force=True)
     assert (forced.changed, forced.rebuilt) == (3, True)
 
 
 def test_a_failing_sync_is_told_in_the_report(note, open_qmd, standin) -> None:
     note("MEMORY.md", "one\n")
-    manager = open_qmd()
+    engine = open_qmd()
     standin.fault("exit1 on update")
-    assert "ended with status 1" in (manager.sync().degraded or "")
+    assert "ended with status 1" in (engine.sync().degraded or "")
 
 
 def test_status_says_what_qmd_is_and_holds(note, open_qmd, workspace) -> None:
     note("MEMORY.md", "heron\n")
-    manager = open_qmd()
-    manager.search(Query("heron"))
-    status = manager.status(deep=True)
+    engine = open_qmd()
+    engine.search(Query("heron"))
+    status = engine.status(deep=True)
     assert (status.backend, status.workspace, status.files, status.provider) == (
         "qmd",
         str(workspace),
@@ -327,23 +327,23 @@ def test_status_says_what_qmd_is_and_holds(note, open_qmd, workspace) -> None:
     assert (status.details["store"], status.details["embedding"]) == ("ok", "ok")
     assert status.last_sync is not None
     assert status.index_bytes > 0
-    assert manager.probe_vector() is None
+    assert engine.probe_vector() is None
 
 
 def test_what_qmd_keeps_is_for_the_owner_alone(note, open_qmd) -> None:
     note("MEMORY.md", "heron\n")
-    manager = open_qmd()
-    manager.search(Query("heron"))
-    assert stat.S_IMODE(manager.settings.folder.stat().st_mode) == 0o700
+    engine = open_qmd()
+    engine.search(Query("heron"))
+    assert stat.S_IMODE(engine.settings.folder.stat().st_mode) == 0o700
 
 
 @pytest.mark.parametrize("mode", ["query", "vsearch"])
 def test_a_mode_without_its_model_searches_by_keyword_and_says_so(note, open_qmd, standin, mode) -> None:
     note("memory/a.md", "heron\n")
-    manager = open_qmd(search_mode=mode, models_folder=None)
-    answer = manager.search(Query("heron"))
+    engine = open_qmd(search_mode=mode, models_folder=None)
+    answer = engine.search(Query("heron"))
     assert (answer.model, places(answer)) == ("bm25", ["memory/a.md#L1-L1"])
-    assert answer.degraded == manager.probe_vector() == manager.probe_embedding() == manager.status().degraded
+    assert answer.degraded == engine.probe_vector() == engine.probe_embedding() == engine.status().degraded
     assert f"no embedding model for `{mode}`" in (answer.degraded or "")
     assert standin.calls("embed") == []
 
@@ -353,11 +353,11 @@ def test_with_a_model_qmd_embeds_and_both_legs_are_asked(note, open_qmd, standin
     models.mkdir()
     (models / "embed.gguf").write_text("")
     note("memory/a.md", "heron\n")
-    manager = open_qmd(search_mode="query", models_folder=models)
-    answer = manager.search(Query("heron"))
+    engine = open_qmd(search_mode="query", models_folder=models)
+    answer = engine.search(Query("heron"))
     assert (answer.degraded, places(answer)) == (None, ["memory/a.md#L1-L1"])
     assert standin.calls("query")[-1][-1] == "lex: heron\nvec: heron"
-    for thread in list(manager.upkeep._threads):
+    for thread in list(engine.upkeep._threads):
         thread.join(20)
     assert len(standin.calls("embed")) == 1
     named = open_qmd(search_mode="query", embed_model=str(models / "embed.gguf"), folder=tmp_path / "other")
@@ -372,8 +372,8 @@ def test_the_threshold_holds_for_nearness(note, open_qmd, tmp_path) -> None:
     (models / "embed.gguf").write_text("")
     for number in range(4):
         note(f"memory/{number}.md", "heron\n")
-    manager = open_qmd(search_mode="vsearch", models_folder=models)
-    assert [hit.score for hit in manager.search(Query("heron", min_score=0.4)).hits] == [1.0, 0.5]
+    engine = open_qmd(search_mode="vsearch", models_folder=models)
+    assert [hit.score for hit in engine.search(Query("heron", min_score=0.4)).hits] == [1.0, 0.5]
 
 
 # ---- sessions -----------------------------------------------------------------------------------------------------
@@ -399,19 +399,19 @@ def test_sessions_are_exported_and_found_at_the_transcripts_own_lines(
         timeout_s=20,
         schedule=Schedule(debounce_s=0, wait_s=10),
     )
-    manager = QmdEngine.create(settings, Workspace(workspace), exports=exports)
-    hit = manager.search(Query("marsh")).hits[0]
+    engine = QmdEngine.create(settings, Workspace(workspace), exports=exports)
+    hit = engine.search(Query("marsh")).hits[0]
     assert (hit.path, hit.source, hit.trust) == ("sessions/one.jsonl", "sessions", "agent")
     assert (hit.start_line, hit.end_line) == (2, 3)
     assert hit.snippet == "Assistant: In the marsh."
-    first = manager.search(Query("herons nest")).hits[0]
+    first = engine.search(Query("herons nest")).hits[0]
     assert "User: Where do the herons nest this year?" in first.snippet
-    assert manager.search(Query("marsh", source="memory")).hits == ()
-    assert "marsh" in manager.read_file("sessions/one.jsonl").text
+    assert engine.search(Query("marsh", source="memory")).hits == ()
+    assert "marsh" in engine.read_file("sessions/one.jsonl").text
     (sessions / "one.jsonl").unlink()
-    assert manager.search(Query("marsh")).hits == ()
+    assert engine.search(Query("marsh")).hits == ()
     assert list(exports.folder.glob("*.md")) == []
-    manager.close()
+    engine.close()
 
 
 def test_the_version_is_asked_once_for_each_program(open_qmd, standin: StandIn) -> None:
