@@ -59,7 +59,7 @@ class TestAChangedModel:
         assert answer.degraded.startswith(
             "The embedder has changed: the vectors of openai/text-embedding-3-small/64/"
         )
-        builtin(changed).renewal.wait(20)
+        builtin(changed).background.wait(20)
         answer = changed.search("where does the kite circle")
         assert (by_meaning(answer), answer.model, answer.degraded) == (True, "text-embedding-3-large", None)
         assert len(models(changed)) == 1
@@ -72,7 +72,7 @@ class TestAChangedModel:
         assert answer.hits
         assert answer.degraded is not None
         assert answer.degraded.startswith(
-            "Keyword search only: the index has vectors of voyage/voyage-4-large/64, which cannot be used any more"
+            "Keyword search only: the index has vectors of voyage/voyage-4-large/64, whose embedder is no"
         )
 
     def test_costs_nothing_when_it_is_changed_back(
@@ -158,6 +158,30 @@ class TestAFallback:
         answer = again.search("where does the newt hide")
         assert (answer.provider, answer.fallback, answer.degraded) == ("openai", False, None)
 
+    def test_answers_a_search_that_finds_the_index_damaged(
+        self,
+        open_provider: OpenProvider,
+        vendors: Vendors,
+        monkeypatch: pytest.MonkeyPatch,
+    ) -> None:
+        import apsw
+
+        monkeypatch.setattr("memoriter.embedding.ollama.DIMENSIONS", {"nomic-embed-text": 64})
+        vendors.only_ollama = True
+        memory = open_provider(
+            "openai",
+            embedding__fallback="ollama",
+            embedding__ollama_base_url=url("ollama"),
+            embedding__background=False,
+        )
+        memory.sync()
+        other = apsw.Connection(str(memory.settings.agent_folder / "index.db"))
+        other.execute("drop table chunks_fts")
+        other.close()
+        answer = memory.search("where does the otter sleep")
+        assert builtin(memory).index.healed is not None
+        assert (by_meaning(answer), answer.provider, answer.fallback) == (True, "ollama", True)
+
 
 class TestMissingVectors:
     def test_are_made_in_the_background_when_the_provider_is_back(
@@ -169,7 +193,7 @@ class TestMissingVectors:
         assert (report.pending, report.embedded) == (3, 0)
         vendors.fault = None
         memory.search("otter")
-        builtin(memory).renewal.wait(20)
+        builtin(memory).background.wait(20)
         answer = memory.search("where does the otter sleep")
         assert (by_meaning(answer), answer.degraded) == (True, None)
 
