@@ -37,6 +37,12 @@ if TYPE_CHECKING:
 log = logs.get("assembly")
 
 ENGINE = "entries.vector_engine"
+#: Seconds in which repeated searches do not check the disk again. Shorter than anyone can switch to an editor and back.
+SYNC_INTERVAL_S = 2.0
+#: Seconds for which a failed qmd is not tried again. Doubles with every further failure, up to ten minutes.
+QMD_COOLDOWN_S = 60.0
+#: Where qmd keeps downloaded models. All agents share them, because each is hundreds of megabytes.
+QMD_MODELS = Path("~/.cache/qmd/models")
 
 _engines: dict[float, EnginePool] = {}  #: of outside engines, by how long a failed one is left alone
 
@@ -71,8 +77,8 @@ def select_engine(settings: Settings, embedder: Embedder | None = None) -> Selec
         exports = Exports(sessions, wanted.folder / "sessions") if sessions else None
         return QmdEngine.create(wanted, _workspace(settings), exports=exports, guard=guard)
 
-    pause = settings.memory.qmd.cool_down
-    engines = _engines.setdefault(pause, EnginePool(cool_down=CoolDown(pause, max(pause, 600.0))))
+    cool_down = CoolDown(QMD_COOLDOWN_S, max(QMD_COOLDOWN_S, 600.0))
+    engines = _engines.setdefault(QMD_COOLDOWN_S, EnginePool(cool_down=cool_down))
     return engines.get(cache_key(settings.agent, (wanted, guard.scope)), qmd, builtin)
 
 
@@ -94,23 +100,23 @@ def _qmd_settings(settings: Settings) -> QmdSettings:
         extra_paths=_extra_paths(settings),
         patterns=settings.files.patterns,
         command=qmd.command,
-        node=qmd.node,
         search_mode=qmd.search_mode,
         embed_model=qmd.embed_model,
-        models_folder=qmd.models_folder or Path("~/.cache/qmd/models").expanduser(),
-        sessions=(settings.agent_folder / "sessions", *settings.sessions.paths) if qmd.sessions else (),
-        max_results=qmd.limits.max_results,
-        max_snippet_chars=qmd.limits.max_snippet_chars,
+        models_folder=QMD_MODELS.expanduser(),
+        sessions=(settings.agent_folder / "sessions", *settings.sessions.paths)
+        if settings.sessions.enabled
+        else (),
+        max_results=settings.search.max_results,
+        max_snippet_chars=settings.search.snippet_chars,
         timeout_s=qmd.limits.timeout_ms / 1000,
         command_timeout_s=update.command_timeout,
         citations=settings.memory.citations,
         schedule=Schedule(
             interval_s=update.interval,
             debounce_s=update.debounce,
-            wait_s=update.wait,
+            # Half the time limit of a search for indexing recent changes, the other half for the search.
+            wait_s=qmd.limits.timeout_ms / 2000,
             update_timeout_s=update.update_timeout,
-            embed_interval_s=update.embed_interval,
-            embed_timeout_s=update.embed_timeout,
         ),
     )
 
@@ -137,7 +143,6 @@ def _workspace(settings: Settings) -> Workspace:
         settings.workspace,
         extra_paths=_extra_paths(settings),
         patterns=settings.files.patterns,
-        max_bytes=settings.files.max_bytes,
     )
 
 
@@ -159,28 +164,21 @@ def embedder_spec(settings: Settings) -> EmbedderSpec:
         keys={name: key.get_secret_value() for name, key in keys.items() if key},
         fallback=chosen.fallback,
         redact=chosen.redact,
-        threads=chosen.threads,
-        attempts=chosen.attempts,
         query_s=chosen.query_timeout_s,
-        batch_s=chosen.batch_timeout_s,
-        local_query_s=chosen.local_query_timeout_s,
-        local_batch_s=chosen.local_batch_timeout_s,
     )
 
 
 def _cached(choice: Choice | None, index: Index, settings: Settings) -> Cached | None:
     """The embedder as the indexer uses it: in batches, and never twice for the same text."""
     from memoriter.embedding import Batched, Cached, Jobs
+    from memoriter.embedding.batches import budgets
 
     if choice is None or choice.embedder is None:
         return None
-    chosen, limits = settings.embedding, choice.limits
-    budgets = {"items": chosen.batch_items, "tokens": chosen.batch_tokens, "bytes": chosen.batch_bytes}
-    if limits:
-        budgets = {name: min(budget, getattr(limits, name)) for name, budget in budgets.items()}
+    size, concurrency = budgets(choice.limits), settings.embedding.concurrency
     jobs = Jobs(choice.remote, index) if choice.remote and Jobs.offered_by(choice.remote) else None
-    batched = Batched(choice.embedder, **budgets, concurrency=chosen.concurrency)
-    hasty = Batched(choice.hasty, **budgets, concurrency=chosen.concurrency) if choice.hasty else None
+    batched = Batched(choice.embedder, **size, concurrency=concurrency)
+    hasty = Batched(choice.hasty, **size, concurrency=concurrency) if choice.hasty else None
     return Cached(batched, index, hasty=hasty, recipe=choice.recipe, jobs=jobs)
 
 
@@ -196,14 +194,12 @@ def build_builtin(settings: Settings, embedder: Embedder | None, guard: Guard) -
         tokens=settings.chunking.tokens,
         overlap=settings.chunking.overlap,
         target=settings.chunking.target,
-        cache_limit_bytes=settings.embedding.cache_limit_mb * 1024 * 1024,
     )
     search = settings.search
     options = Options(
         fusion=search.fusion,
         vector_weight=search.vector_weight,
         text_weight=search.text_weight,
-        candidates=search.candidates,
         max_results=search.max_results,
         min_score=search.min_score,
         snippet_chars=search.snippet_chars,
@@ -213,7 +209,7 @@ def build_builtin(settings: Settings, embedder: Embedder | None, guard: Guard) -
     options_of_engine = EngineOptions(
         citations=settings.memory.citations,
         sync_before=search.sync_before,
-        sync_interval_s=search.sync_interval_s,
+        sync_interval_s=SYNC_INTERVAL_S,
         background=settings.embedding.background,
     )
     return BuiltinEngine(
@@ -271,19 +267,15 @@ def build_writer(settings: Settings, engine: Engine) -> NoteWriter:
     key = llm.api_key.get_secret_value() if llm.api_key else None
 
     def opening() -> Chat:
-        where = {"base_url": llm.base_url, "api_key": key}
-        return open_chat(llm.provider, model=llm.model, **where, timeout_s=llm.timeout_s, retries=llm.retries)
+        return open_chat(
+            llm.provider, model=llm.model, base_url=llm.base_url, api_key=key, timeout_s=llm.timeout_s
+        )
 
     chat: Chat = NoChat()
     if llm.provider != "none":
         deferred = Deferred(f"{llm.provider}/{llm.model}", opening)
         chat = Budgeted(deferred, settings.agent_folder / "tokens.json", daily_tokens=llm.daily_tokens)
-    threshold = Threshold(
-        writing.flush_rule,
-        writing.flush_reserve_tokens,
-        writing.flush_soft_tokens,
-        writing.flush_margin_tokens,
-    )
+    threshold = Threshold(writing.flush_margin_tokens)
     notebook = Notebook(
         settings.workspace, now=clock_of(writing.timezone), was_there=lambda: was_there(engine)
     )
@@ -309,11 +301,8 @@ def build_entries(settings: Settings, engine: Engine) -> Entries:
             cleanup.interval,
             cleanup.retention_days,
             cleanup.ledger_days,
-            cleanup.ledger_recalls,
         ),
-        capture=CaptureLimits(
-            learning.capture_max_chars, learning.capture_max_per_turn if learning.capture else 0
-        ),
+        capture=CaptureLimits() if learning.capture else CaptureLimits(per_turn=0),
     )
     vector_engine, without = entries_engine(settings)
     if without:

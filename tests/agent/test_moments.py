@@ -366,13 +366,15 @@ def test_a_session_that_starts_takes_in_what_changed(open_host: OpenHost, note: 
     assert host.memory.search("heron").hits
 
 
-def test_a_transcript_that_grew_is_taken_in(open_host: OpenHost, tmp_path: Path) -> None:
+def test_a_transcript_that_grew_is_taken_in(
+    open_host: OpenHost, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("memoriter.agent.service.SESSION_DEBOUNCE_S", 0.0)
     host = open_host(
         "memory-core",
         search__sync_before=False,
         watch__enabled=False,
         sessions__delta_messages=1,
-        sessions__debounce_s=0,
     )
     folder = tmp_path / "state/agents/main/sessions"
     folder.mkdir(parents=True)

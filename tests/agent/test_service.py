@@ -22,7 +22,6 @@ OpenMemory = Callable[..., Memory]
 QUICK = {
     "search__sync_before": False,
     "watch__debounce_s": 0.05,
-    "sessions__debounce_s": 0.05,
     "sessions__delta_bytes": 4_000,
     "sessions__delta_messages": 20,
 }
@@ -48,6 +47,11 @@ class Syncs:
 @pytest.fixture
 def syncs() -> Syncs:
     return Syncs()
+
+
+@pytest.fixture(autouse=True)
+def quick_sessions(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("memoriter.agent.service.SESSION_DEBOUNCE_S", 0.05)
 
 
 @pytest.fixture
@@ -165,8 +169,11 @@ def test_it_is_found_by_meaning_alone_in_other_words_and_another_language(
         assert not [part for part in best.explain.parts if part.name == "keyword" and part.value]
 
 
-def test_little_growth_waits_for_a_search_that_looks(open_memory: OpenMemory, sessions: Path) -> None:
-    memory = open_memory(search__sync_interval_s=0)
+def test_little_growth_waits_for_a_search_that_looks(
+    open_memory: OpenMemory, sessions: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("memoriter.build.SYNC_INTERVAL_S", 0.0)
+    memory = open_memory()
     memory.sync()
     (sessions / "s1.jsonl").write_text(line("user", "The heron stands in the marsh."), encoding="utf-8")
     assert [hit.path for hit in memory.search("heron", min_score=0).hits] == ["sessions/s1.jsonl"]
@@ -225,7 +232,7 @@ def test_a_flush_happens_once_and_is_found_at_once(open_memory: OpenMemory) -> N
 
 
 def test_both_thresholds_can_be_set(open_memory: OpenMemory) -> None:
-    service = MemoryService(open_memory(writing__flush_rule="margin"))
+    service = MemoryService(open_memory(writing__flush_margin_tokens=20_000))
     assert service.maybe_flush_memory(107_999, 128_000, TALK, "s").saved is None
     assert service.maybe_flush_memory(108_000, 128_000, TALK, "s").saved
     off = MemoryService(open_memory(writing__flush=False))

@@ -47,7 +47,6 @@ def settings(command: Path | str) -> dict[str, object]:
         "MEMORITER_MEMORY__BACKEND": "qmd",
         "MEMORITER_MEMORY__QMD__COMMAND": command,
         "MEMORITER_MEMORY__QMD__LIMITS__TIMEOUT_MS": 30_000,
-        "MEMORITER_MEMORY__QMD__UPDATE__WAIT": "15s",
     }
 
 

@@ -1,4 +1,4 @@
-"""Settings are loaded from a place of the test's own."""
+"""A temporary place to load settings from."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from places import Place
 
 @pytest.fixture
 def place(tmp_path: Path) -> Place:
-    made = Place(tmp_path)
-    made.home.mkdir()
-    made.workspace.mkdir()
-    return made
+    place = Place(tmp_path)
+    place.home.mkdir()
+    place.workspace.mkdir()
+    return place

@@ -1,4 +1,4 @@
-"""A place to load settings from: a home, a workspace and an environment of the test's own."""
+"""A place to load settings from: a temporary home, workspace and environment."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from memoriter.config import Settings, load
 
 @dataclass
 class Place:
-    """A home and a workspace, with what their files and the environment say."""
+    """A home and a workspace with their settings files, and an environment."""
 
     root: Path
     environ: dict[str, str] = field(default_factory=dict)

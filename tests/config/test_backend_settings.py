@@ -1,4 +1,4 @@
-"""The settings of the engines and of the scope: sections within sections, other memories' names, times with units."""
+"""The settings of engines and scope: nested sections, OpenClaw's names, times with units."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from places import Place
 from memoriter.config import keys
 from memoriter.errors import ConfigError, UntrustedConfig
 
-OTHERS = """
+OPENCLAW = """
 memory:
   backend: qmd
   citations: "off"
@@ -25,17 +25,17 @@ memory:
 """
 
 
-def test_names_and_shapes_of_other_memories_are_taken(place: Place) -> None:
-    place.own_file.write_text(OTHERS)
-    memory = place.load().memory
+def test_names_and_shapes_of_openclaw_are_accepted(place: Place) -> None:
+    place.own_file.write_text(OPENCLAW)
+    settings = place.load()
+    memory, search = settings.memory, settings.search
     qmd = memory.qmd
     assert (memory.backend, memory.citations, qmd.search_mode) == ("qmd", "off", "query")
     assert qmd.paths == (place.home / "more",)
     update = qmd.update
     times = (update.interval, update.debounce, update.command_timeout, update.update_timeout)
     assert times == (300, 0.5, 10, 3600)
-    limits = qmd.limits
-    assert (limits.max_results, limits.max_snippet_chars, limits.timeout_ms) == (4, 450, 8000)
+    assert (search.max_results, search.snippet_chars, qmd.limits.timeout_ms) == (4, 450, 8000)
     assert memory.max_injected_chars == 2200
     assert [str(rule) for rule in memory.scope.rules] == [
         "deny channel=discord",
@@ -54,17 +54,22 @@ def test_the_defaults(place: Place) -> None:
     assert (qmd.search_mode, qmd.limits.timeout_ms, qmd.update.interval) == ("search", 4000, 300)
 
 
-def test_each_value_knows_its_place_also_deep_down(place: Place) -> None:
+def test_values_of_nested_sections_have_an_origin(place: Place) -> None:
     place.own_file.write_text("memory: {qmd: {limits: {max_results: 4}}}")
     place.environ["MEMORITER_MEMORY__QMD__UPDATE__INTERVAL"] = "10m"
     settings = place.load({"memory.qmd.limits.timeout_ms": 9000})
     assert settings.memory.qmd.update.interval == 600
-    assert settings.origin("memory.qmd.limits.max_results") == str(place.own_file)
+    assert settings.origin("search.max_results") == str(place.own_file)
     assert settings.origin("memory.qmd.update.interval") == "MEMORITER_MEMORY__QMD__UPDATE__INTERVAL"
     assert settings.origin("memory.qmd.limits.timeout_ms") == "--timeout-ms"
 
 
-def test_rules_are_texts_in_a_variable(place: Place) -> None:
+def test_openclaws_names_work_as_variables_too(place: Place) -> None:
+    place.environ["MEMORITER_MEMORY__QMD__LIMITS__MAX_RESULTS"] = "4"
+    assert place.load().search.max_results == 4
+
+
+def test_a_variable_holds_rules_as_texts(place: Place) -> None:
     place.environ["MEMORITER_MEMORY__SCOPE__RULES"] = "[deny channel=irc, 'allow key_prefix=slack:c1']"
     rules = place.load().memory.scope.rules
     assert [(rule.action, rule.channel, rule.key_prefix) for rule in rules] == [
@@ -74,12 +79,12 @@ def test_rules_are_texts_in_a_variable(place: Place) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "sentence"),
+    ("text", "message"),
     [
         ("{backend: qdm}", "memory.backend = 'qdm' from"),
         ("{qmd: {search_mode: fast}}", "memory.qmd.search_mode = 'fast' from"),
         ("{qmd: {limits: {timeout_ms: 1}}}", "memory.qmd.limits.timeout_ms = 1 from"),
-        ("{qmd: {limits: {max_result: 1}}}", "did you mean 'memory.qmd.limits.max_results'"),
+        ("{qmd: {limits: {timeout: 1}}}", "did you mean 'memory.qmd.limits.timeout_ms'"),
         ("{qmd: {update: {interval: soon}}}", "memory.qmd.update.interval = 'soon' from"),
         ("{qmd: {update: {interval: -1}}}", "memory.qmd.update.interval = -1 from"),
         ("{qmd: fast}", "memory.qmd in "),
@@ -90,17 +95,17 @@ def test_rules_are_texts_in_a_variable(place: Place) -> None:
         ("{scope: {rules: [allow colour=red]}}", "memory.scope.rules"),
     ],
 )
-def test_a_mistake_names_its_key(place: Place, text: str, sentence: str) -> None:
+def test_an_error_names_the_key(place: Place, text: str, message: str) -> None:
     place.own_file.write_text(f"memory: {text}")
     with pytest.raises(ConfigError) as error:
         place.load()
-    assert sentence in str(error.value)
+    assert message in str(error.value)
 
 
 @pytest.mark.parametrize(
     "text", ["{qmd: {command: /tmp/evil}}", "{backend: qmd}", "{scope: {default: allow}}"]
 )
-def test_a_workspace_names_no_program_and_opens_no_memory(place: Place, text: str) -> None:
+def test_a_workspace_may_not_choose_the_engine_its_program_or_the_scope(place: Place, text: str) -> None:
     place.workspace_file.write_text(f"memory: {text}")
     with pytest.raises(UntrustedConfig):
         place.load()

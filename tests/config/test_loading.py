@@ -22,22 +22,22 @@ def test_nothing_has_to_be_set(place: Place) -> None:
     }
 
 
-def test_later_places_win_and_each_value_knows_its_place(place: Place) -> None:
-    place.own_file.write_text("search: {max_results: 1, candidates: 11, snippet_chars: 111, diversity: 0.1}")
-    place.workspace_file.write_text("search: {candidates: 22, snippet_chars: 222, diversity: 0.2}")
+def test_later_places_win_and_each_value_has_an_origin(place: Place) -> None:
+    place.own_file.write_text("search: {max_results: 1, min_score: 0.11, snippet_chars: 111, diversity: 0.1}")
+    place.workspace_file.write_text("search: {min_score: 0.22, snippet_chars: 222, diversity: 0.2}")
     place.environ |= {"MEMORITER_SEARCH__SNIPPET_CHARS": "333", "MEMORITER_SEARCH__DIVERSITY": "0.3"}
     settings = place.load({"search.diversity": 0.4})
     assert [
         line for line in settings.describe() if line.key.startswith("search.") and line.origin != "default"
     ] == [
         Setting("search.max_results", 1, str(place.own_file)),
-        Setting("search.candidates", 22, str(place.workspace_file)),
+        Setting("search.min_score", 0.22, str(place.workspace_file)),
         Setting("search.snippet_chars", 333, "MEMORITER_SEARCH__SNIPPET_CHARS"),
         Setting("search.diversity", 0.4, "--diversity"),
     ]
 
 
-def test_an_argument_of_none_was_not_given(place: Place) -> None:
+def test_an_argument_of_none_is_not_set(place: Place) -> None:
     settings = place.load({"search.max_results": None})
     assert (settings.search.max_results, settings.origin("search.max_results")) == (6, "default")
 
@@ -59,7 +59,7 @@ def test_every_setting_can_be_set_by_its_variable(place: Place) -> None:
 
 
 @pytest.mark.parametrize("text", ['["a/*.md", "b/*.txt"]', f"a/*.md{os.pathsep}b/*.txt"])
-def test_a_list_in_a_variable_is_yaml_or_like_path(place: Place, text: str) -> None:
+def test_a_list_in_a_variable_is_yaml_or_separated_like_path(place: Place, text: str) -> None:
     place.environ["MEMORITER_FILES__PATTERNS"] = text
     assert place.load().files.patterns == ("a/*.md", "b/*.txt")
 
@@ -69,14 +69,16 @@ def test_an_empty_variable_is_not_set(place: Place) -> None:
     assert place.load().search.max_results == 6
 
 
-def test_null_unsets_what_is_optional_and_is_ignored_elsewhere(place: Place) -> None:
+def test_null_unsets_optional_settings_and_is_ignored_for_others(place: Place) -> None:
     place.own_file.write_text("agent:\nsearch:\n  half_life_days: 30\n  max_results:\nchunking:\n")
     assert place.load().search.half_life_days == 30
     place.environ["MEMORITER_SEARCH__HALF_LIFE_DAYS"] = "null"
     assert place.load().search.half_life_days is None
 
 
-def test_a_relative_path_starts_where_it_is_written(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_relative_path_is_relative_to_the_place_that_names_it(
+    place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("HOME", str(place.root / "user"))
     place.own_file.write_text(
         "files: {extra_paths: [notes, ~/journal, /abs]}\nembedding: {model_path: ../model}"
@@ -87,33 +89,33 @@ def test_a_relative_path_starts_where_it_is_written(place: Place, monkeypatch: p
     assert place.load({"files.extra_paths": ["notes"]}).files.extra_paths == (place.root / "notes",)
 
 
-def test_a_list_of_one_may_be_written_without_brackets(place: Place) -> None:
+def test_a_list_of_one_item_needs_no_brackets(place: Place) -> None:
     place.own_file.write_text("files: {extra_paths: ./journal, patterns: '*.txt'}")
     files = place.load().files
     assert (files.extra_paths, files.patterns) == ((place.home / "journal",), ("*.txt",))
 
 
-def test_words_that_old_yaml_takes_for_booleans_are_words(place: Place) -> None:
+def test_no_and_off_are_words_not_booleans(place: Place) -> None:
     place.own_file.write_text("agent: no\nmemory: {citations: off}\nsearch: {sync_before: off}")
     settings = place.load()
     assert (settings.agent, settings.memory.citations, settings.search.sync_before) == ("no", "off", False)
 
 
-def test_a_name_of_digits_stays_as_it_is_written(place: Place) -> None:
+def test_a_name_of_digits_is_kept_as_text(place: Place) -> None:
     place.own_file.write_text("agent: 007")
     assert place.load().agent == "007"
     place.own_file.write_text("agent: 2026-02-08")
     assert place.load().agent == "2026-02-08"
 
 
-def test_a_file_with_a_byte_order_mark_or_no_content_is_read(place: Place) -> None:
+def test_a_file_may_have_a_byte_order_mark_or_be_empty(place: Place) -> None:
     place.own_file.write_bytes(b"\xef\xbb\xbfagent: bom\n")
     assert place.load().agent == "bom"
     place.own_file.write_text("# nothing yet\n")
     assert place.load().agent == "main"
 
 
-def test_config_names_the_file_instead_of_the_one_in_the_home(place: Place) -> None:
+def test_the_config_option_replaces_the_file_in_the_home(place: Place) -> None:
     place.own_file.write_text("agent: home")
     other = place.root / "other.yaml"
     other.write_text("agent: other")
@@ -129,7 +131,7 @@ def test_a_named_file_must_exist(place: Place) -> None:
 
 
 class TestTheWorkspace:
-    def test_is_the_current_folder_if_that_holds_memories(self, tmp_path: Path) -> None:
+    def test_is_the_current_folder_if_it_contains_notes(self, tmp_path: Path) -> None:
         (tmp_path / "memory").mkdir()
         settings = load(environ={"MEMORITER_HOME": str(tmp_path / "home")}, cwd=tmp_path)
         assert (settings.workspace, settings.origin("workspace")) == (tmp_path, "the current folder")
@@ -141,7 +143,7 @@ class TestTheWorkspace:
             "default",
         )
 
-    def test_goes_by_argument_then_variable_then_memory_dir_then_file(self, place: Place) -> None:
+    def test_is_taken_from_argument_variable_memory_dir_and_file_in_this_order(self, place: Place) -> None:
         (place.root / "memory").mkdir()
         place.own_file.write_text("workspace: ./file")
         environ = {"STORAGE_DIR": str(place.home), "MEMORY_DIR": "dir", "MEMORITER_WORKSPACE": "variable"}
@@ -152,7 +154,7 @@ class TestTheWorkspace:
         origins.append(load(environ=environ, cwd=place.root).origin("workspace"))
         assert origins == ["--workspace", "MEMORITER_WORKSPACE", "MEMORY_DIR", str(place.own_file)]
 
-    def test_of_memory_dir_has_its_notes_right_in_it(self, tmp_path: Path) -> None:
+    def test_of_memory_dir_contains_notes_directly(self, tmp_path: Path) -> None:
         settings = load(environ={"MEMORY_DIR": "data/memory", "STORAGE_DIR": "data"}, cwd=tmp_path)
         notes = tmp_path / "data" / "memory"
         assert (settings.workspace, settings.files.extra_paths, settings.home) == (
@@ -162,11 +164,11 @@ class TestTheWorkspace:
         )
 
 
-def test_the_agents_folder_is_in_the_home(place: Place) -> None:
+def test_the_folder_of_the_agent_is_in_the_home(place: Place) -> None:
     assert place.load({"agent": "writer"}).agent_folder == place.home / "agents" / "writer"
 
 
-def test_the_origin_of_an_unknown_setting_is_a_mistake() -> None:
+def test_the_origin_of_an_unknown_setting_is_an_error() -> None:
     with pytest.raises(ConfigError, match=r"unknown setting 'search.limit'"):
         Settings().origin("search.limit")
 

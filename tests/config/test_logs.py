@@ -1,4 +1,4 @@
-"""One logger of our own, quiet until somebody asks."""
+"""The package's logger, silent until it is set up."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def untouched_afterwards() -> Iterator[None]:
     logger.handlers[:], logger.level, logger.propagate = handlers, level, propagate
 
 
-def test_a_room_has_a_logger_below_ours() -> None:
+def test_each_package_has_a_child_logger() -> None:
     assert [logs.get(name).name for name in ("", "memoriter", "store", "memoriter.store.index")] == [
         "memoriter",
         "memoriter",
@@ -28,12 +28,12 @@ def test_a_room_has_a_logger_below_ours() -> None:
     ]
 
 
-def test_it_is_quiet_by_default(capsys: pytest.CaptureFixture[str]) -> None:
-    logs.get("store").error("nobody asked")
+def test_nothing_is_logged_by_default(capsys: pytest.CaptureFixture[str]) -> None:
+    logs.get("store").error("not shown")
     assert capsys.readouterr() == ("", "")
 
 
-def test_setup_shows_messages_of_the_level_once_however_often_it_is_called() -> None:
+def test_repeated_setup_shows_each_message_once() -> None:
     stream = io.StringIO()
     root = list(logging.getLogger().handlers)
     logs.setup("debug", io.StringIO())

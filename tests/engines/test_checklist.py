@@ -20,7 +20,6 @@ def open_with_qmd(open_memory, standin: StandIn):
         "memory__backend": "qmd",
         "memory__qmd__command": str(standin.command),
         "memory__qmd__limits__timeout_ms": 20_000,
-        "memory__qmd__update__wait": "10s",
         "memory__qmd__update__debounce": 0,
     }
     return lambda **more: open_memory(**{**settings, **more})

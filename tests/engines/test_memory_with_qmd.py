@@ -16,8 +16,9 @@ from memoriter.errors import MemoryDisabled
 
 
 @pytest.fixture
-def open_with_qmd(open_memory, standin: StandIn):
+def open_with_qmd(open_memory, standin: StandIn, monkeypatch: pytest.MonkeyPatch):
     """Opens a memory whose backend is the stand-in."""
+    monkeypatch.setattr("memoriter.build.QMD_COOLDOWN_S", 0.0)
 
     def open_(**more: object) -> Memory:
         settings = {
@@ -25,8 +26,6 @@ def open_with_qmd(open_memory, standin: StandIn):
             "memory__qmd__command": str(standin.command),
             "memory__qmd__limits__timeout_ms": 20_000,
             "memory__qmd__update__debounce": 0,
-            "memory__qmd__update__wait": "10s",
-            "memory__qmd__cool_down": 0,
         }
         return open_memory(**{**settings, **more})
 
@@ -104,10 +103,11 @@ def test_a_qmd_that_is_not_installed_is_used_once_it_is(note, open_with_qmd, sta
 
 
 def test_eight_threads_while_qmd_dies_are_all_answered_and_one_switch_happens(
-    note, open_with_qmd, standin: StandIn
+    note, open_with_qmd, standin: StandIn, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     note("memory/a.md", "heron by the river\n")
-    memory = open_with_qmd(memory__qmd__cool_down=600)
+    monkeypatch.setattr("memoriter.build.QMD_COOLDOWN_S", 600.0)
+    memory = open_with_qmd()
     memory.search("heron")
     standin.fault("exit1 on search")
     with ThreadPoolExecutor(8) as pool:
@@ -141,8 +141,11 @@ def test_what_was_announced_is_found_at_once(note, open_with_qmd) -> None:
     assert [hit.path for hit in memory.search("stork").hits] == ["memory/b.md"]
 
 
-def test_builtin_finds_what_was_announced_within_its_interval(note, open_memory) -> None:
-    memory = open_memory(search__sync_interval_s=3600.0)
+def test_builtin_finds_what_was_announced_within_its_interval(
+    note, open_memory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("memoriter.build.SYNC_INTERVAL_S", 3600.0)
+    memory = open_memory()
     note("memory/a.md", "heron\n")
     memory.search("heron")
     note("memory/b.md", "stork\n")

@@ -85,9 +85,12 @@ def test_a_damaged_index_heals_by_itself(damage, way, note, open_memory, workspa
     assert fingerprint(workspace) == files
 
 
-def test_an_index_that_vanishes_under_an_open_memory_is_made_again(note, open_memory, tmp_path) -> None:
+def test_an_index_that_vanishes_under_an_open_memory_is_made_again(
+    note, open_memory, tmp_path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     note("memory/a.md", "The heron stands in the water.")
-    memory = open_memory(search__sync_interval_s=0.0)
+    monkeypatch.setattr("memoriter.build.SYNC_INTERVAL_S", 0.0)
+    memory = open_memory()
     memory.sync()
     for file in (tmp_path / "state/agents/main").glob("index.db*"):
         file.unlink()

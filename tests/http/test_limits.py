@@ -155,7 +155,7 @@ def slow(monkeypatch: pytest.MonkeyPatch) -> Iterator[threading.Event]:
 
 
 def test_what_takes_too_long_is_504_and_the_gateway_goes_on(start: Start, slow: threading.Event) -> None:
-    gateway = start(watch__enabled=False, gateway__limits__time_s=0.2)
+    gateway = start(watch__enabled=False, gateway__limits__timeout_s=0.2)
     caller = gateway.caller("read")
     answer = caller.post("/v1/agents/main/test.slow")
     assert (answer.status_code, answer.json()) == (504, {"error": "This took longer than 0.2 s."})
@@ -222,7 +222,7 @@ BODIES = ("/v1/agents/main/memory.stats", "/mcp")
 
 @pytest.mark.parametrize("path", BODIES)
 def test_a_body_that_does_not_come_is_given_up(start: Start, path: str) -> None:
-    gateway = start(watch__enabled=False, gateway__limits__time_s=0.2)
+    gateway = start(watch__enabled=False, gateway__limits__timeout_s=0.2)
     answer = whole_answer(unfinished(gateway, path))
     assert answer.startswith("HTTP/1.1 504 ")
     said = json.loads(answer.rpartition("\r\n")[2])["error"]
@@ -242,7 +242,7 @@ def test_a_body_that_does_not_come_does_not_keep_the_gateway_from_ending(
 
 
 def test_who_comes_when_all_are_busy_is_told_to_come_again(start: Start, slow: threading.Event) -> None:
-    gateway = start(watch__enabled=False, gateway__limits__at_once=1)
+    gateway = start(watch__enabled=False, gateway__limits__concurrency=1)
     callers = [gateway.caller("read") for _ in range(4)]
     done: list[int] = []
 
@@ -263,7 +263,7 @@ def test_who_comes_when_all_are_busy_is_told_to_come_again(start: Start, slow: t
 
 
 def test_who_goes_away_is_not_worked_for(start: Start, slow: threading.Event) -> None:
-    gateway = start(watch__enabled=False, gateway__limits__at_once=1)
+    gateway = start(watch__enabled=False, gateway__limits__concurrency=1)
     holding = threading.Thread(
         target=lambda c: c.post("/v1/agents/main/test.slow"), args=(gateway.caller("read"),)
     )

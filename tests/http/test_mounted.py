@@ -125,7 +125,7 @@ def test_nobody_holds_a_stream_of_news_for_there_are_none(gateway: Running) -> N
 def test_a_call_that_takes_too_long_is_given_up_in_the_protocols_words(
     start: Start, slow: tuple[threading.Event, threading.Event]
 ) -> None:
-    gateway = start(watch__enabled=False, gateway__limits__time_s=0.5)
+    gateway = start(watch__enabled=False, gateway__limits__timeout_s=0.5)
     caller = gateway.caller("read")
     assert called(caller, "memory_search").status_code == 200  # everything is loaded
     late = called(caller, "memory_stats")
@@ -138,7 +138,7 @@ def test_a_call_that_takes_too_long_is_given_up_in_the_protocols_words(
 def test_calls_count_among_what_runs_at_once(
     start: Start, slow: tuple[threading.Event, threading.Event]
 ) -> None:
-    gateway = start(watch__enabled=False, gateway__limits__at_once=1)
+    gateway = start(watch__enabled=False, gateway__limits__concurrency=1)
     threads = [
         threading.Thread(target=called, args=(gateway.caller("read"), "memory_stats")) for _ in range(4)
     ]

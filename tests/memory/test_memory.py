@@ -61,8 +61,11 @@ def test_a_sync_reports_what_it_did_and_a_second_one_does_nothing(note, open_mem
     assert again == SyncReport(files=2, chunks=2, unchanged=2, seconds=again.seconds)
 
 
-def test_an_edit_of_equal_length_within_the_same_moment_is_seen(note, open_memory) -> None:
-    memory = open_memory(search__sync_interval_s=0.0)
+def test_an_edit_of_equal_length_within_the_same_moment_is_seen(
+    note, open_memory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("memoriter.build.SYNC_INTERVAL_S", 0.0)
+    memory = open_memory()
     note("MEMORY.md", "the cat")
     memory.sync()
     note("MEMORY.md", "the dog")
@@ -184,9 +187,12 @@ def test_reading_gives_the_cited_lines_and_refuses_what_is_outside(note, open_me
         memory.read("memory/aa.md")
 
 
-def test_a_missing_workspace_is_an_answer_not_a_purge(note, open_memory, workspace: Path) -> None:
+def test_a_missing_workspace_is_an_answer_not_a_purge(
+    note, open_memory, workspace: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     note("memory/a.md", "heron")
-    memory = open_memory(search__sync_interval_s=0.0)
+    monkeypatch.setattr("memoriter.build.SYNC_INTERVAL_S", 0.0)
+    memory = open_memory()
     memory.sync()
     workspace.rename(workspace.with_name("away"))
     answer = memory.search("heron")
@@ -219,10 +225,13 @@ def test_notes_of_another_workspace_are_never_given(tmp_path: Path) -> None:
         assert {"one" in hit.snippet for hit in one.search("heron", min_score=0).hits} == {True}
 
 
-def test_many_files_indexed_right_after_they_were_written_are_not_called_changed(note, open_memory) -> None:
+def test_many_files_indexed_right_after_they_were_written_are_not_called_changed(
+    note, open_memory, monkeypatch: pytest.MonkeyPatch
+) -> None:
     for number in range(210):
         note(f"memory/{number}.md", f"heron {number}")
-    memory = open_memory(search__sync_interval_s=0.0)
+    monkeypatch.setattr("memoriter.build.SYNC_INTERVAL_S", 0.0)
+    memory = open_memory()
     memory.sync()
     assert memory.search("heron").degraded is None
 

@@ -44,11 +44,11 @@ def flush(workspace: Path, tmp_path: Path, chat: object = None, **settings: obje
     ("threshold", "window", "tokens"),
     [
         (Threshold(), 200_000, 176_000),
-        (Threshold("reserve", reserve_tokens=10_000), 128_000, 114_000),
-        (Threshold("margin"), 128_000, 108_000),
-        (Threshold("margin", margin_tokens=1_000), 8_000, 7_000),
+        (Threshold(14_000), 128_000, 114_000),
+        (Threshold(20_000), 128_000, 108_000),
+        (Threshold(1_000), 8_000, 7_000),
         (Threshold(), 16_000, 8_000),
-        (Threshold("margin"), 8_000, 4_000),
+        (Threshold(20_000), 8_000, 4_000),
     ],
 )
 def test_both_rules_give_the_length_at_which_it_is_time(
@@ -101,12 +101,8 @@ def test_tokens_are_counted_in_both_languages(
     talk = [Turn("user", text, 1)]
     assert abs(count_tokens(talk) - tokens) < 10
     decided = [Turn("user", "We decided to keep the backups in heron. 备份放到 heron。", 2)]
-    assert flush(workspace, tmp_path, rule="margin", margin_tokens=1_000).maybe(
-        talk + decided, "s", window=11_000
-    )
-    assert not flush(workspace, tmp_path, rule="margin", margin_tokens=1_000).maybe(
-        talk + decided, "t", window=12_000
-    )
+    assert flush(workspace, tmp_path, margin_tokens=1_000).maybe(talk + decided, "s", window=11_000)
+    assert not flush(workspace, tmp_path, margin_tokens=1_000).maybe(talk + decided, "t", window=12_000)
 
 
 @pytest.mark.parametrize("crash_at", [1, 2, 3])

@@ -101,7 +101,10 @@ OpenMemory = Callable[..., Memory]
 
 
 @pytest.fixture
-def open_qmd(workspace: Path, tmp_path: Path, program: Program) -> Iterator[OpenMemory]:
+def open_qmd(
+    workspace: Path, tmp_path: Path, program: Program, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[OpenMemory]:
+    monkeypatch.setattr("memoriter.build.QMD_COOLDOWN_S", 0.0)
     opened: list[Memory] = []
 
     def open_(**more: object) -> Memory:
@@ -109,9 +112,7 @@ def open_qmd(workspace: Path, tmp_path: Path, program: Program) -> Iterator[Open
             "memory.backend": "qmd",
             "memory.qmd.command": str(program.command),
             "memory.qmd.limits.timeout_ms": TIMEOUT_MS,
-            "memory.qmd.update.wait": "10s",
             "memory.qmd.update.debounce": 0,
-            "memory.qmd.cool_down": 0,
             **{name.replace("__", "."): value for name, value in more.items()},
         }
         opened.append(
@@ -272,7 +273,10 @@ def test_keywords_and_vectors_together_with_a_real_model(
     }  # vectors find the rest, further down
 
 
-def test_agents_do_not_see_each_other(tmp_path: Path, program: Program) -> None:
+def test_agents_do_not_see_each_other(
+    tmp_path: Path, program: Program, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PATH", f"{NODE.parent}{os.pathsep}{os.environ['PATH']}")
     found = {}
     for agent in ("one", "two"):
         root = tmp_path / agent
@@ -281,9 +285,7 @@ def test_agents_do_not_see_each_other(tmp_path: Path, program: Program) -> None:
         settings = {
             "memory.backend": "qmd",
             "memory.qmd.command": str(SCRIPT),
-            "memory.qmd.node": str(NODE),
             "memory.qmd.limits.timeout_ms": TIMEOUT_MS,
-            "memory.qmd.update.wait": "10s",
         }
         with Memory.open(
             root, home=tmp_path / "state", agent=agent, embedder=HashEmbedder(), overrides=settings

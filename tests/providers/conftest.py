@@ -45,10 +45,7 @@ def settings(provider: str, **more: object) -> dict[str, object]:
         "embedding.provider": provider,
         "embedding.dimensions": DIMS,
         "embedding.base_url": url(provider),
-        "embedding.attempts": 1,
         "embedding.query_timeout_s": 60,  # a vendor's package may take long to load on a busy machine
-        "embedding.batch_timeout_s": 60,
-        "search.sync_interval_s": 0,
     }
     if provider != "ollama":
         own[f"embedding.{provider}_api_key"] = KEY
@@ -56,8 +53,12 @@ def settings(provider: str, **more: object) -> dict[str, object]:
 
 
 @pytest.fixture
-def open_provider(vendors: Vendors, workspace: Path, tmp_path: Path) -> Iterator[OpenProvider]:
-    """Opens the workspace's memory with a vendor's embedder."""
+def open_provider(
+    vendors: Vendors, workspace: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[OpenProvider]:
+    """Open the workspace's memory with a vendor's embedder, without retries."""
+    monkeypatch.setattr("memoriter.build.SYNC_INTERVAL_S", 0.0)
+    monkeypatch.setattr("memoriter.embedding.wish.ATTEMPTS", 1)
     opened: list[Memory] = []
 
     def open_(provider: str, **more: object) -> Memory:

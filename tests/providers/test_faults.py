@@ -88,6 +88,7 @@ def test_a_fault_of_a_provider(
     vendors: Vendors,
     open_provider: OpenProvider,
     note: Callable[[str, str], Path],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     if fault in UNSEEN.get(provider, ()):
         pytest.skip("cannot happen, or cannot be seen, with this provider")
@@ -101,12 +102,8 @@ def test_a_fault_of_a_provider(
         reconnect(memory)
     if fault in LATE:
         # The patience of an indexing run is not that of a search, even where a search takes in a new note.
-        limits = {
-            "embedding__query_timeout_s": 0.4,
-            "embedding__batch_timeout_s": 60,
-            "embedding__attempts": 4,
-        }
-        faulty = open_provider(provider, **CALM, **limits)
+        monkeypatch.setattr("memoriter.embedding.wish.ATTEMPTS", 4)
+        faulty = open_provider(provider, **CALM, embedding__query_timeout_s=0.4)
     good = stored(memory)
 
     vendors.fault = fault

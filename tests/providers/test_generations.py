@@ -101,14 +101,14 @@ class TestAChangedModel:
         assert [hit.path for hit in changed.search("newt stone").hits][:1] == ["memory/newt.md"]
 
     def test_that_is_interrupted_goes_on_where_it_was(
-        self, open_provider: OpenProvider, vendors: Vendors
+        self, open_provider: OpenProvider, vendors: Vendors, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         open_provider("openai").sync()
         before = len(vendors.texts)
+        monkeypatch.setattr("memoriter.embedding.batches.MAX_ITEMS", 1)
         changed = open_provider(
             "openai",
             embedding__model="text-embedding-3-large",
-            embedding__batch_items=1,
             embedding__concurrency=1,
             embedding__background=False,
         )
@@ -198,11 +198,11 @@ class TestMissingVectors:
         assert (by_meaning(answer), answer.degraded) == (True, None)
 
     def test_after_a_spent_quota_are_only_those_that_were_not_made(
-        self, open_provider: OpenProvider, vendors: Vendors
+        self, open_provider: OpenProvider, vendors: Vendors, monkeypatch: pytest.MonkeyPatch
     ) -> None:
+        monkeypatch.setattr("memoriter.embedding.batches.MAX_ITEMS", 1)
         vendors.quota = 2
         one_by_one = {
-            "embedding__batch_items": 1,
             "embedding__concurrency": 1,
             "embedding__background": False,
         }

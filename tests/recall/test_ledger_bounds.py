@@ -84,18 +84,18 @@ def test_recalls_go_after_their_days_and_the_others_stay(
     assert considered(keeper) == {younger}
 
 
-def test_the_settings_say_how_much_the_ledger_holds_and_tending_sees_to_it(tmp_path: Path) -> None:
+def test_maintenance_deletes_recalls_that_are_older_than_the_settings_allow(tmp_path: Path) -> None:
     workspace = sample_workspace(tmp_path / "notes")
-    settings = {"cleanup.ledger_recalls": 2, "cleanup.ledger_days": 30}
+    settings = {"cleanup.ledger_days": 30}
     home = tmp_path / "home"
     with Memory.open(workspace, home=home, overrides=settings, embedder=HashEmbedder()) as memory:
         memory.entries.add("I drink green tea every morning", "user_preference")
         told = [memory.recall("which tea do I drink?").id for _ in range(3)]
-        assert [head.id for head in memory.entries.recalls(limit=100).recalls] == told[:0:-1]
+        assert [head.id for head in memory.entries.recalls(limit=100).recalls] == told[::-1]
         with memory.entries._store.database.write() as connection:
             connection.execute("update recalls set at = at - 31 * 86400 where id = ?", (told[1],))
             connection.execute("delete from meta where key = 'last_cleanup'")
         memory.tend()
-        assert [head.id for head in memory.entries.recalls(limit=100).recalls] == [told[2]]
+        assert [head.id for head in memory.entries.recalls(limit=100).recalls] == [told[2], told[0]]
         with memory.entries._store.database.read() as connection:
-            assert value(connection, "select count(*) from recalls") == 1
+            assert value(connection, "select count(*) from recalls") == 2

@@ -15,7 +15,7 @@ from memoriter.agent.moments import Effect, Moment
 from memoriter.agent.service import Written, question
 from memoriter.background import is_cancelled
 from memoriter.build import entries_engine
-from memoriter.config.slots import GROUP, OURS, offered
+from memoriter.config.settings import BUILTIN_MEMORIES, MEMORY_ENTRY_POINTS, installed_memories
 from memoriter.errors import ConfigError
 from memoriter.sessions.growth import turns_of_messages
 from memoriter.sessions.tail import listen
@@ -47,7 +47,7 @@ class Plugin(Protocol):
 
 def known_plugins() -> tuple[str, ...]:
     """Every name that the slot takes."""
-    return (*OURS, *offered())
+    return (*BUILTIN_MEMORIES, *installed_memories())
 
 
 def load_plugin(name: str) -> Plugin | None:
@@ -57,7 +57,7 @@ def load_plugin(name: str) -> Plugin | None:
 
     if name in OWN:
         return OWN[name]
-    points = [point for point in metadata.entry_points(group=GROUP) if point.name == name]
+    points = [point for point in metadata.entry_points(group=MEMORY_ENTRY_POINTS) if point.name == name]
     if not points:
         raise ConfigError(f"There is no memory plugin {name!r}; there are {', '.join(known_plugins())}.")
     return _loaded(points[0])

@@ -32,6 +32,9 @@ log = logs.get("service")
 
 Message = Mapping[str, object]
 
+#: Seconds without growth before a transcript is indexed. An agent's turn often writes several lines.
+SESSION_DEBOUNCE_S = 5.0
+
 
 @dataclass(frozen=True, slots=True)
 class Synced:
@@ -233,7 +236,6 @@ class MemoryService:
             [workspace / "memory", *(path for path in extra if not path.is_file()), *sessions],
             self._changed,
             flat=[workspace, *single],
-            poll_s=settings.watch.poll_s,
         )
 
     def _changed(self, paths: frozenset[str]) -> None:
@@ -250,7 +252,7 @@ class MemoryService:
 def _delays(settings: Settings) -> Delays:
     return Delays(
         notes_s=settings.watch.debounce_s,
-        sessions_s=settings.sessions.debounce_s,
+        sessions_s=SESSION_DEBOUNCE_S,
         interval_s=settings.watch.interval_minutes * 60,
         delta_bytes=settings.sessions.delta_bytes,
         delta_messages=settings.sessions.delta_messages,

@@ -1,8 +1,6 @@
-"""What is set, and where was it set?
+"""Settings: one frozen `Settings` from defaults, files, the environment and arguments, with the origin of each value.
 
-One frozen `Settings` for the whole program, from defaults, the owner's file, the workspace's own file, the
-environment and arguments, in that order. This room alone reads settings files and environment variables;
-what a setting does is the duty of the room it is named after.
+Only this package reads settings files and environment variables.
 
     >>> from memoriter.config import load
     >>> settings = load(arguments={"workspace": "~/notes", "search.max_results": 3}, environ={})
@@ -12,30 +10,7 @@ what a setting does is the duty of the room it is named after.
 
 from __future__ import annotations
 
-from memoriter.config.embedding import Embedding
 from memoriter.config.loading import load
-from memoriter.config.settings import (
-    Chunking,
-    Files,
-    Index,
-    Logging,
-    MemorySettings,
-    Search,
-    Setting,
-    Settings,
-    keys,
-)
+from memoriter.config.settings import Setting, Settings, keys
 
-__all__ = [
-    "Chunking",
-    "Embedding",
-    "Files",
-    "Index",
-    "Logging",
-    "MemorySettings",
-    "Search",
-    "Setting",
-    "Settings",
-    "keys",
-    "load",
-]
+__all__ = ["Setting", "Settings", "keys", "load"]

@@ -1,7 +1,4 @@
-"""The settings of the gateway: where it listens, whom it serves, and how much it lets through.
-
-Only the owner sets them: they are not among what a workspace's own file may say.
-"""
+"""The settings of the gateway. Only the owner's file may set them, not a workspace's."""
 
 from __future__ import annotations
 
@@ -11,68 +8,70 @@ from pathlib import Path
 
 from pydantic import Field, field_validator
 
-from memoriter.config.base import Number, Section, Whole
+from memoriter.config.fields import Number, Section, Whole
 
-#: A name or an address, with or without a port; an IPv6 address stands in brackets.
+#: A name or an address, with or without a port. An IPv6 address is in brackets.
 _HOST = re.compile(r"(\[[0-9a-f:.]+\]|[a-z0-9._-]+)(:\d{1,5})?", re.ASCII)
 _AGENT = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9_.-]{0,63}", re.ASCII)
 
 
 class GatewayLimits(Section):
-    """How much one caller may ask of the gateway."""
+    """Limits of the gateway."""
 
     body_bytes: Whole = Field(
-        default=4 * 1024 * 1024, ge=1024, description="Most bytes in the body of a request."
+        default=4 * 1024 * 1024, ge=1024, description="Maximum size of a request body, in bytes."
     )
-    rate: Number = Field(
-        default=50.0, gt=0, description="Requests a second that each token may make for long."
+    rate: Number = Field(default=50.0, gt=0, description="Sustained requests per second for each token.")
+    burst: Whole = Field(
+        default=200, ge=1, description="Requests that a token may send in a burst above `rate`."
     )
-    burst: Whole = Field(default=200, ge=1, description="Requests that it may make at once.")
-    time_s: Number = Field(
-        default=60.0, gt=0, le=3600, description="Seconds after which an operation is given up."
+    timeout_s: Number = Field(
+        default=60.0, gt=0, le=3600, description="Time limit for a request, in seconds."
     )
-    at_once: Whole = Field(
+    concurrency: Whole = Field(
         default=16,
         ge=1,
         le=256,
-        description="Operations that run at the same time; three times as many may wait.",
+        description="Maximum number of concurrent operations. Three times as many may wait.",
     )
     event_clients: Whole = Field(
-        default=64, ge=1, le=4096, description="Streams of events that are open at the same time."
+        default=64, ge=1, le=4096, description="Maximum number of open event streams."
     )
 
 
-class Gateway(Section):
-    """Where `memoriter serve` listens, and whose memories it serves."""
+class GatewaySettings(Section):
+    """Where `memoriter serve` listens, and which agents it serves."""
 
     host: str = Field(
         default="127.0.0.1",
         min_length=1,
-        description="The address to listen at. Another than this machine's own opens the gateway to a network.",
+        description="Address to listen on. Any other than a loopback address opens the gateway to the network.",
     )
-    port: Whole = Field(default=8377, ge=0, le=65535, description="The port; 0: any that is free.")
+    port: Whole = Field(default=8377, ge=0, le=65535, description="Port to listen on. 0: any free port.")
     allowed_hosts: tuple[str, ...] = Field(
         default=(),
-        description="Names by which the gateway may be called beside this machine's own, such as "
-        "`memory.example.org` behind a proxy.",
+        description="Host names that clients may use, besides this machine's own, such as `memory.example.org` behind "
+        "a proxy.",
     )
     agents: Mapping[str, Path] = Field(
-        default_factory=dict,
-        description="More agents with a workspace each, such as `{work: ~/work-notes}`; the agent of `agent` is "
-        "always served.",
+        default={},
+        description="More agents, each with its workspace, such as `{work: ~/work-notes}`. The agent named by `agent` "
+        "is always served.",
     )
     trace_content: bool = Field(
-        default=False, description="Spans of OpenTelemetry also carry queries and what was found."
+        default=False, description="Include queries and results in OpenTelemetry spans."
     )
     limits: GatewayLimits = Field(default_factory=GatewayLimits)
 
     @field_validator("allowed_hosts")
     @classmethod
     def _are_hosts(cls, hosts: tuple[str, ...]) -> tuple[str, ...]:
-        small = tuple(host.lower() for host in hosts)
-        if not all(_HOST.fullmatch(host) for host in small):
-            raise ValueError("must be names such as 'memory.example.org' or 'box.lan:8377', and no pattern")
-        return small
+        lower = tuple(host.lower() for host in hosts)
+        if not all(_HOST.fullmatch(host) for host in lower):
+            raise ValueError(
+                "must be host names such as 'memory.example.org' or 'box.lan:8377', without wildcards"
+            )
+        return lower
 
     @field_validator("agents")
     @classmethod

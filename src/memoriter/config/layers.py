@@ -1,13 +1,14 @@
 """What one place sets: a file, the environment or the arguments, as dotted keys with values and origins.
 
-Unknown keys are found here, paths are made absolute against the place that names them, and a workspace's own
-file is held to what a stranger may set. Whether a value fits its key is the duty of `settings`.
+This module finds unknown keys, resolves paths relative to the place that names them, and limits what a workspace's
+file may set. `settings` checks the values.
 """
 
 from __future__ import annotations
 
 import os
 import re
+import stat
 import typing
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -16,17 +17,20 @@ from typing import NamedTuple
 
 from pydantic import SecretStr
 
-from memoriter.config.base import did_you_mean, nearest
-from memoriter.config.documents import parse, read, shown
+from memoriter.config.fields import did_you_mean, nearest
 from memoriter.config.settings import keys
 from memoriter.errors import ConfigError, UntrustedConfig
 
 PREFIX = "MEMORITER_"
 CONFIG_VARIABLE = "MEMORITER_CONFIG"
-NO_SETTINGS = (CONFIG_VARIABLE, "MEMORITER_INSIDE_", "MEMORITER_TEST_", "MEMORITER_SOAK")  #: beginnings
+#: Prefixes of variables that are not settings.
+NOT_SETTINGS = (CONFIG_VARIABLE, "MEMORITER_INSIDE_", "MEMORITER_TEST_", "MEMORITER_SOAK")
 WORKSPACE_FILE = ".memoriter.yaml"
+#: Bytes. A settings file is a page or two.
+MAX_FILE_BYTES = 256 * 1024
 
-SHARED = {
+#: Variables that other tools use too, with their keys. Of two variables for one key, the later wins.
+SHARED_VARIABLES = {
     "STORAGE_DIR": "home",
     "MEMORY_DIR": "workspace",
     "OLLAMA_BASE_URL": "embedding.ollama_base_url",
@@ -36,188 +40,227 @@ SHARED = {
     "GEMINI_API_KEY": "embedding.gemini_api_key",
     "VOYAGE_API_KEY": "embedding.voyage_api_key",
 }
-"""Variables that other tools know too, with their keys; of two for one key the later wins."""
 
+#: A workspace may come from a cloned repository. Its file may tune the search, but not name programs, hosts or keys.
 WORKSPACE_MAY_SET = ("chunking.", "search.", "memory.citations", "files.patterns", "files.extra_paths")
-"""A workspace may arrive with a cloned repository: its file tunes, and names no programs, hosts or keys."""
 
-ALSO_CALLED = {
+#: Names in OpenClaw's settings for settings that apply to every backend here.
+ALIASES = {
     "memory.qmd.collections": "memory.qmd.paths",
     "memory.qmd.citations": "memory.citations",
     "memory.qmd.limits.max_injected_chars": "memory.max_injected_chars",
+    "memory.qmd.limits.max_results": "search.max_results",
+    "memory.qmd.limits.max_snippet_chars": "search.snippet_chars",
     "memory.qmd.scope": "memory.scope",
 }
-"""Names that other memories have for the same settings; here they hold for every backend."""
 
-DEEPEST = 4  #: dots in a key; sections lie no deeper
-
-OWNERS_PLACE = "put it into your own config.yaml"
+#: Maximum number of dots in a key.
+MAX_DEPTH = 4
 
 
-class Given(NamedTuple):
-    """A value, and who gave it."""
+class Value(NamedTuple):
+    """A value and its origin."""
 
     value: object
     origin: str
 
 
-Layer = dict[str, Given]
+Layer = dict[str, Value]
 
 
-def from_file(path: Path, text: str, mistakes: list[ConfigError]) -> Layer:
-    """What the owner's file sets."""
-    origin = shown(path)
+def read(path: Path, *, follow_links: bool) -> str | None:
+    """Return the text of a settings file, or None if it does not exist.
+
+    The file of a workspace may come from a stranger. It must not be a link to another file, and a pipe in its place
+    must not block.
+    """
+    flags = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | (0 if follow_links else getattr(os, "O_NOFOLLOW", 0))
+    try:
+        with os.fdopen(os.open(path, flags), "rb") as file:
+            if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+                raise ConfigError(f"settings file {printable(path)} is not a regular file")
+            data = file.read(MAX_FILE_BYTES + 1)
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or str(error)
+        raise ConfigError(f"settings file {printable(path)} cannot be read: {reason}") from error
+    if len(data) > MAX_FILE_BYTES:
+        raise ConfigError(f"settings file {printable(path)} is larger than {MAX_FILE_BYTES // 1024} KiB")
+    try:
+        return data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise ConfigError(f"settings file {printable(path)} is not UTF-8 (byte {error.start})") from error
+
+
+def _parse(text: str, place: str) -> object:
+    # Most users have no settings file, so the YAML parser is imported only when there is one.
+    from memoriter.config.yaml_file import parse
+
+    return parse(text, place)
+
+
+def printable(path: Path | str) -> str:
+    """Return the path on one line, even if its name contains control characters."""
+    text = str(path)
+    return text if text.isprintable() else repr(text)
+
+
+def from_file(path: Path, text: str, errors: list[ConfigError]) -> Layer:
+    """Return what the owner's file sets."""
+    origin = printable(path)
     layer = Layer()
     try:
-        entries = list(_entries(parse(text, origin), origin, mistakes))
+        entries = list(_entries(_parse(text, origin), origin, errors))
     except ConfigError as error:
-        mistakes.append(error)
+        errors.append(error)
         return layer
     for key, value in entries:
-        _put(layer, key, value, origin=origin, base=path.parent, mistakes=mistakes)
+        _put(layer, key, value, origin=origin, base=path.parent, errors=errors)
     return layer
 
 
-def from_workspace(workspace: Path, mistakes: list[ConfigError]) -> Layer:
-    """What the workspace's own file sets, of what it may."""
+def from_workspace(workspace: Path, errors: list[ConfigError]) -> Layer:
+    """Return what the workspace's file sets. Add an error for each setting that it may not set."""
     path = workspace / WORKSPACE_FILE
     try:
         text = read(path, follow_links=False)
     except ConfigError as error:
-        mistakes.append(error)
+        errors.append(error)
         return {}
-    layer = from_file(path, text, mistakes) if text is not None else {}
-    mistakes.extend(_overreach(layer, workspace))
+    layer = from_file(path, text, errors) if text is not None else {}
+    errors.extend(_forbidden(layer, workspace))
     return layer
 
 
-def from_environment(environ: Mapping[str, str], cwd: Path, mistakes: list[ConfigError]) -> Layer:
-    """What `MEMORITER_…` sets, and the names that other tools share with us."""
+def from_environment(environ: Mapping[str, str], cwd: Path, errors: list[ConfigError]) -> Layer:
+    """Return what `MEMORITER_…` variables set, and the variables shared with other tools."""
     names = variables()
     layer = Layer()
-    for name in (*SHARED, *sorted(_ours(environ))):
+    for name in (*SHARED_VARIABLES, *sorted(_own_variables(environ))):
         if name not in names:
             near = nearest(name.removeprefix(PREFIX).lower().replace("__", "."), keys())
-            mistakes.append(
-                ConfigError(f"unknown variable {shown(name)}{did_you_mean(near and variable(near))}")
+            errors.append(
+                ConfigError(f"unknown variable {printable(name)}{did_you_mean(near and variable(near))}")
             )
         elif text := environ.get(name):
             try:
-                value = _parsed(names[name], text, name)
+                value = _variable_value(names[name], text, name)
             except ConfigError as error:
-                mistakes.append(error)
+                errors.append(error)
             else:
-                _put(layer, names[name], value, origin=name, base=cwd, mistakes=mistakes)
+                _put(layer, names[name], value, origin=name, base=cwd, errors=errors)
     if "workspace" in layer and layer["workspace"].origin == "MEMORY_DIR":
-        # Who sets MEMORY_DIR keeps the notes right in that folder, not in a folder `memory` below it.
-        layer.setdefault("files.extra_paths", Given((layer["workspace"].value,), "MEMORY_DIR"))
+        # Users of MEMORY_DIR keep notes directly in that folder, not in a folder `memory` below it.
+        layer.setdefault("files.extra_paths", Value((layer["workspace"].value,), "MEMORY_DIR"))
     return layer
 
 
-def from_arguments(arguments: Mapping[str, object], cwd: Path, mistakes: list[ConfigError]) -> Layer:
-    """What the caller sets; None means not given."""
+def from_arguments(arguments: Mapping[str, object], cwd: Path, errors: list[ConfigError]) -> Layer:
+    """Return what the caller sets. None means not set."""
     layer = Layer()
     for name, value in arguments.items():
         key = canonical(name)
         origin = "--" + key.rpartition(".")[2].replace("_", "-")
         if key not in keys():
-            mistakes.append(
+            errors.append(
                 ConfigError(f"unknown setting {key!r} in the arguments{did_you_mean(nearest(key, keys()))}")
             )
         elif value is not None:
-            _put(layer, key, value, origin=origin, base=cwd, mistakes=mistakes)
+            _put(layer, key, value, origin=origin, base=cwd, errors=errors)
     return layer
 
 
 def canonical(key: str) -> str:
-    """The key as we write it: small letters with underscores, under our name for it."""
+    """Return the key in snake case, with aliases resolved."""
     if key in keys():
         return key
     key = re.sub(r"(?<=[a-z0-9])[A-Z]", lambda letter: f"_{letter[0].lower()}", key)
-    for other, ours in ALSO_CALLED.items():
-        if key == other or key.startswith(f"{other}."):
-            return ours + key[len(other) :]
+    for alias, name in ALIASES.items():
+        if key == alias or key.startswith(f"{alias}."):
+            return name + key[len(alias) :]
     return key
 
 
 def variables() -> dict[str, str]:
-    """Every environment variable that sets something, with its key."""
-    return {**SHARED, **{variable(key): key for key in keys()}}
+    """Return every environment variable that sets something, with its key."""
+    aliases = {variable(alias): key for alias, key in ALIASES.items() if key in keys()}
+    return {**SHARED_VARIABLES, **aliases, **{variable(key): key for key in keys()}}
 
 
 def variable(key: str) -> str:
-    """The environment variable of a setting."""
+    """Return the environment variable of a setting."""
     return PREFIX + key.upper().replace(".", "__")
 
 
 def allows_none(key: str) -> bool:
-    """Whether null is a value of this setting, rather than "not given"."""
+    """Return whether null is a value of this setting rather than "not set"."""
     return NoneType in typing.get_args(keys()[key].annotation)
 
 
 def is_secret(key: str) -> bool:
-    """Whether the value must never be shown."""
+    """Return whether the value must never be shown."""
     return _holds(key, SecretStr)
 
 
-def _ours(environ: Mapping[str, str]) -> Iterator[str]:
-    return (name for name in environ if name.startswith(PREFIX) and not name.startswith(NO_SETTINGS))
+def _own_variables(environ: Mapping[str, str]) -> Iterator[str]:
+    return (name for name in environ if name.startswith(PREFIX) and not name.startswith(NOT_SETTINGS))
 
 
-def _entries(data: object, origin: str, mistakes: list[ConfigError]) -> Iterator[tuple[str, object]]:
-    """The known settings of a file; the unknown ones become mistakes."""
+def _entries(data: object, origin: str, errors: list[ConfigError]) -> Iterator[tuple[str, object]]:
+    """Yield the known settings of a file. Add an error for each unknown one."""
     if data is None:
         return
     if not isinstance(data, dict):
-        raise ConfigError(f"{origin}: must be keys with values, such as 'agent: main'")
-    yield from _below("", data, origin, mistakes)
+        raise ConfigError(f"{origin}: must contain keys with values, such as 'agent: main'")
+    yield from _below("", data, origin, errors)
 
 
 def _below(
-    prefix: str, data: Mapping[object, object], origin: str, mistakes: list[ConfigError]
+    prefix: str, data: Mapping[object, object], origin: str, errors: list[ConfigError]
 ) -> Iterator[tuple[str, object]]:
     for name, value in data.items():
         key = canonical(f"{prefix}{name}")
         if key in keys():
             yield key, value
-        elif isinstance(value, dict) and key.count(".") < DEEPEST:
-            yield from _below(f"{key}.", value, origin, mistakes)
+        elif isinstance(value, dict) and key.count(".") < MAX_DEPTH:
+            yield from _below(f"{key}.", value, origin, errors)
         elif example := next((known for known in keys() if known.startswith(f"{key}.")), None):
             if value is not None:
-                mistakes.append(
+                errors.append(
                     ConfigError(f"{key} in {origin}: must be a section with keys such as {example!r}")
                 )
         else:
-            mistakes.append(
+            errors.append(
                 ConfigError(f"unknown setting {key[:200]!r} in {origin}{did_you_mean(nearest(key, keys()))}")
             )
 
 
 def _put(
-    layer: Layer, key: str, value: object, *, origin: str, base: Path, mistakes: list[ConfigError]
+    layer: Layer, key: str, value: object, *, origin: str, base: Path, errors: list[ConfigError]
 ) -> None:
     if value is None and not allows_none(key):
         return
     if _holds(key, tuple) and isinstance(value, str | Path):
-        value = [value]  # `extra_paths: ~/journal` means what it says
+        value = [value]  # allow `extra_paths: ~/journal`
     try:
-        layer[key] = Given(_anchored(value, base) if _holds(key, Path) else value, origin)
+        layer[key] = Value(_resolved(value, base) if _holds(key, Path) else value, origin)
     except (OSError, RuntimeError, ValueError) as error:
-        mistakes.append(
+        errors.append(
             ConfigError(f"{key} from {origin}: not a usable path: {' '.join(str(error).split())[:200]}")
         )
 
 
-def _parsed(key: str, text: str, name: str) -> object:
-    """A variable's text as its setting wants it: lists as YAML or joined as in PATH, else as it stands."""
+def _variable_value(key: str, text: str, name: str) -> object:
+    """Return the value of a variable. Lists are YAML, or joined as in PATH."""
     if allows_none(key) and text.lower() in ("null", "none", "~"):
         return None
     if _holds(key, Mapping):
-        return parse(text, name)
+        return _parse(text, name)
     if not _holds(key, tuple):
         return text
     if text.lstrip().startswith("["):
-        return parse(text, name)
+        return _parse(text, name)
     return [item for item in text.split(os.pathsep) if item]
 
 
@@ -226,38 +269,39 @@ def _holds(key: str, kind: type) -> bool:
     return kind in (annotation, typing.get_origin(annotation), *typing.get_args(annotation))
 
 
-def _anchored(value: object, base: Path) -> object:
+def _resolved(value: object, base: Path) -> object:
     match value:
         case str() | Path():
             if not str(value):
-                raise ValueError("it is empty")
+                raise ValueError("the path is empty")
             return (base / Path(value).expanduser()).resolve()
         case list() | tuple():
-            return tuple(_anchored(item, base) for item in value)
+            return tuple(_resolved(item, base) for item in value)
         case dict():
-            return {str(name): _anchored(item, base) for name, item in value.items()}
+            return {str(name): _resolved(item, base) for name, item in value.items()}
         case None:
             return None
         case _:
-            raise ValueError(f"{str(value)[:80]!r} is no text")
+            raise ValueError(f"{str(value)[:80]!r} is not a text")
 
 
-def _overreach(layer: Layer, workspace: Path) -> Iterator[UntrustedConfig]:
-    """What a workspace's file sets and may not."""
-    for key, given in layer.items():
+def _forbidden(layer: Layer, workspace: Path) -> Iterator[UntrustedConfig]:
+    """Yield an error for each setting that a workspace's file may not set."""
+    for key, setting in layer.items():
         if not key.startswith(WORKSPACE_MAY_SET):
             yield UntrustedConfig(
-                f"{key} in {given.origin}: a workspace's own file may not set it; {OWNERS_PLACE}"
+                f"{key} in {setting.origin}: a workspace's file may not set this; set it in your own config.yaml"
             )
     for path in _paths(layer.get("files.extra_paths")):
         if not path.is_relative_to(workspace):
-            file = shown(workspace / WORKSPACE_FILE)
+            file = printable(workspace / WORKSPACE_FILE)
             yield UntrustedConfig(
-                f"files.extra_paths in {file}: {shown(path)} is outside the workspace; {OWNERS_PLACE}"
+                f"files.extra_paths in {file}: {printable(path)} is outside the workspace; "
+                "set it in your own config.yaml"
             )
 
 
-def _paths(given: Given | None) -> list[Path]:
-    if given is None or not isinstance(given.value, tuple):
+def _paths(setting: Value | None) -> list[Path]:
+    if setting is None or not isinstance(setting.value, tuple):
         return []
-    return [path for path in given.value if isinstance(path, Path)]
+    return [path for path in setting.value if isinstance(path, Path)]

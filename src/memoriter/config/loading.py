@@ -1,6 +1,6 @@
-"""From the places where settings are given to one checked `Settings`.
+"""Load settings from all places into one checked `Settings`.
 
-The order, later wins: defaults, the owner's file, the workspace's own file, the environment, arguments.
+Later places win: defaults, the owner's file, the workspace's file, the environment, arguments.
 """
 
 from __future__ import annotations
@@ -9,16 +9,48 @@ import os
 import reprlib
 from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from pydantic import ValidationError
 
 from memoriter.config import layers
-from memoriter.config.documents import read, shown
-from memoriter.config.layers import Given, Layer
+from memoriter.config.layers import Layer, Value, printable, read
 from memoriter.config.settings import Settings, keys
 from memoriter.errors import ConfigError, UntrustedConfig
 
+if TYPE_CHECKING:
+    from pydantic_core import ErrorDetails
+
 CURRENT_FOLDER = "the current folder"
+
+#: What a value must be, by pydantic's type of error. The fields in braces come from pydantic's context.
+REQUIREMENTS = {
+    "bool_parsing": "true or false",
+    "bool_type": "true or false",
+    "dict_type": "a mapping of names to values",
+    "finite_number": "a finite number",
+    "float_parsing": "a number",
+    "float_type": "a number",
+    "greater_than": "greater than {gt:g}",
+    "greater_than_equal": "at least {ge:g}",
+    "int_from_float": "a whole number",
+    "int_parsing": "a whole number",
+    "int_parsing_size": "a whole number of usual size",
+    "int_type": "a whole number",
+    "less_than": "less than {lt:g}",
+    "less_than_equal": "at most {le:g}",
+    "literal_error": "{expected}",
+    "mapping_type": "a mapping of names to values",
+    "model_attributes_type": "a section with keys",
+    "model_type": "a section with keys",
+    "path_type": "a path",
+    "string_too_long": "a text of at most {max_length} characters",
+    "string_too_short": "a text of at least {min_length} characters",
+    "string_type": "a text",
+    "string_unicode": "a text in UTF-8",
+    "too_short": "a list of at least {min_length} items",
+    "tuple_type": "a list",
+}
 
 
 def load(
@@ -28,106 +60,110 @@ def load(
     environ: Mapping[str, str] | None = None,
     cwd: Path | None = None,
 ) -> Settings:
-    """Read every place, check every value, and remember where each came from.
+    """Read all places, check every value and record its origin.
 
-    `arguments` are keyed like "search.max_results". Raises ConfigError, one sentence, for the first mistake.
+    The keys of `arguments` are dotted, such as "search.max_results". Raises ConfigError for the first error found.
     """
     environ = os.environ if environ is None else environ
     cwd = Path.cwd() if cwd is None else cwd.absolute()
-    mistakes: list[ConfigError] = []
-    above = layers.from_environment(environ, cwd, mistakes)
-    above |= layers.from_arguments(arguments or {}, cwd, mistakes)
+    errors: list[ConfigError] = []
+    explicit = layers.from_environment(environ, cwd, errors)
+    explicit |= layers.from_arguments(arguments or {}, cwd, errors)
     try:
-        owner = _owners_file(config, environ, cwd, above, mistakes)
+        owner = _owners_file(config, environ, cwd, explicit, errors)
     except ConfigError as error:
-        mistakes.append(error)
+        errors.append(error)
         owner = {}
-    placed = _with_workspace(owner | above, cwd)
-    workspace = placed["workspace"].value
-    local = layers.from_workspace(workspace, mistakes) if isinstance(workspace, Path) else {}
-    return _checked(placed | local | above, mistakes)
+    base = _with_workspace(owner | explicit, cwd)
+    workspace = base["workspace"].value
+    local = layers.from_workspace(workspace, errors) if isinstance(workspace, Path) else {}
+    return _checked(base | local | explicit, errors)
 
 
 def _owners_file(
-    config: Path | None, environ: Mapping[str, str], cwd: Path, above: Layer, mistakes: list[ConfigError]
+    config: Path | None, environ: Mapping[str, str], cwd: Path, explicit: Layer, errors: list[ConfigError]
 ) -> Layer:
     named = config or environ.get(layers.CONFIG_VARIABLE)
     try:
-        path = (cwd / Path(named).expanduser() if named else _home(above) / "config.yaml").resolve()
+        path = (cwd / Path(named).expanduser() if named else _home(explicit) / "config.yaml").resolve()
     except (OSError, RuntimeError, ValueError) as error:
-        raise ConfigError(f"settings file {shown(str(named))}: not a usable path: {error}") from error
+        raise ConfigError(f"settings file {printable(str(named))}: not a usable path: {error}") from error
     text = read(path, follow_links=True)
     if text is None and named:
-        who = "--config" if config else layers.CONFIG_VARIABLE
-        raise ConfigError(f"settings file {shown(path)}, named by {who}, does not exist")
-    return layers.from_file(path, text, mistakes) if text is not None else {}
+        origin = "--config" if config else layers.CONFIG_VARIABLE
+        raise ConfigError(f"settings file {printable(path)}, named by {origin}, does not exist")
+    return layers.from_file(path, text, errors) if text is not None else {}
 
 
 def _home(layer: Layer) -> Path:
-    given = layer.get("home")
-    return given.value if given and isinstance(given.value, Path) else Path("~/.memoriter").expanduser()
+    home = layer.get("home")
+    return home.value if home and isinstance(home.value, Path) else Path("~/.memoriter").expanduser()
 
 
 def _with_workspace(layer: Layer, cwd: Path) -> Layer:
-    """The layer with a workspace: where none was named, the folder one stands in, if it looks like one."""
+    """Add the default workspace: the current folder if it contains notes, else a folder in the home."""
     if "workspace" in layer:
         return layer
     if any((cwd / name).exists() for name in ("MEMORY.md", "memory.md", "memory")):
-        return layer | {"workspace": Given(cwd.resolve(), CURRENT_FOLDER)}
-    return layer | {"workspace": Given((_home(layer) / "workspace").resolve(), "default")}
+        return layer | {"workspace": Value(cwd.resolve(), CURRENT_FOLDER)}
+    return layer | {"workspace": Value((_home(layer) / "workspace").resolve(), "default")}
 
 
-def _checked(layer: Layer, mistakes: list[ConfigError]) -> Settings:
+def _checked(layer: Layer, errors: list[ConfigError]) -> Settings:
     try:
         settings = Settings.model_validate(_nested(layer))
     except ValidationError as error:
-        mistakes.extend(_sentences(error, layer))
-    if mistakes:
-        raise _told(mistakes)
-    settings._origins = {key: given.origin for key, given in layer.items()}
+        errors.extend(_messages(error, layer))
+    if errors:
+        raise _summary(errors)
+    settings._origins = {key: setting.origin for key, setting in layer.items()}
     return settings
 
 
 def _nested(layer: Layer) -> dict[str, object]:
     tree: dict[str, object] = {}
-    for key, given in layer.items():
+    for key, setting in layer.items():
         *sections, name = key.split(".")
         folder = tree
         for section in sections:
             folder = folder.setdefault(section, {})  # type: ignore[assignment]
-        folder[name] = given.value
+        folder[name] = setting.value
     return tree
 
 
-def _sentences(error: ValidationError, layer: Layer) -> Iterator[ConfigError]:
-    for detail in error.errors(include_url=False, include_context=False):
-        key = _key_at([str(part) for part in detail["loc"]])
-        reason = (
-            detail["msg"]
-            .removeprefix("Value error, ")
-            .replace("Input should be", "must be")
-            .replace("tuple", "list")
-        )
-        reason = reason[:1].lower() + reason[1:]
+def _messages(error: ValidationError, layer: Layer) -> Iterator[ConfigError]:
+    for detail in error.errors(include_url=False):
+        place = [str(part) for part in detail["loc"]]
+        key, reason = _key_at(place), _reason(detail)
         if key in layer:
             value = "***" if layers.is_secret(key) else reprlib.repr(detail["input"])
             yield ConfigError(f"{key} = {value} from {layer[key].origin}: {reason}")
         else:
-            origins = {given.origin: None for name, given in layer.items() if name.startswith(f"{key}.")}
+            origins = {value.origin: None for name, value in layer.items() if name.startswith(f"{key}.")}
             yield ConfigError(f"{key} from {' and '.join(origins)}: {reason}")
 
 
+def _reason(detail: ErrorDetails) -> str:
+    """Say what is wrong with a value, in the words of this project instead of pydantic's."""
+    kind, context = detail["type"], detail.get("ctx", {})
+    if kind == "value_error":
+        return str(context["error"])
+    if kind in ("extra_forbidden", "missing"):
+        return f"{'unknown' if kind == 'extra_forbidden' else 'missing'} key {str(detail['loc'][-1])[:80]!r}"
+    if kind in REQUIREMENTS:
+        return f"must be {REQUIREMENTS[kind].format(**context)}"
+    return "is not a valid value"
+
+
 def _key_at(place: list[str]) -> str:
-    """The setting in which a mistake lies, or the section if it is about several."""
+    """Return the setting that an error is about, or its section if it is about several settings."""
     paths = [".".join(place[:size]) for size in range(len(place), 0, -1)]
     return next((path for path in paths if path in keys()), paths[0])
 
 
-def _told(mistakes: list[ConfigError]) -> ConfigError:
-    """The first mistake, with a count of the others; a workspace that reaches too far comes first."""
-    first = next((mistake for mistake in mistakes if isinstance(mistake, UntrustedConfig)), mistakes[0])
-    more = len(mistakes) - 1
-    text = str(first) + (
-        f" (and {more} more {'mistake' if more == 1 else 'mistakes'} in the settings)" if more else ""
-    )
-    return type(first)(text)
+def _summary(errors: list[ConfigError]) -> ConfigError:
+    """Return the first error with a count of the others. Forbidden settings of a workspace come first."""
+    first = next((error for error in errors if isinstance(error, UntrustedConfig)), errors[0])
+    more = len(errors) - 1
+    count = f" (and {more} more {'error' if more == 1 else 'errors'} in the settings)" if more else ""
+    return type(first)(f"{first}{count}")

@@ -17,8 +17,23 @@ from memoriter.text.estimate import estimate_tokens
 
 if TYPE_CHECKING:
     from memoriter.embedding.protocol import Embedder, Matrix
+    from memoriter.embedding.remote import Limits
 
     OnBatch: TypeAlias = Callable[[Sequence[int], Matrix], None]
+
+
+#: Texts in one call. Larger batches are not faster with any provider, and lose more work when one fails.
+MAX_ITEMS = 64
+#: Estimated tokens in one call: within every provider's limit, and some seconds of work for the local model.
+MAX_TOKENS = 8192
+#: Bytes of text in one call. Scripts whose tokens are underestimated stay within the providers' body limits.
+MAX_BYTES = 1 << 20
+
+
+def budgets(limits: Limits | None = None) -> dict[str, int]:
+    """Return the size of a batch, within a provider's limits."""
+    own = {"items": MAX_ITEMS, "tokens": MAX_TOKENS, "bytes": MAX_BYTES}
+    return {name: min(size, getattr(limits, name)) for name, size in own.items()} if limits else own
 
 
 class Batched:
@@ -28,9 +43,9 @@ class Batched:
         self,
         embedder: Embedder,
         *,
-        items: int = 64,
-        tokens: int = 8192,
-        bytes: int = 1 << 20,  # noqa: A002 - a budget beside two others
+        items: int = MAX_ITEMS,
+        tokens: int = MAX_TOKENS,
+        bytes: int = MAX_BYTES,  # noqa: A002 - a budget beside two others
         concurrency: int = 4,
     ) -> None:
         self.embedder = Checked(embedder)
@@ -101,7 +116,7 @@ def split(
     *,
     items: int,
     tokens: int,
-    bytes: int = 1 << 20,  # noqa: A002
+    bytes: int = MAX_BYTES,  # noqa: A002
 ) -> Iterator[range]:
     """Runs of neighbouring texts within all budgets; a text that alone passes them is a batch of its own."""
     start, spent, size = 0, 0, 0

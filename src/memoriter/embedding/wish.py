@@ -8,6 +8,9 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Self
 
+#: Attempts at a call that fails temporarily.
+ATTEMPTS = 4
+
 
 @dataclass(frozen=True, slots=True)
 class EmbedderSpec:
@@ -22,7 +25,7 @@ class EmbedderSpec:
     fallback: str = "none"
     redact: str = "remote"  #: secrets in what leaves this machine ("remote"), in everything, or "never"
     threads: int = 0
-    attempts: int = 4
+    attempts: int = field(default_factory=lambda: ATTEMPTS)
     query_s: float = 4.0  #: for one query, at a remote provider
     batch_s: float = 120.0
     local_query_s: float = 30.0  #: the first query of a process loads the model

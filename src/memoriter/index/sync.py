@@ -54,7 +54,8 @@ class Rules:
     tokens: int = 512
     overlap: int = 64
     target: int = 16
-    cache_limit_bytes: int = 1 << 30
+    #: Bytes at which the oldest cached vectors are dropped: some 150,000 chunks of 768 dimensions.
+    cache_limit_bytes: int = 512 << 20
 
     @property
     def signature(self) -> str:

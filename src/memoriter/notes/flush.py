@@ -31,16 +31,13 @@ KEPT = 500  #: sessions of which it is known what was written
 class Threshold:
     """When a conversation is so long that its host will soon shorten it."""
 
-    rule: Literal["reserve", "margin"] = "reserve"
-    reserve_tokens: int = 20_000  #: what the host keeps free for its answer
-    soft_tokens: int = 4_000  #: how long before that we write
-    margin_tokens: int = 20_000  #: for the rule "margin"
+    #: Distance to the end of the context window: a host's usual reserve for its answer (20,000) plus 4,000.
+    margin_tokens: int = 24_000
 
     def tokens(self, window: int) -> int:
         """The length at which it is time, for a model with this context window."""
-        below = self.margin_tokens if self.rule == "margin" else self.reserve_tokens + self.soft_tokens
         # A small window would have no room for the distance: half of it is early enough.
-        return max(window - below, window // 2)
+        return max(window - self.margin_tokens, window // 2)
 
 
 @dataclass(frozen=True, slots=True)

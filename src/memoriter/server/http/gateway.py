@@ -43,7 +43,7 @@ class Gateway:
         self.agents = Agents(load, self._synced, lambda agent: progress_to(self.hub, agent))
         self.table = observed(self.hub, content=wanted.trace_content)
         counted = observed(self.hub, content=wanted.trace_content, counting=self.metrics.operation)
-        self.workers = Workers(wanted.limits.at_once)
+        self.workers = Workers(wanted.limits.concurrency)
         self.mcp = McpDoor(self.agents, counted, self.workers, wanted.limits)
         self.asgi = Guard(
             app.build(self),
@@ -109,7 +109,7 @@ class Gateway:
     @asynccontextmanager
     async def lifespan(self, _: Starlette) -> AsyncIterator[None]:
         """From before the first request until after the last."""
-        threads = ThreadPoolExecutor(self.limits.at_once, thread_name_prefix="memoriter-http")
+        threads = ThreadPoolExecutor(self.limits.concurrency, thread_name_prefix="memoriter-http")
         asyncio.get_running_loop().set_default_executor(threads)
         looking = asyncio.create_task(look_elsewhere(self.hub, self.agents))
         self.wake(self.agents.default)

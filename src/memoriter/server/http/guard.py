@@ -115,7 +115,7 @@ class Guard:
         self._default = default_agent
         self._limits = limits
         self._rate = Rate(limits.rate, limits.burst, clock=clock)
-        self._bodies = Bodies(limits.body_bytes, limits.time_s)
+        self._bodies = Bodies(limits.body_bytes, limits.timeout_s)
         self._observe = observe
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -134,7 +134,7 @@ class Guard:
         except Refused as refused:
             await guarded.instead(refused)
         except TimeoutError:
-            late = f"This took longer than {self._limits.time_s:g} s."
+            late = f"This took longer than {self._limits.timeout_s:g} s."
             await guarded.instead(Refused(504, late, [(b"connection", b"close")]))  # more may be on its way
         except Exception:  # a mistake of ours is told in one sentence, and in full to the log
             log.exception("a request failed", extra={"fields": {"request": visit.id}})
@@ -169,7 +169,7 @@ class Guard:
         if path == "/v1/events":
             return None  # it lasts as long as its caller
         # MCP says in its own words that a call took too long, and has a moment to send them.
-        return self._limits.time_s + (SEND_S if path == "/mcp" else 0)
+        return self._limits.timeout_s + (SEND_S if path == "/mcp" else 0)
 
     def _check_place(self, headers: Head) -> None:
         if not self._places.knows_host(headers.one("host")):

@@ -105,9 +105,9 @@ class McpDoor:
     async def _run_call(self, call: Callable[[], T]) -> T:
         """Run a call as operations are run: so many at once, and so long."""
         try:
-            async with asyncio.timeout(max(0.0, self._limits.time_s - _visit.get().seconds)):
+            async with asyncio.timeout(max(0.0, self._limits.timeout_s - _visit.get().seconds)):
                 return await self._workers.run(call)
         except TimeoutError:
-            raise MemoriterError(f"This took longer than {self._limits.time_s:g} s.") from None
+            raise MemoriterError(f"This took longer than {self._limits.timeout_s:g} s.") from None
         except Refused as refused:
             raise MemoriterError(refused.sentence) from None

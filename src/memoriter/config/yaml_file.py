@@ -1,6 +1,6 @@
-"""The YAML of our settings files: less than YAML offers, so that a file says what its reader thinks it says.
+"""The YAML of settings files: a subset that reads the way people expect.
 
-Words as version 1.2 reads them (`citations: off` is a word, not a boolean), no aliases, each key once.
+Values follow YAML 1.2 (`citations: off` is a word, not a boolean). Aliases and repeated keys are errors.
 """
 
 from __future__ import annotations
@@ -11,25 +11,27 @@ from typing import ClassVar
 
 import yaml
 
+from memoriter.errors import ConfigError
+
 
 class Loader(yaml.SafeLoader):
-    """Safe, and smaller than YAML 1.1: what a settings file needs and no more."""
+    """A SafeLoader with fewer features and the scalars of YAML 1.2."""
 
     yaml_implicit_resolvers: ClassVar[dict[str, list[tuple[str, re.Pattern[str]]]]] = {}  # type: ignore[misc]
 
     def compose_node(self, parent: yaml.Node | None, index: int) -> yaml.Node | None:
-        # Nested aliases make a few lines stand for gigabytes; settings have no use for them.
+        # Nested aliases can expand a few lines to gigabytes, and settings do not need them.
         if self.check_event(yaml.AliasEvent):
             mark = self.peek_event().start_mark  # type: ignore[no-untyped-call]
-            raise yaml.MarkedYAMLError(problem="aliases are not used in settings", problem_mark=mark)
+            raise yaml.MarkedYAMLError(problem="aliases are not supported", problem_mark=mark)
         return super().compose_node(parent, index)
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Hashable, object]:
-        # Of two equal keys YAML would quietly keep the last; the reader of the file saw the first.
+        # YAML would silently keep the last of two equal keys.
         seen: set[str] = set()
         for key, _ in node.value:
             if isinstance(key, yaml.ScalarNode) and key.value in seen:
-                problem = f"the key {key.value[:80]!r} stands twice"
+                problem = f"the key {key.value[:80]!r} appears twice"
                 raise yaml.MarkedYAMLError(problem=problem, problem_mark=key.start_mark)
             seen.add(str(key.value))
         return super().construct_mapping(node, deep)
@@ -48,3 +50,16 @@ _resolve(
     r"[-+]?(?:[0-9]+\.[0-9]*|\.[0-9]+)(?:[eE][-+]?[0-9]+)?|[-+]?[0-9]+[eE][-+]?[0-9]+|[-+]?\.inf|\.nan",
     "-+0123456789.",
 )
+
+
+def parse(text: str, place: str) -> object:
+    """Return the data of a YAML text. `place` names the text in the error message."""
+    try:
+        return yaml.load(text, Loader)  # noqa: S506 - a SafeLoader with fewer features
+    except yaml.MarkedYAMLError as error:
+        mark = error.problem_mark or error.context_mark
+        line = f", line {mark.line + 1}" if mark else ""
+        raise ConfigError(f"{place}{line}: not valid YAML: {error.problem or error.context}") from error
+    except (yaml.YAMLError, ValueError, RecursionError) as error:
+        reason = " ".join(str(error).split())[:200] or type(error).__name__
+        raise ConfigError(f"{place}: not valid YAML: {reason}") from error

@@ -1,0 +1,152 @@
+"""The settings of sessions, and of what is learned from them: notes, entries, extraction, recall, cleanup."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Literal
+
+from pydantic import Field, field_validator
+
+from memoriter.config.fields import Number, Section, Share, Whole
+
+
+class EntrySettings(Section):
+    """How entries are stored."""
+
+    vector_engine: Literal["scan", "sqlite-vec", "lancedb"] = Field(
+        default="scan",
+        description="Engine that searches the vectors of entries: `scan`, or the extra `sqlite-vec` or `lancedb`.",
+    )
+    approval: Literal["none", "agent", "all"] = Field(
+        default="none",
+        description="Which new entries wait for the owner's approval: `none`, those that an `agent` stores, or `all` "
+        "that the owner did not add, including captures.",
+    )
+    capture: bool = Field(
+        default=True,
+        description="Capture what the owner says about themselves and their work, by rules.",
+    )
+
+
+class TriggerSettings(Section):
+    """When a language model extracts entries."""
+
+    message_interval: Whole = Field(default=10, ge=1, description="After this many messages.")
+    on_session_end: bool = Field(default=True, description="When a session ends.")
+
+
+class ExtractionSettings(Section):
+    """Extraction of entries from conversations by a language model. Without one, rules capture entries."""
+
+    auto_extract: bool = Field(
+        default=False,
+        description="Call the language model automatically. If false, extraction spends no tokens.",
+    )
+    min_confidence: Share = Field(default=0.7, description="Drop statements with a lower confidence.")
+    min_importance: Whole = Field(
+        default=2, ge=1, le=5, description="Drop statements with a lower importance."
+    )
+    trigger: TriggerSettings = Field(default_factory=TriggerSettings)
+
+
+class RetrievalSettings(Section):
+    """What is added to the agent's prompt automatically."""
+
+    inject_on_query: bool = Field(default=True, description="Recall memories before the agent answers.")
+    max_memories: Whole = Field(
+        default=10, ge=0, le=100, description="Maximum number of entries in a prompt."
+    )
+    similarity_threshold: Share = Field(
+        default=0.3,
+        description="Minimum similarity of an entry to the conversation. 0.3 was measured with the bundled model; "
+        "embedders with higher cosines need more, such as 0.6.",
+    )
+    note_threshold: Share = Field(
+        default=0.25,
+        description="Minimum score of a note to be added to a prompt automatically. A search still finds notes below "
+        "it.",
+    )
+    budget_ratio: Share = Field(
+        default=0.1,
+        description="Maximum share of the conversation's token budget for recalled text, if the host reports that "
+        "budget.",
+    )
+
+
+class CleanupSettings(Section):
+    """How long expired entries and recorded recalls are kept."""
+
+    auto_cleanup: bool = Field(default=True, description="Clean up automatically.")
+    interval: Whole = Field(default=24, ge=1, description="Hours between cleanups.")
+    retention_days: Whole = Field(
+        default=30, ge=0, description="Days to keep an expired entry, hidden, before it is erased."
+    )
+    ledger_days: Whole = Field(
+        default=90, ge=1, description="Days to keep the record of what entered which prompt."
+    )
+
+
+class SessionSettings(Section):
+    """Which session transcripts are indexed."""
+
+    enabled: bool = Field(default=True, description="Index session transcripts as well as notes.")
+    paths: tuple[Path, ...] = Field(
+        default=(),
+        description="More folders or files of transcripts, such as `~/.claude/projects` or "
+        "`~/.openclaw/agents/main/sessions`.",
+    )
+    delta_bytes: Whole = Field(
+        default=100_000,
+        ge=1,
+        description="Index a transcript automatically when it grows by this many bytes.",
+    )
+    delta_messages: Whole = Field(
+        default=50,
+        ge=1,
+        description="Index a transcript automatically when it grows by this many messages. Smaller changes wait for "
+        "the next search.",
+    )
+
+
+class WatchSettings(Section):
+    """When changed files are indexed automatically, while a service or `memoriter watch` runs."""
+
+    enabled: bool = Field(default=True, description="Watch notes and transcripts for changes.")
+    debounce_s: Number = Field(
+        default=1.5, ge=0, le=600, description="Seconds without further changes before notes are indexed."
+    )
+    interval_minutes: Number = Field(
+        default=0, ge=0, description="Also check for changes at this interval. 0: no fixed interval."
+    )
+    on_session_start: bool = Field(default=True, description="Check for changes when a session starts.")
+
+
+class WritingSettings(Section):
+    """What is written to notes automatically."""
+
+    flush: bool = Field(
+        default=True,
+        description="Before a host compacts a conversation, save what would be lost.",
+    )
+    flush_margin_tokens: Whole = Field(
+        default=24_000,
+        ge=0,
+        description="Flush when a conversation is this close to the end of its context window: the host's reserve for "
+        "its answer (often 20,000) plus 4,000.",
+    )
+    timezone: str = Field(
+        default="",
+        description="Time zone of dates in notes, such as `Asia/Shanghai`. Default: the system's.",
+    )
+
+    @field_validator("timezone")
+    @classmethod
+    def _is_a_zone(cls, name: str) -> str:
+        from zoneinfo import ZoneInfo
+
+        if name:
+            try:
+                ZoneInfo(name)
+            except (OSError, ValueError, KeyError) as error:
+                raise ValueError("must be a time zone such as 'Europe/Berlin'") from error
+        return name

@@ -1,0 +1,52 @@
+"""Field types that all sections of the settings share, and suggestions for misspelled names."""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Iterable
+from typing import Annotated
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
+
+
+def reject_bool(value: object) -> object:
+    """Reject `max_results: true`, which Python would read as 1."""
+    if isinstance(value, bool):
+        # pydantic collects ValueErrors, not TypeErrors.
+        raise ValueError("must be a number, not true or false")  # noqa: TRY004
+    return value
+
+
+def _seconds(value: object) -> object:
+    """Return seconds from a number or a text with a unit."""
+    match = re.fullmatch(r"\s*([0-9.]+)\s*(ms|s|m|h)?\s*", value) if isinstance(value, str) else None
+    if match:
+        return float(match[1]) * {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}[match[2] or "s"]
+    return reject_bool(value)
+
+
+Whole = Annotated[int, BeforeValidator(reject_bool)]
+Number = Annotated[float, BeforeValidator(reject_bool)]
+Share = Annotated[float, BeforeValidator(reject_bool), Field(ge=0, le=1)]
+#: Seconds: a number, or a text such as `500ms`, `15s`, `5m`, `1h`.
+Duration = Annotated[float, BeforeValidator(_seconds)]
+
+
+class Section(BaseModel):
+    """A frozen group of settings. An unknown key is an error."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False, coerce_numbers_to_str=True)
+
+
+def nearest(name: str, choices: Iterable[str]) -> str | None:
+    """Return the choice that was probably meant: the same last part, or a similar spelling."""
+    choices = list(choices)
+    same_ending = [choice for choice in choices if choice.rpartition(".")[2] == name.rpartition(".")[2]]
+    similar = same_ending or difflib.get_close_matches(name[:200], choices, n=1, cutoff=0.75)
+    return similar[0] if similar else None
+
+
+def did_you_mean(name: str | None) -> str:
+    """Return the end of an error message that suggests a name, or nothing."""
+    return f"; did you mean {name!r}?" if name else ""

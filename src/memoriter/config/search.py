@@ -1,0 +1,221 @@
+"""The settings of search: which files are indexed, how they are chunked and ranked, and which engine answers whom."""
+
+from __future__ import annotations
+
+from pathlib import Path, PurePosixPath
+from typing import Annotated, Literal, Self
+
+from pydantic import BeforeValidator, Field, field_validator, model_validator
+
+from memoriter.config.fields import Duration, Section, Share, Whole, reject_bool
+
+
+class FileSettings(Section):
+    """Which files are indexed."""
+
+    extra_paths: tuple[Path, ...] = Field(
+        default=(),
+        description="More files and folders to index, besides `MEMORY.md` and `memory/`. A workspace's file may only "
+        "name paths inside the workspace.",
+    )
+    patterns: tuple[str, ...] = Field(
+        default=("**/*.md",),
+        min_length=1,
+        description="Which files to index inside `memory/` and the extra folders.",
+    )
+
+    @field_validator("patterns")
+    @classmethod
+    def _stays_inside(cls, patterns: tuple[str, ...]) -> tuple[str, ...]:
+        for pattern in patterns:
+            path = PurePosixPath(pattern.replace("\\", "/"))
+            if not pattern or "\0" in pattern or path.is_absolute() or ".." in path.parts:
+                raise ValueError(
+                    "must be patterns below a folder, such as '**/*.md', without '..' or a leading '/'"
+                )
+        return patterns
+
+
+class ChunkingSettings(Section):
+    """How notes are split into chunks."""
+
+    tokens: Whole = Field(default=512, ge=8, le=8192, description="Maximum number of tokens in a chunk.")
+    target: Whole = Field(
+        default=16,
+        ge=1,
+        description="After this many tokens, a chunk ends at the next heading, paragraph or list item.",
+    )
+    overlap: Whole = Field(
+        default=64, ge=0, description="Tokens repeated from the end of one chunk at the start of the next."
+    )
+
+    @model_validator(mode="after")
+    def _overlap_is_smaller(self) -> Self:
+        if self.overlap >= self.tokens:
+            raise ValueError(f"overlap ({self.overlap}) must be smaller than tokens ({self.tokens})")
+        return self
+
+
+class IndexSettings(Section):
+    """How the index is stored."""
+
+    vector_engine: Literal["scan", "sqlite-vec"] = Field(
+        default="scan",
+        description="`scan` (numpy, always available) or `sqlite-vec` (the extra of that name).",
+    )
+
+
+class SearchSettings(Section):
+    """How a query is answered."""
+
+    max_results: Whole = Field(default=6, ge=1, le=1000, description="Maximum number of results.")
+    min_score: Share = Field(
+        default=0.1,
+        description="Drop results with a lower score, unless they match an exact keyword.",
+    )
+    fusion: Literal["weighted", "rrf"] = Field(
+        default="weighted",
+        description="How vector and keyword results are combined: by a `weighted` sum of scores, or by reciprocal rank "
+        "fusion (`rrf`).",
+    )
+    vector_weight: Share = Field(
+        default=0.6, description="Weight of semantic similarity in the `weighted` sum."
+    )
+    text_weight: Share = Field(default=0.4, description="Weight of keywords. The two weights must sum to 1.")
+    snippet_chars: Whole = Field(
+        default=700, ge=40, le=100_000, description="Maximum number of characters in a snippet."
+    )
+    diversity: Share = Field(
+        default=0.0,
+        description="0 returns the best results even if they repeat; towards 1 repeats less (MMR).",
+    )
+    half_life_days: Annotated[float, BeforeValidator(reject_bool), Field(gt=0)] | None = Field(
+        default=None,
+        description="Days after which a dated note counts half. Default: age does not matter.",
+    )
+    sync_before: bool = Field(default=True, description="Index changed files before a search.")
+
+    @model_validator(mode="after")
+    def _weights_sum_to_one(self) -> Self:
+        if abs(self.vector_weight + self.text_weight - 1) > 1e-6:
+            weights = f"vector_weight ({self.vector_weight:g}) and text_weight ({self.text_weight:g})"
+            raise ValueError(f"{weights} must sum to 1: set both")
+        return self
+
+
+class ScopeRule(Section):
+    """Whether sessions of one kind may search, such as "allow chat_type=group channel=slack"."""
+
+    action: Literal["allow", "deny"]
+    channel: str | None = None
+    chat_type: Literal["direct", "group", "channel", "unattended"] | None = None
+    key_prefix: str | None = None
+
+    @model_validator(mode="before")
+    @classmethod
+    def _from_text(cls, value: object) -> object:
+        if not isinstance(value, str):
+            return _flat_rule(value)
+        action, *conditions = value.split() or [""]
+        if any("=" not in condition for condition in conditions):
+            raise ValueError("must be a rule such as 'allow chat_type=group channel=slack'")
+        return {"action": action, **dict(condition.split("=", 1) for condition in conditions)}
+
+    def __str__(self) -> str:
+        conditions = {name: getattr(self, name) for name in ("channel", "chat_type", "key_prefix")}
+        return " ".join([self.action, *(f"{name}={value}" for name, value in conditions.items() if value)])
+
+    def __repr__(self) -> str:
+        return repr(str(self))
+
+
+def _flat_rule(value: object) -> object:
+    """Flatten a rule in OpenClaw's form: conditions below `match`, with names in camelCase."""
+    if not isinstance(value, dict):
+        return value
+    match = value.get("match")
+    flat = {**value, **(match if isinstance(match, dict) else {})}
+    flat.pop("match", None)
+    names = {"chatType": "chat_type", "keyPrefix": "key_prefix"}
+    return {names.get(str(name), name): item for name, item in flat.items()}
+
+
+class ScopeSettings(Section):
+    """Which sessions may search. The first matching rule decides."""
+
+    default: Literal["allow", "deny"] = Field(default="deny", description="Action when no rule matches.")
+    rules: tuple[ScopeRule, ...] = Field(
+        default=(ScopeRule(action="allow", chat_type="direct"),),
+        description="Rules such as `allow chat_type=direct` or `deny channel=slack key_prefix=slack:channel:`. "
+        "Conditions: `channel`, `chat_type` (`direct`, `group`, `channel`, `unattended`), `key_prefix`.",
+    )
+
+
+class QmdUpdateSettings(Section):
+    """When qmd updates its index. Times are seconds, or texts such as `500ms`, `15s`, `5m`, `1h`."""
+
+    interval: Duration = Field(
+        default=300.0, ge=0, description="Maximum time between updates. 0: update only after changes."
+    )
+    debounce: Duration = Field(default=1.0, ge=0, description="Minimum time between updates.")
+    command_timeout: Duration = Field(default=30.0, gt=0, description="Time limit for small commands.")
+    update_timeout: Duration = Field(default=120.0, gt=0, description="Time limit for `qmd update`.")
+
+
+class QmdLimits(Section):
+    """Limits of a search with qmd. `search.max_results` and `search.snippet_chars` apply too."""
+
+    timeout_ms: Whole = Field(
+        default=4000,
+        ge=100,
+        le=600_000,
+        description="Time limit for a search in milliseconds, half of it for indexing recent changes. After it, "
+        "`builtin` answers.",
+    )
+
+
+class QmdBackendSettings(Section):
+    """The external engine `qmd`. Used when `memory.backend` is `qmd`."""
+
+    command: str = Field(
+        default="qmd",
+        min_length=1,
+        description="The program: a name on the PATH, a file, or the script `qmd.js`, which runs with the `node` on "
+        "the PATH.",
+    )
+    search_mode: Literal["search", "vsearch", "query"] = Field(
+        default="search",
+        description="`search` (keywords), `query` (keywords and vectors), or `vsearch` (vectors, after a language "
+        "model rewrote the query; slow). The last two need a model.",
+    )
+    paths: tuple[Path, ...] = Field(
+        default=(),
+        description="More files and folders to index with this backend, besides `files.extra_paths`.",
+    )
+    embed_model: str | None = Field(
+        default=None,
+        description="A `.gguf` file or an `hf:` name. Default: qmd's default model, if it was downloaded.",
+    )
+    update: QmdUpdateSettings = Field(default_factory=QmdUpdateSettings)
+    limits: QmdLimits = Field(default_factory=QmdLimits)
+
+
+class MemorySettings(Section):
+    """Which engine searches, who may use it, and how results are shown."""
+
+    backend: Literal["builtin", "qmd"] = Field(
+        default="builtin",
+        description="Search engine: `builtin`, or `qmd` with `builtin` as its fallback.",
+    )
+    citations: Literal["on", "off", "auto"] = Field(
+        default="auto",
+        description="Whether to add `Source: path#L10-L25` to each result: `on`, `off`, or `auto` (only in direct "
+        "chats).",
+    )
+    max_injected_chars: Whole = Field(
+        default=4000,
+        ge=100,
+        description="Maximum number of characters of all snippets together that a tool returns to the model.",
+    )
+    scope: ScopeSettings = Field(default_factory=ScopeSettings)
+    qmd: QmdBackendSettings = Field(default_factory=QmdBackendSettings)
