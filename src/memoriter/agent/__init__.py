@@ -13,5 +13,16 @@ from memoriter.agent.agent import Agent
 from memoriter.agent.hooks import HookBus
 from memoriter.agent.moments import EVENTS, Effect, Event, Moment
 from memoriter.agent.plugins import Plugin, known_plugins
+from memoriter.agent.reloading import ReloadingAgent
 
-__all__ = ["EVENTS", "Agent", "Effect", "Event", "HookBus", "Moment", "Plugin", "known_plugins"]
+__all__ = [
+    "EVENTS",
+    "Agent",
+    "Effect",
+    "Event",
+    "HookBus",
+    "Moment",
+    "Plugin",
+    "ReloadingAgent",
+    "known_plugins",
+]

@@ -23,6 +23,7 @@ from memoriter.memory import Memory
 
 if TYPE_CHECKING:
     from memoriter.config import Settings
+    from memoriter.records import ProgressCallback
 
 log = logs.get("agent")
 
@@ -61,6 +62,8 @@ class Agent:
         slot: str | None = None,
         service: MemoryService | None = None,
         observer: Observer | None = None,
+        on_sync: Callable[[Synced], None] | None = None,
+        on_progress: ProgressCallback | None = None,
         **load: Any,
     ) -> Agent:
         """Open the memory that the settings describe, with the plugin that its slot names; never raises.
@@ -68,7 +71,8 @@ class Agent:
         Without settings they are loaded, with ``load`` as `Memory.open` takes it (workspace, home, agent, config,
         overrides, embedder). ``slot`` is the plugin when the owner has named none. ``service`` is used as it is, and
         stays its owner's: its own settings name the plugin, so that tools and prompts agree, unless ``settings`` are
-        given for what is to happen here. ``observer`` is told of every moment and its effect.
+        given for what is to happen here. ``observer`` is called with every moment and its effect, ``on_sync`` and
+        ``on_progress`` with every automatic sync.
         """
         opened: MemoryService | None = None
         try:
@@ -80,7 +84,9 @@ class Agent:
             plugin = load_plugin(settings.plugins.slots.memory)
             if plugin is None:
                 raise MemoryDisabled(f"Memory is switched off: `{SLOT}` is `{NONE}`.")  # noqa: TRY301
-            opened = service or MemoryService(Memory.of(settings, embedder))
+            opened = service or MemoryService(
+                Memory.of(settings, embedder), on_sync=on_sync, on_progress=on_progress
+            )
             host = cls(opened, plugin, observer=observer, owned=service is None)
             plugin.register(host.bus, opened)
         except Exception as error:  # noqa: BLE001  the agent goes on without memory
