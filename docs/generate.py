@@ -9,15 +9,16 @@ that returns its Markdown and register it under its name with `@renders("NAME")`
 
 from __future__ import annotations
 
+import json
 import re
 import sys
 from collections.abc import Callable, Iterator
 from itertools import groupby
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from memoriter.tools.tool import Param
+    from memoriter.tools.tool import Tool
 
 PAGES = Path(__file__).parent
 sys.path.insert(0, str(PAGES.parent / "src"))
@@ -85,9 +86,9 @@ def tools() -> str:
     for tool in TOOLS.values():
         kind = "reads" if tool.read_only else "removes or overwrites" if tool.destructive else "writes"
         lines += [f"## `{tool.name}`", "", f"{tool.description} ({kind})", ""]
-        if tool.params:
-            lines += ["| parameter | type | | meaning |", "| --- | --- | --- | --- |"]
-            lines += [_parameter_row(param) for param in tool.params]
+        if properties := tool.schema()["properties"]:
+            lines += ["| argument | type | default | meaning |", "| --- | --- | --- | --- |"]
+            lines += [_argument_row(tool, name) for name in properties]
             lines += [""]
         lines += ["Result: " + ", ".join(f"`{name}`" for name in (*tool.empty, "disabled")) + ".", ""]
     return "\n".join(lines)
@@ -97,36 +98,57 @@ def tools() -> str:
 def operations() -> str:
     """Every operation that is no agent's tool: access, arguments and result."""
     from memoriter.tools.table import OPERATIONS
+    from memoriter.tools.tool import json_schema
     from memoriter.tools.toolbox import TOOLS
 
     lines: list[str] = []
     for tool in OPERATIONS.values():
         if tool.name in TOOLS:
             continue
-        result = ", ".join(f"`{name}`" for name in (*tool.returns, "disabled"))
+        result = ", ".join(f"`{name}`" for name in (*json_schema(tool.result)["properties"], "disabled"))
         lines += [f"### `{tool.name}` ({tool.access})", "", tool.description, ""]
-        lines += [f"- `{param.name}` ({_kind(param)}): {param.description}" for param in tool.params]
+        lines += [_argument_line(tool, name) for name in tool.schema()["properties"]]
         lines += ["", f"Result: {result}.", ""]
     return re.sub(r"\n{3,}", "\n\n", "\n".join(lines))
 
 
-def _kind(param: Param) -> str:
-    """What an argument may be, in a few words."""
-    kind = f"list of {param.items}s" if param.kind == "array" else param.kind
-    low, high = param.minimum, param.maximum
-    at_least = f"at least {low:,.12g}" if low is not None else ""
-    at_most = f"at most {high:,.12g}" if high is not None else ""
-    bounds = f"{low:,.12g}–{high:,.12g}" if low is not None and high is not None else at_least or at_most
-    longest = f"at most {param.longest:,}" if param.longest is not None else ""
-    choices = " | ".join(param.choices)
-    return ", ".join(part for part in (kind, choices, bounds, longest, "required" * param.required) if part)
+def _argument_row(tool: Tool, name: str) -> str:
+    schema = tool.schema()["properties"][name]
+    names = ", ".join(f"`{name}`" for name in tool.names_of(name))
+    meaning = schema["description"].replace("|", "&#124;")
+    return f"| {names} | {_kind(schema)} | {_default(tool, name)} | {meaning} |"
 
 
-def _parameter_row(param: Param) -> str:
-    names = ", ".join(f"`{name}`" for name in dict.fromkeys(param.names) if not name.endswith("_"))
-    choices = f": {', '.join(param.choices)}" if param.choices else ""
-    needed = "required" if param.required else ""
-    return f"| {names} | {param.kind}{choices} | {needed} | {param.description.replace('|', '&#124;')} |"
+def _argument_line(tool: Tool, name: str) -> str:
+    schema = tool.schema()["properties"][name]
+    default = _default(tool, name)
+    words = ", ".join(part for part in (_kind(schema), _limits(schema), default) if part)
+    return f"- `{name}` ({words}): {schema['description']}"
+
+
+def _kind(schema: dict[str, Any]) -> str:
+    """Return the type of an argument and the values it may have."""
+    items = schema.get("items", schema)
+    kind = f"list of {items['type']}s" if schema["type"] == "array" else schema["type"]
+    return f"{kind}: {', '.join(items['enum'])}" if "enum" in items else str(kind)
+
+
+def _limits(schema: dict[str, Any]) -> str:
+    low, high = schema.get("minimum"), schema.get("maximum")
+    longest = schema.get("maxLength", schema.get("maxItems"))
+    if low is not None and high is not None:
+        return f"{low:,.12g}–{high:,.12g}"
+    if low is not None:
+        return f"at least {low:,.12g}"
+    return f"at most {longest:,.12g}" if longest is not None else ""
+
+
+def _default(tool: Tool, name: str) -> str:
+    schema = tool.schema()
+    default = schema["properties"][name].get("default")
+    if name in schema["required"]:
+        return "required"
+    return "" if default in (None, "", [], False) else f"default {json.dumps(default)}"
 
 
 @renders("access")

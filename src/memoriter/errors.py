@@ -3,6 +3,7 @@
 MemoriterError
 ├── ConfigError            a setting is wrong: names the key, the value and where it came from
 │   └── UntrustedConfig    a workspace's own settings file tries to set what only the owner may
+├── BadArgument            an argument of a tool is unknown, missing or wrong
 ├── MemoryDisabled         the owner switched memory off
 ├── SourceError            a file cannot be used; syncs collect it in their report
 │   └── PathRefused        a path that is not inside the workspace or its extra paths
@@ -39,6 +40,14 @@ class ConfigError(MemoriterError):
 
 class UntrustedConfig(ConfigError):
     """A settings file inside a workspace sets something that only the owner's own file may set."""
+
+
+class BadArgument(MemoriterError):
+    """An argument of a tool is unknown, missing or has a value that it cannot have."""
+
+    def __init__(self, message: str, *arguments: str) -> None:
+        super().__init__(message)
+        self.arguments = arguments
 
 
 class MemoryDisabled(MemoriterError):

@@ -63,7 +63,7 @@ def test_memory_save_says_what_is_wrong(open_memory: OpenMemory, workspace: Path
         False,
         "There is nothing to save: the content is empty or private.",
     )
-    assert toolbox.call("memory_save", {})["error"] == "memory_save needs content."
+    assert toolbox.call("memory_save", {})["error"] == "memory_save needs `content`."
     (workspace / "memory").rmdir()
     (workspace / "memory").write_text("a file", encoding="utf-8")
     assert "could not be written" in toolbox.call("memory_save", {"content": "x"})["error"]

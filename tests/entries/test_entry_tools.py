@@ -32,7 +32,7 @@ def test_store_recall_and_forget(toolbox: Toolbox) -> None:
     assert forgotten["forgotten"] == [stored["memory"]["id"]]
     assert forgotten["notCovered"]
     assert toolbox.call("memory_recall", {"query": "green tea"})["memories"] == []
-    assert toolbox.call("memory_forget", {})["error"] == "memory_forget needs either memoryId or query."
+    assert toolbox.call("memory_forget", {})["error"] == "memory_forget needs either `memoryId` or `query`."
 
 
 def test_memory_and_its_actions(toolbox: Toolbox) -> None:
@@ -51,7 +51,7 @@ def test_memory_and_its_actions(toolbox: Toolbox) -> None:
     }  # fmt: skip
     data = toolbox.call("memory", {"action": "export"})["data"]
     assert toolbox.call("memory", {"action": "delete", "id": id_})["forgotten"] == [id_]
-    assert toolbox.call("memory", {"action": "add"})["error"] == "The action add needs content."
+    assert toolbox.call("memory", {"action": "add"})["error"] == "The action `add` needs `content`."
     assert toolbox.call("memory", {"action": "import", "data": data})["added"] == 1
 
 

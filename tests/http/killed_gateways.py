@@ -24,7 +24,8 @@ from memoriter.server.http.agents import Load
 from memoriter.server.http.auth import Tokens
 from memoriter.server.http.serve import Serving
 from memoriter.tools.table import OPERATIONS
-from memoriter.tools.tool import Call, Result, Tool
+from memoriter.tools.tool import Call, Shape, Tool
+from memoriter.tools.turns import CaptureResult, TurnsArguments
 
 CLIENTS = 4
 
@@ -47,13 +48,15 @@ def serve(given: Mapping[str, object], pipe: int, early: bool) -> None:
 def _early(tool: Tool) -> Tool:
     """The same operation, which says that it is done and then does it."""
 
-    def run(call: Call) -> Result:
+    def run(call: Call[TurnsArguments]) -> Shape:
         def later() -> None:
             time.sleep(0.005)
             tool.run(call)
 
         threading.Thread(target=later, daemon=True).start()
-        return {"remembered": [{"memory": {"text": message["content"]}} for message in call["messages"]]}
+        return CaptureResult.model_construct(
+            remembered=[{"memory": {"text": message["content"]}} for message in call.arguments.messages]
+        )
 
     return replace(tool, run=run)
 

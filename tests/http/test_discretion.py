@@ -87,7 +87,7 @@ def test_no_operation_tells_a_reader_where_a_workspace_was_that_is_gone(
     given = {"query": "backup", "path": "memory/x.md", "id": "1f0c2a9e"}
     for name, tool in OPERATIONS.items():
         if tool.access == "read":
-            needed = {param.name: given[param.name] for param in tool.params if param.required}
+            needed = {argument: given[argument] for argument in tool.schema()["required"]}
             answer = caller.post(f"/v1/agents/main/{name}", json=needed)
             assert str(tmp_path) not in answer.text, (name, answer.text)
     assert f"…/{workspace.name} is not a folder" in caller.post("/v1/agents/main/health.get", json={}).text

@@ -11,11 +11,12 @@ from collections.abc import Iterator
 import httpx
 import pytest
 from gateways import PATIENCE_S, Running, Start, ask, listening, poll
+from pydantic import Field
 
 from memoriter.server.http import guard, heads, limits, observe
 from memoriter.server.http.limits import DEEPEST, Rate
 from memoriter.tools.table import OPERATIONS
-from memoriter.tools.tool import Call, Param, Result, Tool
+from memoriter.tools.tool import Arguments, Call, Shape, Tool
 
 JSON = {"Content-Type": "application/json"}
 
@@ -42,8 +43,8 @@ def test_a_body_that_cannot_be_used_is_told_in_one_sentence(gateway: Running) ->
     assert sent(caller, b'{"query":' + b"[" * 99 + b"]" * 99 + b"}") == too_deep
     assert sent(caller, b"[]") == (422, "The body must be a JSON object of arguments.")
     assert sent(caller, b'"x"') == (422, "The body must be a JSON object of arguments.")
-    assert sent(caller, b"{}") == (422, "memory.search needs query.")
-    assert sent(caller, b'{"query": 7}') == (422, "query must be of type string.")
+    assert sent(caller, b"{}") == (422, "memory.search needs `query`.")
+    assert sent(caller, b'{"query": 7}') == (422, "`query` must be a string.")
     assert sent(caller, b"{}", kind="text/plain") == (
         415,
         "The body must be declared as application/json.",
@@ -139,11 +140,17 @@ def slow(monkeypatch: pytest.MonkeyPatch) -> Iterator[threading.Event]:
     """An operation that lasts until it is let go, offered beside the real ones."""
     let_go = threading.Event()
 
-    def wait(call: Call) -> Result:
-        let_go.wait(30)
-        return {"waited": True}
+    class Waited(Shape):
+        waited: bool = True
 
-    tool = Tool("test.slow", "Waits.", (Param("x", "string", "Nothing."),), wait, {})
+    class Anything(Arguments):
+        x: str | None = Field(None, description="Nothing.")
+
+    def wait(call: Call[Anything]) -> Waited:
+        let_go.wait(30)
+        return Waited()
+
+    tool = Tool("test.slow", "Waits.", Anything, Waited, wait)
     table = {**OPERATIONS, tool.name: tool}
     for module in (guard, observe):
         monkeypatch.setattr(module, "OPERATIONS", table)

@@ -18,7 +18,7 @@ from mcp.client.streamable_http import streamable_http_client
 
 from memoriter.server.http import observe
 from memoriter.tools.table import OPERATIONS
-from memoriter.tools.tool import Call, Result
+from memoriter.tools.tool import Call, Shape
 
 SPEAKS = {"Accept": "application/json, text/event-stream"}
 
@@ -87,7 +87,7 @@ def slow(monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[threading.Event, thr
     """A tool that says when it has begun, and lasts until it is let go."""
     begun, let_go = threading.Event(), threading.Event()
 
-    def wait(call: Call) -> Result:
+    def wait(call: Call[Any]) -> Shape:
         begun.set()
         let_go.wait(20)
         return OPERATIONS["memory_stats"].run(call)

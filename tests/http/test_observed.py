@@ -18,8 +18,9 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 from memoriter import logs
 from memoriter.server.http import access_log, app, guard, observe
 from memoriter.server.http.telemetry import MEANING, meaning_of
+from memoriter.tools.search import NoArguments
 from memoriter.tools.table import OPERATIONS
-from memoriter.tools.tool import Call, Result, Tool
+from memoriter.tools.tool import Call, Shape, Tool
 
 CANARY = "canary-9f3e"
 
@@ -36,10 +37,10 @@ def lines() -> io.StringIO:
 def failing(monkeypatch: pytest.MonkeyPatch) -> None:
     """An operation with a mistake of ours in it, which quotes what it was asked."""
 
-    def fail(call: Call) -> Result:
+    def fail(call: Call[NoArguments]) -> Shape:
         raise KeyError(f"{CANARY} in a failure")
 
-    tool = Tool("test.broken", "Fails.", (), fail, {})
+    tool = Tool("test.broken", "Fails.", NoArguments, Shape, fail)
     for module in (guard, observe, app):
         monkeypatch.setattr(module, "OPERATIONS", {**OPERATIONS, tool.name: tool})
 

@@ -157,10 +157,10 @@ def test_an_entry_that_was_changed_meanwhile_is_409(gateway: Running) -> None:
 def test_no_operation_can_change_settings_commands_or_roots() -> None:
     words = ("config", "setting", "command", "workspace", "home", "base_url", "endpoint", "token")
     named = {
-        f"{tool.name}.{param.name}"
+        f"{tool.name}.{argument}"
         for tool in OPERATIONS.values()
-        for param in tool.params
-        if any(word in param.name.lower() for word in words) and param.name != "tokens"
+        for argument in tool.schema()["properties"]
+        if any(word in argument.lower() for word in words) and argument != "tokens"
     }
     assert named == set()
 

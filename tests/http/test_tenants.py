@@ -48,12 +48,13 @@ def arguments_for(name: str, own: dict[str, object], chance: random.Random) -> d
         "array": ["tea"],
         "object": {},
     }
-    tool = OPERATIONS[name]
+    schema = OPERATIONS[name].schema()
     given: dict[str, object] = {}
-    for param in tool.params:
-        if param.required or (chance.random() < 0.3 and param.name in ("query", "limit", "maxResults")):
-            known = param.choices[0] if param.choices else fill[param.kind]
-            given[param.name] = own.get(param.name, known)
+    for argument, value in schema["properties"].items():
+        optional = chance.random() < 0.3 and argument in ("query", "limit", "maxResults")
+        if argument in schema["required"] or optional:
+            known = value["enum"][0] if "enum" in value else fill[value["type"]]
+            given[argument] = own.get(argument, known)
     return given
 
 

@@ -100,7 +100,7 @@ def test_what_goes_wrong_is_a_result_and_no_retry(memory: Memory) -> None:
     assert model.run(MemoriterToolset(memory), "go") == "done"
     refused, wrong = model.results
     assert "refused" in refused["error"]
-    assert wrong["error"].startswith("memory_search has no parameter 'quary'")
+    assert wrong["error"].startswith("memory_search has no argument 'quary'")
 
 
 QUESTION = "Is Mira allergic to hazelnuts?"

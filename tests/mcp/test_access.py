@@ -102,7 +102,7 @@ def test_over_http_a_call_beyond_the_access_is_403_for_every_writing_tool(wide: 
     }
     assert admitted[0] == 200
     assert written[0] == 200
-    assert "memory_save needs content." in str(written[1])
+    assert "memory_save needs `content`." in str(written[1])
 
 
 @pytest.mark.parametrize("mode", ["auto", "legacy"])

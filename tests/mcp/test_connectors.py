@@ -147,4 +147,7 @@ def test_an_agent_with_entries_alone_searches_and_fetches_only_them(open_host: O
 
     found, refused = talk_to(build(lambda: host), ask)
     assert [one["id"] for one in found] == [f"entries/{kept.id}"]
-    assert (refused.is_error, refused.content[0].text) == (True, "id must be one that `search` gave.")
+    assert (refused.is_error, refused.content[0].text) == (
+        True,
+        "`id` must be the id of a result of `search`.",
+    )

@@ -33,12 +33,16 @@ def test_an_unknown_tool_is_an_error_that_names_the_known_ones(talk: Talk) -> No
 @pytest.mark.parametrize(
     ("name", "arguments", "said"),
     [
-        ("memory_search", {}, "memory_search needs query."),
-        ("memory_search", {"query": 5}, "query must be of type string."),
-        ("memory_search", {"query": "x", "max": 1}, "memory_search has no parameter 'max'; it has: query, "),
+        ("memory_search", {}, "memory_search needs `query`."),
+        ("memory_search", {"query": 5}, "`query` must be a string."),
+        (
+            "memory_search",
+            {"query": "x", "max": 1},
+            "memory_search has no argument 'max'. Its arguments are: query, ",
+        ),
         ("memory_get", {"path": "../x"}, "'../x' is refused: "),
         ("memory_get", {"path": "memory/none.md"}, "'memory/none.md' does not exist."),
-        ("memory_forget", {}, "memory_forget needs either memoryId or query."),
+        ("memory_forget", {}, "memory_forget needs either `memoryId` or `query`."),
     ],
 )
 def test_wrong_arguments_are_results_that_a_model_can_read(

@@ -16,6 +16,7 @@ from talking import OpenHost, Talk, talk_to
 from memoriter.agent import Agent
 from memoriter.server.mcp import build
 from memoriter.server.mcp.results import MOST_BYTES, bounded
+from memoriter.tools.tool import Shape
 from memoriter.tools.toolbox import TOOLS, Toolbox
 
 Note = Callable[[str, str], Path]
@@ -167,7 +168,7 @@ def test_what_is_short_is_handed_out_as_it_is() -> None:
 def test_a_tool_that_breaks_is_an_answer_and_the_server_lives_on(open_host: OpenHost) -> None:
     from dataclasses import replace
 
-    def broken(_: object) -> dict[str, object]:
+    def broken(_: object) -> Shape:
         raise ZeroDivisionError
 
     host = open_host()

@@ -18,7 +18,8 @@ from memoriter.agent import Agent, HookBus
 from memoriter.agent.service import MemoryService
 from memoriter.records import Progress
 from memoriter.server.mcp import build
-from memoriter.tools.tool import Call, Tool
+from memoriter.tools.search import NoArguments
+from memoriter.tools.tool import Call, Shape, Tool
 from memoriter.tools.toolbox import TOOLS
 
 Note = Callable[[str, str], Path]
@@ -46,13 +47,13 @@ def test_progress_is_told_while_a_tool_works(way: str, open_host: OpenHost) -> N
     host = Agent(open_host().service, Syncing(), owned=False)
     told = threading.Event()
 
-    def slow(call: Call) -> dict[str, object]:
+    def slow(call: Call[NoArguments]) -> Shape:
         assert call.progress
         call.progress(Progress("write", 1, 2, "memory/a.md"))
         assert told.wait(20)
-        return {}
+        return Shape()
 
-    tool = Tool("slow", "Works until its progress was seen.", (), slow, {})
+    tool = Tool("slow", "Works until its progress was seen.", NoArguments, Shape, slow)
     seen = list[tuple[float, float | None, str | None]]()
 
     async def ask(client: Client) -> object:

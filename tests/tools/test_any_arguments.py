@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -10,7 +11,6 @@ from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
 from memoriter.tools.table import OPERATIONS
-from memoriter.tools.tool import Param
 from memoriter.tools.toolbox import Toolbox
 
 TEXTS = st.sampled_from(
@@ -39,23 +39,22 @@ MESSAGE = st.fixed_dictionaries(
 )
 
 
-def fitting(param: Param) -> st.SearchStrategy[object]:
-    """Values of the parameter's own kind."""
-    if param.choices:
-        one: st.SearchStrategy[object] = st.sampled_from(param.choices)
-        return st.lists(one, max_size=3) if param.kind == "array" else one
-    many = {"string": st.lists(TEXTS, max_size=3), "object": st.lists(MESSAGE, max_size=3)}
-    kinds = {"string": TEXTS, "integer": NUMBERS, "number": NUMBERS, "boolean": st.booleans()}
-    if param.kind == "array":
-        return many.get(param.items, st.lists(NUMBERS, max_size=3))
-    return kinds.get(param.kind, st.just({}))
+def fitting(schema: dict[str, Any]) -> st.SearchStrategy[object]:
+    """Values of the type that the schema of an argument names."""
+    if "enum" in schema:
+        return st.sampled_from(schema["enum"])
+    if schema["type"] == "array":
+        items = schema["items"]
+        return st.lists(MESSAGE if items["type"] == "object" else fitting(items), max_size=3)
+    return {"string": TEXTS, "boolean": st.booleans()}.get(schema["type"], NUMBERS)
 
 
 @st.composite
 def calls(draw: st.DrawFn) -> tuple[str, dict[str, object]]:
     tool = OPERATIONS[draw(st.sampled_from(sorted(set(OPERATIONS) - {"memory.sync"})))]
-    given_ = [param for param in tool.params if param.required or draw(st.booleans())]
-    return tool.name, {param.name: draw(fitting(param) | JUNK) for param in given_}
+    schema = tool.schema()
+    sent = [name for name in schema["properties"] if name in schema["required"] or draw(st.booleans())]
+    return tool.name, {name: draw(fitting(schema["properties"][name]) | JUNK) for name in sent}
 
 
 @pytest.fixture

@@ -282,7 +282,7 @@ def test_the_timeline_counts_recalls_and_captures(open_memory) -> None:
     assert [sum(one[name] for one in drawn["buckets"]) for name in ("captured", "recalls")] == [1, 1]
     assert (drawn["since"], drawn["until"]) == (drawn["buckets"][0]["start"], drawn["buckets"][-1]["end"])
     wrong = call(memory, "timeline.get", {"since": 5, "until": 5})
-    assert wrong["error"] == "since must be before until."
+    assert wrong["error"] == "`since` must be before `until`."
 
 
 # ---- health ---------------------------------------------------------------------------------------------------------

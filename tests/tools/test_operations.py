@@ -37,7 +37,7 @@ def test_mistakes_and_scope(open_memory) -> None:
     assert call(memory, "memory.drop")["error"].startswith(
         "There is no tool 'memory.drop'; there are: memory_search"
     )
-    assert call(memory, "memory.sync", {"force": "yes"})["error"] == "force must be of type boolean."
+    assert call(memory, "memory.sync", {"force": "yes"})["error"] == "`force` must be true or false."
     assert call(memory, "memory.search", {"query": "x"}, session_key=GROUP)["results"] == []
     assert (
         call(memory, "memory.sync", session_key=GROUP)["error"]
@@ -84,7 +84,7 @@ def test_half_a_character_breaks_nothing(note, open_memory) -> None:
     for _ in range(5000):
         deep = [deep]
     answer = call(memory, "capture", {"messages": [{"role": "user", "content": deep}]})
-    assert answer["error"] == "messages must be plain data, not too deeply nested."
+    assert answer["error"] == "`messages` must be plain JSON data that is not nested too deeply."
 
 
 def test_a_cursor_is_only_good_for_its_own_list(open_memory) -> None:
@@ -96,6 +96,6 @@ def test_a_cursor_is_only_good_for_its_own_list(open_memory) -> None:
     assert len({one["id"] for one in (*first["entries"], *rest["entries"])}) == 3
     assert rest["cursor"] is None
     wrong = call(memory, "entries.list", {"cursor": first["cursor"], "sort": "importance"})
-    assert wrong["error"] == "cursor belongs to a list in another order: begin again without it."
+    assert wrong["error"] == "`cursor` belongs to a list in another order. Start again without it."
     for cursor in ("x", "é", "W10", "WyJjcmVhdGVkIiwgIngiLCAxXQ", "WyJjcmVhdGVkIiwgTmFOLCAieCJd"):
-        assert call(memory, "entries.list", {"cursor": cursor})["error"].startswith("cursor ")
+        assert call(memory, "entries.list", {"cursor": cursor})["error"].startswith("`cursor` ")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from jsonschema import Draft202012Validator
 
@@ -126,29 +128,28 @@ def test_a_failure_has_the_same_shape(toolbox: Toolbox) -> None:
     for name in OPERATIONS:
         result = toolbox.call(name, {"no such parameter": 1})
         assert wrong_with(name, result) == []
-        assert result["error"].startswith(f"{name} has no parameter 'no such parameter'")
+        assert result["error"].startswith(f"{name} has no argument 'no such parameter'")
 
 
 def test_a_refused_session_gets_the_same_shape(open_memory) -> None:
     toolbox = Toolbox(open_memory(), session_key=GROUP, tools=OPERATIONS)
     for name, tool in OPERATIONS.items():
-        needed = {param.name: _some(param) for param in tool.params if param.required}
+        schema = tool.schema()
+        needed = {required: _some(schema["properties"][required]) for required in schema["required"]}
         result = toolbox.call(name, needed)
         assert wrong_with(name, result) == []
         assert ("error" in result) == (not tool.read_only)
 
 
-def _some(param) -> object:
-    if param.choices:
-        return param.choices[0]
-    return {"string": "x", "integer": 1, "number": 1.0, "boolean": True, "array": [], "object": {}}[
-        param.kind
-    ]
+def _some(schema: dict[str, Any]) -> object:
+    if "enum" in schema:
+        return schema["enum"][0]
+    return {"string": "x", "integer": 1, "number": 1.0, "boolean": True, "array": []}[schema["type"]]
 
 
 @pytest.mark.parametrize("name", sorted(OPERATIONS))
 def test_every_field_of_a_result_is_described(name: str) -> None:
     tool = OPERATIONS[name]
-    assert set(tool.empty) <= set(tool.returns)
-    assert tool.description.endswith((".", "?"))
-    assert all(param.description.endswith(".") for param in tool.params)
+    assert set(tool.empty) <= set(tool.output_schema()["properties"])
+    assert tool.description.endswith(".")
+    assert all(schema["description"].endswith(".") for schema in tool.schema()["properties"].values())

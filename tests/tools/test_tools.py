@@ -5,12 +5,16 @@ from __future__ import annotations
 import inspect
 import json
 from pathlib import Path
+from typing import Literal
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from pydantic import Field
 
-from memoriter.tools.tool import Call, Param, Tool, WrongArgument
+from memoriter.errors import BadArgument
+from memoriter.tools.search import NoArguments
+from memoriter.tools.tool import Arguments, Shape, Tool, expected
 from memoriter.tools.toolbox import TOOLS, Toolbox
 
 DIRECT, GROUP = "agent:main:main", "agent:main:telegram:group:42"
@@ -130,19 +134,19 @@ def test_memory_stats_counts(toolbox: Toolbox) -> None:
 @pytest.mark.parametrize(
     ("arguments", "error"),
     [
-        ({}, "memory_search needs query."),
-        (None, "memory_search needs query."),
-        ({"query": None}, "memory_search needs query."),
-        ({"query": 7}, "query must be of type string."),
-        ({"query": "x", "maxResults": 0}, "maxResults must be between 1 and 100."),
-        ({"query": "x", "maxResults": "many"}, "maxResults must be of type integer."),
-        ({"query": "x", "maxResults": 1.5}, "maxResults must be of type integer."),
-        ({"query": "x", "maxResults": True}, "maxResults must be of type integer."),
-        ({"query": "x", "minScore": float("nan")}, "minScore must be a number."),
-        ({"query": "x", "source": "wiki"}, "source must be one of memory, sessions, entries."),
+        ({}, "memory_search needs `query`."),
+        (None, "memory_search needs `query`."),
+        ({"query": None}, "memory_search needs `query`."),
+        ({"query": 7}, "`query` must be a string."),
+        ({"query": "x", "maxResults": 0}, "`maxResults` must be a whole number between 1 and 100."),
+        ({"query": "x", "maxResults": "many"}, "`maxResults` must be a whole number between 1 and 100."),
+        ({"query": "x", "maxResults": 1.5}, "`maxResults` must be a whole number between 1 and 100."),
+        ({"query": "x", "maxResults": True}, "`maxResults` must be a whole number between 1 and 100."),
+        ({"query": "x", "minScore": float("nan")}, "`minScore` must be a number between 0 and 1."),
+        ({"query": "x", "source": "wiki"}, "`source` must be one of memory, sessions, entries."),
         (
             {"query": "x", "limit": 3},
-            "memory_search has no parameter 'limit'; it has: query, maxResults, minScore, source.",
+            "memory_search has no argument 'limit'. Its arguments are: query, maxResults, minScore, source.",
         ),
         ("{", "The arguments are not JSON."),
         ("[]", "The arguments must be an object."),
@@ -231,7 +235,7 @@ def test_disabled_memory_is_one_clear_sentence_from_every_tool(
     tmp_path: Path, name: str, broken, reason: str
 ) -> None:
     toolbox = Toolbox.open(**broken(tmp_path))
-    arguments = {param.name: "x" for param in TOOLS[name].params if param.required}
+    arguments = dict.fromkeys(TOOLS[name].schema()["required"], "x")
     result = toolbox.call(name, arguments)
     assert result == {**TOOLS[name].empty, "disabled": True, "error": result["error"]}
     assert result["error"].startswith("Memory is disabled: ")
@@ -257,13 +261,13 @@ def test_what_is_mended_is_used_at_the_next_call(tmp_path: Path) -> None:
 def test_a_session_outside_the_scope_is_given_nothing(note, open_memory, name: str) -> None:
     note("MEMORY.md", "heron\n")
     toolbox = Toolbox(open_memory(), session_key=GROUP)
-    arguments = {param.name: "MEMORY.md" for param in TOOLS[name].params if param.required}
+    arguments = dict.fromkeys(TOOLS[name].schema()["required"], "MEMORY.md")
     assert toolbox.call(name, arguments) == {**TOOLS[name].empty, "disabled": False}
     assert toolbox.prompt() == ""
 
 
 def test_a_session_outside_the_scope_cannot_write(open_memory) -> None:
-    writes = Tool("write", "", (), lambda call: {"done": True}, {}, read_only=False)
+    writes = Tool("write", "", NoArguments, Shape, lambda call: Shape(), read_only=False)
     toolbox = Toolbox(open_memory(), session_key=GROUP)
     toolbox.tools["write"] = writes
     assert toolbox.call("write") == {
@@ -280,12 +284,21 @@ def test_the_forms_for_openai_and_anthropic(toolbox: Toolbox) -> None:
     schema = {
         "type": "object",
         "properties": {
-            "path": {"type": "string", "description": TOOLS["memory_get"].params[0].description},
-            "from": {"type": "integer", "description": "The first line, counted from 1.", "minimum": 1},
+            "path": {
+                "type": "string",
+                "description": "The path of the file, as in a result of memory_search.",
+            },
+            "from": {
+                "type": "integer",
+                "description": "The first line to read, counted from 1.",
+                "minimum": 1,
+                "default": 1,
+            },
             "lines": {
                 "type": "integer",
-                "description": "How many lines; 120 if not given.",
+                "description": "Number of lines to read.",
                 "minimum": 1,
+                "default": 120,
             },
         },
         "required": ["path"],
@@ -322,7 +335,7 @@ def test_every_tool_is_described_whole(name: str) -> None:
     assert tool.name == name
     assert len(tool.description) > 40
     assert set(tool.hints) == {"en", "zh"}
-    assert all(param.description.endswith(".") for param in tool.params)
+    assert all(schema["description"].endswith(".") for schema in tool.schema()["properties"].values())
     assert not (tool.read_only and tool.destructive)
     assert tool.annotations() == {
         "readOnlyHint": tool.read_only,
@@ -342,17 +355,41 @@ def test_the_prompt_is_made_from_the_tools_that_are_active(open_memory) -> None:
     assert Toolbox(memory, names=[]).prompt() == ""
 
 
-def test_parameters_check_their_values() -> None:
-    flag = Param("flag", "boolean", "")
-    assert flag.checked("true") is True
-    words = Param("words", "array", "")
-    assert words.schema() == {"type": "array", "description": "", "items": {"type": "string"}}
-    with pytest.raises(WrongArgument, match="words must be of type array"):
-        words.checked("one")
-    with pytest.raises(WrongArgument, match="at most 3"):
-        Param("n", "integer", "", maximum=3).checked(4)
+class Example(Arguments):
+    """Arguments of every kind."""
+
+    flag: bool = False
+    number: float | None = Field(None, le=3)
+    words: list[str] = Field(default=[], max_length=2)
+    kinds: list[Literal["a", "b"]] = Field(default=[])
 
 
-def test_a_call_gives_none_for_what_was_left_out(open_memory) -> None:
-    call = Call(open_memory(), {"query": "x"})
-    assert (call["query"], call["minScore"]) == ("x", None)
+EXAMPLE = Tool("example", "", Example, Shape, lambda call: Shape())
+
+
+def test_numbers_and_booleans_may_be_written_as_strings() -> None:
+    assert EXAMPLE.check({"flag": "True", "number": " 2.5 "}) == Example(flag=True, number=2.5)
+
+
+def test_every_wrong_argument_gets_one_sentence() -> None:
+    with pytest.raises(BadArgument) as raised:
+        EXAMPLE.check({"flag": "yes", "number": 4, "words": "one", "kinds": ["c"], "extra": 1})
+    assert str(raised.value) == (
+        "example has no argument 'extra'. Its arguments are: flag, number, words, kinds. "
+        "`flag` must be true or false. `number` must be a number that is at most 3. "
+        "`words` must be a list of at most 2 strings. `kinds` must be a list of strings: a, b."
+    )
+    assert raised.value.arguments == ("extra", "flag", "number", "words", "kinds")
+
+
+@pytest.mark.parametrize(
+    ("schema", "words"),
+    [
+        ({"type": "integer", "minimum": 1, "maximum": 10_000}, "a whole number between 1 and 10,000"),
+        ({"type": "integer", "minimum": 1}, "a whole number that is at least 1"),
+        ({"type": "string", "maxLength": 8_000}, "a string of at most 8,000 characters"),
+        ({"type": "array", "items": {"type": "object"}}, "a list of objects"),
+    ],
+)
+def test_expected_values_are_described_in_words(schema: dict[str, object], words: str) -> None:
+    assert expected(schema) == words

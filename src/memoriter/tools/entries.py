@@ -1,177 +1,277 @@
-"""Operations that look at entries: a page of them, one with all that belongs to it, counts. None changes anything."""
+"""Operations that read entries: `entries.list`, `entries.get` and `entries.facets`. They change nothing."""
 
 from __future__ import annotations
 
-from dataclasses import asdict
-from typing import TYPE_CHECKING, Any
+import base64
+import json
+import math
+from typing import Annotated, Literal
 
-from memoriter.tools import results
-from memoriter.tools.paging import CURSOR, CURSOR_OUT, LIMIT, decoded, encoded
-from memoriter.tools.tool import LATEST, Call, Param, Result, Tool, camel
+from pydantic import Field
 
-if TYPE_CHECKING:
-    from memoriter.records import Entry, EntrySort, Event
+from memoriter.errors import BadArgument
+from memoriter.records import Entry, EntrySort, EntryState, EntryType, Origin
+from memoriter.tools.entry_tools import MemoryJson
+from memoriter.tools.search import NoArguments
+from memoriter.tools.tool import LATEST, Arguments, Call, Count, Degraded, Score, Shape, Tool, omitted_if_none
 
-STATES = ("active", "staged", "superseded", "expired", "rejected")
-ORIGINS = ("owner", "agent", "untrusted", "system")
+#: The most entries or recalls on one page.
+MAX_PAGE = 500
 
-ID = Param("id", "string", "The entry's id, or the beginning of it.", required=True, longest=64)
-SINCE = Param("since", "number", "Created at or after; seconds since the epoch.", minimum=0, maximum=LATEST)
-UNTIL = Param("until", "number", "Created before; seconds since the epoch.", minimum=0, maximum=LATEST)
-
-
-def entry_json(entry: Entry) -> dict[str, Any]:
-    """An entry as its owner sees it."""
-    return {**camel(asdict(entry)), "related": list(entry.related), "tags": list(entry.tags)}
+Id = Annotated[str, Field(max_length=64, description="The id of the entry, or the beginning of it.")]
+Time = Annotated[float, Field(ge=0, le=LATEST)]
+ListedState = Literal["active", "staged", "superseded", "expired", "rejected"]
 
 
-def event_json(event: Event) -> dict[str, Any]:
-    """A change of an entry."""
-    return {
-        "seq": event.seq,
-        "at": event.at,
-        "kind": event.kind,
-        "entryId": event.entry_id,
-        "by": event.by,
-        "note": event.note,
-        "before": entry_json(event.before) if event.before else None,
-        "after": entry_json(event.after) if event.after else None,
-    }
+# ---- pages --------------------------------------------------------------------------------------------------------
+
+Place = tuple[float, str]
 
 
-def _list(call: Call) -> Result:
-    order: EntrySort = call["sort"] or ("score" if (call["query"] or "").strip() else "created")
-    page = call.memory.entries.page(
-        query=call["query"] or "",
-        sort=order,
-        limit=call["limit"] or 100,
-        after=decoded(call["cursor"], order),
-        types=tuple(call["types"] or ()),
-        states=("active",) if call["states"] is None else tuple(call["states"]),
-        origins=tuple(call["origins"] or ()),
-        tags=tuple(call["tags"] or ()),
-        min_importance=call["minImportance"] or 0.0,
-        since=call["since"],
-        until=call["until"],
-        session=call["session"],
+class PageArguments(Arguments):
+    """Arguments of an operation that returns a page of a list."""
+
+    limit: int = Field(default=100, ge=1, le=MAX_PAGE, description="Maximum number of items on the page.")
+    cursor: str | None = Field(
+        default=None,
+        max_length=500,
+        description="The `cursor` of the page before, to continue with the same filters.",
     )
-    return {
-        "entries": [_scored(entry, page.scores.get(entry.id)) for entry in page.entries],
-        "total": page.total,
-        "cursor": encoded(page.after, order),
-        "degraded": page.degraded,
-    }
 
 
-def _scored(entry: Entry, score: float | None) -> dict[str, Any]:
-    return entry_json(entry) | ({} if score is None else {"score": round(score, 6)})
+Cursor = Annotated[str | None, Field(description="Pass it back for the next page; null on the last page.")]
 
 
-def _get(call: Call) -> Result:
-    found = call.memory.entries.detail(call["id"])
+def encode_cursor(place: Place | None, order: str) -> str | None:
+    """Return the cursor for a place in a list of this order."""
+    if place is None:
+        return None
+    return base64.urlsafe_b64encode(json.dumps([order, *place]).encode()).decode().rstrip("=")
+
+
+def decode_cursor(cursor: str | None, order: str) -> Place | None:
+    """Return the place that a cursor names. Raises `BadArgument` for a cursor of another list."""
+    if not cursor:
+        return None
+    try:
+        text = base64.urlsafe_b64decode(cursor.encode("ascii") + b"=" * (-len(cursor) % 4))
+        found, value, id_ = json.loads(text)
+        place = (float(value), str(id_))
+    except (ValueError, TypeError, RecursionError):
+        raise BadArgument(
+            "`cursor` is not a cursor of this list. Start again without it.", "cursor"
+        ) from None
+    if found != order or not math.isfinite(place[0]):
+        message = "`cursor` belongs to a list in another order. Start again without it."
+        raise BadArgument(message, "cursor")
+    return place
+
+
+# ---- shapes -------------------------------------------------------------------------------------------------------
+
+
+class EntryJson(MemoryJson):
+    """An entry as its owner sees it."""
+
+    state: EntryState
+    category: str | None
+    source: str | None
+    updated_at: float
+    valid_from: float
+    superseded_by: str | None
+    last_accessed_at: float | None
+    access_count: Count
+    repetitions: Count
+    related: list[str]
+    seq: int = Field(description="The number of its newest change. Pass it back as `ifSeq`.")
+    score: Score | None = omitted_if_none()
+
+
+class EventJson(Shape):
+    """One change of an entry."""
+
+    seq: Count
+    at: float
+    kind: str
+    entry_id: str
+    by: str
+    note: str
+    before: EntryJson | None
+    after: EntryJson | None
+
+
+class RecallJson(Shape):
+    """One recall, as the list of recalls shows it."""
+
+    id: str
+    at: float
+    door: str
+    session: str | None
+    query: str = Field(description="Empty if part of it was forgotten since.")
+    characters: Count
+    tokens: Count
+    entered: Count
+    left_out: Count
+
+
+class TranscriptJson(Shape):
+    """Where a transcript says it."""
+
+    path: str
+    line: Count | None
+
+
+class ProvenanceJson(Shape):
+    """Where an entry comes from."""
+
+    session: str | None
+    source: str | None
+    transcript: TranscriptJson | None
+
+
+# ---- operations ---------------------------------------------------------------------------------------------------
+
+
+class ListArguments(PageArguments):
+    """Arguments of `entries.list`."""
+
+    query: str = Field(
+        default="", max_length=8_000, description="What the entries are about, in any language."
+    )
+    types: list[EntryType] = Field(default=[], max_length=20, description="Only these types.")
+    states: list[ListedState] = Field(
+        default=["active"], max_length=20, description="Only these states; an empty list means all of them."
+    )
+    origins: list[Origin] = Field(default=[], max_length=20, description="Only from these.")
+    tags: list[str] = Field(default=[], max_length=32, description="Only entries with all of these tags.")
+    min_importance: float = Field(
+        default=0.0, ge=0, le=5, description="Only entries of at least this importance."
+    )
+    since: Time | None = Field(
+        default=None, description="Created at or after this time, in seconds since the epoch."
+    )
+    until: Time | None = Field(
+        default=None, description="Created before this time, in seconds since the epoch."
+    )
+    session: str | None = Field(default=None, max_length=500, description="Only from this session.")
+    sort: EntrySort | None = Field(
+        default=None, description="Highest first. The default is `score` with a query and `created` without."
+    )
+
+
+class ListResult(Shape):
+    """A page of entries."""
+
+    entries: list[EntryJson] = Field(default=[])
+    total: Count = 0
+    cursor: Cursor = None
+    degraded: Degraded = None
+
+
+class IdArguments(Arguments):
+    """Arguments of an operation on one entry."""
+
+    id: Id
+
+
+class GetResult(Shape):
+    """One entry and what belongs to it."""
+
+    entry: EntryJson
+    history: list[EventJson]
+    related: list[EntryJson]
+    supersedes: list[EntryJson]
+    superseded_by: str | None
+    recalls: list[RecallJson]
+    provenance: ProvenanceJson
+
+
+class FacetsResult(Shape):
+    """Numbers of entries."""
+
+    total: Count = 0
+    types: dict[str, Count] = Field(default={})
+    states: dict[str, Count] = Field(default={})
+    origins: dict[str, Count] = Field(default={})
+    tags: dict[str, Count] = Field(default={})
+
+
+def _list(call: Call[ListArguments]) -> ListResult:
+    asked = call.arguments
+    order: EntrySort = asked.sort or ("score" if asked.query.strip() else "created")
+    page = call.memory.entries.page(
+        query=asked.query,
+        sort=order,
+        limit=asked.limit,
+        after=decode_cursor(asked.cursor, order),
+        types=tuple(asked.types),
+        states=tuple(asked.states),
+        origins=tuple(asked.origins),
+        tags=tuple(asked.tags),
+        min_importance=asked.min_importance,
+        since=asked.since,
+        until=asked.until,
+        session=asked.session,
+    )
+    return ListResult(
+        entries=[_scored(entry, page.scores.get(entry.id)) for entry in page.entries],
+        total=page.total,
+        cursor=encode_cursor(page.after, order),
+        degraded=page.degraded,
+    )
+
+
+def _scored(entry: Entry, score: float | None) -> EntryJson:
+    shown = EntryJson.model_validate(entry)
+    return shown if score is None else shown.model_copy(update={"score": round(score, 6)})
+
+
+def _get(call: Call[IdArguments]) -> GetResult:
+    found = call.memory.entries.detail(call.arguments.id)
     entry = found.entry
     said = call.memory.notes.said(entry.session, entry.text) if entry.session else None
-    transcript = {"path": said[0], "line": said[1]} if said else None
-    return {
-        "entry": entry_json(entry),
-        "history": [event_json(event) for event in found.history],
-        "related": [entry_json(one) for one in found.related],
-        "supersedes": [entry_json(one) for one in found.supersedes],
-        "supersededBy": entry.superseded_by,
-        "recalls": [camel(asdict(one)) for one in found.recalls],
-        "provenance": {"session": entry.session, "source": entry.source, "transcript": transcript},
-    }
+    return GetResult(
+        entry=EntryJson.model_validate(entry),
+        history=[EventJson.model_validate(event) for event in found.history],
+        related=[EntryJson.model_validate(related) for related in found.related],
+        supersedes=[EntryJson.model_validate(old) for old in found.supersedes],
+        superseded_by=entry.superseded_by,
+        recalls=[RecallJson.model_validate(recall) for recall in found.recalls],
+        provenance=ProvenanceJson(
+            session=entry.session,
+            source=entry.source,
+            transcript=TranscriptJson(path=said[0], line=said[1]) if said else None,
+        ),
+    )
 
 
-def _facets(call: Call) -> Result:
-    found = call.memory.entries.facets()
-    return {
-        "total": found.total,
-        "types": dict(found.types),
-        "states": dict(found.states),
-        "origins": dict(found.origins),
-        "tags": dict(found.tags),
-    }
+def _facets(call: Call[NoArguments]) -> FacetsResult:
+    return FacetsResult.model_validate(call.memory.entries.facets())
 
 
-_COUNTS: results.Schema = {"type": "object", "additionalProperties": results.COUNT}
-_PROVENANCE = results.shape(
-    session=results.MAYBE_TEXT,
-    source=results.MAYBE_TEXT,
-    transcript=results.maybe(results.shape(path=results.TEXT, line=results.MAYBE_COUNT)),
-)
-
-ENTRIES = (
+OPERATIONS = (
     Tool(
         "entries.list",
-        "Entries that fit every filter, a page at a time. A query finds entries in force by meaning and keyword, at "
-        "most 200; of entries in other states, those that hold its words as they stand.",
-        (
-            Param("query", "string", "What the entries are about, in any language.", longest=8_000),
-            Param("types", "array", "Only these types.", choices=results.TYPES, longest=20),
-            Param(
-                "states",
-                "array",
-                "Only these states; those in force if not given, all if empty.",
-                choices=STATES,
-                longest=20,
-            ),
-            Param("origins", "array", "Only from these.", choices=ORIGINS, longest=20),
-            Param("tags", "array", "Only with all of these tags.", longest=32),
-            Param("minImportance", "number", "Only with at least so many stars.", minimum=0, maximum=5),
-            SINCE,
-            UNTIL,
-            Param("session", "string", "Only from this session.", longest=500),
-            Param(
-                "sort",
-                "string",
-                "Greatest first; `score` with a query and `created` without, if not given.",
-                choices=("created", "updated", "importance", "score"),
-            ),
-            LIMIT,
-            CURSOR,
-        ),
+        "List the entries that match every filter, a page at a time. A query finds at most 200 active entries by "
+        "meaning and by keyword. Entries in other states match if they contain the words of the query.",
+        ListArguments,
+        ListResult,
         _list,
-        {},
-        empty={"entries": [], "total": 0, "cursor": None, "degraded": None},
-        returns={
-            "entries": results.many(results.ENTRY),
-            "total": results.COUNT,
-            "cursor": CURSOR_OUT,
-            "degraded": results.DEGRADED,
-        },
     ),
     Tool(
         "entries.get",
-        "One entry with its history, related entries, the versions that it replaced, the prompts that it has entered, "
+        "Return one entry with its history, related entries, the versions it replaced, the prompts it was added to, "
         "and where it comes from.",
-        (ID,),
+        IdArguments,
+        GetResult,
         _get,
-        {},
-        returns={
-            "entry": results.ENTRY,
-            "history": results.many(results.EVENT),
-            "related": results.many(results.ENTRY),
-            "supersedes": results.many(results.ENTRY),
-            "supersededBy": results.MAYBE_TEXT,
-            "recalls": results.many(results.RECALL),
-            "provenance": _PROVENANCE,
-        },
     ),
     Tool(
         "entries.facets",
-        "How many entries there are in each state, and of those in force of each type, origin and tag (the 200 most "
-        "frequent).",
-        (),
+        "Count the entries in each state, and the active entries of each type, origin and tag (the 200 most frequent "
+        "tags).",
+        NoArguments,
+        FacetsResult,
         _facets,
-        {},
-        empty={"total": 0, "types": {}, "states": {}, "origins": {}, "tags": {}},
-        returns={
-            "total": results.COUNT,
-            "types": _COUNTS,
-            "states": _COUNTS,
-            "origins": _COUNTS,
-            "tags": _COUNTS,
-        },
     ),
 )

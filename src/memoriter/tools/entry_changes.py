@@ -1,248 +1,397 @@
-"""Operations by which the owner changes entries: add, edit, merge, supersede, undo, forget, approve, reject, carry.
+"""Operations by which the owner changes entries: add, edit, merge, supersede, undo, forget, approve, reject, import.
 
-Each is an event in the entry's history. Whoever has looked at an entry may hand back its `seq` as `ifSeq`: if somebody
-has changed it meanwhile, the answer is a sentence and nothing is changed.
+Each change is an event in the history of the entry. A caller can pass the `seq` of the entry it has seen as `ifSeq`:
+if the entry has changed since, the operation fails and changes nothing.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from itertools import islice
-from typing import TYPE_CHECKING, Any
+from typing import Annotated, Any
 
-from memoriter.tools import results
-from memoriter.tools.agent_entries import receipt_json, remembered_json
-from memoriter.tools.entries import ID, SINCE, UNTIL, entry_json, event_json
-from memoriter.tools.tool import LATEST, Call, Param, Result, Tool, WrongArgument
+from pydantic import Field
 
-if TYPE_CHECKING:
-    from memoriter.records import Entry
+from memoriter.errors import BadArgument
+from memoriter.records import Entry, EntryType
+from memoriter.tools.entries import EntryJson, EventJson, IdArguments, Time
+from memoriter.tools.entry_tools import ReceiptJson, RememberAction, RememberedJson
+from memoriter.tools.tool import Arguments, Call, Count, Shape, Tool
 
-MOST_EXPORTED = 20_000
-MOST_IMPORTED = 64_000_000  #: characters
+#: Entries in one export. The command line exports all of them.
+MAX_EXPORTED = 20_000
+#: Characters in one import.
+MAX_IMPORTED = 64_000_000
 
-_TEXT = Param("text", "string", "One statement that stands alone.", longest=10_000)
-_IF_SEQ = Param(
-    "ifSeq", "integer", "Change it only if this is still its `seq`.", minimum=0, maximum=2**53 - 1
-)
-_IDS = Param("ids", "array", "The entries' ids.", required=True, longest=500)
-_TYPE = Param("type", "string", "The kind of entry.", choices=results.TYPES)
-_IMPORTANCE = Param("importance", "number", "1 to 5; 5 never expires.", minimum=1, maximum=5)
-_TAGS = Param("tags", "array", "Words to find it by.", longest=64)
-
-
-def _needed(param: Param) -> Param:
-    return Param(param.name, param.kind, param.description, required=True, longest=param.longest)
-
-
-def _now(call: Call, entry: Entry) -> dict[str, Any]:
-    """An entry as it stands after the change: one whose time is over has expired."""
-    return entry_json(call.memory.entries.as_of_now(entry))
+Text = Annotated[
+    str, Field(max_length=10_000, description="One statement that can be understood on its own.")
+]
+IfSeq = Annotated[
+    int, Field(ge=0, le=2**53 - 1, description="Change the entry only if this is still its `seq`.")
+]
+Importance = Annotated[float, Field(ge=1, le=5, description="From 1 to 5; 5 never expires.")]
+Tags = Annotated[list[str], Field(max_length=64, description="Words to find it by.")]
+Type = Annotated[EntryType, Field(description="The type of entry.")]
+Ids = Annotated[list[str], Field(max_length=500, description="The ids of the entries.")]
 
 
-def _add(call: Call) -> Result:
-    importance = call["importance"]
-    done = call.memory.entries.add(
-        call["text"],
-        call["type"] or "other",
-        importance=3.0 if importance is None else importance,
-        tags=tuple(call["tags"] or ()),
+def _now(call: Call[Any], entry: Entry) -> EntryJson:
+    """Return an entry as it is after the change; it may have expired by it."""
+    return EntryJson.model_validate(call.memory.entries.as_of_now(entry))
+
+
+# ---- add and edit -------------------------------------------------------------------------------------------------
+
+
+class AddArguments(Arguments):
+    """Arguments of `entries.add`."""
+
+    text: Text
+    type: Type = "other"
+    importance: Importance = 3.0
+    tags: Tags = Field(default=[])
+
+
+class AddResult(Shape):
+    """What happened to a statement of the owner."""
+
+    action: RememberAction = "refused"
+    entry: EntryJson | None = None
+    replaced: str | None = Field(default=None, description="The id of the entry that this one supersedes.")
+    note: str | None = Field(default=None, description="The reason.")
+
+
+class EditArguments(IdArguments):
+    """Arguments of `entries.edit`."""
+
+    text: Text | None = None
+    type: Type | None = None
+    importance: Importance | None = None
+    tags: Tags | None = None
+    expires_at: Time | None = Field(
+        default=None, description="When it expires, in seconds since the epoch; 0 means never."
+    )
+    if_seq: IfSeq | None = None
+
+
+class EditResult(Shape):
+    """The entry after the change."""
+
+    entry: EntryJson | None = None
+
+
+def _add(call: Call[AddArguments]) -> AddResult:
+    asked = call.arguments
+    remembered = call.memory.entries.add(
+        asked.text,
+        asked.type,
+        importance=asked.importance,
+        tags=tuple(asked.tags),
         session=call.session_key,
         source="owner",
     )
-    entry = _now(call, done.entry) if done.entry else None
-    return {"action": done.action, "entry": entry, "replaced": done.replaced, "note": done.note}
+    return AddResult(
+        action=remembered.action,
+        entry=_now(call, remembered.entry) if remembered.entry else None,
+        replaced=remembered.replaced,
+        note=remembered.note,
+    )
 
 
-def _edit(call: Call) -> Result:
-    given: dict[str, Any] = {
-        "text": call["text"],
-        "type": call["type"],
-        "importance": call["importance"],
-        "tags": None if call["tags"] is None else tuple(call["tags"]),
+def _edit(call: Call[EditArguments]) -> EditResult:
+    asked = call.arguments
+    changes: dict[str, Any] = {
+        name: getattr(asked, name)
+        for name in ("text", "type", "importance", "tags", "expires_at")
+        if getattr(asked, name) is not None
     }
-    changes = {name: value for name, value in given.items() if value is not None}
-    if call["expiresAt"] is not None:
-        changes["expires_at"] = call["expiresAt"] or None
     if not changes:
-        raise WrongArgument(
-            "entries.edit needs something to change: text, type, importance, tags or expiresAt."
-        )
-    return {"entry": _now(call, call.memory.entries.update(call["id"], if_seq=call["ifSeq"], **changes))}
+        message = "entries.edit needs something to change: text, type, importance, tags or expiresAt."
+        raise BadArgument(message)
+    if asked.tags is not None:
+        changes["tags"] = tuple(asked.tags)
+    if asked.expires_at == 0:
+        changes["expires_at"] = None
+    return EditResult(entry=_now(call, call.memory.entries.update(asked.id, if_seq=asked.if_seq, **changes)))
 
 
-def _merge(call: Call) -> Result:
-    made = call.memory.entries.merge(call["ids"], call["text"], if_seqs=call["ifSeqs"] or ())
-    return {
-        "entry": _now(call, made),
-        "replaced": [one.id for one in call.memory.entries.replaced_by(made.id)],
-    }
+# ---- merge, supersede and undo ------------------------------------------------------------------------------------
 
 
-def _supersede(call: Call) -> Result:
-    done = call.memory.entries.supersede(call["id"], call["text"], if_seq=call["ifSeq"])
-    assert done.entry is not None
-    return {"entry": _now(call, done.entry), "replaced": [done.replaced]}
+class MergeArguments(Arguments):
+    """Arguments of `entries.merge`."""
+
+    ids: Ids
+    text: Text | None = None
+    if_seqs: list[int] = Field(
+        [], max_length=500, description="The `seq` of each entry, in the order of the ids."
+    )
 
 
-def _undo(call: Call) -> Result:
-    undone, now = call.memory.entries.undo(call["id"], if_seq=call["ifSeq"])
-    return {"undone": [event_json(event) for event in undone], "entries": [_now(call, one) for one in now]}
+class SupersedeArguments(IdArguments):
+    """Arguments of `entries.supersede`."""
+
+    text: Text
+    if_seq: IfSeq | None = None
 
 
-def _forget(call: Call) -> Result:
-    what = {name: call[name] for name in ("query", "session", "source", "since", "until")}
-    if call["dryRun"]:
-        receipt = call.memory.entries.forget(call["id"], **what, dry_run=True)
+class ReplaceResult(EditResult):
+    """The new entry, and the ids of the entries it replaced."""
+
+    replaced: list[str] = Field(default=[])
+
+
+class UndoArguments(Arguments):
+    """Arguments of `entries.undo`."""
+
+    id: str | None = Field(default=None, max_length=64, description="Undo only changes of this entry.")
+    if_seq: IfSeq | None = None
+
+
+class UndoResult(Shape):
+    """The changes that were undone, and the entries as they are now."""
+
+    undone: list[EventJson] = Field(default=[])
+    entries: list[EntryJson] = Field(default=[])
+
+
+def _merge(call: Call[MergeArguments]) -> ReplaceResult:
+    asked = call.arguments
+    entry = call.memory.entries.merge(asked.ids, asked.text, if_seqs=asked.if_seqs)
+    replaced = [old.id for old in call.memory.entries.replaced_by(entry.id)]
+    return ReplaceResult(entry=_now(call, entry), replaced=replaced)
+
+
+def _supersede(call: Call[SupersedeArguments]) -> ReplaceResult:
+    asked = call.arguments
+    remembered = call.memory.entries.supersede(asked.id, asked.text, if_seq=asked.if_seq)
+    assert remembered.entry is not None
+    assert remembered.replaced is not None
+    return ReplaceResult(entry=_now(call, remembered.entry), replaced=[remembered.replaced])
+
+
+def _undo(call: Call[UndoArguments]) -> UndoResult:
+    undone, entries = call.memory.entries.undo(call.arguments.id, if_seq=call.arguments.if_seq)
+    return UndoResult(
+        undone=[EventJson.model_validate(event) for event in undone],
+        entries=[_now(call, entry) for entry in entries],
+    )
+
+
+# ---- forget -------------------------------------------------------------------------------------------------------
+
+
+class ForgetArguments(Arguments):
+    """Arguments of `entries.forget`."""
+
+    id: str | None = Field(
+        default=None, max_length=64, description="The id of the entry, or the beginning of it."
+    )
+    query: str | None = Field(default=None, max_length=8_000, description="What the entry says.")
+    session: str | None = Field(
+        default=None, max_length=500, description="Everything learned in this session."
+    )
+    source: str | None = Field(default=None, max_length=500, description="Everything from this source.")
+    since: Time | None = Field(
+        default=None, description="Created at or after this time, in seconds since the epoch."
+    )
+    until: Time | None = Field(
+        default=None, description="Created before this time, in seconds since the epoch."
+    )
+    dry_run: bool = Field(default=False, description="Only report what would be erased.")
+
+
+class ForgetResult(ReceiptJson):
+    """What was forgotten, or would be."""
+
+    dry_run: bool = False
+
+
+def _forget(call: Call[ForgetArguments]) -> ForgetResult:
+    asked = call.arguments
+    named = {name: getattr(asked, name) for name in ("query", "session", "source", "since", "until")}
+    if asked.dry_run:
+        receipt = call.memory.entries.forget(asked.id, **named, dry_run=True)
     else:
-        receipt = call.memory.forget(call["id"], **what)
-    return {**receipt_json(receipt), "dryRun": receipt.dry_run}
+        receipt = call.memory.forget(asked.id, **named)
+    return ForgetResult(**ReceiptJson.fields_of(receipt), dry_run=receipt.dry_run)
 
 
-def _approve(call: Call) -> Result:
-    done = call.memory.entries.approve(call["ids"])
-    return {"approved": [remembered_json(one) for one in done]}
+# ---- approve and reject -------------------------------------------------------------------------------------------
 
 
-def _reject(call: Call) -> Result:
-    return {"rejected": [one.id for one in call.memory.entries.reject(call["ids"])]}
+class IdsArguments(Arguments):
+    """Arguments of an operation on several entries."""
+
+    ids: Ids
 
 
-def _export(call: Call) -> Result:
-    lines = call.memory.entries.export(call["type"])
-    taken = list(islice(lines, MOST_EXPORTED + 1))
+class ApproveResult(Shape):
+    """What happened to each staged entry."""
+
+    approved: list[RememberedJson] = Field(default=[])
+
+
+class RejectResult(Shape):
+    """The ids of the rejected entries."""
+
+    rejected: list[str] = Field(default=[])
+
+
+def _approve(call: Call[IdsArguments]) -> ApproveResult:
+    approved = call.memory.entries.approve(call.arguments.ids)
+    return ApproveResult(approved=[RememberedJson.model_validate(remembered) for remembered in approved])
+
+
+def _reject(call: Call[IdsArguments]) -> RejectResult:
+    return RejectResult(rejected=[entry.id for entry in call.memory.entries.reject(call.arguments.ids)])
+
+
+# ---- export and import --------------------------------------------------------------------------------------------
+
+
+class ExportArguments(Arguments):
+    """Arguments of `entries.export`."""
+
+    type: Type | None = None
+
+
+class ExportResult(Shape):
+    """Entries, one JSON object per line."""
+
+    data: str = ""
+    total: Count = 0
+    truncated: bool = False
+
+
+class ImportArguments(Arguments):
+    """Arguments of `entries.import`."""
+
+    data: str = Field(max_length=MAX_IMPORTED, description="The content of the file.")
+
+
+class ImportResult(Shape):
+    """How many entries were imported."""
+
+    added: Count = 0
+    already: Count = Field(default=0, description="Entries that existed before and were not changed.")
+
+
+def _export(call: Call[ExportArguments]) -> ExportResult:
+    lines = call.memory.entries.export(call.arguments.type)
+    exported = list(islice(lines, MAX_EXPORTED + 1))
     truncated = next(lines, None) is not None
-    return {"data": "\n".join(taken) + "\n", "total": len(taken) - 1, "truncated": truncated}
+    return ExportResult(data="\n".join(exported) + "\n", total=len(exported) - 1, truncated=truncated)
 
 
-def _import(call: Call) -> Result:
-    done = call.memory.entries.import_(call["data"])
-    return {"added": done.added, "already": done.already}
+def _import(call: Call[ImportArguments]) -> ImportResult:
+    return ImportResult.model_validate(call.memory.entries.import_(call.arguments.data))
 
 
-_CHANGED = {"entry": results.maybe(results.ENTRY), "replaced": results.many(results.TEXT)}
+# ---- the table ----------------------------------------------------------------------------------------------------
 
 
-def _owners(
-    name: str, description: str, params: tuple[Param, ...], run: Any, *, removes: bool = False, **more: Any
+def _owner_only(
+    name: str,
+    description: str,
+    arguments: type[Arguments],
+    result: type[Shape],
+    run: Callable[[Call[Any]], Shape],
+    *,
+    destructive: bool = False,
 ) -> Tool:
-    return Tool(name, description, params, run, {}, read_only=False, destructive=removes, owner=True, **more)
+    return Tool(
+        name,
+        description,
+        arguments,
+        result,
+        run,
+        read_only=False,
+        destructive=destructive,
+        owner_only=True,
+    )
 
 
-CHANGES = (
-    _owners(
+OPERATIONS = (
+    _owner_only(
         "entries.add",
-        "Remember a statement of the owner's. The same statement is kept once; one that contradicts an older one takes "
-        "its place.",
-        (_needed(_TEXT), _TYPE, _IMPORTANCE, _TAGS),
+        "Remember a statement of the owner. A repeated statement is stored once. A statement that contradicts an "
+        "older one replaces it.",
+        AddArguments,
+        AddResult,
         _add,
-        empty={"action": "refused", "entry": None, "replaced": None, "note": None},
-        returns={
-            "action": results.REMEMBERED["action"],
-            "entry": results.maybe(results.ENTRY),
-            "replaced": results.MAYBE_TEXT,
-            "note": results.MAYBE_TEXT,
-        },
     ),
-    _owners(
+    _owner_only(
         "entries.edit",
-        "Change what an entry says or how it is kept; what it was stays in its history.",
-        (
-            ID,
-            _TEXT,
-            _TYPE,
-            _IMPORTANCE,
-            _TAGS,
-            Param("expiresAt", "number", "Seconds since the epoch; 0: never.", minimum=0, maximum=LATEST),
-            _IF_SEQ,
-        ),
+        "Change the text or the properties of an entry. The old version stays in its history.",
+        EditArguments,
+        EditResult,
         _edit,
-        empty={"entry": None},
-        returns={"entry": _CHANGED["entry"]},
     ),
-    _owners(
+    _owner_only(
         "entries.merge",
-        "Put one entry in the place of several; it says the text, or what the longest of them says.",
-        (
-            _IDS,
-            _TEXT,
-            Param(
-                "ifSeqs", "array", "The `seq` of each, in the order of the ids.", longest=500, items="integer"
-            ),
-        ),
+        "Replace several entries by one. It has the given text, or the longest text of the merged entries.",
+        MergeArguments,
+        ReplaceResult,
         _merge,
-        empty={"entry": None, "replaced": []},
-        returns=_CHANGED,
-        removes=True,
+        destructive=True,
     ),
-    _owners(
+    _owner_only(
         "entries.supersede",
-        "Put a new statement in an entry's place; the old one is hidden and stays as history.",
-        (ID, _needed(_TEXT), _IF_SEQ),
+        "Replace an entry by a new statement. The old entry is hidden and stays in the history.",
+        SupersedeArguments,
+        ReplaceResult,
         _supersede,
-        empty={"entry": None, "replaced": []},
-        returns=_CHANGED,
-        removes=True,
+        destructive=True,
     ),
-    _owners(
+    _owner_only(
         "entries.undo",
-        "Take back the newest change, of one entry or of all. What was forgotten cannot come back.",
-        (Param("id", "string", "Only changes of this entry.", longest=64), _IF_SEQ),
+        "Undo the newest change of one entry, or of all entries. Forgotten entries cannot be restored.",
+        UndoArguments,
+        UndoResult,
         _undo,
-        empty={"undone": [], "entries": []},
-        returns={"undone": results.many(results.EVENT), "entries": results.many(results.ENTRY)},
-        removes=True,
+        destructive=True,
     ),
-    _owners(
+    _owner_only(
         "entries.forget",
-        "Erase entries for good, every copy of them, named in exactly one way: an id, a query, a session, a source or "
-        "a time. A query erases only a single sure hit; otherwise the candidates are returned.",
-        (
-            Param("id", "string", ID.description, longest=64),
-            Param("query", "string", "What the entry says.", longest=8_000),
-            Param("session", "string", "All that was learned in this session.", longest=500),
-            Param("source", "string", "All that came from this source.", longest=500),
-            SINCE,
-            UNTIL,
-            Param("dryRun", "boolean", "Only say what would be forgotten."),
-        ),
+        "Erase entries and every copy of them permanently. Name them in exactly one way: an id, a query, a session, a "
+        "source or a time. A query erases an entry only if exactly one clearly matches. Otherwise the result lists "
+        "the candidates.",
+        ForgetArguments,
+        ForgetResult,
         _forget,
-        empty={"forgotten": [], "covered": [], "notCovered": [], "candidates": [], "dryRun": False},
-        returns={**results.RECEIPT, "dryRun": results.BOOLEAN},
-        removes=True,
+        destructive=True,
     ),
-    _owners(
+    _owner_only(
         "entries.approve",
-        "Let staged entries come into force; each is judged beside what is known, so that nothing is kept twice.",
-        (_IDS,),
+        "Activate staged entries. Each is compared with the active entries, so that nothing is stored twice.",
+        IdsArguments,
+        ApproveResult,
         _approve,
-        empty={"approved": []},
-        returns={"approved": results.many(results.shape(**results.REMEMBERED))},
     ),
-    _owners(
+    _owner_only(
         "entries.reject",
-        "Refuse staged entries: they are hidden, not staged again, and erased after the time that expired ones are "
-        "kept. Until then it can be undone.",
-        (_IDS,),
+        "Reject staged entries. They are hidden, not staged again, and erased after the retention time of expired "
+        "entries. Until then the rejection can be undone.",
+        IdsArguments,
+        RejectResult,
         _reject,
-        empty={"rejected": []},
-        returns={"rejected": results.many(results.TEXT)},
-        removes=True,
+        destructive=True,
     ),
-    _owners(
+    _owner_only(
         "entries.export",
-        f"Entries with their history, one JSON object a line; at most {MOST_EXPORTED}, `memoriter export` writes all.",
-        (_TYPE,),
+        f"Export entries with their history, one JSON object per line. Returns at most {MAX_EXPORTED:,} entries; "
+        "`memoriter export` writes all of them.",
+        ExportArguments,
+        ExportResult,
         _export,
-        empty={"data": "", "total": 0, "truncated": False},
-        returns={"data": results.TEXT, "total": results.COUNT, "truncated": results.BOOLEAN},
     ),
-    _owners(
+    _owner_only(
         "entries.import",
-        "Take in an export of memoriter, mem0 or ChatGPT, or plain JSON: all of it or nothing; what is there already "
-        "is left as it is.",
-        (Param("data", "string", "What the file holds.", required=True, longest=MOST_IMPORTED),),
+        "Import an export of memoriter, mem0 or ChatGPT, or plain JSON. Imports everything or nothing. Entries that "
+        "exist already are not changed.",
+        ImportArguments,
+        ImportResult,
         _import,
-        empty={"added": 0, "already": 0},
-        returns={"added": results.COUNT, "already": results.COUNT},
     ),
 )

@@ -1,64 +1,150 @@
-"""The operation that says how the memory is: fresh, complete, who answers, what is wrong and how it is mended."""
+"""The operation `health.get`: how fresh and complete the memory is, which parts work, and how to fix the others."""
 
 from __future__ import annotations
 
-from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Literal
+
+from pydantic import Field
 
 from memoriter import logs
 from memoriter.errors import MemoriterError
-from memoriter.tools import results
 from memoriter.tools.doctor import Finding, around, inside
-from memoriter.tools.tool import Call, Param, Result, Tool
+from memoriter.tools.tool import Arguments, Call, Count, Degraded, Shape, Tool
 
 if TYPE_CHECKING:
     from memoriter.memory import Memory
     from memoriter.records import Status
 
-ERRORS = 50  #: of the last ones that are shown
+#: Warnings and errors that are listed.
+MAX_ERRORS = 50
 
 
-def _health(call: Call) -> Result:
-    memory, deep = call.memory, bool(call["deep"])
+# ---- shapes -------------------------------------------------------------------------------------------------------
+
+
+class HealthArguments(Arguments):
+    """Arguments of `health.get`."""
+
+    deep: bool = Field(
+        default=False, description="Also test the embedder and check every page of the database; slower."
+    )
+
+
+class FreshnessJson(Shape):
+    """How fresh the index is."""
+
+    behind: Count | None = Field(default=None, description="Files that differ from the index.")
+    last_sync: float | None = None
+    watching: str | None = None
+
+
+class EmbedderJson(Shape):
+    """Which embedder answers."""
+
+    provider: str = "none"
+    model: str = ""
+    embedded: Count = 0
+    vector_engine: str = "none"
+    degraded: Degraded = None
+
+
+class SizesJson(Shape):
+    """How much is stored."""
+
+    files: Count = 0
+    chunks: Count = 0
+    entries: Count = 0
+    notes_bytes: Count = 0
+    memory_bytes: Count = 0
+    index_bytes: Count = 0
+    entry_index_bytes: Count = 0
+    session_bytes: Count = 0
+    other_bytes: Count = 0
+
+
+class QueueJson(Shape):
+    """What is not done yet."""
+
+    pending: Count = Field(default=0, description="Chunks without a vector.")
+    pending_entries: Count = Field(default=0, description="Entries without a vector.")
+    staged: Count = Field(default=0, description="Entries that wait for the owner's approval.")
+
+
+class FindingJson(Shape):
+    """One check and its result."""
+
+    name: str
+    state: Literal["ok", "note", "wrong"]
+    text: str
+    mend: str = Field(description="How to fix it; empty if nothing has to be done.")
+
+
+class ErrorJson(Shape):
+    """One warning or error from the log."""
+
+    at: float
+    level: Literal["warning", "error", "critical"]
+    room: str
+    text: str
+
+
+HealthStatus = Literal["ok", "degraded", "wrong"]
+
+
+class HealthResult(Shape):
+    """The state of the memory."""
+
+    status: HealthStatus = "ok"
+    freshness: FreshnessJson = FreshnessJson()
+    embedder: EmbedderJson = EmbedderJson()
+    backend: str = "none"
+    fallback: bool = False
+    sizes: SizesJson = SizesJson()
+    queue: QueueJson = QueueJson()
+    findings: list[FindingJson] = Field(default=[])
+    errors: list[ErrorJson] = Field(default=[])
+
+
+# ---- health.get ---------------------------------------------------------------------------------------------------
+
+
+def _health(call: Call[HealthArguments]) -> HealthResult:
+    memory = call.memory
     findings = list(around(memory.settings))
     status: Status | None = None
     try:
-        status = memory.status(deep=deep)
+        status = memory.status(deep=call.arguments.deep)
         findings += inside(memory, status)
     except (MemoriterError, OSError) as error:
         findings.append(Finding("index", "wrong", str(error), "Run `memoriter index --force`."))
-    queue, behind = _queue(memory, status), _behind(memory, status)
+    behind = _behind(memory, status)
     if behind and not any(finding.name == "freshness" for finding in findings):
         findings.append(
             Finding("freshness", "note", f"{behind} files differ from the index", "Run `memoriter index`.")
         )
-    errors = logs.troubles(str(memory.settings.agent_folder))[:ERRORS]
-    return {
-        "status": _word(findings, status),
-        "freshness": {
-            "behind": behind,
-            "lastSync": status.last_sync if status else None,
-            "watching": memory.watching() if memory.watching else None,
-        },
-        "embedder": {
-            "provider": status.provider if status else "none",
-            "model": status.model if status else "",
-            "embedded": status.embedded if status else 0,
-            "vectorEngine": status.vector_engine if status else "none",
-            "degraded": status.degraded if status else None,
-        },
-        "backend": status.backend if status else "none",
-        "fallback": status.fallback if status else False,
-        "sizes": {**_counts(memory, status), **_sizes(memory.settings.agent_folder)},
-        "queue": queue,
-        "findings": [asdict(finding) for finding in findings],
-        "errors": [asdict(error) for error in errors],
-    }
+    return HealthResult(
+        status=_summary(findings, status),
+        freshness=FreshnessJson(
+            behind=behind,
+            last_sync=status.last_sync if status else None,
+            watching=memory.watching() if memory.watching else None,
+        ),
+        embedder=EmbedderJson.model_validate(status) if status else EmbedderJson(),
+        backend=status.backend if status else "none",
+        fallback=status.fallback if status else False,
+        sizes=SizesJson(**_counts(memory, status), **_sizes(memory.settings.agent_folder)),
+        queue=_queue(memory, status),
+        findings=[FindingJson.model_validate(finding) for finding in findings],
+        errors=[
+            ErrorJson.model_validate(error)
+            for error in logs.troubles(str(memory.settings.agent_folder))[:MAX_ERRORS]
+        ],
+    )
 
 
-def _word(findings: list[Finding], status: Status | None) -> str:
-    """The whole in one word; that something could be installed is no flaw."""
+def _summary(findings: list[Finding], status: Status | None) -> HealthStatus:
+    """Sum up the findings. An optional package that is missing does not count."""
     if any(finding.state == "wrong" for finding in findings):
         return "wrong"
     flawed = any(finding.state == "note" and finding.name != "sqlite-vec" for finding in findings)
@@ -75,49 +161,46 @@ def _behind(memory: Memory, status: Status | None) -> int | None:
         return None
 
 
-def _queue(memory: Memory, status: Status | None) -> dict[str, int]:
-    """What has still to be done: vectors of chunks and of entries, and entries for the owner to look at."""
+def _queue(memory: Memory, status: Status | None) -> QueueJson:
     try:
         waiting = memory.waiting_entries()
     except (MemoriterError, OSError):
         waiting = {"vectors": 0, "staged": 0}
     makes_vectors = status is not None and status.backend == "builtin" and status.provider != "none"
     missing = status.chunks - status.embedded if status and makes_vectors else 0
-    return {"pending": missing, "pendingEntries": waiting["vectors"], "staged": waiting["staged"]}
+    return QueueJson(pending=missing, pending_entries=waiting["vectors"], staged=waiting["staged"])
 
 
 def _counts(memory: Memory, status: Status | None) -> dict[str, int]:
-    """How much there is of everything."""
     try:
         entries = (memory.entry_stats() or {}).get("total", 0)
     except (MemoriterError, OSError):
         entries = 0
-    held = {"files": status.files, "chunks": status.chunks} if status else {"files": 0, "chunks": 0}
-    noted = status.details.get("source_bytes", 0) if status else 0
-    return {**held, "entries": _whole(entries), "notesBytes": _whole(noted)}
+    indexed = {"files": status.files, "chunks": status.chunks} if status else {"files": 0, "chunks": 0}
+    notes = status.details.get("source_bytes", 0) if status else 0
+    return {**indexed, "entries": _whole(entries), "notes_bytes": _whole(notes)}
 
 
 def _whole(value: object) -> int:
     return value if isinstance(value, int) else 0
 
 
-#: What the things in an agent's folder are for; the rest is counted together.
-_PLACES = {
-    "memory.db": "memoryBytes",
-    "index.db": "indexBytes",
-    "vectors": "indexBytes",
-    "entries": "entryIndexBytes",
-    "sessions": "sessionBytes",
+#: The sizes that the files in the folder of an agent count for. Other files count as `other_bytes`.
+_SIZE_OF = {
+    "memory.db": "memory_bytes",
+    "index.db": "index_bytes",
+    "vectors": "index_bytes",
+    "entries": "entry_index_bytes",
+    "sessions": "session_bytes",
 }
-_BYTES = (*dict.fromkeys(_PLACES.values()), "otherBytes")
 
 
 def _sizes(folder: Path) -> dict[str, int]:
-    """Bytes on the disk of what is kept for this agent, logs of databases with their databases."""
-    sizes = dict.fromkeys(_BYTES, 0)
-    for one in folder.iterdir() if folder.is_dir() else ():
-        name = one.name.removesuffix("-wal").removesuffix("-shm")
-        sizes[_PLACES.get(name, "otherBytes")] += _bytes(one)
+    """Return the bytes on disk. The logs of a database count as part of it."""
+    sizes = dict.fromkeys((*_SIZE_OF.values(), "other_bytes"), 0)
+    for path in folder.iterdir() if folder.is_dir() else ():
+        name = path.name.removesuffix("-wal").removesuffix("-shm")
+        sizes[_SIZE_OF.get(name, "other_bytes")] += _bytes(path)
     return sizes
 
 
@@ -126,63 +209,19 @@ def _bytes(path: Path) -> int:
     for file in (path, *path.rglob("*")) if path.is_dir() else (path,):
         try:
             total += 0 if file.is_dir() else file.lstat().st_size
-        except OSError:  # it went away meanwhile
+        except OSError:  # deleted in the meantime
             continue
     return total
 
 
-_FINDING = results.shape(
-    name=results.TEXT,
-    state=results.one_of("ok", "note", "wrong"),
-    text=results.TEXT,
-    mend={"type": "string", "description": "What mends it; empty where nothing has to be."},
-)
-_ERROR = results.shape(
-    at=results.NUMBER,
-    level=results.one_of("warning", "error", "critical"),
-    room=results.TEXT,
-    text=results.TEXT,
-)
-_EMPTY: dict[str, Any] = {
-    "status": "ok",
-    "freshness": {"behind": None, "lastSync": None, "watching": None},
-    "embedder": {"provider": "none", "model": "", "embedded": 0, "vectorEngine": "none", "degraded": None},
-    "backend": "none",
-    "fallback": False,
-    "sizes": dict.fromkeys(("files", "chunks", "entries", "notesBytes", *_BYTES), 0),
-    "queue": {"pending": 0, "pendingEntries": 0, "staged": 0},
-    "findings": [],
-    "errors": [],
-}
-
-HEALTH = (
+OPERATIONS = (
     Tool(
         "health.get",
-        "How the memory is: freshness, embedder, engine, sizes, what waits, findings with the way to mend each, and "
-        "the last warnings and errors of this process about this agent.",
-        (Param("deep", "boolean", "Also try the embedder and check every page of the store; slower."),),
+        "Report the state of the memory: freshness, embedder, engine, sizes, pending work, findings with a fix for "
+        "each, and the last warnings and errors of this process about this agent.",
+        HealthArguments,
+        HealthResult,
         _health,
-        {},
-        empty=_EMPTY,
-        about_us=True,
-        returns={
-            "status": results.one_of("ok", "degraded", "wrong"),
-            "freshness": results.shape(
-                behind=results.MAYBE_COUNT, lastSync=results.MAYBE_NUMBER, watching=results.MAYBE_TEXT
-            ),
-            "embedder": results.shape(
-                provider=results.TEXT,
-                model=results.TEXT,
-                embedded=results.COUNT,
-                vectorEngine=results.TEXT,
-                degraded=results.DEGRADED,
-            ),
-            "backend": results.TEXT,
-            "fallback": results.BOOLEAN,
-            "sizes": results.shape(**dict.fromkeys(_EMPTY["sizes"], results.COUNT)),
-            "queue": results.shape(**dict.fromkeys(_EMPTY["queue"], results.COUNT)),
-            "findings": results.many(_FINDING),
-            "errors": results.many(_ERROR),
-        },
+        reveals_paths=True,
     ),
 )

@@ -1,109 +1,137 @@
-"""Operations that draw: entries as points on a map, and what happened when."""
+"""Operations that draw: `map.get` shows entries as points, `timeline.get` shows what happened when."""
 
 from __future__ import annotations
 
-from dataclasses import asdict
+from typing import Annotated
 
-from memoriter.tools import results
-from memoriter.tools.tool import LATEST, Call, Param, Result, Tool, WrongArgument
+from pydantic import Field
 
-MOST_POINTS = 10_000
-LABEL = 120  #: characters of a point's text
-BUCKETS = 60
+from memoriter.errors import BadArgument
+from memoriter.records import EntryType, Point
+from memoriter.tools.entries import Time
+from memoriter.tools.tool import Arguments, Call, Count, Degraded, Shape, Tool
+
+MAX_POINTS = 10_000
+#: Characters of the text of a point.
+LABEL_CHARS = 120
+
+Coordinate = Annotated[float, Field(ge=-1, le=1)]
 
 
-def _map(call: Call) -> Result:
-    drawn = call.memory.entries.map(call["limit"] or MOST_POINTS)
-    return {
-        "points": [
-            {
-                "id": point.entry.id,
-                "x": point.x,
-                "y": point.y,
-                "type": point.entry.type,
-                "importance": point.entry.importance,
-                "text": _label(point.entry.text),
-                "createdAt": point.entry.created_at,
-            }
-            for point in drawn.points
-        ],
-        "total": drawn.total,
-        "method": drawn.method,
-        "generation": drawn.generation,
-        "degraded": drawn.degraded,
-    }
+class MapArguments(Arguments):
+    """Arguments of `map.get`."""
+
+    limit: int = Field(default=MAX_POINTS, ge=1, le=MAX_POINTS, description="Maximum number of points.")
+
+
+class PointJson(Shape):
+    """An entry on the map."""
+
+    id: str
+    x: Coordinate
+    y: Coordinate
+    type: EntryType
+    importance: float
+    text: str = Field(max_length=LABEL_CHARS)
+    created_at: float
+
+    @classmethod
+    def of(cls, point: Point) -> PointJson:
+        """Return a point with what the map shows of its entry."""
+        entry = point.entry
+        return cls(
+            id=entry.id,
+            x=point.x,
+            y=point.y,
+            type=entry.type,
+            importance=entry.importance,
+            text=_label(entry.text),
+            created_at=entry.created_at,
+        )
+
+
+class MapResult(Shape):
+    """Entries as points."""
+
+    points: list[PointJson] = Field(default=[])
+    total: Count = 0
+    method: str = "pca"
+    generation: Count = 0
+    degraded: Degraded = None
+
+
+class TimelineArguments(Arguments):
+    """Arguments of `timeline.get`."""
+
+    since: Time | None = Field(default=None, description="The start, in seconds since the epoch.")
+    until: Time | None = Field(
+        default=None, description="The end (not included), in seconds since the epoch."
+    )
+    buckets: int = Field(default=60, ge=1, le=500, description="Number of intervals.")
+
+
+class BucketJson(Shape):
+    """What happened in one interval."""
+
+    start: float
+    end: float
+    captured: Count
+    superseded: Count
+    forgotten: Count
+    recalls: Count
+
+
+class TimelineResult(Shape):
+    """What happened when."""
+
+    buckets: list[BucketJson] = Field(default=[])
+    since: float | None = None
+    until: float | None = None
+
+
+def _map(call: Call[MapArguments]) -> MapResult:
+    drawn = call.memory.entries.map(call.arguments.limit)
+    return MapResult(
+        points=[PointJson.of(point) for point in drawn.points],
+        total=drawn.total,
+        method=drawn.method,
+        generation=drawn.generation,
+        degraded=drawn.degraded,
+    )
 
 
 def _label(text: str) -> str:
     flat = " ".join(text.split())
-    return flat if len(flat) <= LABEL else f"{flat[: LABEL - 1]}…"
+    return flat if len(flat) <= LABEL_CHARS else f"{flat[: LABEL_CHARS - 1]}…"
 
 
-def _timeline(call: Call) -> Result:
-    since, until = call["since"], call["until"]
+def _timeline(call: Call[TimelineArguments]) -> TimelineResult:
+    since, until = call.arguments.since, call.arguments.until
     if since is not None and until is not None and since >= until:
-        raise WrongArgument("since must be before until.")
-    found = call.memory.entries.timeline(since=since, until=until, buckets=call["buckets"] or BUCKETS)
-    return {
-        "buckets": [asdict(one) for one in found],
-        "since": found[0].start if found else since,
-        "until": found[-1].end if found else until,
-    }
+        raise BadArgument("`since` must be before `until`.", "since", "until")
+    buckets = call.memory.entries.timeline(since=since, until=until, buckets=call.arguments.buckets)
+    return TimelineResult(
+        buckets=[BucketJson.model_validate(bucket) for bucket in buckets],
+        since=buckets[0].start if buckets else since,
+        until=buckets[-1].end if buckets else until,
+    )
 
 
-_POINT = results.shape(
-    id=results.TEXT,
-    x={"type": "number", "minimum": -1, "maximum": 1},
-    y={"type": "number", "minimum": -1, "maximum": 1},
-    type=results.one_of(*results.TYPES),
-    importance=results.NUMBER,
-    text={"type": "string", "maxLength": LABEL},
-    createdAt=results.NUMBER,
-)
-_BUCKET = results.shape(
-    start=results.NUMBER,
-    end=results.NUMBER,
-    captured=results.COUNT,
-    superseded=results.COUNT,
-    forgotten=results.COUNT,
-    recalls=results.COUNT,
-)
-
-PICTURE = (
+OPERATIONS = (
     Tool(
         "map.get",
-        "Entries in force as points in two dimensions: those that are near in meaning stand near each other. Where "
-        "there are more than the limit, an even sample.",
-        (Param("limit", "integer", "Most points.", minimum=1, maximum=MOST_POINTS),),
+        "Return the active entries as points in two dimensions. Entries of similar meaning are close to each other. "
+        "If there are more entries than the limit, the points are an even sample.",
+        MapArguments,
+        MapResult,
         _map,
-        {},
-        empty={"points": [], "total": 0, "method": "pca", "generation": 0, "degraded": None},
-        returns={
-            "points": results.many(_POINT),
-            "total": results.COUNT,
-            "method": results.TEXT,
-            "generation": results.COUNT,
-            "degraded": results.DEGRADED,
-        },
     ),
     Tool(
         "timeline.get",
-        "How many statements were captured, superseded and forgotten and how many recalls there were, in spans of "
-        "equal length; from the first event until now, unless times are given.",
-        (
-            Param("since", "number", "Seconds since the epoch.", minimum=0, maximum=LATEST),
-            Param(
-                "until", "number", "Seconds since the epoch; no part of the span.", minimum=0, maximum=LATEST
-            ),
-            Param("buckets", "integer", f"How many spans; {BUCKETS} if not given.", minimum=1, maximum=500),
-        ),
+        "Count captured, superseded and forgotten entries and recalls in intervals of equal length. The default is "
+        "the time from the first event until now.",
+        TimelineArguments,
+        TimelineResult,
         _timeline,
-        {},
-        empty={"buckets": [], "since": None, "until": None},
-        returns={
-            "buckets": results.many(_BUCKET),
-            "since": results.MAYBE_NUMBER,
-            "until": results.MAYBE_NUMBER,
-        },
     ),
 )

@@ -1,132 +1,199 @@
-"""Operations on the notes and transcripts themselves: which there are, their text, and how they were cut."""
+"""Notes and transcripts: `memory_save` for agents, and the `notes.*` operations."""
 
 from __future__ import annotations
 
-from dataclasses import asdict
+from pydantic import AliasChoices, Field
 
-from memoriter.tools import results
-from memoriter.tools.tool import Call, Param, Result, Tool, camel
+from memoriter.records import Source, Trust
+from memoriter.tools.search import NoArguments
+from memoriter.tools.tool import Arguments, Call, Count, Shape, Tool
 
-MOST_FILES = 5_000
-MOST_CHUNKS = 2_000
-LINES = 400  #: read unless another number is asked for
-MOST_CHARS = 200_000  #: and never more than this at once
-
-_PATH = Param("path", "string", "The file, as `notes.tree` or a hit names it.", required=True, longest=4_096)
-
-
-def _tree(call: Call) -> Result:
-    files, total = call.memory.notes.tree(MOST_FILES)
-    names = ("path", "source", "size", "mtime", "chunks", "trust")
-    shown = [{name: getattr(one, name) for name in names} for one in files]
-    return {"files": shown, "total": total, "truncated": total > len(files)}
+#: Files that `notes.tree` lists.
+MAX_FILES = 5_000
+#: Chunks that `notes.chunks` lists.
+MAX_CHUNKS = 2_000
+#: Lines that `notes.get` reads by default.
+GET_LINES = 400
+#: Characters in one answer of `notes.get`.
+MAX_CHARS = 200_000
 
 
-def _get(call: Call) -> Result:
-    start = call["from"] or 1
-    excerpt = call.memory.read(call["path"], start, call["lines"] or LINES)
+# ---- memory_save --------------------------------------------------------------------------------------------------
+
+
+class SaveArguments(Arguments):
+    """Arguments of `memory_save`."""
+
+    content: str = Field(description="What to remember, in sentences that can be understood on their own.")
+    title: str = Field(default="", description="A few words that name it.")
+    tags: list[str] = Field(default=[], description="Words to find it by.")
+    category: str | None = Field(
+        default=None, description="The topic it belongs to, such as `project` or `people`."
+    )
+
+
+class SavedJson(Shape):
+    """Where a note was saved."""
+
+    saved: bool = False
+    path: str = ""
+    start_line: Count = 0
+    end_line: Count = 0
+    already: bool = Field(
+        default=False, description="Whether the note contained it before, so nothing was written."
+    )
+    note: str | None = Field(
+        default=None, description="What a person should know, such as that secrets were removed."
+    )
+
+
+def _save(call: Call[SaveArguments]) -> SavedJson:
+    asked = call.arguments
+    saved = call.memory.save(asked.content, asked.title, asked.tags, asked.category, by="agent")
+    return SavedJson.model_validate(saved).model_copy(update={"saved": True})
+
+
+MEMORY_SAVE = Tool(
+    name="memory_save",
+    description="Save something permanently as a note, when the user asks to remember it or when a decision, "
+    "preference or lasting fact comes up. The note goes to the agents' log of the day, or to "
+    "memory/<category>/<title>.md if a category is given. Secrets are removed. Saving the same text again changes "
+    "nothing.",
+    arguments=SaveArguments,
+    result=SavedJson,
+    run=_save,
+    hints={
+        "en": "save what must outlast this conversation: decisions, preferences, facts, when they come up.",
+        "zh": "出现决定、偏好或重要事实时，及时保存下来。",
+    },
+    read_only=False,
+)
+
+
+# ---- operations ---------------------------------------------------------------------------------------------------
+
+
+class FileJson(Shape):
+    """A note or a transcript."""
+
+    path: str
+    source: Source
+    size: Count
+    mtime: float
+    chunks: Count
+    trust: Trust
+
+
+class TreeResult(Shape):
+    """All notes and transcripts."""
+
+    files: list[FileJson] = Field(default=[])
+    total: Count = 0
+    truncated: bool = False
+
+
+class PathArguments(Arguments):
+    """Arguments of an operation on one file."""
+
+    path: str = Field(max_length=4_096, description="The path of the file, as in `notes.tree` or a hit.")
+
+
+class ReadArguments(PathArguments):
+    """Arguments of `notes.get`."""
+
+    from_: int = Field(
+        default=1,
+        ge=1,
+        le=1_000_000_000,
+        validation_alias=AliasChoices("from", "from_"),
+        description="The first line to read, counted from 1.",
+    )
+    lines: int = Field(default=GET_LINES, ge=1, le=5_000, description="Number of lines to read.")
+
+
+class ReadResult(Shape):
+    """Lines of one file."""
+
+    path: str = ""
+    text: str = ""
+    from_: Count = Field(default=1, serialization_alias="from")
+    total_lines: Count = 0
+    next_from: Count | None = None
+    source: Source = "memory"
+    mtime: float | None = None
+    trust: Trust | None = None
+
+
+class ChunkJson(Shape):
+    """A chunk without its text."""
+
+    id: str
+    start_line: Count
+    end_line: Count
+    headings: list[str]
+    date: str | None
+    trust: Trust
+    tokens: Count
+    embedded: bool
+
+
+class ChunksResult(Shape):
+    """The chunks of one file."""
+
+    chunks: list[ChunkJson] = Field(default=[])
+    total: Count = 0
+    truncated: bool = False
+
+
+def _tree(call: Call[NoArguments]) -> TreeResult:
+    files, total = call.memory.notes.tree(MAX_FILES)
+    listed = [FileJson.model_validate(file) for file in files]
+    return TreeResult(files=listed, total=total, truncated=total > len(files))
+
+
+def _get(call: Call[ReadArguments]) -> ReadResult:
+    start = call.arguments.from_
+    excerpt = call.memory.read(call.arguments.path, start, call.arguments.lines)
     file = None if excerpt.path.startswith("entries/") else call.memory.notes.file(excerpt.path)
     shown, used = list[str](), 0
     for line in excerpt.text.split("\n") if excerpt.end_line >= start else ():
         used += len(line) + 1
-        if used > MOST_CHARS and shown:
+        if used > MAX_CHARS and shown:
             break
-        shown.append(line[:MOST_CHARS])
+        shown.append(line[:MAX_CHARS])
     following = start + len(shown)
-    return {
-        "path": excerpt.path,
-        "text": "\n".join(shown),
-        "from": start,
-        "totalLines": excerpt.total_lines,
-        "nextFrom": following if shown and following <= excerpt.total_lines else None,
-        "source": file.source if file else "entries",
-        "mtime": file.mtime if file else None,
-        "trust": file.trust if file else call.memory.trust_of(excerpt.path),
-    }
+    return ReadResult(
+        path=excerpt.path,
+        text="\n".join(shown),
+        from_=start,
+        total_lines=excerpt.total_lines,
+        next_from=following if shown and following <= excerpt.total_lines else None,
+        source=file.source if file else "entries",
+        mtime=file.mtime if file else None,
+        trust=file.trust if file else call.memory.trust_of(excerpt.path),
+    )
 
 
-def _chunks(call: Call) -> Result:
-    found = call.memory.notes.chunks(call["path"])
-    shown = [{**camel(asdict(one)), "headings": list(one.headings)} for one in found[:MOST_CHUNKS]]
-    return {"chunks": shown, "total": len(found), "truncated": len(found) > len(shown)}
+def _chunks(call: Call[PathArguments]) -> ChunksResult:
+    found = call.memory.notes.chunks(call.arguments.path)
+    listed = [ChunkJson.model_validate(chunk) for chunk in found[:MAX_CHUNKS]]
+    return ChunksResult(chunks=listed, total=len(found), truncated=len(found) > len(listed))
 
 
-NOTES = (
+OPERATIONS = (
     Tool(
         "notes.tree",
-        f"The files that are memories: notes first, then transcripts, by path; at most {MOST_FILES}.",
-        (),
+        f"List the notes and transcripts by path, notes first. Returns at most {MAX_FILES:,} files.",
+        NoArguments,
+        TreeResult,
         _tree,
-        {},
-        empty={"files": [], "total": 0, "truncated": False},
-        returns={
-            "files": results.many(
-                results.shape(
-                    path=results.TEXT,
-                    source=results.SOURCE,
-                    size=results.COUNT,
-                    mtime=results.NUMBER,
-                    chunks=results.COUNT,
-                    trust=results.TRUST,
-                )
-            ),
-            "total": results.COUNT,
-            "truncated": results.BOOLEAN,
-        },
     ),
-    Tool(
-        "notes.get",
-        "Some lines of one note or transcript.",
-        (
-            _PATH,
-            Param("from", "integer", "The first line, counted from 1.", minimum=1, maximum=1_000_000_000),
-            Param("lines", "integer", f"How many lines; {LINES} if not given.", minimum=1, maximum=5_000),
-        ),
-        _get,
-        {},
-        empty={
-            "path": "",
-            "text": "",
-            "from": 1,
-            "totalLines": 0,
-            "nextFrom": None,
-            "source": "memory",
-            "mtime": None,
-            "trust": None,
-        },
-        returns={
-            "path": results.TEXT,
-            "text": results.TEXT,
-            "from": results.COUNT,
-            "totalLines": results.COUNT,
-            "nextFrom": results.MAYBE_COUNT,
-            "source": results.SOURCE,
-            "mtime": results.MAYBE_NUMBER,
-            "trust": results.maybe(results.TRUST),
-        },
-    ),
+    Tool("notes.get", "Read some lines of one note or transcript.", ReadArguments, ReadResult, _get),
     Tool(
         "notes.chunks",
-        "How one note or transcript was cut into the pieces that are found, without their text.",
-        (_PATH,),
+        "List the chunks of one note or transcript, without their text. Search returns chunks.",
+        PathArguments,
+        ChunksResult,
         _chunks,
-        {},
-        empty={"chunks": [], "total": 0, "truncated": False},
-        returns={
-            "chunks": results.many(
-                results.shape(
-                    id=results.TEXT,
-                    startLine=results.COUNT,
-                    endLine=results.COUNT,
-                    headings=results.many(results.TEXT),
-                    date=results.MAYBE_TEXT,
-                    trust=results.TRUST,
-                    tokens=results.COUNT,
-                    embedded=results.BOOLEAN,
-                )
-            ),
-            "total": results.COUNT,
-            "truncated": results.BOOLEAN,
-        },
     ),
 )

@@ -1,110 +1,126 @@
-"""Operations on the ledger: which memories were put before an agent when, what was left out, and why."""
+"""Operations on the ledger: which memories were added to a prompt, which were left out, and why."""
 
 from __future__ import annotations
 
-from dataclasses import asdict
-from typing import Any
+from typing import Literal
+
+from pydantic import Field
 
 from memoriter.records import Considered, Entry
-from memoriter.tools import results
-from memoriter.tools.paging import CURSOR, CURSOR_OUT, LIMIT, decoded, encoded
-from memoriter.tools.tool import LATEST, Call, Param, Result, Tool, camel
+from memoriter.tools.entries import Cursor, PageArguments, RecallJson, Time, decode_cursor, encode_cursor
+from memoriter.tools.search import PartJson
+from memoriter.tools.tool import Arguments, Call, Count, Score, Shape, Tool, omitted_if_none
 
 _ORDER = "recalls"
 
 
-def _list(call: Call) -> Result:
-    page = call.memory.entries.recalls(
-        limit=call["limit"] or 100,
-        after=decoded(call["cursor"], _ORDER),
-        session=call["session"],
-        door=call["door"],
-        since=call["since"],
-        until=call["until"],
-        entry=call["entry"],
+class ListArguments(PageArguments):
+    """Arguments of `recalls.list`."""
+
+    session: str | None = Field(default=None, max_length=500, description="Only from this session.")
+    door: str | None = Field(
+        default=None, max_length=100, description="Only through this interface, such as `hook` or `host`."
     )
-    return {
-        "recalls": [camel(asdict(one)) for one in page.recalls],
-        "total": page.total,
-        "cursor": encoded(page.after, _ORDER),
-    }
+    since: Time | None = Field(default=None, description="At or after this time, in seconds since the epoch.")
+    until: Time | None = Field(default=None, description="Before this time, in seconds since the epoch.")
+    entry: str | None = Field(
+        default=None,
+        max_length=64,
+        description="Only recalls that added this entry to the prompt; its full id.",
+    )
 
 
-def _get(call: Call) -> Result:
-    found = call.memory.entries.get_recall(call["id"])
-    entries = call.memory.entries.get_many(one.ref for one in found.considered if one.kind == "entry")
-    entered = sum(one.entered for one in found.considered)
-    return {
-        "id": found.id,
-        "at": found.at,
-        "door": found.door,
-        "session": found.session,
-        "query": found.query,
-        "characters": found.characters,
-        "tokens": found.tokens,
-        "entered": entered,
-        "leftOut": len(found.considered) - entered,
-        "considered": [_considered(one, entries.get(one.ref)) for one in found.considered],
-    }
+class ListResult(Shape):
+    """A page of recalls."""
+
+    recalls: list[RecallJson] = Field(default=[])
+    total: Count = 0
+    cursor: Cursor = None
 
 
-def _considered(one: Considered, entry: Entry | None) -> dict[str, Any]:
-    """What was considered, with the text of an entry that still exists and the place of a note."""
-    shown: dict[str, Any] = {
-        "kind": one.kind,
-        "ref": one.ref,
-        "entered": one.entered,
-        "reason": one.reason,
-        "score": round(one.score, 6),
-        "parts": [asdict(part) for part in one.parts],
-    }
-    if one.kind == "note":
-        shown["citation"] = one.ref
-    if entry is not None:
-        shown["text"] = entry.text
-    return shown
+class GetArguments(Arguments):
+    """Arguments of `recalls.get`."""
+
+    id: str = Field(max_length=64, description="The id of the recall, or the beginning of it.")
 
 
-_CONSIDERED = results.shape(
-    ("text", "citation"),
-    kind=results.one_of("entry", "note"),
-    ref=results.TEXT,
-    entered=results.BOOLEAN,
-    reason=results.TEXT,
-    score=results.NUMBER,
-    parts=results.many(results.PART),
-    text=results.TEXT,
-    citation=results.TEXT,
-)
+class ConsideredJson(Shape):
+    """Something that was found for a prompt."""
 
-RECALLS = (
+    kind: Literal["entry", "note"]
+    ref: str
+    entered: bool
+    reason: str
+    score: Score
+    parts: list[PartJson]
+    text: str | None = omitted_if_none("The text of an entry that still exists.")
+    citation: str | None = omitted_if_none("The place of a note.")
+
+
+class GetResult(RecallJson):
+    """One recall in detail."""
+
+    considered: list[ConsideredJson]
+
+
+def _list(call: Call[ListArguments]) -> ListResult:
+    asked = call.arguments
+    page = call.memory.entries.recalls(
+        limit=asked.limit,
+        after=decode_cursor(asked.cursor, _ORDER),
+        session=asked.session,
+        door=asked.door,
+        since=asked.since,
+        until=asked.until,
+        entry=asked.entry,
+    )
+    return ListResult(
+        recalls=[RecallJson.model_validate(recall) for recall in page.recalls],
+        total=page.total,
+        cursor=encode_cursor(page.after, _ORDER),
+    )
+
+
+def _get(call: Call[GetArguments]) -> GetResult:
+    recall = call.memory.entries.get_recall(call.arguments.id)
+    entries = call.memory.entries.get_many(
+        considered.ref for considered in recall.considered if considered.kind == "entry"
+    )
+    entered = sum(considered.entered for considered in recall.considered)
+    return GetResult(
+        id=recall.id,
+        at=recall.at,
+        door=recall.door,
+        session=recall.session,
+        query=recall.query,
+        characters=recall.characters,
+        tokens=recall.tokens,
+        entered=entered,
+        left_out=len(recall.considered) - entered,
+        considered=[_considered(found, entries.get(found.ref)) for found in recall.considered],
+    )
+
+
+def _considered(found: Considered, entry: Entry | None) -> ConsideredJson:
+    shown = ConsideredJson.model_validate(found)
+    citation = found.ref if found.kind == "note" else None
+    return shown.model_copy(update={"citation": citation, "text": entry.text if entry else None})
+
+
+OPERATIONS = (
     Tool(
         "recalls.list",
-        "The ledger: every moment at which memory was put before an agent, newest first, a page at a time.",
-        (
-            Param("session", "string", "Only of this session.", longest=500),
-            Param("door", "string", "Only by this way, such as `hook` or `host`.", longest=100),
-            Param("since", "number", "At or after; seconds since the epoch.", minimum=0, maximum=LATEST),
-            Param("until", "number", "Before; seconds since the epoch.", minimum=0, maximum=LATEST),
-            Param("entry", "string", "Only where this entry entered; its whole id.", longest=64),
-            LIMIT,
-            CURSOR,
-        ),
+        "List the recalls, newest first, a page at a time. A recall is one moment when memories were added to a "
+        "prompt.",
+        ListArguments,
+        ListResult,
         _list,
-        {},
-        empty={"recalls": [], "total": 0, "cursor": None},
-        returns={
-            "recalls": results.many(results.RECALL),
-            "total": results.COUNT,
-            "cursor": CURSOR_OUT,
-        },
     ),
     Tool(
         "recalls.get",
-        "One recall: what was considered, what entered the prompt and what did not, and why.",
-        (Param("id", "string", "The recall's id, or the beginning of it.", required=True, longest=64),),
+        "Return one recall: which memories were found, which of them were added to the prompt, and why.",
+        GetArguments,
+        GetResult,
         _get,
-        {},
-        returns={**results.RECALL["properties"], "considered": results.many(_CONSIDERED)},
     ),
 )

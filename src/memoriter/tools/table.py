@@ -1,7 +1,7 @@
-"""What can be asked of a memory by name: the one table that every gateway, transport and policy is made from.
+"""The one table of tools and operations. Every interface, policy and document is made from it.
 
-An operation is a tool: it checks its arguments and answers in the same way. The tools of agents are among them under
-their own names; the others are for hosts and owners. `Tool.access` says who may call which, on every transport.
+Operations work like tools: they check their arguments and answer in the same way. Agents call the tools; hosts and
+owners also call the other operations. `Tool.access` says which access a caller needs, on every interface.
 """
 
 from __future__ import annotations
@@ -9,28 +9,20 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from memoriter.tools.entries import ENTRIES
-from memoriter.tools.entry_changes import CHANGES
-from memoriter.tools.health import HEALTH
-from memoriter.tools.map import PICTURE
-from memoriter.tools.notes import NOTES
-from memoriter.tools.recalls import RECALLS
-from memoriter.tools.search import MANAGER
+from memoriter.tools import entries, entry_changes, health, map, notes, recalls, search, turns  # noqa: A004
 from memoriter.tools.tool import Result, Tool
 from memoriter.tools.toolbox import TOOLS, Toolbox
-from memoriter.tools.turns import HOSTS
 
 if TYPE_CHECKING:
     from memoriter.memory import Memory
 
+_MODULES = (search, turns, entries, entry_changes, notes, recalls, map, health)
+
 OPERATIONS: Mapping[str, Tool] = {
     **TOOLS,
-    **{
-        tool.name: tool
-        for tool in (*MANAGER, *HOSTS, *ENTRIES, *CHANGES, *NOTES, *RECALLS, *PICTURE, *HEALTH)
-    },
+    **{tool.name: tool for module in _MODULES for tool in module.OPERATIONS},
 }
-"""Every operation by its name."""
+"""Every tool and operation by its name."""
 
 
 def call(
@@ -40,5 +32,5 @@ def call(
     *,
     session_key: str | None = None,
 ) -> Result:
-    """Call an operation; never raises, what goes wrong is in the result under ``error``."""
+    """Call an operation. Never raises: a failure is in the result under ``error``."""
     return Toolbox(memory, session_key=session_key, tools=OPERATIONS).call(operation, arguments)

@@ -1,254 +1,338 @@
-"""What a tool is: a name, words for the model, parameters, a function; and the forms in which it is handed out.
+"""Tools: a name, a description for language models, two pydantic models and a function.
 
-A call checks its arguments by the tool's own parameters and answers with plain data, whatever happens: a wrong
-argument, a refused path and a memory that is switched off are results that a model can read. Which tools there are is
-said in `tools`.
+The model of the arguments gives the JSON schema, the checks and the error messages. The model of the result gives the
+output schema and the result of a call that fails. `toolbox` calls tools, `table` lists all of them.
 """
 
 from __future__ import annotations
 
 import inspect
 import json
-import keyword
-import math
-import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Literal
+from functools import cache
+from typing import TYPE_CHECKING, Annotated, Any, Generic, Literal, TypeVar
+
+from pydantic import AfterValidator, AliasChoices, BaseModel, ConfigDict, Field, ValidationError
+from pydantic.alias_generators import to_camel
+
+from memoriter.errors import BadArgument
 
 if TYPE_CHECKING:
     from memoriter.memory import Memory
-    from memoriter.records import Author, ProgressCallback
+    from memoriter.records import ProgressCallback
 
-Kind = Literal["string", "integer", "number", "boolean", "array", "object"]
 Result = dict[str, Any]
+"""A result as plain JSON data."""
+
+Schema = dict[str, Any]
 
 Access = Literal["read", "write", "admin"]
-"""What a caller may do; each may do what those before it may. `admin` is the owner."""
+"""What a caller may do. Each level includes the levels before it; `admin` is the owner."""
 ACCESS: tuple[Access, ...] = ("read", "write", "admin")
-
-_PYTHON: Mapping[Kind, type] = {
-    "string": str, "integer": int, "number": float, "boolean": bool, "array": list, "object": dict,
-}  # fmt: skip
-
-
-HUGE = 10**300  #: a whole number beyond this is no number that anybody means
-LATEST = 253_402_300_799  #: seconds since the epoch; later than this there are no dates
-
 
 Outcome = Literal[
     "ok", "unknown", "invalid", "not_found", "refused", "conflict", "disabled", "failed", "broken"
 ]
-"""What became of a call: `conflict` is somebody else's change meanwhile, `failed` a failure that we foresee, `broken` a
-mistake of ours."""
+"""How a call ended. `conflict`: the data changed in the meantime. `failed`: an expected failure. `broken`: a bug."""
+
+#: The last second that has a date, in seconds since the epoch.
+LATEST = 253_402_300_799
 
 
-class WrongArgument(ValueError):
-    """An argument that the tool cannot take; the text is for the model."""
+# ---- models -------------------------------------------------------------------------------------------------------
+
+
+class Arguments(BaseModel):
+    """Base of the arguments of a tool. Callers may use the camelCase or the Python name of an argument."""
+
+    model_config = ConfigDict(
+        frozen=True,
+        strict=True,
+        extra="forbid",
+        allow_inf_nan=False,
+        alias_generator=to_camel,
+        validate_by_name=True,
+        validate_by_alias=True,
+        defer_build=True,
+    )
+
+
+class Shape(BaseModel):
+    """Base of a result and of the objects in it. JSON has camelCase names.
+
+    A field with a default is always in the result, even when the call fails.
+    """
+
+    model_config = ConfigDict(
+        frozen=True,
+        from_attributes=True,
+        alias_generator=to_camel,
+        validate_by_name=True,
+        validate_by_alias=True,
+        defer_build=True,
+        json_schema_serialization_defaults_required=True,
+    )
+
+    def to_json(self) -> Result:
+        """Return the result as plain JSON data."""
+        return self.model_dump(by_alias=True)
+
+    @classmethod
+    def empty(cls) -> Result:
+        """Return the result of a call that has nothing to return."""
+        return cls.model_construct().model_dump(by_alias=True, warnings=False)
+
+
+Count = Annotated[int, Field(ge=0)]
+Score = Annotated[float, AfterValidator(lambda value: round(value, 6))]
+Degraded = Annotated[str | None, Field(description="What is missing from this answer, and why.")]
+
+
+def omitted_if_none(description: str | None = None) -> Any:
+    """Declare a field of a `Shape` that is left out of the JSON when it is None."""
+    return Field(default=None, exclude_if=lambda value: value is None, description=description)
+
+
+@cache
+def json_schema(model: type[BaseModel]) -> Schema:
+    """Return the JSON schema of arguments or of a result, without references, titles and docstrings."""
+    mode: Literal["validation", "serialization"] = (
+        "validation" if issubclass(model, Arguments) else "serialization"
+    )
+    schema = model.model_json_schema(mode=mode)
+    schema.pop("description", None)
+    plain = _plain(schema, schema.pop("$defs", {}))
+    if mode == "serialization":
+        for described in plain.get("properties", {}).values():
+            described.pop("default", None)
+    return {"type": "object", "properties": {}, "required": [], **plain}
+
+
+def _plain(schema: Schema, definitions: Mapping[str, Schema]) -> Schema:
+    if "$ref" in schema:
+        definition = definitions[schema["$ref"].rpartition("/")[2]]
+        schema = {**definition, "description": None, **schema}
+    required = schema.get("required", ())
+    plain = {}
+    for key, value in schema.items():
+        if key in ("title", "$ref") or value is None:
+            continue
+        if key == "properties":
+            value = {  # noqa: PLW2901
+                name: _plain(field if name in required else _without_null(field), definitions)
+                for name, field in value.items()
+            }
+        elif key == "anyOf":
+            value = [_plain(option, definitions) for option in value]  # noqa: PLW2901
+        elif isinstance(value, dict) and key in ("items", "additionalProperties"):
+            value = _plain(value, definitions)  # noqa: PLW2901
+        plain[key] = value
+    return plain
+
+
+def _without_null(schema: Schema) -> Schema:
+    """Drop the null of a field that is simply left out when there is no value."""
+    options = [option for option in schema.get("anyOf", ()) if option != {"type": "null"}]
+    if len(options) != 1:
+        return schema
+    return {**{key: value for key, value in schema.items() if key != "anyOf"}, **options[0]}
+
+
+# ---- tools --------------------------------------------------------------------------------------------------------
+
+A_co = TypeVar("A_co", bound=Arguments, covariant=True)
 
 
 @dataclass(frozen=True, slots=True)
-class Param:
-    """One parameter of a tool."""
-
-    name: str
-    kind: Kind
-    description: str
-    required: bool = False
-    choices: tuple[str, ...] = ()  #: of the value, or of each item of a list
-    minimum: float | None = None
-    maximum: float | None = None
-    longest: int | None = None  #: most characters of a text, or items of a list
-    items: Kind = "string"  #: what a list holds
-    also: tuple[str, ...] = ()  #: other names by which it is taken
-
-    @property
-    def python_name(self) -> str:
-        """The name in a Python signature: small letters, and no word of the language."""
-        name = re.sub(r"(?<=[a-z0-9])[A-Z]", lambda letter: f"_{letter[0].lower()}", self.name)
-        return f"{name}_" if keyword.iskeyword(name) else name
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        """Every name by which it is taken."""
-        return (self.name, self.python_name, *self.also)
-
-    def schema(self) -> dict[str, object]:
-        """As JSON schema."""
-        one: dict[str, object] = {"enum": list(self.choices) or None}
-        limits: dict[str, object] = {"minimum": self.minimum, "maximum": self.maximum}
-        if self.kind == "array":
-            limits = {"items": _given({"type": self.items, **one}), "maxItems": self.longest}
-        elif self.kind == "string":
-            limits = {**one, "maxLength": self.longest}
-        return {"type": self.kind, "description": self.description, **_given(limits)}
-
-    def checked(self, value: object) -> object:
-        """The value in its right type; models write numbers as texts now and then."""
-        value = self._typed(value)
-        for one in value if isinstance(value, list) else (value,):
-            if self.choices and one not in self.choices:
-                raise WrongArgument(f"{self.name} must be one of {', '.join(self.choices)}.")
-        if isinstance(value, str | list) and self.longest is not None and len(value) > self.longest:
-            what = "characters" if isinstance(value, str) else "items"
-            raise WrongArgument(f"{self.name} must have at most {self.longest} {what}.")
-        if isinstance(value, int | float) and not isinstance(value, bool):
-            low, high = self.minimum, self.maximum
-            if (low is not None and value < low) or (high is not None and value > high):
-                raise WrongArgument(f"{self.name} must be {_between(low, high)}.")
-        return value
-
-    def _typed(self, value: object) -> object:
-        if isinstance(value, str) and self.kind in ("integer", "number", "boolean"):
-            try:
-                value = json.loads(value.strip().lower())
-            except (ValueError, RecursionError):
-                raise WrongArgument(f"{self.name} must be of type {self.kind}.") from None
-        if self.kind == "integer" and isinstance(value, float) and value.is_integer():
-            value = int(value)
-        if self.kind == "number" and isinstance(value, int) and not isinstance(value, bool):
-            value = float(value) if abs(value) < HUGE else math.inf
-        if not isinstance(value, _PYTHON[self.kind]) or (isinstance(value, bool) and self.kind != "boolean"):
-            raise WrongArgument(f"{self.name} must be of type {self.kind}.")
-        if isinstance(value, float) and not math.isfinite(value):  # JSON as Python reads it knows NaN
-            raise WrongArgument(f"{self.name} must be a number.")
-        if isinstance(value, list) and not all(isinstance(one, _PYTHON[self.items]) for one in value):
-            raise WrongArgument(f"{self.name} must be a list of {self.items}s.")
-        return self._storable(value)
-
-    def _storable(self, value: object) -> object:
-        """Texts that can be kept: JSON may hold half a character, which no file can."""
-        if isinstance(value, str):
-            return value.encode("utf-8", "replace").decode()
-        if not isinstance(value, list | dict):
-            return value
-        try:
-            text = json.dumps(value, ensure_ascii=False)
-            return json.loads(text.encode("utf-8", "replace")) if not text.isascii() else value
-        except (TypeError, ValueError, RecursionError):
-            raise WrongArgument(f"{self.name} must be plain data, not too deeply nested.") from None
-
-
-@dataclass(frozen=True, slots=True)
-class Call:
-    """One call of a tool, its arguments checked."""
+class Call(Generic[A_co]):
+    """One call of a tool with checked arguments."""
 
     memory: Memory
-    arguments: Mapping[str, Any]
+    arguments: A_co
     session_key: str | None = None
-    progress: ProgressCallback | None = None  #: for work that takes long
-    access: Access = "admin"  #: what the caller may do; who runs the program is its owner
+    progress: ProgressCallback | None = None
+    #: A program that runs in the owner's process acts for the owner.
+    access: Access = "admin"
 
     @property
-    def by(self) -> Author:
-        """Whose word it is: the owner's, or that of somebody who was let in."""
+    def by(self) -> Literal["owner", "agent"]:
+        """Return whether the caller speaks for the owner or as an agent."""
         return "owner" if grants(self.access, "admin") else "agent"
-
-    def __getitem__(self, name: str) -> Any:
-        return self.arguments.get(name)
 
 
 @dataclass(frozen=True, slots=True)
 class Tool:
-    """A tool, once and for all doors."""
+    """One tool or operation. Every interface offers it from this definition."""
 
     name: str
-    description: str  #: for the model
-    params: tuple[Param, ...]
-    run: Callable[[Call], Result]
-    hints: Mapping[str, str]  #: one sentence a language on when to use it, for the system prompt
-    empty: Mapping[str, object] = field(default_factory=dict)  #: the result when there is nothing to give
+    #: Read by language models: what the tool does and when to use it.
+    description: str
+    arguments: type[Arguments]
+    result: type[Shape]
+    run: Callable[[Call[Any]], Shape]
+    #: One sentence per language for the system prompt. Only tools that agents call have hints.
+    hints: Mapping[str, str] = field(default_factory=dict)
     read_only: bool = True
-    destructive: bool = False  #: whether it removes or overwrites what is kept
-    owner: bool = False  #: whether it is for the owner alone
-    returns: Mapping[str, object] = field(default_factory=dict)  #: JSON schemas of what the result holds
-    about_us: bool = (
-        False  #: whether the result is about the program: where things are is told to the owner alone
-    )
+    #: Whether it deletes or overwrites stored data.
+    destructive: bool = False
+    owner_only: bool = False
+    #: Whether the result names folders of this machine. Only the owner sees them in full.
+    reveals_paths: bool = False
 
     @property
     def access(self) -> Access:
-        """What a caller needs to be granted."""
-        if self.owner:
+        """Return the access that a caller needs."""
+        if self.owner_only:
             return "admin"
         return "read" if self.read_only else "write"
 
-    def output_schema(self) -> dict[str, object]:
-        """The result as JSON schema; every tool also says whether memory is disabled, and what went wrong."""
-        always = {"disabled": {"type": "boolean"}, "error": {"type": "string"}}
-        required = [*self.empty, "disabled"]
-        return {"type": "object", "properties": {**self.returns, **always}, "required": required}
+    @property
+    def empty(self) -> Result:
+        """Return the result of a call that has nothing to return."""
+        return self.result.empty()
 
-    def schema(self) -> dict[str, object]:
-        """The parameters as JSON schema."""
-        return {
-            "type": "object",
-            "properties": {param.name: param.schema() for param in self.params},
-            "required": [param.name for param in self.params if param.required],
-            "additionalProperties": False,
-        }
+    def schema(self) -> Schema:
+        """Return the JSON schema of the arguments."""
+        return json_schema(self.arguments)
+
+    def output_schema(self) -> Schema:
+        """Return the JSON schema of the result. Every result also says whether memory is disabled, and any error."""
+        properties = {**json_schema(self.result)["properties"], **_ALWAYS}
+        return {"type": "object", "properties": properties, "required": [*self.empty, "disabled"]}
 
     def openai(self) -> dict[str, object]:
-        """As OpenAI's chat completions take it."""
+        """Return the tool in the format of OpenAI's chat completions."""
         function = {"name": self.name, "description": self.description, "parameters": self.schema()}
         return {"type": "function", "function": function}
 
     def anthropic(self) -> dict[str, object]:
-        """As Anthropic's messages take it."""
+        """Return the tool in the format of Anthropic's messages."""
         return {"name": self.name, "description": self.description, "input_schema": self.schema()}
 
     def annotations(self) -> dict[str, bool]:
-        """As the Model Context Protocol names them."""
+        """Return the tool annotations of the Model Context Protocol."""
         return {"readOnlyHint": self.read_only, "destructiveHint": self.destructive, "openWorldHint": False}
 
-    def checked(self, arguments: Mapping[str, object]) -> Mapping[str, object]:
-        """The arguments under their own names, in their right types; raises `WrongArgument`."""
-        names = {name: param for param in self.params for name in param.names}
-        given: dict[str, object] = {}
-        for name, value in arguments.items():
-            if name not in names:
-                known = ", ".join(param.name for param in self.params) or "none"
-                raise WrongArgument(f"{self.name} has no parameter {name!r}; it has: {known}.")
-            if value is not None:  # models send null for what they leave out
-                given[names[name].name] = names[name].checked(value)
-        for param in self.params:
-            if param.required and param.name not in given:
-                raise WrongArgument(f"{self.name} needs {param.name}.")
-        return MappingProxyType(given)
+    def check(self, arguments: Mapping[str, object]) -> Arguments:
+        """Return the arguments as their model. Raises `BadArgument` with one sentence per wrong argument."""
+        # Models send null for arguments that they leave out.
+        values = {name: value for name, value in arguments.items() if value is not None}
+        try:
+            return self.arguments.model_validate(
+                {name: _readable(name, value, self._property(name)) for name, value in values.items()}
+            )
+        except ValidationError as error:
+            problems = {str(problem["loc"][0]): problem["type"] for problem in error.errors()}
+        except RecursionError:
+            raise BadArgument("The arguments are nested too deeply.", *values) from None
+        # An unknown name comes first: it often explains why a required argument is missing.
+        ordered = sorted(problems.items(), key=lambda problem: problem[1] != "extra_forbidden")
+        sentences = [self._sentence(name, problem) for name, problem in ordered]
+        raise BadArgument(" ".join(sentences), *(name for name, _ in ordered))
+
+    def names_of(self, argument: str) -> tuple[str, ...]:
+        """Return the names by which callers may pass an argument; the first is the name in the schema."""
+        position = list(self.schema()["properties"]).index(argument)
+        name, info = list(self.arguments.model_fields.items())[position]
+        aliases = info.validation_alias
+        others = aliases.choices if isinstance(aliases, AliasChoices) else ()
+        return tuple(dict.fromkeys((argument, *map(str, others), name)))
+
+    def _property(self, name: str) -> Schema:
+        """Return the schema of an argument by any of its names."""
+        for argument, schema in self.schema()["properties"].items():
+            if name in self.names_of(argument):
+                return dict(schema)
+        return {}
+
+    def _sentence(self, name: str, problem: str) -> str:
+        if problem == "extra_forbidden":
+            known = ", ".join(self.schema()["properties"]) or "none"
+            return f"{self.name} has no argument {name!r}. Its arguments are: {known}."
+        if problem == "missing":
+            return f"{self.name} needs `{name}`."
+        return f"`{name}` must be {expected(self._property(name))}."
 
     def signature(self) -> inspect.Signature:
-        """The parameters as a Python function would have them."""
-        ordered: Sequence[Param] = sorted(self.params, key=lambda param: not param.required)
-        return inspect.Signature(
-            [
+        """Return the signature of the tool as a Python function."""
+        fields = sorted(self.arguments.model_fields.items(), key=lambda item: not item[1].is_required())
+        kinds = list(self.schema()["properties"].values())
+        names = list(self.arguments.model_fields)
+        parameters = []
+        for name, info in fields:
+            kind = _PYTHON[kinds[names.index(name)]["type"]]
+            default = inspect.Parameter.empty if info.is_required() else None
+            annotation = kind if info.is_required() else kind | None
+            parameters.append(
                 inspect.Parameter(
-                    param.python_name,
-                    inspect.Parameter.POSITIONAL_OR_KEYWORD,
-                    default=inspect.Parameter.empty if param.required else None,
-                    annotation=_PYTHON[param.kind] if param.required else _PYTHON[param.kind] | None,
+                    name, inspect.Parameter.POSITIONAL_OR_KEYWORD, default=default, annotation=annotation
                 )
-                for param in ordered
-            ],
-            return_annotation=dict,
-        )
+            )
+        return inspect.Signature(parameters, return_annotation=dict)
 
 
-def camel(values: Mapping[str, object]) -> dict[str, object]:
-    """The same under the names that JSON has: `last_sync` is `lastSync`."""
-    return {re.sub(r"_([a-z])", lambda letter: letter[1].upper(), name): one for name, one in values.items()}
+_PYTHON: Mapping[str, type] = {
+    "string": str, "integer": int, "number": float, "boolean": bool, "array": list, "object": dict,
+}  # fmt: skip
+
+_ALWAYS: Schema = {"disabled": {"type": "boolean"}, "error": {"type": "string"}}
 
 
 def grants(granted: Access, needed: Access) -> bool:
-    """Whether who was granted the one may do what needs the other."""
+    """Return whether a caller with one access may do what needs the other."""
     return ACCESS.index(needed) <= ACCESS.index(granted)
 
 
-def _given(limits: Mapping[str, object]) -> dict[str, object]:
-    return {name: value for name, value in limits.items() if value is not None}
+# ---- arguments ----------------------------------------------------------------------------------------------------
 
 
-def _between(low: float | None, high: float | None) -> str:
+def _readable(name: str, value: object, schema: Schema) -> object:
+    """Return the value as the schema expects it: language models often write numbers as strings."""
+    kind = schema.get("type")
+    if isinstance(value, str):
+        if kind not in ("integer", "number", "boolean"):
+            return value.encode(
+                "utf-8", "replace"
+            ).decode()  # JSON may hold half a surrogate pair, files cannot
+        try:
+            value = json.loads(value.strip().lower())
+        except (ValueError, RecursionError):
+            return value
+    if kind == "integer" and isinstance(value, float) and value.is_integer():
+        return int(value)
+    if isinstance(value, list | dict):
+        try:
+            text = json.dumps(value, ensure_ascii=False)
+            return value if text.isascii() else json.loads(text.encode("utf-8", "replace"))
+        except (TypeError, ValueError, RecursionError):
+            raise BadArgument(
+                f"`{name}` must be plain JSON data that is not nested too deeply.", name
+            ) from None
+    return value
+
+
+def expected(schema: Schema) -> str:
+    """Say in a few words which values a schema allows."""
+    if "enum" in schema:
+        return f"one of {', '.join(map(str, schema['enum']))}"
+    if schema.get("type") == "array":
+        items, most = schema["items"], schema.get("maxItems")
+        size = f"at most {most:,} " if most else ""
+        noun = {"integer": "whole numbers", "object": "objects"}.get(items.get("type"), "strings")
+        return f"a list of {size}{noun}" + (f": {', '.join(items['enum'])}" if "enum" in items else "")
+    if schema.get("type") == "string":
+        most = schema.get("maxLength")
+        return f"a string of at most {most:,} characters" if most else "a string"
+    kinds = {"integer": "a whole number", "number": "a number", "boolean": "true or false"}
+    return kinds.get(schema.get("type", ""), "an object") + _bounds(
+        schema.get("minimum"), schema.get("maximum")
+    )
+
+
+def _bounds(low: float | None, high: float | None) -> str:
     if low is not None and high is not None:
-        return f"between {low:g} and {high:g}"
-    return f"at least {low:g}" if low is not None else f"at most {high:g}"
+        return f" between {low:,} and {high:,}"
+    if low is not None:
+        return f" that is at least {low:,}"
+    return f" that is at most {high:,}" if high is not None else ""

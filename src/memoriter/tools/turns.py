@@ -1,169 +1,205 @@
-"""Operations that an agent's host calls around a turn: recall before it, capture after it, and what to write down.
-
-Arguments are the conversation's own messages; what is worth keeping is decided in the rooms behind.
-"""
+"""Operations that an agent's host calls around a turn: recall before it, capture after it, flush, summarise, prompt."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Annotated, Any, Literal
 
-from memoriter.tools import results
-from memoriter.tools.agent_entries import remembered_json
-from memoriter.tools.tool import Call, Param, Result, Tool, WrongArgument
+from pydantic import Field
+
+from memoriter.errors import BadArgument
+from memoriter.records import Saved
+from memoriter.tools.entry_tools import RememberedJson
+from memoriter.tools.notes import SavedJson
+from memoriter.tools.tool import Arguments, Call, Degraded, Shape, Tool
 from memoriter.tools.toolbox import TOOLS, Toolbox
 
-if TYPE_CHECKING:
-    from memoriter.records import Saved
+#: The session of a host that names none.
+DEFAULT_SESSION = "main"
 
-QUERY_CHARS = 8_000
-SESSION = "main"  #: of a host that names none
-
-_MESSAGES = Param(
-    "messages",
-    "array",
-    "The conversation, oldest first: objects with `role` and `content`.",
-    longest=2_000,
-    items="object",
-)
-_SESSION = Param("session", "string", "The session's id; `main` if not given.", longest=500)
-_NEEDED = Param(
-    "messages", "array", _MESSAGES.description, required=True, longest=_MESSAGES.longest, items="object"
-)
+Messages = Annotated[
+    list[dict[str, Any]],
+    Field(max_length=2_000, description="The conversation, oldest first: objects with `role` and `content`."),
+]
+Tokens = Annotated[int, Field(ge=0, le=1_000_000_000)]
 
 
-def _session(call: Call) -> str:
-    return str(call["session"] or call.session_key or SESSION)
+# ---- recall -------------------------------------------------------------------------------------------------------
 
 
-def _recall(call: Call) -> Result:
+class RecallArguments(Arguments):
+    """Arguments of `recall`."""
+
+    query: str | None = Field(
+        default=None, max_length=8_000, description="What the moment is about, in any language."
+    )
+    messages: Messages | None = None
+    session: str | None = Field(
+        default=None, max_length=500, description="The id of the session, for the ledger."
+    )
+    tokens: int | None = Field(
+        default=None, ge=0, le=10_000_000, description="Maximum size of the block in tokens."
+    )
+
+
+class LineJson(Shape):
+    """One recalled memory."""
+
+    ref: str
+    group: str
+    text: str
+
+
+class RecallResult(Shape):
+    """The block of text for the prompt."""
+
+    text: str = ""
+    recall_id: str = ""
+    lines: list[LineJson] = Field(default=[])
+    degraded: Degraded = None
+
+
+def _recall(call: Call[RecallArguments]) -> RecallResult:
     from memoriter.agent.service import question
 
-    query = call["query"]
-    if (query is None) == (call["messages"] is None):
-        raise WrongArgument("recall needs either query or messages.")
-    told = call.memory.recall(
-        question(call["messages"]) if query is None else query,
+    asked = call.arguments
+    if asked.query is not None and asked.messages is None:
+        query = asked.query
+    elif asked.messages is not None and asked.query is None:
+        query = question(asked.messages)
+    else:
+        raise BadArgument("recall needs either `query` or `messages`.", "query", "messages")
+    recalled = call.memory.recall(
+        query,
         session_key=call.session_key,
-        session=call["session"],
+        session=asked.session,
         door="host",
-        tokens=call["tokens"],
+        tokens=asked.tokens,
     )
-    lines = [{"ref": line.ref, "group": line.group, "text": line.text} for line in told.lines]
-    return {"text": told.text, "recallId": told.id, "lines": lines, "degraded": told.degraded}
+    return RecallResult(
+        text=recalled.text,
+        recall_id=recalled.id,
+        lines=[LineJson.model_validate(line) for line in recalled.lines],
+        degraded=recalled.degraded,
+    )
 
 
-def _capture(call: Call) -> Result:
-    done = call.memory.capture_messages(call["messages"], session=_session(call), by=call.by)
-    return {"remembered": [remembered_json(one) for one in done]}
+# ---- capture, flush, summarise ------------------------------------------------------------------------------------
 
 
-def _flush(call: Call) -> Result:
-    window, tokens = call["window"], call["tokens"]
-    return _saved(call.memory.flush(call["messages"], _session(call), window=window, tokens=tokens))
+class TurnsArguments(Arguments):
+    """Arguments of `capture` and `summarise`."""
+
+    messages: Messages
+    session: str | None = Field(
+        default=None, max_length=500, description=f"The id of the session; `{DEFAULT_SESSION}` if not given."
+    )
 
 
-def _summarise(call: Call) -> Result:
-    return _saved(call.memory.summarise(call["messages"], _session(call)))
+class FlushArguments(TurnsArguments):
+    """Arguments of `flush`."""
+
+    window: int | None = Field(
+        default=None, ge=1, le=1_000_000_000, description="The size of the model's context window in tokens."
+    )
+    tokens: Tokens | None = Field(default=None, description="The current size of the conversation in tokens.")
 
 
-def _saved(saved: Saved | None) -> dict[str, Any]:
+class CaptureResult(Shape):
+    """What happened to each captured statement."""
+
+    remembered: list[RememberedJson] = Field(default=[])
+
+
+def _session(call: Call[TurnsArguments]) -> str:
+    return call.arguments.session or call.session_key or DEFAULT_SESSION
+
+
+def _capture(call: Call[TurnsArguments]) -> CaptureResult:
+    captured = call.memory.capture_messages(call.arguments.messages, session=_session(call), by=call.by)
+    return CaptureResult(remembered=[RememberedJson.model_validate(remembered) for remembered in captured])
+
+
+def _flush(call: Call[FlushArguments]) -> SavedJson:
+    asked = call.arguments
+    flush = call.memory.flush
+    return _saved(flush(asked.messages, _session(call), window=asked.window, tokens=asked.tokens))
+
+
+def _summarise(call: Call[TurnsArguments]) -> SavedJson:
+    return _saved(call.memory.summarise(call.arguments.messages, _session(call)))
+
+
+def _saved(saved: Saved | None) -> SavedJson:
     if saved is None:
-        return dict(_NOTHING)
-    return {
-        "saved": True,
-        "path": saved.path,
-        "startLine": saved.start_line,
-        "endLine": saved.end_line,
-        "already": saved.already,
-        "note": saved.note,
-    }
+        return SavedJson()
+    return SavedJson.model_validate(saved).model_copy(update={"saved": True})
 
 
-_NOTHING = {"saved": False, "path": "", "startLine": 0, "endLine": 0, "already": False, "note": None}
+# ---- prompt -------------------------------------------------------------------------------------------------------
 
 
-def _prompt(call: Call) -> Result:
+class PromptArguments(Arguments):
+    """Arguments of `prompt`."""
+
+    language: Literal["en", "zh"] = Field(default="en", description="The language of the section.")
+
+
+class PromptResult(Shape):
+    """A section of the system prompt."""
+
+    text: str = ""
+
+
+def _prompt(call: Call[PromptArguments]) -> PromptResult:
     from memoriter.agent.plugins import load_plugin
 
     plugin = load_plugin(call.memory.settings.plugins.slots.memory)
     names = [name for name in (plugin.tools if plugin else ()) if name in TOOLS]
     toolbox = Toolbox(call.memory, session_key=call.session_key, names=names)
-    return {"text": toolbox.prompt(call["language"] or "en") if names else ""}
+    return PromptResult(text=toolbox.prompt(call.arguments.language) if names else "")
 
 
-HOSTS = (
+OPERATIONS = (
     Tool(
         "recall",
-        "What is remembered about a query or a conversation, as the block of text that is put before the agent; "
-        "noted in the ledger. Empty when nothing fits.",
-        (
-            Param("query", "string", "What the moment is about, in any language.", longest=QUERY_CHARS),
-            _MESSAGES,
-            Param("session", "string", "The session's id, for the ledger.", longest=500),
-            Param("tokens", "integer", "Most tokens that the block may take.", minimum=0, maximum=10_000_000),
-        ),
+        "Return what is remembered about a query or a conversation, as a block of text for the prompt. The recall is "
+        "recorded in the ledger. The block is empty if nothing fits.",
+        RecallArguments,
+        RecallResult,
         _recall,
-        {},
-        empty={"text": "", "recallId": "", "lines": [], "degraded": None},
-        returns={
-            "text": results.TEXT,
-            "recallId": results.TEXT,
-            "lines": results.many(
-                results.shape(ref=results.TEXT, group=results.TEXT, text=results.TEXT),
-            ),
-            "degraded": results.DEGRADED,
-        },
     ),
     Tool(
         "capture",
-        "Remember what the owner's words in a conversation are worth. The whole conversation may be sent each time: "
-        "what is known is counted, not kept twice. From a caller without admin access they are an agent's statements.",
-        (_NEEDED, _SESSION),
+        "Capture memories from the owner's words in a conversation. The host may send the whole conversation each "
+        "time: repeated statements are counted, not stored twice. Statements from a caller without admin access "
+        "count as an agent's.",
+        TurnsArguments,
+        CaptureResult,
         _capture,
-        {},
-        empty={"remembered": []},
-        returns={"remembered": results.many(results.shape(**results.REMEMBERED))},
         read_only=False,
     ),
     Tool(
         "flush",
-        "Before a conversation is shortened: write down what it would lose, once for each overflow. Without `window` "
-        "the caller says that it is time.",
-        (
-            _NEEDED,
-            _SESSION,
-            Param(
-                "window",
-                "integer",
-                "The model's context window, in tokens.",
-                minimum=1,
-                maximum=1_000_000_000,
-            ),
-            Param("tokens", "integer", "Tokens of the conversation now.", minimum=0, maximum=1_000_000_000),
-        ),
+        "Save what a conversation would lose before it is shortened, once per overflow. Without `window` the caller "
+        "decides that it is time.",
+        FlushArguments,
+        SavedJson,
         _flush,
-        {},
-        empty=_NOTHING,
-        returns=results.SAVED,
         read_only=False,
     ),
     Tool(
         "summarise",
-        "Write the summary of a session that has ended, as a note.",
-        (_NEEDED, _SESSION),
+        "Write the summary of a session that has ended as a note.",
+        TurnsArguments,
+        SavedJson,
         _summarise,
-        {},
-        empty=_NOTHING,
-        returns=results.SAVED,
         read_only=False,
     ),
     Tool(
         "prompt",
-        "The section of the system prompt that tells an agent when to use its memory tools.",
-        (Param("language", "string", "The language of the section.", choices=("en", "zh")),),
+        "Return the section of the system prompt that tells an agent when to use its memory tools.",
+        PromptArguments,
+        PromptResult,
         _prompt,
-        {},
-        empty={"text": ""},
-        returns={"text": results.TEXT},
     ),
 )

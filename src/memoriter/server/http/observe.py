@@ -9,13 +9,13 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from memoriter.server.http import telemetry
 from memoriter.server.http.events import Hub, Kind
 from memoriter.tools.hide_paths import shortened
 from memoriter.tools.table import OPERATIONS
-from memoriter.tools.tool import Call, Result, Tool
+from memoriter.tools.tool import Call, Result, Shape, Tool
 
 if TYPE_CHECKING:
     from memoriter.agent.service import Synced
@@ -53,10 +53,10 @@ def observed(hub: Hub, *, content: bool, counting: Counting | None = None) -> di
     return {name: replace(tool, run=_run(tool, hub, content, counting)) for name, tool in OPERATIONS.items()}
 
 
-def _run(tool: Tool, hub: Hub, content: bool, counting: Counting | None) -> Callable[[Call], Result]:
+def _run(tool: Tool, hub: Hub, content: bool, counting: Counting | None) -> Callable[[Call[Any]], Shape]:
     kind = KINDS.get(tool.name) or (None if tool.read_only else "entries")
 
-    def run(call: Call) -> Result:
+    def run(call: Call[Any]) -> Shape:
         agent = call.memory.settings.agent
         if tool.name == "memory.sync":
             call = replace(call, progress=_both(call.progress, progress_to(hub, agent)))
@@ -70,7 +70,7 @@ def _run(tool: Tool, hub: Hub, content: bool, counting: Counting | None) -> Call
             if counting:
                 counting(agent, tool.name, outcome, time.perf_counter() - began)
         if kind:
-            hub.publish(agent, kind, operation=tool.name, **_told(result))
+            hub.publish(agent, kind, operation=tool.name, **_told(result.to_json()))
         return result
 
     return run

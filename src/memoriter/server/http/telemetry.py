@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from memoriter import __version__
 
 if TYPE_CHECKING:
-    from memoriter.tools.tool import Call, Result, Tool
+    from memoriter.tools.tool import Call, Shape, Tool
 
 MEANING: Mapping[str, str] = {
     "memory_search": "search_memory",
@@ -57,7 +57,7 @@ def follow(headers: Mapping[str, str]) -> None:
 class Span:
     """What is noted of one operation; this one notes nothing."""
 
-    def done(self, result: Result) -> None:
+    def done(self, result: Shape) -> None:
         """The operation gave this."""
 
 
@@ -69,8 +69,9 @@ class _Noted(Span):
         self._span = span
         self._content = content
 
-    def done(self, result: Result) -> None:
-        found = next((result[name] for name in _FOUND if isinstance(result.get(name), list)), None)
+    def done(self, result: Shape) -> None:
+        data = result.to_json()
+        found = next((data[name] for name in _FOUND if isinstance(data.get(name), list)), None)
         if found is not None:
             self._span.set_attribute("gen_ai.memory.record.count", len(found))
             if self._content:
@@ -78,7 +79,7 @@ class _Noted(Span):
 
 
 @contextmanager
-def span(tool: Tool, call: Call, *, content: bool) -> Iterator[Span]:
+def span(tool: Tool, call: Call[Any], *, content: bool) -> Iterator[Span]:
     """Around one operation; a failure is noted by its kind."""
     tracer = _tracer()
     if tracer is None:
@@ -92,7 +93,7 @@ def span(tool: Tool, call: Call, *, content: bool) -> Iterator[Span]:
         "gen_ai.memory.store.name": agent,
         "gen_ai.tool.name": tool.name,
     }
-    query = call["query"] if content else None
+    query = getattr(call.arguments, "query", None) if content else None
     if isinstance(query, str):
         attributes["gen_ai.memory.query.text"] = query
     with tracer.start_as_current_span(

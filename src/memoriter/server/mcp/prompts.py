@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import mcp_types as types
 
-from memoriter.tools.tool import WrongArgument
+from memoriter.errors import BadArgument
 
 if TYPE_CHECKING:
     from memoriter.server.mcp.view import View
@@ -60,7 +60,7 @@ def prompted(view: View, name: str, arguments: Mapping[str, str]) -> types.GetPr
     """The messages of a prompt; raises in words where there is none of this name."""
     known = {prompt.name: prompt for prompt in prompts(view)}
     if name not in known:
-        raise WrongArgument(f"There is no prompt {name!r}; there are: {', '.join(known) or 'none'}.")
+        raise BadArgument(f"There is no prompt {name!r}; there are: {', '.join(known) or 'none'}.")
     text = _summarise(view) if name == SUMMARISE else _recall(view, arguments.get("topic", ""))
     content = types.TextContent(type="text", text=text)
     message = types.PromptMessage(role="user", content=content)
@@ -70,7 +70,7 @@ def prompted(view: View, name: str, arguments: Mapping[str, str]) -> types.GetPr
 def _recall(view: View, topic: str) -> str:
     topic = " ".join(topic.split())[:TOPIC_CHARS]
     if not topic:
-        raise WrongArgument("The prompt recall needs topic.")
+        raise BadArgument("The prompt recall needs topic.")
     told = view.memory().recall(topic, session_key=view.session, door="mcp")
     if not told.text:
         return f"What do you know about {topic}? Nothing about it is remembered; search your memory with other words."

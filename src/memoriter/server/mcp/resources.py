@@ -18,7 +18,7 @@ import mcp_types as types
 from memoriter.errors import MemoriterError, NotFound
 from memoriter.server.mcp.chatgpt import MOST_LINES, SCHEME, uri_of
 from memoriter.server.mcp.results import MOST_BYTES
-from memoriter.tools.agent_entries import entry_json
+from memoriter.tools.entry_tools import MemoryJson
 from memoriter.tools.table import call
 
 if TYPE_CHECKING:
@@ -158,7 +158,7 @@ def read(view: View, uri: str) -> types.TextResourceContents:
     memory = view.memory()
     if uri.startswith(ENTRIES) and uri != ENTRIES and view.entries:
         entry = memory.entries.get(unquote(uri.removeprefix(ENTRIES)))
-        text = json.dumps(entry_json(entry), ensure_ascii=False, indent=1)
+        text = json.dumps(MemoryJson.model_validate(entry).to_json(), ensure_ascii=False, indent=1)
         return _contents(uri, JSON, text, memory.trust_of(f"entries/{entry.id}"))
     if uri.startswith(NOTES) and view.notes:
         path, mark, lines = uri.removeprefix(NOTES).partition("#")

@@ -18,13 +18,13 @@ from mcp.shared.exceptions import MCPError
 
 from memoriter import __version__, logs
 from memoriter.async_memory import in_thread
-from memoriter.errors import MemoriterError, NotFound, SourceError
+from memoriter.errors import BadArgument, MemoriterError, NotFound, SourceError
 from memoriter.server.mcp import access, prompts, resources, results
 from memoriter.server.mcp.chatgpt import PAIR
 from memoriter.server.mcp.view import View
 from memoriter.tools.hide_paths import shortened
 from memoriter.tools.table import OPERATIONS
-from memoriter.tools.tool import Tool, WrongArgument, grants
+from memoriter.tools.tool import Tool, grants
 
 if TYPE_CHECKING:
     from memoriter.agent import Agent
@@ -98,7 +98,7 @@ class McpServer:
             box = view.toolbox
             outcome, result = box.outcome(params.name, params.arguments or {}, progress=progress)
             if outcome == "unknown":
-                raise WrongArgument(result["error"])
+                raise BadArgument(result["error"])
             return results.answered(box.tools[params.name], outcome, result)
 
         return await self._ask(work)
@@ -164,7 +164,7 @@ class McpServer:
         """Answer from a view made now, in a thread; whatever is wrong becomes an error of the protocol."""
         try:
             return await self._run(lambda: question(View.of(self._host_of(), self.table)))
-        except (WrongArgument, NotFound, SourceError, resources.BadCursor) as error:
+        except (BadArgument, NotFound, SourceError, resources.BadCursor) as error:
             raise MCPError(types.INVALID_PARAMS, shortened(str(error))) from None
         except (MemoriterError, OSError) as error:
             log.warning("a request failed: %s", error)
