@@ -17,7 +17,7 @@ from memoriter.testing import sample_workspace
 @pytest.fixture(autouse=True)
 def logs_as_they_were() -> Iterator[None]:
     """What a command does to the process's logs ends with its test."""
-    loggers = [logging.getLogger(name) for name in ("memoriter", *access_log.OTHERS)]
+    loggers = [logging.getLogger(name) for name in ("memoriter", *access_log.OTHER_LOGGERS)]
     before = [(one.handlers[:], one.level, one.propagate) for one in loggers]
     yield
     for one, (handlers, level, propagate) in zip(loggers, before, strict=True):

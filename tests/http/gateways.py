@@ -14,7 +14,7 @@ import httpx
 
 from memoriter.config import load
 from memoriter.server.http.agents import Load
-from memoriter.server.http.serve import Serving
+from memoriter.server.http.serve import GatewayServer
 from memoriter.tools.tool import Access
 
 PATIENCE_S = 60.0  #: machines that run tests are busy
@@ -23,10 +23,10 @@ PATIENCE_S = 60.0  #: machines that run tests are busy
 class Running:
     """A gateway that answers, with what a test asks of it."""
 
-    def __init__(self, serving: Serving) -> None:
-        self.serving = serving
-        self.gateway = serving.gateway
-        self.address = serving.address
+    def __init__(self, server: GatewayServer) -> None:
+        self.server = server
+        self.gateway = server.gateway
+        self.address = server.address
         self.clients: list[httpx.Client] = []
 
     def client(self, token: str | None = None, **headers: str) -> httpx.Client:
@@ -70,18 +70,18 @@ def running(
         **fixed,
         **{key.replace("__", "."): value for key, value in settings.items()},
     }
-    serving = Serving(Load(load(arguments=arguments), None, arguments), clock=clock)
+    server = GatewayServer(Load(load(arguments=arguments), None, arguments), clock=clock)
     ready = threading.Event()
-    thread = threading.Thread(target=serving.run, args=(ready.set,), name="gateway under test")
+    thread = threading.Thread(target=server.run, args=(ready.set,), name="gateway under test")
     thread.start()
     assert ready.wait(PATIENCE_S)
-    here = Running(serving)
+    here = Running(server)
     try:
         yield here
     finally:
         for client in here.clients:
             client.close()
-        serving.stop()
+        server.stop()
         thread.join(PATIENCE_S)
         assert not thread.is_alive()
 

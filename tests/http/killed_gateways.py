@@ -22,7 +22,7 @@ from memoriter.config import load
 from memoriter.server.http import observe
 from memoriter.server.http.agents import Load
 from memoriter.server.http.auth import Tokens
-from memoriter.server.http.serve import Serving
+from memoriter.server.http.serve import GatewayServer
 from memoriter.tools.table import OPERATIONS
 from memoriter.tools.tool import Call, Shape, Tool
 from memoriter.tools.turns import CaptureResult, TurnsArguments
@@ -41,8 +41,8 @@ def serve(given: Mapping[str, object], pipe: int, early: bool) -> None:
     """Be a gateway until killed; its address goes into the pipe."""
     if early:
         observe.OPERATIONS = {**OPERATIONS, "capture": _early(OPERATIONS["capture"])}
-    serving = Serving(Load(load(arguments=given), None, given))
-    serving.run(ready=lambda: os.write(pipe, f"{serving.address}\n".encode()))
+    server = GatewayServer(Load(load(arguments=given), None, given))
+    server.run(on_ready=lambda: os.write(pipe, f"{server.address}\n".encode()))
 
 
 def _early(tool: Tool) -> Tool:

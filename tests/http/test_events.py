@@ -12,7 +12,7 @@ import pytest
 from gateways import Running, Start, ask, listening, poll
 
 from memoriter.server.http import events as events_module
-from memoriter.server.http.events import KEPT, WAITING, Hub
+from memoriter.server.http.events import MAX_KEPT_EVENTS, MAX_PENDING_EVENTS, Hub
 from memoriter.server.http.responses import Refused
 
 
@@ -97,7 +97,7 @@ def test_a_listener_goes_on_where_it_was(gateway: Running) -> None:
     with listening(caller, Last_Event_ID=first["id"]) as events:
         assert events.next()["data"]["resumed"] is True
         assert [events.next()["data"]["number"] for _ in range(2)] == [1, 2]
-    for _ in range(KEPT + 5):
+    for _ in range(MAX_KEPT_EVENTS + 5):
         hub.publish("main", "notes", number=9)
     with listening(caller, Last_Event_ID=first["id"]) as events:
         assert events.next()["data"]["resumed"] is False
@@ -123,13 +123,13 @@ def test_a_quiet_stream_shows_that_it_lives_and_ends_for_who_is_revoked_meanwhil
     made, secret = gateway.gateway.tokens.create("read")
     with gateway.client(secret).stream("GET", "/v1/events") as answer:
         lines = answer.iter_lines()
-        assert ": here" in lines
+        assert ": ping" in lines
         gateway.gateway.tokens.revoke(made.id)
-        assert set(lines) <= {"", ": here"}  # to its end
+        assert set(lines) <= {"", ": ping"}  # to its end
 
 
 def test_a_listener_that_reads_nothing_is_let_go(gateway: Running, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(events_module, "SEND_S", 0.2)
+    monkeypatch.setattr(events_module, "SEND_TIMEOUT_S", 0.2)
     token = gateway.gateway.tokens.create("read")[1]
     place = gateway.address.removeprefix("http://")
     host, port = place.split(":")
@@ -150,7 +150,7 @@ def test_streams_end_with_the_gateway(start: Start) -> None:
     gateway = start(watch__enabled=False)
     with listening(gateway.caller("read")) as events:
         events.next()
-        gateway.serving.stop()
+        gateway.server.stop()
         with pytest.raises(EOFError):
             events.until("no such kind")
 
@@ -159,7 +159,10 @@ def test_there_are_only_so_many_streams(start: Start) -> None:
     gateway = start(watch__enabled=False, gateway__limits__event_clients=1)
     with listening(gateway.caller("read")):
         full = gateway.caller("read").get("/v1/events")
-        assert (full.status_code, full.json()) == (503, {"error": "Too many listen already; try again."})
+        assert (full.status_code, full.json()) == (
+            503,
+            {"error": "Too many event streams are open. Try again later.", "code": "too_many_streams"},
+        )
 
 
 def test_one_caller_has_half_of_the_streams_at_most(start: Start) -> None:
@@ -167,7 +170,10 @@ def test_one_caller_has_half_of_the_streams_at_most(start: Start) -> None:
     greedy, other = gateway.caller("read"), gateway.caller("read")
     with listening(greedy), listening(greedy):
         more = greedy.get("/v1/events")
-        assert (more.status_code, more.json()) == (429, {"error": "This caller listens too often already."})
+        assert (more.status_code, more.json()) == (
+            429,
+            {"error": "This caller has too many event streams open.", "code": "too_many_streams"},
+        )
         with listening(other) as events:
             assert events.next()["event"] == "hello"
 
@@ -197,7 +203,7 @@ def test_who_does_not_take_its_events_is_let_go_and_the_others_are_not() -> None
         slow, _, _ = hub.join("main")
         quick, _, _ = hub.join("main")
         heard = []
-        for number in range(2 * WAITING):
+        for number in range(2 * MAX_PENDING_EVENTS):
             await asyncio.to_thread(hub.publish, "main", "notes", number=number)
             event = await quick.next(5)
             assert event is not None
@@ -208,13 +214,13 @@ def test_who_does_not_take_its_events_is_let_go_and_the_others_are_not() -> None
         return waiting, heard
 
     waiting, heard = asyncio.run(scene())
-    assert waiting < WAITING
-    assert heard == list(range(2 * WAITING))
+    assert waiting < MAX_PENDING_EVENTS
+    assert heard == list(range(2 * MAX_PENDING_EVENTS))
 
 
 def test_an_ended_hub_takes_nobody_and_publishing_is_harmless() -> None:
     hub = Hub(10)
-    hub.end()
+    hub.close()
     hub.publish("main", "notes")
 
     async def join() -> None:

@@ -23,7 +23,7 @@ from typer.testing import CliRunner
 from memoriter import Memory
 from memoriter.cli.app import app
 from memoriter.errors import MemoriterError, NotFound
-from memoriter.server.http.serve import listen, running_at
+from memoriter.server.http.serve import find_running, listen
 
 SOAK = bool(os.environ.get("MEMORITER_SOAK"))
 KILLS = 60 if SOAK else 2
@@ -197,16 +197,16 @@ def test_serve_says_where_and_open_and_token_work_beside_it(tmp_path: Path) -> N
             assert process.poll() is None
     finally:
         os.umask(before)
-    with pytest.raises(NotFound, match="No gateway runs here; start one with `memoriter serve`"):
-        running_at(home)
+    with pytest.raises(NotFound, match=r"No gateway is running\. Start one with `memoriter serve`"):
+        find_running(home)
 
 
 def test_a_note_of_a_gateway_that_vanishes_while_one_looks_is_none(tmp_path: Path) -> None:
     folder = tmp_path / "gateway" / "running"
     folder.mkdir(parents=True)
     (folder / "1.json").symlink_to("gone")  # its name is seen, and then there is nothing
-    with pytest.raises(NotFound, match="No gateway runs here"):
-        running_at(tmp_path)
+    with pytest.raises(NotFound, match="No gateway is running"):
+        find_running(tmp_path)
 
 
 def test_a_port_that_is_taken_is_told_in_one_sentence() -> None:
@@ -215,7 +215,7 @@ def test_a_port_that_is_taken_is_told_in_one_sentence() -> None:
         with pytest.raises(MemoriterError) as refused:
             listen("127.0.0.1", port)
     assert str(refused.value) == (
-        f"The gateway cannot listen at 127.0.0.1:{port}: Address already in use. Another port: --port 0."
+        f"Cannot listen on 127.0.0.1:{port}: Address already in use. Use `--port 0` to pick a free port."
     )
 
 
@@ -226,6 +226,6 @@ def test_a_process_that_has_the_number_of_a_killed_gateway_is_no_gateway(tmp_pat
         address = f"http://127.0.0.1:{free.getsockname()[1]}"
         noted = {"pid": os.getpid(), "address": address}
         (folder / f"{os.getpid()}.json").write_text(json.dumps(noted))
-        assert running_at(tmp_path) == address
+        assert find_running(tmp_path) == address
     with pytest.raises(NotFound):
-        running_at(tmp_path)
+        find_running(tmp_path)

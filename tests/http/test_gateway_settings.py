@@ -15,7 +15,7 @@ from memoriter.config import load
 from memoriter.errors import ConfigError, StoreError, UntrustedConfig
 from memoriter.server.http import agents
 from memoriter.server.http.agents import Agents, Load
-from memoriter.server.http.auth import Places, is_loopback
+from memoriter.server.http.auth import AllowedHosts, is_loopback
 
 
 def test_memory_that_is_switched_off_is_refused_from_the_next_call_on(start: Start, tmp_path: Path) -> None:
@@ -122,19 +122,19 @@ def test_a_wrong_value_is_one_sentence(tmp_path: Path, key: str, value: object) 
 
 
 def test_names_by_which_the_gateway_is_called() -> None:
-    local = Places("127.0.0.1", 8377)
+    local = AllowedHosts("127.0.0.1", 8377)
     assert local.hosts == {"127.0.0.1:8377", "localhost:8377", "[::1]:8377"}
-    proxied = Places("0.0.0.0", 8377, ("memory.example.org", "box.lan:9000"))
+    proxied = AllowedHosts("0.0.0.0", 8377, ("memory.example.org", "box.lan:9000"))
     assert proxied.hosts == local.hosts | {
         "memory.example.org",
         "memory.example.org:8377",
         "box.lan:9000",
     }
-    assert proxied.knows_origin("https://memory.example.org")
-    assert not proxied.knows_origin("https://example.org")
-    assert not proxied.knows_host("0.0.0.0:8377")
-    assert Places("192.168.1.5", 80).hosts >= {"192.168.1.5", "192.168.1.5:80"}
-    assert Places("::1", 8377).hosts == local.hosts
+    assert proxied.allows_origin("https://memory.example.org")
+    assert not proxied.allows_origin("https://example.org")
+    assert not proxied.allows_host("0.0.0.0:8377")
+    assert AllowedHosts("192.168.1.5", 80).hosts >= {"192.168.1.5", "192.168.1.5:80"}
+    assert AllowedHosts("::1", 8377).hosts == local.hosts
 
 
 def test_which_addresses_only_this_machine_can_reach() -> None:
@@ -147,9 +147,9 @@ def test_which_addresses_only_this_machine_can_reach() -> None:
 
 
 def test_an_open_address_is_warned_of(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from memoriter.server.http.serve import Serving
+    from memoriter.server.http.serve import GatewayServer
 
-    monkeypatch.setattr(Serving, "run", lambda self, ready: self._listening.close())
+    monkeypatch.setattr(GatewayServer, "run", lambda self, on_ready: self._socket.close())
     given = ["--home", str(tmp_path / "home"), "--workspace", str(tmp_path), "serve", "--port", "0"]
     quiet = CliRunner().invoke(app, given)
     loud = CliRunner().invoke(app, [*given, "--host", "0.0.0.0"])

@@ -15,14 +15,21 @@ from typer.testing import CliRunner
 
 from memoriter.cli.app import app
 from memoriter.errors import MemoriterError, NotFound
-from memoriter.server.http.auth import BROWSER_S, MOST_BROWSERS, TICKET_S, Browsers, Tickets, Tokens
+from memoriter.server.http.auth import (
+    BROWSER_SESSION_S,
+    MAX_BROWSER_SESSIONS,
+    TICKET_LIFETIME_S,
+    BrowserSessions,
+    Tickets,
+    Tokens,
+)
 
 
 def test_the_first_token_is_the_owners_and_is_told_once(tmp_path: Path) -> None:
     tokens = Tokens(tmp_path)
-    secret = tokens.first()
+    secret = tokens.create_first()
     assert secret is not None
-    assert tokens.first() is None
+    assert tokens.create_first() is None
     caller = tokens.caller(secret)
     assert caller is not None
     assert (caller.access, caller.agents) == ("admin", None)
@@ -70,7 +77,7 @@ def test_a_file_that_cannot_be_read_lets_nobody_in(gateway: Running) -> None:
     ):
         file.write_text(broken)
         assert caller.get("/v1/agents").status_code == 401
-        with pytest.raises(MemoriterError, match="cannot be read"):
+        with pytest.raises(MemoriterError, match="Cannot read the tokens"):
             gateway.gateway.tokens.create("admin")
     file.write_text(json.dumps(whole))
     assert caller.get("/v1/agents").status_code == 200
@@ -84,7 +91,7 @@ def test_a_broken_file_is_told_to_who_lists_it(tmp_path: Path) -> None:
     file.write_text("{")
     told = CliRunner().invoke(app, listing)
     assert (told.exit_code, told.stdout) == (1, "")
-    assert f"the tokens in {file} cannot be read" in str(told.exception)
+    assert f"Cannot read the tokens in {file}" in str(told.exception)
 
 
 def test_a_file_that_others_may_write_lets_nobody_in_and_one_that_they_may_read_is_closed(
@@ -96,7 +103,7 @@ def test_a_file_that_others_may_write_lets_nobody_in_and_one_that_they_may_read_
     assert stat.S_IMODE(file.stat().st_mode) == 0o600
     file.chmod(0o666)
     assert caller.get("/v1/agents").status_code == 401
-    with pytest.raises(MemoriterError, match=r"others may write .*tokens\.json"):
+    with pytest.raises(MemoriterError, match=r"Other users may write .*tokens\.json"):
         gateway.gateway.tokens.create("admin")
     file.chmod(0o600)
     assert caller.get("/v1/agents").status_code == 200
@@ -132,7 +139,7 @@ def test_a_ticket_works_once_and_not_for_long(tmp_path: Path) -> None:
         False,
         False,
     ]
-    now[0] += TICKET_S - 1
+    now[0] += TICKET_LIFETIME_S - 1
     assert tickets.use(second)
     now[0] += 2
     assert not tickets.use(third)
@@ -140,16 +147,16 @@ def test_a_ticket_works_once_and_not_for_long(tmp_path: Path) -> None:
 
 def test_a_browser_is_let_in_for_twelve_hours_and_only_so_many_of_them(tmp_path: Path) -> None:
     now = [1000.0]
-    browsers = Browsers(tmp_path, 8377, clock=lambda: now[0])
+    browsers = BrowserSessions(tmp_path, 8377, clock=lambda: now[0])
     cookies = []
-    for _ in range(MOST_BROWSERS + 1):
+    for _ in range(MAX_BROWSER_SESSIONS + 1):
         now[0] += 1
-        cookies.append(browsers.enter(browsers.tickets.issue()))
+        cookies.append(browsers.sign_in(browsers.tickets.issue()))
     callers = [browsers.caller(cookie or "") for cookie in cookies]
     assert callers[0] is None
-    assert all(caller and caller.access == "admin" and browsers.still(caller) for caller in callers[1:])
-    assert BROWSER_S == 12 * 3600
-    now[0] += BROWSER_S
+    assert all(caller and caller.access == "admin" and browsers.is_valid(caller) for caller in callers[1:])
+    assert BROWSER_SESSION_S == 12 * 3600
+    now[0] += BROWSER_SESSION_S
     assert [browsers.caller(cookie or "") for cookie in cookies] == [None] * len(cookies)
 
 
@@ -175,7 +182,10 @@ def test_the_page_opens_by_a_link_and_by_nothing_else(gateway: Running) -> None:
     again = gateway.client().get("/open", params={"ticket": ticket})
     assert (again.status_code, again.json()) == (
         403,
-        {"error": "This link was used or is too old; `memoriter open` makes a new one."},
+        {
+            "error": "This link has expired or was already used. Run `memoriter open` for a new one.",
+            "code": "link_expired",
+        },
     )
 
 
@@ -186,7 +196,10 @@ def test_a_cookie_changes_things_only_from_our_own_page(gateway: Running) -> Non
     refused = page.post("/v1/agents/main/memory.stats")
     assert (refused.status_code, refused.json()) == (
         403,
-        {"error": "A change by the page must come from the page: it has no Origin."},
+        {
+            "error": "Requests authenticated by cookie must send an Origin header.",
+            "code": "origin_required",
+        },
     )
     assert page.get("/v1/agents").status_code == 200
     assert page.get("/v1/agents", headers={"Authorization": "Bearer wrong"}).status_code == 401

@@ -10,11 +10,11 @@ from collections.abc import Iterator
 
 import httpx
 import pytest
-from gateways import PATIENCE_S, Running, Start, ask, listening, poll
+from gateways import PATIENCE_S, Running, Start, ask, poll
 from pydantic import Field
 
-from memoriter.server.http import guard, heads, limits, observe
-from memoriter.server.http.limits import DEEPEST, Rate
+from memoriter.server.http import guard, limits, observe
+from memoriter.server.http.limits import MAX_DEPTH, RateLimiter
 from memoriter.tools.table import OPERATIONS
 from memoriter.tools.tool import Arguments, Call, Shape, Tool
 
@@ -30,8 +30,8 @@ def sent(
 
 def test_a_body_that_cannot_be_used_is_told_in_one_sentence(gateway: Running) -> None:
     caller = gateway.caller("write")
-    not_json = (400, "The body is not JSON.")
-    too_deep = (400, f"The body is nested deeper than {DEEPEST} levels.")
+    not_json = (400, "The request body is not valid JSON.")
+    too_deep = (400, f"The request body is nested deeper than {MAX_DEPTH} levels.")
     assert sent(caller, b"{") == not_json
     assert sent(caller, b'{"query": NaN}') == not_json
     assert sent(caller, b'{"query": "x", "minScore": 1e999}') == not_json
@@ -41,13 +41,13 @@ def test_a_body_that_cannot_be_used_is_told_in_one_sentence(gateway: Running) ->
     assert sent(caller, b"[" * 200_000 + b"]" * 200_000) == too_deep
     assert sent(caller, b'{"query":' * 50_000 + b"1" + b"}" * 50_000) == too_deep
     assert sent(caller, b'{"query":' + b"[" * 99 + b"]" * 99 + b"}") == too_deep
-    assert sent(caller, b"[]") == (422, "The body must be a JSON object of arguments.")
-    assert sent(caller, b'"x"') == (422, "The body must be a JSON object of arguments.")
+    assert sent(caller, b"[]") == (422, "The request body must be a JSON object with the arguments.")
+    assert sent(caller, b'"x"') == (422, "The request body must be a JSON object with the arguments.")
     assert sent(caller, b"{}") == (422, "memory.search needs `query`.")
     assert sent(caller, b'{"query": 7}') == (422, "`query` must be a string.")
     assert sent(caller, b"{}", kind="text/plain") == (
         415,
-        "The body must be declared as application/json.",
+        "Send the request body with `Content-Type: application/json`.",
     )
     assert sent(caller, b"query=x", kind="application/x-www-form-urlencoded")[0] == 415
 
@@ -68,7 +68,7 @@ def test_a_large_body_is_413_whether_it_says_so_or_not(start: Start) -> None:
         for _ in range(100):
             yield b" " * 100
 
-    large = (413, "The body is larger than 2000 bytes.")
+    large = (413, "The request body is larger than 2000 bytes.")
     assert sent(caller, b" " * 2001) == large
     answer = caller.post("/v1/agents/main/memory.stats", content=drops(), headers=JSON)
     assert (answer.status_code, answer.json()["error"]) == large
@@ -89,13 +89,16 @@ def test_who_sends_far_too_much_reads_the_answer_all_the_same(start: Start, chun
         "POST", "/v1/agents/main/recall", blocks if chunked else body, head, encode_chunked=chunked
     )
     answer = client.getresponse()
-    assert (answer.status, json.loads(answer.read())["error"]) == (413, "The body is larger than 2000 bytes.")
+    assert (answer.status, json.loads(answer.read())["error"]) == (
+        413,
+        "The request body is larger than 2000 bytes.",
+    )
     client.close()
 
 
 def test_a_bucket_is_emptied_by_requests_and_filled_by_time() -> None:
     now = 0.0
-    rate = Rate(2.0, 3, clock=lambda: now)
+    rate = RateLimiter(2.0, 3, clock=lambda: now)
     assert [rate.take("a") for _ in range(4)] == [0.0, 0.0, 0.0, 0.5]
     assert rate.take("b") == 0.0
     now = 0.4
@@ -116,7 +119,7 @@ def test_too_many_requests_are_429_for_this_token_alone(start: Start) -> None:
     refused = one.get("/v1/operations")
     assert statuses == [200, 200, 429]
     assert refused.headers["retry-after"] == "1"
-    assert refused.json() == {"error": "Too many requests; wait a moment."}
+    assert refused.json() == {"error": "Too many requests. Try again in 1 s.", "code": "rate_limited"}
     assert other.get("/v1/operations").status_code == 200
     now[0] = 5.0
     assert one.get("/v1/operations").status_code == 200
@@ -165,12 +168,15 @@ def test_what_takes_too_long_is_504_and_the_gateway_goes_on(start: Start, slow: 
     gateway = start(watch__enabled=False, gateway__limits__timeout_s=0.2)
     caller = gateway.caller("read")
     answer = caller.post("/v1/agents/main/test.slow")
-    assert (answer.status_code, answer.json()) == (504, {"error": "This took longer than 0.2 s."})
+    assert (answer.status_code, answer.json()) == (
+        504,
+        {"error": "The request took longer than 0.2 s.", "code": "timeout"},
+    )
     assert (
-        gateway.gateway.workers.taken == 1
+        gateway.gateway.workers.in_use == 1
     )  # a thread cannot be stopped; its place is given back at its end
     slow.set()
-    poll(lambda: gateway.gateway.workers.taken == 0)
+    poll(lambda: gateway.gateway.workers.in_use == 0)
 
 
 def unfinished(gateway: Running, path: str) -> socket.socket:
@@ -193,37 +199,6 @@ def whole_answer(waiting: socket.socket) -> str:
         return b"".join(iter(lambda: waiting.recv(65536), b"")).decode()
 
 
-def test_a_head_that_does_not_come_is_not_waited_for(start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(heads, "HEAD_S", 0.3)
-    gateway = start(watch__enabled=False)
-    place = gateway.address.removeprefix("http://")
-    host, port = place.split(":")
-    half = f"GET /healthz HTTP/1.1\r\nHost: {place}\r\n".encode()
-    for sent in (b"", half):
-        waiting = socket.create_connection((host, int(port)), timeout=PATIENCE_S)
-        waiting.sendall(sent)
-        assert whole_answer(waiting) == ""
-    again = socket.create_connection((host, int(port)), timeout=PATIENCE_S)
-    again.sendall(half + b"\r\n")
-    answer = b""
-    while not answer.endswith(b"}"):
-        answer += again.recv(65536)
-    again.sendall(half)
-    assert whole_answer(again) == ""
-
-
-def test_who_is_being_answered_is_not_late(
-    start: Start, slow: threading.Event, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(heads, "HEAD_S", 0.1)
-    gateway = start(watch__enabled=False)
-    threading.Timer(0.4, slow.set).start()
-    with listening(gateway.caller("read")) as events:
-        assert gateway.caller("read").post("/v1/agents/main/test.slow").status_code == 200
-        gateway.gateway.hub.publish("main", "notes", number=1)
-        assert events.until("notes")["data"]["number"] == 1
-
-
 BODIES = ("/v1/agents/main/memory.stats", "/mcp")
 
 
@@ -233,18 +208,18 @@ def test_a_body_that_does_not_come_is_given_up(start: Start, path: str) -> None:
     answer = whole_answer(unfinished(gateway, path))
     assert answer.startswith("HTTP/1.1 504 ")
     said = json.loads(answer.rpartition("\r\n")[2])["error"]
-    assert said in ("The body did not come in time.", "This took longer than 0.2 s.")
+    assert said in ("The request body did not arrive in time.", "The request took longer than 0.2 s.")
 
 
 @pytest.mark.parametrize("path", BODIES)
 def test_a_body_that_does_not_come_does_not_keep_the_gateway_from_ending(
     start: Start, monkeypatch: pytest.MonkeyPatch, path: str
 ) -> None:
-    monkeypatch.setattr(limits, "LAST_S", 0.1)
+    monkeypatch.setattr(limits, "LAST_BODY_S", 0.1)
     gateway = start(watch__enabled=False)
     waiting = unfinished(gateway, path)
-    poll(lambda: bool(gateway.gateway.asgi._bodies._waiting))
-    gateway.serving.stop()
+    poll(lambda: gateway.gateway.asgi.bodies.waiting == 1)
+    gateway.server.stop()
     assert whole_answer(waiting).startswith("HTTP/1.1 504 ")
 
 
@@ -259,12 +234,15 @@ def test_who_comes_when_all_are_busy_is_told_to_come_again(start: Start, slow: t
     threads = [threading.Thread(target=call, args=(caller,)) for caller in callers]
     for thread in threads:
         thread.start()
-    poll(lambda: gateway.gateway.workers.taken == 4)
+    poll(lambda: gateway.gateway.workers.in_use == 4)
     busy = gateway.caller("read").post("/v1/agents/main/memory.stats")
     slow.set()
     for thread in threads:
         thread.join(10)
-    assert (busy.status_code, busy.json()) == (503, {"error": "The gateway is busy; try again."})
+    assert (busy.status_code, busy.json()) == (
+        503,
+        {"error": "The gateway is busy. Try again.", "code": "busy"},
+    )
     assert busy.headers["retry-after"] == "1"
     assert done == [200] * 4
 
@@ -275,11 +253,11 @@ def test_who_goes_away_is_not_worked_for(start: Start, slow: threading.Event) ->
         target=lambda c: c.post("/v1/agents/main/test.slow"), args=(gateway.caller("read"),)
     )
     holding.start()
-    poll(lambda: gateway.gateway.workers.taken == 1)
+    poll(lambda: gateway.gateway.workers.in_use == 1)
     impatient = gateway.client(gateway.gateway.tokens.create("read")[1])
     with pytest.raises(httpx.ReadTimeout):
         impatient.post("/v1/agents/main/memory.stats", timeout=0.2)
-    poll(lambda: gateway.gateway.workers.taken == 1)  # its place in the queue is free again
+    poll(lambda: gateway.gateway.workers.in_use == 1)  # its place in the queue is free again
     slow.set()
     holding.join(10)
     assert ask(gateway.caller("read"), "memory.stats")["disabled"] is False
@@ -291,8 +269,8 @@ def test_a_graceful_end_answers_what_runs(start: Start, slow: threading.Event) -
     answers: list[httpx.Response] = []
     asking = threading.Thread(target=lambda: answers.append(caller.post("/v1/agents/main/test.slow")))
     asking.start()
-    poll(lambda: gateway.gateway.workers.taken == 1)
-    gateway.serving.stop()
+    poll(lambda: gateway.gateway.workers.in_use == 1)
+    gateway.server.stop()
     threading.Timer(0.3, slow.set).start()
     asking.join(10)
     assert [answer.json() for answer in answers] == [{"waited": True, "disabled": False}]

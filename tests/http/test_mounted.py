@@ -108,7 +108,7 @@ def test_a_gateway_that_ends_answers_calls(
     asking = threading.Thread(target=lambda: answers.append(called(caller, "memory_stats")))
     asking.start()
     assert begun.wait(20)
-    gateway.serving.stop()
+    gateway.server.stop()
     threading.Timer(0.3, let_go.set).start()
     asking.join(20)
     assert [answer.status_code for answer in answers] == [200]
@@ -129,10 +129,10 @@ def test_a_call_that_takes_too_long_is_given_up_in_the_protocols_words(
     caller = gateway.caller("read")
     assert called(caller, "memory_search").status_code == 200  # everything is loaded
     late = called(caller, "memory_stats")
-    assert (late.status_code, "This took longer than 0.5 s." in late.text) == (200, True)
-    assert gateway.gateway.workers.taken == 1  # a thread cannot be stopped
+    assert (late.status_code, "The request took longer than 0.5 s." in late.text) == (200, True)
+    assert gateway.gateway.workers.in_use == 1  # a thread cannot be stopped
     slow[1].set()
-    poll(lambda: gateway.gateway.workers.taken == 0)
+    poll(lambda: gateway.gateway.workers.in_use == 0)
 
 
 def test_calls_count_among_what_runs_at_once(
@@ -144,9 +144,9 @@ def test_calls_count_among_what_runs_at_once(
     ]
     for thread in threads:
         thread.start()
-    poll(lambda: gateway.gateway.workers.taken == 4)
+    poll(lambda: gateway.gateway.workers.in_use == 4)
     assert gateway.caller("read").post("/v1/agents/main/memory.stats").status_code == 503
-    assert "The gateway is busy; try again." in called(gateway.caller("read"), "memory_stats").text
+    assert "The gateway is busy. Try again." in called(gateway.caller("read"), "memory_stats").text
     slow[1].set()
     for thread in threads:
         thread.join(20)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import io
 import json
 import logging
-import re
 import socket
 
 import pytest
@@ -14,6 +13,7 @@ from opentelemetry import trace
 from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
+from prometheus_client.parser import text_string_to_metric_families
 
 from memoriter import logs
 from memoriter.server.http import access_log, app, guard, observe
@@ -29,7 +29,7 @@ CANARY = "canary-9f3e"
 def lines() -> io.StringIO:
     """Everything that the gateway logs, at every level."""
     written = io.StringIO()
-    logs.setup("debug", written, access_log.Lines())
+    logs.setup("debug", written, access_log.JsonFormatter())
     return written
 
 
@@ -63,9 +63,12 @@ def test_the_log_says_who_asked_for_what_and_nothing_of_what_was_said(
     owner.post("/v1/agents/main/memory.search", json={"query": CANARY, CANARY: 1})
     owner.post("/v1/agents/main/memory.search", content=CANARY)
     broken = owner.post("/v1/agents/main/test.broken")
-    assert (broken.status_code, broken.json()) == (500, {"error": "test.broken failed: KeyError."})
+    assert (broken.status_code, broken.json()) == (
+        500,
+        {"error": "test.broken failed: KeyError.", "code": "broken"},
+    )
     gateway.client(f"mmr_{CANARY}").get("/v1/agents", headers={"Origin": f"http://{CANARY}"})
-    gateway.serving.stop()
+    gateway.server.stop()
 
     text = lines.getvalue()
     assert CANARY not in text
@@ -101,7 +104,7 @@ def test_who_leaves_before_the_body_is_whole_is_noted_as_499_and_nothing_else(
     host, port = place.split(":")
     with socket.create_connection((host, int(port))) as leaving:
         leaving.sendall(head.encode())
-        poll(lambda: bool(gateway.gateway.asgi._bodies._waiting))
+        poll(lambda: gateway.gateway.asgi.bodies.waiting == 1)
     noted: list[dict[str, object]] = []
 
     def requests() -> list[object]:
@@ -133,10 +136,17 @@ def test_an_answer_carries_the_id_under_which_it_was_logged(start: Start, lines:
 
 # ---- metrics --------------------------------------------------------------------------------------------------------
 
-SAMPLE = re.compile(r'([a-z_]+)(?:\{((?:[a-z]+="[^"\\\n]*",?)*)\})? ([0-9.e+-]+|\+Inf)')
+
+def samples_of(text: str) -> dict[tuple[str, ...], float]:
+    """Return the samples that Prometheus reads from the metrics, by name and labels."""
+    return {
+        (sample.name, *(value for _, value in sorted(sample.labels.items()))): sample.value
+        for family in text_string_to_metric_families(text)
+        for sample in family.samples
+    }
 
 
-def test_metrics_are_as_prometheus_reads_them(gateway: Running) -> None:
+def test_metrics_are_in_the_prometheus_format(gateway: Running) -> None:
     caller = gateway.caller("admin")
     ask(caller, "memory.search", query=f"{CANARY} tea")
     caller.post("/v1/agents/main/memory.search", json={})
@@ -146,23 +156,36 @@ def test_metrics_are_as_prometheus_reads_them(gateway: Running) -> None:
     answer = caller.get("/metrics")
     assert answer.headers["content-type"] == "text/plain; version=0.0.4; charset=utf-8"
     assert CANARY not in answer.text
-    samples: dict[str, float] = {}
-    for line in answer.text.splitlines():
-        if not line.startswith("#"):
-            match = SAMPLE.fullmatch(line)
-            assert match, line
-            samples[line.rpartition(" ")[0]] = float(match[3])
+    samples = samples_of(answer.text)
     name = "memoriter_operation_duration_seconds"
-    ok = '{agent="main",operation="memory.search",outcome="ok"'
-    assert samples[f"{name}_count{ok}}}"] == 1
-    assert samples[f'{name}_bucket{ok},le="+Inf"}}'] == 1
-    assert samples[f"{name}_count" + '{agent="main",operation="memory.search",outcome="invalid"}'] == 1
-    assert samples['memoriter_entries{agent="main"}'] == 1
-    assert samples['memoriter_chunks{agent="main"}'] > 0
-    assert samples['memoriter_http_requests_total{route="other",status="404"}'] == 2
-    assert samples["memoriter_event_listeners"] == 0
-    buckets = [value for key, value in samples.items() if key.startswith(f"{name}_bucket{ok}")]
+    assert samples[f"{name}_count", "main", "memory.search", "ok"] == 1
+    assert samples[f"{name}_bucket", "main", "+Inf", "memory.search", "ok"] == 1
+    assert samples[f"{name}_count", "main", "memory.search", "invalid"] == 1
+    assert samples["memoriter_entries", "main"] == 1
+    assert samples["memoriter_chunks", "main"] > 0
+    assert samples["memoriter_http_requests_total", "other", "404"] == 2
+    assert samples[("memoriter_event_listeners",)] == 0
+    assert not any("_created" in key[0] for key in samples)
+    buckets = [
+        value
+        for key, value in samples.items()
+        if key[0] == f"{name}_bucket" and key[3:] == ("memory.search", "ok")
+    ]
     assert buckets == sorted(buckets)
+
+
+def test_an_operation_is_counted_once_whichever_interface_calls_it(gateway: Running) -> None:
+    caller = gateway.caller("admin")
+    ask(caller, "memory_search", query="tea")
+    for arguments in ({"query": "tea"}, {}):
+        body = {"name": "memory_search", "arguments": arguments}
+        request = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": body}
+        accepted = {"Accept": "application/json, text/event-stream"}
+        assert caller.post("/mcp", json=request, headers=accepted).status_code == 200
+    samples = samples_of(caller.get("/metrics").text)
+    name = "memoriter_operation_duration_seconds_count"
+    assert samples[name, "main", "memory_search", "ok"] == 2
+    assert samples[name, "main", "memory_search", "invalid"] == 1
 
 
 # ---- spans ----------------------------------------------------------------------------------------------------------

@@ -8,12 +8,24 @@ import httpx
 from gateways import Running, ask
 from starlette.routing import Route
 
+from memoriter import __version__
 from memoriter.server.http import app
 from memoriter.tools.table import OPERATIONS
 from memoriter.tools.tool import ACCESS, grants
 
 METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE", "PROPFIND")
 OPEN = {"/healthz", "/open"}  #: the one route that says nothing, and the one that asks for a ticket
+
+
+NOT_FOUND = {"error": "Not found.", "code": "not_found"}
+AGENT_NOT_FOUND = {
+    "error": "Agent not found. GET /v1/agents lists all agents.",
+    "code": "unknown_agent",
+}
+OPERATION_NOT_FOUND = {
+    "error": "Operation not found. GET /v1/operations lists all operations.",
+    "code": "unknown_operation",
+}
 
 
 def paths(gateway: Running) -> Iterator[str]:
@@ -72,7 +84,10 @@ def test_a_wrong_token_is_401(gateway: Running) -> None:
         answer = stranger.post("/v1/agents/main/memory.stats", headers=httpx.Headers(given))
         assert (answer.status_code, answer.json()) == (
             401,
-            {"error": "A token is needed: Authorization: Bearer …"},
+            {
+                "error": "Missing or invalid token. Send it as `Authorization: Bearer <token>`.",
+                "code": "unauthorized",
+            },
         )
         assert answer.headers["www-authenticate"] == "Bearer"
 
@@ -124,8 +139,11 @@ def test_an_operation_beyond_the_access_is_403_and_does_nothing(gateway: Running
         assert {answer.status_code for name, answer in answers.items() if not refused[name]} == {422}
         for name in (name for name in answers if refused[name]):
             needed = OPERATIONS[name].access
-            said = f"{name} needs {needed} access, and this caller has {granted}."
-            assert answers[name].json() == {"error": said}
+            assert answers[name].json() == {
+                "error": f"{name} requires {needed} access. This caller has {granted} access.",
+                "code": "forbidden",
+                "details": {"operation": name, "required": needed, "granted": granted},
+            }
 
 
 def test_every_writing_operation_is_refused_to_a_reader(gateway: Running) -> None:
@@ -151,7 +169,7 @@ def test_an_entry_that_was_changed_meanwhile_is_409(gateway: Running) -> None:
     entry = ask(owner, "entries.add", text="I drink tea")["entry"]
     stale = {"id": entry["id"], "text": "I drink coffee", "ifSeq": entry["seq"] + 1}
     answer = owner.post("/v1/agents/main/entries.edit", json=stale)
-    assert (answer.status_code, list(answer.json())) == (409, ["error"])
+    assert (answer.status_code, list(answer.json())) == (409, ["error", "code"])
 
 
 def test_no_operation_can_change_settings_commands_or_roots() -> None:
@@ -173,24 +191,24 @@ def test_other_methods_are_405_for_those_who_may_come_in(gateway: Running) -> No
                 answer = asked(owner, method, path)
                 assert answer.status_code == 405, (method, path)
                 if method != "HEAD":
-                    assert answer.json() == {"error": "This method is not for this path."}
+                    assert answer.json() == {"error": "Method not allowed.", "code": "method_not_allowed"}
 
 
 def test_what_there_is_not_is_404_in_one_shape(gateway: Running) -> None:
     owner = gateway.caller("admin")
     unknown = {
-        "/v1/agents/nobody/memory.stats": "There is no such agent.",
-        "/v1/agents/main/no.such": "There is no such operation; GET /v1/operations lists them.",
-        "/v1/agents/main/memory.stats/more": "There is no such operation; GET /v1/operations lists them.",
-        "/v1/agents/..%2Fmain/memory.stats": "There is no such agent.",
-        "/v1/agents/": "There is no such agent.",
-        "/v1/agents/main": "There is nothing here.",
-        "/nothing": "There is nothing here.",
-        "/mcp/more": "There is nothing here.",
+        "/v1/agents/nobody/memory.stats": AGENT_NOT_FOUND,
+        "/v1/agents/main/no.such": OPERATION_NOT_FOUND,
+        "/v1/agents/main/memory.stats/more": OPERATION_NOT_FOUND,
+        "/v1/agents/..%2Fmain/memory.stats": AGENT_NOT_FOUND,
+        "/v1/agents/": AGENT_NOT_FOUND,
+        "/v1/agents/main": NOT_FOUND,
+        "/nothing": NOT_FOUND,
+        "/mcp/more": NOT_FOUND,
     }
     for path, said in unknown.items():
         answer = owner.post(path, json={})
-        assert (answer.status_code, answer.json()) == (404, {"error": said}), path
+        assert (answer.status_code, answer.json()) == (404, said), path
 
 
 def test_a_control_character_in_a_path_is_404(gateway: Running) -> None:
@@ -205,7 +223,7 @@ def test_a_control_character_in_a_path_is_404(gateway: Running) -> None:
     ):
         for method in ("GET", "POST"):
             answer = asked(owner, method, path)
-            assert (answer.status_code, answer.json()) == (404, {"error": "There is nothing here."}), path
+            assert (answer.status_code, answer.json()) == (404, NOT_FOUND), path
 
 
 def test_a_header_that_is_given_twice_is_refused(gateway: Running) -> None:
@@ -214,7 +232,7 @@ def test_a_header_that_is_given_twice_is_refused(gateway: Running) -> None:
     answer = gateway.client().get("/v1/agents", headers=httpx.Headers(twice))
     assert (answer.status_code, answer.json()) == (
         400,
-        {"error": "The header authorization is given more than once."},
+        {"error": "The authorization header must be sent only once.", "code": "bad_header"},
     )
 
 
@@ -242,3 +260,10 @@ def test_every_answer_carries_the_same_safe_headers(gateway: Running) -> None:
 def test_health_says_one_word_to_whoever_asks(gateway: Running) -> None:
     answer = gateway.client().get("/healthz")
     assert (answer.status_code, answer.text) == (200, '{"status":"ok"}')
+
+
+def test_the_version_is_shown_to_callers_with_a_token(gateway: Running) -> None:
+    answer = gateway.caller("read").get("/v1/version")
+    assert answer.json() == {"name": "memoriter", "version": __version__}
+    assert gateway.caller("read").get("/openapi.json").json()["info"]["version"] == __version__
+    assert gateway.client().get("/v1/version").status_code == 401

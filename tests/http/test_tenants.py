@@ -114,7 +114,7 @@ def test_an_agent_of_another_is_as_unknown_as_one_that_never_was(shared: Running
             == (never.status_code, never.text)
             == (
                 404,
-                '{"error":"There is no such agent."}',
+                '{"error":"Agent not found. GET /v1/agents lists all agents.","code":"unknown_agent"}',
             )
         )
     for name in ("green", "main", "nobody"):

@@ -15,7 +15,7 @@ from memoriter.cli.context import Json
 
 if TYPE_CHECKING:
     from memoriter.config import Settings
-    from memoriter.server.http.serve import Serving
+    from memoriter.server.http.serve import GatewayServer
 
 token_app = typer.Typer(help="The tokens by which programs call the gateway.", no_args_is_help=True)
 
@@ -40,16 +40,16 @@ def serve(
     """Serve the memory over HTTP to programs, to agents and to your browser; Ctrl-C ends it."""
     from memoriter.server.http import access_log
     from memoriter.server.http.agents import Load
-    from memoriter.server.http.serve import Serving
+    from memoriter.server.http.serve import GatewayServer
 
     chosen = {"gateway.host": host, "gateway.port": port}
     settings = context.obj.settings(**chosen)
     named = settings.origin("logging.level") != "default"
     access_log.setup(settings.logging.level if named else "info")
     _warn(settings)
-    serving = Serving(Load(settings, context.obj.config, context.obj.arguments(**chosen)))
-    told = _told(serving)
-    serving.run(ready=lambda: _say(told, as_json))
+    server = GatewayServer(Load(settings, context.obj.config, context.obj.arguments(**chosen)))
+    told = _told(server)
+    server.run(on_ready=lambda: _say(told, as_json))
 
 
 def _warn(settings: Settings) -> None:
@@ -63,9 +63,9 @@ def _warn(settings: Settings) -> None:
         )
 
 
-def _told(serving: Serving) -> dict[str, object]:
-    gateway, address = serving.gateway, serving.address
-    secret = gateway.tokens.first()
+def _told(server: GatewayServer) -> dict[str, object]:
+    gateway, address = server.gateway, server.address
+    secret = gateway.tokens.create_first()
     return {
         "address": address,
         "link": f"{address}/open?ticket={gateway.browsers.tickets.issue()}",
@@ -90,10 +90,10 @@ def _say(told: dict[str, object], as_json: bool) -> None:
 def open_(context: typer.Context, as_json: Json = False) -> None:
     """Make a new link to the page of the running gateway."""
     from memoriter.server.http.auth import Tickets
-    from memoriter.server.http.serve import running_at
+    from memoriter.server.http.serve import find_running
 
     home = context.obj.settings().home
-    address = running_at(home)
+    address = find_running(home)
     link = f"{address}/open?ticket={Tickets(home).issue()}"
     sys.stdout.write((json.dumps({"address": address, "link": link}) if as_json else link) + "\n")
 
@@ -144,7 +144,7 @@ def list_(context: typer.Context, as_json: Json = False) -> None:
             "name": token.name,
             "createdAt": token.created_at,
         }
-        for token in Tokens(context.obj.settings().home).listed()
+        for token in Tokens(context.obj.settings().home).list()
     ]
     if as_json:
         render.to_json(rows)

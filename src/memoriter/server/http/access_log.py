@@ -1,7 +1,7 @@
-"""The log of the gateway: one JSON object a line, for machines to read.
+"""The gateway's log: one JSON object per line.
 
-A line says who asked for what, how it ended and how long it took, by ids and names of our own: never a query, a
-text, a token or a link. Of a failure it says the kind and the places in the code, not the sentence, which may quote.
+A line names the caller, the route, the outcome and the duration. It never contains a query, a text, a token or a link.
+For a failure it contains the type of the error and the code locations, but not the message, which may quote user text.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from typing import TYPE_CHECKING
 from memoriter import logs
 
 if TYPE_CHECKING:
-    from memoriter.server.http.guard import Visit
+    from memoriter.server.http.guard import RequestRecord
 
 log = logs.get("http")
 
-#: Packages that log beside us, and from which level on: below it, that of the protocol quotes what it was sent.
-OTHERS = {
+#: Other packages that log, with their lowest level. Below it, their messages may quote requests.
+OTHER_LOGGERS = {
     "uvicorn": logging.WARNING,
     "mcp": logging.ERROR,
     "sse_starlette": logging.ERROR,
@@ -29,17 +29,18 @@ OTHERS = {
 }
 
 
-class Lines(logging.Formatter):
-    """A record as one line of JSON."""
+class JsonFormatter(logging.Formatter):
+    """Formats a log record as one line of JSON."""
 
     def format(self, record: logging.LogRecord) -> str:
-        """The line."""
+        """Return the line."""
         at = datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds")
         line: dict[str, object] = {
             "at": at,
             "level": record.levelname.lower(),
             "logger": record.name,
-            "message": record.getMessage().partition("\n")[0],  # what others say further down may quote
+            # Only the first line: other packages may quote requests in the lines below.
+            "message": record.getMessage().partition("\n")[0],
             **getattr(record, "fields", {}),
         }
         if record.exc_info and record.exc_info[0] is not None:
@@ -50,31 +51,31 @@ class Lines(logging.Formatter):
 
 
 def setup(level: str) -> None:
-    """Write lines to standard error, ours and those of the packages that carry us."""
-    logs.setup(level, formatter=Lines())
+    """Write JSON lines to standard error, for memoriter and for the packages that serve it."""
+    logs.setup(level, formatter=JsonFormatter())
     handler = logging.StreamHandler(sys.stderr)
-    handler.setFormatter(Lines())
-    for name, least in OTHERS.items():
+    handler.setFormatter(JsonFormatter())
+    for name, lowest in OTHER_LOGGERS.items():
         other = logging.getLogger(name)
         other.handlers[:] = [handler]
-        other.setLevel(least)
+        other.setLevel(lowest)
         other.propagate = False
 
 
-def note(visit: Visit) -> None:
-    """One line for one request."""
+def log_request(record: RequestRecord) -> None:
+    """Log a request."""
     if not log.isEnabledFor(logging.INFO):
         return
     fields = {
-        "request": visit.id,
-        "method": visit.method if visit.method.isascii() and len(visit.method) < 16 else "?",
-        "route": visit.route,
-        "status": visit.status,
-        "ms": round(visit.seconds * 1000, 2),
-        "caller": visit.caller.id if visit.caller else None,
-        "agent": visit.agent,
-        "operation": visit.operation,
-        "outcome": visit.outcome,
+        "request": record.id,
+        "method": record.method if record.method.isascii() and len(record.method) < 16 else "?",
+        "route": record.route,
+        "status": record.status,
+        "ms": round(record.seconds * 1000, 2),
+        "caller": record.caller.id if record.caller else None,
+        "agent": record.agent,
+        "operation": record.operation,
+        "outcome": record.outcome,
     }
-    given = {name: value for name, value in fields.items() if value is not None}
-    log.info("request", extra={"fields": given})
+    present = {name: value for name, value in fields.items() if value is not None}
+    log.info("request", extra={"fields": present})

@@ -1,13 +1,13 @@
-"""The routes, made from the table of operations, and what each answers with.
+"""The routes and the OpenAPI document, both made from the table of operations.
 
-Everything here stands behind the guard: a request that arrives has a caller who may do what it asks. A result's
-outcome becomes a status; the body of every error is one sentence.
+All routes are behind the request guard, so every request here has a caller with the access that it needs. The outcome
+of an operation becomes a status, and every error has a message and a code.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from starlette.applications import Starlette
@@ -18,10 +18,17 @@ from starlette.routing import Route
 
 from memoriter import __version__
 from memoriter.server.http import pages, telemetry
-from memoriter.server.http.events import EventsDoor
-from memoriter.server.http.limits import arguments
+from memoriter.server.http.events import EventStream
+from memoriter.server.http.limits import client_closed, parse_arguments
 from memoriter.server.http.metrics import CONTENT_TYPE
-from memoriter.server.http.responses import BROKEN, Refused, encoded
+from memoriter.server.http.responses import (
+    ERROR_SCHEMA,
+    Refused,
+    encode_json,
+    error_body,
+    internal_error,
+    not_found,
+)
 from memoriter.tools.table import OPERATIONS
 from memoriter.tools.tool import Outcome, Tool, grants
 
@@ -30,6 +37,7 @@ if TYPE_CHECKING:
     from memoriter.server.http.gateway import Gateway
 
 T = TypeVar("T")
+Endpoint = Callable[[Request], Awaitable[Response]]
 
 STATUS: Mapping[Outcome, int] = {
     "ok": 200,
@@ -44,23 +52,17 @@ STATUS: Mapping[Outcome, int] = {
 }
 
 ERRORS = {
-    400: "Not JSON, or it failed.",
-    401: "No token, or a wrong one.",
-    403: "The caller, the session or the page may not do this.",
-    404: "There is no such agent, operation or thing.",
-    409: "Somebody has changed it meanwhile.",
+    400: "The body is not valid JSON, or the operation failed.",
+    401: "The token is missing or invalid.",
+    403: "The caller, the session or the origin may not do this.",
+    404: "The agent, the operation or the item does not exist.",
+    409: "The item was changed in the meantime.",
     413: "The body is too large.",
-    415: "The body is not declared as JSON.",
+    415: "The content type is not JSON.",
     422: "An argument is wrong.",
     429: "Too many requests.",
     503: "Memory is disabled, or the gateway is busy.",
-    504: "It took too long.",
-}
-ERROR_SCHEMA = {
-    "type": "object",
-    "properties": {"error": {"type": "string"}},
-    "required": ["error"],
-    "additionalProperties": False,
+    504: "The request took too long.",
 }
 
 
@@ -74,101 +76,106 @@ def build(gateway: Gateway) -> Starlette:
         ),
         Route("/v1/agents", _agents(gateway), methods=read_only),
         Route("/v1/operations", _operations, methods=read_only),
+        Route("/v1/version", _version, methods=read_only),
         Route("/healthz", _health(gateway), methods=read_only),
         Route("/metrics", _metrics(gateway), methods=read_only),
         Route("/openapi.json", _openapi, methods=read_only),
         *pages.routes(gateway.browsers),
-        Route("/v1/events", EventsDoor(gateway.hub, gateway.still, gateway.wake), methods=read_only),
+        Route("/v1/events", EventStream(gateway.hub, gateway.is_valid, gateway.wake), methods=read_only),
         Route("/mcp", gateway.mcp, methods=["POST"]),
     ]
     app = Starlette(
         routes=routes,
-        exception_handlers={HTTPException: _http_error, Refused: _refused, Exception: _broken},
+        exception_handlers={HTTPException: _http_error, Refused: _refused, Exception: _internal_error},
         lifespan=gateway.lifespan,
     )
     app.router.redirect_slashes = False
     return app
 
 
-def json_answer(data: object, status: int = 200, headers: Mapping[str, str] | None = None) -> Response:
+def json_response(data: object, status: int = 200, headers: Mapping[str, str] | None = None) -> Response:
     """Return data as a JSON response."""
-    return Response(encoded(data), status, headers, media_type="application/json")
+    return Response(encode_json(data), status, headers, media_type="application/json")
 
 
 # ---- operations -----------------------------------------------------------------------------------------------------
 
 
-def _operation(gateway: Gateway, tool: Tool) -> Callable[..., Any]:
+def _operation(gateway: Gateway, tool: Tool) -> Endpoint:
     async def endpoint(request: Request) -> Response:
-        visit = request.state.visit
+        record = request.state.record
         # The guard and the router must agree on what a path means.
-        if visit.operation != tool.name or visit.agent != request.path_params["agent"]:
-            raise Refused(403, "The guard did not let this pass.")
-        given = arguments(await _json_body(request))
+        if record.operation != tool.name or record.agent != request.path_params["agent"]:
+            raise Refused(403, "forbidden", "The request guard did not check this operation.")
+        arguments = parse_arguments(await _json_body(request))
         session = request.headers.get("x-memoriter-session")
         telemetry.follow(request.headers)
-        work = gateway.perform(visit, tool, given, session)
-        outcome, result = await (_while_there(request, work) if tool.read_only else work)
+        work = gateway.perform(record, tool, arguments, session)
+        outcome, result = await (_while_connected(request, work) if tool.read_only else work)
         status = STATUS.get(outcome, 500)
         if status == 200:
-            return json_answer(result)
-        return json_answer({"error": result.get("error") or f"{tool.name} failed."}, status)
+            return json_response(result)
+        message = result.get("error") or f"{tool.name} failed."
+        return json_response(
+            error_body(result.get("code") or outcome, message, result.get("details")), status
+        )
 
     return endpoint
 
 
-async def _while_there(request: Request, work: Coroutine[Any, Any, T]) -> T:
-    """The work's result; who goes away while somebody else is served is not worked for. Changes are carried through."""
+async def _while_connected(request: Request, work: Coroutine[Any, Any, T]) -> T:
+    """Return the result, or cancel the work when the client disconnects. Only for work that changes nothing."""
     working = asyncio.ensure_future(work)
-    leaving = asyncio.ensure_future(_left(request))
+    disconnected = asyncio.ensure_future(_wait_for_disconnect(request))
     try:
-        await asyncio.wait((working, leaving), return_when=asyncio.FIRST_COMPLETED)
+        await asyncio.wait((working, disconnected), return_when=asyncio.FIRST_COMPLETED)
         if not working.done():
-            raise Refused(499, "The caller went away.")
+            raise client_closed()
         return working.result()
     finally:
         working.cancel()
-        leaving.cancel()
+        disconnected.cancel()
 
 
-async def _left(request: Request) -> None:
+async def _wait_for_disconnect(request: Request) -> None:
     while (await request.receive())["type"] != "http.disconnect":
         pass
 
 
 async def _json_body(request: Request) -> bytes:
     body = await request.body()
-    kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
-    if body and kind != "application/json":
-        raise Refused(415, "The body must be declared as application/json.")
+    media_type = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    if body and media_type != "application/json":
+        message = "Send the request body with `Content-Type: application/json`."
+        raise Refused(415, "unsupported_media_type", message)
     return body
 
 
-# ---- what there is --------------------------------------------------------------------------------------------------
+# ---- agents, operations, metrics, health, version -------------------------------------------------------------------
 
 
-def _agents(gateway: Gateway) -> Callable[..., Any]:
+def _agents(gateway: Gateway) -> Endpoint:
     def listed(caller: Caller) -> list[dict[str, object]]:
         return [
             {
                 "name": name,
-                **({"workspace": str(place)} if grants(caller.access, "admin") else {}),
+                **({"workspace": str(folder)} if grants(caller.access, "admin") else {}),
                 "slot": gateway.agents[name].slot,
                 "default": name == gateway.agents.default,
             }
-            for name, place in gateway.agents.workspaces.items()
+            for name, folder in gateway.agents.workspaces.items()
             if caller.may_see(name)
         ]
 
     async def agents(request: Request) -> Response:
-        caller = request.state.visit.caller
-        return json_answer(await gateway.workers.run(lambda: listed(caller)))  # settings may have to be read
+        caller = request.state.record.caller
+        return json_response(await gateway.workers.run(lambda: listed(caller)))  # may read settings files
 
     return agents
 
 
 async def _operations(_: Request) -> Response:
-    return json_answer(
+    return json_response(
         [
             {
                 "name": tool.name,
@@ -184,35 +191,46 @@ async def _operations(_: Request) -> Response:
     )
 
 
-def _metrics(gateway: Gateway) -> Callable[..., Any]:
+def _metrics(gateway: Gateway) -> Endpoint:
     async def metrics(request: Request) -> Response:
-        caller = request.state.visit.caller
-        sizes = await gateway.workers.run(gateway.measured)
+        caller = request.state.record.caller
+        sizes = await gateway.workers.run(gateway.sizes)
         listeners = gateway.hub.listeners if caller.agents is None else None
-        text = gateway.metrics.text(caller.may_see, sizes, listeners)
+        text = gateway.metrics.render(caller.may_see, sizes, listeners)
         return Response(text, media_type=CONTENT_TYPE)
 
     return metrics
 
 
-def _health(gateway: Gateway) -> Callable[..., Any]:
-    async def healthz(_: Request) -> Response:
-        return json_answer({"status": "ok" if gateway.well else "degraded"})
+def _health(gateway: Gateway) -> Endpoint:
+    async def health(_: Request) -> Response:
+        return json_response({"status": "ok" if gateway.is_healthy else "degraded"})
 
-    return healthz
+    return health
+
+
+async def _version(_: Request) -> Response:
+    return json_response({"name": "memoriter", "version": __version__})
 
 
 # ---- OpenAPI --------------------------------------------------------------------------------------------------------
 
 
 async def _openapi(_: Request) -> Response:
-    return json_answer(openapi())
+    return json_response(openapi())
+
+
+READ_ROUTES = {
+    "/v1/agents": "List the agents.",
+    "/v1/operations": "List the operations with their arguments.",
+    "/v1/version": "Show the version of the gateway.",
+    "/healthz": "Check whether the gateway works.",
+}
 
 
 def openapi() -> dict[str, object]:
     """Return the OpenAPI document, made from the table of operations."""
-    reading = {"/v1/agents": "Agents", "/v1/operations": "Operations", "/healthz": "Healthz"}
-    paths = {path: {"get": _read_description(path, summary)} for path, summary in reading.items()}
+    paths = {path: {"get": _read_description(path, summary)} for path, summary in READ_ROUTES.items()}
     operations = {
         f"/v1/agents/{{agent}}/{tool.name}": {"post": _description(tool)} for tool in OPERATIONS.values()
     }
@@ -265,21 +283,23 @@ def _responses(schema: Mapping[str, object]) -> dict[str, object]:
 
 # ---- errors ---------------------------------------------------------------------------------------------------------
 
-_SENTENCES = {404: "There is nothing here.", 405: "This method is not for this path."}
-
 
 async def _http_error(_: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
-    sentence = _SENTENCES.get(error.status_code, str(error.detail))
-    return json_answer({"error": sentence}, error.status_code, dict(error.headers or {}))
+    headers = dict(error.headers or {})
+    if error.status_code == 404:
+        return json_response(not_found().body, 404, headers)
+    if error.status_code == 405:
+        return json_response(error_body("method_not_allowed", "Method not allowed."), 405, headers)
+    return json_response(error_body("http_error", str(error.detail)), error.status_code, headers)
 
 
 async def _refused(_: Request, error: Exception) -> Response:
     assert isinstance(error, Refused)
     headers = {key.decode(): value.decode() for key, value in error.headers}
-    return json_answer({"error": error.sentence}, error.status, headers)
+    return json_response(error.body, error.status, headers)
 
 
-async def _broken(_: Request, _error: Exception) -> Response:
-    """A mistake of ours; it is raised once more after this, and the guard notes it."""
-    return json_answer({"error": BROKEN}, 500)
+async def _internal_error(_: Request, _error: Exception) -> Response:
+    """Respond to a bug. Starlette raises the error again, and the guard logs it."""
+    return json_response(internal_error().body, 500)

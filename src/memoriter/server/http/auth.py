@@ -1,7 +1,8 @@
-"""Tokens: who may call the gateway, for which agents, and what they may do.
+"""Authentication: tokens of programs, cookies of browsers, and the hosts under which the gateway answers.
 
-The file holds digests alone; a token is shown once, when it is made. It is looked at before every call, so what is
-revoked is refused at once, by every gateway on the same home. A file that cannot be read lets nobody in.
+A token file contains only digests. A token itself is shown once, when it is created. The gateway reads the file before
+every call, so every gateway on the same home rejects a revoked token immediately. A file that cannot be read allows no
+token at all.
 """
 
 from __future__ import annotations
@@ -27,9 +28,29 @@ from memoriter.files import durable
 from memoriter.files.locks import file_lock
 from memoriter.tools.tool import ACCESS, Access
 
+log = logs.get("http.auth")
 
-def folder(path: Path) -> Path:
-    """The folder, made if it is missing, and those above it that are: for the owner alone."""
+
+@dataclass(frozen=True, slots=True)
+class Caller:
+    """A caller with its access and its agents."""
+
+    id: str
+    access: Access
+    #: None: every agent.
+    agents: frozenset[str] | None = None
+    by_cookie: bool = False
+
+    def may_see(self, agent: str) -> bool:
+        """Return whether the caller may use this agent."""
+        return self.agents is None or agent in self.agents
+
+
+# ---- private files ------------------------------------------------------------------------------------------------
+
+
+def make_private_folder(path: Path) -> Path:
+    """Create a folder that only the owner can read, and its missing parents. Return it."""
     for missing in reversed([part for part in (path, *path.parents) if not part.exists()]):
         missing.mkdir(mode=0o700, exist_ok=True)
     if path.stat().st_mode & 0o077:
@@ -37,48 +58,50 @@ def folder(path: Path) -> Path:
     return path
 
 
-def check(path: Path) -> None:
-    """Raise where somebody else may write the file; what they may only read is closed to them from now on."""
+def check_private(path: Path) -> None:
+    """Raise if other users may write a file. If they may only read it, take that permission away."""
     stat = path.stat()
     if sys.platform == "win32" or not stat.st_mode & 0o077:
         return
     if stat.st_mode & 0o022:
-        raise StoreBroken(f"others may write {path}: look at what stands in it, then `chmod 600` it.")
+        raise StoreBroken(f"Other users may write {path}. Check its contents, then run `chmod 600` on it.")
     path.chmod(0o600)
-    log.warning("others could read %s; it is closed to them now", path)
+    log.warning("other users could read %s; its permissions were restricted", path)
 
 
-def write(path: Path, data: object) -> None:
-    """Put data as JSON in the file's place: a reader sees the old or the new one, and what was revoked stays so."""
+def write_json(path: Path, data: object) -> None:
+    """Replace a file atomically and durably with JSON, so that a revoked token stays revoked."""
     durable.write(path, json.dumps(data, ensure_ascii=False, indent=1).encode("utf-8", "surrogateescape"))
 
 
-LOOPBACK = ("127.0.0.1", "localhost", "[::1]")
-_USUAL = {"http": 80, "https": 443}
+# ---- hosts and origins --------------------------------------------------------------------------------------------
+
+LOOPBACK_HOSTS = ("127.0.0.1", "localhost", "[::1]")
+DEFAULT_PORTS = {"http": 80, "https": 443}
 
 
-class Places:
-    """The hosts and origins of one gateway."""
+class AllowedHosts:
+    """The values of the Host and Origin headers that one gateway accepts."""
 
     def __init__(self, host: str, port: int, allowed: Iterable[str] = ()) -> None:
-        named = [] if is_everywhere(host) else [bracketed(host)]
-        local = [name for host in (*LOOPBACK, *named) for name in _with_port(host, port)]
-        proxied = [name for host in allowed for name in _also_usual(host, port)]
+        own = [] if is_unspecified(host) else [bracketed(host)]
+        local = [name for host in (*LOOPBACK_HOSTS, *own) for name in _with_port(host, port)]
+        proxied = [name for host in allowed for name in _with_optional_port(host, port)]
         self.hosts = frozenset((*local, *proxied))
-        # Behind a proxy the page comes by https; nobody else has our port on this machine.
-        self.origins = frozenset(f"{scheme}://{name}" for name in self.hosts for scheme in _USUAL)
+        # Behind a proxy, the page is served by https.
+        self.origins = frozenset(f"{scheme}://{name}" for name in self.hosts for scheme in DEFAULT_PORTS)
 
-    def knows_host(self, host: str | None) -> bool:
-        """Whether this is a name of ours."""
+    def allows_host(self, host: str | None) -> bool:
+        """Return whether the Host header names this gateway."""
         return host is not None and host.lower() in self.hosts
 
-    def knows_origin(self, origin: str | None) -> bool:
-        """Whether a request comes from a page of ours, or from no page."""
+    def allows_origin(self, origin: str | None) -> bool:
+        """Return whether the request comes from the gateway's page, or not from a page at all."""
         return origin is None or origin.lower() in self.origins
 
 
 def is_loopback(host: str) -> bool:
-    """Whether only this machine can reach the address."""
+    """Return whether only this machine can reach the address."""
     if host.lower() == "localhost":
         return True
     try:
@@ -87,8 +110,8 @@ def is_loopback(host: str) -> bool:
         return False
 
 
-def is_everywhere(host: str) -> bool:
-    """Whether the address stands for all that the machine has."""
+def is_unspecified(host: str) -> bool:
+    """Return whether the address stands for all addresses of the machine, such as 0.0.0.0."""
     try:
         return ipaddress.ip_address(host.strip("[]")).is_unspecified
     except ValueError:
@@ -96,53 +119,41 @@ def is_everywhere(host: str) -> bool:
 
 
 def bracketed(host: str) -> str:
-    """The host as it stands in a URL."""
+    """Return the host as it is written in a URL."""
     return f"[{host.lower()}]" if ":" in host and not host.startswith("[") else host.lower()
 
 
 def _with_port(host: str, port: int) -> list[str]:
-    return [f"{host}:{port}", *([host] if port in _USUAL.values() else [])]
+    return [f"{host}:{port}", *([host] if port in DEFAULT_PORTS.values() else [])]
 
 
-def _also_usual(host: str, port: int) -> list[str]:
-    """A name that was allowed: as it stands, and with our port where it names none."""
+def _with_optional_port(host: str, port: int) -> list[str]:
+    """Return the name as given, and with the gateway's port if it has none."""
     return [host] if host.rpartition("]")[2].count(":") else [host, f"{host}:{port}"]
 
 
-log = logs.get("http.tokens")
+# ---- tokens -------------------------------------------------------------------------------------------------------
 
-PREFIX = "mmr_"  #: so that scanners for leaked secrets can know one
-LOCK_S = 10.0
-
-
-@dataclass(frozen=True, slots=True)
-class Caller:
-    """Who calls: what they may do, and for which agents."""
-
-    id: str
-    access: Access
-    agents: frozenset[str] | None = None  #: None: every agent
-    by_cookie: bool = False
-
-    def may_see(self, agent: str) -> bool:
-        """Whether this agent exists for them."""
-        return self.agents is None or agent in self.agents
+#: Scanners for leaked secrets recognize a token by it.
+PREFIX = "mmr_"
+LOCK_TIMEOUT_S = 10.0
 
 
 @dataclass(frozen=True, slots=True)
 class Token:
-    """One line of the file."""
+    """One token of the file, without its secret."""
 
     id: str
     digest: str
     access: Access
-    agents: tuple[str, ...]  #: none: every agent
+    #: Empty: every agent.
+    agents: tuple[str, ...]
     name: str
     created_at: float
 
     @property
     def caller(self) -> Caller:
-        """Whoever shows it."""
+        """Return the caller that sends this token."""
         return Caller(self.id, self.access, frozenset(self.agents) or None)
 
 
@@ -152,95 +163,90 @@ class Tokens:
     def __init__(self, home: Path, *, clock: Callable[[], float] = time.time) -> None:
         self.file = home / "gateway" / "tokens.json"
         self._clock = clock
-        self._seen: tuple[int, int, int, int] | None = None
-        self._known: tuple[Token, ...] = ()
+        self._file_state: tuple[int, int, int, int] | None = None
+        self._tokens: tuple[Token, ...] = ()
 
     def caller(self, token: str) -> Caller | None:
-        """Who shows this token; every digest is compared, so that time says nothing."""
+        """Return the caller with this token. All digests are compared, so that the time reveals nothing."""
         digest = digest_of(token)
-        matches = [known for known in self.known() if hmac.compare_digest(known.digest, digest)]
+        matches = [known for known in self.current() if hmac.compare_digest(known.digest, digest)]
         return matches[0].caller if matches else None
 
-    def still(self, caller: Caller) -> bool:
-        """Whether the token of an earlier call is still good for just that."""
-        return any(known.caller == caller for known in self.known())
+    def is_valid(self, caller: Caller) -> bool:
+        """Return whether the token of an earlier request still exists, with the same access and agents."""
+        return any(token.caller == caller for token in self.current())
 
-    def known(self) -> tuple[Token, ...]:
-        """Every token, from the file as it is now."""
+    def current(self) -> tuple[Token, ...]:
+        """Return the tokens in the file as it is now. A file that cannot be read contains none."""
         try:
             stat = self.file.stat()
         except FileNotFoundError:
             return ()
         except OSError as error:
-            log.error("the tokens cannot be read, so nobody is let in: %s", error)
+            log.error("cannot read the tokens, so all requests are rejected: %s", error)
             return ()
-        seen = (stat.st_mtime_ns, stat.st_size, stat.st_ino, stat.st_mode)
-        if seen != self._seen:
+        state = (stat.st_mtime_ns, stat.st_size, stat.st_ino, stat.st_mode)
+        if state != self._file_state:
             try:
-                self._known = self._read()
+                self._tokens = self._read()
             except StoreBroken as error:
-                log.error("nobody is let in: %s", error)
-                self._known = ()
-            self._seen = seen
-        return self._known
+                log.error("all requests are rejected: %s", error)
+                self._tokens = ()
+            self._file_state = state
+        return self._tokens
 
-    def listed(self) -> tuple[Token, ...]:
-        """Every token, for the owner; raises where `known` lets nobody in."""
+    def list(self) -> tuple[Token, ...]:
+        """Return the tokens for the owner. Raise if the file cannot be read."""
         return self._read() if self.file.exists() else ()
 
     def create(self, access: Access, *, agents: Sequence[str] = (), name: str = "") -> tuple[Token, str]:
-        """A new token, and its secret, which is told here and never again."""
-        secret = PREFIX + secrets.token_urlsafe(32)
-        with self._changing() as known:
-            made = Token(
-                secrets.token_hex(4),
-                digest_of(secret),
-                access,
-                tuple(dict.fromkeys(agents)),
-                name,
-                self._clock(),
-            )
-            self._write([*known, made])
-        return made, secret
+        """Create a token. Return it with its secret, which cannot be read again."""
+        secret, token = self._new(access, tuple(dict.fromkeys(agents)), name)
+        with self._changing() as tokens:
+            self._write([*tokens, token])
+        return token, secret
 
-    def first(self) -> str | None:
-        """The secret of an owner's token where there is no token at all; None where there is one."""
-        with self._changing() as known:
-            if known:
+    def create_first(self) -> str | None:
+        """Create an `admin` token if there is no token at all. Return its secret, or None."""
+        with self._changing() as tokens:
+            if tokens:
                 return None
-            secret = PREFIX + secrets.token_urlsafe(32)
-            made = Token(secrets.token_hex(4), digest_of(secret), "admin", (), "first", self._clock())
-            self._write([made])
+            secret, token = self._new("admin", (), "first")
+            self._write([token])
         return secret
 
     def revoke(self, token_id: str) -> Token:
-        """Let a token in no more."""
-        with self._changing() as known:
-            gone = next((token for token in known if token.id == token_id), None)
-            if gone is None:
-                raise NotFound(f"There is no token {token_id!r}; `memoriter token list` shows them.")
-            self._write([token for token in known if token.id != token_id])
-        return gone
+        """Revoke a token and return it."""
+        with self._changing() as tokens:
+            revoked = next((token for token in tokens if token.id == token_id), None)
+            if revoked is None:
+                raise NotFound(f"Token {token_id!r} not found. `memoriter token list` lists all tokens.")
+            self._write([token for token in tokens if token.id != token_id])
+        return revoked
+
+    def _new(self, access: Access, agents: tuple[str, ...], name: str) -> tuple[str, Token]:
+        secret = PREFIX + secrets.token_urlsafe(32)
+        return secret, Token(secrets.token_hex(4), digest_of(secret), access, agents, name, self._clock())
 
     @contextmanager
     def _changing(self) -> Iterator[tuple[Token, ...]]:
-        """The tokens, while nobody else changes them."""
-        folder(self.file.parent)
+        """Return the tokens, and keep other processes from changing them."""
+        make_private_folder(self.file.parent)
         try:
-            with file_lock(self.file.with_name("tokens.lock"), LOCK_S):
+            with file_lock(self.file.with_name("tokens.lock"), LOCK_TIMEOUT_S):
                 yield self._read() if self.file.exists() else ()
         except LockTimeout as error:
-            raise MemoriterError("Another process is changing the tokens; try again.") from error
+            raise MemoriterError("Another process is changing the tokens. Try again.") from error
 
     def _read(self) -> tuple[Token, ...]:
         try:
-            check(self.file)
+            check_private(self.file)
             data = json.loads(self.file.read_text("utf-8"))
             return tuple(_token(row) for row in data["tokens"])
         except (OSError, ValueError, KeyError, TypeError) as error:
-            mend = "delete it, and `memoriter token create` makes a new one"
             raise StoreBroken(
-                f"the tokens in {self.file} cannot be read ({type(error).__name__}); {mend}."
+                f"Cannot read the tokens in {self.file} ({type(error).__name__}). Delete the file, then run "
+                "`memoriter token create`."
             ) from error
 
     def _write(self, tokens: Sequence[Token]) -> None:
@@ -255,11 +261,11 @@ class Tokens:
             }
             for token in tokens
         ]
-        write(self.file, {"version": 1, "tokens": rows})
+        write_json(self.file, {"version": 1, "tokens": rows})
 
 
 def digest_of(token: str) -> str:
-    """What is kept of a token; it is random and long, so one round is enough."""
+    """Return the digest that is stored. A token is long and random, so one round of SHA-256 is enough."""
     return hashlib.sha256(token.encode("utf-8", "surrogateescape")).hexdigest()
 
 
@@ -272,80 +278,85 @@ def _token(row: dict[str, Any]) -> Token:
     )
 
 
-TICKET_S = 600.0  #: a link that was printed and not followed ends by itself
-BROWSER_S = 12 * 3600.0  #: a browser asks for a new link after so long
-MOST_BROWSERS = 64
+# ---- browsers -----------------------------------------------------------------------------------------------------
+
+#: A link that was not followed expires.
+TICKET_LIFETIME_S = 600.0
+#: A browser needs a new link after this time.
+BROWSER_SESSION_S = 12 * 3600.0
+MAX_BROWSER_SESSIONS = 64
 
 
 class Tickets:
-    """The links that are not used yet, of one home."""
+    """The tickets of links that were not used yet, of one home."""
 
     def __init__(self, home: Path, *, clock: Callable[[], float] = time.time) -> None:
         self._folder = home / "gateway" / "tickets"
         self._clock = clock
 
     def issue(self) -> str:
-        """A new ticket."""
-        self._sweep()
+        """Create a ticket."""
+        self._delete_expired()
         ticket = secrets.token_urlsafe(32)
-        folder(self._folder)
-        write(self._folder / digest_of(ticket), {"until": self._clock() + TICKET_S})
+        make_private_folder(self._folder)
+        write_json(self._folder / digest_of(ticket), {"until": self._clock() + TICKET_LIFETIME_S})
         return ticket
 
     def use(self, ticket: str) -> bool:
-        """Whether it was good; it is not any more."""
+        """Use up a ticket. Return whether it was valid."""
         file = self._folder / digest_of(ticket)
         try:
             until = float(json.loads(file.read_text("utf-8"))["until"])
-            file.unlink()  # of two who try, one fails here
+            file.unlink()  # when two clients use it at the same time, the second one fails here
         except (OSError, ValueError, KeyError, TypeError):
             return False
         return self._clock() < until
 
-    def _sweep(self) -> None:
-        """Take away what nobody followed."""
+    def _delete_expired(self) -> None:
         try:
             files = list(os.scandir(self._folder))
         except OSError:
             return
         for file in files:
             try:
-                if file.stat().st_mtime < self._clock() - 2 * TICKET_S:
+                if file.stat().st_mtime < self._clock() - 2 * TICKET_LIFETIME_S:
                     Path(file.path).unlink()
             except OSError:
                 continue
 
 
-class Browsers:
-    """The browsers that came in by a link; each counts as the owner."""
+class BrowserSessions:
+    """The browsers that signed in with a link. Each has the access of the owner."""
 
     def __init__(self, home: Path, port: int, *, clock: Callable[[], float] = time.time) -> None:
-        self.cookie = f"memoriter-{port}"  #: browsers do not tell ports apart, and gateways must not mix
+        #: Browsers send a cookie to all ports of a host, so each gateway has its own name.
+        self.cookie = f"memoriter-{port}"
         self.tickets = Tickets(home, clock=clock)
         self._clock = clock
-        self._until: dict[str, float] = {}  #: by the digest of the cookie
+        #: End of each session, by the digest of its cookie.
+        self._expires_at: dict[str, float] = {}
 
-    def enter(self, ticket: str) -> str | None:
-        """The cookie for a ticket; None when it is not good."""
+    def sign_in(self, ticket: str) -> str | None:
+        """Return a cookie value for a ticket, or None if the ticket is not valid."""
         if not self.tickets.use(ticket):
             return None
         now = self._clock()
-        self._until = {key: until for key, until in self._until.items() if until > now}
-        while len(self._until) >= MOST_BROWSERS:
-            del self._until[min(self._until, key=self._until.__getitem__)]
+        self._expires_at = {key: until for key, until in self._expires_at.items() if until > now}
+        while len(self._expires_at) >= MAX_BROWSER_SESSIONS:
+            del self._expires_at[min(self._expires_at, key=self._expires_at.__getitem__)]
         value = secrets.token_urlsafe(32)
-        self._until[digest_of(value)] = now + BROWSER_S
+        self._expires_at[digest_of(value)] = now + BROWSER_SESSION_S
         return value
 
     def caller(self, value: str) -> Caller | None:
-        """Who shows this cookie."""
+        """Return the caller with this cookie value."""
         if not value:
             return None
-        digest = digest_of(value)  # looked up by its digest: what a lookup's time tells is of no use
-        until = self._until.get(digest, 0.0)
+        digest = digest_of(value)  # the lookup is by digest, so its time reveals nothing
+        until = self._expires_at.get(digest, 0.0)
         return Caller(f"page-{digest[:8]}", "admin", by_cookie=True) if self._clock() < until else None
 
-    def still(self, caller: Caller) -> bool:
-        """Whether the browser of an earlier call is still let in."""
+    def is_valid(self, caller: Caller) -> bool:
+        """Return whether the session of an earlier request is still open."""
         now = self._clock()
-        return any(caller.id == f"page-{key[:8]}" and until > now for key, until in self._until.items())
+        return any(caller.id == f"page-{key[:8]}" and until > now for key, until in self._expires_at.items())

@@ -1,7 +1,7 @@
-"""Live events: what happened to which agent, told to whoever listens.
+"""Live events: what happened to the memory of an agent, streamed to the clients that listen.
 
-An event is kept for a while, so that a listener who lost the connection goes on where it was. Who does not take its
-events in time is let go: one slow listener must cost neither memory nor the others' time.
+The hub keeps recent events, so that a client that reconnects continues after its last event. A listener that does not
+read its events in time is disconnected: one slow client must not cost memory or delay the others.
 """
 
 from __future__ import annotations
@@ -11,139 +11,109 @@ import secrets
 import threading
 import time
 from collections import defaultdict, deque
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
+from sse_starlette.event import ServerSentEvent
+from sse_starlette.sse import EventSourceResponse, SendTimeoutError
+from starlette.datastructures import Headers
+
 from memoriter import logs
 from memoriter.async_memory import in_thread
 from memoriter.errors import MemoriterError
-from memoriter.server.http.responses import Receive, Refused, Scope, Send, encoded
+from memoriter.server.http.responses import Receive, Refused, Scope, Send, encode_json
 
 if TYPE_CHECKING:
     from memoriter.server.http.agents import Agents, Opened
     from memoriter.server.http.auth import Caller
-    from memoriter.server.http.guard import Visit
+    from memoriter.server.http.guard import RequestRecord
 
+log = logs.get("http.events")
 
-log = logs.get("http.elsewhere")
+EventKind = Literal["hello", "sync", "progress", "capture", "recall", "entries", "notes"]
 
-EVERY_S = 1.0
-
-Sign = tuple[int, ...]  #: by what one sees that the database has changed
-Version = tuple[int, int]  #: which memory is open, and its database's count of others' changes
-
-
-async def look_elsewhere(hub: Hub, agents: Agents) -> None:
-    """Look until cancelled; also while nobody listens, for those who will come back."""
-    known: dict[str, tuple[Sign, Version | None]] = {}
-    while True:
-        await asyncio.sleep(EVERY_S)
-        for name, live in agents.items():
-            opened = live.opened
-            if opened is None:
-                continue
-            sign = tuple(_signs(opened.settings.agent_folder / "memory.db"))
-            if name in known and known[name][0] == sign:
-                continue
-            try:
-                version = await in_thread(_version, opened)
-            except (MemoriterError, OSError) as error:
-                log.warning("the agent %s: what others changed cannot be seen: %s", name, error)
-                continue
-            if name in known and known[name][1] != version:
-                hub.publish(name, "entries", operation=None)
-            known[name] = sign, version
-
-
-def _version(opened: Opened) -> Version | None:
-    """None while nothing was learned yet."""
-    if not (opened.settings.agent_folder / "memory.db").exists():
-        return None
-    return id(opened), opened.service.memory.entries.external_changes()
-
-
-def _signs(database: Path) -> Iterator[int]:
-    for file in (database, database.with_name(f"{database.name}-wal")):
-        try:
-            stat = file.stat()
-            yield from (stat.st_mtime_ns, stat.st_size)
-        except OSError:
-            yield 0
-
-
-Kind = Literal["hello", "sync", "progress", "capture", "recall", "entries", "notes"]
-
-KEPT = 256  #: events of an agent that a listener can catch up with
-WAITING = 128  #: events that a listener may be behind
+#: Events of an agent that a client can catch up with.
+MAX_KEPT_EVENTS = 256
+#: Events that may wait for a listener.
+MAX_PENDING_EVENTS = 128
 HEARTBEAT_S = 15.0
-SEND_S = 10.0  #: a listener that takes nothing for so long is gone
+#: A listener that reads nothing for this long is disconnected.
+SEND_TIMEOUT_S = 10.0
 RETRY_MS = 2000
+#: How often the gateway looks for changes by other processes.
+POLL_INTERVAL_S = 1.0
 
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """Something that happened."""
+    """Something that happened to an agent's memory."""
 
     run: str
     number: int
-    kind: Kind
+    kind: EventKind
     data: Mapping[str, object]
 
-    def written(self) -> bytes:
-        """The event as the stream says it."""
-        head = f"id: {self.run}-{self.number}\nevent: {self.kind}\ndata: "
-        return head.encode() + encoded(self.data) + b"\n\n"
+    def encode(self) -> ServerSentEvent:
+        """Return the event as the stream sends it."""
+        return _server_sent(self.kind, self.data, event_id=f"{self.run}-{self.number}")
 
 
-class Past:
-    """What happened to one agent lately, counted for itself: a number must not tell how busy another one is."""
+def _server_sent(
+    kind: EventKind, data: Mapping[str, object], *, event_id: str | None = None, retry: int | None = None
+) -> ServerSentEvent:
+    return ServerSentEvent(encode_json(data).decode(), event=kind, id=event_id, retry=retry, sep="\n")
+
+
+class EventHistory:
+    """The recent events of one agent. Each agent counts its own, so that ids do not reveal how busy others are."""
 
     def __init__(self) -> None:
-        self._run = secrets.token_hex(4)  #: numbers of another run, or of another agent, mean nothing here
-        self._kept: deque[Event] = deque(maxlen=KEPT)
+        #: Ids of another run or another agent are not valid here.
+        self._run = secrets.token_hex(4)
+        self._events: deque[Event] = deque(maxlen=MAX_KEPT_EVENTS)
         self._number = 0
 
-    def add(self, kind: Kind, data: Mapping[str, object]) -> Event:
-        """One more."""
+    def add(self, kind: EventKind, data: Mapping[str, object]) -> Event:
+        """Add an event."""
         self._number += 1
         event = Event(self._run, self._number, kind, data)
-        self._kept.append(event)
+        self._events.append(event)
         return event
 
     def since(self, last_id: str) -> tuple[list[Event], bool]:
-        """What came after the event of this id, and whether that is all of it."""
+        """Return the events after the event with this id, and whether none of them is missing."""
         run, _, number = last_id.partition("-")
         if run != self._run or not number.isascii() or not number.isdigit():
             return [], False
         seen = int(number[:18])
-        missed = [event for event in self._kept if event.number > seen]
-        return missed, len(self._kept) < KEPT or self._kept[0].number <= seen + 1
+        missed = [event for event in self._events if event.number > seen]
+        return missed, len(self._events) < MAX_KEPT_EVENTS or self._events[0].number <= seen + 1
 
 
 class Listener:
-    """One who listens to one agent."""
+    """One client that listens to one agent."""
 
-    def __init__(self, agent: str, whom: str, loop: asyncio.AbstractEventLoop) -> None:
+    def __init__(self, agent: str, caller_id: str, loop: asyncio.AbstractEventLoop) -> None:
         self.agent = agent
-        self.whom = whom  #: the caller's id
+        self.caller_id = caller_id
         self._loop = loop
         self._queue: asyncio.Queue[Event | None] = asyncio.Queue()
 
     def offer(self, event: Event | None) -> None:
-        """Hand it an event from any thread; None ends it."""
-        with suppress(RuntimeError):  # its loop has ended, and with it the listener
-            self._loop.call_soon_threadsafe(self._take, event)
+        """Queue an event, from any thread. None ends the stream."""
+        with suppress(RuntimeError):  # the event loop is closed, and the stream with it
+            self._loop.call_soon_threadsafe(self._put, event)
 
-    async def next(self, wait_s: float) -> Event | None:
-        """The next event; None at the end; raises `TimeoutError` when nothing happens for so long."""
-        async with asyncio.timeout(wait_s):
+    async def next(self, timeout_s: float) -> Event | None:
+        """Return the next event, or None at the end. Raise `TimeoutError` when there is none in time."""
+        async with asyncio.timeout(timeout_s):
             return await self._queue.get()
 
-    def _take(self, event: Event | None) -> None:
-        if self._queue.qsize() >= WAITING:
+    def _put(self, event: Event | None) -> None:
+        if self._queue.qsize() >= MAX_PENDING_EVENTS:
             event = None
             while not self._queue.empty():
                 self._queue.get_nowait()
@@ -151,108 +121,151 @@ class Listener:
 
 
 class Hub:
-    """Where events come together; anybody may publish, from any thread."""
+    """Distributes events to listeners. Any thread may publish."""
 
-    def __init__(self, most: int, *, clock: Callable[[], float] = time.time) -> None:
-        self._most = most
-        self._share = max(1, most // 2)  #: of one caller, so that nobody keeps all others out
+    def __init__(self, max_listeners: int, *, clock: Callable[[], float] = time.time) -> None:
+        self._max_listeners = max_listeners
+        #: No caller can occupy all streams.
+        self._max_per_caller = max(1, max_listeners // 2)
         self._clock = clock
         self._lock = threading.Lock()
-        self._pasts: defaultdict[str, Past] = defaultdict(Past)
+        self._histories: defaultdict[str, EventHistory] = defaultdict(EventHistory)
         self._listeners: set[Listener] = set()
-        self._ended = False
+        self._closed = False
 
     @property
     def listeners(self) -> int:
-        """How many listen now."""
+        """Return the number of listeners."""
         return len(self._listeners)
 
-    def publish(self, agent: str, kind: Kind, **data: object) -> None:
-        """Say that something happened to an agent."""
+    def publish(self, agent: str, kind: EventKind, **data: object) -> None:
+        """Publish an event of an agent."""
         with self._lock:
-            event = self._pasts[agent].add(kind, {"agent": agent, "at": self._clock(), **data})
-            listening = [listener for listener in self._listeners if listener.agent == agent]
-            for listener in listening:  # within the lock, so that all see one order
-                listener.offer(event)
+            event = self._histories[agent].add(kind, {"agent": agent, "at": self._clock(), **data})
+            for listener in self._listeners:  # inside the lock, so that all see the same order
+                if listener.agent == agent:
+                    listener.offer(event)
 
-    def join(self, agent: str, last_id: str = "", whom: str = "") -> tuple[Listener, list[Event], bool]:
-        """Begin to listen: the listener, what it missed since its last event, and whether that is all of it."""
-        listener = Listener(agent, whom, asyncio.get_running_loop())
+    def join(self, agent: str, last_id: str = "", caller_id: str = "") -> tuple[Listener, list[Event], bool]:
+        """Start to listen. Return the listener, the events since its last one, and whether none is missing."""
+        listener = Listener(agent, caller_id, asyncio.get_running_loop())
+        retry = [(b"retry-after", b"5")]
         with self._lock:
-            if self._ended or len(self._listeners) >= self._most:
-                raise Refused(503, "Too many listen already; try again.", [(b"retry-after", b"5")])
-            if sum(other.whom == whom for other in self._listeners) >= self._share:
-                raise Refused(429, "This caller listens too often already.", [(b"retry-after", b"5")])
-            missed, whole = self._pasts[agent].since(last_id)
+            if self._closed or len(self._listeners) >= self._max_listeners:
+                message = "Too many event streams are open. Try again later."
+                raise Refused(503, "too_many_streams", message, retry)
+            if sum(other.caller_id == caller_id for other in self._listeners) >= self._max_per_caller:
+                message = "This caller has too many event streams open."
+                raise Refused(429, "too_many_streams", message, retry)
+            missed, complete = self._histories[agent].since(last_id)
             self._listeners.add(listener)
-        return listener, missed, whole
+        return listener, missed, complete
 
     def leave(self, listener: Listener) -> None:
-        """Listen no more."""
+        """Stop listening."""
         with self._lock:
             self._listeners.discard(listener)
 
-    def end(self) -> None:
-        """End every stream, for good."""
+    def close(self) -> None:
+        """End every stream and accept no new ones."""
         with self._lock:
-            self._ended = True
+            self._closed = True
             for listener in self._listeners:
                 listener.offer(None)
 
 
-class EventsDoor:
-    """The answer that lasts: an ASGI application which tells events until one of the two sides goes."""
+class EventStream:
+    """The ASGI application that streams events until the client or the gateway closes the connection."""
 
-    def __init__(self, hub: Hub, still: Callable[[Caller], bool], wake: Callable[[str], None]) -> None:
+    def __init__(self, hub: Hub, is_valid: Callable[[Caller], bool], wake: Callable[[str], None]) -> None:
         self._hub = hub
-        self._wake = wake  #: only a memory that is open notices anything
-        self._still = still  #: asked before each event: a caller may be revoked meanwhile
+        #: Called for each event, because a token can be revoked while its stream is open.
+        self._is_valid = is_valid
+        #: Opens the agent's memory. A memory that is not open does not notice changes.
+        self._wake = wake
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Tell events."""
-        visit: Visit = scope["state"]["visit"]
-        assert visit.agent is not None
-        assert visit.caller is not None
-        last_id = dict(scope["headers"]).get(b"last-event-id", b"").decode("latin-1")
-        listener, missed, whole = self._hub.join(visit.agent, last_id, visit.caller.id)
-        self._wake(visit.agent)
-        gone = asyncio.ensure_future(_gone(receive))
-        gone.add_done_callback(lambda _: listener.offer(None))
+        """Stream events."""
+        record: RequestRecord = scope["state"]["record"]
+        assert record.agent is not None
+        assert record.caller is not None
+        last_id = Headers(scope=scope).get("last-event-id", "")
+        listener, missed, complete = self._hub.join(record.agent, last_id, record.caller.id)
+        self._wake(record.agent)
+        response = EventSourceResponse(
+            self._events(listener, missed, complete, record.caller),
+            ping=HEARTBEAT_S,
+            ping_message_factory=lambda: ServerSentEvent(comment="ping", sep="\n"),
+            send_timeout=SEND_TIMEOUT_S,
+            sep="\n",
+        )
         try:
-            kind = (b"content-type", b"text/event-stream; charset=utf-8")
-            headers = [kind, (b"x-accel-buffering", b"no")]
-            await send({"type": "http.response.start", "status": 200, "headers": headers})
-            hello = encoded({"agent": visit.agent, "at": time.time(), "resumed": whole})
-            await _say(send, f"retry: {RETRY_MS}\nevent: hello\ndata: ".encode() + hello + b"\n\n")
-            for event in missed:
-                await _say(send, event.written())
-            if scope["method"] == "GET":
-                await self._tell(listener, visit.caller, send)
-            await send({"type": "http.response.body", "body": b""})
-        except TimeoutError:
-            return  # it takes nothing: there is nobody to say goodbye to
+            await response(scope, receive, send)
+        except SendTimeoutError:
+            log.info("a client did not read its events in time and was disconnected")
         finally:
-            gone.cancel()
             self._hub.leave(listener)
 
-    async def _tell(self, listener: Listener, caller: Caller, send: Send) -> None:
+    async def _events(
+        self, listener: Listener, missed: list[Event], complete: bool, caller: Caller
+    ) -> AsyncIterator[ServerSentEvent]:
+        hello = {"agent": listener.agent, "at": time.time(), "resumed": complete}
+        yield _server_sent("hello", hello, retry=RETRY_MS)
+        for event in missed:
+            yield event.encode()
         while True:
             try:
-                event = await listener.next(HEARTBEAT_S)
-                said = event.written() if event else b""
-            except TimeoutError:
-                said = b": here\n\n"
-            if not said or not self._still(caller):
+                next_event = await listener.next(HEARTBEAT_S)
+            except TimeoutError:  # nothing happened, but the token may have been revoked
+                if self._is_valid(caller):
+                    continue
                 return
-            await _say(send, said)
+            if next_event is None or not self._is_valid(caller):
+                return
+            yield next_event.encode()
 
 
-async def _say(send: Send, said: bytes) -> None:
-    async with asyncio.timeout(SEND_S):
-        await send({"type": "http.response.body", "body": said, "more_body": True})
+# ---- changes by other processes ---------------------------------------------------------------------------------
+
+#: Modification times and sizes of the database files. They differ after a change.
+FileState = tuple[int, ...]
+#: Which memory is open, and its count of changes by other processes.
+Version = tuple[int, int]
 
 
-async def _gone(receive: Receive) -> None:
-    with suppress(Refused):  # it went before we looked
-        while (await receive())["type"] != "http.disconnect":
-            pass
+async def watch_other_processes(hub: Hub, agents: Agents) -> None:
+    """Publish the changes that other processes make to entries, until cancelled."""
+    known: dict[str, tuple[FileState, Version | None]] = {}
+    while True:
+        await asyncio.sleep(POLL_INTERVAL_S)
+        for name, live in agents.items():
+            opened = live.opened
+            if opened is None:
+                continue
+            state = tuple(_file_state(opened.settings.agent_folder / "memory.db"))
+            if name in known and known[name][0] == state:
+                continue
+            try:
+                version = await in_thread(_version, opened)
+            except (MemoriterError, OSError) as error:
+                log.warning("agent %s: cannot read the changes of other processes: %s", name, error)
+                continue
+            if name in known and known[name][1] != version:
+                hub.publish(name, "entries", operation=None)
+            known[name] = state, version
+
+
+def _version(opened: Opened) -> Version | None:
+    """Return None while the agent has no entries."""
+    if not (opened.settings.agent_folder / "memory.db").exists():
+        return None
+    return id(opened), opened.service.memory.entries.external_changes()
+
+
+def _file_state(database: Path) -> Iterator[int]:
+    for file in (database, database.with_name(f"{database.name}-wal")):
+        try:
+            stat = file.stat()
+            yield from (stat.st_mtime_ns, stat.st_size)
+        except OSError:
+            yield 0

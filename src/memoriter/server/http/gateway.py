@@ -1,4 +1,4 @@
-"""One gateway: its agents, its tokens, its events, its guard and its application, joined."""
+"""One gateway: its agents, tokens, events, metrics, guard and application."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING
 
 from memoriter.server.http import access_log, app
 from memoriter.server.http.agents import Agents, Load
-from memoriter.server.http.auth import Browsers, Caller, Places, Tokens
-from memoriter.server.http.events import Hub, look_elsewhere
-from memoriter.server.http.guard import Guard, Visit
-from memoriter.server.http.limits import Workers
-from memoriter.server.http.mcp_mount import McpDoor
+from memoriter.server.http.auth import AllowedHosts, BrowserSessions, Caller, Tokens
+from memoriter.server.http.events import Hub, watch_other_processes
+from memoriter.server.http.guard import RequestGuard, RequestRecord
+from memoriter.server.http.limits import WorkerLimit
+from memoriter.server.http.mcp_mount import McpMount
 from memoriter.server.http.metrics import Metrics
 from memoriter.server.http.observe import observed, progress_to, publish_sync
 from memoriter.tools.tool import Outcome, Result, Tool
@@ -29,103 +29,105 @@ if TYPE_CHECKING:
 
 
 class Gateway:
-    """Everything that serves, but for the socket."""
+    """Everything that serves requests, except for the socket."""
 
     def __init__(self, load: Load, *, port: int, clock: Callable[[], float] = time.monotonic) -> None:
         settings = load.settings
-        wanted = settings.gateway
-        self.limits = wanted.limits
-        self.started: Callable[[], None] = lambda: None  #: called when requests can come
-        self.hub = Hub(wanted.limits.event_clients)
+        options = settings.gateway
+        self.limits = options.limits
+        #: Called when the gateway accepts requests.
+        self.on_ready: Callable[[], None] = lambda: None
+        self.hub = Hub(options.limits.event_clients)
         self.metrics = Metrics()
         self.tokens = Tokens(settings.home)
-        self.browsers = Browsers(settings.home, port)
-        self.agents = Agents(load, self._synced, lambda agent: progress_to(self.hub, agent))
-        self.table = observed(self.hub, content=wanted.trace_content)
-        counted = observed(self.hub, content=wanted.trace_content, counting=self.metrics.operation)
-        self.workers = Workers(wanted.limits.concurrency)
-        self.mcp = McpDoor(self.agents, counted, self.workers, wanted.limits)
-        self.asgi = Guard(
+        self.browsers = BrowserSessions(settings.home, port)
+        self.agents = Agents(load, self._on_sync, lambda agent: progress_to(self.hub, agent))
+        self.operations = observed(self.hub, content=options.trace_content)
+        self.workers = WorkerLimit(options.limits.concurrency)
+        self.mcp = McpMount(
+            self.agents, self.operations, self.workers, options.limits, self.metrics.count_operation
+        )
+        self.asgi = RequestGuard(
             app.build(self),
-            places=Places(wanted.host, port, wanted.allowed_hosts),
+            hosts=AllowedHosts(options.host, port, options.allowed_hosts),
             tokens=self.tokens,
             sessions=self.browsers,
             agents=self.agents,
             default_agent=self.agents.default,
-            limits=wanted.limits,
-            observe=self._visited,
+            limits=options.limits,
+            observe=self._on_request_end,
             clock=clock,
         )
 
     async def perform(
-        self, visit: Visit, tool: Tool, given: Mapping[str, object], session: str | None
+        self, record: RequestRecord, tool: Tool, arguments: Mapping[str, object], session: str | None
     ) -> tuple[Outcome, Result]:
-        """Do one operation in a thread, for a caller who may."""
-        agent, caller = visit.agent, visit.caller
+        """Run an operation in a thread, for a caller that the guard has checked."""
+        agent, caller = record.agent, record.caller
         assert agent is not None
         assert caller is not None
         live = self.agents[agent]
 
         def work() -> tuple[Outcome, Result]:
-            table = {tool.name: self.table[tool.name]}
-            box = Toolbox(live.memory, session_key=session, tools=table, access=caller.access)
-            return box.outcome(tool.name, given)
+            table = {tool.name: self.operations[tool.name]}
+            toolbox = Toolbox(live.memory, session_key=session, tools=table, access=caller.access)
+            return toolbox.outcome(tool.name, arguments)
 
-        visit.outcome = "given_up"
+        record.outcome = "cancelled"
         try:
             outcome, result = await self.workers.run(work)
-            visit.outcome = outcome
+            record.outcome = outcome
         finally:
-            self.metrics.operation(agent, tool.name, visit.outcome, visit.seconds)
+            self.metrics.count_operation(agent, tool.name, record.outcome, record.seconds)
         return outcome, result
 
-    def still(self, caller: Caller) -> bool:
-        """Whether a caller of an earlier moment is still let in."""
-        return self.browsers.still(caller) if caller.by_cookie else self.tokens.still(caller)
+    def is_valid(self, caller: Caller) -> bool:
+        """Return whether the token or the browser session of an earlier request is still valid."""
+        return self.browsers.is_valid(caller) if caller.by_cookie else self.tokens.is_valid(caller)
 
     @property
-    def well(self) -> bool:
-        """Whether every memory that was asked could be opened."""
+    def is_healthy(self) -> bool:
+        """Return whether every memory that was requested could be opened."""
         return all(live.error is None for live in self.agents.values())
 
-    def measured(self) -> dict[str, dict[str, float]]:
-        """What the memories hold that are open."""
+    def sizes(self) -> dict[str, dict[str, float]]:
+        """Return the sizes of the open memories, by metric and agent."""
         sizes: dict[str, dict[str, float]] = {}
         for name, live in self.agents.items():
-            for measure, value in live.sizes().items():
-                sizes.setdefault(measure, {})[name] = value
+            for metric, value in live.sizes().items():
+                sizes.setdefault(metric, {})[name] = value
         return sizes
 
     def wake(self, agent: str) -> None:
-        """Open a memory in the background, so that it is watched and answers at once."""
+        """Open a memory in the background, so that it watches files and answers quickly."""
         threading.Thread(target=self.agents[agent].host, name="memoriter-wake", daemon=True).start()
 
     def end_streams(self) -> None:
-        """End what would last as long as its caller."""
-        self.asgi.end()
-        self.hub.end()
-        self.mcp.end()
+        """End event streams and pending bodies, which would otherwise keep the gateway from shutting down."""
+        self.asgi.shut_down()
+        self.hub.close()
+        self.mcp.shut_down()
 
     @asynccontextmanager
     async def lifespan(self, _: Starlette) -> AsyncIterator[None]:
-        """From before the first request until after the last."""
+        """Run from before the first request until after the last."""
         threads = ThreadPoolExecutor(self.limits.concurrency, thread_name_prefix="memoriter-http")
         asyncio.get_running_loop().set_default_executor(threads)
-        looking = asyncio.create_task(look_elsewhere(self.hub, self.agents))
+        watching = asyncio.create_task(watch_other_processes(self.hub, self.agents))
         self.wake(self.agents.default)
-        self.started()
+        self.on_ready()
         try:
             yield
         finally:
-            looking.cancel()
+            watching.cancel()
             await self.mcp.close()
             await asyncio.to_thread(self.agents.close)
 
-    def _synced(self, agent: str, synced: Synced) -> None:
+    def _on_sync(self, agent: str, synced: Synced) -> None:
         outcome = "failed" if synced.error else "ok"
-        self.metrics.sync(agent, outcome, synced.report.seconds if synced.report else 0.0)
+        self.metrics.count_sync(agent, outcome, synced.report.seconds if synced.report else 0.0)
         publish_sync(self.hub, agent, synced)
 
-    def _visited(self, visit: Visit) -> None:
-        self.metrics.request(visit.route, visit.status)
-        access_log.note(visit)
+    def _on_request_end(self, record: RequestRecord) -> None:
+        self.metrics.count_request(record.route, record.status)
+        access_log.log_request(record)

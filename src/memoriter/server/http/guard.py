@@ -1,8 +1,9 @@
-"""Who may do what: the one door before every route, whatever it serves.
+"""The request guard: checks every request before any route handles it.
 
-In this order: the name by which we are called (Host), the page that calls (Origin), who calls (a token, or the cookie
-of the page), how often, for which agent, and whether they may do this. What an operation needs is said by the table
-of operations alone. Then the body is counted and the time is limited. Every answer leaves with the same headers.
+It checks, in this order, the Host header, the Origin header, the caller (a token, or the cookie of the page), the rate
+limit, the agent, and whether the caller has access to the operation. The table of operations says which access an
+operation requires. The guard then limits the size of the body and the duration of the request, and adds the security
+headers to every response.
 """
 
 from __future__ import annotations
@@ -19,288 +20,313 @@ from urllib.parse import parse_qs
 
 from memoriter import logs
 from memoriter.config.gateway import GatewayLimits
-from memoriter.server.http.auth import Caller, Places, Tokens
-from memoriter.server.http.events import SEND_S
-from memoriter.server.http.limits import Bodies, Rate, too_large
+from memoriter.server.http.auth import AllowedHosts, Caller, Tokens
+from memoriter.server.http.events import SEND_TIMEOUT_S
+from memoriter.server.http.limits import BodyLimit, RateLimiter, too_large
 from memoriter.server.http.responses import (
-    BROKEN,
-    SAFE,
+    SECURITY_HEADERS,
     Message,
     Receive,
     Refused,
     Scope,
     Send,
-    answer,
-    refuse,
+    internal_error,
+    not_found,
+    send_error,
+    send_response,
 )
 from memoriter.tools.table import OPERATIONS
 from memoriter.tools.tool import grants
 
 log = logs.get("http")
 
-OPEN_TO_ALL = frozenset(
-    {"/healthz", "/open"}
-)  #: the one says nothing, the other asks for a ticket of its own
-RAW = frozenset({"/v1/events", "/mcp"})  #: routes of applications of their own
-FILES = "/static/"  #: what the page is made of
-READING = frozenset({"GET", "HEAD"})
-_CONTROLS = re.compile(r"[\x00-\x1f\x7f]")
+#: Routes without a token. `/healthz` returns one word, and `/open` checks a ticket.
+PUBLIC_PATHS = frozenset({"/healthz", "/open"})
+#: Routes that are ASGI applications of their own.
+ASGI_PATHS = frozenset({"/v1/events", "/mcp"})
+#: The files of the page.
+STATIC_PREFIX = "/static/"
+SAFE_METHODS = frozenset({"GET", "HEAD"})
+_CONTROL_CHARACTERS = re.compile(r"[\x00-\x1f\x7f]")
 
-NOT_OPENED = """<!doctype html>
+NOT_SIGNED_IN_PAGE = """<!doctype html>
 <html lang="en"><meta charset="utf-8"><title>memoriter</title>
 <h1>memoriter</h1>
-<p>This page opens with a link that is made for you. Run <code>memoriter open</code> and follow what it prints.</p>
-<p lang="zh">请运行 <code>memoriter open</code>，然后打开它给出的链接。</p>
+<p>To open this page, run <code>memoriter open</code> and follow the link that it prints.</p>
+<p lang="zh">请运行 <code>memoriter open</code>，然后打开它输出的链接。</p>
 </html>
 """.encode()
 
 
-class Sessions(Protocol):
-    """Whose browser a cookie is."""
+class CookieSessions(Protocol):
+    """Finds the caller of a browser session."""
 
     cookie: str
 
     def caller(self, value: str) -> Caller | None:
-        """Who shows this cookie."""
+        """Return the caller with this cookie value."""
 
 
 class AsgiApp(Protocol):
-    """What stands behind the guard."""
+    """The application behind the guard."""
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer one request."""
+        """Handle one request."""
 
 
 @dataclass(slots=True)
-class Visit:
-    """One request, as it is noted: never its texts."""
+class RequestRecord:
+    """What the log and the metrics need to know about a request. It contains no user text."""
 
     method: str
     id: str = field(default_factory=lambda: secrets.token_hex(8))
-    began: float = field(default_factory=time.perf_counter)
+    started_at: float = field(default_factory=time.perf_counter)
     caller: Caller | None = None
     agent: str | None = None
     operation: str | None = None
-    route: str = "other"  #: as the table of routes writes it
+    #: The pattern from the table of routes.
+    route: str = "other"
     status: int = 0
     outcome: str | None = None
 
     @property
     def seconds(self) -> float:
-        """How long it has taken so far."""
-        return time.perf_counter() - self.began
+        """Return the time since the request started."""
+        return time.perf_counter() - self.started_at
 
 
-class Guard:
-    """The door; ``observe`` is told of every visit when it is over."""
+class RequestGuard:
+    """An ASGI application that checks each request before it passes it on.
+
+    ``observe`` is called with the record of every request that has ended.
+    """
 
     def __init__(
         self,
         app: AsgiApp,
         *,
-        places: Places,
+        hosts: AllowedHosts,
         tokens: Tokens,
-        sessions: Sessions,
+        sessions: CookieSessions,
         agents: Mapping[str, object],
         default_agent: str,
         limits: GatewayLimits,
-        observe: Callable[[Visit], None] = lambda _: None,
+        observe: Callable[[RequestRecord], None] = lambda _: None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._app = app
-        self._places = places
+        self._hosts = hosts
         self._tokens = tokens
         self._sessions = sessions
         self._agents = agents
-        self._default = default_agent
+        self._default_agent = default_agent
         self._limits = limits
-        self._rate = Rate(limits.rate, limits.burst, clock=clock)
-        self._bodies = Bodies(limits.body_bytes, limits.timeout_s)
+        self._rate = RateLimiter(limits.rate, limits.burst, clock=clock)
+        self.bodies = BodyLimit(limits.body_bytes, limits.timeout_s)
         self._observe = observe
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Let a request in, or say why not."""
+        """Pass a request on, or refuse it."""
         if scope["type"] == "websocket":
             await send({"type": "websocket.close", "code": 1008})
             return
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        visit = Visit(scope["method"])
-        scope.setdefault("state", {})["visit"] = visit
-        guarded = _Answer(send, visit)
+        record = RequestRecord(scope["method"])
+        scope.setdefault("state", {})["record"] = record
+        sender = _Sender(send, record)
         try:
-            await self._admit(scope, receive, guarded, visit)
+            await self._check_and_pass_on(scope, receive, sender, record)
         except Refused as refused:
-            await guarded.instead(refused)
+            await sender.refuse(refused)
         except TimeoutError:
-            late = f"This took longer than {self._limits.timeout_s:g} s."
-            await guarded.instead(Refused(504, late, [(b"connection", b"close")]))  # more may be on its way
-        except Exception:  # a mistake of ours is told in one sentence, and in full to the log
-            log.exception("a request failed", extra={"fields": {"request": visit.id}})
-            await guarded.instead(Refused(500, BROKEN))
+            # The connection is closed because more of the body may follow.
+            message = f"The request took longer than {self._limits.timeout_s:g} s."
+            await sender.refuse(Refused(504, "timeout", message, [(b"connection", b"close")]))
+        except Exception:  # a bug: the client gets one sentence, the log gets the trace
+            log.exception("a request failed", extra={"fields": {"request": record.id}})
+            await sender.refuse(internal_error())
         finally:
-            visit.route = _route(scope, visit.operation)
-            self._observe(visit)
+            record.route = _route(scope, record.operation)
+            self._observe(record)
 
-    async def _admit(self, scope: Scope, receive: Receive, send: _Answer, visit: Visit) -> None:
+    async def _check_and_pass_on(
+        self, scope: Scope, receive: Receive, send: _Sender, record: RequestRecord
+    ) -> None:
         path: str = scope["path"]
-        headers = Head(scope)
-        self._check_place(headers)
-        if _CONTROLS.search(path):  # a router's pattern may stop before the last of them
-            raise Refused(404, "There is nothing here.")
-        if path not in OPEN_TO_ALL:
-            visit.caller = self._caller(scope, headers)
-            if visit.caller is None:
-                await self._stranger(path, send)
+        headers = RequestHeaders(scope)
+        self._check_host(headers)
+        if _CONTROL_CHARACTERS.search(path):  # the router's patterns may ignore a trailing newline
+            raise not_found()
+        if path not in PUBLIC_PATHS:
+            record.caller = self._caller(scope, headers)
+            if record.caller is None:
+                await self._refuse_unauthorized(path, send)
                 return
-            if not path.startswith(FILES):  # the page is dozens of them, and a browser asks for all at once
-                self._check_rate(visit.caller)
-            self._check_agent(scope, headers, visit)
+            if not path.startswith(STATIC_PREFIX):  # a browser requests dozens of files at once
+                self._check_rate(record.caller)
+            self._check_agent(scope, headers, record)
         await self._check_size(headers, receive)
-        async with asyncio.timeout(self._time_for(path)):
-            await self._app(scope, self._bodies.counted(receive), send)
+        async with asyncio.timeout(self._timeout_s(path)):
+            await self._app(scope, self.bodies.limited(receive), send)
 
-    def end(self) -> None:
-        """Wait no longer for what has not come."""
-        self._bodies.hurry()
+    def shut_down(self) -> None:
+        """Stop waiting for request bodies."""
+        self.bodies.shut_down()
 
-    def _time_for(self, path: str) -> float | None:
+    def _timeout_s(self, path: str) -> float | None:
         if path == "/v1/events":
-            return None  # it lasts as long as its caller
-        # MCP says in its own words that a call took too long, and has a moment to send them.
-        return self._limits.timeout_s + (SEND_S if path == "/mcp" else 0)
+            return None  # open until the client disconnects
+        # MCP reports a timeout in its own protocol, and needs a moment to send it.
+        return self._limits.timeout_s + (SEND_TIMEOUT_S if path == "/mcp" else 0)
 
-    def _check_place(self, headers: Head) -> None:
-        if not self._places.knows_host(headers.one("host")):
-            raise Refused(403, "The gateway is not called by this name; see `gateway.allowed_hosts`.")
-        if not self._places.knows_origin(headers.one("origin")):
-            raise Refused(403, "Pages from elsewhere may not call the gateway.")
+    def _check_host(self, headers: RequestHeaders) -> None:
+        if not self._hosts.allows_host(headers.single("host")):
+            message = "Host header not allowed. Add it to `gateway.allowed_hosts`."
+            raise Refused(403, "host_not_allowed", message)
+        if not self._hosts.allows_origin(headers.single("origin")):
+            message = "Origin not allowed. Pages of other sites may not call the gateway."
+            raise Refused(403, "origin_not_allowed", message)
 
-    def _caller(self, scope: Scope, headers: Head) -> Caller | None:
-        given = headers.one("authorization")
-        if given is not None:
-            kind, _, token = given.partition(" ")
-            return self._tokens.caller(token.strip()) if kind.lower() == "bearer" else None
+    def _caller(self, scope: Scope, headers: RequestHeaders) -> Caller | None:
+        authorization = headers.single("authorization")
+        if authorization is not None:
+            scheme, _, token = authorization.partition(" ")
+            return self._tokens.caller(token.strip()) if scheme.lower() == "bearer" else None
         caller = self._sessions.caller(headers.cookie(self._sessions.cookie))
-        if caller and scope["method"] not in READING and headers.one("origin") is None:
-            raise Refused(403, "A change by the page must come from the page: it has no Origin.")
+        if caller and scope["method"] not in SAFE_METHODS and headers.single("origin") is None:
+            message = "Requests authenticated by cookie must send an Origin header."
+            raise Refused(403, "origin_required", message)
         return caller
 
     @staticmethod
-    async def _stranger(path: str, send: _Answer) -> None:
-        asks = [(b"www-authenticate", b"Bearer")]
+    async def _refuse_unauthorized(path: str, send: _Sender) -> None:
+        challenge = [(b"www-authenticate", b"Bearer")]
         if path == "/":
-            await answer(send, 401, NOT_OPENED, asks, kind=b"text/html; charset=utf-8")
+            html = b"text/html; charset=utf-8"
+            await send_response(send, 401, NOT_SIGNED_IN_PAGE, challenge, media_type=html)
             return
-        raise Refused(401, "A token is needed: Authorization: Bearer …", asks)
+        message = "Missing or invalid token. Send it as `Authorization: Bearer <token>`."
+        raise Refused(401, "unauthorized", message, challenge)
 
     def _check_rate(self, caller: Caller) -> None:
-        wait = self._rate.take(caller.id)
-        if wait:
-            after = str(math.ceil(wait)).encode()
-            raise Refused(429, "Too many requests; wait a moment.", [(b"retry-after", after)])
+        wait_s = math.ceil(self._rate.take(caller.id))
+        if wait_s:
+            headers = [(b"retry-after", str(wait_s).encode())]
+            raise Refused(429, "rate_limited", f"Too many requests. Try again in {wait_s} s.", headers)
 
-    async def _check_size(self, headers: Head, receive: Receive) -> None:
-        declared = headers.one("content-length") or "0"
+    async def _check_size(self, headers: RequestHeaders, receive: Receive) -> None:
+        declared = headers.single("content-length") or "0"
         if not declared.isascii() or not declared.isdigit():
-            raise Refused(400, "The header content-length is no number.")
+            raise Refused(400, "bad_header", "The content-length header is not a number.")
         if int(declared[:20]) > self._limits.body_bytes:
-            if headers.one("expect") is None:  # who asks first has sent nothing yet
-                await self._bodies.let_pass(receive)
+            if headers.single("expect") is None:  # with `Expect`, the client has not sent the body yet
+                await self.bodies.discard(receive)
             raise too_large(self._limits.body_bytes)
 
-    def _check_agent(self, scope: Scope, headers: Head, visit: Visit) -> None:
-        """Whose memory is meant, and whether the caller may do this with it; what they may not see is not there."""
-        assert visit.caller is not None
-        agent, operation = _meant(scope, headers, self._default)
+    def _check_agent(self, scope: Scope, headers: RequestHeaders, record: RequestRecord) -> None:
+        """Check the caller's access to the agent and the operation. An agent that it may not see does not exist."""
+        assert record.caller is not None
+        agent, operation = _target(scope, headers, self._default_agent)
         if agent is None:
             return
-        if agent not in self._agents or not visit.caller.may_see(agent):
-            raise Refused(404, "There is no such agent.")
-        visit.agent = agent
+        if agent not in self._agents or not record.caller.may_see(agent):
+            raise Refused(404, "unknown_agent", "Agent not found. GET /v1/agents lists all agents.")
+        record.agent = agent
         if operation is None:
             return
         tool = OPERATIONS.get(operation)
         if tool is None:
-            raise Refused(404, "There is no such operation; GET /v1/operations lists them.")
-        visit.operation = tool.name
-        if not grants(visit.caller.access, tool.access):
+            message = "Operation not found. GET /v1/operations lists all operations."
+            raise Refused(404, "unknown_operation", message)
+        record.operation = tool.name
+        granted = record.caller.access
+        if not grants(granted, tool.access):
+            message = f"{tool.name} requires {tool.access} access. This caller has {granted} access."
             raise Refused(
-                403, f"{tool.name} needs {tool.access} access, and this caller has {visit.caller.access}."
+                403, "forbidden", message, operation=tool.name, required=tool.access, granted=granted
             )
 
 
-def _meant(scope: Scope, headers: Head, default: str) -> tuple[str | None, str | None]:
-    """The agent and the operation that a request names; None where it is about no single one."""
+def _target(scope: Scope, headers: RequestHeaders, default_agent: str) -> tuple[str | None, str | None]:
+    """Return the agent and the operation that a request names. None if it is not about a single one."""
     path: str = scope["path"]
     if path.startswith("/v1/agents/"):
         agent, slash, operation = path.removeprefix("/v1/agents/").partition("/")
         return agent, operation if slash else None
     if path == "/v1/events":
         named = parse_qs(scope.get("query_string", b"").decode("latin-1")).get("agent")
-        return named[0] if named else default, None
+        return named[0] if named else default_agent, None
     if path == "/mcp":
-        return headers.one("x-memoriter-agent") or default, None
+        return headers.single("x-memoriter-agent") or default_agent, None
     return None, None
 
 
 def _route(scope: Scope, operation: str | None) -> str:
-    """The route as its table writes it: of bounded number, and without anybody's words."""
+    """Return the pattern of the route. There is a fixed number of them, and none contains user text."""
     path: str = scope["path"]
     if operation is not None:
         return f"/v1/agents/{{agent}}/{operation}"
-    return path if path in RAW else getattr(scope.get("route"), "path", "other")
+    return path if path in ASGI_PATHS else getattr(scope.get("route"), "path", "other")
 
 
-class Head:
-    """The headers of a request; one that must be single and is not is refused."""
+class RequestHeaders:
+    """The headers of a request. A duplicate of a header that matters for security is refused."""
 
     def __init__(self, scope: Scope) -> None:
-        self._all: list[tuple[bytes, bytes]] = scope["headers"]
+        self._headers: list[tuple[bytes, bytes]] = scope["headers"]
 
-    def one(self, name: str) -> str | None:
-        """The header's value; None when it is not given."""
-        wanted = name.encode()
-        values = [value for key, value in self._all if key.lower() == wanted]
+    def single(self, name: str) -> str | None:
+        """Return the value of a header, or None."""
+        key = name.encode()
+        values = [value for other, value in self._headers if other.lower() == key]
         if len(values) > 1:
-            raise Refused(400, f"The header {name} is given more than once.")
+            raise Refused(400, "bad_header", f"The {name} header must be sent only once.")
         return values[0].decode("latin-1") if values else None
 
     def cookie(self, name: str) -> str:
-        """The value of the first cookie of this name; empty when there is none.
+        """Return the value of the first cookie with this name, or an empty string.
 
-        Browsers send the cookies of every port of this machine, and those of others may be odd: none hides ours.
+        Browsers send the cookies of all ports of this machine, and those of other programs may be malformed. They must
+        not hide the gateway's cookie, so the standard parser is not used.
         """
-        wanted = name.encode()
-        for line in (value for key, value in self._all if key == b"cookie"):
+        key = name.encode()
+        for line in (value for other, value in self._headers if other == b"cookie"):
             for pair in line.split(b";"):
-                key, _, value = pair.strip().partition(b"=")
-                if key == wanted:
+                other, _, value = pair.strip().partition(b"=")
+                if other == key:
                     return value.decode("latin-1")
         return ""
 
 
-class _Answer:
-    """The way out: every answer gets the headers that all have, and its status is noted."""
+class _Sender:
+    """Sends a response with the headers that all responses have, and records its status."""
 
-    def __init__(self, send: Send, visit: Visit) -> None:
+    def __init__(self, send: Send, record: RequestRecord) -> None:
         self._send = send
-        self._visit = visit
-        self._begun = False
+        self._record = record
+        self._started = False
 
     async def __call__(self, message: Message) -> None:
         if message["type"] == "http.response.start":
-            self._begun = True
-            self._visit.status = message["status"]
-            given = [(key.lower(), value) for key, value in message.get("headers", ())]
-            names = {key for key, _ in given}
-            more = [*SAFE, (b"cache-control", b"no-store"), (b"x-request-id", self._visit.id.encode())]
-            message = {**message, "headers": [*given, *(one for one in more if one[0] not in names)]}
+            self._started = True
+            self._record.status = message["status"]
+            headers = [(key.lower(), value) for key, value in message.get("headers", ())]
+            names = {key for key, _ in headers}
+            common = [
+                *SECURITY_HEADERS,
+                (b"cache-control", b"no-store"),
+                (b"x-request-id", self._record.id.encode()),
+            ]
+            message = {
+                **message,
+                "headers": [*headers, *(header for header in common if header[0] not in names)],
+            }
         await self._send(message)
 
-    async def instead(self, refused: Refused) -> None:
-        """Say no, unless an answer is on its way: then it can only be broken off."""
-        self._visit.status = refused.status
-        if not self._begun:
-            await refuse(self, refused)
+    async def refuse(self, refused: Refused) -> None:
+        """Send an error. A response that has already started can only be cut off."""
+        self._record.status = refused.status
+        if not self._started:
+            await send_error(self, refused)

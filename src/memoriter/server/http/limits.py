@@ -1,4 +1,4 @@
-"""How much a caller may ask: a bucket of requests that time fills, bodies of bounded size, bounded work at once."""
+"""Limits of a request: how often a caller may call, how large and how deep a body may be, how much runs at once."""
 
 from __future__ import annotations
 
@@ -12,20 +12,27 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Any, TypeVar
 
+from anyio import CapacityLimiter
+
 from memoriter.async_memory import in_thread
 from memoriter.server.http.responses import Message, Receive, Refused
 
 T = TypeVar("T")
 
-MOST_CALLERS = 4096  #: buckets that are remembered; the least lately used is forgotten first
-LAST_S = 2.0  #: for a body that is on its way when the gateway ends, or that is not wanted
-PASSING_BYTES = 256 * 1024 * 1024  #: of a body that is not wanted, that are waited for
-DEEPEST = 64  #: brackets within brackets in a body
-TOO_DEEP = f"The body is nested deeper than {DEEPEST} levels."
+#: Number of callers with a rate bucket. The least recently used bucket is dropped first.
+MAX_CALLERS = 4096
+#: Time for a body that is still arriving when the gateway shuts down, or that is too large.
+LAST_BODY_S = 2.0
+#: Bytes of a body that is too large that are read and discarded.
+MAX_DISCARDED_BYTES = 256 * 1024 * 1024
+#: Nesting of brackets in a JSON body.
+MAX_DEPTH = 64
+#: Calls that may wait for a thread, for each call that may run.
+QUEUED_PER_RUNNING = 3
 
 
-class Rate:
-    """A bucket a caller: each request takes one out, time puts them back."""
+class RateLimiter:
+    """A token bucket for each caller. A request takes one token, time adds them back."""
 
     def __init__(self, per_second: float, burst: int, *, clock: Callable[[], float] = time.monotonic) -> None:
         self._per_second = per_second
@@ -34,119 +41,140 @@ class Rate:
         self._buckets: OrderedDict[str, tuple[float, float]] = OrderedDict()
 
     def take(self, caller: str) -> float:
-        """Take one; 0, or the seconds after which there will be one again."""
+        """Take a token. Return 0, or the seconds until the bucket has a token again."""
         now = self._clock()
-        left, at = self._buckets.get(caller, (self._burst, now))
-        left = min(self._burst, left + (now - at) * self._per_second)
-        enough = left >= 1
-        self._buckets[caller] = (left - 1 if enough else left, now)
+        tokens, updated_at = self._buckets.get(caller, (self._burst, now))
+        tokens = min(self._burst, tokens + (now - updated_at) * self._per_second)
+        allowed = tokens >= 1
+        self._buckets[caller] = (tokens - 1 if allowed else tokens, now)
         self._buckets.move_to_end(caller)
-        if len(self._buckets) > MOST_CALLERS:
+        if len(self._buckets) > MAX_CALLERS:
             self._buckets.popitem(last=False)
-        return 0.0 if enough else (1 - left) / self._per_second
+        return 0.0 if allowed else (1 - tokens) / self._per_second
 
 
-class Bodies:
-    """Bodies that are on their way: of bounded size, and not for ever."""
+# ---- bodies ---------------------------------------------------------------------------------------------------------
 
-    def __init__(self, most: int, time_s: float) -> None:
-        self._most = most
-        self._time_s = time_s
-        self._end = math.inf  #: when the gateway waits for no body any more
+
+class BodyLimit:
+    """Limits the size of request bodies, and the time in which they must arrive."""
+
+    def __init__(self, max_bytes: int, timeout_s: float) -> None:
+        self._max_bytes = max_bytes
+        self._timeout_s = timeout_s
+        #: When the gateway stops waiting for any body.
+        self._deadline = math.inf
         self._waiting: set[asyncio.Timeout] = set()
 
-    def counted(self, receive: Receive) -> Receive:
-        """The same body, refused where it becomes too large, whatever its head said, and where it does not come."""
-        seen, whole = 0, False
-        until = asyncio.get_running_loop().time() + self._time_s
+    @property
+    def waiting(self) -> int:
+        """Return the number of bodies that are being received."""
+        return len(self._waiting)
 
-        async def receive_counted() -> Message:
-            nonlocal seen, whole
-            if whole:
+    def limited(self, receive: Receive) -> Receive:
+        """Wrap `receive`. It raises `Refused` when a body becomes too large or does not arrive in time."""
+        received, complete = 0, False
+        until = asyncio.get_running_loop().time() + self._timeout_s
+
+        async def receive_limited() -> Message:
+            nonlocal received, complete
+            if complete:
                 return await receive()
-            message = await self._within(until, receive)
+            message = await self._receive_until(until, receive)
             if message["type"] == "http.disconnect":
-                raise Refused(499, "The caller went away.")
-            seen += len(message.get("body", b""))
-            whole = not message.get("more_body", False)
-            if seen > self._most:
-                if not whole:
-                    await self.let_pass(receive)
-                raise too_large(self._most)
+                raise client_closed()
+            received += len(message.get("body", b""))
+            complete = not message.get("more_body", False)
+            if received > self._max_bytes:
+                if not complete:
+                    await self.discard(receive)
+                raise too_large(self._max_bytes)
             return message
 
-        return receive_counted
+        return receive_limited
 
-    async def let_pass(self, receive: Receive) -> None:
-        """Let more come for a moment, and drop it: a connection that is closed on it takes our answer with it."""
-        left = PASSING_BYTES
+    async def discard(self, receive: Receive) -> None:
+        """Read and drop the body for a moment. Closing the connection now could also lose the response."""
+        remaining = MAX_DISCARDED_BYTES
         with suppress(Refused):
-            until = asyncio.get_running_loop().time() + LAST_S
-            while left > 0:
-                message = await self._within(until, receive)
-                left -= len(message.get("body", b""))
+            until = asyncio.get_running_loop().time() + LAST_BODY_S
+            while remaining > 0:
+                message = await self._receive_until(until, receive)
+                remaining -= len(message.get("body", b""))
                 if not message.get("more_body", False):
                     return
 
-    def hurry(self) -> None:
-        """The gateway ends: what has not come by now has a moment left."""
-        self._end = asyncio.get_running_loop().time() + LAST_S
-        for waiting in self._waiting:
-            waiting.reschedule(min(waiting.when() or math.inf, self._end))
+    def shut_down(self) -> None:
+        """Give the bodies that are still arriving a short time, because the gateway shuts down."""
+        self._deadline = asyncio.get_running_loop().time() + LAST_BODY_S
+        for timeout in self._waiting:
+            timeout.reschedule(min(timeout.when() or math.inf, self._deadline))
 
-    async def _within(self, until: float, receive: Receive) -> Message:
+    async def _receive_until(self, until: float, receive: Receive) -> Message:
         try:
-            async with asyncio.timeout_at(min(until, self._end)) as waiting:
-                self._waiting.add(waiting)
+            async with asyncio.timeout_at(min(until, self._deadline)) as timeout:
+                self._waiting.add(timeout)
                 try:
                     return await receive()
                 finally:
-                    self._waiting.discard(waiting)
+                    self._waiting.discard(timeout)
         except TimeoutError:
-            raise Refused(504, "The body did not come in time.", [(b"connection", b"close")]) from None
+            message = "The request body did not arrive in time."
+            raise Refused(504, "timeout", message, [(b"connection", b"close")]) from None
 
 
-def too_large(most: int) -> Refused:
-    """A body that is not read further."""
-    return Refused(413, f"The body is larger than {most} bytes.", [(b"connection", b"close")])
+def too_large(max_bytes: int) -> Refused:
+    """Return the response to a body that is too large."""
+    message = f"The request body is larger than {max_bytes} bytes."
+    return Refused(413, "too_large", message, [(b"connection", b"close")], maxBytes=max_bytes)
 
 
-def arguments(body: bytes) -> dict[str, Any]:
-    """The object that a body says; nothing is an empty one."""
+def client_closed() -> Refused:
+    """Return the status for the log when the client closes the connection early."""
+    return Refused(499, "client_closed", "The client closed the connection.")
+
+
+def parse_arguments(body: bytes) -> dict[str, Any]:
+    """Parse a JSON body. An empty body is an empty object."""
     if not body.strip():
         return {}
     try:
-        data = json.loads(body.decode("utf-8"), parse_constant=_no_number, parse_float=_finite)
+        data = json.loads(body.decode("utf-8"), parse_constant=_reject_constant, parse_float=_finite)
     except RecursionError:
-        raise Refused(400, TOO_DEEP) from None
-    except ValueError:  # also bytes that are no UTF-8, and numbers of too many digits
-        raise Refused(400, "The body is not JSON.") from None
+        raise _too_deep() from None
+    except ValueError:  # also invalid UTF-8, and numbers with too many digits
+        raise Refused(400, "invalid_json", "The request body is not valid JSON.") from None
     if not isinstance(data, dict):
-        raise Refused(422, "The body must be a JSON object of arguments.")
-    if _depth_exceeds(data, DEEPEST):
-        raise Refused(400, TOO_DEEP)
+        raise Refused(422, "not_an_object", "The request body must be a JSON object with the arguments.")
+    if _depth_exceeds(data, MAX_DEPTH):
+        raise _too_deep()
     return data
 
 
-def _no_number(name: str) -> float:
-    raise ValueError(f"{name} is no JSON")
+def _too_deep() -> Refused:
+    message = f"The request body is nested deeper than {MAX_DEPTH} levels."
+    return Refused(400, "too_deep", message, maxDepth=MAX_DEPTH)
+
+
+def _reject_constant(name: str) -> float:
+    raise ValueError(f"{name} is not JSON")
 
 
 def _finite(text: str) -> float:
     number = float(text)
-    if number - number != 0:
-        raise ValueError("a number that no float can hold")
+    if not math.isfinite(number):
+        raise ValueError("the number does not fit into a float")
     return number
 
 
-def _depth_exceeds(data: object, most: int) -> bool:
-    """Level by level, so that the depth of the data is never that of our stack."""
+def _depth_exceeds(data: object, limit: int) -> bool:
+    """Check the depth level by level, so that deep data cannot exhaust the stack."""
     level: list[Any] = [data]
-    for _ in range(most):
+    for _ in range(limit):
         inner = [
             item
-            for holder in level
-            for item in (holder.values() if isinstance(holder, dict) else holder)
+            for container in level
+            for item in (container.values() if isinstance(container, dict) else container)
             if isinstance(item, dict | list)
         ]
         if not inner:
@@ -155,54 +183,48 @@ def _depth_exceeds(data: object, most: int) -> bool:
     return True
 
 
-class Workers:
-    """Threads that do the work; whoever comes when three times as many wait is told to come again."""
+# ---- threads --------------------------------------------------------------------------------------------------------
+
+
+class WorkerLimit:
+    """Limits how many calls run in threads at once, and how many wait for a thread."""
 
     def __init__(self, at_once: int) -> None:
-        self._most = 4 * at_once
-        self._lock = threading.Lock()
-        self.taken = 0
+        self._limiter = CapacityLimiter(at_once)
+        self._max_queued = QUEUED_PER_RUNNING * at_once
+
+    @property
+    def in_use(self) -> int:
+        """Return the number of calls that run or wait."""
+        statistics = self._limiter.statistics()
+        return statistics.borrowed_tokens + statistics.tasks_waiting
 
     async def run(self, call: Callable[[], T]) -> T:
-        """Call it in a thread. A caller that is cancelled waits no longer, and what was not begun is not begun."""
-        job = _Job(call, self._release)
-        with self._lock:
-            if self.taken >= self._most:
-                raise Refused(503, "The gateway is busy; try again.", [(b"retry-after", b"1")])
-            self.taken += 1
+        """Run a call in a thread. A cancelled caller stops waiting, and a call that has not started never starts.
+
+        A running thread cannot be stopped. Its place stays taken until it ends, also when the caller was cancelled,
+        which `anyio.to_thread` alone would not do.
+        """
+        if self._limiter.statistics().tasks_waiting >= self._max_queued:
+            raise Refused(503, "busy", "The gateway is busy. Try again.", [(b"retry-after", b"1")])
+        started = threading.Lock()  # taken once: by the thread, or by the caller that stops waiting for it
+        await self._limiter.acquire_on_behalf_of(started)
+        loop = asyncio.get_running_loop()
+
+        def release() -> None:
+            self._limiter.release_on_behalf_of(started)
+
+        def work() -> T:
+            if not started.acquire(blocking=False):
+                raise asyncio.CancelledError
+            try:
+                return call()
+            finally:
+                with suppress(RuntimeError):  # the event loop is closed, and the limit with it
+                    loop.call_soon_threadsafe(release)
+
         try:
-            return await in_thread(job)
+            return await in_thread(work)
         finally:
-            job.leave()
-
-    def _release(self) -> None:
-        with self._lock:
-            self.taken -= 1
-
-
-class _Job:
-    """One call, whose place is given back once: when it has run, or when it will not."""
-
-    def __init__(self, call: Callable[[], T], release: Callable[[], None]) -> None:
-        self._call: Callable[[], Any] = call
-        self._release = release
-        self._lock = threading.Lock()
-        self._state = "waiting"
-
-    def __call__(self) -> Any:
-        with self._lock:
-            if self._state == "left":
-                return None
-            self._state = "running"
-        try:
-            return self._call()
-        finally:
-            self._release()
-
-    def leave(self) -> None:
-        """Nobody waits for it any more."""
-        with self._lock:
-            if self._state != "waiting":
-                return
-            self._state = "left"
-        self._release()
+            if started.acquire(blocking=False):
+                release()

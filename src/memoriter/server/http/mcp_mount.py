@@ -1,6 +1,6 @@
-"""MCP behind the gateway: the same guard, the caller's own access, any of the agents.
+"""MCP behind the gateway: with the same guard, the same tokens and all agents.
 
-The protocol's package takes most of a second to load, so it is loaded when the first client comes.
+The `mcp` package takes most of a second to import, so it is imported when the first MCP client connects.
 """
 
 from __future__ import annotations
@@ -20,94 +20,110 @@ if TYPE_CHECKING:
     from memoriter.agent import Agent
     from memoriter.config.gateway import GatewayLimits
     from memoriter.server.http.agents import Agents
-    from memoriter.server.http.guard import Visit
-    from memoriter.server.http.limits import Workers
-    from memoriter.server.mcp.http import HttpDoor
+    from memoriter.server.http.guard import RequestRecord
+    from memoriter.server.http.limits import WorkerLimit
+    from memoriter.server.mcp.http import McpHttpApp
     from memoriter.tools.tool import Tool
 
 T = TypeVar("T")
 
-_visit: ContextVar[Visit] = ContextVar("memoriter_http_visit")
+#: Called with the agent, the operation, its outcome and the seconds.
+CountOperation = Callable[[str, str, str, float], None]
+
+_record: ContextVar[RequestRecord] = ContextVar("memoriter_http_record")
 
 
-class McpDoor:
-    """An ASGI application for the one route of the protocol."""
+class McpMount:
+    """The ASGI application of the `/mcp` route."""
 
     def __init__(
-        self, agents: Agents, table: Mapping[str, Tool], workers: Workers, limits: GatewayLimits
+        self,
+        agents: Agents,
+        operations: Mapping[str, Tool],
+        workers: WorkerLimit,
+        limits: GatewayLimits,
+        count_operation: CountOperation,
     ) -> None:
         self._agents = agents
-        self._table = table
+        self._operations = operations
         self._workers = workers
         self._limits = limits
+        self._count_operation = count_operation
         self._opening = asyncio.Lock()
-        self._door: HttpDoor | None = None
+        self._app: McpHttpApp | None = None
         self._running: asyncio.Task[None] | None = None
-        self._ended = asyncio.Event()
-        self._answering = 0
+        self._closing = asyncio.Event()
+        self._active_requests = 0
         self._idle = asyncio.Event()
         self._idle.set()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer one request in the name of its caller."""
-        if self._ended.is_set():
-            raise Refused(503, "The gateway is ending.")
-        visit: Visit = scope["state"]["visit"]
-        assert visit.caller is not None
-        door = await self._opened()
+        """Handle one request with the access of its caller."""
+        if self._closing.is_set():
+            raise Refused(503, "shutting_down", "The gateway is shutting down.")
+        record: RequestRecord = scope["state"]["record"]
+        assert record.caller is not None
+        app = await self._opened()
         headers = dict(scope["headers"])
-        access.granted.set(visit.caller.access)
+        access.granted.set(record.caller.access)
         access.session.set(headers.get(b"x-memoriter-session", b"").decode("latin-1") or None)
-        _visit.set(visit)
-        self._answering += 1
+        _record.set(record)
+        self._active_requests += 1
         self._idle.clear()
         try:
-            await door(scope, receive, send)
+            await app(scope, receive, send)
         finally:
-            self._answering -= 1
-            if not self._answering:
+            self._active_requests -= 1
+            if not self._active_requests:
                 self._idle.set()
 
-    def end(self) -> None:
-        """Take no more; what runs is answered."""
-        self._ended.set()
+    def shut_down(self) -> None:
+        """Refuse new requests. Running requests still get their responses."""
+        self._closing.set()
 
     async def close(self) -> None:
-        """End for good."""
-        self._ended.set()
+        """Wait for running requests, then close."""
+        self._closing.set()
         if self._running:
             with suppress(asyncio.CancelledError):
                 await self._running
 
-    async def _opened(self) -> HttpDoor:
+    async def _opened(self) -> McpHttpApp:
         async with self._opening:
-            if self._door is None:
-                server = await asyncio.to_thread(mcp.build, self._host, table=self._table, run=self._run_call)
-                door = await asyncio.to_thread(server.asgi, max_body=self._limits.body_bytes)
-                begun = asyncio.Event()
-                self._running = asyncio.create_task(self._run(door, begun))
-                await begun.wait()
-                self._door = door
-            return self._door
+            if self._app is None:
+                server = await asyncio.to_thread(
+                    mcp.build, self._agent, table=self._operations, run=self._run_call, on_call=self._on_call
+                )
+                app = await asyncio.to_thread(server.asgi, max_body=self._limits.body_bytes)
+                started = asyncio.Event()
+                self._running = asyncio.create_task(self._run(app, started))
+                await started.wait()
+                self._app = app
+            return self._app
 
-    async def _run(self, door: HttpDoor, begun: asyncio.Event) -> None:
-        # Entered and left by one task, as the protocol's package wants it.
-        async with door.running():
-            begun.set()
-            await self._ended.wait()
-            await self._idle.wait()  # leaving cancels what still runs
+    async def _run(self, app: McpHttpApp, started: asyncio.Event) -> None:
+        # One task must enter and leave the context.
+        async with app.running():
+            started.set()
+            await self._closing.wait()
+            await self._idle.wait()  # leaving the context cancels running requests
 
-    def _host(self) -> Agent:
-        agent = _visit.get().agent
+    def _agent(self) -> Agent:
+        name = _record.get().agent
+        assert name is not None
+        return self._agents[name].host()
+
+    def _on_call(self, name: str, outcome: str, seconds: float) -> None:
+        agent = _record.get().agent
         assert agent is not None
-        return self._agents[agent].host()
+        self._count_operation(agent, name, outcome, seconds)
 
     async def _run_call(self, call: Callable[[], T]) -> T:
-        """Run a call as operations are run: so many at once, and so long."""
+        """Run a call within the limits of the gateway: threads and time."""
         try:
-            async with asyncio.timeout(max(0.0, self._limits.timeout_s - _visit.get().seconds)):
+            async with asyncio.timeout(max(0.0, self._limits.timeout_s - _record.get().seconds)):
                 return await self._workers.run(call)
         except TimeoutError:
-            raise MemoriterError(f"This took longer than {self._limits.timeout_s:g} s.") from None
+            raise MemoriterError(f"The request took longer than {self._limits.timeout_s:g} s.") from None
         except Refused as refused:
-            raise MemoriterError(refused.sentence) from None
+            raise MemoriterError(refused.message) from None

@@ -1,109 +1,113 @@
-"""Counts and durations as Prometheus reads them.
+"""Metrics in the Prometheus format.
 
-Labels are names of agents and operations, outcomes, routes and statuses: all of them from our own tables, so nobody
-can make more of them by asking. No text of anybody is in here.
+Label values are names of agents, operations, outcomes, routes and statuses. All of them come from fixed tables, so a
+caller cannot create new ones, and no metric contains user text.
 """
 
 from __future__ import annotations
 
-import bisect
-import threading
-from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+
+from prometheus_client import CollectorRegistry, Counter, Histogram, generate_latest
+from prometheus_client.core import GaugeMetricFamily, Metric
+from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4
+from prometheus_client.registry import Collector
 
 BUCKETS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
-CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
-
-Labels = tuple[tuple[str, str], ...]
-
-
-class Histogram:
-    """How many took how long."""
-
-    __slots__ = ("counts", "total")
-
-    def __init__(self) -> None:
-        self.counts = [0] * (len(BUCKETS) + 1)
-        self.total = 0.0
-
-    def add(self, seconds: float) -> None:
-        """One more."""
-        self.counts[bisect.bisect_left(BUCKETS, seconds)] += 1
-        self.total += seconds
-
-    def lines(self, name: str, labels: Labels) -> Iterator[str]:
-        """As Prometheus reads it: each bucket holds those before it."""
-        running = 0
-        for limit, count in zip((*map(str, BUCKETS), "+Inf"), self.counts, strict=True):
-            running += count
-            yield f"{name}_bucket{_braces((*labels, ('le', limit)))} {running}"
-        yield f"{name}_sum{_braces(labels)} {self.total:.6f}"
-        yield f"{name}_count{_braces(labels)} {running}"
+CONTENT_TYPE = CONTENT_TYPE_PLAIN_0_0_4
+GAUGES = {
+    "memoriter_chunks": "Chunks in the index.",
+    "memoriter_entries": "Entries in the memory.",
+}
 
 
 class Metrics:
-    """What the gateway counted since it was started."""
+    """The metrics of one gateway since it was started."""
 
     def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._operations: defaultdict[Labels, Histogram] = defaultdict(Histogram)
-        self._syncs: defaultdict[Labels, Histogram] = defaultdict(Histogram)
-        self._requests: defaultdict[Labels, int] = defaultdict(int)
+        self._registry = CollectorRegistry()
+        self._operations = Histogram(
+            "memoriter_operation_duration_seconds",
+            "Duration of operations.",
+            ("agent", "operation", "outcome"),
+            buckets=BUCKETS,
+            registry=self._registry,
+        )
+        self._syncs = Histogram(
+            "memoriter_sync_duration_seconds",
+            "Duration of automatic syncs.",
+            ("agent", "outcome"),
+            buckets=BUCKETS,
+            registry=self._registry,
+        )
+        self._requests = Counter(
+            "memoriter_http_requests",
+            "Requests by route and status.",
+            ("route", "status"),
+            registry=self._registry,
+        )
 
-    def operation(self, agent: str, name: str, outcome: str, seconds: float) -> None:
-        """An operation was done."""
-        labels = (("agent", agent), ("operation", name), ("outcome", outcome))
-        with self._lock:
-            self._operations[labels].add(seconds)
+    def count_operation(self, agent: str, name: str, outcome: str, seconds: float) -> None:
+        """Count an operation."""
+        self._operations.labels(agent, name, outcome).observe(seconds)
 
-    def sync(self, agent: str, outcome: str, seconds: float) -> None:
-        """A sync was done."""
-        with self._lock:
-            self._syncs[(("agent", agent), ("outcome", outcome))].add(seconds)
+    def count_sync(self, agent: str, outcome: str, seconds: float) -> None:
+        """Count a sync."""
+        self._syncs.labels(agent, outcome).observe(seconds)
 
-    def request(self, route: str, status: int) -> None:
-        """A request was answered."""
-        with self._lock:
-            self._requests[(("route", route), ("status", str(status)))] += 1
+    def count_request(self, route: str, status: int) -> None:
+        """Count a request."""
+        self._requests.labels(route, str(status)).inc()
 
-    def text(
+    def render(
         self,
-        seen: Callable[[str], bool],
-        by_agent: Mapping[str, Mapping[str, float]],
+        may_see: Callable[[str], bool],
+        sizes: Mapping[str, Mapping[str, float]],
         listeners: int | None,
-    ) -> str:
-        """Everything that belongs to agents which the reader may see; the gateway's own where they may see all."""
-        with self._lock:
-            lines = [
-                *_histograms("memoriter_operation_duration_seconds", "Operations.", self._operations, seen),
-                *_histograms("memoriter_sync_duration_seconds", "Syncs.", self._syncs, seen),
+    ) -> bytes:
+        """Return the metrics of the agents that the caller may see.
+
+        ``sizes`` holds the gauges by agent. ``listeners`` is None for a caller that may not see the gateway's own
+        metrics.
+        """
+        return generate_latest(_Visible(self._registry, may_see, sizes, listeners))
+
+
+class _Visible(Collector):
+    """The metrics that one caller may see."""
+
+    def __init__(
+        self,
+        registry: CollectorRegistry,
+        may_see: Callable[[str], bool],
+        sizes: Mapping[str, Mapping[str, float]],
+        listeners: int | None,
+    ) -> None:
+        self._registry = registry
+        self._may_see = may_see
+        self._sizes = sizes
+        self._listeners = listeners
+
+    def collect(self) -> Iterator[Metric]:
+        """Yield the metrics with the samples that the caller may see."""
+        for metric in self._registry.collect():
+            visible = Metric(metric.name, metric.documentation, metric.type)
+            visible.samples = [
+                sample
+                for sample in metric.samples
+                if self._is_visible(sample.labels) and not sample.name.endswith("_created")
             ]
-            requests = dict(self._requests)
-        for name, values in by_agent.items():
-            labelled = [((("agent", agent),), value) for agent, value in values.items() if seen(agent)]
-            lines += _family(name, "gauge", "At the last look.", labelled)
-        if listeners is not None:
-            lines += _family("memoriter_http_requests_total", "counter", "Requests.", requests.items())
-            lines += _family("memoriter_event_listeners", "gauge", "Open streams.", [((), listeners)])
-        return "\n".join(lines) + "\n"
+            if visible.samples:
+                yield visible
+        for name, help_text in GAUGES.items():
+            gauge = GaugeMetricFamily(name, help_text, labels=("agent",))
+            for agent, value in self._sizes.get(name, {}).items():
+                if self._may_see(agent):
+                    gauge.add_metric((agent,), value)
+            yield gauge
+        if self._listeners is not None:
+            yield GaugeMetricFamily("memoriter_event_listeners", "Open event streams.", self._listeners)
 
-
-def _histograms(
-    name: str, words: str, held: Mapping[Labels, Histogram], seen: Callable[[str], bool]
-) -> Iterator[str]:
-    yield f"# HELP {name} {words}"
-    yield f"# TYPE {name} histogram"
-    for labels, histogram in sorted(held.items(), key=lambda item: item[0]):
-        if seen(dict(labels)["agent"]):
-            yield from histogram.lines(name, labels)
-
-
-def _family(name: str, kind: str, words: str, values: Iterable[tuple[Labels, float]]) -> Iterator[str]:
-    yield f"# HELP {name} {words}"
-    yield f"# TYPE {name} {kind}"
-    for labels, value in sorted(values):
-        yield f"{name}{_braces(labels)} {value}"
-
-
-def _braces(labels: Labels) -> str:
-    return "{" + ",".join(f'{name}="{value}"' for name, value in labels) + "}" if labels else ""
+    def _is_visible(self, labels: Mapping[str, str]) -> bool:
+        agent = labels.get("agent")
+        return self._listeners is not None if agent is None else self._may_see(agent)

@@ -12,7 +12,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from memoriter.server.http import telemetry
-from memoriter.server.http.events import Hub, Kind
+from memoriter.server.http.events import EventKind, Hub
 from memoriter.tools.hide_paths import shortened
 from memoriter.tools.table import OPERATIONS
 from memoriter.tools.tool import Call, Result, Shape, Tool
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from memoriter.agent.service import Synced
     from memoriter.records import Progress, ProgressCallback
 
-KINDS: Mapping[str, Kind] = {
+KINDS: Mapping[str, EventKind] = {
     "capture": "capture",
     "recall": "recall",
     "memory_recall": "recall",
@@ -44,31 +44,22 @@ TOLD = (
 HOLDING = ("remembered", "approved", "memory", "entry", "entries")  #: where a result has entries
 PROGRESS_S = 0.2  #: between two reports of progress
 
-Counting = Callable[[str, str, str, float], None]
-"""Told the agent, the operation, what became of it, and the seconds."""
 
-
-def observed(hub: Hub, *, content: bool, counting: Counting | None = None) -> dict[str, Tool]:
+def observed(hub: Hub, *, content: bool) -> dict[str, Tool]:
     """The table of operations, each noticed; ``content`` lets texts into spans."""
-    return {name: replace(tool, run=_run(tool, hub, content, counting)) for name, tool in OPERATIONS.items()}
+    return {name: replace(tool, run=_run(tool, hub, content)) for name, tool in OPERATIONS.items()}
 
 
-def _run(tool: Tool, hub: Hub, content: bool, counting: Counting | None) -> Callable[[Call[Any]], Shape]:
+def _run(tool: Tool, hub: Hub, content: bool) -> Callable[[Call[Any]], Shape]:
     kind = KINDS.get(tool.name) or (None if tool.read_only else "entries")
 
     def run(call: Call[Any]) -> Shape:
         agent = call.memory.settings.agent
         if tool.name == "memory.sync":
             call = replace(call, progress=_both(call.progress, progress_to(hub, agent)))
-        began, outcome = time.perf_counter(), "failed"
-        try:
-            with telemetry.span(tool, call, content=content) as span:
-                result = tool.run(call)
-                span.done(result)
-            outcome = "ok"
-        finally:
-            if counting:
-                counting(agent, tool.name, outcome, time.perf_counter() - began)
+        with telemetry.span(tool, call, content=content) as span:
+            result = tool.run(call)
+            span.done(result)
         if kind:
             hub.publish(agent, kind, operation=tool.name, **_told(result.to_json()))
         return result

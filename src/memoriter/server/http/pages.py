@@ -1,6 +1,6 @@
-"""The page's files, and the link by which a browser comes in.
+"""The files of the page, and the link that signs a browser in.
 
-The files are few and ours: they are found by listing their folder, so no path of a request ever reaches the disk.
+A file is looked up in a listing of the folder, so the path of a request never reaches the disk.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from starlette.routing import Route
 from memoriter.server.http.responses import Refused
 
 if TYPE_CHECKING:
-    from memoriter.server.http.auth import Browsers
+    from memoriter.server.http.auth import BrowserSessions
 
 FOLDER = Path(__file__).parent.parent / "web"
 
-#: Said here, because a system's own table may say something else, and a browser must not have to guess.
-KINDS = {
+#: Fixed here, because the tables of operating systems differ.
+MEDIA_TYPES = {
     ".html": "text/html; charset=utf-8",
     ".css": "text/css; charset=utf-8",
     ".js": "text/javascript; charset=utf-8",
@@ -36,7 +36,7 @@ KINDS = {
     ".woff2": "font/woff2",
 }
 
-OPENED = """<!doctype html>
+SIGNED_IN_PAGE = """<!doctype html>
 <html lang="en"><meta charset="utf-8"><meta http-equiv="refresh" content="0; url=/"><title>memoriter</title>
 <p><a href="/">memoriter</a></p>
 </html>
@@ -45,15 +45,15 @@ OPENED = """<!doctype html>
 
 @dataclass(frozen=True, slots=True)
 class File:
-    """A file as it is sent."""
+    """A file with its headers."""
 
     body: bytes
-    kind: str
+    media_type: str
     etag: str
 
 
-class Files:
-    """The files of a folder by their names; one that changes is read again."""
+class PageFiles:
+    """The files of a folder by name. A file that has changed is read again."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -63,12 +63,14 @@ class Files:
         path = self._names().get(name)
         if path is None:
             raise KeyError(name)
-        changed = path.stat().st_mtime_ns
+        modified_at = path.stat().st_mtime_ns
         known = self._read.get(name)
-        if known is None or known[0] != changed:
+        if known is None or known[0] != modified_at:
             body = path.read_bytes()
-            kind = KINDS.get(path.suffix) or mimetypes.guess_type(name)[0] or "application/octet-stream"
-            known = changed, File(body, kind, f'"{hashlib.sha256(body).hexdigest()[:32]}"')
+            media_type = (
+                MEDIA_TYPES.get(path.suffix) or mimetypes.guess_type(name)[0] or "application/octet-stream"
+            )
+            known = modified_at, File(body, media_type, f'"{hashlib.sha256(body).hexdigest()[:32]}"')
             self._read[name] = known
         return known[1]
 
@@ -76,51 +78,54 @@ class Files:
         return {
             path.relative_to(self._folder).as_posix(): path
             for path in self._folder.rglob("*")
-            if path.suffix in KINDS and path.is_file() and not path.is_symlink()
+            if path.suffix in MEDIA_TYPES and path.is_file() and not path.is_symlink()
         }
 
 
-def routes(browsers: Browsers, folder: Path = FOLDER) -> list[Route]:
+def routes(browsers: BrowserSessions, folder: Path = FOLDER) -> list[Route]:
     """Return the routes of the page."""
-    files = Files(folder)
+    files = PageFiles(folder)
 
     async def index(request: Request) -> Response:
-        return _sent(files, "index.html", request, "no-store")
+        return _file_response(files, "index.html", request, "no-store")
 
     async def static(request: Request) -> Response:
-        return _sent(files, f"static/{request.path_params['name']}", request, "no-cache")
+        return _file_response(files, f"static/{request.path_params['name']}", request, "no-cache")
 
-    async def opened(request: Request) -> Response:
+    async def sign_in(request: Request) -> Response:
         if request.method == "HEAD":  # a program that only checks the link must not use up the ticket
             raise HTTPException(405, headers={"Allow": "GET"})
-        cookie = browsers.enter(request.query_params.get("ticket", ""))
-        if cookie is None and "text/html" not in request.headers.get("accept", ""):
-            raise Refused(403, "This link was used or is too old; `memoriter open` makes a new one.")
-        # No redirect: where the link was followed from another site's page, a browser would leave a strict cookie out.
-        answer = Response(
-            OPENED, headers={"cache-control": "no-store"}, media_type="text/html; charset=utf-8"
-        )
-        if (
-            cookie is None
-        ):  # a person: the page opens where the browser came in before, and else says how to get a link
-            answer.status_code = 403
-            return answer
-        answer.set_cookie(browsers.cookie, cookie, httponly=True, samesite="strict", path="/")
-        return answer
+        cookie = browsers.sign_in(request.query_params.get("ticket", ""))
+        return _signed_in(cookie, browsers.cookie, request)
 
     return [
         Route("/", index, methods=["GET"]),
         Route("/static/{name:path}", static, methods=["GET"]),
-        Route("/open", opened, methods=["GET"]),
+        Route("/open", sign_in, methods=["GET"]),
     ]
 
 
-def _sent(files: Files, name: str, request: Request, caching: str) -> Response:
+def _signed_in(cookie: str | None, cookie_name: str, request: Request) -> Response:
+    if cookie is None and "text/html" not in request.headers.get("accept", ""):
+        message = "This link has expired or was already used. Run `memoriter open` for a new one."
+        raise Refused(403, "link_expired", message)
+    # Not a redirect: a browser that follows the link from another site would not send a strict cookie.
+    response = Response(
+        SIGNED_IN_PAGE, headers={"cache-control": "no-store"}, media_type="text/html; charset=utf-8"
+    )
+    if cookie is None:  # the page opens if the browser is signed in, and otherwise explains how to get a link
+        response.status_code = 403
+        return response
+    response.set_cookie(cookie_name, cookie, httponly=True, samesite="strict", path="/")
+    return response
+
+
+def _file_response(files: PageFiles, name: str, request: Request, cache_control: str) -> Response:
     try:
         file = files[name]
     except (KeyError, OSError):
         raise HTTPException(404) from None
-    headers = {"etag": file.etag, "cache-control": caching}
+    headers = {"etag": file.etag, "cache-control": cache_control}
     if request.headers.get("if-none-match") == file.etag:
         return Response(status_code=304, headers=headers)
-    return Response(file.body, headers=headers, media_type=file.kind)
+    return Response(file.body, headers=headers, media_type=file.media_type)

@@ -1,4 +1,4 @@
-"""Listening: a socket, uvicorn, and an orderly end: requests that run are answered, streams end, watchers stop."""
+"""The server process: a socket, uvicorn, an orderly shutdown, and the list of gateways that run on a home."""
 
 from __future__ import annotations
 
@@ -17,21 +17,21 @@ from urllib.parse import urlsplit
 import uvicorn
 
 from memoriter.errors import MemoriterError, NotFound
-from memoriter.server.http import auth
-from memoriter.server.http.auth import bracketed, is_everywhere
+from memoriter.server.http.auth import bracketed, is_unspecified, make_private_folder, write_json
 from memoriter.server.http.gateway import Gateway
-from memoriter.server.http.heads import Protocol
 
 if TYPE_CHECKING:
     from memoriter.server.http.agents import Load
 
 BACKLOG = 1024
-LOOK_S = 2.0  #: for a gateway that is said to run to take a connection
-GRACE_S = 30  #: requests that still run get so long when the gateway is asked to end
+#: Time for a gateway that is listed as running to accept a connection.
+CONNECT_TIMEOUT_S = 2.0
+#: Time for requests that are running when the gateway shuts down.
+SHUTDOWN_TIMEOUT_S = 30
 
 
-class Server(uvicorn.Server):
-    """Uvicorn's server, whose streams end before it waits for its connections."""
+class UvicornServer(uvicorn.Server):
+    """Uvicorn's server. It ends streams before it waits for open connections."""
 
     def __init__(self, config: uvicorn.Config, gateway: Gateway) -> None:
         super().__init__(config)
@@ -39,93 +39,94 @@ class Server(uvicorn.Server):
 
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:
-        """Signals end us in order, and that is that: uvicorn would raise them once more afterwards."""
+        """Shut down on a signal. Unlike uvicorn, do not raise the signal again afterwards."""
         if threading.current_thread() is not threading.main_thread():
             yield
             return
-        before = {sign: signal.signal(sign, self.handle_exit) for sign in (signal.SIGINT, signal.SIGTERM)}
+        signals = (signal.SIGINT, signal.SIGTERM)
+        previous = {number: signal.signal(number, self.handle_exit) for number in signals}
         try:
             yield
         finally:
-            for sign, handler in before.items():
-                signal.signal(sign, handler)
+            for number, handler in previous.items():
+                signal.signal(number, handler)
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        """End the streams, then as uvicorn does."""
+        """End the streams, then shut down."""
         self._gateway.end_streams()
         await super().shutdown(sockets)
 
 
 def listen(host: str, port: int) -> socket.socket:
-    """A socket that listens; what is wrong with the address is one sentence."""
+    """Return a listening socket. Raise `MemoriterError` if the address cannot be used."""
     plain = host.strip("[]")
     try:
         family, kind, protocol, _, address = socket.getaddrinfo(plain, port, type=socket.SOCK_STREAM)[0]
-        # With its protocol named, or asyncio does not know it for TCP, and each answer waits for Nagle's algorithm.
+        # Without the protocol, asyncio does not recognize TCP and leaves Nagle's algorithm on, which delays responses.
         listening = socket.socket(family, kind, protocol)
         try:
             listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             listening.bind(address)
-            listening.listen(BACKLOG)  # from here on nobody is turned away, only kept waiting
+            listening.listen(BACKLOG)  # from now on, clients can connect and wait
         except OSError:
             listening.close()
             raise
     except OSError as error:
         reason = error.strerror or str(error)
         raise MemoriterError(
-            f"The gateway cannot listen at {bracketed(plain)}:{port}: {reason}. Another port: --port 0."
+            f"Cannot listen on {bracketed(plain)}:{port}: {reason}. Use `--port 0` to pick a free port."
         ) from error
     return listening
 
 
-class Serving:
-    """A gateway with its socket: it listens from the start, and answers from `run` on."""
+class GatewayServer:
+    """A gateway with its socket. Clients can connect immediately, and get responses while `run` runs."""
 
     def __init__(self, load: Load, *, clock: Callable[[], float] = time.monotonic) -> None:
-        wanted = load.settings.gateway
+        options = load.settings.gateway
         self._home = load.settings.home
-        self._listening = listen(wanted.host, wanted.port)
-        port = self._listening.getsockname()[1]
-        self.address = address_of(wanted.host, port)
+        self._socket = listen(options.host, options.port)
+        port = self._socket.getsockname()[1]
+        self.address = local_address(options.host, port)
         self.gateway = Gateway(load, port=port, clock=clock)
         config = uvicorn.Config(
             self.gateway.asgi,
-            http=Protocol,
+            http="h11",  # the same parser on every machine
             lifespan="on",
             log_config=None,
             access_log=False,
             proxy_headers=False,
             server_header=False,
             ws="none",
-            timeout_graceful_shutdown=GRACE_S,
+            timeout_graceful_shutdown=SHUTDOWN_TIMEOUT_S,
         )
-        self._server = Server(config, self.gateway)
+        self._server = UvicornServer(config, self.gateway)
 
-    def run(self, ready: Callable[[], None] = lambda: None) -> None:
-        """Serve until a signal comes, or `stop`."""
-        self.gateway.started = ready
-        with contextlib.closing(self._listening), running(self._home, self.address):
-            self._server.run(sockets=[self._listening])
+    def run(self, on_ready: Callable[[], None] = lambda: None) -> None:
+        """Serve until a signal arrives or `stop` is called."""
+        self.gateway.on_ready = on_ready
+        with contextlib.closing(self._socket), listed_as_running(self._home, self.address):
+            self._server.run(sockets=[self._socket])
 
     def stop(self) -> None:
-        """End in order; may be called from any thread."""
+        """Shut down in order. Any thread may call this."""
         self._server.should_exit = True
 
 
-def address_of(host: str, port: int) -> str:
-    """The URL for somebody on this machine."""
-    return f"http://{'127.0.0.1' if is_everywhere(host) else bracketed(host)}:{port}"
+def local_address(host: str, port: int) -> str:
+    """Return the URL of the gateway for programs on this machine."""
+    return f"http://{'127.0.0.1' if is_unspecified(host) else bracketed(host)}:{port}"
 
 
-# ---- which gateways run ---------------------------------------------------------------------------------------------
+# ---- running gateways -----------------------------------------------------------------------------------------------
 
 
 @contextlib.contextmanager
-def running(home: Path, address: str) -> Iterator[None]:
-    """Note for other processes of the owner that a gateway runs here, as long as it does."""
-    folder = auth.folder(home / "gateway" / "running")
+def listed_as_running(home: Path, address: str) -> Iterator[None]:
+    """List this gateway for the owner's other processes, for as long as it runs."""
+    folder = make_private_folder(home / "gateway" / "running")
     file = folder / f"{os.getpid()}.json"
-    auth.write(file, {"pid": os.getpid(), "address": address})
+    write_json(file, {"pid": os.getpid(), "address": address})
     try:
         yield
     finally:
@@ -133,39 +134,39 @@ def running(home: Path, address: str) -> Iterator[None]:
             file.unlink()
 
 
-def running_at(home: Path) -> str:
-    """The address of the gateway that was started last on this home; raises when none runs."""
+def find_running(home: Path) -> str:
+    """Return the address of the gateway on this home that was started last. Raise `NotFound` if none runs."""
     folder = home / "gateway" / "running"
-    for file in sorted(folder.glob("*.json"), key=_written_at, reverse=True):
+    for file in sorted(folder.glob("*.json"), key=_modified_at, reverse=True):
         try:
-            noted = json.loads(file.read_text("utf-8"))
-            if _lives(int(noted["pid"])) and _listens(str(noted["address"])):
-                return str(noted["address"])
+            listed = json.loads(file.read_text("utf-8"))
+            if _is_alive(int(listed["pid"])) and _accepts_connections(str(listed["address"])):
+                return str(listed["address"])
         except (OSError, ValueError, KeyError, TypeError):
             continue
         with contextlib.suppress(OSError):
-            file.unlink()  # of a gateway that was killed
-    raise NotFound("No gateway runs here; start one with `memoriter serve`.")
+            file.unlink()  # its gateway was killed
+    raise NotFound("No gateway is running. Start one with `memoriter serve`.")
 
 
-def _listens(address: str) -> bool:
-    """Whether somebody is there: after a restart, another program may have the number of a process that was killed."""
-    place = urlsplit(address)
+def _accepts_connections(address: str) -> bool:
+    """Check the port too: after a restart, another program may have the process id of a killed gateway."""
+    parts = urlsplit(address)
     try:
-        socket.create_connection((place.hostname or "", place.port or 80), timeout=LOOK_S).close()
+        socket.create_connection((parts.hostname or "", parts.port or 80), timeout=CONNECT_TIMEOUT_S).close()
     except OSError:
         return False
     return True
 
 
-def _written_at(file: Path) -> float:
+def _modified_at(file: Path) -> float:
     try:
         return file.stat().st_mtime
     except OSError:
         return 0.0  # its gateway has just ended
 
 
-def _lives(pid: int) -> bool:
+def _is_alive(pid: int) -> bool:
     try:
         os.kill(pid, 0)
     except ProcessLookupError:

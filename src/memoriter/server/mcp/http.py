@@ -21,10 +21,10 @@ if TYPE_CHECKING:
     from memoriter.server.mcp.server import McpServer
 
 
-class HttpDoor:
+class McpHttpApp:
     """An ASGI application, to be mounted as the endpoint of one route and run for as long as the gateway runs.
 
-    ``Route("/mcp", endpoint=door)``, and ``async with door.running():`` in the gateway's lifespan. It can be run once.
+    ``Route("/mcp", endpoint=app)``, and ``async with app.running():`` in the gateway's lifespan. It can be run once.
     """
 
     def __init__(self, server: McpServer, *, max_body: int) -> None:

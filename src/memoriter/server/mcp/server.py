@@ -29,7 +29,7 @@ from memoriter.tools.tool import Tool, grants
 if TYPE_CHECKING:
     from memoriter.agent import Agent
     from memoriter.records import Progress, ProgressCallback
-    from memoriter.server.mcp.http import HttpDoor
+    from memoriter.server.mcp.http import McpHttpApp
 
 log = logs.get("mcp")
 
@@ -48,6 +48,10 @@ class Run(Protocol):
         """What the call gives; raises a `MemoriterError` where it is not run, or takes too long."""
 
 
+OnCall = Callable[[str, str, float], None]
+"""Called with the name of a tool, the outcome of its call and the seconds."""
+
+
 class McpServer:
     """The memory as a server of the Model Context Protocol, over any transport."""
 
@@ -58,7 +62,9 @@ class McpServer:
         name: str,
         table: Mapping[str, Tool] | None = None,
         run: Run | None = None,
+        on_call: OnCall | None = None,
     ) -> None:
+        self._on_call: OnCall = on_call or (lambda *_: None)
         self._host_of = host_of
         self._run: Run = in_thread if run is None else run
         self.table: Mapping[str, Tool] = OPERATIONS if table is None else table
@@ -78,11 +84,11 @@ class McpServer:
         )
         self.server.middleware.append(self._welcomed)
 
-    def asgi(self, *, max_body: int = 4 * 1024 * 1024) -> HttpDoor:
-        """Streamable HTTP as an ASGI application; see `HttpDoor` for how it is mounted."""
-        from memoriter.server.mcp.http import HttpDoor
+    def asgi(self, *, max_body: int = 4 * 1024 * 1024) -> McpHttpApp:
+        """Streamable HTTP as an ASGI application; see `McpHttpApp` for how it is mounted."""
+        from memoriter.server.mcp.http import McpHttpApp
 
-        return HttpDoor(self, max_body=max_body)
+        return McpHttpApp(self, max_body=max_body)
 
     # ---- tools ------------------------------------------------------------------------------------------------
 
@@ -94,14 +100,22 @@ class McpServer:
         self.refuse_beyond_access(params.name)
         progress = _reporting(ctx, asyncio.get_running_loop())
 
+        started_at, ended = time.perf_counter(), "cancelled"
+
         def work(view: View) -> types.CallToolResult:
+            nonlocal ended
             box = view.toolbox
             outcome, result = box.outcome(params.name, params.arguments or {}, progress=progress)
+            ended = outcome
             if outcome == "unknown":
                 raise BadArgument(result["error"])
             return results.answered(box.tools[params.name], outcome, result)
 
-        return await self._ask(work)
+        try:
+            return await self._ask(work)
+        finally:
+            if params.name in self.table:
+                self._on_call(params.name, ended, time.perf_counter() - started_at)
 
     def refuse_beyond_access(self, name: str) -> None:
         """Raise when the tool of this name needs more than the caller was granted."""
