@@ -87,7 +87,7 @@ def test_only_the_owner_sets_the_gateway(tmp_path: Path) -> None:
     workspace = tmp_path / "workspace"
     workspace.mkdir()
     (workspace / ".memoriter.yaml").write_text("gateway:\n  host: 0.0.0.0\n")
-    with pytest.raises(UntrustedConfig, match=r"gateway\.host in .*may not set it"):
+    with pytest.raises(UntrustedConfig, match=r"gateway\.host in .*may not set this"):
         load(arguments={"workspace": workspace, "home": tmp_path}, environ={})
 
 

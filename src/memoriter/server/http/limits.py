@@ -189,9 +189,9 @@ def _depth_exceeds(data: object, limit: int) -> bool:
 class WorkerLimit:
     """Limits how many calls run in threads at once, and how many wait for a thread."""
 
-    def __init__(self, at_once: int) -> None:
-        self._limiter = CapacityLimiter(at_once)
-        self._max_queued = QUEUED_PER_RUNNING * at_once
+    def __init__(self, concurrency: int) -> None:
+        self._limiter = CapacityLimiter(concurrency)
+        self._max_queued = QUEUED_PER_RUNNING * concurrency
 
     @property
     def in_use(self) -> int:
