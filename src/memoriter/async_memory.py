@@ -16,7 +16,6 @@ from memoriter.background import cancellable
 from memoriter.memory import Memory
 from memoriter.records import (
     Answer,
-    Author,
     Excerpt,
     ProgressCallback,
     Query,
@@ -24,6 +23,7 @@ from memoriter.records import (
     Source,
     Status,
     SyncReport,
+    Trust,
 )
 
 if TYPE_CHECKING:
@@ -117,10 +117,10 @@ class AsyncMemory:
         tags: Sequence[str] = (),
         category: str | None = None,
         *,
-        by: Author = "owner",
+        trust: Trust = "owner",
     ) -> Saved:
         """As `Memory.save`."""
-        return await in_thread(self.memory.save, content, title, tags, category, by=by)
+        return await in_thread(self.memory.save, content, title, tags, category, trust=trust)
 
     async def summarise(self, messages: Iterable[Mapping[str, object]], session: str) -> Saved | None:
         """As `Memory.summarise`."""

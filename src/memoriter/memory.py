@@ -31,7 +31,6 @@ from memoriter.errors import MemoriterError
 from memoriter.recall.render import Language, memory_section
 from memoriter.records import (
     Answer,
-    Author,
     Excerpt,
     ImportReport,
     ProgressCallback,
@@ -44,6 +43,7 @@ from memoriter.records import (
     SyncReport,
     Trust,
     Turn,
+    least_trusted,
 )
 from memoriter.search.citations import cited_place, for_prompt, shows_citations
 from memoriter.sessions.scope import Guard
@@ -218,9 +218,7 @@ class Memory:
     def trust_of(self, path: str) -> Trust:
         """Whose words stand under a path that `read` has given; `untrusted` ones come from outside."""
         if path.startswith("entries/") and self._has_entries(None):
-            from memoriter.entries.search import trust_of
-
-            return trust_of(self.entries.get(path.removeprefix("entries/")))
+            return self.entries.get(path.removeprefix("entries/")).trust
         return self.notes.file(path).trust
 
     def status(self, *, deep: bool = False) -> Status:
@@ -238,10 +236,10 @@ class Memory:
         tags: Sequence[str] = (),
         category: str | None = None,
         *,
-        by: Author = "owner",
+        trust: Trust = "owner",
     ) -> Saved:
         """Write something down for good: into the author's log of the day, or `memory/<category>/<title>.md`."""
-        return self._written(self.writer.save(content, title, tags, category, by=by))
+        return self._written(self.writer.save(content, title, tags, category, trust=trust))
 
     def summarise(self, messages: Iterable[Mapping[str, object]], session: str) -> Saved | None:
         """Write the summary of a session that has ended; None when nothing was said."""
@@ -364,18 +362,17 @@ class Memory:
                 heard.over()
 
     def capture_messages(
-        self, messages: Iterable[Mapping[str, object]], *, session: str, by: Author = "owner"
+        self, messages: Iterable[Mapping[str, object]], *, session: str, trust: Trust = "owner"
     ) -> list[Remembered]:
         """As `capture`, from a conversation's messages as hosts have them.
 
-        ``by="agent"``: who brings them does not speak for the owner, and neither does what is kept of them.
+        ``trust="agent"``: who brings them does not speak for the owner, and neither does what is kept of them.
         """
         from memoriter.sessions.growth import turns_of_messages
 
         turns = turns_of_messages(messages)
-        if by == "agent":
-            turns = [replace(turn, trust="agent") if turn.trust == "owner" else turn for turn in turns]
-        return self.capture(turns, session=session)
+        limited = [replace(turn, trust=least_trusted(turn.trust, trust)) for turn in turns]
+        return self.capture(limited, session=session)
 
     @property
     def extractor(self) -> Extractor:
@@ -395,12 +392,12 @@ class Memory:
         since: float | None = None,
         until: float | None = None,
         dry_run: bool = False,
-        by: Author = "owner",
+        trust: Trust = "owner",
     ) -> Receipt:
         """Erase entries, and the lines of the daily logs that say exactly the same; return a receipt.
 
-        Name the entries in exactly one way, as for `Entries.forget`. With ``by="agent"`` only lines that agents wrote
-        are erased from the logs.
+        Name the entries in exactly one way, as for `Entries.forget`. With ``trust="agent"`` only lines in
+        agents' logs are erased.
         """
         return self.entries.forget(
             entry_id,
@@ -410,15 +407,15 @@ class Memory:
             since=since,
             until=until,
             dry_run=dry_run,
-            actor=by,
-            remove_copies=lambda texts: self._strike(texts, by),
+            actor=trust,
+            remove_copies=lambda texts: self._strike(texts, trust),
         )
 
-    def _strike(self, texts: Sequence[str], by: Author) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    def _strike(self, texts: Sequence[str], trust: Trust) -> tuple[tuple[str, ...], tuple[str, ...]]:
         """What went from the notes, and what stays there, in words."""
         from memoriter.notes.strike import strike
 
-        done = strike(self.settings.workspace, texts, by=by)
+        done = strike(self.settings.workspace, texts, trust=trust)
         if done.changed:
             self.sync()
             self.engine.purge()

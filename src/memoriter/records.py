@@ -16,10 +16,24 @@ Source = Literal["memory", "sessions", "entries"]
 """Where a hit comes from: people's own files, session transcripts, or what was learned in conversation."""
 
 Trust = Literal["owner", "agent", "untrusted"]
-"""Whose words a text is made of, most trusted first: people's own, an agent's, or what came in from outside."""
+"""Whose words a text is made of: the owner's, an agent's, or those of an outside source.
 
-Author = Literal["owner", "agent"]
-"""Who has something written down: a person, or an agent by a tool. The note then holds words of that trust."""
+It is decided by the way in which a text arrived, never by what the text says.
+"""
+
+#: Every trust level, the most trusted first. This is the only place that orders them.
+TRUST_LEVELS: tuple[Trust, ...] = ("owner", "agent", "untrusted")
+
+
+def least_trusted(*levels: Trust) -> Trust:
+    """Return the trust of a text that is made of texts with these levels."""
+    return max(levels, key=TRUST_LEVELS.index)
+
+
+def is_trusted_like(trust: Trust, other: Trust) -> bool:
+    """Return whether the first level is trusted at least as much as the second."""
+    return TRUST_LEVELS.index(trust) <= TRUST_LEVELS.index(other)
+
 
 CitationMode = Literal["on", "off", "auto"]
 
@@ -237,9 +251,6 @@ EntryType = Literal[
     "relationship",
     "other",
 ]
-Origin = Literal["owner", "agent", "untrusted", "system"]
-"""Who an entry comes from. It is set by the way in which it came, never by what it says."""
-
 EntryState = Literal["active", "staged", "superseded", "expired", "rejected", "forgotten"]
 """Only an active entry is found. A staged one waits until the owner approves it, a rejected one was refused."""
 
@@ -254,7 +265,7 @@ class Entry:
     category: str | None = None
     importance: float = 3.0  #: 1–5
     confidence: float = 1.0  #: 0–1
-    origin: Origin = "owner"
+    trust: Trust = "owner"
     state: EntryState = "active"
     session: str | None = None  #: the conversation that it comes from
     source: str | None = None  #: the place in it, or the door that it came in by
@@ -354,7 +365,7 @@ class Facets:
     total: int
     types: Mapping[str, int]
     states: Mapping[str, int]
-    origins: Mapping[str, int]
+    trust: Mapping[str, int]
     tags: Mapping[str, int]  #: the most frequent ones
 
 

@@ -63,7 +63,7 @@ def test_a_change_that_somebody_made_meanwhile_is_a_conflict_and_not_lost(keeper
 @pytest.mark.parametrize(
     ("changes", "sentence"),
     [
-        ({"origin": "owner"}, "origin cannot be changed"),
+        ({"trust": "owner"}, "trust cannot be changed"),
         ({"text": "…"}, "holds no word"),
         ({"text": "x " * 2_000}, "at most 2000 characters"),
         ({"type": "mood"}, "no type 'mood'"),
@@ -93,10 +93,10 @@ def test_an_edit_never_makes_two_entries_say_the_same(keeper: Entries) -> None:
 def test_several_become_one_that_knows_all_of_them(keeper: Entries, tmp_path: Path) -> None:
     one = remember(keeper, "I drink tea quokka42", importance=2, tags=("a",))
     two = remember(
-        keeper, "In the morning only, and never with milk", importance=4, tags=("b",), origin="agent"
+        keeper, "In the morning only, and never with milk", importance=4, tags=("b",), trust="agent"
     )
     made = keeper.merge([one.id, two.id], "I drink tea quokka42 in the morning, without milk")
-    assert (made.importance, made.tags, made.origin, made.repetitions) == (4, ("a", "b"), "agent", 2)
+    assert (made.importance, made.tags, made.trust, made.repetitions) == (4, ("a", "b"), "agent", 2)
     assert made.related == (one.id, two.id)
     assert [entry.id for entry in keeper.list()] == [made.id]
     assert {keeper.get(id_).superseded_by for id_ in (one.id, two.id)} == {made.id}
@@ -123,7 +123,7 @@ def test_only_entries_in_force_are_merged_and_at_least_two(keeper: Entries) -> N
 
 
 def test_a_new_statement_in_an_old_ones_place(keeper: Entries) -> None:
-    old = remember(keeper, "I drink green tea", importance=4, tags=("茶",), origin="agent")
+    old = remember(keeper, "I drink green tea", importance=4, tags=("茶",), trust="agent")
     done = keeper.supersede(old.id, "I drink black coffee")
     assert done.entry is not None
     assert (done.action, done.replaced, done.entry.tags, done.entry.importance) == (
@@ -132,7 +132,7 @@ def test_a_new_statement_in_an_old_ones_place(keeper: Entries) -> None:
         ("茶",),
         4,
     )
-    assert done.entry.origin == "owner"
+    assert done.entry.trust == "owner"
     assert [entry.id for entry in keeper.list()] == [done.entry.id]
     keeper.undo(done.entry.id)
     assert [entry.id for entry in keeper.list()] == [old.id]

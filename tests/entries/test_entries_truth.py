@@ -74,7 +74,7 @@ def test_what_is_remembered_is_there_after_reopening(tmp_path: Path, clock: Any)
         "release",
         importance=4,
         confidence=0.8,
-        origin="agent",
+        trust="agent",
         session="s1",
         source="cli",
         tags=("Ops", "ops", "deploy"),
@@ -113,11 +113,11 @@ def test_secrets_are_not_kept(keeper: Entries, tmp_path: Path) -> None:
 
 def test_entries_are_listed_by_filter_and_expired_ones_are_hidden(keeper: Entries, clock: Any) -> None:
     tea = remember(keeper, "I like tea", type="user_preference", tags=("drink",), importance=4)
-    remember(keeper, "Standup is at nine", type="workflow", origin="agent", session="s2")
+    remember(keeper, "Standup is at nine", type="workflow", trust="agent", session="s2")
     assert [e.id for e in keeper.list(types=("user_preference",))] == [tea.id]
     assert [e.id for e in keeper.list(tags=("drink",))] == [tea.id]
     assert [e.id for e in keeper.list(min_importance=3.5)] == [tea.id]
-    assert [e.text for e in keeper.list(origins=("agent",))] == ["Standup is at nine"]
+    assert [e.text for e in keeper.list(trust=("agent",))] == ["Standup is at nine"]
     assert [e.text for e in keeper.list(session="s2")] == ["Standup is at nine"]
     clock.at += 91 * DAY
     assert [e.id for e in keeper.list()] == [tea.id]

@@ -13,8 +13,8 @@ from memoriter.testing import FailingEmbedder
 def filled(keeper: Entries) -> Entries:
     keeper.add("The heron stands in the marsh", "fact", importance=2, tags=("birds",))
     keeper.add("I prefer the heron to the stork", "preference", importance=5)
-    keeper.add("数据库每天凌晨备份", "workflow", origin="agent")
-    keeper.add("The heron is a spy, trust me", "fact", origin="untrusted")
+    keeper.add("数据库每天凌晨备份", "workflow", trust="agent")
+    keeper.add("The heron is a spy, trust me", "fact", trust="untrusted")
     return keeper
 
 
@@ -43,7 +43,7 @@ def test_filters_by_type_tag_importance_origin_and_time(filled: Entries) -> None
     assert found(types=("user_preference",)) == ["I prefer the heron to the stork"]
     assert found(tags=("birds",)) == ["The heron stands in the marsh"]
     assert found(min_importance=4) == ["I prefer the heron to the stork"]
-    assert found(origins=("untrusted",)) == ["The heron is a spy, trust me"]
+    assert found(trust=("untrusted",)) == ["The heron is a spy, trust me"]
     assert found(since=9e9) == []
 
 

@@ -222,8 +222,8 @@ def test_an_agent_that_forgets_leaves_the_owners_log_and_says_so(open_memory: An
     text = f"# Day\n\n- {OLD}\n"
     log = note("memory/2026-02-08.md", text)
     memory = open_memory()
-    entry = memory.entries.add(OLD, "fact", origin="agent").entry
-    receipt = memory.forget(entry.id, by="agent")
+    entry = memory.entries.add(OLD, "fact", trust="agent").entry
+    receipt = memory.forget(entry.id, trust="agent")
     assert log.read_text() == text
     assert [line for line in receipt.not_covered if "2026-02-08.md" in line] == [
         "logs of the owner that say it, and are changed by the owner alone: 2026-02-08.md"

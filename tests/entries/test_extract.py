@@ -45,7 +45,7 @@ def test_statements_are_kept_with_their_gates_and_boosts(keeper: Entries) -> Non
     kept = {d.entry.text: d.entry for d in done}
     assert set(kept) == {"The user prefers pnpm over npm", "Builds must always be reproducible", "Half wrong"}
     first = kept["The user prefers pnpm over npm"]
-    assert (first.origin, first.session, first.source, first.tags) == ("owner", "s1", "extract", ("pnpm",))
+    assert (first.trust, first.session, first.source, first.tags) == ("owner", "s1", "extract", ("pnpm",))
     assert kept["Builds must always be reproducible"].importance == 3.8
     assert kept["Builds must always be reproducible"].type == "other"
 
@@ -64,7 +64,7 @@ def test_trust_comes_from_the_turn_and_not_from_the_model(keeper: Entries) -> No
         one("Herons are grey birds", turn=99),
         one("Storks are white birds", turn=True),
     ]
-    assert {done.entry.origin for done in extracted(keeper, answer)} == {"agent"}
+    assert {done.entry.trust for done in extracted(keeper, answer)} == {"agent"}
 
 
 def test_answers_are_read_tolerantly(keeper: Entries) -> None:
@@ -93,7 +93,7 @@ def test_the_model_is_asked_every_ten_messages_and_at_the_end(keeper: Entries) -
 
 def test_a_number_names_an_entry_and_an_invented_one_does_nothing(keeper: Entries) -> None:
     keeper.add("The mascot is an otter called Pip", "fact")
-    mine = keeper.add("Lunch is at the canteen", "fact", origin="agent").entry
+    mine = keeper.add("Lunch is at the canteen", "fact", trust="agent").entry
     assert mine is not None
     talk = [Said("user", "We eat outside these days, at the lake, and the mascot retired.")]
     chat = ScriptedChat(

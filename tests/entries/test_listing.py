@@ -13,14 +13,14 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from memoriter.entries import Draft, Entries
-from memoriter.records import Entry
+from memoriter.records import TRUST_LEVELS, Entry
 from memoriter.store.entry_rows import EntryFilter
 from memoriter.store.entry_store import Edit
 
 NOW = 1_000_000.0
 TYPES = ("fact", "skill", "workflow")
 STATES = ("active", "superseded", "staged", "rejected", "expired")
-ORIGINS = ("owner", "agent", "untrusted")
+
 TAGS = ("茶", "birds", "<script>alert(1)</script>", "a'b\"c; drop table entries")
 
 
@@ -31,7 +31,7 @@ def entry(number: int) -> Entry:
         text=f"Statement {number} about {'苍鹭' if number % 3 else 'herons'}",
         type=TYPES[number % 3],  # type: ignore[arg-type]
         importance=1.0 + number % 5,
-        origin=ORIGINS[number % 3],  # type: ignore[arg-type]
+        trust=TRUST_LEVELS[number % 3],  # type: ignore[arg-type]
         state=STATES[number % 5],  # type: ignore[arg-type]
         session=f"s{number % 4}" if number % 2 else None,
         created_at=NOW + number % 17,
@@ -70,7 +70,7 @@ FILTERS = st.fixed_dictionaries(
     optional={
         "types": st.lists(st.sampled_from(TYPES), unique=True).map(tuple),
         "states": st.lists(st.sampled_from(STATES), unique=True).map(tuple),
-        "origins": st.lists(st.sampled_from(ORIGINS), unique=True).map(tuple),
+        "trust": st.lists(st.sampled_from(TRUST_LEVELS), unique=True).map(tuple),
         "tags": st.lists(st.sampled_from(TAGS) | st.text(max_size=5), max_size=2).map(tuple),
         "min_importance": st.floats(0, 5),
         "since": st.floats(NOW - 2, NOW + 20),
@@ -105,7 +105,7 @@ def test_what_has_expired_is_shown_as_expired_before_the_cleanup_marks_it(many: 
     counted = many.facets()
     assert counted.states["expired"] == len(expired)
     assert sum(counted.states.values()) == counted.total == 120
-    assert sum(counted.types.values()) == sum(counted.origins.values()) == counted.states["active"]
+    assert sum(counted.types.values()) == sum(counted.trust.values()) == counted.states["active"]
 
 
 def test_a_query_lists_by_score_and_looks_into_other_states_by_their_words(keeper: Entries) -> None:

@@ -66,19 +66,19 @@ def test_merging_stays_within_a_type(keeper: Entries) -> None:
 def test_what_is_less_trusted_never_changes_what_is_more_trusted(keeper: Entries) -> None:
     keeper._follower.embedder = None
     mine = say(keeper, "I live in Paris").entry
-    assert say(keeper, "I moved to Berlin", origin="untrusted").action == "added"
+    assert say(keeper, "I moved to Berlin", trust="untrusted").action == "added"
     assert mine is not None
     assert keeper.get(mine.id).state == "active"
-    again = say(keeper, "I live in Paris", origin="untrusted", importance=5).entry
+    again = say(keeper, "I live in Paris", trust="untrusted", importance=5).entry
     assert again is not None
-    assert (again.id, again.origin, again.importance) == (mine.id, "owner", 3)
+    assert (again.id, again.trust, again.importance) == (mine.id, "owner", 3)
 
 
 def test_a_merged_entry_is_as_little_trusted_as_its_least_trusted_part(keeper: Entries) -> None:
-    say(keeper, "The server is in Oslo", origin="untrusted")
-    done = say(keeper, "The server is in Oslo near the harbour", origin="owner")
+    say(keeper, "The server is in Oslo", trust="untrusted")
+    done = say(keeper, "The server is in Oslo near the harbour", trust="owner")
     assert done.entry is not None
-    assert (done.action, done.entry.origin) == ("merged", "untrusted")
+    assert (done.action, done.entry.trust) == ("merged", "untrusted")
 
 
 def test_on_the_labelled_pairs_nothing_is_merged_or_ended_wrongly() -> None:

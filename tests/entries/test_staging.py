@@ -24,7 +24,7 @@ def careful(open_: Any) -> Entries:
 
 
 def stored(keeper: Entries, text: str, **more: Any) -> Entry:
-    done = keeper.add_draft(Draft(text, "fact", origin="agent", **more), actor="agent")
+    done = keeper.add_draft(Draft(text, "fact", trust="agent", **more), actor="agent")
     assert done.action == "staged", done
     assert done.entry is not None
     return done.entry
@@ -45,7 +45,7 @@ def test_what_an_agent_stores_waits_and_is_not_found(careful: Entries) -> None:
 
 
 @pytest.mark.parametrize(
-    ("approval", "origin", "on_purpose", "action"),
+    ("approval", "trust", "on_purpose", "action"),
     [
         ("none", "agent", True, "added"),
         ("none", "untrusted", False, "added"),
@@ -54,12 +54,12 @@ def test_what_an_agent_stores_waits_and_is_not_found(careful: Entries) -> None:
         ("agent", "untrusted", True, "staged"),
         ("all", "owner", True, "added"),
         ("all", "owner", False, "staged"),
-        ("all", "system", True, "staged"),
+        ("all", "agent", True, "staged"),
     ],
 )
-def test_whose_statements_wait(open_: Any, approval: Any, origin: Any, on_purpose: bool, action: str) -> None:
+def test_whose_statements_wait(open_: Any, approval: Any, trust: Any, on_purpose: bool, action: str) -> None:
     keeper = open_(options=EntryOptions(approval=approval))
-    done = keeper.add_draft(Draft("Herons nest in the marsh", "fact", origin=origin, on_purpose=on_purpose))
+    done = keeper.add_draft(Draft("Herons nest in the marsh", "fact", trust=trust, on_purpose=on_purpose))
     assert done.action == action
 
 
@@ -84,7 +84,7 @@ def test_what_is_captured_for_a_caller_who_is_not_the_owner_is_an_agents(
     def captured(access: Any, tea: str) -> tuple[str, str]:
         said = {"messages": [{"role": "user", "content": f"I prefer {tea} tea."}], "session": access}
         (done,) = Toolbox(memory, tools=OPERATIONS, access=access).call("capture", said)["remembered"]
-        return done["action"], done["memory"]["origin"]
+        return done["action"], done["memory"]["trust"]
 
     assert captured("admin", "green") == ("added", "owner")
     assert captured("write", "cheap") == ("added" if approval == "none" else "staged", "agent")
@@ -95,7 +95,7 @@ def test_the_same_statement_waits_once(careful: Entries) -> None:
     again = stored(careful, "the deploy key is in the vault!")
     assert (again.id, again.repetitions) == (first.id, 2)
     careful.approve([first.id])
-    known = careful.add_draft(Draft("The deploy key is in the vault", origin="agent"))
+    known = careful.add_draft(Draft("The deploy key is in the vault", trust="agent"))
     assert (known.action, careful.get(first.id).repetitions) == ("repeated", 2)
 
 
@@ -104,7 +104,7 @@ def test_approving_brings_it_into_force_and_can_be_undone(careful: Entries, cloc
     clock.at += 10 * DAY
     (done,) = careful.approve([entry.id[:8]])
     assert (done.action, done.entry.id, done.entry.state) == ("added", entry.id, "active")
-    assert done.entry.origin == "agent"
+    assert done.entry.trust == "agent"
     assert done.entry.expires_at == done.entry.updated_at + 365 * DAY
     assert [hit.entry.id for hit in careful.search("deploy key vault").hits] == [entry.id]
     careful.undo(entry.id)
@@ -116,7 +116,7 @@ def test_approving_brings_it_into_force_and_can_be_undone(careful: Entries, cloc
 
 def test_approving_what_is_known_meanwhile_counts_it(careful: Entries) -> None:
     entry = stored(careful, "The deploy key is in the vault")
-    own = careful.add_draft(Draft("The deploy key is in the vault!", "fact", origin="untrusted")).entry
+    own = careful.add_draft(Draft("The deploy key is in the vault!", "fact", trust="untrusted")).entry
     assert own is not None
     assert own.id == entry.id
     mine = careful.add_draft(Draft("The deploy key is in the vault", "fact")).entry
@@ -131,16 +131,14 @@ def test_approving_what_is_known_meanwhile_counts_it(careful: Entries) -> None:
 
 
 def test_approving_merges_and_supersedes_by_the_same_judge(careful: Entries) -> None:
-    old = careful.add_draft(Draft("The codename is quokka", "fact", origin="agent"), actor="agent").entry
+    old = careful.add_draft(Draft("The codename is quokka", "fact", trust="agent"), actor="agent").entry
     assert old is not None
     careful.approve([old.id])
     more = stored(careful, "The codename is quokka since spring")
     (merged,) = careful.approve([more.id])
     assert (merged.action, merged.replaced, merged.entry.id) == ("merged", old.id, more.id)
     assert careful.get(old.id).superseded_by == more.id
-    other = careful.add_draft(
-        Draft("Something else entirely", "fact", origin="agent"), replaces=more.id
-    ).entry
+    other = careful.add_draft(Draft("Something else entirely", "fact", trust="agent"), replaces=more.id).entry
     assert other is not None
     (ended,) = careful.approve([other.id])
     assert (ended.action, ended.replaced) == ("superseded", more.id)
@@ -161,7 +159,7 @@ def test_what_is_rejected_is_hidden_not_staged_again_and_erased_in_the_end(
     entry = stored(careful, "The zebra quokka42 is on fire")
     (gone,) = careful.reject([entry.id])
     assert (gone.state, staged(careful)) == ("rejected", [])
-    again = careful.add_draft(Draft("the zebra quokka42 is on fire", origin="agent"))
+    again = careful.add_draft(Draft("the zebra quokka42 is on fire", trust="agent"))
     assert (again.action, again.note) == ("refused", "the owner has rejected this")
     careful.undo(entry.id)
     assert staged(careful) == ["The zebra quokka42 is on fire"]
@@ -169,7 +167,7 @@ def test_what_is_rejected_is_hidden_not_staged_again_and_erased_in_the_end(
     clock.at += 31 * DAY
     assert careful.cleanup().purged == 1
     assert holders(tmp_path / "agent", "quokka42") == []
-    later = careful.add_draft(Draft("The zebra quokka42 is on fire", origin="agent", on_purpose=False))
+    later = careful.add_draft(Draft("The zebra quokka42 is on fire", trust="agent", on_purpose=False))
     assert later.action == "refused"
 
 

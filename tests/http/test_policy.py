@@ -156,12 +156,12 @@ def test_every_writing_operation_is_refused_to_a_reader(gateway: Running) -> Non
 
 
 def test_only_who_has_admin_access_speaks_for_the_owner(gateway: Running) -> None:
-    origins = {}
+    trust = {}
     for granted in ("write", "admin"):
         said = {"role": "user", "content": f"I prefer {granted} tea."}
         done = ask(gateway.caller(granted), "capture", messages=[said], session=granted)  # type: ignore[arg-type]
-        origins[granted] = done["remembered"][0]["memory"]["origin"]
-    assert origins == {"write": "agent", "admin": "owner"}
+        trust[granted] = done["remembered"][0]["memory"]["trust"]
+    assert trust == {"write": "agent", "admin": "owner"}
 
 
 def test_an_entry_that_was_changed_meanwhile_is_409(gateway: Running) -> None:

@@ -84,8 +84,8 @@ def test_of_a_long_note_the_part_around_the_found_lines_is_fetched(
 
 
 def test_fetch_says_whose_words_it_gives(here: Talk, host: Agent, note: Note) -> None:
-    host.memory.save("A heron stands by the river.", by="agent")
-    kept = host.memory.entries.add("Anna prefers tea.", "fact", origin="untrusted").entry
+    host.memory.save("A heron stands by the river.", trust="agent")
+    kept = host.memory.entries.add("Anna prefers tea.", "fact", trust="untrusted").entry
     host.memory.sync()
 
     async def fetch(client: Client) -> list[str]:

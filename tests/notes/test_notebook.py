@@ -9,7 +9,7 @@ import pytest
 
 from memoriter.errors import WriteError
 from memoriter.notes.notebook import Notebook, slug
-from memoriter.records import Author, Saved
+from memoriter.records import Saved, Trust
 
 NOW = datetime(2026, 2, 8, 10, 32, tzinfo=timezone(timedelta(hours=8)))
 
@@ -42,13 +42,13 @@ def test_with_a_category_it_becomes_an_item_that_grows(notebook: Notebook, works
 
 def test_an_agent_has_a_log_of_its_own(notebook: Notebook, workspace: Path) -> None:
     mine = notebook.save("Anna prefers tea.", "Anna")
-    agents = notebook.save("Anna prefers tea.", "Anna", by="agent")
+    agents = notebook.save("Anna prefers tea.", "Anna", trust="agent")
     assert (mine.path, agents.path) == ("memory/2026-02-08.md", "memory/2026-02-08-agent.md")
     assert (workspace / agents.path).read_text(encoding="utf-8") == (
         '---\ntrust: "agent"\n---\n\n# 2026-02-08\n\n## 10:32 Anna\n\nAnna prefers tea.\n'
     )
-    assert notebook.save("Anna prefers tea.", by="agent").already
-    assert notebook.save("Bo prefers milk.", by="agent").path == agents.path
+    assert notebook.save("Anna prefers tea.", trust="agent").already
+    assert notebook.save("Bo prefers milk.", trust="agent").path == agents.path
 
 
 def test_the_owners_words_never_go_into_a_log_that_an_agent_has_taken(
@@ -65,15 +65,15 @@ def test_the_owners_words_never_go_into_a_log_that_an_agent_has_taken(
 def test_a_log_that_no_longer_says_that_an_agent_wrote_it_is_left_alone(
     notebook: Notebook, workspace: Path
 ) -> None:
-    first = notebook.save("Anna prefers tea.", by="agent")
+    first = notebook.save("Anna prefers tea.", trust="agent")
     (workspace / first.path).write_text("Anna prefers tea.\n", encoding="utf-8")
-    assert notebook.save("Bo prefers milk.", by="agent").path == "memory/2026-02-08-agent-2.md"
+    assert notebook.save("Bo prefers milk.", trust="agent").path == "memory/2026-02-08-agent-2.md"
     assert (workspace / first.path).read_text(encoding="utf-8") == "Anna prefers tea.\n"
 
 
 def test_items_of_people_and_agents_are_kept_apart(notebook: Notebook, workspace: Path) -> None:
-    def save(text: str, title: str, by: Author) -> str:
-        return notebook.save(text, title, category="project", by=by).path
+    def save(text: str, title: str, trust: Trust) -> str:
+        return notebook.save(text, title, category="project", trust=trust).path
 
     assert save("Ship in March.", "Goals", "owner") == "memory/project/goals.md"
     assert save("Ship in April.", "Goals", "agent") == "memory/project/goals-agent.md"

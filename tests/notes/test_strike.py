@@ -12,7 +12,7 @@ def test_the_logs_of_agents_are_struck_too(workspace: Path) -> None:
     notebook = Notebook(workspace)
     paths = [
         notebook.save("Anna prefers tea.").path,
-        notebook.save("Anna prefers tea.", by="agent").path,
+        notebook.save("Anna prefers tea.", trust="agent").path,
     ]
     assert strike(workspace, ["Anna prefers tea."]) == (tuple(sorted(Path(path).name for path in paths)), ())
     assert not any("Anna" in (workspace / path).read_text(encoding="utf-8") for path in paths)
@@ -20,10 +20,10 @@ def test_the_logs_of_agents_are_struck_too(workspace: Path) -> None:
 
 def test_an_agent_takes_no_line_out_of_the_owners_logs(workspace: Path) -> None:
     notebook = Notebook(workspace)
-    mine, agents = notebook.save("Anna prefers tea."), notebook.save("Anna prefers tea.", by="agent")
+    mine, agents = notebook.save("Anna prefers tea."), notebook.save("Anna prefers tea.", trust="agent")
     before = (workspace / mine.path).read_bytes()
     name = Path(mine.path).name
-    assert strike(workspace, ["Anna prefers tea."], by="agent") == (
+    assert strike(workspace, ["Anna prefers tea."], trust="agent") == (
         (Path(agents.path).name,),
         (f"logs of the owner that say it, and are changed by the owner alone: {name}",),
     )

@@ -161,7 +161,7 @@ def test_entries_keep_where_they_come_from_and_are_nobodys_own_words(
     memory = open_memory()
     report = memory.import_openclaw(openclaw)
     kept = {
-        entry.text: (entry.type, entry.origin, entry.source, entry.tags, round(entry.created_at))
+        entry.text: (entry.type, entry.trust, entry.source, entry.tags, round(entry.created_at))
         for entry in memory.entries.list()
     }
     assert kept == {

@@ -50,7 +50,7 @@ def test_a_memory_is_added_by_the_page(gateway: Served, visit: Visit) -> None:
     dialog.get_by_role("button", name="Remember").click()
     expect(page.locator(".panel .statement")).to_have_text("The spare key hangs behind the meter")
     (kept,) = gateway.ask("entries.list", query="spare key meter")["entries"]
-    assert (kept["type"], kept["importance"], kept["tags"], kept["origin"]) == (
+    assert (kept["type"], kept["importance"], kept["tags"], kept["trust"]) == (
         "fact",
         4,
         ["home", "keys"],

@@ -21,7 +21,7 @@ FACETS = {
     "total": 12345,
     "types": {"fact": 12345},
     "states": {"active": 12345, "staged": 678},
-    "origins": {"owner": 12345},
+    "trust": {"owner": 12345},
     "tags": {"a tag that somebody typed without thinking of how wide a column can be on a screen": 3},
 }
 TEXT_AT_THE_RIGHT = """() => {

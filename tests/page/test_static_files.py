@@ -11,7 +11,7 @@ from typing import get_args
 import pytest
 
 import memoriter
-from memoriter.records import EntryState, EntryType, Origin, Source, Trust
+from memoriter.records import EntryState, EntryType, Source, Trust
 
 WEB = Path(memoriter.__file__).parent / "server/web"
 MOST_BYTES = 260_000
@@ -167,7 +167,7 @@ def test_every_text_that_is_asked_for_exists_and_no_other(words: dict[str, list[
 
 
 def test_every_kind_that_data_can_name_has_a_word(words: dict[str, list[str]]) -> None:
-    kinds = {"type": EntryType, "state": EntryState, "origin": Origin, "trust": Trust, "source": Source}
+    kinds = {"type": EntryType, "state": EntryState, "trust": Trust, "source": Source}
     missing = [
         f"{kind}.{one}"
         for kind, names in kinds.items()

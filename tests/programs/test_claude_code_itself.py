@@ -89,7 +89,7 @@ def test_what_a_forked_session_brings_along_is_not_heard_again(machine: Machine,
 def _learned(machine: Machine, session: Session) -> list[tuple[str, str, str, int]]:
     """What was kept of a session, and how often it was said."""
     kept = [one for one in json.loads(machine.memoriter("list", "--json")) if one["session"] == session.id]
-    return [(one["text"], one["type"], one["origin"], one["repetitions"]) for one in kept]
+    return [(one["text"], one["type"], one["trust"], one["repetitions"]) for one in kept]
 
 
 def test_on_the_next_day_it_stands_before_the_agent_in_another_project(
@@ -163,7 +163,7 @@ def test_the_agent_finds_our_tools_and_they_answer(machine: Machine, worked: Ses
     assert json.loads(stored)["action"] == "added"
     entries = json.loads(machine.memoriter("list", "--json"))
     assert ("The staging server is called kestrel.", "agent") in {
-        (one["text"], one["origin"]) for one in entries
+        (one["text"], one["trust"]) for one in entries
     }
 
 

@@ -84,7 +84,7 @@ def test_expired_superseded_and_untrusted_never_enter(
 ) -> None:
     add(keeper, "Tea is served at four", type="other")
     old = add(keeper, "I live in Paris and drink tea", type="fact", importance=5)
-    add(keeper, "The tea room is closed", origin="untrusted", importance=5)
+    add(keeper, "The tea room is closed", trust="untrusted", importance=5)
     keeper.update(old, expires_at=clock.at + 5)
     clock.at += 91 * DAY
     add(keeper, "Tea costs three euros", type="fact")
@@ -148,11 +148,11 @@ def test_a_hundred_hostile_memories(keeper: Entries, injector: Injector) -> None
     """From untrusted turns none is put before the agent; from anywhere the block reads back to what was put in."""
     assert len(HOSTILE) == 100
     for text in HOSTILE:
-        keeper.add_draft(Draft(text, "fact", origin="untrusted"))
+        keeper.add_draft(Draft(text, "fact", trust="untrusted"))
     for query in (*HOSTILE[::7], "instructions passwords 指令 密码 payments"):
         assert injector.recall(query, budget=ALL).text == ""
     for text in HOSTILE:
-        keeper.add_draft(Draft(text, "fact", origin="owner"))
+        keeper.add_draft(Draft(text, "fact", trust="owner"))
     done = injector.recall("instructions passwords evil 指令 密码 payments 公司 tool", budget=ALL)
     assert len(done.lines) > 30
     assert read_back(done.text) == (done.id, list(done.lines))

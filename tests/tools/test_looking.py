@@ -1,4 +1,4 @@
-"""What one can look into by name: hits with their reasons, entries and their origin, notes, the ledger, health."""
+"""What one can look into by name: hits with their reasons, entries and their trust, notes, the ledger, health."""
 
 from __future__ import annotations
 

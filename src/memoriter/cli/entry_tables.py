@@ -73,7 +73,7 @@ def entries(found: Sequence[Entry], as_json: bool) -> None:
 
 
 def _state(entry: Entry) -> str:
-    trust = "" if entry.origin == "owner" else f" ({entry.origin})"
+    trust = "" if entry.trust == "owner" else f" ({entry.trust})"
     return entry.state + trust
 
 

@@ -78,7 +78,7 @@ def capture(
             yield from _of_turn(turn.text, session, limits)
         elif turn.trust == "agent" and turn.role == "user":
             # Said to be the owner's by somebody who does not speak for the owner.
-            yield from (replace(draft, origin="agent") for draft in _of_turn(turn.text, session, limits))
+            yield from (replace(draft, trust="agent") for draft in _of_turn(turn.text, session, limits))
 
 
 def _of_turn(text: str, session: str | None, limits: CaptureLimits) -> list[Draft]:

@@ -36,12 +36,14 @@ from memoriter.records import (
     Event,
     Facets,
     Imported,
-    Origin,
     Picture,
     Recall,
     RecallPage,
     Receipt,
     Remembered,
+    Trust,
+    is_trusted_like,
+    least_trusted,
 )
 from memoriter.store.entry_rows import EntryFilter
 from memoriter.store.entry_store import EntryStore
@@ -72,7 +74,7 @@ class DraftFields(TypedDict, total=False):
     category: str | None
     importance: float
     confidence: float
-    origin: Origin
+    trust: Trust
     session: str | None
     source: str | None
     tags: tuple[str, ...]
@@ -117,7 +119,7 @@ class Entries:
         ``type`` is one of the entry types or categories. ``importance`` is 1 to 5 and ``confidence`` 0 to 1.
         The change is on disk when this method returns.
         """
-        return self.add_draft(Draft(text, type_of(type), **fields), actor=fields.get("origin", "owner"))
+        return self.add_draft(Draft(text, type_of(type), **fields), actor=fields.get("trust", "owner"))
 
     def add_draft(self, draft: Draft, *, actor: str = "owner", replaces: str | None = None) -> Remembered:
         """Remember a draft and return what became of it. `add` is the short form.
@@ -166,7 +168,7 @@ class Entries:
 
     def _replace_verdict(self, draft: Draft, entry_id: str) -> merge.Verdict:
         old = self._store.load([entry_id]).get(entry_id)
-        if old is None or old.state != "active" or not merge.may_change(draft.origin, old.origin):
+        if old is None or old.state != "active" or not is_trusted_like(draft.trust, old.trust):
             return merge.Verdict("add")
         return merge.Verdict("supersede", (old,), "said to be true no longer")
 
@@ -375,7 +377,7 @@ class Entries:
         return exchange.export_lines(self._store, where)
 
     def import_(
-        self, text: str, *, trust: Origin = "owner", actor: str = "owner", dry_run: bool = False
+        self, text: str, *, trust: Trust = "owner", actor: str = "owner", dry_run: bool = False
     ) -> Imported:
         """Import an export of memoriter, mem0 or ChatGPT, or plain JSON: all of it or nothing.
 
@@ -390,9 +392,9 @@ class Entries:
             return Imported(len(ids) - known, known)
         return exchange.import_lines(self._store, lines, at=self._clock(), actor=actor)
 
-    def _imported(self, line: exchange.Line, trust: Origin) -> exchange.Line:
+    def _imported(self, line: exchange.Line, trust: Trust) -> exchange.Line:
         """Return a line as a caller with this trust may import it."""
-        entry = replace(line.entry, origin=merge.less_trusted(line.entry.origin, trust))
+        entry = replace(line.entry, trust=least_trusted(line.entry.trust, trust))
         if trust != "owner" and self._options.approval != "none" and entry.state == "active":
             entry = replace(entry, state="staged")
         return exchange.Line(entry, line.history if trust == "owner" else ())
@@ -406,7 +408,7 @@ class Entries:
         return {"total": sum(by_type.values()), "by_type": by_type, **self._store.averages(self._clock())}
 
     def facets(self) -> Facets:
-        """Return how many entries there are of each state, type, origin and tag."""
+        """Return how many entries there are of each state, type, trust and tag."""
         return self._store.facets(self._clock())
 
     def count_pending(self) -> dict[str, int]:

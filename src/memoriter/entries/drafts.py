@@ -10,13 +10,12 @@ from dataclasses import dataclass, replace
 from typing import Literal, get_args
 
 from memoriter.errors import WriteError
-from memoriter.records import Entry, EntryType, Origin
+from memoriter.records import Entry, EntryType, Trust
 from memoriter.text.redaction import redact, without_private
 
 DAY = 86_400.0
 
 TYPES: tuple[EntryType, ...] = get_args(EntryType)
-ORIGINS: tuple[Origin, ...] = get_args(Origin)
 Category = Literal["preference", "decision", "entity", "fact", "other"]
 CATEGORIES: tuple[Category, ...] = get_args(Category)
 
@@ -106,7 +105,7 @@ class Draft:
     category: str | None = None
     importance: float = 3.0
     confidence: float = 1.0
-    origin: Origin = "owner"
+    trust: Trust = "owner"
     session: str | None = None
     source: str | None = None
     tags: tuple[str, ...] = ()
@@ -143,7 +142,7 @@ class Draft:
             category=self.category,
             importance=self.importance,
             confidence=self.confidence,
-            origin=self.origin,
+            trust=self.trust,
             session=self.session,
             source=self.source,
             created_at=at,

@@ -13,7 +13,7 @@ from typing import TypedDict
 from memoriter.entries import merge
 from memoriter.entries.drafts import MAX_TAGS, Draft, expiry, type_of
 from memoriter.errors import EditConflict, NotFound, WriteError
-from memoriter.records import Entry, Event, Remembered
+from memoriter.records import Entry, Event, Remembered, least_trusted
 from memoriter.store.digests import normal_form
 from memoriter.store.entry_store import Edit, EntryStore
 
@@ -180,9 +180,7 @@ def _cleaned(entry: Entry) -> Entry:
 
 def _union(old: Sequence[Entry], text: str, at: float) -> Entry:
     """Return one entry that combines several. It is trusted as little as the least trusted of them."""
-    first, origin = old[0], old[0].origin
-    for one in old[1:]:
-        origin = merge.less_trusted(origin, one.origin)
+    first = old[0]
     importance = max(one.importance for one in old)
     draft = Draft(
         text,
@@ -190,7 +188,7 @@ def _union(old: Sequence[Entry], text: str, at: float) -> Entry:
         first.category,
         importance,
         max(one.confidence for one in old),
-        origin,
+        least_trusted(*(one.trust for one in old)),
         first.session,
         first.source,
         tuple(dict.fromkeys(tag for one in old for tag in one.tags))[:MAX_TAGS],

@@ -16,9 +16,9 @@ from typing import Any, get_args, get_type_hints
 import apsw
 
 from memoriter.entries.capture import rule_of
-from memoriter.entries.drafts import ORIGINS, TYPES, Draft, clamped, from_share, type_of
+from memoriter.entries.drafts import TYPES, Draft, clamped, from_share, type_of
 from memoriter.errors import WriteError
-from memoriter.records import Entry, EntryState, EntryType, Event, Imported
+from memoriter.records import TRUST_LEVELS, Entry, EntryState, EntryType, Event, Imported
 from memoriter.store import entry_rows
 from memoriter.store.entry_rows import EntryFilter
 from memoriter.store.entry_store import EntryStore
@@ -129,7 +129,7 @@ def entry_from(values: Mapping[str, Any]) -> Entry:
     entry = Entry(**dict(values) | {name: _texts(values.get(name, ()), name) for name in ("related", "tags")})
     if str(uuid.UUID(entry.id)) != entry.id:
         raise ValueError(f"{entry.id!r} is not an id")
-    for name, choices in (("type", TYPES), ("origin", ORIGINS), ("state", get_args(EntryState))):
+    for name, choices in (("type", TYPES), ("trust", TRUST_LEVELS), ("state", get_args(EntryState))):
         if getattr(entry, name) not in choices:
             raise ValueError(f"{name} must be one of {', '.join(choices)}")
     if not isinstance(entry.text, str) or not any(char.isalnum() for char in entry.text):

@@ -18,7 +18,7 @@ from memoriter.entries.relation import statement
 from memoriter.errors import ChatError, WriteError
 from memoriter.llm.prompts import prompt
 from memoriter.llm.structured import loads
-from memoriter.records import Entry, Origin, Remembered
+from memoriter.records import Entry, Remembered, Trust
 
 if TYPE_CHECKING:
     from memoriter.entries.collection import Entries
@@ -130,7 +130,7 @@ class Extractor:
                 category=one["category"] if isinstance(one.get("category"), str) else None,
                 importance=_raised(importance, text.lower()),
                 confidence=confidence,
-                origin=_origin(text, one.get("turn"), heard),
+                trust=_trust(text, one.get("turn"), heard),
                 session=session,
                 source="extract",
                 tags=tuple(str(tag) for tag in one.get("tags") or () if isinstance(tag, str)),
@@ -147,7 +147,7 @@ def _named(number: Any, known: Sequence[Entry]) -> str | None:
     return None
 
 
-def _origin(text: str, turn: Any, heard: Sequence[TurnLike]) -> Origin:
+def _trust(text: str, turn: Any, heard: Sequence[TurnLike]) -> Trust:
     """Whose statement it is: the turn it points at must exist, be the owner's, and hold its words."""
     if isinstance(turn, int) and not isinstance(turn, bool) and 1 <= turn <= len(heard):
         said, wanted = heard[turn - 1], statement(text).words

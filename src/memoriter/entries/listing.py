@@ -18,9 +18,9 @@ from memoriter.records import (
     EntrySort,
     EntryState,
     Event,
-    Origin,
     RecallHead,
     RecallPage,
+    Trust,
 )
 from memoriter.store.entry_lists import After, Wanted
 from memoriter.store.entry_rows import EntryFilter
@@ -44,7 +44,7 @@ class EntryFilters(TypedDict, total=False):
     types: Sequence[str]
     tags: Sequence[str]  #: the entry has all of them
     states: Sequence[EntryState] | None  #: empty: any state; None: in force
-    origins: Sequence[Origin]
+    trust: Sequence[Trust]
     session: str | None
     within: Sequence[str] | None  #: learned in one of these sessions, or in none
     source: str | None
@@ -81,7 +81,7 @@ def build_filter(filters: EntryFilters) -> EntryFilter:
         types=tuple(type_of(name) for name in filters.get("types", ())),
         tags=tuple(filters.get("tags", ())),
         states=("active",) if states is None else tuple(states),
-        origins=tuple(filters.get("origins", ())),
+        trust=tuple(filters.get("trust", ())),
         session=filters.get("session"),
         within=None if within is None else tuple(within),
         source=filters.get("source"),

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from memoriter.entries.drafts import Draft, expiry
 from memoriter.entries.relation import relation, slot_words
-from memoriter.records import Entry, Origin, Remembered
+from memoriter.records import Entry, Remembered, is_trusted_like, least_trusted
 from memoriter.store import Filter
 from memoriter.store.entry_store import Edit
 from memoriter.text import query_terms
@@ -25,8 +25,6 @@ if TYPE_CHECKING:
 NEIGHBOURS = 8  #: old statements that each leg proposes for comparison
 TELLING = 4  #: words of a statement by which old ones are looked up
 MOST_ENDED = 3  #: old statements that one new statement may put an end to
-
-_TRUST: dict[Origin, int] = {"owner": 0, "system": 1, "agent": 2, "untrusted": 3}
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,16 +42,6 @@ class Verdict:
     action: str  #: "add", "repeat", "merge", "supersede"
     targets: tuple[Entry, ...] = ()
     why: str = ""
-
-
-def may_change(draft: Origin, entry: Origin) -> bool:
-    """Whether a statement of one origin may change an entry of another."""
-    return _TRUST[draft] <= _TRUST[entry]
-
-
-def less_trusted(one: Origin, other: Origin) -> Origin:
-    """The origin of what is made of both."""
-    return max(one, other, key=_TRUST.__getitem__)
 
 
 def neighbours(following: Follower, draft: Draft, vector: Matrix | None) -> list[Neighbour]:
@@ -91,7 +79,7 @@ def judge(draft: Draft, near: Sequence[Neighbour]) -> Verdict:
     """What to do with a draft."""
     ended: list[tuple[Entry, str]] = []
     for one in near:
-        if not may_change(draft.origin, one.entry.origin):
+        if not is_trusted_like(draft.trust, one.entry.trust):
             continue
         found = relation(one.entry.text, draft.text, one.cosine)
         if found.kind == "contradiction":
@@ -147,7 +135,7 @@ def _taking_place(verdict: Verdict, new: Entry, at: float, before: Entry | None 
 
 def _repeated(old: Entry, draft: Draft, at: float) -> Entry:
     count = old.repetitions + 1
-    if not may_change(draft.origin, old.origin):
+    if not is_trusted_like(draft.trust, old.trust):
         return replace(old, repetitions=count)
     importance = max(old.importance, draft.importance)
     return replace(
@@ -155,7 +143,7 @@ def _repeated(old: Entry, draft: Draft, at: float) -> Entry:
         repetitions=count,
         importance=importance,
         confidence=max(old.confidence, draft.confidence),
-        origin=draft.origin,
+        trust=draft.trust,
         tags=tuple(dict.fromkeys((*old.tags, *draft.tags))),
         updated_at=at,
         expires_at=expiry(old.type, importance, at),
@@ -170,7 +158,7 @@ def _merged(old: Entry, new: Entry, at: float) -> Entry:
         text=new.text if len(new.text) >= len(old.text) else old.text,
         importance=importance,
         confidence=max(old.confidence, new.confidence),
-        origin=less_trusted(old.origin, new.origin),
+        trust=least_trusted(old.trust, new.trust),
         category=new.category or old.category,
         tags=tuple(dict.fromkeys((*old.tags, *new.tags))),
         related=old.related,

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal
 
 from memoriter.index.follow import Follower, chunk_of
-from memoriter.records import Answer, Entry, EntryHit, Explanation, Hit, Part, Trust
+from memoriter.records import Answer, Entry, EntryHit, Explanation, Hit, Part
 from memoriter.search.legs import KeywordLeg, VectorLeg, complete, keyword_leg, vector_leg
 from memoriter.store import Filter
 from memoriter.store.entry_rows import EntryFilter
@@ -175,13 +175,8 @@ def as_hit(found: EntryHit, *, cited: bool) -> Hit:
         explain=found.explain,
         chunk_id=entry.id,
         date=chunk_of(entry).date,
-        trust=trust_of(entry),
+        trust=entry.trust,
     )
-
-
-def trust_of(entry: Entry) -> Trust:
-    """Whose words an entry is made of; what the program itself has noted counts as an agent's."""
-    return "agent" if entry.origin == "system" else entry.origin
 
 
 def joined(answer: Answer, found: FoundEntries, limit: int) -> Answer:

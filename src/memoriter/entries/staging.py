@@ -52,8 +52,8 @@ class StagingArea:
     def requires_approval(self, draft: Draft) -> bool:
         """Return whether a draft needs the owner's approval. A draft that the owner adds on purpose never does."""
         if self._approval == "all":
-            return draft.origin != "owner" or not draft.on_purpose
-        return self._approval == "agent" and draft.origin in ("agent", "untrusted")
+            return draft.trust != "owner" or not draft.on_purpose
+        return self._approval == "agent" and draft.trust in ("agent", "untrusted")
 
     def stage(self, draft: Draft, start_seq: int, *, actor: str, replaces: str | None = None) -> Remembered:
         """Store a draft as a staged entry. It is on disk when this returns."""
@@ -132,7 +132,7 @@ def draft_of(entry: Entry) -> Draft:
         category=entry.category,
         importance=entry.importance,
         confidence=entry.confidence,
-        origin=entry.origin,
+        trust=entry.trust,
         session=entry.session,
         source=entry.source,
         tags=entry.tags,

@@ -93,7 +93,7 @@ class Flush:
         made = make_points(new, self.chat, task="flush", date=f"{now:%Y-%m-%d}")
         entry = block(f"## {now:%H:%M} {made.points.title}", render(made.points, level=3), needle)
         # What a conversation came to is an agent's word, though the owner's are in it.
-        saved = self.notebook.add_to_log(mark.day, entry, needle=needle, by="agent")
+        saved = self.notebook.add_to_log(mark.day, entry, needle=needle, trust="agent")
         _store(file, replace(mark, phase="written", last=_turn_digest(turns[-1])))
         return replace(saved, note=made.note)
 

@@ -20,7 +20,7 @@ from memoriter.errors import WriteError
 from memoriter.files import update
 from memoriter.files.locks import check_mounted
 from memoriter.notes.chunking import trust_of_note
-from memoriter.records import Author, Saved
+from memoriter.records import Saved, Trust
 from memoriter.text.encodable import encodable
 from memoriter.text.lines import split_lines
 from memoriter.text.redaction import redact, without_private
@@ -68,7 +68,7 @@ class Notebook:
         tags: Sequence[str] = (),
         category: str | None = None,
         *,
-        by: Author = "owner",
+        trust: Trust = "owner",
     ) -> Saved:
         """Write something down for good: into an item of a category, else into the day's log of its author.
 
@@ -81,35 +81,35 @@ class Notebook:
         tags = [tag for tag in (one_line(cleaned(tag)[0]).lstrip("#") for tag in tags) if tag]
         folder = cleaned(category or "")[0] or next((tag for tag in tags if self._is_category(tag)), None)
         if folder:
-            saved = self._save_item(folder, title or _first_words(text), text, tags, by)
+            saved = self._save_item(folder, title or _first_words(text), text, tags, trust)
         else:
-            saved = self.log(text, title, tags, by=by)
+            saved = self.log(text, title, tags, trust=trust)
         return Saved(saved.path, saved.start_line, saved.end_line, saved.already, left_out)
 
-    def log(self, text: str, title: str = "", tags: Sequence[str] = (), *, by: Author = "owner") -> Saved:
+    def log(self, text: str, title: str = "", tags: Sequence[str] = (), *, trust: Trust = "owner") -> Saved:
         """Add to the day's log of its author."""
         now = self.now()
         entry = block(f"## {now:%H:%M} {title}".rstrip(), text, _tags(tags))
-        return self.add_to_log(f"{now:%Y-%m-%d}", entry, needle=text, by=by)
+        return self.add_to_log(f"{now:%Y-%m-%d}", entry, needle=text, trust=trust)
 
-    def add_to_log(self, day: str, entry: str, *, needle: str, by: Author) -> Saved:
+    def add_to_log(self, day: str, entry: str, *, needle: str, trust: Trust) -> Saved:
         """Append an entry to its author's log of a day, unless that has the needle already.
 
         A log that holds somebody else's words is passed over, the owner's own name for it too: an agent may have
         taken it.
         """
-        owners = by == "owner"
-        head = f"# {day}\n" if owners else f"{front_matter(trust=by)}\n# {day}\n"
-        names = [*([f"memory/{day}.md"] if owners else []), *_numbered(f"memory/{day}-{by}")]
-        return _first_own(names, lambda path: self.add(path, entry, needle=needle, head=head, by=by))
+        owners = trust == "owner"
+        head = f"# {day}\n" if owners else f"{front_matter(trust=trust)}\n# {day}\n"
+        names = [*([f"memory/{day}.md"] if owners else []), *_numbered(f"memory/{day}-{trust}")]
+        return _first_own(names, lambda path: self.add(path, entry, needle=needle, head=head, trust=trust))
 
-    def add(self, path: str, entry: str, *, needle: str, head: str, by: Author) -> Saved:
+    def add(self, path: str, entry: str, *, needle: str, head: str, trust: Trust) -> Saved:
         """Append an entry to a note of its author's, unless the note has the needle already."""
         text, already = "", False
 
         def change(old: str | None) -> str | None:
             nonlocal text, already
-            if old is not None and trust_of_note(split_lines(old)) != by:
+            if old is not None and trust_of_note(split_lines(old)) != trust:
                 raise _OthersNote
             before = head if old is None else old
             already = _lines_of(needle, before) is not None
@@ -120,18 +120,18 @@ class Notebook:
         start, end = _lines_of(needle if already else entry, text) or (1, 1)
         return Saved(path, start, end, already)
 
-    def _save_item(self, category: str, title: str, text: str, tags: Sequence[str], by: Author) -> Saved:
+    def _save_item(self, category: str, title: str, text: str, tags: Sequence[str], trust: Trust) -> Saved:
         now = self.now()
-        trust = None if by == "owner" else by
-        front = front_matter(title=title, tags=list(tags), created=f"{now:%Y-%m-%d}", trust=trust)
+        mark = None if trust == "owner" else trust
+        front = front_matter(title=title, tags=list(tags), created=f"{now:%Y-%m-%d}", trust=mark)
         head = f"{front}\n# {title}\n"
 
         def save(path: str) -> Saved:
             heading = f"## {now:%Y-%m-%d %H:%M}" if self.inside(path).exists() else ""
-            return self.add(path, block(heading, text), needle=text, head=head, by=by)
+            return self.add(path, block(heading, text), needle=text, head=head, trust=trust)
 
         stem = f"memory/{slug(category)}/{slug(title)}"
-        return _first_own([f"{stem}.md", *_numbered(f"{stem}-{by}")], save)
+        return _first_own([f"{stem}.md", *_numbered(f"{stem}-{trust}")], save)
 
     def _is_category(self, tag: str) -> bool:
         return (self.root / "memory" / slug(tag)).is_dir()

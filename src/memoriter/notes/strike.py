@@ -15,7 +15,7 @@ from typing import NamedTuple
 from memoriter.errors import WriteError
 from memoriter.files import update
 from memoriter.notes.chunking import trust_of_note
-from memoriter.records import Author
+from memoriter.records import Trust
 from memoriter.store.digests import normal_form
 from memoriter.text.lines import split_lines
 
@@ -34,13 +34,13 @@ class _NotTheirs(Exception):
     """The log holds somebody else's words."""
 
 
-def strike(root: Path, texts: Iterable[str], *, by: Author = "owner") -> Struck:
+def strike(root: Path, texts: Iterable[str], *, trust: Trust = "owner") -> Struck:
     """Remove the lines of the days' logs that say one of the texts: for the owner from all, else from agents' alone."""
     forms = {form for form in map(normal_form, texts) if form}
     changed, kept, unread = list[str](), list[str](), list[str]()
     for path in sorted(path for path in (root / "memory").glob("*.md") if _DAY.fullmatch(path.name)):
         try:
-            if _struck(path, forms, by):
+            if _struck(path, forms, trust):
                 changed.append(path.name)
         except _NotTheirs:
             kept.append(path.name)
@@ -55,19 +55,19 @@ def strike(root: Path, texts: Iterable[str], *, by: Author = "owner") -> Struck:
     )
 
 
-def _struck(path: Path, forms: set[str], by: Author) -> bool:
+def _struck(path: Path, forms: set[str], trust: Trust) -> bool:
     """Whether the log said one of the texts; a log that does not is never opened for writing."""
     text = update.read(path)
-    if text is None or _without(text, forms, by) == text:
+    if text is None or _without(text, forms, trust) == text:
         return False
-    return update.update(path, lambda old: _without(old, forms, by))
+    return update.update(path, lambda old: _without(old, forms, trust))
 
 
-def _without(text: str | None, forms: set[str], by: Author) -> str | None:
+def _without(text: str | None, forms: set[str], trust: Trust) -> str | None:
     if text is None:
         return None
     lines = text.splitlines(keepends=True)
     kept = [line for line in lines if normal_form(_LEAD.sub("", line)) not in forms]
-    if len(kept) < len(lines) and by != "owner" and trust_of_note(split_lines(text)) == "owner":
+    if len(kept) < len(lines) and trust != "owner" and trust_of_note(split_lines(text)) == "owner":
         raise _NotTheirs
     return "".join(kept)

@@ -10,7 +10,7 @@ from memoriter.llm import Chat
 from memoriter.notes.flush import Flush, Threshold
 from memoriter.notes.notebook import Notebook
 from memoriter.notes.summary import Summaries
-from memoriter.records import Author, FoundFile, Saved, Turn
+from memoriter.records import FoundFile, Saved, Trust, Turn
 from memoriter.sessions.growth import turns_of_messages
 from memoriter.sessions.transcripts import Transcripts
 
@@ -36,10 +36,10 @@ class NoteWriter:
         tags: Sequence[str] = (),
         category: str | None = None,
         *,
-        by: Author = "owner",
+        trust: Trust = "owner",
     ) -> Saved:
         """As `Notebook.save`."""
-        return self.notebook.save(content, title, tags, category, by=by)
+        return self.notebook.save(content, title, tags, category, trust=trust)
 
     def summarise(self, messages: Messages, session: str) -> Saved | None:
         """Write the summary of a session that has ended, from its messages."""

@@ -12,9 +12,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from memoriter.entries.search import trust_of
 from memoriter.recall.render import NOTES, Line
-from memoriter.records import Turn
+from memoriter.records import Turn, is_trusted_like
 from memoriter.sessions.growth import turns_of_messages
 from memoriter.store.digests import normal_form
 from memoriter.text import query_terms
@@ -62,7 +61,6 @@ _ENDS = re.compile(r"(?<=[.!?…])\s|(?<=[。！？])|\n")
 _LEAD = re.compile(
     r"^\s*(?:[-*+]\s+|\d{1,3}[.)]\s+)?(?:\d{1,2}:\d{2}(?::\d{2})?\s+)?(?:It began with: |起因：)?"
 )
-_RANK: dict[Trust, int] = {"owner": 0, "agent": 1, "untrusted": 2}
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +86,7 @@ def of_entry(hit: EntryHit, show_places: bool) -> Candidate:
 def entry_as(entry: Entry, score: float, parts: tuple[Part, ...], show_places: bool) -> Candidate:
     """An entry as it is told."""
     line = Line(f"entry:{entry.id}" if show_places else "", entry.type, entry.text)
-    return Candidate(line, "entry", entry.id, score, parts, trust=trust_of(entry))
+    return Candidate(line, "entry", entry.id, score, parts, trust=entry.trust)
 
 
 def of_note(hit: Hit, show_places: bool, least: float) -> Candidate:
@@ -123,7 +121,7 @@ def is_said(one: Candidate, chosen: Sequence[Candidate]) -> bool:
     """
     sentences = _sentences(one.line.text)
     return any(
-        _RANK[other.trust] <= _RANK[one.trust] and sentences <= _sentences(other.line.text)
+        is_trusted_like(other.trust, one.trust) and sentences <= _sentences(other.line.text)
         for other in chosen
     )
 

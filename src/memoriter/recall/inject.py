@@ -16,7 +16,7 @@ from memoriter import logs
 from memoriter.errors import MemoriterError, StoreError
 from memoriter.recall.candidates import Candidate, entry_as, is_said, of_entry, of_note, ranked
 from memoriter.recall.render import Line, in_order, language_of, render
-from memoriter.records import Considered, Entry, EntryType, Origin, Part, Recall
+from memoriter.records import Considered, Entry, EntryType, Part, Recall, Trust
 from memoriter.text import estimate_tokens
 from memoriter.text.blocks import without_blocks
 
@@ -63,7 +63,7 @@ QUERY_CHARS = 1_000
 SPARE = 3  #: notes that are looked at for each that may enter: many say what has been said
 LOOKED_THROUGH = 500  #: most important entries of each kind that a brief is made of
 #: Whose entries may enter a prompt automatically.
-TRUSTED: tuple[Origin, ...] = ("owner", "agent", "system")
+TRUSTED: tuple[Trust, ...] = ("owner", "agent")
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,7 +140,7 @@ class Injector:
         candidates, degraded = list[Candidate](), None
         if budget.max_entries:
             found = self.entries.search(
-                query, limit=budget.candidates, threshold=budget.threshold, origins=TRUSTED
+                query, limit=budget.candidates, threshold=budget.threshold, trust=TRUSTED
             )
             candidates += [of_entry(hit, show_places) for hit in found.hits]
             degraded = found.degraded
@@ -168,8 +168,8 @@ class Injector:
         budget = budget or Budget()
         try:
             kinds: tuple[EntryFilters, ...] = (
-                {"types": ALWAYS, "origins": TRUSTED},
-                {"within": sessions, "origins": TRUSTED},
+                {"types": ALWAYS, "trust": TRUSTED},
+                {"within": sessions, "trust": TRUSTED},
             )
             found = [self.entries.list(sort="importance", limit=LOOKED_THROUGH, **kind) for kind in kinds]
             entries = {entry.id: entry for entry in itertools.chain(*found)}

@@ -9,11 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from datetime import datetime
 
-from memoriter.records import Passage, Trust, Turn
+from memoriter.records import Passage, Turn, least_trusted
 from memoriter.text.estimate import width
 
 _LABEL = {"user": "User", "assistant": "Assistant"}
-_RANK: dict[Trust, int] = {"owner": 0, "agent": 1, "untrusted": 2}
 
 #: A pause this long ends a passage: what is said next morning is about something else.
 PAUSE_S = 6 * 3600.0
@@ -64,7 +63,7 @@ def passage(turns: Sequence[Turn]) -> Passage:
         end_line=turns[-1].line,
         text="\n\n".join(map(_said, turns)),
         date=local_time(first).date().isoformat() if first else None,
-        trust=max((turn.trust for turn in turns), key=_RANK.__getitem__),
+        trust=least_trusted(*(turn.trust for turn in turns)),
     )
 
 

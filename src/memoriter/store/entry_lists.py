@@ -127,7 +127,7 @@ def averages(connection: apsw.Connection, now: float) -> dict[str, float | None]
 
 
 def facets(connection: apsw.Connection, now: float) -> Facets:
-    """How many entries there are of each kind; types, origins and tags of those in force."""
+    """How many entries there are of each kind; types, trust and tags of those in force."""
 
     def counted(statement: str) -> dict[str, int]:
         rows: Any = connection.execute(statement, (now,))
@@ -139,7 +139,7 @@ def facets(connection: apsw.Connection, now: float) -> Facets:
         total=sum(by_state.values()),
         types=counted(f"select e.type, count(*) {_ALIVE} group by 1 order by 2 desc, 1"),
         states=by_state,
-        origins=counted(f"select e.origin, count(*) {_ALIVE} group by 1 order by 2 desc, 1"),
+        trust=counted(f"select e.trust, count(*) {_ALIVE} group by 1 order by 2 desc, 1"),
         tags=counted(f"{tags} order by 2 desc, 1 limit {MOST_TAGS}"),
     )
 

@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 import apsw
 
-from memoriter.records import Entry, EntryState, EntryType, Event, Origin
+from memoriter.records import Entry, EntryState, EntryType, Event, Trust
 from memoriter.store.connection import value
 
 COLUMNS = tuple(field.name for field in fields(Entry))
@@ -35,7 +35,7 @@ class EntryFilter:
     since: float | None = None  #: created at or after
     until: float | None = None  #: created before
     min_importance: float = 0.0
-    origins: tuple[Origin, ...] = ()
+    trust: tuple[Trust, ...] = ()
     session: str | None = None
     within: tuple[str, ...] | None = None  #: learned in one of these sessions, or in none
     source: str | None = None
@@ -47,7 +47,7 @@ class EntryFilter:
         return (
             (not self.states or entry.state in self.states)
             and (not self.types or entry.type in self.types)
-            and (not self.origins or entry.origin in self.origins)
+            and (not self.trust or entry.trust in self.trust)
             and set(self.tags) <= set(entry.tags)
             and entry.importance >= self.min_importance
             and (self.since is None or entry.created_at >= self.since)
@@ -102,7 +102,7 @@ _WITHIN = "(session is null or session in (select value from json_each(?)))"
 def clauses(where: EntryFilter) -> tuple[list[str], list[object]]:
     """What the filter says, in SQL, and the values for it."""
     found, bound = ["true"], list[object]()
-    for column, values in (("state", where.states), ("type", where.types), ("origin", where.origins)):
+    for column, values in (("state", where.states), ("type", where.types), ("trust", where.trust)):
         if values:
             found.append(f"{column} in (select value from json_each(?))")  # noqa: S608 - our own names
             bound.append(json.dumps(values))

@@ -17,7 +17,7 @@ _M001 = Migration(
         "insert into meta(key, value) values('key', lower(hex(randomblob(32))))",  # of the digests
         """create table entries(
             id text primary key, type text not null, category text, importance real not null,
-            confidence real not null, origin text not null, state text not null, session text, source text,
+            confidence real not null, trust text not null, state text not null, session text, source text,
             created_at real not null, updated_at real not null, valid_from real not null, expires_at real,
             superseded_by text, last_accessed_at real, access_count integer not null,
             repetitions integer not null, related text not null, tags text not null, seq integer not null,

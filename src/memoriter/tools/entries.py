@@ -10,7 +10,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from memoriter.errors import BadArgument
-from memoriter.records import Entry, EntrySort, EntryState, EntryType, Origin
+from memoriter.records import Entry, EntrySort, EntryState, EntryType, Trust
 from memoriter.tools.entry_tools import MemoryJson
 from memoriter.tools.search import NoArguments
 from memoriter.tools.tool import LATEST, Arguments, Call, Count, Degraded, Score, Shape, Tool, omitted_if_none
@@ -142,7 +142,7 @@ class ListArguments(PageArguments):
     states: list[ListedState] = Field(
         default=["active"], max_length=20, description="Only these states; an empty list means all of them."
     )
-    origins: list[Origin] = Field(default=[], max_length=20, description="Only from these.")
+    trust: list[Trust] = Field(default=[], max_length=20, description="Only entries with these trust levels.")
     tags: list[str] = Field(default=[], max_length=32, description="Only entries with all of these tags.")
     min_importance: float = Field(
         default=0.0, ge=0, le=5, description="Only entries of at least this importance."
@@ -192,7 +192,7 @@ class FacetsResult(Shape):
     total: Count = 0
     types: dict[str, Count] = Field(default={})
     states: dict[str, Count] = Field(default={})
-    origins: dict[str, Count] = Field(default={})
+    trust: dict[str, Count] = Field(default={})
     tags: dict[str, Count] = Field(default={})
 
 
@@ -206,7 +206,7 @@ def _list(call: Call[ListArguments]) -> ListResult:
         after=decode_cursor(asked.cursor, order),
         types=tuple(asked.types),
         states=tuple(asked.states),
-        origins=tuple(asked.origins),
+        trust=tuple(asked.trust),
         tags=tuple(asked.tags),
         min_importance=asked.min_importance,
         since=asked.since,
@@ -268,7 +268,7 @@ OPERATIONS = (
     ),
     Tool(
         "entries.facets",
-        "Count the entries in each state, and the active entries of each type, origin and tag (the 200 most frequent "
+        "Count the entries in each state, and the active entries of each type, trust and tag (the 200 most frequent "
         "tags).",
         NoArguments,
         FacetsResult,

@@ -49,7 +49,7 @@ class SavedJson(Shape):
 
 def _save(call: Call[SaveArguments]) -> SavedJson:
     asked = call.arguments
-    saved = call.memory.save(asked.content, asked.title, asked.tags, asked.category, by="agent")
+    saved = call.memory.save(asked.content, asked.title, asked.tags, asked.category, trust="agent")
     return SavedJson.model_validate(saved).model_copy(update={"saved": True})
 
 

@@ -20,7 +20,7 @@ from memoriter.errors import BadArgument
 
 if TYPE_CHECKING:
     from memoriter.memory import Memory
-    from memoriter.records import ProgressCallback
+    from memoriter.records import ProgressCallback, Trust
 
 Result = dict[str, Any]
 """A result as plain JSON data."""
@@ -156,7 +156,7 @@ class Call(Generic[A_co]):
     access: Access = "admin"
 
     @property
-    def by(self) -> Literal["owner", "agent"]:
+    def trust(self) -> Trust:
         """Return whether the caller speaks for the owner or as an agent."""
         return "owner" if grants(self.access, "admin") else "agent"
 

@@ -115,7 +115,7 @@ def _session(call: Call[TurnsArguments]) -> str:
 
 
 def _capture(call: Call[TurnsArguments]) -> CaptureResult:
-    captured = call.memory.capture_messages(call.arguments.messages, session=_session(call), by=call.by)
+    captured = call.memory.capture_messages(call.arguments.messages, session=_session(call), trust=call.trust)
     return CaptureResult(remembered=[RememberedJson.model_validate(remembered) for remembered in captured])
 
 

@@ -62,7 +62,7 @@ def templates(view: View) -> list[types.ResourceTemplate]:
                 name="entry",
                 title="Entry",
                 uri_template=f"{ENTRIES}{{id}}",
-                description="One statement that was learned in a conversation, with its type, origin and importance.",
+                description="One statement that was learned in a conversation, with its type, trust and importance.",
                 mime_type=JSON,
             )
         )
@@ -122,7 +122,7 @@ def _entry(entry: dict[str, Any]) -> types.Resource:
         uri=f"{ENTRIES}{entry['id']}",
         name=str(entry["id"]),
         title=text if len(text) <= 80 else f"{text[:79]}…",
-        description=f"{entry['type']}, from {entry['origin']}",
+        description=f"{entry['type']}, from {entry['trust']}",
         mime_type=JSON,
     )
 

@@ -15,7 +15,7 @@ export const TYPES = [
   "other",
 ];
 export const STATES = ["active", "staged", "superseded", "expired", "rejected"];
-export const ORIGINS = ["owner", "agent", "untrusted", "system"];
+export const TRUST_LEVELS = ["owner", "agent", "untrusted"];
 
 /** Importance from 1 to 5, as stars and in words. */
 export function stars(value) {

@@ -90,7 +90,7 @@ export function memoriesView(main) {
       fill(table, noMemories(filtering.active(), () => addMemory(changed)));
       return;
     }
-    const head = ["pick", "text", "type", "importance", "origin", "created", "expires"];
+    const head = ["pick", "text", "type", "importance", "trust", "created", "expires"];
     refill(
       table,
       el(
@@ -142,7 +142,7 @@ export function memoriesView(main) {
       ),
       el("td", { class: "col-type" }, label("type", entry.type)),
       el("td", { class: "col-importance" }, stars(entry.importance)),
-      el("td", { class: "col-origin" }, label("origin", entry.origin)),
+      el("td", { class: "col-trust" }, label("trust", entry.trust)),
       el("td", { class: "col-created" }, when(entry.createdAt)),
       el(
         "td",

@@ -158,8 +158,8 @@ function provenance(entry, { provenance: from }) {
     address("notes", transcript.path, transcript.line ? { from: transcript.line, to: transcript.line } : {});
   return facts([
     [
-      t("entry.origin"),
-      [entry.origin === "untrusted" && label("origin", entry.origin), ` ${t(`origin.${entry.origin}.why`)}`],
+      t("entry.trust"),
+      [entry.trust === "untrusted" && label("trust", entry.trust), ` ${t(`trust.${entry.trust}.why`)}`],
     ],
     [
       t("entry.session"),

@@ -3,9 +3,9 @@
 import { ask } from "../api.js";
 import { el, refill, typed } from "../dom.js";
 import { number, t } from "../i18n.js";
-import { ORIGINS, STATES, TYPES, choice, field, fromDateField } from "../parts.js";
+import { TRUST_LEVELS, STATES, TYPES, choice, field, fromDateField } from "../parts.js";
 
-const NAMES = ["q", "type", "state", "origin", "stars", "tag", "since", "until", "session", "sort"];
+const NAMES = ["q", "type", "state", "trust", "stars", "tag", "since", "until", "session", "sort"];
 const SORTS = ["updated", "importance"];
 const PAUSE_MS = 200;
 
@@ -16,7 +16,7 @@ export function asArguments(filters) {
     query: filters.q,
     types: filters.type && [filters.type],
     states: states[filters.state ?? ""] ?? [filters.state],
-    origins: filters.origin && [filters.origin],
+    trust: filters.trust && [filters.trust],
     tags: filters.tag && [filters.tag],
     minImportance: filters.stars && Number(filters.stars),
     since: fromDateField(filters.since),
@@ -94,8 +94,8 @@ export function filterBar(changed) {
     refill(
       further,
       field(
-        t("entry.origin"),
-        pick("origin", t("entry.origin"), "origins", t("filter.any"), ORIGINS, (name) => t(`origin.${name}`)),
+        t("entry.trust"),
+        pick("trust", t("entry.trust"), "trust", t("filter.any"), TRUST_LEVELS, (name) => t(`trust.${name}`)),
       ),
       field(
         t("entry.tag"),
@@ -140,7 +140,7 @@ export function filterBar(changed) {
         NAMES.filter((name) => params.get(name)).map((name) => [name, params.get(name)]),
       );
       if (document.activeElement !== query) query.value = filters.q ?? "";
-      if (["origin", "tag", "since", "until", "session"].some((name) => filters[name])) more.open = true;
+      if (["trust", "tag", "since", "until", "session"].some((name) => filters[name])) more.open = true;
       draw();
       if (Object.keys(counts).length === 0) facets();
       return filters;

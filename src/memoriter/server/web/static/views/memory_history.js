@@ -30,7 +30,7 @@ export function history(events) {
   );
 }
 
-const COMPARED = ["type", "importance", "state", "origin", "expiresAt", "tags"];
+const COMPARED = ["type", "importance", "state", "trust", "expiresAt", "tags"];
 
 function difference(before, after) {
   if (!before || !after) return null;
