@@ -19,7 +19,7 @@ from memoriter.errors import MemoriterError, MemoryDisabled, StoreError
 from memoriter.index.sync import Indexer, Rules
 from memoriter.notes.workspace import Workspace
 from memoriter.search import Options, Searcher
-from memoriter.sessions.scope import Guard, Rule, Scope
+from memoriter.sessions.scope import Scope, ScopeCheck, ScopeRule
 from memoriter.sessions.transcripts import Transcripts
 from memoriter.store import Index, open_index
 
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from memoriter.entries.extract import Extractor
     from memoriter.integrations.items import Items
     from memoriter.llm import Chat
-    from memoriter.notes.browse import Notes
+    from memoriter.notes.collection import Notes
     from memoriter.notes.writer import NoteWriter
 
 log = logs.get("assembly")
@@ -60,7 +60,7 @@ def select_engine(settings: Settings, embedder: Embedder | None = None) -> Selec
     if settings.plugins.slots.memory == "none":
         off = MemoryDisabled("Memory is switched off: `plugins.slots.memory` is `none`.")
         return Selection(None, str(off), off)
-    guard = Guard(scope_of(settings))
+    guard = ScopeCheck(scope_of(settings))
 
     def builtin() -> Engine:
         return build_builtin(settings, embedder, guard)
@@ -85,7 +85,7 @@ def select_engine(settings: Settings, embedder: Embedder | None = None) -> Selec
 def scope_of(settings: Settings) -> Scope:
     """Which sessions may use the memory."""
     given = settings.memory.scope
-    rules = (Rule(rule.action, rule.channel, rule.chat_type, rule.key_prefix) for rule in given.rules)
+    rules = (ScopeRule(rule.action, rule.channel, rule.chat_type, rule.key_prefix) for rule in given.rules)
     return Scope(tuple(rules), given.default)
 
 
@@ -182,7 +182,7 @@ def _cached(choice: Choice | None, index: Index, settings: Settings) -> Cached |
     return Cached(batched, index, hasty=hasty, recipe=choice.recipe, jobs=jobs)
 
 
-def build_builtin(settings: Settings, embedder: Embedder | None, guard: Guard) -> BuiltinEngine:
+def build_builtin(settings: Settings, embedder: Embedder | None, guard: ScopeCheck) -> BuiltinEngine:
     """Join the rooms as the settings say."""
     from memoriter.embedding import Choice, remake, resolve
 
@@ -242,7 +242,7 @@ def _today(zone: str) -> Callable[[], date]:
 
 def build_notes(settings: Settings, engine: Engine) -> Notes:
     """The notes and transcripts, to look through; what is known of them is the builtin index's."""
-    from memoriter.notes.browse import Notes
+    from memoriter.notes.collection import Notes
 
     return Notes(_workspace(settings), _sessions(settings), lambda: engine.index)
 

@@ -46,7 +46,7 @@ from memoriter.records import (
     least_trusted,
 )
 from memoriter.search.citations import cited_place, for_prompt, shows_citations
-from memoriter.sessions.scope import Guard
+from memoriter.sessions.scope import ScopeCheck
 
 if TYPE_CHECKING:
     from memoriter.config import Settings
@@ -54,12 +54,12 @@ if TYPE_CHECKING:
     from memoriter.entries import Entries
     from memoriter.entries.extract import Extractor
     from memoriter.integrations.items import Items
-    from memoriter.notes.browse import Notes
-    from memoriter.notes.shelf import AgentFolder
+    from memoriter.notes.agent_folder import AgentFolder
+    from memoriter.notes.collection import Notes
     from memoriter.notes.writer import NoteWriter
     from memoriter.recall.inject import Injector, Recalled
-    from memoriter.sessions.journal import TranscriptWriter
-    from memoriter.sessions.seen_turns import Hearing
+    from memoriter.sessions.seen_turns import SeenTurns
+    from memoriter.sessions.transcript_writer import TranscriptWriter
 
 SavedOrNone = TypeVar("SavedOrNone", Saved, Saved | None)
 
@@ -75,8 +75,8 @@ class Memory:
         self._injector: Injector | None = None
         self._extractor: Extractor | None = None
         self._writer: NoteWriter | None = None
-        self._hearing: Hearing | None = None
-        self._guard: Guard | None = None
+        self._hearing: SeenTurns | None = None
+        self._guard: ScopeCheck | None = None
         self._shelf: Notes | None = None
         self.watching: Callable[[], str] | None = (
             None  #: how changes are noticed, in words, while a service does
@@ -182,7 +182,7 @@ class Memory:
     def admits(self, session_key: str | None) -> bool:
         """Whether this session may use the memory at all (`memory.scope`)."""
         if self._guard is None:
-            self._guard = Guard(scope_of(self.settings))
+            self._guard = ScopeCheck(scope_of(self.settings))
         return self._guard.admits(session_key)
 
     def prompt_section(
@@ -323,25 +323,25 @@ class Memory:
 
     def journal(self, session: str) -> TranscriptWriter:
         """The transcript of a session that a program keeps through us; say `changed` when it was written."""
-        from memoriter.sessions.journal import TranscriptWriter
+        from memoriter.sessions.transcript_writer import TranscriptWriter
 
         return TranscriptWriter(self.settings.agent_folder / "sessions", session)
 
     def shelf(self, folder: str = "memory", *, shown: str = "") -> AgentFolder:
         """A folder of the workspace that an agent works in by itself; say `changed` when it was written."""
-        from memoriter.notes.shelf import AgentFolder
+        from memoriter.notes.agent_folder import AgentFolder
 
         known = partial(was_there, self.engine)
         return AgentFolder(self.settings.workspace, folder, shown=shown, was_there=known)
 
     @property
-    def hearing(self) -> Hearing:
+    def hearing(self) -> SeenTurns:
         """What of each session was heard already."""
         with self._open():
             if self._hearing is None:
-                from memoriter.sessions.seen_turns import Hearing
+                from memoriter.sessions.seen_turns import SeenTurns
 
-                self._hearing = Hearing(self.settings.agent_folder, self.entries.digest)
+                self._hearing = SeenTurns(self.settings.agent_folder, self.entries.digest)
             return self._hearing
 
     def session_ended(self, session: str) -> list[Remembered]:
@@ -368,7 +368,7 @@ class Memory:
 
         ``trust="agent"``: who brings them does not speak for the owner, and neither does what is kept of them.
         """
-        from memoriter.sessions.growth import turns_of_messages
+        from memoriter.sessions.messages import turns_of_messages
 
         turns = turns_of_messages(messages)
         limited = [replace(turn, trust=least_trusted(turn.trust, trust)) for turn in turns]
@@ -413,9 +413,9 @@ class Memory:
 
     def _strike(self, texts: Sequence[str], trust: Trust) -> tuple[tuple[str, ...], tuple[str, ...]]:
         """What went from the notes, and what stays there, in words."""
-        from memoriter.notes.strike import strike
+        from memoriter.notes.collection import erase_lines
 
-        done = strike(self.settings.workspace, texts, trust=trust)
+        done = erase_lines(self.settings.workspace, texts, trust=trust)
         if done.changed:
             self.sync()
             self.engine.purge()
@@ -447,9 +447,11 @@ class Memory:
 
     def tend(self) -> None:
         """Do what is due of itself: old marks of flushes go; expired entries are marked and, in their time, erased."""
-        from memoriter.notes.flush import prune
+        from memoriter.notes.flush import prune_flush_states
 
-        prune(self.settings.agent_folder, time.time() - self.settings.cleanup.ledger_days * 86_400)
+        prune_flush_states(
+            self.settings.agent_folder, time.time() - self.settings.cleanup.ledger_days * 86_400
+        )
         if self._has_entries(None):
             self.entries.cleanup_if_due()
 

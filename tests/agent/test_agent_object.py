@@ -17,7 +17,7 @@ from memoriter.agent import EVENTS, Agent, Effect, Event, Moment
 from memoriter.agent.hooks import DEADLINES
 from memoriter.agent.service import MemoryService
 from memoriter.errors import ConfigError, MemoriterError, MemoryDisabled
-from memoriter.sessions.growth import turns_of_messages
+from memoriter.sessions.messages import turns_of_messages
 from memoriter.testing import HashEmbedder
 from memoriter.tools.table import call
 from memoriter.tools.toolbox import TOOLS

@@ -16,15 +16,17 @@ from memoriter.agent import Agent
 from memoriter.config import load
 from memoriter.integrations.claude_code import capture
 from memoriter.integrations.claude_code.capture import drain, marks_of, spool_of
-from memoriter.sessions.progress import Marks
-from memoriter.sessions.queue import Request, _read
+from memoriter.sessions.progress import SessionProgress
+from memoriter.sessions.queue import SessionRequest, _read
 
 
 def drained(naive: bool, pipe: int) -> None:
     """What a hook does after its answer; a byte is sent whenever it begins to hear a session."""
     hear = capture._hear
 
-    def told(host: Agent, marks: Marks, request: Request, until: float | None = None) -> bool | None:
+    def told(
+        host: Agent, marks: SessionProgress, request: SessionRequest, until: float | None = None
+    ) -> bool | None:
         os.write(pipe, b".")
         return hear(host, marks, request, until)
 

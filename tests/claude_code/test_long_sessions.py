@@ -15,7 +15,7 @@ from memoriter import MemoryService
 from memoriter.agent import Agent, Effect, Moment
 from memoriter.agent.agent import Observer
 from memoriter.integrations.claude_code.capture import drain, hear_waiting
-from memoriter.sessions.queue import Request, SessionQueue
+from memoriter.sessions.queue import SessionQueue, SessionRequest
 
 FAR = 4e9  #: a time at which nothing is too old
 
@@ -24,7 +24,7 @@ def test_a_piece_that_takes_long_is_kept(claude: ClaudeCode, monkeypatch: pytest
     """On a slow machine every piece is later than a host would wait."""
     monkeypatch.setitem(_deadlines(), "agent_end", 0.0)
     monkeypatch.setitem(_deadlines(), "session_end", 0.0)
-    monkeypatch.setattr("memoriter.sessions.tail.AT_ONCE", 300)
+    monkeypatch.setattr("memoriter.sessions.tail.SLICE_BYTES", 300)
     path = claude.say("I prefer tabs in Go code.")
     claude.say("I never work on Fridays.")
     _spool(claude).add(_request(path, "SessionEnd"))
@@ -36,7 +36,7 @@ def test_a_piece_that_takes_long_is_kept(claude: ClaudeCode, monkeypatch: pytest
 def test_every_piece_is_noted_when_it_is_done(claude: ClaudeCode, monkeypatch: pytest.MonkeyPatch) -> None:
     """Whoever goes on after a kill hears the rest alone; what came before the end is not heard at the end again."""
     monkeypatch.setattr(
-        "memoriter.sessions.seen_turns.MOST", 2
+        "memoriter.sessions.seen_turns.MAX_OLD_TURNS", 2
     )  # of a longer session not every turn is known
     texts = [
         f"I like {name} tea very much." for name in ("black", "green", "white", "yellow", "smoked", "iced")
@@ -44,7 +44,9 @@ def test_every_piece_is_noted_when_it_is_done(claude: ClaudeCode, monkeypatch: p
     for text in texts:
         path = claude.say(text)
     first = len(path.read_bytes().splitlines()[0])
-    monkeypatch.setattr("memoriter.sessions.tail.AT_ONCE", first + 2)  # a question and its answer at a time
+    monkeypatch.setattr(
+        "memoriter.sessions.tail.SLICE_BYTES", first + 2
+    )  # a question and its answer at a time
     _spool(claude).add(_request(path, "SessionEnd"))
     seen = list[tuple[str, ...]]()
 
@@ -76,7 +78,7 @@ def test_other_sessions_have_their_turn_between_two_pieces(tmp_path: Path) -> No
     for session in ("long", "short", "long", "other"):
         spool.add(_request(tmp_path / "x.jsonl", session=session))
 
-    def handle(request: Request) -> bool | None:
+    def handle(request: SessionRequest) -> bool | None:
         heard.append(request.session)
         return None if request.session == "long" and heard.count("long") < 3 else True
 
@@ -91,7 +93,7 @@ def test_whoever_asked_waits_for_its_own_session_alone(tmp_path: Path) -> None:
     begun, asked, over = threading.Event(), threading.Event(), threading.Event()
     pieces = list[str]()
 
-    def handle(request: Request) -> bool | None:
+    def handle(request: SessionRequest) -> bool | None:
         if request.session == "short":
             return True
         pieces.append(request.session)
@@ -152,5 +154,5 @@ def _spool(claude: ClaudeCode) -> SessionQueue:
     return SessionQueue(claude.home / "agents" / "main" / "spool")
 
 
-def _request(path: Path, event: str = "Stop", session: str = "s") -> Request:
-    return Request(event, session, str(path), path.stat().st_size if path.exists() else 0, "", FAR)
+def _request(path: Path, event: str = "Stop", session: str = "s") -> SessionRequest:
+    return SessionRequest(event, session, str(path), path.stat().st_size if path.exists() else 0, "", FAR)

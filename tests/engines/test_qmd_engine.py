@@ -17,7 +17,7 @@ from memoriter.engines.qmd.hits import lines_now
 from memoriter.errors import EngineBusy, EngineError, NotFound, PathRefused
 from memoriter.notes.workspace import Workspace
 from memoriter.records import Answer, Query
-from memoriter.sessions.scope import Guard, Rule, Scope
+from memoriter.sessions.scope import Scope, ScopeCheck, ScopeRule
 from memoriter.sessions.transcripts import Transcripts
 
 
@@ -271,7 +271,7 @@ def test_a_session_outside_the_scope_gets_nothing_and_qmd_is_not_started(
 ) -> None:
     note("memory/a.md", "heron\n")
     settings = QmdSettings(tmp_path / "qmd", workspace, command=str(standin.command))
-    guard = Guard(Scope((Rule("allow", chat_type="direct"),)))
+    guard = ScopeCheck(Scope((ScopeRule("allow", chat_type="direct"),)))
     engine = QmdEngine.create(settings, Workspace(workspace), guard=guard)
     before = len(standin.calls())
     answer = engine.search(Query("heron", session_key="agent:main:telegram:group:42"))
@@ -283,7 +283,7 @@ def test_a_session_outside_the_scope_gets_nothing_and_qmd_is_not_started(
 def test_a_group_that_is_allowed_is_not_shown_places(note, workspace, standin, tmp_path) -> None:
     note("memory/a.md", "heron\n")
     settings = QmdSettings(tmp_path / "qmd", workspace, command=str(standin.command), timeout_s=20)
-    engine = QmdEngine.create(settings, Workspace(workspace), guard=Guard(Scope((), "allow")))
+    engine = QmdEngine.create(settings, Workspace(workspace), guard=ScopeCheck(Scope((), "allow")))
     answer = engine.search(Query("heron", session_key="agent:main:telegram:group:42"))
     assert (answer.citations, places(answer)) == (False, [None])
     engine.close()

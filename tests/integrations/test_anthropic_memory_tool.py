@@ -22,7 +22,7 @@ from messages_server import Script, running, says, uses
 
 from memoriter import Memory
 from memoriter.errors import WriteError
-from memoriter.files.exchange import exchange
+from memoriter.files.edits import exchange_files
 from memoriter.integrations.anthropic import MemoriterAsyncMemoryTool, MemoriterMemoryTool
 
 OpenMemory = Callable[..., Memory]
@@ -372,7 +372,7 @@ def test_a_folder_that_becomes_a_link_while_it_is_written_to_leaks_nothing(
 
     def swap() -> None:
         while not stop.is_set():
-            exchange(inner, other)
+            exchange_files(inner, other)
 
     thread = threading.Thread(target=swap)
     thread.start()

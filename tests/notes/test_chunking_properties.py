@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from memoriter.notes.chunking import chunk_markdown
 from memoriter.records import Document
 from memoriter.text import width
-from memoriter.text.front_matter import length_of
+from memoriter.text.front_matter import front_matter_lines
 
 LINES = st.sampled_from(
     [
@@ -64,7 +64,7 @@ def test_chunks_cover_the_text_with_true_lines_within_the_budget(
             pieces[chunk.start_line] = pieces.get(chunk.start_line, "") + chunk.text
         covered.update(range(chunk.start_line, chunk.end_line + 1))
     not_blank = {number for number, line in enumerate(lines, 1) if line.strip()}
-    front = length_of(lines)
+    front = front_matter_lines(lines)
     assert not_blank <= covered | set(range(1, front + 1))
     assert (
         not front or not covered or min(covered) in (1, min(not_blank - set(range(1, front + 1)), default=1))

@@ -13,7 +13,7 @@ import pytest
 
 from memoriter import Memory
 from memoriter.errors import ChatError, WriteError
-from memoriter.files import update
+from memoriter.files import edits
 from memoriter.llm import NoChat
 from memoriter.notes.flush import Flush, Threshold, count_tokens
 from memoriter.notes.notebook import Notebook
@@ -111,19 +111,19 @@ def test_a_crash_anywhere_leaves_exactly_one_entry_after_the_next_try(
 ) -> None:
     """1: before the mark, 2: before the log, 3: after the log and before the mark says so."""
     calls = 0
-    real = update.update
+    real = edits.update
 
-    def dies(path: Path, change: update.Change, **more: float) -> bool:
+    def dies(path: Path, change: edits.Change, **more: float) -> bool:
         nonlocal calls
         calls += 1
         if calls == crash_at:
             raise WriteError("the power is gone")
         return real(path, change, **more)
 
-    monkeypatch.setattr(update, "update", dies)
+    monkeypatch.setattr(edits, "update", dies)
     with pytest.raises(WriteError):
         flush(workspace, tmp_path).maybe(TALK, "s", window=128_000, tokens=110_000)
-    monkeypatch.setattr(update, "update", real)
+    monkeypatch.setattr(edits, "update", real)
     assert flush(workspace, tmp_path).maybe(TALK, "s", window=128_000, tokens=111_000)
     assert flush(workspace, tmp_path).maybe(TALK, "s", window=128_000, tokens=112_000) is None
     assert log.read_text(encoding="utf-8").count("## 10:32") == 1
@@ -156,18 +156,18 @@ def test_a_persons_own_log_of_the_day_is_left_alone(workspace: Path, tmp_path: P
 def test_a_flush_that_was_cut_short_goes_to_the_log_of_its_day(
     workspace: Path, tmp_path: Path, log: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    real = update.update
+    real = edits.update
 
-    def dies_after_the_log(path: Path, change: update.Change, **more: float) -> bool:
+    def dies_after_the_log(path: Path, change: edits.Change, **more: float) -> bool:
         done = real(path, change, **more)
         if path == log:
             raise WriteError("the power is gone")
         return done
 
-    monkeypatch.setattr(update, "update", dies_after_the_log)
+    monkeypatch.setattr(edits, "update", dies_after_the_log)
     with pytest.raises(WriteError):
         flush(workspace, tmp_path).maybe(TALK, "s", window=128_000, tokens=110_000)
-    monkeypatch.setattr(update, "update", real)
+    monkeypatch.setattr(edits, "update", real)
     later = flush(workspace, tmp_path)
     later.notebook.now = lambda: NOW + timedelta(days=1)
     saved = later.maybe(TALK, "s", window=128_000, tokens=111_000)
@@ -178,7 +178,7 @@ def test_a_flush_that_was_cut_short_goes_to_the_log_of_its_day(
 def test_marks_of_sessions_that_are_long_over_go(
     open_memory: Callable[..., Memory], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("memoriter.notes.flush.KEPT", 3)
+    monkeypatch.setattr("memoriter.notes.flush.MAX_SESSIONS", 3)
     folder = tmp_path / "state" / "agents" / "main" / "flushes"
     talk = [{"role": "user", "content": "We decided to release on Monday."}]
     memory = open_memory(cleanup__ledger_days=30)
@@ -193,7 +193,7 @@ def test_marks_of_sessions_that_are_long_over_go(
     assert sorted(folder.iterdir()) == sorted(
         path for name in ("new", "week", "month") for path in (marks[name], marks[name].with_suffix(".lock"))
     )
-    monkeypatch.setattr("memoriter.notes.flush.KEPT", 1)
+    monkeypatch.setattr("memoriter.notes.flush.MAX_SESSIONS", 1)
     memory.tend()
     assert sorted(folder.glob("*.json")) == [marks["new"]]
     assert memory.flush(talk, "new", window=None) is None

@@ -10,7 +10,7 @@ import pytest
 from memoriter import Memory
 from memoriter.notes.chunking import chunk_markdown
 from memoriter.records import Document
-from memoriter.text.front_matter import About, about
+from memoriter.text.front_matter import FrontMatter, read_front_matter
 
 SHORE = "The grey one stands at the shore and waits for fish, every morning of the week."
 REEDS = "In the reeds there is a nest that nobody has come near to since the winter."
@@ -77,31 +77,31 @@ def test_what_is_no_front_matter_or_too_much_of_it_is_text(text: str) -> None:
 @pytest.mark.parametrize(
     ("lines", "said"),
     [
-        ([], About()),
-        (["title: Heron", "date: 2026-02-08", "trust: agent", "messages: 4"], About(title="Heron")),
-        (["title: >-", "  The grey", "  heron"], About(title="The grey, heron")),
-        (["title:", "  Heron", "tags: birds"], About("birds", title="Heron")),
-        (["# a remark", "title: Heron"], About(title="Heron")),
-        ([f"title: {'x' * 201}", "author: Mia"], About("", f"{'x' * 201}; author: Mia")),
+        ([], FrontMatter()),
+        (["title: Heron", "date: 2026-02-08", "trust: agent", "messages: 4"], FrontMatter(title="Heron")),
+        (["title: >-", "  The grey", "  heron"], FrontMatter(title="The grey, heron")),
+        (["title:", "  Heron", "tags: birds"], FrontMatter("birds", title="Heron")),
+        (["# a remark", "title: Heron"], FrontMatter(title="Heron")),
+        ([f"title: {'x' * 201}", "author: Mia"], FrontMatter("", f"{'x' * 201}; author: Mia")),
         (["# a heading"], None),
-        (["tags: birds", "tags: water"], About("birds, water")),
-        (["tags: birds, water"], About("birds, water")),
-        (["tags:", "- birds", "  - water", "- "], About("birds, water")),
-        (['tags: ["birds", ]', "alias: ~", "# a remark"], About("birds")),
-        (["标签: 鸟", "地点: 河边"], About("鸟", "地点: 河边")),
+        (["tags: birds", "tags: water"], FrontMatter("birds, water")),
+        (["tags: birds, water"], FrontMatter("birds, water")),
+        (["tags:", "- birds", "  - water", "- "], FrontMatter("birds, water")),
+        (['tags: ["birds", ]', "alias: ~", "# a remark"], FrontMatter("birds")),
+        (["标签: 鸟", "地点: 河边"], FrontMatter("鸟", "地点: 河边")),
         (
             ["due: 2026-05-01", "url: https://example.org/a"],
-            About("", "due: 2026-05-01; url: https://example.org/a"),
+            FrontMatter("", "due: 2026-05-01; url: https://example.org/a"),
         ),
-        (["place:", "  town: Ulm"], About("", "place: town: Ulm")),
-        (["text: |", "  one", "", "  two"], About("", "text: one, two")),
-        ([f"tags: {'x' * 201}", "author: Mia"], About("", f"{'x' * 201}; author: Mia")),
+        (["place:", "  town: Ulm"], FrontMatter("", "place: town: Ulm")),
+        (["text: |", "  one", "", "  two"], FrontMatter("", "text: one, two")),
+        ([f"tags: {'x' * 201}", "author: Mia"], FrontMatter("", f"{'x' * 201}; author: Mia")),
         (["- birds"], None),
         (["no name here"], None),
     ],
 )
-def test_names_and_values_are_read_as_people_write_them(lines: list[str], said: About | None) -> None:
-    assert about(lines) == said
+def test_names_and_values_are_read_as_people_write_them(lines: list[str], said: FrontMatter | None) -> None:
+    assert read_front_matter(lines) == said
 
 
 @pytest.mark.parametrize(

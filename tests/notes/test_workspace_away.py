@@ -12,7 +12,7 @@ from memoriter import Memory, MemoryService
 from memoriter.agent import Agent
 from memoriter.errors import SourceError, WriteError
 from memoriter.integrations.claude_code.capture import drain
-from memoriter.sessions.queue import Request, SessionQueue
+from memoriter.sessions.queue import SessionQueue, SessionRequest
 
 TALK = (
     {"role": "user", "content": "Which day do we release?"},
@@ -75,7 +75,7 @@ def test_a_session_that_ends_meanwhile_waits_until_it_is_back(
     talk = tmp_path / "talk.jsonl"
     talk.write_text('{"role": "user", "content": "I prefer tabs in Go code."}\n', encoding="utf-8")
     spool = SessionQueue(tmp_path / "state" / "agents" / "main" / "spool")
-    spool.add(Request("SessionEnd", "s", str(talk), talk.stat().st_size, "", 4e9))
+    spool.add(SessionRequest("SessionEnd", "s", str(talk), talk.stat().st_size, "", 4e9))
 
     def heard() -> tuple[int, int, list[str]]:
         with known() as memory:

@@ -68,10 +68,10 @@ SAVE = """
 import sys
 from pathlib import Path
 from memoriter.errors import WriteError
-from memoriter.files import update as files
+from memoriter.files import edits
 path = Path(sys.argv[1])
 try:
-    files.append(path, "the new line\\n" * 500)
+    edits.append(path, "the new line\\n" * 500)
 except WriteError as error:
     print("reported", error)
 else:

@@ -93,7 +93,7 @@ def relations() -> Iterator[str]:
 
 def left_in_logs() -> Iterator[str]:
     """What forgetting says of logs that stay: a sentence, and their names."""
-    for node in ast.walk(tree("notes/strike.py")):
+    for node in ast.walk(tree("notes/collection.py")):
         if isinstance(node, ast.Dict):
             yield from (f"{one}: {SAMPLE}" for key in node.keys if key for one in sentences(key))
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from memoriter.recall.render import NOTES, Line, render
 from memoriter.records import Turn
-from memoriter.sessions.messages import Damaged, Message, clean, parse
+from memoriter.sessions.messages import DamagedLine, Message, clean, parse
 from memoriter.sessions.transcripts import Transcripts
 from memoriter.text.blocks import without_blocks
 
@@ -81,7 +81,7 @@ def test_the_session_is_named_by_its_lines_or_its_file(name: str, session: str) 
     "line", ["", "{", "[1]", "null", '"text"', "[" * 200_000, '{"role": "user"', b"\xff\xfe{}"]
 )
 def test_a_damaged_line_is_told_from_an_empty_message(line: str | bytes) -> None:
-    with pytest.raises(Damaged):
+    with pytest.raises(DamagedLine):
         parse(line)
 
 

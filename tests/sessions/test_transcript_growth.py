@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from memoriter.errors import NotFound, SourceError
 from memoriter.records import Document, FoundFile, Passage
-from memoriter.sessions import growth
+from memoriter.sessions import messages, passages
 from memoriter.sessions.transcripts import Transcripts
 
 
@@ -83,9 +83,9 @@ def test_growth_is_read_alone(folder: Path) -> None:
 
 
 def growth_check() -> int:
-    from memoriter.sessions.transcripts import CHECKED
+    from memoriter.sessions.transcripts import CHECKED_BYTES
 
-    return CHECKED
+    return CHECKED_BYTES
 
 
 @pytest.mark.parametrize("change", ["cut", "replaced", "rewritten", "tail rewritten"])
@@ -129,7 +129,8 @@ def test_a_half_written_line_is_shown_when_it_makes_sense_and_read_again(folder:
 def test_a_huge_line_is_passed_over_and_lines_stay_true(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(growth, "MAX_LINE", 1000)
+    monkeypatch.setattr(messages, "MAX_LINE", 1000)
+    monkeypatch.setattr(passages, "MAX_LINE", 1000)
     (folder / "a.jsonl").write_text(line("one") + line("x" * 5000) + line("two"))
     source = Transcripts([folder])
     assert [one.line for one in source.turns(found(source))] == [1, 3]
@@ -140,7 +141,7 @@ def test_a_huge_line_is_passed_over_and_lines_stay_true(
 def test_a_long_transcript_comes_in_slices(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (folder / "a.jsonl").write_text("".join(line(f"number {n}") for n in range(300)))
     whole = read_whole(folder)
-    monkeypatch.setattr(growth, "SLICE_BYTES", 2000)
+    monkeypatch.setattr(passages, "SLICE_BYTES", 2000)
     source = Transcripts([folder], tokens=64)
     documents = list(source.read(found(source)))
     assert len(documents) > 5

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from memoriter import Memory
 from memoriter.text import query_terms, snippet, tokenize
-from memoriter.text.variants import folded, simplified
+from memoriter.text.tokens import folded, simplified
 
 PAIRS = [
     ("資料庫備份", "资料库备份"),

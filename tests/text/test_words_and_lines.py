@@ -62,6 +62,6 @@ def test_lines_lose_nothing_but_their_ends(text: str) -> None:
     assert "".join(split_lines(text)) == text.replace("\r", "").replace("\n", "")
 
 
-@pytest.mark.parametrize("name", ["dates", "estimate", "lines", "stem", "tokens", "words"])
+@pytest.mark.parametrize("name", ["dates", "encoding", "measure", "redaction", "tokens", "words"])
 def test_the_examples_in_the_code_are_true(name: str) -> None:
     assert doctest.testmod(importlib.import_module(f"memoriter.text.{name}")).failed == 0

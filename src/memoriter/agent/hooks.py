@@ -15,7 +15,7 @@ from memoriter import logs
 from memoriter.agent.moments import EVENTS, WRITING, Effect, Event, Moment
 from memoriter.background import Rejected, Task, Workers
 from memoriter.errors import MemoriterError
-from memoriter.text.encodable import encodable
+from memoriter.text.encoding import encodable
 
 log = logs.get("agent")
 

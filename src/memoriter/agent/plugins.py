@@ -17,8 +17,8 @@ from memoriter.background import is_cancelled
 from memoriter.build import entries_engine
 from memoriter.config.settings import BUILTIN_MEMORIES, MEMORY_ENTRY_POINTS, installed_memories
 from memoriter.errors import ConfigError
-from memoriter.sessions.growth import turns_of_messages
-from memoriter.sessions.tail import listen
+from memoriter.sessions.messages import turns_of_messages
+from memoriter.sessions.tail import read_new_turns
 
 if TYPE_CHECKING:
     from memoriter.agent.hooks import HookBus
@@ -84,7 +84,7 @@ def said_at(moment: Moment) -> Sequence[Message]:
     """The conversation; of a long transcript its end."""
     if moment.messages or moment.transcript is None:
         return _messages(moment)
-    return listen(moment.transcript).records
+    return read_new_turns(moment.transcript).records
 
 
 def question_of(moment: Moment) -> str:

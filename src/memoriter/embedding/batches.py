@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from memoriter.embedding.checked import Checked
 from memoriter.records import Identity
-from memoriter.text.estimate import estimate_tokens
+from memoriter.text.measure import estimate_tokens
 
 if TYPE_CHECKING:
     from memoriter.embedding.protocol import Embedder, Matrix

@@ -20,7 +20,7 @@ from memoriter.embedding import manifest
 from memoriter.embedding.manifest import Model
 from memoriter.errors import EmbedderUnavailable, EmbeddingError
 from memoriter.records import Identity
-from memoriter.text.variants import simplified
+from memoriter.text.tokens import simplified
 
 if TYPE_CHECKING:
     from memoriter.embedding.protocol import Matrix

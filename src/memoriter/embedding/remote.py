@@ -19,7 +19,7 @@ from memoriter.embedding import answers
 from memoriter.embedding.failures import Trouble, told
 from memoriter.errors import EmbedderUnavailable
 from memoriter.records import Identity
-from memoriter.text.estimate import estimate_tokens
+from memoriter.text.measure import estimate_tokens
 
 if TYPE_CHECKING:
     from memoriter.embedding.protocol import Matrix

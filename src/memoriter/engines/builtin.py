@@ -16,7 +16,7 @@ from memoriter.errors import EmbeddingError, SourceError, StoreBroken, StoreErro
 from memoriter.records import Answer, CitationMode, Excerpt, ProgressCallback, Query, Status, SyncReport
 from memoriter.search import Found
 from memoriter.search.citations import shows_citations
-from memoriter.sessions.scope import Guard
+from memoriter.sessions.scope import ScopeCheck
 
 if TYPE_CHECKING:
     from memoriter.embedding import Choice
@@ -61,7 +61,7 @@ class BuiltinEngine:
         searcher: Searcher,
         options: EngineOptions | None = None,
         *,
-        guard: Guard | None = None,
+        guard: ScopeCheck | None = None,
         remake: Callable[[str], Choice | None] | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
@@ -71,7 +71,7 @@ class BuiltinEngine:
         self.indexer = indexer
         self.searcher = searcher
         self.options = options or EngineOptions()
-        self.guard = guard or Guard()
+        self.guard = guard or ScopeCheck()
         self.embedders = EmbedderSelector(index, choice, remake)
         self.background = BackgroundEmbedding(lambda stop: self.indexer.sync(wait_s=0, stop=stop))
         self._clock = clock

@@ -7,6 +7,7 @@ has no time to load a room for this.
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import os
 import sys
@@ -69,3 +70,23 @@ def sync_folder(folder: Path) -> None:
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
+
+
+def newest_state_files(folder: Path) -> list[Path]:
+    """The files of a folder that hold our JSON, newest first."""
+    found = list[tuple[float, str]]()
+    with contextlib.suppress(OSError), os.scandir(folder) as entries:
+        for entry in entries:
+            if entry.name.endswith(".json") and not entry.name.startswith("."):
+                found.append((entry.stat().st_mtime, entry.path))
+    return [Path(path) for _, path in sorted(found, reverse=True)]
+
+
+def remove_temporary_files(folder: Path, older_than: float) -> None:
+    """Remove what killed writers left behind before that time."""
+    with contextlib.suppress(OSError), os.scandir(folder) as entries:
+        for entry in entries:
+            if entry.name.startswith(".") and entry.name.endswith(".tmp"):
+                with contextlib.suppress(OSError):
+                    if entry.stat().st_mtime < older_than:
+                        Path(entry.path).unlink()

@@ -19,9 +19,9 @@ from pathlib import Path
 from typing import Any, BinaryIO, Literal
 
 from memoriter.errors import NotFound, SourceError
-from memoriter.files.beneath import pinned
 from memoriter.files.durable import make_folder, sync_folder, write_beside
-from memoriter.files.exchange import place
+from memoriter.files.edits import rename_without_replacing
+from memoriter.files.paths import open_folder
 from memoriter.records import ImportAction, ImportStep
 
 MOST = 512 * 1024 * 1024  #: bytes of one file
@@ -89,7 +89,7 @@ def compared(
 ) -> ImportAction:
     """What copying would do."""
     try:
-        with pinned(root, target.relative_to(root).parts[:-1]) as folder:
+        with open_folder(root, target.relative_to(root).parts[:-1]) as folder:
             there = folder / target.name
             return _compared_told(told, there) if told else _compared(source, there, grows=grows)
     except (NotFound, FileNotFoundError):
@@ -120,7 +120,7 @@ def _compared_told(told: Told, target: Path) -> ImportAction:
 def copy(source: Path, root: Path, target: Path, action: ImportAction, told: Told | None = None) -> None:
     """Copy a file that is new or has grown, or put there what was told; on the disk when this returns."""
     make_folder(root)
-    with pinned(root, target.relative_to(root).parts[:-1], make=True) as folder:
+    with open_folder(root, target.relative_to(root).parts[:-1], make=True) as folder:
         there = folder / target.name
         with io.BytesIO(told.sealed()) if told else _opened(source) as ours:
             beside = write_beside(there, iter(lambda: ours.read(1024 * 1024), b""))
@@ -128,7 +128,7 @@ def copy(source: Path, root: Path, target: Path, action: ImportAction, told: Tol
         try:
             os.utime(beside, ns=(written, written))  # its age says when it was written
             if action == "new":
-                place(beside, there)
+                rename_without_replacing(beside, there)
             else:
                 beside.replace(there)
         except FileExistsError as error:

@@ -15,7 +15,7 @@ from memoriter.errors import BudgetSpent, ChatError, ChatUnavailable, LockTimeou
 from memoriter.files import durable
 from memoriter.files.locks import file_lock
 from memoriter.llm import Chat, Reply
-from memoriter.text.estimate import estimate_tokens
+from memoriter.text.measure import estimate_tokens
 
 #: An estimate may be short of what a provider counts; so much is added to be on the safe side.
 _MARGIN = 1.25

@@ -12,7 +12,7 @@ from importlib import resources
 from typing import NamedTuple
 
 from memoriter.records import Turn
-from memoriter.text.estimate import estimate_tokens
+from memoriter.text.measure import estimate_tokens
 
 NAMES = ("flush", "session_summary")
 

@@ -19,11 +19,9 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 
 from memoriter.records import Chunk, Document, Trust
-from memoriter.text.borders import last_border
-from memoriter.text.estimate import width
-from memoriter.text.front_matter import about
-from memoriter.text.lines import split_lines
+from memoriter.text.front_matter import read_front_matter
 from memoriter.text.markdown import Structure, structure_of
+from memoriter.text.measure import last_boundary, split_lines, width
 
 CHUNKER_VERSION = 2
 """Raised when the same text is cut otherwise; an index made by another version is built anew."""
@@ -167,7 +165,7 @@ def _above_all(lines: Sequence[str], structure: Structure, budget: int) -> tuple
     end = structure.front_matter
     if not end or _blank_from(lines, end) == len(lines) - end:
         return None
-    said = about(lines[1 : end - 1])
+    said = read_front_matter(lines[1 : end - 1])
     if said is None or width(said.rest) > budget // 2:
         return None
     every = tuple((0, text) for text in (said.title, said.subject) if text)
@@ -263,7 +261,7 @@ def _pieces(text: str, budget: int) -> Iterator[str]:
     at = 0
     while width(window := text[at : at + budget + 1]) > budget:
         fitting = _longest(window, budget)
-        cut = last_border(window, fitting, fitting * 3 // 4)
+        cut = last_boundary(window, fitting, fitting * 3 // 4)
         if window[:cut].strip():
             yield window[:cut]
         at += cut

@@ -20,7 +20,7 @@ from memoriter.llm import Chat, NoChat
 from memoriter.llm.prompts import conversation, prompt
 from memoriter.llm.structured import ask
 from memoriter.records import Turn
-from memoriter.text.encodable import encodable
+from memoriter.text.encoding import encodable
 from memoriter.text.redaction import redact, without_private
 from memoriter.text.tokens import tokenize
 
@@ -134,7 +134,7 @@ class Points(BaseModel):
         return not (self.summary or self.decisions or self.facts or self.todo)
 
 
-class Made(NamedTuple):
+class PointsResult(NamedTuple):
     """Points, by whom, and what went wrong on the way."""
 
     points: Points
@@ -142,11 +142,11 @@ class Made(NamedTuple):
     note: str | None
 
 
-def make_points(turns: Sequence[Turn], chat: Chat, *, task: str, date: str) -> Made:
+def make_points(turns: Sequence[Turn], chat: Chat, *, task: str, date: str) -> PointsResult:
     """Ask the model; if it fails or there is none, take sentences by rules and say so."""
 
     if isinstance(chat, NoChat):
-        return Made(extract(turns), "extractive", None)
+        return PointsResult(extract(turns), "extractive", None)
     try:
         asked = prompt(task, date=date, conversation=conversation(turns))
         points = ask(chat, asked.system, asked.user, Points, max_tokens=MAX_OUTPUT_TOKENS)
@@ -154,8 +154,8 @@ def make_points(turns: Sequence[Turn], chat: Chat, *, task: str, date: str) -> M
     except ChatError as error:
         failure = str(error)
     if failure:
-        return Made(extract(turns), "extractive", f"Summarised without a language model: {failure}")
-    return Made(points, chat.name, None)
+        return PointsResult(extract(turns), "extractive", f"Summarised without a language model: {failure}")
+    return PointsResult(points, chat.name, None)
 
 
 _HEADINGS = {

@@ -16,15 +16,15 @@ from pathlib import Path
 from typing import Literal
 
 from memoriter.errors import LockTimeout
-from memoriter.files import update
+from memoriter.files import edits
 from memoriter.files.locks import file_lock
 from memoriter.llm import Chat
 from memoriter.notes.extractive import make_points, render
 from memoriter.notes.notebook import LOCK_WAIT_S, Notebook, block
 from memoriter.records import Saved, Turn
-from memoriter.text.estimate import estimate_tokens
+from memoriter.text.measure import estimate_tokens
 
-KEPT = 500  #: sessions of which it is known what was written
+MAX_SESSIONS = 500  #: sessions of which it is known what was written
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +41,7 @@ class Threshold:
 
 
 @dataclass(frozen=True, slots=True)
-class Mark:
+class FlushState:
     """What is known of a session's overflows."""
 
     overflow: int = 0  #: how many there were
@@ -80,7 +80,7 @@ class Flush:
                 return None
             return None if mark.phase == "written" else self._write(turns, session, file, mark)
 
-    def _write(self, turns: Sequence[Turn], session: str, file: Path, mark: Mark) -> Saved | None:
+    def _write(self, turns: Sequence[Turn], session: str, file: Path, mark: FlushState) -> Saved | None:
         new = [turn for turn in _since(turns, mark.last) if turn.trust != "untrusted"]
         if not new:
             return None
@@ -98,8 +98,8 @@ class Flush:
         return replace(saved, note=made.note)
 
 
-def prune(state: Path, older_than: float) -> None:
-    """Drop the marks of sessions that were not written before this time, and of all but the newest `KEPT`.
+def prune_flush_states(state: Path, older_than: float) -> None:
+    """Drop the marks of sessions that were not written before this time, and of all but the newest `MAX_SESSIONS`.
 
     What was written of them stays. One that goes on after all is written down from its beginning.
     """
@@ -108,7 +108,7 @@ def prune(state: Path, older_than: float) -> None:
         with contextlib.suppress(OSError):
             found.append((file.stat().st_mtime, file))
     for number, (written, file) in enumerate(sorted(found, reverse=True)):
-        if number < KEPT and written >= older_than:
+        if number < MAX_SESSIONS and written >= older_than:
             continue
         lock = file.with_suffix(".lock")
         with contextlib.suppress(OSError, LockTimeout), file_lock(lock, 0.0):
@@ -138,13 +138,13 @@ def _digest(text: str) -> str:
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:24]
 
 
-def _load(file: Path) -> Mark:
+def _load(file: Path) -> FlushState:
     try:
-        return Mark(**json.loads(update.read(file) or ""))
+        return FlushState(**json.loads(edits.read(file) or ""))
     except (ValueError, TypeError):
-        return Mark()
+        return FlushState()
 
 
-def _store(file: Path, mark: Mark) -> None:
+def _store(file: Path, mark: FlushState) -> None:
     text = json.dumps(asdict(mark), ensure_ascii=False) + "\n"
-    update.update(file, lambda _: text)
+    edits.update(file, lambda _: text)

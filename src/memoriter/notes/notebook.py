@@ -17,14 +17,13 @@ from pathlib import Path
 from zoneinfo import ZoneInfo
 
 from memoriter.errors import WriteError
-from memoriter.files import update
+from memoriter.files import edits
 from memoriter.files.locks import check_mounted
 from memoriter.notes.chunking import trust_of_note
 from memoriter.records import Saved, Trust
-from memoriter.text.encodable import encodable
-from memoriter.text.lines import split_lines
+from memoriter.text.encoding import encodable, slug
+from memoriter.text.measure import split_lines
 from memoriter.text.redaction import redact, without_private
-from memoriter.text.slug import slug
 
 Clock = Callable[[], datetime]
 
@@ -116,7 +115,7 @@ class Notebook:
             text = before if already else _joined(before, entry)
             return None if already else text
 
-        update.update(self.inside(path), change)
+        edits.update(self.inside(path), change)
         start, end = _lines_of(needle if already else entry, text) or (1, 1)
         return Saved(path, start, end, already)
 

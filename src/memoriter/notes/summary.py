@@ -13,14 +13,13 @@ from datetime import datetime
 from pathlib import Path
 
 from memoriter.errors import EditConflict, WriteError
-from memoriter.files import update
+from memoriter.files import edits
 from memoriter.files.locks import file_lock
 from memoriter.llm import Chat
-from memoriter.notes.extractive import Made, is_chinese, make_points, render
+from memoriter.notes.extractive import PointsResult, is_chinese, make_points, render
 from memoriter.notes.notebook import LOCK_WAIT_S, Notebook, block, front_matter
 from memoriter.records import Saved, Turn
-from memoriter.text.encodable import encodable
-from memoriter.text.slug import slug
+from memoriter.text.encoding import encodable, slug
 
 _FIELD = re.compile(r"^(\w+): (.*)$", re.MULTILINE)
 _FRONT = re.compile(r"\A---\r?\n(.*?)\r?\n---\r?\n", re.DOTALL)
@@ -59,7 +58,7 @@ class Summaries:
         """The session's note, known by its front matter: people may have renamed the rest of its name."""
         for file in sorted((self.notebook.root / "memory").glob(f"{day}*.md")):
             try:
-                if _fields(update.read(file) or "").get("session") == session:
+                if _fields(edits.read(file) or "").get("session") == session:
                     return f"memory/{file.name}"
             except WriteError:
                 continue
@@ -74,13 +73,13 @@ class Summaries:
         for number in range(1, 100):
             path = f"memory/{name}{f'-{number}' if number > 1 else ''}.md"
             try:
-                update.write(self.notebook.inside(path), text, expected=None)
+                edits.write(self.notebook.inside(path), text, expected=None)
             except EditConflict:
                 continue  # another session of the same day about the same subject
             return Saved(path, 1, text.count("\n"), note=made.note)
         raise WriteError(f"There are too many notes memory/{name}-….md.")
 
-    def _front(self, turns: Sequence[Turn], session: str, day: str, made: Made) -> str:
+    def _front(self, turns: Sequence[Turn], session: str, day: str, made: PointsResult) -> str:
         return front_matter(
             title=made.points.title,
             date=day,
@@ -95,7 +94,7 @@ class Summaries:
     # ---- the same session again -------------------------------------------------------------------------------
 
     def _continue(self, path: str, turns: Sequence[Turn]) -> Saved:
-        text = update.read(self.notebook.inside(path)) or ""
+        text = edits.read(self.notebook.inside(path)) or ""
         since = int(_fields(text).get("messages") or 0)
         new = turns[since:]
         if not any(turn.role == "user" for turn in new):
@@ -112,7 +111,7 @@ class Summaries:
             written = _with_fields(old or "", fields).rstrip("\n") + f"\n\n{section}"
             return written
 
-        update.update(self.notebook.inside(path), change)
+        edits.update(self.notebook.inside(path), change)
         end = written.count("\n")
         return Saved(path, end - section.count("\n") + 1, end, note=made.note)
 

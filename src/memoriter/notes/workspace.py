@@ -15,11 +15,12 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from memoriter.errors import NotFound, PathRefused, SourceError
-from memoriter.files.read import decode, open_beneath
+from memoriter.files.paths import open_inside
 from memoriter.files.scan import Scan, Tree, Walk, absolute, is_citable, trees_of
 from memoriter.records import Document, Excerpt, FoundFile, Problem
 from memoriter.text.blocks import without_annotations
-from memoriter.text.lines import split_lines
+from memoriter.text.encoding import decode
+from memoriter.text.measure import split_lines
 
 MAX_BYTES = 4 * 1024 * 1024
 EXCERPT_LINES = 200  #: what an excerpt holds unless more is asked for
@@ -86,7 +87,7 @@ class Workspace:
         raise PathRefused("It lies outside the workspace and its extra paths.")
 
     def _document(self, tree: Tree, path: str, relative: str) -> Document:
-        with open_beneath(tree.real, relative) as descriptor, open(descriptor, "rb", closefd=False) as file:
+        with open_inside(tree.real, relative) as descriptor, open(descriptor, "rb", closefd=False) as file:
             status = os.fstat(descriptor)
             try:
                 data = file.read(self.max_bytes + 1)

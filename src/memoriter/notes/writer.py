@@ -11,7 +11,7 @@ from memoriter.notes.flush import Flush, Threshold
 from memoriter.notes.notebook import Notebook
 from memoriter.notes.summary import Summaries
 from memoriter.records import FoundFile, Saved, Trust, Turn
-from memoriter.sessions.growth import turns_of_messages
+from memoriter.sessions.messages import turns_of_messages
 from memoriter.sessions.transcripts import Transcripts
 
 Messages = Iterable[Mapping[str, object]]

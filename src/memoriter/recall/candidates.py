@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from memoriter.recall.render import NOTES, Line
 from memoriter.records import Turn, is_trusted_like
-from memoriter.sessions.growth import turns_of_messages
+from memoriter.sessions.messages import turns_of_messages
 from memoriter.store.digests import normal_form
 from memoriter.text import query_terms
 from memoriter.text.tokens import find_words

@@ -12,7 +12,7 @@ from dataclasses import replace
 
 from memoriter.records import Answer, CitationMode, Hit
 from memoriter.sessions.scope import SessionKey
-from memoriter.text.borders import is_joined, last_border
+from memoriter.text.measure import is_joined, last_boundary
 
 
 def shows_citations(mode: CitationMode, session_key: str | None = None) -> bool:
@@ -75,7 +75,7 @@ def shortened(text: str, max_chars: int) -> str:
     if max_chars < LEAST_CHARS:
         return ""
     room = max_chars - len(ELLIPSIS)
-    cut = last_border(text, room, room // 2)
+    cut = last_boundary(text, room, room // 2)
     while 0 < cut < len(text) and is_joined(text, cut):
         cut -= 1  # a character may be longer than half the room
     return text[:cut].rstrip() + ELLIPSIS if cut else ""

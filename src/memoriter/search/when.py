@@ -14,7 +14,7 @@ from functools import cache
 from itertools import chain, islice
 
 from memoriter.text.dates import read_number
-from memoriter.text.variants import folded
+from memoriter.text.tokens import folded
 
 Span = tuple[date, date]  #: first and last day
 

@@ -9,15 +9,19 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import Literal, cast
+from typing import BinaryIO, Literal, cast
 
-from memoriter.sessions.untrusted_tools import Use, is_use, use_of
+from memoriter.records import Trust, Turn
+from memoriter.sessions.untrusted_tools import OutsideText, ToolUse, is_tool_record, tool_use_of
 from memoriter.text.blocks import without_blocks
-from memoriter.text.encodable import encodable
+from memoriter.text.encoding import encodable
 from memoriter.text.redaction import redact, without_private
+
+#: Bytes. A longer line is a picture or the output of a tool. It is skipped unread.
+MAX_LINE = 4 * 1024 * 1024
 
 Role = Literal["user", "assistant"]
 
@@ -30,25 +34,25 @@ class Message:
     text: str = ""
     time: float | None = None
     session: str | None = None  #: the id of the session, where the line gives it
-    use: Use = field(default_factory=Use)  #: of tools, which may bring in text from the network
+    use: ToolUse = field(default_factory=ToolUse)  #: of tools, which may bring in text from the network
     stranger: bool = False  #: not the owner's words, nor the agent's own: a host says so
 
 
-class Damaged(ValueError):
+class DamagedLine(ValueError):
     """The line is not JSON, or not an object."""
 
 
-NOTHING = Message()
+EMPTY_MESSAGE = Message()
 
 
 def parse(line: bytes | str) -> Message:
-    """What the line says; raises `Damaged`."""
+    """What the line says; raises `DamagedLine`."""
     try:
         record = json.loads(line)
     except (ValueError, RecursionError) as error:
-        raise Damaged from error
+        raise DamagedLine from error
     if not isinstance(record, dict):
-        raise Damaged
+        raise DamagedLine
     return read_record(record)
 
 
@@ -68,7 +72,7 @@ def read_record(record: Mapping[str, object]) -> Message:
         text=text,
         time=_time(record, body),
         session=_session(record),
-        use=use_of(body),
+        use=tool_use_of(body),
         stranger=bool(text) and _is_strangers(body),
     )
 
@@ -78,7 +82,7 @@ def _body(record: Mapping[str, object]) -> Mapping[str, object] | None:
     inner = record.get("message")
     if isinstance(inner, dict) and record.get("type") in ("message", "user", "assistant"):
         return inner
-    return record if ("role" in record and "content" in record) or is_use(record) else None
+    return record if ("role" in record and "content" in record) or is_tool_record(record) else None
 
 
 def _is_bookkeeping(record: Mapping[str, object]) -> bool:
@@ -189,3 +193,50 @@ def clean(text: str) -> str:
     said = without_private(_METADATA.sub("", without_blocks(text.replace("\x00", ""))))
     said = redact(encodable(said)).strip()
     return "" if said.startswith(_SILENT) else said
+
+
+# ---- turns -------------------------------------------------------------------------------------------------------
+
+
+def turn_of(message: Message, line: int, before: OutsideText) -> tuple[Turn | None, OutsideText]:
+    """What was said, with whose words it is, and whether text from outside is in play after it.
+
+    What an agent says after a tool brought in text from the network may be a stranger's words, until a person speaks;
+    so may what it answers to a stranger.
+    """
+    outside = before.after(message.use, person=message.role == "user", stranger=message.stranger)
+    if message.role is None:
+        return None, outside
+    person: Trust = "untrusted" if message.stranger else "owner"
+    trust: Trust = person if message.role == "user" else "untrusted" if outside.tainted else "agent"
+    return Turn(message.role, message.text, line, message.time, trust), outside
+
+
+def turns_of_messages(messages: Iterable[Mapping[str, object]]) -> list[Turn]:
+    """What was said in messages that a host hands over, in any form that a transcript may have."""
+    turns, outside = list[Turn](), OutsideText()
+    for number, message in enumerate(messages, 1):
+        turn, outside = turn_of(read_record(message), number, outside)
+        turns += [turn] if turn else []
+    return turns
+
+
+def turns_of_file(file: BinaryIO) -> Iterator[Turn | None]:
+    """One item a line, from the start: what was said there, or None."""
+    outside, number = OutsideText(), 0
+    while line := file.readline(MAX_LINE):
+        number += 1
+        if len(line) == MAX_LINE and not line.endswith(b"\n"):
+            while (rest := file.readline(MAX_LINE)) and not rest.endswith(b"\n"):
+                pass
+            line = b""
+        turn, outside = turn_of(parse_or_empty(line), number, outside)
+        yield turn
+
+
+def parse_or_empty(line: bytes) -> Message:
+    """What the line says; nothing when it is damaged."""
+    try:
+        return parse(line)
+    except DamagedLine:
+        return EMPTY_MESSAGE

@@ -9,31 +9,31 @@ from collections.abc import Iterable
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 
-from memoriter.files import durable, small
+from memoriter.files import durable
 from memoriter.sessions.messages import read_record
-from memoriter.sessions.tail import Mark, Record, Telling
-from memoriter.sessions.untrusted_tools import Outside
+from memoriter.sessions.tail import Record, RecordFilter, TailPosition
+from memoriter.sessions.untrusted_tools import OutsideText
 
-KEPT = 2_000  #: sessions that are remembered; the oldest go first
-LOOKED_AT = 200  #: newest sessions that are asked for their project
+MAX_SESSIONS = 2_000  #: sessions that are remembered; the oldest go first
+MAX_LOOKUPS = 200  #: newest sessions that are asked for their project
 
 
 @dataclass(frozen=True, slots=True)
-class Session:
+class SessionState:
     """What is known of one session."""
 
     id: str
     project: str = ""  #: the folder that the agent worked in
     transcript: str = ""
     at: float = 0.0
-    mark: Mark = field(default_factory=Mark)
+    mark: TailPosition = field(default_factory=TailPosition)
     forked_at: float = 0.0  #: when it parted from another session, with a copy of what was said there
 
     def own(self, records: Iterable[Record]) -> tuple[Record, ...]:
         """The records without those that it brought along: they are heard in the session that they come from."""
         if not self.forked_at:
             return tuple(records)
-        telling = Telling(Outside())
+        telling = RecordFilter(OutsideText())
         return tuple(
             one
             for one, said in ((one, read_record(one)) for one in records)
@@ -41,36 +41,36 @@ class Session:
         )
 
 
-class Marks:
+class SessionProgress:
     """The marks of one agent's sessions."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        self._reached: dict[str, Session] = {}
+        self._reached: dict[str, SessionState] = {}
 
-    def get(self, session: str) -> Session:
+    def get(self, session: str) -> SessionState:
         """What is known of a session; nothing when it was never heard, or its mark cannot be read."""
-        return self._reached.get(session) or _read(self._path(session)) or Session(session)
+        return self._reached.get(session) or _read(self._path(session)) or SessionState(session)
 
-    def reach(self, session: Session) -> None:
+    def reach(self, session: SessionState) -> None:
         """Go on from here while this process lives; the next one begins where the last `put` was."""
-        stored = _read(self._path(session.id)) or Session(session.id)
+        stored = _read(self._path(session.id)) or SessionState(session.id)
         self.put(replace(session, mark=stored.mark))
         self._reached[session.id] = session
 
-    def put(self, session: Session) -> None:
+    def put(self, session: SessionState) -> None:
         """Note how far a session was heard."""
         self._reached.pop(session.id, None)
         durable.write(self._path(session.id), json.dumps(asdict(session)).encode())
 
     def sessions_of(self, project: str) -> list[str]:
         """The newest sessions of a project, newest first."""
-        known = map(_read, small.by_age(self.folder)[:LOOKED_AT])
+        known = map(_read, durable.newest_state_files(self.folder)[:MAX_LOOKUPS])
         return [session.id for session in known if session and session.project == project]
 
     def prune(self) -> None:
         """Drop the oldest where there are too many; what was learned there is not touched."""
-        for path in small.by_age(self.folder)[KEPT:]:
+        for path in durable.newest_state_files(self.folder)[MAX_SESSIONS:]:
             with contextlib.suppress(OSError):
                 path.unlink()
 
@@ -79,17 +79,17 @@ class Marks:
         return self.folder / f"{name}.json"
 
 
-def _read(path: Path) -> Session | None:
+def _read(path: Path) -> SessionState | None:
     try:
         values = json.loads(path.read_bytes())
-        mark = Mark(**{**values["mark"], "calls": tuple(values["mark"].get("calls", ()))})
-        session = Session(**{**values, "mark": mark})
+        mark = TailPosition(**{**values["mark"], "calls": tuple(values["mark"].get("calls", ()))})
+        session = SessionState(**{**values, "mark": mark})
     except (OSError, ValueError, TypeError, KeyError, AttributeError, RecursionError):
         return None
     return session if _is_usable(session) else None
 
 
-def _is_usable(session: Session) -> bool:
+def _is_usable(session: SessionState) -> bool:
     """Whether everything is of its kind: a file may hold anything, however it came to that."""
     mark = session.mark
     texts = (session.id, session.project, session.transcript, mark.head, *mark.calls)

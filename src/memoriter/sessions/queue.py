@@ -19,19 +19,19 @@ from pathlib import Path
 
 from memoriter import logs
 from memoriter.errors import LockTimeout, MemoriterError
-from memoriter.files import durable, small
+from memoriter.files import durable
 from memoriter.files.locks import file_lock
 
 log = logs.get("listening")
 
-MOST = 1_000  #: requests that may wait; by then nobody has been able to write for days
-OLDEST_S = 14 * 24 * 3600.0  #: what could not be done for so long is given up
+MAX_REQUESTS = 1_000  #: requests that may wait; by then nobody has been able to write for days
+MAX_AGE_S = 14 * 24 * 3600.0  #: what could not be done for so long is given up
 
 _counter = itertools.count()
 
 
 @dataclass(frozen=True, slots=True)
-class Request:
+class SessionRequest:
     """A session asks to be heard up to where its transcript was then."""
 
     event: str
@@ -42,7 +42,7 @@ class Request:
     at: float = 0.0
 
 
-Handle = Callable[[Request], bool | None]
+Handler = Callable[[SessionRequest], bool | None]
 """Do what is asked; False when it could not be done now, None when a piece of it was done and there is more."""
 
 
@@ -53,10 +53,10 @@ class SessionQueue:
         self.folder = folder
         self._lock = folder / "drain.lock"
 
-    def add(self, request: Request) -> Path | None:
+    def add(self, request: SessionRequest) -> Path | None:
         """Keep a request: its file, on the disk when this returns. None when too many wait already."""
-        if len(self.waiting()) >= MOST:
-            log.error("%d requests wait in %s already; this one is not kept", MOST, self.folder)
+        if len(self.waiting()) >= MAX_REQUESTS:
+            log.error("%d requests wait in %s already; this one is not kept", MAX_REQUESTS, self.folder)
             return None
         path = self.folder / f"{time.time_ns():020d}-{os.getpid()}-{next(_counter)}.json"
         durable.write(path, json.dumps(asdict(request)).encode())
@@ -71,7 +71,7 @@ class SessionQueue:
         return [path for path in paths if path.suffix == ".json" and path.name[:1].isdigit()]
 
     def drain(
-        self, handle: Handle, *, wait_s: float = 0.0, until: float | None = None, own: Path | None = None
+        self, handle: Handler, *, wait_s: float = 0.0, until: float | None = None, own: Path | None = None
     ) -> int:
         """Do what waits, oldest first, until a point of the monotonic clock; how many were done.
 
@@ -88,7 +88,7 @@ class SessionQueue:
             return self._drain(handle, until)
         return 0
 
-    def _drain(self, handle: Handle, until: float | None) -> int:
+    def _drain(self, handle: Handler, until: float | None) -> int:
         done, left, stuck = 0, set[Path](), set[str]()
         # What was added meanwhile is taken along: its process may have left it to us.
         while paths := [path for path in self.waiting() if path not in left]:
@@ -100,7 +100,7 @@ class SessionQueue:
                 done += ended is True
                 if ended is False:
                     left.add(path)
-        small.sweep(self.folder, time.time() - 3600)
+        durable.remove_temporary_files(self.folder, time.time() - 3600)
         return done
 
     def is_drained(self) -> bool:
@@ -113,12 +113,12 @@ class SessionQueue:
         except LockTimeout:
             return True
 
-    def _one(self, path: Path, handle: Handle, stuck: set[str], unfinished: set[str]) -> bool | None:
+    def _one(self, path: Path, handle: Handler, stuck: set[str], unfinished: set[str]) -> bool | None:
         """Whether the request of this file needs to wait no more; None: its turn comes again."""
         request = None
         try:
             request = _read(path)
-            if request is None or request.at < time.time() - OLDEST_S:
+            if request is None or request.at < time.time() - MAX_AGE_S:
                 log.warning("a request that cannot be done any more is dropped: %s", path.name)
             elif request.session in stuck:
                 return False
@@ -144,9 +144,9 @@ class SessionQueue:
         return True
 
 
-def _read(path: Path) -> Request | None:
+def _read(path: Path) -> SessionRequest | None:
     try:
-        request = Request(**json.loads(path.read_bytes()))
+        request = SessionRequest(**json.loads(path.read_bytes()))
     except (ValueError, TypeError, RecursionError):
         return None
     texts = (request.event, request.session, request.transcript, request.project)

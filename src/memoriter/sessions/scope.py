@@ -50,17 +50,17 @@ def _chat_type(parts: list[str]) -> str:
 
 log = logs.get("managers")
 
-Verdict = Literal["allow", "deny"]
+Action = Literal["allow", "deny"]
 
 #: So many refused sessions are remembered, to be logged once each.
-REMEMBERED = 1000
+MAX_LOGGED_SESSIONS = 1000
 
 
 @dataclass(frozen=True, slots=True)
-class Rule:
+class ScopeRule:
     """What is done with sessions of this kind; what is not given matches every session."""
 
-    action: Verdict
+    action: Action
     channel: str | None = None  #: "telegram", "slack"
     chat_type: str | None = None  #: "direct", "group", "channel"
     key_prefix: str | None = (
@@ -83,8 +83,8 @@ class Rule:
 class Scope:
     """The rules, and what holds when none matches."""
 
-    rules: Sequence[Rule] = (Rule("allow", chat_type="direct"),)
-    default: Verdict = "deny"
+    rules: Sequence[ScopeRule] = (ScopeRule("allow", chat_type="direct"),)
+    default: Action = "deny"
 
     def allows(self, session_key: str | None) -> bool:
         """Whether this session may search. No key means the owner's own terminal or program."""
@@ -94,7 +94,7 @@ class Scope:
         return next((rule.action for rule in self.rules if rule.matches(key)), self.default) == "allow"
 
 
-class Guard:
+class ScopeCheck:
     """A scope that says once for each session that it was refused."""
 
     def __init__(self, scope: Scope | None = None) -> None:
@@ -109,7 +109,7 @@ class Guard:
         with self._lock:
             known = session_key in self._refused
             self._refused[session_key or ""] = None
-            if len(self._refused) > REMEMBERED:
+            if len(self._refused) > MAX_LOGGED_SESSIONS:
                 self._refused.pop(next(iter(self._refused)))
         if not known:
             log.info(

@@ -19,17 +19,17 @@ from pathlib import Path
 from typing import Protocol, TypeVar
 
 from memoriter.errors import LockTimeout
-from memoriter.files import durable, small
+from memoriter.files import durable
 from memoriter.files.locks import file_lock
 
-KEPT = 2_000  #: sessions of which it is known what was heard; the oldest go first
-WAIT_S = 300.0  #: for another process that listens to the same session
-MOST = 4_000  #: turns that are known of a session beside those of the conversation as it is now
-LENGTH = 16  #: characters of a digest that are kept: 64 bits, for some thousand turns
+MAX_SESSIONS = 2_000  #: sessions of which it is known what was heard; the oldest go first
+LOCK_WAIT_S = 300.0  #: for another process that listens to the same session
+MAX_OLD_TURNS = 4_000  #: turns that are known of a session beside those of the conversation as it is now
+DIGEST_CHARS = 16  #: characters of a digest that are kept: 64 bits, for some thousand turns
 SILENCE_S = 6 * 3600.0  #: after which what begins otherwise is another conversation
 
 
-class Said(Protocol):
+class TurnLike(Protocol):
     """What is looked at of a turn; its ``time`` too, where it has one."""
 
     @property
@@ -38,11 +38,11 @@ class Said(Protocol):
     def text(self) -> str: ...
 
 
-S = TypeVar("S", bound=Said)
+S = TypeVar("S", bound=TurnLike)
 Digest = Callable[[str], str]
 
 
-class Heard:
+class SeenSession:
     """The turns of one session that were heard."""
 
     def __init__(self, state: dict[str, object], digest: Digest, now: float) -> None:
@@ -56,7 +56,7 @@ class Heard:
         self._present = set[str]()
         self.changed = False
 
-    def new(self, turns: Sequence[S], also: Sequence[Said] = ()) -> list[S]:
+    def new(self, turns: Sequence[S], also: Sequence[TurnLike] = ()) -> list[S]:
         """The turns that were not heard yet; ``also``: others that count as heard.
 
         What is said a second time in a conversation is new when the conversation holds it twice.
@@ -69,7 +69,7 @@ class Heard:
         self._present.update(keys)
         return [turn for turn, key in zip(turns, keys, strict=True) if not left.take(key)]
 
-    def add(self, turns: Sequence[Said]) -> None:
+    def add(self, turns: Sequence[TurnLike]) -> None:
         """Say that these were heard."""
         self.changed = self.changed or bool(turns)
         self._known += map(self._key, turns)
@@ -85,14 +85,14 @@ class Heard:
         others = [key for key in self._known if key not in self._present]
         present = [key for key in self._known if key in self._present]
         return {
-            "known": [*others[-MOST:], *present],
+            "known": [*others[-MAX_OLD_TURNS:], *present],
             "first": self._first,
             "over": self._over,
             "at": self._now,
         }
 
-    def _key(self, turn: Said) -> str:
-        digest = self._digest(f"{turn.role} {turn.text}")[:LENGTH]
+    def _key(self, turn: TurnLike) -> str:
+        digest = self._digest(f"{turn.role} {turn.text}")[:DIGEST_CHARS]
         said_at = getattr(turn, "time", None)
         return digest if said_at is None else f"{digest}@{said_at:.3f}"
 
@@ -117,7 +117,7 @@ class _Left:
         return False
 
 
-class Hearing:
+class SeenTurns:
     """What was heard of every session of one agent."""
 
     def __init__(self, state: Path, digest: Digest, *, clock: Callable[[], float] = time.time) -> None:
@@ -126,12 +126,12 @@ class Hearing:
         self._clock = clock
 
     @contextlib.contextmanager
-    def of(self, session: str) -> Iterator[Heard]:
+    def of(self, session: str) -> Iterator[SeenSession]:
         """What was heard of a session; what is added is on the disk afterwards, and nobody else listens meanwhile."""
         name = hashlib.sha256(session.encode("utf-8", "surrogatepass")).hexdigest()[:24]
         file = self._folder / f"{name}.json"
-        with file_lock(file.with_suffix(".lock"), WAIT_S):
-            heard = Heard(_load(file), self._digest, self._clock())
+        with file_lock(file.with_suffix(".lock"), LOCK_WAIT_S):
+            heard = SeenSession(_load(file), self._digest, self._clock())
             yield heard
             if heard.changed:
                 is_new = not file.exists()
@@ -141,7 +141,7 @@ class Hearing:
 
     def _prune(self) -> None:
         """Drop the oldest where there are too many; what was learned there is not touched."""
-        for file in small.by_age(self._folder)[KEPT:]:
+        for file in durable.newest_state_files(self._folder)[MAX_SESSIONS:]:
             lock = file.with_suffix(".lock")
             with contextlib.suppress(OSError, LockTimeout), file_lock(lock, 0.0):
                 file.unlink()

@@ -16,19 +16,20 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from memoriter.errors import SourceError
-from memoriter.sessions.messages import Message, read_record
-from memoriter.sessions.untrusted_tools import Outside
+from memoriter.sessions.messages import MAX_LINE, Message, read_record
+from memoriter.sessions.untrusted_tools import OutsideText
 
-CHECKED = 1024  #: bytes at the beginning that must be the same when hearing goes on
-MAX_LINE = 4 * 1024 * 1024  #: bytes; a longer line is a picture or a tool's output, and skipped unread
-AT_ONCE = 512 * 1024  #: bytes that are heard at a time: what is noted is at most so far behind what was done
-AT_END = 8 * 1024 * 1024  #: bytes at the end of the whole that are looked at
+HEAD_BYTES = 1024  #: bytes at the beginning that must be the same when hearing goes on
+SLICE_BYTES = (
+    512 * 1024
+)  #: bytes that are heard at a time: what is noted is at most so far behind what was done
+END_BYTES = 8 * 1024 * 1024  #: bytes at the end of the whole that are looked at
 
 Record = Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
-class Mark:
+class TailPosition:
     """How far a transcript was heard."""
 
     inode: int = 0
@@ -39,20 +40,20 @@ class Mark:
 
 
 @dataclass(frozen=True, slots=True)
-class Listened:
+class NewTurns:
     """What was said beyond a mark, and the mark after it."""
 
     records: tuple[Record, ...]
-    mark: Mark
+    mark: TailPosition
     more: bool = False  #: whether there is more beyond the new mark
 
 
-class Telling:
+class RecordFilter:
     """Which records are handed on: those in which somebody spoke, with the tools that say whose words they are."""
 
-    def __init__(self, outside: Outside) -> None:
+    def __init__(self, outside: OutsideText) -> None:
         self.outside = outside  #: where it stands, of all that was looked at
-        self._told = Outside()  #: where whoever reads what is handed on believes that it stands
+        self._told = OutsideText()  #: where whoever reads what is handed on believes that it stands
 
     def takes_up(self, said: Message, *, others: bool = False) -> bool:
         """Whether this record is handed on; ``others``: it is none of this session's own."""
@@ -67,7 +68,7 @@ class Telling:
         return True
 
 
-def size_of(path: Path) -> int | None:
+def file_size(path: Path) -> int | None:
     """How many bytes the transcript has now; None when it is not a file."""
     try:
         status = path.stat()
@@ -76,33 +77,33 @@ def size_of(path: Path) -> int | None:
     return status.st_size if stat.S_ISREG(status.st_mode) else None
 
 
-def listen(path: Path, mark: Mark | None = None, upto: int | None = None) -> Listened:
+def read_new_turns(path: Path, mark: TailPosition | None = None, upto: int | None = None) -> NewTurns:
     """The records beyond the mark, or the last ones of the whole without one; raises `SourceError`."""
     with _opened(path) as (file, status):
         end = status.st_size if upto is None else min(upto, status.st_size)
         if mark is None:
-            start = max(0, end - AT_END)
-            outside = Outside(tainted=start > 0)  # what came before is not known
+            start = max(0, end - END_BYTES)
+            outside = OutsideText(tainted=start > 0)  # what came before is not known
             if start:
                 start += len(_line(file, start - 1)) - 1  # at the next whole line
         elif _goes_on(file, status, mark):
-            start, outside = mark.offset, Outside(mark.tainted, mark.calls)
+            start, outside = mark.offset, OutsideText(mark.tainted, mark.calls)
         else:
-            start, outside = 0, Outside()
-        records, telling = list[Record](), Telling(outside)
+            start, outside = 0, OutsideText()
+        records, telling = list[Record](), RecordFilter(outside)
         offset, more = start, False
         for line, after in _lines(file, start, end):
-            if mark is not None and offset - start >= AT_ONCE:
+            if mark is not None and offset - start >= SLICE_BYTES:
                 more = True
                 break
             offset = after
             record = _record(line)
             if telling.takes_up(read_record(record)):
                 records.append(record)
-        head = _digest(file, min(CHECKED, offset))
+        head = _digest(file, min(HEAD_BYTES, offset))
         outside = telling.outside
-        return Listened(
-            tuple(records), Mark(status.st_ino, head, offset, outside.tainted, outside.calls), more
+        return NewTurns(
+            tuple(records), TailPosition(status.st_ino, head, offset, outside.tainted, outside.calls), more
         )
 
 
@@ -121,11 +122,11 @@ def _opened(path: Path) -> Iterator[tuple[BinaryIO, os.stat_result]]:
         yield file, status
 
 
-def _goes_on(file: BinaryIO, status: os.stat_result, mark: Mark) -> bool:
+def _goes_on(file: BinaryIO, status: os.stat_result, mark: TailPosition) -> bool:
     """Whether the file is still the one that was heard: it may have been cut or written anew."""
     if status.st_ino != mark.inode or status.st_size < mark.offset:
         return False
-    return _digest(file, min(CHECKED, mark.offset)) == mark.head
+    return _digest(file, min(HEAD_BYTES, mark.offset)) == mark.head
 
 
 def _digest(file: BinaryIO, length: int) -> str:

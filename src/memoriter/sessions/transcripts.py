@@ -17,14 +17,14 @@ from pathlib import Path
 from typing import BinaryIO
 
 from memoriter.errors import NotFound, PathRefused, SourceError
-from memoriter.files.read import open_beneath
+from memoriter.files.paths import open_inside
 from memoriter.files.scan import Scan, Tree, Walk, is_citable
 from memoriter.records import Document, Excerpt, FoundFile, Problem, Turn
-from memoriter.sessions.growth import Mark, Reading, parsed, turns_of
-from memoriter.sessions.passages import local_time
+from memoriter.sessions.messages import parse_or_empty, turns_of_file
+from memoriter.sessions.passages import PassageReader, ReadPosition, local_time
 
 PREFIX = "sessions/"
-CHECKED = 1024  #: bytes at both ends of what was read that must be the same when reading goes on
+CHECKED_BYTES = 1024  #: bytes at both ends of what was read that must be the same when reading goes on
 EXCERPT_LINES = 50
 
 _JSONL = re.compile(r"(?:(?!\.)[^/]+/)*(?!\.)[^/]+\.jsonl")
@@ -80,10 +80,10 @@ class Transcripts:
 
     def read(self, found: FoundFile, state: str = "") -> Iterator[Document]:
         """What the transcript says beyond ``state``, a bounded slice at a time; raises `SourceError`."""
-        mark = Mark.from_json(state) if state else Mark()
+        mark = ReadPosition.from_json(state) if state else ReadPosition()
         with self._opened(found) as (file, status):
             if not self._goes_on(file, status, mark):
-                mark = Mark()
+                mark = ReadPosition()
             more = True
             while more:
                 document, mark, more = self._slice(file, status, found, mark)
@@ -95,17 +95,17 @@ class Transcripts:
                 return _Opened(tree.real, tree.relative(str(found.absolute)))
         raise PathRefused("It lies outside the folders of transcripts.")
 
-    def _goes_on(self, file: BinaryIO, status: os.stat_result, mark: Mark) -> bool:
+    def _goes_on(self, file: BinaryIO, status: os.stat_result, mark: ReadPosition) -> bool:
         """Whether the file still begins with what was read: it may have been cut, replaced or written anew."""
         if mark.offset == 0 or status.st_size < mark.offset or status.st_ino != mark.inode:
             return False
         return (self._head(file, mark.offset), self._tail(file, mark.offset)) == (mark.head, mark.tail)
 
     def _head(self, file: BinaryIO, offset: int) -> str:
-        return self._digest(file, 0, min(CHECKED, offset))
+        return self._digest(file, 0, min(CHECKED_BYTES, offset))
 
     def _tail(self, file: BinaryIO, offset: int) -> str:
-        return self._digest(file, max(0, offset - CHECKED), offset)
+        return self._digest(file, max(0, offset - CHECKED_BYTES), offset)
 
     def _digest(self, file: BinaryIO, start: int, end: int) -> str:
         file.seek(start)
@@ -114,10 +114,10 @@ class Transcripts:
         return hashlib.sha256(data).hexdigest()
 
     def _slice(
-        self, file: BinaryIO, status: os.stat_result, found: FoundFile, mark: Mark
-    ) -> tuple[Document, Mark, bool]:
+        self, file: BinaryIO, status: os.stat_result, found: FoundFile, mark: ReadPosition
+    ) -> tuple[Document, ReadPosition, bool]:
         """Read on from the mark; the document of the new lines, the new mark, and whether there is more."""
-        reading = Reading(mark, self.tokens, self.target)
+        reading = PassageReader(mark, self.tokens, self.target)
         first = mark.open[0].line if mark.open else mark.line + 1
         file.seek(mark.offset)
         more = reading.take(file)
@@ -145,13 +145,13 @@ class Transcripts:
     def turns(self, found: FoundFile) -> Iterator[Turn]:
         """Everything that was said, from the start."""
         with self._opened(found) as (file, _):
-            yield from (turn for turn in turns_of(file) if turn)
+            yield from (turn for turn in turns_of_file(file) if turn)
 
     def session(self, found: FoundFile) -> str:
         """The session's id, as its first lines give it, or else the file's name."""
         with self._opened(found) as (file, _):
             for _, line in zip(range(50), file, strict=False):
-                session = parsed(line).session
+                session = parse_or_empty(line).session
                 if session:
                     return session
         return found.absolute.stem
@@ -171,7 +171,7 @@ class Transcripts:
         end = start - 1 + (lines or EXCERPT_LINES)
         shown, total = list[str](), 0
         with self._opened(found) as (file, _):
-            for turn in turns_of(file):
+            for turn in turns_of_file(file):
                 total += 1
                 if start <= total <= end:
                     shown.append(_shown(turn) if turn else "")
@@ -179,10 +179,10 @@ class Transcripts:
 
 
 class _Opened:
-    """An open transcript; `open_beneath` with a buffer."""
+    """An open transcript; `open_inside` with a buffer."""
 
     def __init__(self, root: str, relative: str) -> None:
-        self._opening = open_beneath(root, relative)
+        self._opening = open_inside(root, relative)
 
     def __enter__(self) -> tuple[BinaryIO, os.stat_result]:
         descriptor = self._opening.__enter__()

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 Record = Mapping[str, object]
 
-OPEN = 64  #: calls that may wait for their answer at once
+MAX_OPEN_CALLS = 64  #: calls that may wait for their answer at once
 
 _NETWORK = re.compile(r"web|fetch|brows|http|url|crawl|scrape|mail|inbox|computer", re.IGNORECASE)
 _CALLS = ("tool_use", "toolCall", "server_tool_use", "mcp_tool_use")
@@ -21,7 +21,7 @@ _ANSWERING = ("tool", "function", "toolResult")
 
 
 @dataclass(frozen=True, slots=True)
-class Use:
+class ToolUse:
     """What one record has to do with tools from outside."""
 
     outside: bool = False  #: it names one
@@ -30,29 +30,29 @@ class Use:
 
 
 @dataclass(frozen=True, slots=True)
-class Outside:
+class OutsideText:
     """Where a conversation stands: a fold over its records."""
 
     tainted: bool = False  #: text from outside came in since a person last spoke
     calls: tuple[str, ...] = ()  #: of tools that bring in such text, not answered yet
 
-    def after(self, use: Use, *, person: bool, stranger: bool = False) -> Outside:
+    def after(self, use: ToolUse, *, person: bool, stranger: bool = False) -> OutsideText:
         """Where it stands after a record; ``person``: in which a person spoke; ``stranger``: who is not the owner."""
         brought = stranger or use.outside or not set(self.calls).isdisjoint(use.answers)
         calls = [call for call in (*self.calls, *use.calls) if call not in use.answers]
-        return Outside((self.tainted and not person) or brought, tuple(calls[-OPEN:]))
+        return OutsideText((self.tainted and not person) or brought, tuple(calls[-MAX_OPEN_CALLS:]))
 
 
-def is_use(record: Record) -> bool:
+def is_tool_record(record: Record) -> bool:
     """Whether a record is about tools, though nobody speaks in it."""
     kind = record.get("type")
     return "tool_calls" in record or (isinstance(kind, str) and kind.endswith(("_call", "_call_output")))
 
 
-def use_of(body: Record) -> Use:
+def tool_use_of(body: Record) -> ToolUse:
     """What a record's body has to do with tools from outside."""
     called, answered = list(_called(body)), list(_answered(body))
-    return Use(
+    return ToolUse(
         outside=any(_NETWORK.search(name) for name, _ in (*called, *answered)),
         calls=tuple(call for name, call in called if call and _NETWORK.search(name)),
         answers=tuple(call for _, call in answered if call),

@@ -5,8 +5,7 @@ Pure functions of their arguments, on the standard library alone.
 """
 
 from memoriter.text.dates import date_tokens
-from memoriter.text.estimate import estimate_tokens, width
-from memoriter.text.lines import split_lines
+from memoriter.text.measure import estimate_tokens, split_lines, width
 from memoriter.text.snippet import snippet
 from memoriter.text.tokens import TOKENIZER_VERSION, query_terms, tokenize
 

@@ -26,7 +26,7 @@ _UNSAID = frozenset({"title", "date", "created", "updated", "modified", "trust"}
 _UNSAID |= {"session", "started", "ended", "messages", "made_by"}
 
 
-class About(NamedTuple):
+class FrontMatter(NamedTuple):
     """What the front matter adds to the text of a note."""
 
     subject: str = ""  #: tags and aliases, for every chunk
@@ -34,7 +34,7 @@ class About(NamedTuple):
     title: str = ""  #: for every chunk as well
 
 
-def length_of(lines: Sequence[str]) -> int:
+def front_matter_lines(lines: Sequence[str]) -> int:
     """How many lines it has, with its two rules; 0 without one."""
     if not lines or lines[0].rstrip() != "---":
         return 0
@@ -42,13 +42,13 @@ def length_of(lines: Sequence[str]) -> int:
     return next(ends, 0)
 
 
-def fields_of(lines: Sequence[str]) -> dict[str, str]:
+def front_matter_fields(lines: Sequence[str]) -> dict[str, str]:
     """The values that stand on the line of their name, by lower-case name."""
     found = (_FIELD.fullmatch(line) for line in lines if len(line) < _MAX_LINE)
     return {match[1].lower(): match[2].strip("\"'") for match in found if match}
 
 
-def about(lines: Sequence[str]) -> About | None:
+def read_front_matter(lines: Sequence[str]) -> FrontMatter | None:
     """What the lines between the rules say, in words; a long title or list of tags counts as the rest.
 
     None when they are no names and values: then somebody has put rules around a text.
@@ -63,7 +63,7 @@ def about(lines: Sequence[str]) -> About | None:
         subject, others = "", [subject, *others]
     if len(title) > _MAX_SUBJECT:
         title, others = "", [title, *others]
-    return About(subject, "; ".join(others), title)
+    return FrontMatter(subject, "; ".join(others), title)
 
 
 def _values(lines: Sequence[str]) -> Mapping[str, str] | None:

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from memoriter.text.front_matter import fields_of, length_of
+from memoriter.text.front_matter import front_matter_fields, front_matter_lines
 
 _MAX_TITLE = 200  #: characters of a heading that are kept as its title
 
@@ -38,8 +38,8 @@ class Structure:
 
 def structure_of(lines: Sequence[str]) -> Structure:
     """Find the parts in one pass. A fence that is never closed runs to the end, as it does when rendered."""
-    length = length_of(lines)
-    found = Structure(length, fields_of(lines[1 : length - 1]) if length else {})
+    length = front_matter_lines(lines)
+    found = Structure(length, front_matter_fields(lines[1 : length - 1]) if length else {})
     fence, opened = "", 0
     previous = ""
     for number in range(found.front_matter, len(lines)):

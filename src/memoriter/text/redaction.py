@@ -40,7 +40,10 @@ def find_secrets(text: str) -> list[Secret]:
     """Where secrets stand, in order, none over another; of two that overlap, the first and longer."""
     lowered = text.lower()
     found = [
-        secret for rule in RULES if any(hint in lowered for hint in rule.hints) for secret in rule.find(text)
+        secret
+        for rule in SECRET_RULES
+        if any(hint in lowered for hint in rule.hints)
+        for secret in rule.find(text)
     ]
     kept: list[Secret] = []
     for secret in sorted(found, key=lambda one: (one.start, -one.end)):
@@ -76,7 +79,7 @@ Judge = Callable[[str], bool]
 
 
 @dataclass(frozen=True, slots=True)
-class Rule:
+class SecretRule:
     """One kind of secret; the group ``s`` of the pattern is what is replaced, or the whole match."""
 
     kind: str
@@ -91,9 +94,9 @@ class Rule:
                 yield Secret(*match.span(group), self.kind)
 
 
-def _token(kind: str, body: str, *hints: str) -> Rule:
+def _token(kind: str, body: str, *hints: str) -> SecretRule:
     """A vendor's key: known by its prefix, and not a part of a longer word."""
-    return Rule(kind, hints, re.compile(rf"(?<![A-Za-z0-9_]){body}(?![A-Za-z0-9_])"))
+    return SecretRule(kind, hints, re.compile(rf"(?<![A-Za-z0-9_]){body}(?![A-Za-z0-9_])"))
 
 
 def _worded(value: str) -> bool:
@@ -138,8 +141,8 @@ _NAMES = (
 _CHINESE_NAMES = "密码|口令|密钥|私钥|令牌|密碼|金鑰|權杖|暗号|パスワード|비밀번호"
 _VALUE = r"""(?P<s>[^\s"'`“”‘’，。；、<>]{5,199}[^\s"'`“”‘’，。；、<>,;.:)])"""
 
-RULES: tuple[Rule, ...] = (
-    Rule(
+SECRET_RULES: tuple[SecretRule, ...] = (
+    SecretRule(
         "private key",
         ("private key",),
         re.compile(
@@ -159,7 +162,7 @@ RULES: tuple[Rule, ...] = (
     _token("gitlab token", r"gl(?:pat|ptt|dt|rt|cbt|ft|soat|imt|agent)-[A-Za-z0-9_-]{20,200}", "gl"),
     _token("aws key", r"(?:AKIA|ASIA|ABIA|ACCA)[A-Z0-9]{16}", "akia", "asia", "abia", "acca"),
     _token("slack token", r"(?:xox[abceoprs]|xapp)-[A-Za-z0-9-]{10,250}", "xox", "xapp-"),
-    Rule(
+    SecretRule(
         "webhook",
         (
             "hooks.slack.com",
@@ -228,7 +231,7 @@ RULES: tuple[Rule, ...] = (
         "sig=",
     ),
     _token("jwt", r"eyJ[A-Za-z0-9_-]{8,2000}\.[A-Za-z0-9_-]{8,8000}\.[A-Za-z0-9_-]{8,2000}", "eyj"),
-    Rule(
+    SecretRule(
         "bearer token",
         ("bearer", "basic"),
         re.compile(
@@ -236,7 +239,7 @@ RULES: tuple[Rule, ...] = (
         ),
         lambda value: any(c.isdigit() for c in value),
     ),
-    Rule(
+    SecretRule(
         "password",
         ("://",),
         re.compile(
@@ -244,7 +247,7 @@ RULES: tuple[Rule, ...] = (
         ),
         lambda value: not value.startswith(("[redacted", "<", "$", "{", "*")),
     ),
-    Rule(
+    SecretRule(
         "secret",
         ("pass", "pwd", "secret", "key", "token"),
         re.compile(
@@ -252,7 +255,7 @@ RULES: tuple[Rule, ...] = (
         ),
         _worded,
     ),
-    Rule(
+    SecretRule(
         "secret",
         ("密", "口令", "私钥", "令牌", "金鑰", "權杖", "暗号", "パスワード", "비밀번호"),
         re.compile(
@@ -260,7 +263,7 @@ RULES: tuple[Rule, ...] = (
         ),
         _worded,
     ),
-    Rule(
+    SecretRule(
         "card number",
         tuple("0123456789"),
         re.compile(r"(?<![A-Za-z0-9_.-])\d(?:[ -]?\d){12,18}(?![A-Za-z0-9_-]|\.\d)"),

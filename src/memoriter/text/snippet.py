@@ -11,8 +11,8 @@ from collections import Counter
 from collections.abc import Collection, Iterator
 from typing import NamedTuple
 
-from memoriter.text.borders import is_border, last_border
 from memoriter.text.dates import find_dates
+from memoriter.text.measure import is_boundary, last_boundary
 from memoriter.text.tokens import find_words
 
 _SENTENCE_END = re.compile(r"\n+|[。！？；]+[”’」』）]*|[.!?]+[\"')]*(?=\s)")
@@ -52,7 +52,7 @@ def _window(text: str, matches: list[_Match], room: int) -> tuple[int, int]:
     first, last = _densest(matches, room)
     start = min(first - max(0, room - (last - first)) // 3, len(text) - room)
     start = _begin(text, start, max(first, 0)) if start > 0 else 0
-    return start, last_border(text, start + room, max(last, start + room // 2))
+    return start, last_boundary(text, start + room, max(last, start + room // 2))
 
 
 def _densest(matches: list[_Match], room: int) -> tuple[int, int]:
@@ -76,6 +76,6 @@ def _begin(text: str, at: int, latest: int) -> int:
     for sentence in _SENTENCE_END.finditer(text, max(0, at - 2), latest):
         if sentence.end() >= at:
             return sentence.end()
-    while at < latest and not is_border(text, at):
+    while at < latest and not is_boundary(text, at):
         at += 1
     return at

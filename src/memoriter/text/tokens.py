@@ -13,12 +13,13 @@ import re
 import unicodedata
 from collections import Counter
 from collections.abc import Iterator
+from functools import cache
 from itertools import chain
 from operator import add
+from pathlib import Path
 
 from memoriter.text.dates import take_dates
 from memoriter.text.stopwords import CHINESE
-from memoriter.text.variants import folded
 from memoriter.text.words import MAX_TOKEN, whole_word, word_tokens
 
 TOKENIZER_VERSION = 2
@@ -149,3 +150,43 @@ class _Known(dict[str, tuple[str, ...]]):
 
 
 _known = _Known()
+
+
+# ---- Chinese variants --------------------------------------------------------------------------------------------
+
+_KANA = re.compile("[\u3041-\u3096\u30a1-\u30fa]")
+_TABLE = Path(__file__).with_name("variants.txt")
+
+
+def folded(text: str) -> str:
+    """The text with every character in the form under which its variants meet; as long as before.
+
+    >>> folded("備份資料庫"), folded("备份资料库")
+    ('备份资料库', '备份资料库')
+    """
+    forms, others = _forms()
+    return text if others.isdisjoint(text) else text.translate(forms)
+
+
+def simplified(text: str) -> str:
+    """The text in simplified characters, if it is written in traditional ones: for a model that has read few of them.
+
+    著 or 覆 alone, which stand in simplified text too, do not tell; and a text with kana is Japanese.
+
+    >>> simplified("備份的覆蓋範圍"), simplified("著名的覆盖范围")
+    ('备份的复盖范围', '著名的覆盖范围')
+    """
+    if _KANA.search(text):
+        return text
+    forms, others = _forms()
+    found = "".join(others.intersection(text))
+    in_both = found.encode("gb2312", "ignore").decode("gb2312")
+    return text.translate(forms) if found != in_both else text
+
+
+@cache
+def _forms() -> tuple[dict[int, str], frozenset[str]]:
+    """The form of each character that has another, and those characters. Read when Chinese is first met: some 2 ms."""
+    lines = [line for line in _TABLE.read_text("utf-8").splitlines() if not line.startswith("#")]
+    forms = {ord(other): line[0] for line in lines for other in line[1:]}
+    return forms, frozenset(map(chr, forms))

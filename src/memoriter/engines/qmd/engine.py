@@ -44,7 +44,7 @@ from memoriter.records import (
     SyncReport,
 )
 from memoriter.search.citations import shows_citations
-from memoriter.sessions.scope import Guard
+from memoriter.sessions.scope import ScopeCheck
 from memoriter.text import query_terms, split_lines
 
 if TYPE_CHECKING:
@@ -97,7 +97,7 @@ class QmdEngine:
         *,
         version: str,
         exports: Exports | None = None,
-        guard: Guard | None = None,
+        guard: ScopeCheck | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self.settings = settings
@@ -105,7 +105,7 @@ class QmdEngine:
         self.qmd = qmd
         self.version = version
         self.exports = exports
-        self.guard = guard or Guard()
+        self.guard = guard or ScopeCheck()
         self.collections = self._configure()
         embed = self.qmd.embed if self._uses_vectors and not self._model_missing() else None
         self.upkeep = Upkeep(settings.folder, self._update, embed, settings.schedule, clock=clock)
@@ -118,7 +118,7 @@ class QmdEngine:
         workspace: Workspace,
         *,
         exports: Exports | None = None,
-        guard: Guard | None = None,
+        guard: ScopeCheck | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> QmdEngine:
         """Find the program, see that it starts, and write its configuration; raises `EngineError`."""

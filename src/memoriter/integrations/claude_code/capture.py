@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING
 from memoriter import logs
 from memoriter.agent import Agent, Event, Moment
 from memoriter.errors import SourceError
-from memoriter.sessions.progress import Marks, Session
-from memoriter.sessions.queue import Request, SessionQueue
-from memoriter.sessions.tail import Mark, listen
+from memoriter.sessions.progress import SessionProgress, SessionState
+from memoriter.sessions.queue import SessionQueue, SessionRequest
+from memoriter.sessions.tail import TailPosition, read_new_turns
 
 if TYPE_CHECKING:
     from memoriter.agent.service import MemoryService
@@ -38,9 +38,9 @@ def spool_of(settings: Settings) -> SessionQueue:
     return SessionQueue(settings.agent_folder / "spool")
 
 
-def marks_of(settings: Settings) -> Marks:
+def marks_of(settings: Settings) -> SessionProgress:
     """How far the agent's sessions were heard."""
-    return Marks(settings.agent_folder / "hooks")
+    return SessionProgress(settings.agent_folder / "hooks")
 
 
 def drain(host: Agent, *, wait_s: float = WAIT_S, until: float | None = None, own: Path | None = None) -> int:
@@ -70,12 +70,14 @@ def hear_waiting(service: MemoryService) -> int:
         host.close()
 
 
-def _hear(host: Agent, marks: Marks, request: Request, until: float | None = None) -> bool | None:
+def _hear(
+    host: Agent, marks: SessionProgress, request: SessionRequest, until: float | None = None
+) -> bool | None:
     """Hear the next piece of a session, up to where it was; as `Handle` says what came of it."""
     path = Path(request.transcript)
     known = marks.get(request.session)
     try:
-        new = listen(path, known.mark, request.size)
+        new = read_new_turns(path, known.mark, request.size)
         if not _kept(host, _said(request, known, new.records), until):
             return False
         heard = _heard(request, known, new.mark)
@@ -87,7 +89,7 @@ def _hear(host: Agent, marks: Marks, request: Request, until: float | None = Non
         if request.event != "Stop":
             if until is not None:
                 return False
-            if not _kept(host, _over(request, known, listen(path, None, request.size).records)):
+            if not _kept(host, _over(request, known, read_new_turns(path, None, request.size).records)):
                 return False
             if waits and not _model_waits(host, request.session):
                 marks.put(heard)
@@ -96,14 +98,14 @@ def _hear(host: Agent, marks: Marks, request: Request, until: float | None = Non
     return True
 
 
-def _said(request: Request, known: Session, new: Records) -> Moment | None:
+def _said(request: SessionRequest, known: SessionState, new: Records) -> Moment | None:
     """What is new in the session, in the words of plugins; None when nobody said anything."""
     said = known.own(new)
     path = Path(request.transcript)
     return Moment("agent_end", request.session, messages=said, transcript=path) if said else None
 
 
-def _over(request: Request, known: Session, whole: Records) -> Moment:
+def _over(request: SessionRequest, known: SessionState, whole: Records) -> Moment:
     """What happens to the session, all of which was heard."""
     event: Event = "session_end" if request.event == "SessionEnd" else "before_compaction"
     said = known.own(whole)
@@ -120,7 +122,7 @@ def _kept(host: Agent, moment: Moment | None, until: float | None = None) -> boo
     return not host.emit(moment, wait_s=wait_s).warnings
 
 
-def _heard(request: Request, known: Session, mark: Mark) -> Session:
+def _heard(request: SessionRequest, known: SessionState, mark: TailPosition) -> SessionState:
     project = request.project or known.project
     return replace(known, project=project, transcript=request.transcript, at=time.time(), mark=mark)
 

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from memoriter.agent import Agent
     from memoriter.config import Settings
     from memoriter.integrations.claude_code.worker import Say
-    from memoriter.sessions.queue import Request
+    from memoriter.sessions.queue import SessionRequest
 
 
 _WHAT = (
@@ -175,11 +175,11 @@ def _tell(wanted: Wanted, said: Said, settings: Settings, say: Say, begun: float
 def _part(said: Said, settings: Settings) -> None:
     """Note when the session parted from another: its transcript begins with a copy of what was said there."""
     from memoriter.integrations.claude_code.capture import marks_of
-    from memoriter.sessions.progress import Session
+    from memoriter.sessions.progress import SessionState
 
     now = time.time()
     marks_of(settings).put(
-        Session(said.session, said.project, str(said.transcript or ""), now, forked_at=now)
+        SessionState(said.session, said.project, str(said.transcript or ""), now, forked_at=now)
     )
 
 
@@ -237,19 +237,19 @@ def _hear(said: Said, settings: Settings, say: Say) -> None:
     host.close()
 
 
-def _request(said: Said) -> tuple[Request | None, str]:
+def _request(said: Said) -> tuple[SessionRequest | None, str]:
     """What the session asks for; or None, and why it is not heard, where that is worth a word."""
-    from memoriter.sessions.queue import Request
-    from memoriter.sessions.tail import size_of
+    from memoriter.sessions.queue import SessionRequest
+    from memoriter.sessions.tail import file_size
 
     if said.subagent:
         return None, "a sub-agent's session is not heard"
     if said.again:
         return None, "the agent goes on because of a hook; it is heard when it stops"
-    size = size_of(said.transcript) if said.transcript else None
+    size = file_size(said.transcript) if said.transcript else None
     if said.transcript is None or size is None or said.transcript.suffix != ".jsonl":
         # `claude mcp list` ends a session too, in which nothing was said.
         is_empty = said.event == "SessionEnd" and said.transcript is not None and size is None
         return None, "" if is_empty else "there is no transcript to be heard"
     place = str(said.transcript)
-    return Request(said.event, said.session, place, size, said.project, time.time()), ""
+    return SessionRequest(said.event, said.session, place, size, said.project, time.time()), ""

@@ -22,7 +22,7 @@ from memoriter.search.legs import complete, keyword_leg, vector_leg
 from memoriter.store import Filter
 from memoriter.store.index import Index
 from memoriter.text import query_terms
-from memoriter.text.encodable import encodable
+from memoriter.text.encoding import encodable
 
 if TYPE_CHECKING:
     from memoriter.embedding import Batched, Embedder

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from memoriter.records import Turn
-from memoriter.sessions.seen_turns import SILENCE_S, Hearing
+from memoriter.sessions.seen_turns import SILENCE_S, SeenTurns
 
 TEA = ("user", "I prefer tea.")
 COFFEE = ("user", "No, coffee.")
@@ -27,8 +27,8 @@ class Agent:
         self.folder = folder
         self.now = 1_000_000.0
 
-    def hearing(self) -> Hearing:
-        return Hearing(self.folder, digest, clock=lambda: self.now)
+    def hearing(self) -> SeenTurns:
+        return SeenTurns(self.folder, digest, clock=lambda: self.now)
 
     def sends(self, *said: tuple[str, str] | tuple[str, str, float], session: str = "s") -> list[str]:
         """What was new of it."""
@@ -128,7 +128,7 @@ def test_not_a_word_is_kept(host: Agent, tmp_path: Path) -> None:
 def test_a_conversation_longer_than_what_is_kept_is_still_known(
     host: Agent, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr("memoriter.sessions.seen_turns.MOST", 10)
+    monkeypatch.setattr("memoriter.sessions.seen_turns.MAX_OLD_TURNS", 10)
     long = [("user", f"Turn {number}.") for number in range(100)]
     assert len(host.sends(*long)) == 100
     assert host.sends(*long) == []
@@ -148,7 +148,7 @@ def test_a_file_that_is_not_ours_costs_a_repetition_and_nothing_else(host: Agent
 def test_what_was_heard_is_known_of_a_bounded_number_of_sessions(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("memoriter.sessions.seen_turns.KEPT", 3)
+    monkeypatch.setattr("memoriter.sessions.seen_turns.MAX_SESSIONS", 3)
     host = Agent(tmp_path)
     for number in range(6):
         host.sends(TEA, session=f"s{number}")

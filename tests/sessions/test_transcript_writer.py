@@ -6,7 +6,7 @@ import tracemalloc
 from pathlib import Path
 from typing import Any
 
-from memoriter.sessions.journal import TranscriptWriter
+from memoriter.sessions.transcript_writer import TranscriptWriter
 
 SIZES = [
     10,

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memoriter.sessions.scope import Guard, Rule, Scope, SessionKey
+from memoriter.sessions.scope import Scope, ScopeCheck, ScopeRule, SessionKey
 
 KINDS = [
     (None, True),
@@ -45,22 +45,22 @@ def test_the_parts_of_a_key() -> None:
 @pytest.mark.parametrize(
     ("rules", "key", "allowed"),
     [
-        ([Rule("allow", channel="slack")], "agent:main:slack:channel:C1", True),
-        ([Rule("allow", channel="Slack", chat_type="channel")], "agent:main:slack:channel:C1", True),
-        ([Rule("allow", channel="slack", chat_type="group")], "agent:main:slack:channel:C1", False),
-        ([Rule("allow", key_prefix="slack:channel:C1")], "agent:main:slack:channel:C1:thread:2", True),
-        ([Rule("allow", key_prefix="slack:channel:C1")], "agent:main:slack:channel:C2", False),
-        ([Rule("allow", key_prefix="agent:main:slack")], "agent:main:slack:channel:C1", True),
-        ([Rule("allow", key_prefix="agent:work:")], "agent:main:slack:channel:C1", False),
-        ([Rule("allow", chat_type="unattended")], "agent:main:cron:7", True),
+        ([ScopeRule("allow", channel="slack")], "agent:main:slack:channel:C1", True),
+        ([ScopeRule("allow", channel="Slack", chat_type="channel")], "agent:main:slack:channel:C1", True),
+        ([ScopeRule("allow", channel="slack", chat_type="group")], "agent:main:slack:channel:C1", False),
+        ([ScopeRule("allow", key_prefix="slack:channel:C1")], "agent:main:slack:channel:C1:thread:2", True),
+        ([ScopeRule("allow", key_prefix="slack:channel:C1")], "agent:main:slack:channel:C2", False),
+        ([ScopeRule("allow", key_prefix="agent:main:slack")], "agent:main:slack:channel:C1", True),
+        ([ScopeRule("allow", key_prefix="agent:work:")], "agent:main:slack:channel:C1", False),
+        ([ScopeRule("allow", chat_type="unattended")], "agent:main:cron:7", True),
     ],
 )
-def test_rules_by_channel_kind_and_prefix(rules: list[Rule], key: str, allowed: bool) -> None:
+def test_rules_by_channel_kind_and_prefix(rules: list[ScopeRule], key: str, allowed: bool) -> None:
     assert Scope(tuple(rules)).allows(key) is allowed
 
 
 def test_the_first_rule_that_matches_decides() -> None:
-    deny, allow = Rule("deny", channel="telegram"), Rule("allow", chat_type="direct")
+    deny, allow = ScopeRule("deny", channel="telegram"), ScopeRule("allow", chat_type="direct")
     key = "agent:main:telegram:direct:42"
     assert not Scope((deny, allow)).allows(key)
     assert Scope((allow, deny)).allows(key)
@@ -79,7 +79,7 @@ def test_a_key_that_names_a_group_is_never_a_direct_chat(key: str, word: str) ->
 
 
 def test_a_refusal_is_logged_once_for_each_session(caplog: pytest.LogCaptureFixture) -> None:
-    guard = Guard()
+    guard = ScopeCheck()
     with caplog.at_level(logging.INFO, "memoriter"):
         for key in ("agent:main:x:group:1", "agent:main:x:group:2") * 3:
             assert not guard.admits(key)
@@ -91,7 +91,7 @@ def test_a_refusal_is_logged_once_for_each_session(caplog: pytest.LogCaptureFixt
 
 
 def test_the_guard_remembers_a_bounded_number_of_sessions() -> None:
-    guard = Guard()
+    guard = ScopeCheck()
     for number in range(3000):
         guard.admits(f"agent:main:x:group:{number}")
     assert len(guard._refused) == 1000

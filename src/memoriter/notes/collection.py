@@ -7,15 +7,18 @@ is one.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
+import re
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
 
-from memoriter.errors import MemoriterError, NotFound
+from memoriter.errors import MemoriterError, NotFound, WriteError
+from memoriter.files import edits
 from memoriter.notes.chunking import trust_of_note
 from memoriter.records import FoundFile, NoteChunk, NoteFile, Trust
 from memoriter.store.digests import normal_form
 from memoriter.text import estimate_tokens
-from memoriter.text.lines import split_lines
+from memoriter.text.measure import split_lines
 
 if TYPE_CHECKING:
     from memoriter.notes.workspace import Workspace
@@ -142,3 +145,59 @@ class Notes:
             return self._sessions.session(found) == session
         except (MemoriterError, OSError):
             return False
+
+
+# ---- erasing lines -----------------------------------------------------------------------------------------------
+
+_DAY = re.compile(r"\d{4}-\d{2}-\d{2}(?:-(?:agent|owner)(?:-\d{1,2})?)?\.md")
+_LEAD = re.compile(r"^\s*(?:[-*+]\s+|\d{1,3}[.)]\s+)?(?:\d{1,2}:\d{2}(?::\d{2})?\s+)?")
+
+
+class ErasedLines(NamedTuple):
+    """What came of it."""
+
+    changed: tuple[str, ...]  #: names of logs
+    left: tuple[str, ...]  #: what stays, in words
+
+
+class _NotTheirs(Exception):
+    """The log holds somebody else's words."""
+
+
+def erase_lines(root: Path, texts: Iterable[str], *, trust: Trust = "owner") -> ErasedLines:
+    """Remove the lines of the days' logs that say one of the texts: for the owner from all, else from agents' alone."""
+    forms = {form for form in map(normal_form, texts) if form}
+    changed, kept, unread = list[str](), list[str](), list[str]()
+    for path in sorted(path for path in (root / "memory").glob("*.md") if _DAY.fullmatch(path.name)):
+        try:
+            if _struck(path, forms, trust):
+                changed.append(path.name)
+        except _NotTheirs:
+            kept.append(path.name)
+        except (WriteError, OSError):
+            unread.append(path.name)
+    left = {
+        "logs of the owner that say it, and are changed by the owner alone": kept,
+        "logs that could not be read or written, and may say it": unread,
+    }
+    return ErasedLines(
+        tuple(changed), tuple(f"{what}: {', '.join(names)}" for what, names in left.items() if names)
+    )
+
+
+def _struck(path: Path, forms: set[str], trust: Trust) -> bool:
+    """Whether the log said one of the texts; a log that does not is never opened for writing."""
+    text = edits.read(path)
+    if text is None or _without(text, forms, trust) == text:
+        return False
+    return edits.update(path, lambda old: _without(old, forms, trust))
+
+
+def _without(text: str | None, forms: set[str], trust: Trust) -> str | None:
+    if text is None:
+        return None
+    lines = text.splitlines(keepends=True)
+    kept = [line for line in lines if normal_form(_LEAD.sub("", line)) not in forms]
+    if len(kept) < len(lines) and trust != "owner" and trust_of_note(split_lines(text)) == "owner":
+        raise _NotTheirs
+    return "".join(kept)

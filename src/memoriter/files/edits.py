@@ -11,17 +11,21 @@ What is written is not decided here.
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import errno
 import hashlib
 import itertools
 import os
+import signal
 import stat
+import sys
+import time
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 
 from memoriter.errors import EditConflict, LockTimeout, WriteError
 from memoriter.files.durable import make_folder, sync_folder, write_beside
-from memoriter.files.exchange import exchange, is_settled, place
 from memoriter.files.locks import LOCK_WAIT_S, file_lock
 
 __all__ = ["append", "digest", "read", "update", "write"]
@@ -31,6 +35,10 @@ Change = Callable[[str | None], str | None]
 
 ATTEMPTS = 20  #: exchanges that somebody else's saving may spoil before we give up
 NEW_FILE_MODE = 0o600
+SETTLE_S = 2.0  #: how long an editor may keep the old version open for writing after it was exchanged
+
+_NOREPLACE, _EXCHANGE = 1, 2  # flags of renameat2(2)
+_HERE = -100  # AT_FDCWD
 
 
 def digest(text: str) -> str:
@@ -129,12 +137,12 @@ def _write_beside(path: Path, data: bytes) -> Path:
     return write_beside(path, [data], mode=mode)
 
 
-# ---- the exchange ---------------------------------------------------------------------------------------------
+# ---- the exchange ---------------------------------------------------------------------------------------------------
 
 
 def _place(temporary: Path, path: Path) -> bool:
     try:
-        place(temporary, path)
+        rename_without_replacing(temporary, path)
     except FileExistsError:
         return False
     return True
@@ -144,12 +152,12 @@ def _exchange(temporary: Path, path: Path, old: bytes) -> bool:
     if _load(path) != old:
         return False
     try:
-        if not exchange(temporary, path):
+        if not exchange_files(temporary, path):
             temporary.replace(path)  # a system without exchange: the comparison above must do
             return True
     except FileNotFoundError:
         return False  # the note was deleted under our hands: begin again with that
-    if is_settled(temporary) and _load(temporary) == old:
+    if is_closed_for_writing(temporary) and _load(temporary) == old:
         return True
     _give_back(temporary, path)
     return False
@@ -158,7 +166,7 @@ def _exchange(temporary: Path, path: Path, old: bytes) -> bool:
 def _give_back(theirs: Path, path: Path) -> None:
     """A person's version came out of the exchange: put it back, or at least leave it where they see it."""
     try:
-        exchange(theirs, path)
+        exchange_files(theirs, path)
     except OSError:
         _keep_copy(theirs, path)
         raise
@@ -166,7 +174,7 @@ def _give_back(theirs: Path, path: Path) -> None:
 
 def _added_to(ours: Path, path: Path, new: bytes) -> bytes:
     """What somebody added to our version before theirs was put back; an edit of another kind is kept as a copy."""
-    if not is_settled(ours):
+    if not is_closed_for_writing(ours):
         _keep_copy(ours, path)
         return b""
     data = _load(ours) or b""
@@ -188,7 +196,7 @@ def _keep_copy(version: Path, path: Path) -> None:
     """Leave a version that is not ours beside the note, where people see it."""
     for number in itertools.count(1):
         try:
-            place(version, path.with_name(f"{path.stem}.edited-{number}{path.suffix}"))
+            rename_without_replacing(version, path.with_name(f"{path.stem}.edited-{number}{path.suffix}"))
         except FileExistsError:
             continue
         return
@@ -199,7 +207,7 @@ def _take_back(temporary: Path, path: Path, *, was_new: bool) -> None:
         if was_new:
             path.unlink(missing_ok=True)
         elif temporary.exists():
-            exchange(temporary, path)
+            exchange_files(temporary, path)
 
 
 # ---- bytes -----------------------------------------------------------------------------------------------------
@@ -244,3 +252,67 @@ def _decoded(data: bytes, path: Path) -> str:
         return data.decode("utf-8")
     except UnicodeDecodeError as error:
         raise WriteError(f"{path} is not UTF-8 (byte {error.start}); it is left as it is.") from error
+
+
+# ---- system calls ------------------------------------------------------------------------------------------------
+
+
+def exchange_files(one: Path, other: Path) -> bool:
+    """Swap two files' names; False where the system or its file system cannot."""
+    return _renameat2(one, other, _EXCHANGE)
+
+
+def rename_without_replacing(temporary: Path, path: Path) -> None:
+    """Give a file its name; `FileExistsError` when another has it."""
+    if not _renameat2(temporary, path, _NOREPLACE):
+        os.link(temporary, path)
+
+
+def is_closed_for_writing(path: Path) -> bool:
+    """Whether nobody has the file open for writing any more, asked by a lease; True where leases are unknown."""
+    if sys.platform != "linux":
+        return True
+    import fcntl
+
+    end = time.monotonic() + SETTLE_S
+    with path.open("rb") as file:
+        # Whoever opens a leased file has its holder signalled, by default with one that kills; this one is ignored.
+        fcntl.fcntl(file, fcntl.F_SETSIG, signal.SIGURG)
+        while True:
+            try:
+                fcntl.fcntl(file, fcntl.F_SETLEASE, fcntl.F_RDLCK)
+                fcntl.fcntl(file, fcntl.F_SETLEASE, fcntl.F_UNLCK)
+            except OSError as error:
+                if error.errno != errno.EAGAIN:
+                    return True
+                if time.monotonic() > end:
+                    return False
+                time.sleep(0.005)
+            else:
+                return True
+
+
+def _renameat2(source: Path, target: Path, flags: int) -> bool:
+    """Rename with flags; False where it is unknown."""
+    function = _libc_renameat2()
+    if function is None:
+        return False
+    if function(_HERE, os.fsencode(source), _HERE, os.fsencode(target), flags) == 0:
+        return True
+    number = ctypes.get_errno()
+    if number in (errno.ENOSYS, errno.EINVAL, errno.EOPNOTSUPP):
+        return False
+    raise OSError(number, os.strerror(number), str(target))
+
+
+@cache
+def _libc_renameat2() -> Callable[[int, bytes, int, bytes, int], int] | None:
+    if sys.platform != "linux":
+        return None
+    try:
+        function = ctypes.CDLL(None, use_errno=True).renameat2
+    except (OSError, AttributeError):
+        return None
+    function.argtypes = (ctypes.c_int, ctypes.c_char_p, ctypes.c_int, ctypes.c_char_p, ctypes.c_uint)
+    function.restype = ctypes.c_int
+    return function

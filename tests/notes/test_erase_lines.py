@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from memoriter.notes.collection import erase_lines
 from memoriter.notes.notebook import Notebook
-from memoriter.notes.strike import strike
 
 
 def test_the_logs_of_agents_are_struck_too(workspace: Path) -> None:
@@ -14,7 +14,10 @@ def test_the_logs_of_agents_are_struck_too(workspace: Path) -> None:
         notebook.save("Anna prefers tea.").path,
         notebook.save("Anna prefers tea.", trust="agent").path,
     ]
-    assert strike(workspace, ["Anna prefers tea."]) == (tuple(sorted(Path(path).name for path in paths)), ())
+    assert erase_lines(workspace, ["Anna prefers tea."]) == (
+        tuple(sorted(Path(path).name for path in paths)),
+        (),
+    )
     assert not any("Anna" in (workspace / path).read_text(encoding="utf-8") for path in paths)
 
 
@@ -23,7 +26,7 @@ def test_an_agent_takes_no_line_out_of_the_owners_logs(workspace: Path) -> None:
     mine, agents = notebook.save("Anna prefers tea."), notebook.save("Anna prefers tea.", trust="agent")
     before = (workspace / mine.path).read_bytes()
     name = Path(mine.path).name
-    assert strike(workspace, ["Anna prefers tea."], trust="agent") == (
+    assert erase_lines(workspace, ["Anna prefers tea."], trust="agent") == (
         (Path(agents.path).name,),
         (f"logs of the owner that say it, and are changed by the owner alone: {name}",),
     )

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from memoriter.errors import EditConflict, WriteError
-from memoriter.files import update
+from memoriter.files import edits
 
 
 @pytest.fixture
@@ -25,7 +25,7 @@ def note(tmp_path: Path) -> Path:
 
 def test_a_new_note_is_made_with_its_folders_and_for_the_owner_alone(tmp_path: Path) -> None:
     path = tmp_path / "memory/birds/苍鹭.md"
-    assert update.append(path, "grey\n", head="# 苍鹭\n")
+    assert edits.append(path, "grey\n", head="# 苍鹭\n")
     assert path.read_bytes() == "# 苍鹭\ngrey\n".encode()
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
     assert stat.S_IMODE(path.parent.stat().st_mode) == 0o700
@@ -34,7 +34,7 @@ def test_a_new_note_is_made_with_its_folders_and_for_the_owner_alone(tmp_path: P
 def test_what_could_not_be_read_back_is_not_written(note: Path) -> None:
     for broken in ("\udcff", "\ud83d"):
         with pytest.raises(WriteError, match="no UTF-8 form"):
-            update.append(note, broken)
+            edits.append(note, broken)
     assert note.read_bytes() == b"# Herons\n"
 
 
@@ -42,7 +42,7 @@ def test_the_mode_of_a_note_is_kept_under_any_umask(note: Path) -> None:
     note.chmod(0o640)
     before = os.umask(0)
     try:
-        update.append(note, "grey\n")
+        edits.append(note, "grey\n")
     finally:
         os.umask(before)
     assert stat.S_IMODE(note.stat().st_mode) == 0o640
@@ -50,19 +50,19 @@ def test_the_mode_of_a_note_is_kept_under_any_umask(note: Path) -> None:
 
 def test_line_ends_and_a_missing_last_one_are_respected(note: Path) -> None:
     note.write_bytes(b"\xef\xbb\xbf# Herons\r\nlast")
-    update.append(note, "one\ntwo\n")
+    edits.append(note, "one\ntwo\n")
     assert note.read_bytes() == b"\xef\xbb\xbf# Herons\r\nlast\r\none\r\ntwo\r\n"
 
 
 def test_a_write_from_a_stale_version_is_refused_and_the_edit_stays(note: Path) -> None:
-    believed = update.digest(update.read(note) or "")
+    believed = edits.digest(edits.read(note) or "")
     note.write_text("# Herons, by hand\n", encoding="utf-8")
     with pytest.raises(EditConflict, match=r"note\.md was changed by somebody else"):
-        update.write(note, "# Mine\n", expected=believed)
+        edits.write(note, "# Mine\n", expected=believed)
     assert note.read_text(encoding="utf-8") == "# Herons, by hand\n"
-    assert update.write(note, "# Mine\n", expected=update.digest("# Herons, by hand\n"))
+    assert edits.write(note, "# Mine\n", expected=edits.digest("# Herons, by hand\n"))
     with pytest.raises(EditConflict):
-        update.write(note, "# New\n", expected=None)
+        edits.write(note, "# New\n", expected=None)
 
 
 def save_in_place(path: Path, text: str) -> None:
@@ -86,7 +86,7 @@ def test_an_edit_that_lands_between_our_reading_and_our_writing_survives(note: P
         seen.append(old)
         return f"{old}by the agent\n"
 
-    assert update.update(note, change)
+    assert edits.update(note, change)
     assert seen == ["# Herons\n", "# Herons\nby hand\n"]
     assert note.read_text(encoding="utf-8") == "# Herons\nby hand\nby the agent\n"
 
@@ -100,7 +100,7 @@ def test_a_person_deletes_the_note_while_we_append(note: Path) -> None:
             note.unlink()
         return (old or "") + "by the agent\n"
 
-    assert update.update(note, change)
+    assert edits.update(note, change)
     assert (seen, note.read_text(encoding="utf-8")) == (["# Herons\n", None], "by the agent\n")
 
 
@@ -122,7 +122,7 @@ def test_two_writers_of_one_open_note_lose_nothing(note: Path) -> None:
     for line in ours:
         while True:
             try:
-                update.append(note, line)
+                edits.append(note, line)
                 break
             except EditConflict:
                 continue  # refused for once: nothing was overwritten, and the agent is told
@@ -136,7 +136,7 @@ def test_two_writers_of_one_open_note_lose_nothing(note: Path) -> None:
 def test_many_threads_append_to_one_note(note: Path) -> None:
     def work(name: int) -> None:
         for number in range(10):
-            update.append(note, f"{name}-{number}\n")
+            edits.append(note, f"{name}-{number}\n")
 
     threads = [threading.Thread(target=work, args=(name,)) for name in range(4)]
     for thread in threads:
@@ -150,10 +150,10 @@ def test_many_threads_append_to_one_note(note: Path) -> None:
 def test_a_writer_that_cannot_have_the_lock_says_so(note: Path) -> None:
     def change(old: str | None) -> str | None:
         with pytest.raises(WriteError, match="Another process has held"):
-            update.update(note, lambda text: f"{text}x", wait_s=0.02)
+            edits.update(note, lambda text: f"{text}x", wait_s=0.02)
         return None
 
-    assert not update.update(note, change)
+    assert not edits.update(note, change)
     assert note.read_text(encoding="utf-8") == "# Herons\n"
 
 
@@ -163,13 +163,13 @@ def test_links_and_other_encodings_are_left_alone(note: Path, tmp_path: Path) ->
     link = note.with_name("link.md")
     link.symlink_to(outside)
     with pytest.raises(WriteError, match="symbolic link"):
-        update.append(link, "x\n")
+        edits.append(link, "x\n")
     note.write_bytes("# 苍鹭\n".encode("gb18030"))
     with pytest.raises(WriteError, match="not UTF-8"):
-        update.append(note, "x\n")
+        edits.append(note, "x\n")
     os.mkfifo(note.with_name("pipe.md"))
     with pytest.raises(WriteError, match="not a plain file"):
-        update.append(note.with_name("pipe.md"), "x\n")
+        edits.append(note.with_name("pipe.md"), "x\n")
     assert outside.read_text(encoding="utf-8") == "mine\n"
 
 
@@ -177,7 +177,7 @@ def test_links_and_other_encodings_are_left_alone(note: Path, tmp_path: Path) ->
 def test_a_folder_that_refuses_is_reported(note: Path) -> None:
     note.parent.chmod(0o500)
     with pytest.raises(WriteError, match="it is as it was"):
-        update.append(note, "x\n")
+        edits.append(note, "x\n")
 
 
 def test_a_full_disk_is_reported_and_the_old_note_is_whole(note: Path) -> None:
@@ -187,7 +187,7 @@ def test_a_full_disk_is_reported_and_the_old_note_is_whole(note: Path) -> None:
     resource.setrlimit(resource.RLIMIT_FSIZE, (4096, limit[1]))
     try:
         with pytest.raises(WriteError, match="File too large"):
-            update.append(note, "x" * 10_000)
+            edits.append(note, "x" * 10_000)
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, limit)
     assert note.read_text(encoding="utf-8") == "# Herons\n"
@@ -202,7 +202,7 @@ def test_appending_keeps_every_byte_that_stood_there(
     path = tmp_path_factory.mktemp("notes") / "note.md"
     before = b""
     for part in parts:
-        update.append(path, part)
+        edits.append(path, part)
         after = path.read_bytes() if path.exists() else b""
         assert after.startswith(before)
         assert after.endswith(part.encode())

@@ -21,7 +21,7 @@ from typing import Any
 from memoriter.errors import LockTimeout, WriteError
 from memoriter.files.durable import make_folder, sync_folder
 from memoriter.files.locks import file_lock
-from memoriter.text.slug import slug
+from memoriter.text.encoding import slug
 
 _MODE = 0o600
 _BLOCK = 1 << 16  #: bytes of the end that are read first

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from memoriter.sessions.growth import turns_of_messages
-from memoriter.sessions.tail import Mark, listen
+from memoriter.sessions.messages import turns_of_messages
+from memoriter.sessions.tail import TailPosition, read_new_turns
 from memoriter.sessions.transcripts import Transcripts
 
 Messages = Sequence[Mapping[str, object]]
@@ -96,9 +96,9 @@ def test_an_answer_is_known_by_its_call_when_a_person_spoke_in_between(form: str
     assert trusts(told) == expected
     path = tmp_path / "s.jsonl"
     path.write_text("".join(json.dumps(one) + "\n" for one in told[:2]), encoding="utf-8")
-    first = listen(path, Mark())
+    first = read_new_turns(path, TailPosition())
     with path.open("a", encoding="utf-8") as file:
         file.writelines(json.dumps(one) + "\n" for one in told[2:])
-    second = listen(path, first.mark)
+    second = read_new_turns(path, first.mark)
     assert trusts(first.records) == expected[:1]
     assert [one for one in trusts(second.records) if one[1] != "untrusted"] == []

@@ -1,23 +1,15 @@
-"""Opening a file beneath a folder so that nothing outside it can be read, whatever is swapped meanwhile.
-
-Checking a path and then opening it leaves a moment in which a folder may become a link to elsewhere. So the path
-is walked one folder at a time, each opened relative to the one before and never through a link: what was opened is
-what was checked. Which paths may be read at all is decided in ``workspace``.
-"""
+"""Text as bytes and as file names."""
 
 from __future__ import annotations
 
 import codecs
-import errno
-import os
-import stat
-from collections.abc import Iterator
-from contextlib import contextmanager
-from pathlib import Path
+import re
+import unicodedata
 from typing import NamedTuple
 
-from memoriter.errors import PathRefused, SourceError
+from memoriter.errors import SourceError
 
+_WORD = re.compile(r"[^\W_]+")
 _MARKS = (  # the longer first: UTF-32's little-endian mark begins with UTF-16's
     (codecs.BOM_UTF8, "utf-8"),
     (codecs.BOM_UTF32_LE, "utf-32-le"),
@@ -103,57 +95,25 @@ def _is_everyday(character: str, encoding: str) -> bool:
     return second >= 0xA1 and (0xB0 <= first <= 0xD7 or 0xA1 <= first <= 0xA3)
 
 
-_FOLDER = os.O_RDONLY | getattr(os, "O_DIRECTORY", 0) | getattr(os, "O_CLOEXEC", 0)
-_NOFOLLOW = getattr(os, "O_NOFOLLOW", 0)
-# Opening a pipe must not wait for its writer, nor a terminal become ours.
-_FILE = os.O_RDONLY | _NOFOLLOW | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
-_FILE |= getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOCTTY", 0)
-_CAN_WALK = os.open in os.supports_dir_fd and bool(_NOFOLLOW)
+def encodable(text: str) -> str:
+    """The text with a question mark for each lone surrogate: half an emoji, or a byte that was no UTF-8.
+
+    >>> encodable("tea \\ud83d, at nine")
+    'tea ?, at nine'
+    """
+    return text.encode("utf-8", "replace").decode()
 
 
-@contextmanager
-def open_beneath(root: str, relative: str) -> Iterator[int]:
-    """A descriptor of the regular file ``root/relative``, no part of which below ``root`` is a link."""
-    try:
-        descriptor = _walk(root, relative.split("/")) if _CAN_WALK else _open_and_compare(root, relative)
-    except OSError as error:
-        raise _in_words(error) from error
-    try:
-        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-            raise PathRefused("It is not a regular file.")
-        yield descriptor
-    finally:
-        os.close(descriptor)
+def slug(text: str, *, limit: int = 40) -> str:
+    """The words of a text in small letters, joined by "-"; at most ``limit`` characters, cut between words if possible.
 
-
-def _walk(root: str, parts: list[str]) -> int:
-    folder = os.open(root, _FOLDER)
-    try:
-        for part in parts[:-1]:
-            inner = os.open(part, _FOLDER | _NOFOLLOW, dir_fd=folder)
-            os.close(folder)
-            folder = inner
-        return os.open(parts[-1], _FILE, dir_fd=folder)
-    finally:
-        os.close(folder)
-
-
-def _open_and_compare(root: str, relative: str) -> int:
-    """Where folders cannot be walked by descriptor: open, then see that the path still leads to the same file."""
-    path = Path(root, relative)
-    descriptor = os.open(path, _FILE)
-    real = Path(os.path.realpath(path))
-    if real != path or not os.path.samestat(os.fstat(descriptor), real.lstat()):
-        os.close(descriptor)
-        raise OSError(errno.ELOOP, "a link")
-    return descriptor
-
-
-def _in_words(error: OSError) -> SourceError:
-    if error.errno in (errno.ELOOP, errno.ENOTDIR, errno.EMLINK):
-        return PathRefused("It turned into a symbolic link, or a part of its path did, and was not followed.")
-    if error.errno == errno.ENOENT:
-        return SourceError("It vanished before it could be read.")
-    if error.errno == errno.ENXIO:
-        return PathRefused("It is not a regular file.")
-    return SourceError(f"It cannot be read: {(error.strerror or str(error)).lower()}.")
+    >>> slug("Backups: nightly, at 03:00!"), slug("数据库备份：每晚三点")
+    ('backups-nightly-at-03-00', '数据库备份-每晚三点')
+    """
+    kept: list[str] = []
+    for word in _WORD.findall(unicodedata.normalize("NFKC", text).casefold()):
+        room = limit - len("-".join([*kept, ""]))
+        if len(word) > room and (kept or room <= 0):
+            break
+        kept.append(word[:room])
+    return "-".join(kept) or "note"

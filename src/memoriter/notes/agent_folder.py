@@ -18,24 +18,24 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from memoriter.errors import EditConflict, LockTimeout, NotFound, PathRefused, WriteError
-from memoriter.files import update
-from memoriter.files.beneath import parts_of, pinned
+from memoriter.files import edits
 from memoriter.files.durable import make_folder, sync_folder
-from memoriter.files.exchange import place
+from memoriter.files.edits import rename_without_replacing
 from memoriter.files.locks import check_mounted, file_lock
+from memoriter.files.paths import open_folder, path_parts
 from memoriter.notes.chunking import trust_of_note
 from memoriter.notes.notebook import front_matter
-from memoriter.text.encodable import encodable
-from memoriter.text.lines import split_lines
+from memoriter.text.encoding import encodable
+from memoriter.text.measure import split_lines
 from memoriter.text.redaction import redact, without_private
 
-HEAD = front_matter(trust="agent") + "\n"
+AGENT_FRONT_MATTER = front_matter(trust="agent") + "\n"
 """What stands above the text of every note that an agent makes."""
 
 _FRONT = re.compile(r"\A---[ \t]*\r?\n.*?\n---[ \t]*\r?\n(?:\r?\n)?", re.DOTALL)
 
 
-def parted(text: str) -> tuple[str, str]:
+def split_front_matter(text: str) -> tuple[str, str]:
     """The lines that say that a note is the agent's, and its text; of others' notes the text alone."""
     found = _FRONT.match(text)
     if found is None or trust_of_note(split_lines(text)) != "agent":
@@ -43,19 +43,19 @@ def parted(text: str) -> tuple[str, str]:
     return found[0], text[found.end() :]
 
 
-def all_own(path: Path) -> bool:
+def is_all_agents(path: Path) -> bool:
     """Whether a note, or every file below a folder, is the agent's own."""
-    if stat.S_ISREG(mode_of(path)):
-        return bool(parted(update.read(path) or "")[0])
-    if not stat.S_ISDIR(mode_of(path)):
+    if stat.S_ISREG(file_mode(path)):
+        return bool(split_front_matter(edits.read(path) or "")[0])
+    if not stat.S_ISDIR(file_mode(path)):
         return False
     walk = list(os.walk(path))
-    if any(stat.S_ISLNK(mode_of(Path(folder, name))) for folder, names, _ in walk for name in names):
+    if any(stat.S_ISLNK(file_mode(Path(folder, name))) for folder, names, _ in walk for name in names):
         return False
-    return all(all_own(Path(folder, name)) for folder, _, names in walk for name in names)
+    return all(is_all_agents(Path(folder, name)) for folder, _, names in walk for name in names)
 
 
-def mode_of(path: Path) -> int:
+def file_mode(path: Path) -> int:
     """What stands at a path, links not followed; 0 for nothing."""
     try:
         return path.lstat().st_mode
@@ -67,7 +67,7 @@ _counter = itertools.count()
 
 
 @dataclass(frozen=True, slots=True)
-class Shelved:
+class FolderItem:
     """A note or a folder, as a list shows it."""
 
     path: str  #: from the shelf down
@@ -88,37 +88,37 @@ class AgentFolder:
     ) -> None:
         self.root = workspace
         self._was_there = was_there
-        self.base = parts_of(folder)
+        self.base = path_parts(folder)
         self.shown = shown or folder
 
     # ---- looking ---------------------------------------------------------------------------------------------
 
     def is_folder(self, path: str) -> bool:
         """Whether the path names a folder; that of the shelf itself always does."""
-        parts = parts_of(path)
+        parts = path_parts(path)
         try:
             with self._pinned(parts[:-1]) as folder:
-                return not parts or stat.S_ISDIR(mode_of(folder / parts[-1]))
+                return not parts or stat.S_ISDIR(file_mode(folder / parts[-1]))
         except NotFound:
             return not parts
 
-    def listed(self, path: str = "", *, levels: int = 2) -> list[Shelved]:
+    def listed(self, path: str = "", *, levels: int = 2) -> list[FolderItem]:
         """The notes and folders below a folder, by name, a folder before what it holds."""
         try:
-            with self._pinned(parts_of(path)) as folder:
+            with self._pinned(path_parts(path)) as folder:
                 return list(_listed(folder, "", levels))
         except NotFound:
-            if parts_of(path):
+            if path_parts(path):
                 raise
             return []  # nothing was ever written
 
     def read(self, path: str) -> str:
         """A note's text; of the agent's own without the lines that say so."""
         with self._note(path) as note:
-            text = update.read(note)
+            text = edits.read(note)
             if text is None:
                 raise self._missing(path)
-            return parted(text)[1]
+            return split_front_matter(text)[1]
 
     # ---- changing --------------------------------------------------------------------------------------------
 
@@ -141,10 +141,10 @@ class AgentFolder:
         def change(old: str | None) -> str:
             if old is not None:
                 raise EditConflict(f"File {self._named(path)} already exists")
-            return HEAD + body
+            return AGENT_FRONT_MATTER + body
 
         with self._note(path, make=True) as note:
-            update.update(note, change)
+            edits.update(note, change)
         return self._named(path), left_out
 
     def edit(self, path: str, change: Callable[[str], str]) -> str:
@@ -155,26 +155,26 @@ class AgentFolder:
             nonlocal body
             if old is None:
                 raise self._missing(path)
-            head, text = parted(old)
+            head, text = split_front_matter(old)
             if not head:
                 raise self._not_own(path)
             body, _ = self.kept(change(text))  # the whole: a secret may have come in by pieces
             return head + body
 
         with self._note(path) as note:
-            update.update(note, whole)
+            edits.update(note, whole)
         return body
 
     def delete(self, path: str) -> None:
         """Delete one of the agent's own notes, or a folder that holds nothing else."""
-        parts = parts_of(path)
+        parts = path_parts(path)
         if not parts:
             raise PathRefused(f"Cannot delete the {self.shown} directory itself")
         with self._pinned(parts[:-1]) as folder, self._alone(folder):
             target = self._own(folder, parts, path)
             aside = target.with_name(f".{target.name[:40]}.{os.getpid()}-{next(_counter)}.tmp")
             _move(target, aside)
-            if not all_own(aside):  # somebody else's words came in between looking and taking
+            if not is_all_agents(aside):  # somebody else's words came in between looking and taking
                 _move(aside, target)
                 raise self._not_own(path)
             if aside.is_dir():
@@ -185,7 +185,7 @@ class AgentFolder:
 
     def rename(self, old: str, new: str) -> str:
         """Give one of the agent's own notes, or a folder of them, another name that is free; the new path."""
-        source, target = parts_of(old), parts_of(new)
+        source, target = path_parts(old), path_parts(new)
         if not source or not target:
             raise PathRefused(f"Cannot rename the {self.shown} directory itself")
         if target[: len(source)] == source:
@@ -195,7 +195,7 @@ class AgentFolder:
             with self._pinned(target[:-1], make=True) as other, self._alone(one, other):
                 path = self._own(one, source, old)
                 new_path = other / (target[-1] if path.is_dir() else _note_name(target[-1]))
-                if mode_of(new_path):
+                if file_mode(new_path):
                     raise EditConflict(f"The destination {self.shown}/{new} already exists")
                 _move(path, new_path)
                 sync_folder(one)
@@ -218,7 +218,7 @@ class AgentFolder:
             if make:
                 check_mounted(self.root, self._was_there)
                 make_folder(self.root)
-            with pinned(self.root, (*self.base, *parts), make=make) as folder:
+            with open_folder(self.root, (*self.base, *parts), make=make) as folder:
                 try:
                     yield folder
                 except WriteError as error:
@@ -228,12 +228,12 @@ class AgentFolder:
 
     @contextlib.contextmanager
     def _note(self, path: str, *, make: bool = False) -> Iterator[Path]:
-        parts = parts_of(path)
+        parts = path_parts(path)
         if not parts:
             raise WriteError(f"The path {self.shown} is not a file.")
         try:
             with self._pinned(parts[:-1], make=make) as folder:
-                if stat.S_ISDIR(mode_of(folder / parts[-1])):
+                if stat.S_ISDIR(file_mode(folder / parts[-1])):
                     raise WriteError(f"The path {self.shown}/{path} is not a file.")
                 yield folder / _note_name(parts[-1])
         except NotFound as error:
@@ -242,11 +242,11 @@ class AgentFolder:
     def _own(self, folder: Path, parts: Sequence[str], path: str) -> Path:
         """The note or folder, when all of it is the agent's own."""
         target = folder / parts[-1]
-        if not stat.S_ISDIR(mode_of(target)):
+        if not stat.S_ISDIR(file_mode(target)):
             target = folder / _note_name(parts[-1])
-        if not mode_of(target):
+        if not file_mode(target):
             raise self._missing(path)
-        if not all_own(target):
+        if not is_all_agents(target):
             raise self._not_own(path)
         return target
 
@@ -263,7 +263,7 @@ class AgentFolder:
             yield
 
     def _named(self, path: str) -> str:
-        *folders, name = parts_of(path)
+        *folders, name = path_parts(path)
         return "/".join([self.shown, *folders, _note_name(name)])
 
     def _missing(self, path: str) -> NotFound:
@@ -284,18 +284,18 @@ def _move(source: Path, target: Path) -> None:
     if source.is_dir():
         source.rename(target)
         return
-    place(source, target)
+    rename_without_replacing(source, target)
     source.unlink(missing_ok=True)  # where a link had to do
 
 
-def _listed(folder: Path, before: str, levels: int) -> Iterator[Shelved]:
+def _listed(folder: Path, before: str, levels: int) -> Iterator[FolderItem]:
     for entry in sorted(os.scandir(folder), key=lambda entry: entry.name):
         if entry.name.startswith(".") or entry.is_symlink():
             continue
         path = f"{before}{entry.name}"
         if entry.is_dir(follow_symlinks=False):
-            yield Shelved(path, entry.stat(follow_symlinks=False).st_size, True)
+            yield FolderItem(path, entry.stat(follow_symlinks=False).st_size, True)
             if levels > 1:
                 yield from _listed(folder / entry.name, f"{path}/", levels - 1)
         elif entry.is_file(follow_symlinks=False) and entry.name.lower().endswith(".md"):
-            yield Shelved(path, entry.stat(follow_symlinks=False).st_size, False)
+            yield FolderItem(path, entry.stat(follow_symlinks=False).st_size, False)

@@ -1,0 +1,147 @@
+"""Open files and folders below a root so that nothing outside of it is read or written.
+
+Between the check of a path and its use, one of its folders may become a symbolic link. So paths are walked one folder
+at a time. Each folder is opened relative to the one before, and links are never followed.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import stat
+import sys
+import unicodedata
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+from memoriter.errors import NotFound, PathRefused, SourceError
+
+MAX_NAME_BYTES = 200  #: of one part of a path; room for the suffix of a temporary file is left
+MAX_DEPTH = 16
+
+_FOLDER = os.O_RDONLY | getattr(os, "O_DIRECTORY", 0) | getattr(os, "O_CLOEXEC", 0)
+_NOFOLLOW = getattr(os, "O_NOFOLLOW", 0)
+# Opening a pipe must not wait for its writer, nor a terminal become ours.
+_FILE = os.O_RDONLY | _NOFOLLOW | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
+_FILE |= getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOCTTY", 0)
+_CAN_WALK = os.open in os.supports_dir_fd and bool(_NOFOLLOW)
+_CAN_PIN = sys.platform == "linux" and Path("/proc/self/fd").is_dir()
+
+
+def path_parts(path: str) -> tuple[str, ...]:
+    """The names that a path is made of; refuses one that could mean something else than what it says."""
+    parts = tuple(part for part in path.split("/") if part)
+    for part in parts:
+        if part.startswith(".") or part != part.strip() or "\\" in part or ":" in part:
+            raise PathRefused(
+                f"{path[:200]!r} is refused: write it from the folder down, without '..' and hidden names."
+            )
+        if any(unicodedata.category(char) in ("Cc", "Cf", "Cs", "Zl", "Zp") for char in part):
+            raise PathRefused(f"{path[:200]!r} is refused: it holds characters that cannot be seen.")
+        if len(part.encode()) > MAX_NAME_BYTES:
+            raise PathRefused(f"{path[:80]!r}… is refused: a name has at most {MAX_NAME_BYTES} bytes.")
+    if len(parts) > MAX_DEPTH:
+        raise PathRefused(f"{path[:80]!r}… is refused: it has more than {MAX_DEPTH} parts.")
+    return parts
+
+
+@contextlib.contextmanager
+def open_folder(root: Path, parts: Sequence[str], *, make: bool = False) -> Iterator[Path]:
+    """A path by which the folder ``root/parts`` is reached while it is open; no part below the root is a link."""
+    if not _CAN_PIN:
+        yield _checked_folder(root, parts, make=make)
+        return
+    try:
+        descriptor = os.open(root, _FOLDER)
+    except OSError as error:
+        raise _folder_error(error, root.name) from error
+    try:
+        for part in parts:
+            inner = _inner(descriptor, part, make=make)
+            os.close(descriptor)
+            descriptor = inner
+        yield Path(f"/proc/self/fd/{descriptor}")
+    finally:
+        os.close(descriptor)
+
+
+def _inner(folder: int, name: str, *, make: bool) -> int:
+    if make:
+        with contextlib.suppress(FileExistsError):
+            os.mkdir(name, 0o700, dir_fd=folder)
+            os.fsync(folder)
+    try:
+        return os.open(name, _FOLDER | _NOFOLLOW, dir_fd=folder)
+    except OSError as error:
+        raise _folder_error(error, name) from error
+
+
+def _checked_folder(root: Path, parts: Sequence[str], *, make: bool) -> Path:
+    folder = root.resolve()
+    for part in parts:
+        folder /= part
+        if make:
+            folder.mkdir(mode=0o700, exist_ok=True)
+        if folder.is_symlink():
+            raise PathRefused(f"{part!r} is a symbolic link, and is not followed.")
+        if not folder.is_dir():
+            raise NotFound(f"There is no folder {part!r}.")
+    return folder
+
+
+def _folder_error(error: OSError, name: str) -> PathRefused | NotFound:
+    if error.errno == errno.ENOENT:
+        return NotFound(f"There is no folder {name!r}.")
+    if error.errno in (errno.ELOOP, errno.ENOTDIR, errno.EMLINK):
+        return PathRefused(f"{name!r} is no folder, or a symbolic link, which is not followed.")
+    return PathRefused(f"{name!r} cannot be opened: {(error.strerror or str(error)).lower()}.")
+
+
+@contextmanager
+def open_inside(root: str, relative: str) -> Iterator[int]:
+    """A descriptor of the regular file ``root/relative``, no part of which below ``root`` is a link."""
+    try:
+        descriptor = _walk(root, relative.split("/")) if _CAN_WALK else _open_and_compare(root, relative)
+    except OSError as error:
+        raise _file_error(error) from error
+    try:
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+            raise PathRefused("It is not a regular file.")
+        yield descriptor
+    finally:
+        os.close(descriptor)
+
+
+def _walk(root: str, parts: list[str]) -> int:
+    folder = os.open(root, _FOLDER)
+    try:
+        for part in parts[:-1]:
+            inner = os.open(part, _FOLDER | _NOFOLLOW, dir_fd=folder)
+            os.close(folder)
+            folder = inner
+        return os.open(parts[-1], _FILE, dir_fd=folder)
+    finally:
+        os.close(folder)
+
+
+def _open_and_compare(root: str, relative: str) -> int:
+    """Where folders cannot be walked by descriptor: open, then see that the path still leads to the same file."""
+    path = Path(root, relative)
+    descriptor = os.open(path, _FILE)
+    real = Path(os.path.realpath(path))
+    if real != path or not os.path.samestat(os.fstat(descriptor), real.lstat()):
+        os.close(descriptor)
+        raise OSError(errno.ELOOP, "a link")
+    return descriptor
+
+
+def _file_error(error: OSError) -> SourceError:
+    if error.errno in (errno.ELOOP, errno.ENOTDIR, errno.EMLINK):
+        return PathRefused("It turned into a symbolic link, or a part of its path did, and was not followed.")
+    if error.errno == errno.ENOENT:
+        return SourceError("It vanished before it could be read.")
+    if error.errno == errno.ENXIO:
+        return PathRefused("It is not a regular file.")
+    return SourceError(f"It cannot be read: {(error.strerror or str(error)).lower()}.")

@@ -1,0 +1,89 @@
+"""Measure text in tokens, split it into lines, and find where it may be cut."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+
+from memoriter.text.tokens import CJK, PICTURES
+
+_WIDE = re.compile(f"[{CJK}{PICTURES}\\u3000-\\u303f\\uff00-\\uffef]+")
+_BREAK = re.compile(r"\r\n|\n|\r")
+
+
+def width(text: str) -> int:
+    """The length in Latin letters, quarters of a token: the unit in which chunks are measured."""
+    if text.isascii():
+        return len(text)
+    wide = len(text) - len(_WIDE.sub("", text))
+    latin = len(text.encode("ascii", "ignore"))
+    return latin + 4 * wide + 2 * (len(text) - wide - latin)
+
+
+def estimate_tokens(text: str) -> int:
+    """About how many tokens a model makes of the text; never less for more text.
+
+    >>> estimate_tokens("a backup of the database"), estimate_tokens("数据库备份")
+    (6, 5)
+    """
+    return (width(text) + 3) // 4
+
+
+def split_lines(text: str) -> list[str]:
+    r"""The lines as an editor counts them, without their ends: broken at \n, \r\n and \r, and nowhere else.
+
+    ``str.splitlines`` also breaks at form feeds and other separators that editors show inside a line.
+
+    >>> split_lines("one\r\ntwo\rthree\x0cstill three\n")
+    ['one', 'two', 'three\x0cstill three']
+    """
+    lines = _BREAK.split(text) if "\r" in text else text.split("\n")
+    if not lines[-1]:
+        lines.pop()
+    return lines
+
+
+def is_boundary(text: str, at: int) -> bool:
+    """Whether a cut here divides no word; between Chinese characters it may."""
+    if at <= 0 or at >= len(text):
+        return True
+    before, after = text[at - 1], text[at]
+    if is_joined(text, at):
+        return False
+    return not (before.isalnum() and after.isalnum()) or before >= "\u2e80" or after >= "\u2e80"
+
+
+def is_joined(text: str, at: int) -> bool:
+    """Whether the character here belongs to the one before: an accent, a vowel sign, a part of one emoji."""
+    after = text[at]
+    if after.isascii():
+        return False
+    return (
+        unicodedata.category(after) in ("Mn", "Mc", "Me", "Cs")
+        or after in "\u200c\u200d"
+        or "\U0001f3fb" <= after <= "\U0001f3ff"
+        or text[at - 1] == "\u200d"
+        or _halves_flag(text, at)
+    )
+
+
+def _halves_flag(text: str, at: int) -> bool:
+    """Whether the cut divides a flag, which is two letters of their own alphabet."""
+    before = at
+    while before > 0 and "\U0001f1e6" <= text[before - 1] <= "\U0001f1ff":
+        before -= 1
+    return "\U0001f1e6" <= text[at] <= "\U0001f1ff" and (at - before) % 2 == 1
+
+
+def last_boundary(text: str, at: int, earliest: int) -> int:
+    """The last place to cut at or before ``at``: between words after ``earliest``, else between characters."""
+    if at >= len(text):
+        return len(text)
+    cut = at
+    while cut > earliest and not is_boundary(text, cut):
+        cut -= 1
+    if not is_boundary(text, cut):
+        cut = at
+        while cut > earliest and is_joined(text, cut):
+            cut -= 1
+    return cut or at
