@@ -13,7 +13,7 @@ from typing import Any
 import httpx
 
 from memoriter.config import load
-from memoriter.server.http.agents import Load
+from memoriter.server.http.agents import SettingsLoader
 from memoriter.server.http.serve import GatewayServer
 from memoriter.tools.tool import Access
 
@@ -70,7 +70,7 @@ def running(
         **fixed,
         **{key.replace("__", "."): value for key, value in settings.items()},
     }
-    server = GatewayServer(Load(load(arguments=arguments), None, arguments), clock=clock)
+    server = GatewayServer(SettingsLoader(load(arguments=arguments), None, arguments), clock=clock)
     ready = threading.Event()
     thread = threading.Thread(target=server.run, args=(ready.set,), name="gateway under test")
     thread.start()

@@ -20,7 +20,7 @@ import httpx
 
 from memoriter.config import load
 from memoriter.server.http import observe
-from memoriter.server.http.agents import Load
+from memoriter.server.http.agents import SettingsLoader
 from memoriter.server.http.auth import Tokens
 from memoriter.server.http.serve import GatewayServer
 from memoriter.tools.table import OPERATIONS
@@ -41,7 +41,7 @@ def serve(given: Mapping[str, object], pipe: int, early: bool) -> None:
     """Be a gateway until killed; its address goes into the pipe."""
     if early:
         observe.OPERATIONS = {**OPERATIONS, "capture": _early(OPERATIONS["capture"])}
-    server = GatewayServer(Load(load(arguments=given), None, given))
+    server = GatewayServer(SettingsLoader(load(arguments=given), None, given))
     server.run(on_ready=lambda: os.write(pipe, f"{server.address}\n".encode()))
 
 

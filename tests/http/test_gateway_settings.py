@@ -12,9 +12,9 @@ from typer.testing import CliRunner
 
 from memoriter.cli.app import app
 from memoriter.config import load
-from memoriter.errors import ConfigError, StoreError, UntrustedConfig
+from memoriter.errors import ConfigError, MemoriterError, UntrustedConfig
 from memoriter.server.http import agents
-from memoriter.server.http.agents import Agents, Load
+from memoriter.server.http.agents import Agents, SettingsLoader
 from memoriter.server.http.auth import AllowedHosts, is_loopback
 
 
@@ -48,17 +48,17 @@ def test_a_setting_that_changes_counts_from_the_next_call_on(start: Start, tmp_p
 def test_what_was_open_under_old_settings_is_forgotten_after_a_while(
     start: Start, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(agents, "LINGER_S", 0.05)
+    monkeypatch.setattr(agents, "GRACE_S", 0.05)
     gateway = start(watch__enabled=False)
     caller = gateway.caller("read")
     olds = []
     for most in (1, 2, 3):
         (tmp_path / "home" / "config.yaml").write_text(f"search:\n  max_results: {most}\n")
         ask(caller, "memory.stats")
-        opened = gateway.gateway.agents["main"].opened
-        assert opened is not None
-        olds.append(weakref.ref(opened))
-        del opened
+        agent = gateway.gateway.agents["main"].current
+        assert agent is not None
+        olds.append(weakref.ref(agent))
+        del agent
 
     def gone() -> bool:
         gc.collect()
@@ -67,20 +67,20 @@ def test_what_was_open_under_old_settings_is_forgotten_after_a_while(
     poll(gone)
 
 
-def test_who_comes_after_the_end_opens_nothing(workspace: Path, tmp_path: Path) -> None:
-    """A memory that is opened when all were closed would be watched by nobody's leave, and never closed."""
+def test_a_closed_gateway_opens_no_memory(workspace: Path, tmp_path: Path) -> None:
+    """Nothing would close a memory that is opened after all were closed."""
     settings = load(
         arguments={"workspace": workspace, "home": tmp_path / "home", "embedding.provider": "none"}
     )
-    live = Agents(Load(settings, None, {"embedding.provider": "none"}), lambda *_: None, lambda _: print)[
-        "main"
-    ]
-    live.memory()
-    live.close()
-    with pytest.raises(StoreError, match="is ending"):
-        live.memory()
-    assert (live.opened, live.sizes()) == (None, {})
-    assert live.host().error
+    loader = SettingsLoader(settings, None, {"embedding.provider": "none"})
+    all_agents = Agents(loader, lambda *_: None, lambda _: print)
+    assert all_agents["main"]().memory
+    all_agents.close()
+    agent = all_agents["main"]()
+    with pytest.raises(MemoriterError, match="is closing"):
+        agent.memory  # noqa: B018
+    assert all_agents["main"].current is None
+    assert all_agents.sizes() == {"memoriter_chunks": {}, "memoriter_entries": {}}
 
 
 def test_only_the_owner_sets_the_gateway(tmp_path: Path) -> None:

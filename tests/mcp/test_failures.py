@@ -10,11 +10,10 @@ import pytest
 from mcp import Client, MCPError
 from talking import OpenHost, Talk, over_http, talk_to
 
-from memoriter.agent import Agent
+from memoriter.agent import Agent, ReloadingAgent
 from memoriter.config import Settings, load
 from memoriter.errors import ConfigError
 from memoriter.server.mcp import build
-from memoriter.server.mcp.stdio import OwnHost
 
 DISABLED = "Memory is disabled: Memory is switched off: `plugins.slots.memory` is `none`."
 
@@ -106,12 +105,9 @@ class Owner:
         return load(arguments=self.given, environ={})
 
 
-def test_settings_that_change_count_from_the_next_request_on(
-    workspace: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("memoriter.server.mcp.stdio.LOOK_S", 0.0)
+def test_settings_that_change_count_from_the_next_request_on(workspace: Path, tmp_path: Path) -> None:
     owner = Owner(workspace, tmp_path / "state")
-    host = OwnHost(owner)
+    host = ReloadingAgent(owner, check_interval_s=0.0)
 
     async def ask(client: Client) -> list[str | None]:
         said = list[str | None]()
@@ -135,25 +131,18 @@ def test_settings_that_change_count_from_the_next_request_on(
     assert misconfigured.startswith("Memory is disabled: search.max_results = 'many'")
 
 
-def test_a_memory_that_stays_switched_off_is_opened_once(
-    workspace: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("memoriter.server.mcp.stdio.LOOK_S", 0.0)
+def test_a_memory_that_stays_switched_off_is_opened_once(workspace: Path, tmp_path: Path) -> None:
     owner = Owner(workspace, tmp_path / "state")
     owner.given |= {"plugins.slots.memory": "none"}
-    host = OwnHost(owner)
+    host = ReloadingAgent(owner, check_interval_s=0.0)
     assert len({id(host()) for _ in range(5)}) == 1
     host.close()
 
 
-def test_a_host_that_was_replaced_is_closed_after_a_while(
-    workspace: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("memoriter.server.mcp.stdio.LOOK_S", 0.0)
-    monkeypatch.setattr("memoriter.server.mcp.stdio.GRACE_S", 0.1)
+def test_a_host_that_was_replaced_is_closed_after_a_while(workspace: Path, tmp_path: Path) -> None:
     closed = threading.Event()
     owner = Owner(workspace, tmp_path / "state")
-    host = OwnHost(owner)
+    host = ReloadingAgent(owner, check_interval_s=0.0, grace_s=0.1)
     first = host()
     first.memory.engine.close = closed.set  # type: ignore[method-assign]
     owner.given |= {"search.max_results": 3}

@@ -164,7 +164,7 @@ def test_a_misconfigured_memory_does_not_stop_the_server_and_is_mended_without_a
         assert until(lambda: not server.call("memory_search", {"query": "heron"})["result"]["isError"])
         _, errors = server.process.communicate(timeout=30)
     assert server.process.returncode == 0, errors
-    assert "WARNING memoriter.mcp: memory is disabled: search.max_results = 'many'" in errors
+    assert "WARNING memoriter.agent: memory is disabled: search.max_results = 'many'" in errors
     assert "Traceback" not in errors
 
 

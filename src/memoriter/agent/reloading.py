@@ -96,14 +96,17 @@ class ReloadingAgent:
         failed = self._failed
         return failed.error if failed else None
 
-    def close(self, timeout_s: float = CLOSE_TIMEOUT_S) -> None:
-        """Close every agent that is open; wait at most this long for what is running."""
+    def close(self, timeout_s: float = CLOSE_TIMEOUT_S, *, cancel: bool = False) -> None:
+        """Close every agent that is open; wait at most this long for what is running.
+
+        ``cancel`` also cancels a start that is running, and with it the external programs that it waits for.
+        """
         until = time.monotonic() + timeout_s
         with self._lock:
             self._closed = True
             agents = [*self._replaced, *([self._agent] if self._agent else [])]
             self._replaced, self._agent = [], None
-        self._workers.close(timeout_s)
+        self._workers.close(timeout_s, cancel=cancel)
         for agent in agents:
             _close(agent, max(0.0, until - time.monotonic()))
 

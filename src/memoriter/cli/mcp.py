@@ -63,9 +63,10 @@ def mcp(
         sys.stdout.write(entry(print_config, started) + "\n")
         sys.stderr.write(place(print_config, started) + "\n")
         return
-    from memoriter.server.mcp.stdio import OwnHost, serve
+    from memoriter.agent import ReloadingAgent
+    from memoriter.server.mcp.stdio import serve
 
-    serve(OwnHost(context.obj.settings, slot=slot), granted=access, session=session)
+    serve(ReloadingAgent(context.obj.settings, slot=slot), granted=access, session=session)
 
 
 def _before(given: Globals) -> list[str]:

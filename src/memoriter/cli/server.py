@@ -39,7 +39,7 @@ def serve(
 ) -> None:
     """Serve the memory over HTTP to programs, to agents and to your browser; Ctrl-C ends it."""
     from memoriter.server.http import access_log
-    from memoriter.server.http.agents import Load
+    from memoriter.server.http.agents import SettingsLoader
     from memoriter.server.http.serve import GatewayServer
 
     chosen = {"gateway.host": host, "gateway.port": port}
@@ -47,7 +47,7 @@ def serve(
     named = settings.origin("logging.level") != "default"
     access_log.setup(settings.logging.level if named else "info")
     _warn(settings)
-    server = GatewayServer(Load(settings, context.obj.config, context.obj.arguments(**chosen)))
+    server = GatewayServer(SettingsLoader(settings, context.obj.config, context.obj.arguments(**chosen)))
     told = _told(server)
     server.run(on_ready=lambda: _say(told, as_json))
 

@@ -160,7 +160,7 @@ def _agents(gateway: Gateway) -> Endpoint:
             {
                 "name": name,
                 **({"workspace": str(folder)} if grants(caller.access, "admin") else {}),
-                "slot": gateway.agents[name].slot,
+                "slot": gateway.agents.slot(name),
                 "default": name == gateway.agents.default,
             }
             for name, folder in gateway.agents.workspaces.items()
@@ -194,7 +194,7 @@ async def _operations(_: Request) -> Response:
 def _metrics(gateway: Gateway) -> Endpoint:
     async def metrics(request: Request) -> Response:
         caller = request.state.record.caller
-        sizes = await gateway.workers.run(gateway.sizes)
+        sizes = await gateway.workers.run(gateway.agents.sizes)
         listeners = gateway.hub.listeners if caller.agents is None else None
         text = gateway.metrics.render(caller.may_see, sizes, listeners)
         return Response(text, media_type=CONTENT_TYPE)

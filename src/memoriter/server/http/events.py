@@ -27,7 +27,8 @@ from memoriter.errors import MemoriterError
 from memoriter.server.http.responses import Receive, Refused, Scope, Send, encode_json
 
 if TYPE_CHECKING:
-    from memoriter.server.http.agents import Agents, Opened
+    from memoriter.agent import Agent
+    from memoriter.server.http.agents import Agents
     from memoriter.server.http.auth import Caller
     from memoriter.server.http.guard import RequestRecord
 
@@ -238,15 +239,15 @@ async def watch_other_processes(hub: Hub, agents: Agents) -> None:
     known: dict[str, tuple[FileState, Version | None]] = {}
     while True:
         await asyncio.sleep(POLL_INTERVAL_S)
-        for name, live in agents.items():
-            opened = live.opened
-            if opened is None:
+        for name, reloading in agents.items():
+            agent = reloading.current
+            if agent is None:
                 continue
-            state = tuple(_file_state(opened.settings.agent_folder / "memory.db"))
+            state = tuple(_file_state(agent.memory.settings.agent_folder / "memory.db"))
             if name in known and known[name][0] == state:
                 continue
             try:
-                version = await in_thread(_version, opened)
+                version = await in_thread(_version, agent)
             except (MemoriterError, OSError) as error:
                 log.warning("agent %s: cannot read the changes of other processes: %s", name, error)
                 continue
@@ -255,11 +256,11 @@ async def watch_other_processes(hub: Hub, agents: Agents) -> None:
             known[name] = state, version
 
 
-def _version(opened: Opened) -> Version | None:
+def _version(agent: Agent) -> Version | None:
     """Return None while the agent has no entries."""
-    if not (opened.settings.agent_folder / "memory.db").exists():
+    if not (agent.memory.settings.agent_folder / "memory.db").exists():
         return None
-    return id(opened), opened.service.memory.entries.external_changes()
+    return id(agent), agent.memory.entries.external_changes()
 
 
 def _file_state(database: Path) -> Iterator[int]:

@@ -11,7 +11,7 @@ from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
 
 from memoriter.server.http import access_log, app
-from memoriter.server.http.agents import Agents, Load
+from memoriter.server.http.agents import Agents, SettingsLoader
 from memoriter.server.http.auth import AllowedHosts, BrowserSessions, Caller, Tokens
 from memoriter.server.http.events import Hub, watch_other_processes
 from memoriter.server.http.guard import RequestGuard, RequestRecord
@@ -31,7 +31,9 @@ if TYPE_CHECKING:
 class Gateway:
     """Everything that serves requests, except for the socket."""
 
-    def __init__(self, load: Load, *, port: int, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self, load: SettingsLoader, *, port: int, clock: Callable[[], float] = time.monotonic
+    ) -> None:
         settings = load.settings
         options = settings.gateway
         self.limits = options.limits
@@ -66,11 +68,12 @@ class Gateway:
         agent, caller = record.agent, record.caller
         assert agent is not None
         assert caller is not None
-        live = self.agents[agent]
 
         def work() -> tuple[Outcome, Result]:
             table = {tool.name: self.operations[tool.name]}
-            toolbox = Toolbox(live.memory, session_key=session, tools=table, access=caller.access)
+            toolbox = Toolbox(
+                lambda: self.agents[agent]().memory, session_key=session, tools=table, access=caller.access
+            )
             return toolbox.outcome(tool.name, arguments)
 
         record.outcome = "cancelled"
@@ -88,19 +91,11 @@ class Gateway:
     @property
     def is_healthy(self) -> bool:
         """Return whether every memory that was requested could be opened."""
-        return all(live.error is None for live in self.agents.values())
-
-    def sizes(self) -> dict[str, dict[str, float]]:
-        """Return the sizes of the open memories, by metric and agent."""
-        sizes: dict[str, dict[str, float]] = {}
-        for name, live in self.agents.items():
-            for metric, value in live.sizes().items():
-                sizes.setdefault(metric, {})[name] = value
-        return sizes
+        return all(agent.error is None for agent in self.agents.values())
 
     def wake(self, agent: str) -> None:
         """Open a memory in the background, so that it watches files and answers quickly."""
-        threading.Thread(target=self.agents[agent].host, name="memoriter-wake", daemon=True).start()
+        threading.Thread(target=self.agents[agent], name="memoriter-wake", daemon=True).start()
 
     def end_streams(self) -> None:
         """End event streams and pending bodies, which would otherwise keep the gateway from shutting down."""

@@ -111,7 +111,7 @@ class McpMount:
     def _agent(self) -> Agent:
         name = _record.get().agent
         assert name is not None
-        return self._agents[name].host()
+        return self._agents[name]()
 
     def _on_call(self, name: str, outcome: str, seconds: float) -> None:
         agent = _record.get().agent

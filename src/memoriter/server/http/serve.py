@@ -21,7 +21,7 @@ from memoriter.server.http.auth import bracketed, is_unspecified, make_private_f
 from memoriter.server.http.gateway import Gateway
 
 if TYPE_CHECKING:
-    from memoriter.server.http.agents import Load
+    from memoriter.server.http.agents import SettingsLoader
 
 BACKLOG = 1024
 #: Time for a gateway that is listed as running to accept a connection.
@@ -82,7 +82,7 @@ def listen(host: str, port: int) -> socket.socket:
 class GatewayServer:
     """A gateway with its socket. Clients can connect immediately, and get responses while `run` runs."""
 
-    def __init__(self, load: Load, *, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, load: SettingsLoader, *, clock: Callable[[], float] = time.monotonic) -> None:
         options = load.settings.gateway
         self._home = load.settings.home
         self._socket = listen(options.host, options.port)
