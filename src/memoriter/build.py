@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from memoriter import logs
 from memoriter.engines import Engine
 from memoriter.engines.builtin import BuiltinEngine, EngineOptions
-from memoriter.engines.fallback import EnginePool, Selection, builtin_only, cache_key
+from memoriter.engines.fallback import EnginePool, Selection, cache_key, select_builtin
 from memoriter.errors import MemoriterError, MemoryDisabled, StoreError
 from memoriter.index.sync import Indexer, Rules
 from memoriter.notes.workspace import Workspace
@@ -66,8 +66,8 @@ def select_engine(settings: Settings, embedder: Embedder | None = None) -> Selec
         return build_builtin(settings, embedder, guard)
 
     if settings.memory.backend == "builtin":
-        return builtin_only(builtin)
-    from memoriter.engines.fallback import CoolDown
+        return select_builtin(builtin)
+    from memoriter.engines.fallback import Cooldown
     from memoriter.engines.qmd import Exports, QmdEngine
 
     wanted = _qmd_settings(settings)
@@ -77,8 +77,8 @@ def select_engine(settings: Settings, embedder: Embedder | None = None) -> Selec
         exports = Exports(sessions, wanted.folder / "sessions") if sessions else None
         return QmdEngine.create(wanted, _workspace(settings), exports=exports, guard=guard)
 
-    cool_down = CoolDown(QMD_COOLDOWN_S, max(QMD_COOLDOWN_S, 600.0))
-    engines = _engines.setdefault(QMD_COOLDOWN_S, EnginePool(cool_down=cool_down))
+    cooldown = Cooldown(QMD_COOLDOWN_S, max(QMD_COOLDOWN_S, 600.0))
+    engines = _engines.setdefault(QMD_COOLDOWN_S, EnginePool(cooldown=cooldown))
     return engines.get(cache_key(settings.agent, (wanted, guard.scope)), qmd, builtin)
 
 
@@ -90,7 +90,7 @@ def scope_of(settings: Settings) -> Scope:
 
 
 def _qmd_settings(settings: Settings) -> QmdSettings:
-    from memoriter.engines.qmd import QmdSettings, Schedule
+    from memoriter.engines.qmd import QmdSettings, UpdateSchedule
 
     qmd = settings.memory.qmd
     update = qmd.update
@@ -111,7 +111,7 @@ def _qmd_settings(settings: Settings) -> QmdSettings:
         timeout_s=qmd.limits.timeout_ms / 1000,
         command_timeout_s=update.command_timeout,
         citations=settings.memory.citations,
-        schedule=Schedule(
+        schedule=UpdateSchedule(
             interval_s=update.interval,
             debounce_s=update.debounce,
             # Half the time limit of a search for indexing recent changes, the other half for the search.

@@ -1,4 +1,4 @@
-"""A stand-in qmd, and engines that drive it."""
+"""A fake qmd program, and engines that run it."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from standin import StandIn
 
-from memoriter.engines.qmd import QmdEngine, QmdSettings, Schedule
+from memoriter.engines.qmd import QmdEngine, QmdSettings, UpdateSchedule
 from memoriter.notes.workspace import Workspace
 
 
@@ -24,12 +24,12 @@ OpenQmd = Callable[..., QmdEngine]
 
 @pytest.fixture
 def open_qmd(standin: StandIn, workspace: Path, tmp_path: Path) -> Iterator[OpenQmd]:
-    """Opens a qmd engine over the workspace; settings by name, and those of the schedule."""
+    """Return a function that opens a qmd engine over the workspace with these settings and this schedule."""
     opened: list[QmdEngine] = []
 
-    def open_(schedule: Schedule | None = None, *, clock=None, **settings: object) -> QmdEngine:
+    def open_(schedule: UpdateSchedule | None = None, *, clock=None, **settings: object) -> QmdEngine:
         base = QmdSettings(tmp_path / "qmd", workspace, command=str(standin.command), timeout_s=20.0)
-        schedule = schedule or Schedule(debounce_s=0, wait_s=10)
+        schedule = schedule or UpdateSchedule(debounce_s=0, wait_s=10)
         wanted = replace(base, schedule=schedule, **settings)
         more = {} if clock is None else {"clock": clock}
         engine = QmdEngine.create(wanted, Workspace(workspace, extra_paths=wanted.extra_paths), **more)
@@ -43,7 +43,7 @@ def open_qmd(standin: StandIn, workspace: Path, tmp_path: Path) -> Iterator[Open
 
 @pytest.fixture(autouse=True)
 def no_threads_left() -> Iterator[None]:
-    """Nothing of ours runs on after a test."""
+    """Check that no thread keeps running after a test."""
     yield
     left = [thread.name for thread in threading.enumerate() if thread.name.startswith("memoriter-qmd")]
     assert left == []

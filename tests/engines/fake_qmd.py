@@ -1,5 +1,5 @@
 # ruff: noqa: T201
-"""A stand-in for the qmd program: the same commands and answers over a toy index, and faults on demand.
+"""A fake qmd program: the same commands and output over a toy index, and faults on demand.
 
 A file `fault` beside the script names what goes wrong; `calls` records each call's arguments and environment.
 """

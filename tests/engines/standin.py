@@ -1,4 +1,4 @@
-"""The stand-in qmd as tests use it: set a fault, see the calls; and processes, seen from outside."""
+"""Control of the fake qmd program: set a fault, list the calls, and check for processes that still run."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ SOURCE = Path(__file__).with_name("fake_qmd.py")
 
 @dataclass(frozen=True)
 class StandIn:
-    """An executable `qmd` in a folder of its own."""
+    """An executable `qmd` in its own folder."""
 
     folder: Path
 
@@ -30,19 +30,19 @@ class StandIn:
         return self.folder / "qmd"
 
     def repair(self) -> None:
-        """Everything works, and the program is there."""
+        """Install the program without a fault."""
         self.fault("")
         self.command.write_text(f"#!{sys.executable} -SE\n{SOURCE.read_text('utf-8')}", "utf-8")
         self.command.chmod(0o755)
 
     def fault(self, name: str) -> None:
-        """What goes wrong from now on: a fault of `fake_qmd`, perhaps " on search"; or "vanish"."""
+        """Set the fault of later calls: one of `fake_qmd`, optionally with " on search", or "vanish"."""
         (self.folder / "fault").write_text("" if name == "vanish" else name)
         if name == "vanish":
             self.command.unlink()
 
     def calls(self, command: str | None = None) -> list[list[str]]:
-        """The arguments of the calls so far."""
+        """Return the arguments of all calls."""
         return [arguments for arguments, _ in self._log() if command in (None, arguments[0])]
 
     def environments(self) -> list[dict[str, str]]:
@@ -52,8 +52,8 @@ class StandIn:
         file = self.folder / "calls"
         return [tuple(json.loads(line)) for line in file.read_text().splitlines()] if file.exists() else []
 
-    def left_behind(self) -> list[int]:
-        """Processes of a hanging call that are still alive."""
+    def leftover_processes(self) -> list[int]:
+        """Return the processes of a hanging call that are still alive."""
         file = self.folder / "pids"
         return [pid for pid in map(int, file.read_text().split()) if is_alive(pid)] if file.exists() else []
 
@@ -61,9 +61,9 @@ class StandIn:
         shutil.rmtree(self.folder)
 
 
-def is_alive(pid: int, patience_s: float = 5.0) -> bool:
-    """Whether a process runs on; one that was killed may take a moment to die on a busy machine."""
-    deadline = time.monotonic() + patience_s
+def is_alive(pid: int, wait_s: float = 5.0) -> bool:
+    """Whether a process still runs. A killed one may take a moment to end on a busy machine."""
+    deadline = time.monotonic() + wait_s
     while _runs(pid):
         if time.monotonic() > deadline:
             return True
@@ -72,7 +72,7 @@ def is_alive(pid: int, patience_s: float = 5.0) -> bool:
 
 
 def _runs(pid: int) -> bool:
-    """One that is dead and only not yet collected does not run."""
+    """Whether the process runs. A zombie does not."""
     try:
         return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] not in "ZX"
     except OSError:

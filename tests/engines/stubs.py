@@ -1,4 +1,4 @@
-"""An engine that does as it is told, and a clock that stands still."""
+"""An engine with scripted answers, and a clock that tests move."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from memoriter.records import Answer, Excerpt, Explanation, Hit, Query, Status, 
 
 
 class Clock:
-    """Time that passes when a test says so."""
+    """A clock that moves only when a test moves it."""
 
     def __init__(self) -> None:
         self.now = 1000.0
@@ -30,7 +30,7 @@ class StubEngine:
         self.error: BaseException | None = None
         self.closed = 0
         self.searches = 0
-        self.announced = 0
+        self.marked = 0
         self.started = 0
         self.before_search: Callable[[], None] = lambda: None
         self._lock = threading.Lock()
@@ -63,7 +63,7 @@ class StubEngine:
         return SyncReport(degraded=self.name)
 
     def mark_changed(self) -> None:
-        self.announced += 1
+        self.marked += 1
 
     def start(self) -> None:
         self.started += 1
@@ -79,15 +79,15 @@ class StubEngine:
 
 
 class Maker:
-    """Makes engines of one name and remembers them; `error` makes the next creation fail."""
+    """Creates and records engines of one name. `error` makes the next creation fail."""
 
     def __init__(self, name: str) -> None:
         self.name = name
         self.error: Exception | None = None
-        self.made: list[StubEngine] = []
+        self.created: list[StubEngine] = []
 
     def __call__(self) -> StubEngine:
         if self.error:
             raise self.error
-        self.made.append(StubEngine(self.name))
-        return self.made[-1]
+        self.created.append(StubEngine(self.name))
+        return self.created[-1]

@@ -1,4 +1,4 @@
-"""Eight questions that a memory of agents has to answer with yes, one test for each."""
+"""The checklist of eight requirements for an agent memory, one test for each."""
 
 from __future__ import annotations
 
@@ -36,12 +36,12 @@ def test_1_when_qmd_dies_the_builtin_engine_takes_over(note, open_with_qmd, stan
     assert (answer.fallback, [hit.path for hit in answer.hits]) == (True, ["memory/a.md"])
 
 
-def test_2_a_failed_engine_leaves_the_cache_and_the_next_selection_tries_qmd_again() -> None:
+def test_2_a_failed_engine_is_removed_from_the_pool_and_the_next_selection_tries_qmd_again() -> None:
     clock, qmd, builtin = Clock(), Maker("qmd"), Maker("local")
     engines = EnginePool(clock=clock)
     failed = engines.get("key", qmd, builtin).engine
     assert failed is not None
-    qmd.made[0].error = EngineError("qmd was killed.")
+    qmd.created[0].error = EngineError("qmd was killed.")
     failed.search(Query("x"))
     clock.now += 60
     again = engines.get("key", qmd, builtin).engine
@@ -50,7 +50,7 @@ def test_2_a_failed_engine_leaves_the_cache_and_the_next_selection_tries_qmd_aga
     assert again.search(Query("x")).provider == "qmd"
 
 
-def test_3_without_an_engine_tools_answer_disabled_and_nothing_breaks(tmp_path) -> None:
+def test_3_without_an_engine_tools_return_disabled_results(tmp_path) -> None:
     (tmp_path / "file").write_text("")
     toolbox = Toolbox.open(workspace=tmp_path, home=tmp_path / "file" / "home")
     result = toolbox.call("memory_search", {"query": "heron"})
@@ -67,7 +67,7 @@ def test_4_all_snippets_together_stay_below_max_injected_chars(note, open_with_q
     assert len(results) < 6
 
 
-def test_5_citations_are_for_direct_chats_and_not_for_groups(note, open_with_qmd) -> None:
+def test_5_citations_are_shown_in_direct_chats_but_not_in_groups(note, open_with_qmd) -> None:
     note("memory/a.md", "heron\n")
     memory = open_with_qmd(memory__scope__default="allow")
     direct = Toolbox(memory, session_key=DIRECT).call("memory_search", {"query": "heron"})
@@ -98,7 +98,7 @@ def test_7_a_session_outside_the_scope_finds_nothing(note, open_with_qmd) -> Non
     assert Toolbox(memory, session_key=GROUP).call("memory_get", {"path": "memory/a.md"})["text"] == ""
 
 
-def test_8_wrong_settings_of_qmd_come_to_light_at_the_start(open_with_qmd) -> None:
+def test_8_wrong_settings_of_qmd_are_reported_at_the_start(open_with_qmd) -> None:
     memory = open_with_qmd(memory__qmd__command="/nowhere/qmd")
     problem = memory.start()
     assert problem is not None

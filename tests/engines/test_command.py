@@ -1,4 +1,4 @@
-"""The qmd program: any text is one argument, and only what is exactly right is an answer."""
+"""The qmd program: every query is one argument, and output of any other form is an error."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from memoriter.errors import EngineError
 
 @pytest.fixture(scope="module")
 def printer(tmp_path_factory: pytest.TempPathFactory) -> tuple[StandIn, Qmd]:
-    """A stand-in that records its arguments, driven by the real command line."""
+    """A fake program that records its arguments, called as the real one."""
     folder = tmp_path_factory.mktemp("printer")
     standin = StandIn.make(folder / "bin")
     return standin, Qmd([str(standin.command)], folder)
@@ -40,7 +40,9 @@ def test_any_text_reaches_qmd_as_exactly_one_argument(printer: tuple[StandIn, Qm
 
 
 @pytest.mark.parametrize("text", HOSTILE)
-def test_what_looks_like_a_flag_reaches_qmd_as_one_argument(printer: tuple[StandIn, Qmd], text: str) -> None:
+def test_a_query_that_looks_like_a_flag_reaches_qmd_as_one_argument(
+    printer: tuple[StandIn, Qmd], text: str
+) -> None:
     assert_one_argument(printer, text)
 
 
@@ -66,7 +68,7 @@ def test_an_argument_is_one_line_without_leading_hyphens_and_keeps_its_words(tex
     assert as_argument(asked) == asked
 
 
-def test_a_very_long_query_is_cut() -> None:
+def test_a_very_long_query_is_truncated() -> None:
     assert len(as_argument("word " * 10_000)) <= command.MAX_QUERY_CHARS
 
 
@@ -82,11 +84,11 @@ def test_each_mode_and_collection_is_a_flag_before_the_query(printer: tuple[Stan
     assert standin.calls()[-1] == expected
 
 
-def test_the_environment_is_the_agents_own(tmp_path: Path, standin: StandIn) -> None:
+def test_each_agent_has_its_own_environment(tmp_path: Path, standin: StandIn) -> None:
     environ = {"PATH": "/usr/bin", "HOME": "/h", "CI": "1", "OPENAI_API_KEY": "secret", "QMD_FORCE_CPU": "1"}
     Qmd([str(standin.command)], tmp_path, environ).version()
     seen = standin.environments()[-1]
-    seen.pop("LC_CTYPE", None)  # Python's own
+    seen.pop("LC_CTYPE", None)  # added by Python
     assert seen == {
         "PATH": "/usr/bin",
         "HOME": "/h",
@@ -117,12 +119,12 @@ ROW = Row("memory-root", "MEMORY.md", 0.86, 5, ("third", "fourth line heron", "f
 @pytest.mark.parametrize(
     "noise", ["", "\n", "ggml_cuda_init: no device\n", "[warn] CUDA\n[1/2] x\n", "[]x\n", "{}\n"]
 )
-def test_the_answer_is_found_behind_warnings(noise: str) -> None:
+def test_warnings_before_the_json_are_skipped(noise: str) -> None:
     assert parse(noise + REAL) == [ROW]
 
 
 @pytest.mark.parametrize("empty", ["[]", "[]\n", "", "\n", "No results found.\n"])
-def test_nothing_found_is_an_answer(empty: str) -> None:
+def test_no_results_are_a_valid_answer(empty: str) -> None:
     assert parse(empty) == []
 
 
@@ -151,7 +153,7 @@ def changed(**fields: object) -> str:
         changed(snippet=None),
     ],
 )
-def test_anything_else_is_an_error(answer: str) -> None:
+def test_output_of_another_form_is_an_error(answer: str) -> None:
     with pytest.raises(EngineError):
         parse(answer)
 
@@ -177,14 +179,14 @@ def test_the_counts_of_all_collections_are_summed(standin: StandIn, tmp_path: Pa
     assert qmd.update(20) == Counts(updated=1, removed=1)
 
 
-def test_a_failing_command_says_its_last_words_and_not_its_stack(standin: StandIn, tmp_path: Path) -> None:
+def test_the_error_of_a_failed_command_has_no_stack_trace(standin: StandIn, tmp_path: Path) -> None:
     standin.fault("exit134")
     with pytest.raises(EngineError) as error:
         Qmd([str(standin.command)], tmp_path).update(20)
     assert str(error.value) == "qmd update ended with status 134: Error: SQLITE_CONSTRAINT_PRIMARYKEY."
 
 
-def test_another_program_of_that_name_is_not_taken_for_qmd(tmp_path: Path) -> None:
+def test_another_program_named_qmd_is_rejected(tmp_path: Path) -> None:
     other = tmp_path / "qmd"
     other.write_text("#!/bin/sh\necho quick markdown 1.0\n")
     other.chmod(0o755)
@@ -204,5 +206,5 @@ def test_qmd_is_found_on_the_path_as_a_file_or_as_a_script_with_node(
     assert locate(str(tmp_path / "qmd.js")) == (str(tmp_path / "node"), str(tmp_path / "qmd.js"))
     with pytest.raises(EngineError, match="'nothing' is not on the PATH"):
         locate("nothing")
-    with pytest.raises(EngineError, match=r"does not exist; set memory.qmd.command"):
+    with pytest.raises(EngineError, match=r"does not exist. Set memory.qmd.command"):
         locate(str(tmp_path / "gone" / "qmd"))

@@ -1,4 +1,4 @@
-"""The pair: the primary while it is well, the builtin engine otherwise, and back again by itself."""
+"""The fallback engine: the primary answers while it works, the builtin engine otherwise, until the primary recovers."""
 
 from __future__ import annotations
 
@@ -9,32 +9,32 @@ import threading
 import pytest
 from stubs import Clock, Maker, StubEngine
 
-from memoriter.engines.fallback import CoolDown, FallbackEngine
+from memoriter.engines.fallback import Cooldown, FallbackEngine
 from memoriter.errors import Cancelled, EngineBusy, EngineError
 from memoriter.records import Query
 
 
 class Pair:
-    """A fallback engine with its parts in sight."""
+    """A fallback engine and its parts."""
 
     def __init__(self) -> None:
         self.clock = Clock()
         self.qmd, self.builtin = Maker("qmd"), Maker("local")
-        self.evicted: list[FallbackEngine] = []
-        self.kept: list[FallbackEngine] = []
+        self.removed: list[FallbackEngine] = []
+        self.added: list[FallbackEngine] = []
         self.engine = FallbackEngine(
             self.qmd,
             self.builtin,
-            cool_down=CoolDown(60, 600),
+            cooldown=Cooldown(60, 600),
             clock=self.clock,
-            evict=self.evicted.append,
-            keep=self.kept.append,
+            on_failure=self.removed.append,
+            on_recovery=self.added.append,
         )
         self.engine.open_primary()
 
     @property
     def primary(self) -> StubEngine:
-        return self.qmd.made[-1]
+        return self.qmd.created[-1]
 
     def fail(self) -> None:
         self.primary.error = EngineError("qmd search ended with status 1.")
@@ -46,10 +46,10 @@ def pair() -> Pair:
     return Pair()
 
 
-def test_the_primary_answers_and_the_builtin_engine_is_not_even_made(pair: Pair) -> None:
+def test_the_primary_answers_and_the_builtin_engine_is_not_created(pair: Pair) -> None:
     answer = pair.engine.search(Query("x"))
     assert (answer.provider, answer.fallback, answer.degraded) == ("qmd", False, None)
-    assert pair.builtin.made == []
+    assert pair.builtin.created == []
     assert pair.engine.status().backend == "qmd"
 
 
@@ -62,31 +62,31 @@ def test_a_failure_closes_the_primary_and_everything_goes_to_builtin(pair: Pair)
     )
     assert pair.engine.primary_failed
     assert pair.engine.last_error == "qmd search ended with status 1."
-    assert (pair.primary.closed, pair.evicted) == (1, [pair.engine])
+    assert (pair.primary.closed, pair.removed) == (1, [pair.engine])
     assert pair.engine.read_file("a.md").text == "local"
     assert pair.engine.sync().degraded == "local"
-    assert len(pair.builtin.made) == 1
+    assert len(pair.builtin.created) == 1
 
 
-def test_during_the_cool_down_the_primary_is_left_alone(pair: Pair) -> None:
+def test_the_primary_is_not_tried_during_the_cooldown(pair: Pair) -> None:
     pair.fail()
     pair.clock.now += 59
     assert pair.engine.search(Query("x")).provider == "local"
-    assert len(pair.qmd.made) == 1
+    assert len(pair.qmd.created) == 1
 
 
-def test_after_the_cool_down_a_repaired_primary_answers_again(pair: Pair) -> None:
+def test_a_repaired_primary_answers_again_after_the_cooldown(pair: Pair) -> None:
     pair.fail()
     pair.clock.now += 60
     answer = pair.engine.search(Query("x"))
     assert (answer.provider, answer.fallback, answer.degraded) == ("qmd", False, None)
-    assert pair.kept == [pair.engine]
+    assert pair.added == [pair.engine]
     assert pair.engine.search(Query("x")).provider == "qmd"
-    assert len(pair.qmd.made) == 2
+    assert len(pair.qmd.created) == 2
     assert pair.engine.status().fallback is False
 
 
-def test_a_primary_that_still_fails_is_left_alone_for_longer_each_time(pair: Pair) -> None:
+def test_the_cooldown_grows_with_each_failure(pair: Pair) -> None:
     pair.fail()
     pair.qmd.error = EngineError("the program 'qmd' is not on the PATH.")
     tries = []
@@ -100,7 +100,7 @@ def test_a_primary_that_still_fails_is_left_alone_for_longer_each_time(pair: Pai
     assert pair.engine.last_error == "the program 'qmd' is not on the PATH."
 
 
-def test_status_says_who_answers_why_and_until_when(pair: Pair) -> None:
+def test_status_names_the_active_engine_the_error_and_the_next_attempt(pair: Pair) -> None:
     pair.fail()
     pair.clock.now += 10
     status = pair.engine.status()
@@ -114,7 +114,7 @@ def test_status_says_who_answers_why_and_until_when(pair: Pair) -> None:
     assert pair.engine.probe_vector() == "qmd failed: qmd search ended with status 1."
 
 
-def test_there_is_one_warning_for_one_switch(pair: Pair, caplog: pytest.LogCaptureFixture) -> None:
+def test_one_switch_logs_one_warning(pair: Pair, caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level(logging.WARNING, "memoriter"):
         pair.fail()
         for _ in range(5):
@@ -125,35 +125,35 @@ def test_there_is_one_warning_for_one_switch(pair: Pair, caplog: pytest.LogCaptu
 
 
 @pytest.mark.parametrize(
-    "given_up", [Cancelled("The caller gave up."), concurrent.futures.CancelledError(), KeyboardInterrupt()]
+    "cancelled", [Cancelled("The caller gave up."), concurrent.futures.CancelledError(), KeyboardInterrupt()]
 )
-def test_a_caller_who_gives_up_is_no_failure(pair: Pair, given_up: BaseException) -> None:
-    pair.primary.error = given_up
-    with pytest.raises(type(given_up)):
+def test_a_cancelled_search_is_not_a_failure(pair: Pair, cancelled: BaseException) -> None:
+    pair.primary.error = cancelled
+    with pytest.raises(type(cancelled)):
         pair.engine.search(Query("x"))
     pair.primary.error = None
     assert pair.engine.search(Query("x")).provider == "qmd"
-    assert (pair.engine.switches, pair.primary.closed, pair.builtin.made) == (0, 0, [])
+    assert (pair.engine.switches, pair.primary.closed, pair.builtin.created) == (0, 0, [])
 
 
-def test_giving_up_during_the_trial_leaves_it_to_the_next_caller(pair: Pair) -> None:
+def test_after_a_cancelled_attempt_the_next_caller_tries_the_primary(pair: Pair) -> None:
     pair.fail()
     pair.clock.now += 60
     create = pair.engine._create_primary
 
-    def impatient() -> StubEngine:
+    def cancelled_creation() -> StubEngine:
         made = create()
         made.error = Cancelled("The caller gave up.")
         return made
 
-    pair.engine._create_primary = impatient
+    pair.engine._create_primary = cancelled_creation
     with pytest.raises(Cancelled):
         pair.engine.search(Query("x"))
     pair.engine._create_primary = create
     assert pair.engine.search(Query("x")).provider == "qmd"
 
 
-def test_a_busy_primary_is_not_given_up(pair: Pair) -> None:
+def test_a_busy_primary_is_kept(pair: Pair) -> None:
     pair.primary.error = EngineBusy("qmd is still building its first index.")
     answer = pair.engine.search(Query("x"))
     assert (answer.provider, answer.fallback) == ("local", True)
@@ -163,7 +163,7 @@ def test_a_busy_primary_is_not_given_up(pair: Pair) -> None:
     assert pair.engine.switches == 0
 
 
-def test_a_primary_that_is_too_busy_to_be_made_is_left_alone_for_longer(pair: Pair) -> None:
+def test_a_primary_that_is_too_busy_to_be_created_extends_the_cooldown(pair: Pair) -> None:
     pair.fail()
     pair.qmd.error = EngineBusy("qmd is locked by another program.")
     pair.clock.now += 60
@@ -172,13 +172,13 @@ def test_a_primary_that_is_too_busy_to_be_made_is_left_alone_for_longer(pair: Pa
     assert pair.engine.retry_at == pair.clock.now + 120
 
 
-def test_a_mistake_in_the_engine_is_a_failure_like_any_other(pair: Pair) -> None:
+def test_an_unexpected_exception_of_the_primary_is_a_failure(pair: Pair) -> None:
     pair.primary.error = KeyError("snippet")
     assert pair.engine.search(Query("x")).provider == "local"
     assert pair.engine.last_error == "'snippet'"
 
 
-def test_when_builtin_fails_too_the_answer_says_both(pair: Pair) -> None:
+def test_if_both_engines_fail_the_answer_has_both_errors(pair: Pair) -> None:
     pair.primary.error = EngineError("qmd is gone.")
     pair.builtin.error = OSError("No space left on device")
     answer = pair.engine.search(Query("x"))
@@ -190,14 +190,14 @@ def test_when_builtin_fails_too_the_answer_says_both(pair: Pair) -> None:
     assert pair.engine.search(Query("x")).provider == "local"
 
 
-def test_closing_closes_both_and_leaves_the_cache(pair: Pair) -> None:
+def test_close_closes_both_engines_and_leaves_the_pool(pair: Pair) -> None:
     pair.fail()
     pair.clock.now += 60
     pair.engine.search(Query("x"))
     pair.engine.close()
     pair.engine.close()
-    assert [engine.closed for engine in (*pair.qmd.made, *pair.builtin.made)] == [1, 1, 1]
-    assert pair.evicted == [pair.engine, pair.engine]
+    assert [engine.closed for engine in (*pair.qmd.created, *pair.builtin.created)] == [1, 1, 1]
+    assert pair.removed == [pair.engine, pair.engine]
     assert pair.engine.share() is None
     answer = pair.engine.search(Query("x"))
     assert (answer.hits, answer.degraded) == (
@@ -214,35 +214,35 @@ def test_a_shared_engine_is_closed_by_its_last_holder(pair: Pair) -> None:
     assert pair.primary.closed == 1
 
 
-def test_a_write_is_announced_to_both(pair: Pair) -> None:
+def test_a_change_is_marked_for_both_engines(pair: Pair) -> None:
     pair.fail()
     pair.clock.now += 60
     pair.engine.search(Query("x"))
     pair.engine.mark_changed()
-    assert (pair.primary.announced, pair.builtin.made[0].announced) == (1, 1)
+    assert (pair.primary.marked, pair.builtin.created[0].marked) == (1, 1)
 
 
-def test_what_was_started_is_started_again_after_healing(pair: Pair) -> None:
+def test_a_started_engine_is_started_again_after_recovery(pair: Pair) -> None:
     pair.engine.start()
     pair.fail()
     pair.clock.now += 60
     pair.engine.search(Query("x"))
-    assert [engine.started for engine in pair.qmd.made] == [1, 1]
+    assert [engine.started for engine in pair.qmd.created] == [1, 1]
 
 
-def test_eight_threads_see_the_primary_die_and_one_switch_happens(pair: Pair) -> None:
+def test_eight_threads_that_see_the_failure_switch_once(pair: Pair) -> None:
     meeting = threading.Barrier(8, timeout=20)
     pair.primary.before_search = meeting.wait
     pair.primary.error = EngineError("qmd was killed.")
     with concurrent.futures.ThreadPoolExecutor(8) as pool:
         answers = list(pool.map(lambda _: pair.engine.search(Query("x")), range(8)))
     assert {(answer.provider, answer.fallback) for answer in answers} == {("local", True)}
-    assert (pair.engine.switches, pair.primary.closed, len(pair.evicted)) == (1, 1, 1)
-    assert len(pair.builtin.made) == 1
-    assert pair.builtin.made[0].searches == 8
+    assert (pair.engine.switches, pair.primary.closed, len(pair.removed)) == (1, 1, 1)
+    assert len(pair.builtin.created) == 1
+    assert pair.builtin.created[0].searches == 8
 
 
-def test_eight_threads_after_the_cool_down_make_one_new_primary(pair: Pair) -> None:
+def test_eight_threads_create_one_new_primary_after_the_cooldown(pair: Pair) -> None:
     pair.fail()
     pair.clock.now += 60
     create, made = pair.engine._create_primary, threading.Event()
@@ -266,4 +266,4 @@ def test_eight_threads_after_the_cool_down_make_one_new_primary(pair: Pair) -> N
         made.set()
         providers = sorted(future.result() for future in asked)
     assert providers == ["local"] * 7 + ["qmd"]
-    assert len(pair.qmd.made) == 2
+    assert len(pair.qmd.created) == 2

@@ -1,4 +1,4 @@
-"""The qmd engine over the stand-in: the same files, the true lines, the limits, and errors in words."""
+"""The qmd engine over the fake program: files, line numbers, limits and errors."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 from standin import StandIn
 
-from memoriter.engines.qmd import Exports, QmdEngine, QmdSettings, Schedule
+from memoriter.engines.qmd import Exports, QmdEngine, QmdSettings, UpdateSchedule
 from memoriter.engines.qmd.command import Row
-from memoriter.engines.qmd.hits import lines_now
+from memoriter.engines.qmd.hits import current_lines
 from memoriter.errors import EngineBusy, EngineError, NotFound, PathRefused
 from memoriter.notes.workspace import Workspace
 from memoriter.records import Answer, Query
@@ -25,7 +25,7 @@ def places(answer: Answer) -> list[str | None]:
     return [hit.citation for hit in answer.hits]
 
 
-def test_hits_have_the_workspaces_paths_and_true_lines(note, open_qmd) -> None:
+def test_hits_have_workspace_paths_and_current_lines(note, open_qmd) -> None:
     note("MEMORY.md", "# Facts\n\none\ntwo\nthe heron stands here\nfour\nfive\nsix\n")
     note("memory/a b/鹭.md", "heron 鹭\n")
     answer = open_qmd().search(Query("heron"))
@@ -36,7 +36,7 @@ def test_hits_have_the_workspaces_paths_and_true_lines(note, open_qmd) -> None:
     assert (part.name, part.contribution) == ("qmd", answer.hits[0].score)
 
 
-def test_a_note_is_trusted_as_far_as_its_front_matter_says(note, open_qmd) -> None:
+def test_front_matter_decides_the_trust_of_a_note(note, open_qmd) -> None:
     note("memory/mine.md", "the heron of mine\n")
     note("memory/agent.md", '---\ntrust: "agent"\n---\n\nthe heron of an agent\n')
     note("memory/mail.md", "---\ntrust: untrusted\n---\n\nthe heron of a stranger\n")
@@ -47,7 +47,7 @@ def test_a_note_is_trusted_as_far_as_its_front_matter_says(note, open_qmd) -> No
     }
 
 
-def test_an_edit_is_found_at_once_and_what_is_gone_is_not(note, open_qmd, workspace) -> None:
+def test_edits_are_found_immediately_and_deleted_text_is_not(note, open_qmd, workspace) -> None:
     note("memory/a.md", "heron\n")
     engine = open_qmd()
     assert places(engine.search(Query("heron"))) == ["memory/a.md#L1-L1"]
@@ -56,7 +56,7 @@ def test_an_edit_is_found_at_once_and_what_is_gone_is_not(note, open_qmd, worksp
     assert places(engine.search(Query("heron"))) == ["memory/b.md#L1-L1"]
 
 
-def test_nothing_changed_means_that_qmd_is_asked_nothing_but_the_query(note, open_qmd, standin) -> None:
+def test_without_changes_qmd_only_searches(note, open_qmd, standin) -> None:
     note("memory/a.md", "heron\n")
     os.utime(note("memory/b.md", "stork\n"), ns=(0, 0))
     os.utime(note("memory/a.md", "heron\n"), ns=(0, 0))
@@ -70,16 +70,16 @@ def test_nothing_changed_means_that_qmd_is_asked_nothing_but_the_query(note, ope
     ]  # fmt: skip
 
 
-def test_lines_that_moved_since_the_update_are_found_where_they_stand_now() -> None:
+def test_lines_that_moved_since_the_update_have_current_numbers() -> None:
     lines = ["new", "lines", "above", "one", "two", "three", "four"]
     row = Row("memory", "a.md", 1.0, 1, ("one", "two", "thr..."))
-    assert lines_now(lines, row) == (4, 6)
-    assert lines_now(["one", "two", "three"], row) == (1, 3)
-    assert lines_now(["quite", "other"], Row("memory", "a.md", 1.0, 9, ("x", "y"))) == (2, 2)
-    assert lines_now(["a", "x", "b", "x"], Row("memory", "a.md", 1.0, 4, ("x", ""))) == (4, 4)
+    assert current_lines(lines, row) == (4, 6)
+    assert current_lines(["one", "two", "three"], row) == (1, 3)
+    assert current_lines(["quite", "other"], Row("memory", "a.md", 1.0, 9, ("x", "y"))) == (2, 2)
+    assert current_lines(["a", "x", "b", "x"], Row("memory", "a.md", 1.0, 4, ("x", ""))) == (4, 4)
 
 
-def test_a_question_whose_words_are_not_all_there_is_still_answered(note, open_qmd, standin) -> None:
+def test_a_question_is_answered_although_some_words_are_absent(note, open_qmd, standin) -> None:
     note("memory/a.md", "The backup runs every night.\n")
     answer = open_qmd().search(Query("when does the backup run on weekdays?"))
     assert places(answer) == ["memory/a.md#L1-L1"]
@@ -88,7 +88,7 @@ def test_a_question_whose_words_are_not_all_there_is_still_answered(note, open_q
 
 
 @pytest.mark.parametrize("query", ["", "   ", "--", "\0"])
-def test_an_empty_query_finds_nothing_and_starts_nothing(note, open_qmd, standin, query: str) -> None:
+def test_an_empty_query_finds_nothing_and_starts_no_program(note, open_qmd, standin, query: str) -> None:
     note("memory/a.md", "heron\n")
     assert open_qmd().search(Query(query)).hits == ()
     assert standin.calls("search") == []
@@ -104,7 +104,7 @@ def test_limits_on_results_and_snippets(note, open_qmd) -> None:
     assert engine.search(Query("heron", max_results=0)).hits == ()
 
 
-def test_a_keyword_hit_is_never_dropped_by_a_threshold(note, open_qmd) -> None:
+def test_a_threshold_never_drops_keyword_hits(note, open_qmd) -> None:
     for number in range(5):
         note(f"memory/{number}.md", "heron\n")
     assert len(open_qmd().search(Query("heron", min_score=0.9)).hits) == 5
@@ -119,7 +119,7 @@ def test_filters_by_source_and_path(note, open_qmd) -> None:
     assert len(engine.search(Query("heron", source="memory")).hits) == 2
 
 
-def test_extra_paths_are_collections_of_their_own(note, open_qmd, tmp_path, workspace) -> None:
+def test_each_extra_path_is_a_collection(note, open_qmd, tmp_path, workspace) -> None:
     folder, file = tmp_path / "elsewhere", tmp_path / "one [file].md"
     folder.mkdir()
     (folder / "x.md").write_text("heron\n")
@@ -135,8 +135,8 @@ def test_extra_paths_are_collections_of_their_own(note, open_qmd, tmp_path, work
     assert config["collections"]["extra-2"] == {"path": str(tmp_path), "pattern": "one \\[file\\].md"}
 
 
-def test_what_the_workspace_does_not_show_is_not_shown(note, open_qmd, workspace, tmp_path) -> None:
-    """qmd's idea of what belongs to a folder may be wider than ours."""
+def test_files_outside_the_workspace_are_never_hits(note, open_qmd, workspace, tmp_path) -> None:
+    """qmd may list more files of a folder than the workspace does."""
     note("memory/.secret.md", "heron\n")
     note("memory/a.md", "heron\n")
     secret = tmp_path / "secret.md"
@@ -145,14 +145,14 @@ def test_what_the_workspace_does_not_show_is_not_shown(note, open_qmd, workspace
     engine.search(Query("heron"))
     (workspace / "memory/a.md").unlink()
     (workspace / "memory/a.md").symlink_to(secret)
-    engine.upkeep.forget()
+    engine.updater.forget()
     assert engine.search(Query("heron")).hits == ()
     for path in ("../secret.md", "/etc/passwd", ".secret.md"):
         rows = [Row("memory", path, 1.0, 1, ("x",)), Row("nope", "a.md", 1.0, 1, ("x",))]
         assert list(engine._pages(rows, engine._files())) == []
 
 
-def test_reading_is_our_own_and_safe(note, open_qmd, standin) -> None:
+def test_reading_is_safe_and_does_not_start_qmd(note, open_qmd, standin) -> None:
     note("memory/a.md", "one\ntwo\nthree\n")
     engine = open_qmd()
     standin.fault("exit1")
@@ -166,17 +166,17 @@ def test_reading_is_our_own_and_safe(note, open_qmd, standin) -> None:
 @pytest.mark.parametrize(
     ("fault", "sentence"),
     [
-        ("garbage", "qmd's answer is not JSON"),
-        ("bytes", "printed what is not UTF-8"),
-        ("object", "qmd's answer is not"),
-        ("rows", "a result of an unknown form"),
+        ("garbage", "The output of qmd is not JSON"),
+        ("bytes", "is not UTF-8"),
+        ("object", "The output of qmd is not"),
+        ("rows", "A result of qmd has an unknown form"),
         ("flood", "printed more than 2,097,152 bytes"),
         ("exit1", "qmd search ended with status 1: Error: SQLITE_CONSTRAINT_PRIMARYKEY"),
         ("exit134", "ended with status 134"),
-        ("vanish", "cannot be started: No such file or directory"),
+        ("vanish", "Cannot start qmd: No such file or directory"),
     ],
 )
-def test_each_fault_is_an_engine_error_in_words(note, open_qmd, standin, fault: str, sentence: str) -> None:
+def test_each_fault_is_an_engine_error(note, open_qmd, standin, fault: str, sentence: str) -> None:
     note("memory/a.md", "heron\n")
     engine = open_qmd()
     engine.search(Query("heron"))
@@ -186,7 +186,7 @@ def test_each_fault_is_an_engine_error_in_words(note, open_qmd, standin, fault: 
 
 
 @pytest.mark.parametrize("fault", ["hang", "deaf"])
-def test_a_program_that_hangs_is_ended_in_time(note, open_qmd, standin, fault: str) -> None:
+def test_a_program_that_hangs_is_killed_in_time(note, open_qmd, standin, fault: str) -> None:
     note("memory/a.md", "heron\n")
     open_qmd().search(Query("heron"))
     standin.fault(f"{fault} on search")
@@ -195,17 +195,17 @@ def test_a_program_that_hangs_is_ended_in_time(note, open_qmd, standin, fault: s
     with pytest.raises(EngineError, match="did not finish within 0"):
         engine.search(Query("heron"))
     assert time.monotonic() - started < 5
-    assert standin.left_behind() == []
+    assert standin.leftover_processes() == []
 
 
-def test_warnings_before_the_answer_do_no_harm(note, open_qmd, standin) -> None:
+def test_warnings_before_the_answer_are_ignored(note, open_qmd, standin) -> None:
     note("memory/a.md", "heron\n")
     engine = open_qmd()
     standin.fault("noise on search")
     assert places(engine.search(Query("heron"))) == ["memory/a.md#L1-L1"]
 
 
-def test_a_program_that_cannot_start_is_found_at_creation(open_qmd, standin) -> None:
+def test_a_program_that_cannot_start_is_reported_at_creation(open_qmd, standin) -> None:
     standin.fault("exit1")
     with pytest.raises(EngineError, match="qmd --version ended with status 1"):
         open_qmd()
@@ -215,13 +215,13 @@ def test_a_program_that_cannot_start_is_found_at_creation(open_qmd, standin) -> 
         open_qmd(command="/nowhere/qmd")
 
 
-def test_a_folder_that_cannot_be_used_is_found_at_creation(open_qmd, tmp_path) -> None:
+def test_an_unusable_folder_is_reported_at_creation(open_qmd, tmp_path) -> None:
     (tmp_path / "file").write_text("")
-    with pytest.raises(EngineError, match="cannot be used: "):
+    with pytest.raises(EngineError, match="Cannot use the folder of qmd"):
         open_qmd(folder=tmp_path / "file" / "qmd")
 
 
-def test_a_failing_update_is_said_and_the_old_index_still_answers(note, open_qmd, standin) -> None:
+def test_after_a_failed_update_the_old_index_answers_and_the_answer_says_so(note, open_qmd, standin) -> None:
     note("memory/a.md", "heron\n")
     engine = open_qmd()
     engine.search(Query("heron"))
@@ -230,31 +230,29 @@ def test_a_failing_update_is_said_and_the_old_index_still_answers(note, open_qmd
     answer = engine.search(Query("heron"))
     assert places(answer) == ["memory/a.md#L1-L1"]
     assert answer.degraded == (
-        "qmd could not take in what changed on disk: "
+        "qmd could not index recent changes: "
         "qmd update ended with status 1: Error: SQLITE_CONSTRAINT_PRIMARYKEY."
     )
     held = engine.search(Query("heron")).degraded
     assert held is not None
-    assert held.startswith("qmd's last update failed and is tried again later: ")
+    assert held.startswith("The last update of qmd failed and will be retried: ")
     assert engine.status().details["upkeep"] == (
         "qmd update ended with status 1: Error: SQLITE_CONSTRAINT_PRIMARYKEY."
     )
 
 
-def test_a_first_update_that_fails_is_a_failure_and_one_that_takes_long_is_not(
-    note, open_qmd, standin
-) -> None:
+def test_a_failed_first_update_is_an_error_and_a_slow_one_is_busy(note, open_qmd, standin) -> None:
     note("memory/a.md", "heron\n")
     standin.fault("exit1 on update")
     with pytest.raises(EngineError) as failed:
         open_qmd().search(Query("heron"))
     assert not isinstance(failed.value, EngineBusy)
     standin.fault("hang on update")
-    engine = open_qmd(Schedule(wait_s=0.3, debounce_s=0))
+    engine = open_qmd(UpdateSchedule(wait_s=0.3, debounce_s=0))
     with pytest.raises(EngineBusy, match="still building its first index"):
         engine.search(Query("heron"))
     engine.close()
-    assert standin.left_behind() == []
+    assert standin.leftover_processes() == []
 
 
 def test_a_vanished_workspace_does_not_empty_the_index(note, open_qmd, workspace, standin) -> None:
@@ -262,11 +260,11 @@ def test_a_vanished_workspace_does_not_empty_the_index(note, open_qmd, workspace
     engine = open_qmd()
     engine.search(Query("heron"))
     workspace.rename(workspace.with_name("away"))
-    assert "is not there" in (engine.search(Query("heron")).degraded or "")
+    assert "does not exist" in (engine.search(Query("heron")).degraded or "")
     assert len(standin.calls("update")) == 1
 
 
-def test_a_session_outside_the_scope_gets_nothing_and_qmd_is_not_started(
+def test_a_session_outside_the_scope_gets_no_hits_and_starts_no_program(
     note, workspace, standin, tmp_path
 ) -> None:
     note("memory/a.md", "heron\n")
@@ -280,7 +278,7 @@ def test_a_session_outside_the_scope_gets_nothing_and_qmd_is_not_started(
     engine.close()
 
 
-def test_a_group_that_is_allowed_is_not_shown_places(note, workspace, standin, tmp_path) -> None:
+def test_an_allowed_group_gets_no_citations(note, workspace, standin, tmp_path) -> None:
     note("memory/a.md", "heron\n")
     settings = QmdSettings(tmp_path / "qmd", workspace, command=str(standin.command), timeout_s=20)
     engine = QmdEngine.create(settings, Workspace(workspace), guard=ScopeCheck(Scope((), "allow")))
@@ -292,7 +290,7 @@ def test_a_group_that_is_allowed_is_not_shown_places(note, workspace, standin, t
 # ---- sync, status, vectors ----------------------------------------------------------------------------------------
 
 
-def test_a_sync_reports_and_force_builds_anew(note, open_qmd) -> None:
+def test_sync_reports_counts_and_force_rebuilds(note, open_qmd) -> None:
     note("MEMORY.md", "one\n")
     note("memory/a.md", "two\n")
     note("memory/dist/b.md", "three\n")
@@ -305,14 +303,14 @@ def test_a_sync_reports_and_force_builds_anew(note, open_qmd) -> None:
     assert (forced.changed, forced.rebuilt) == (3, True)
 
 
-def test_a_failing_sync_is_told_in_the_report(note, open_qmd, standin) -> None:
+def test_a_failed_sync_is_reported(note, open_qmd, standin) -> None:
     note("MEMORY.md", "one\n")
     engine = open_qmd()
     standin.fault("exit1 on update")
     assert "ended with status 1" in (engine.sync().degraded or "")
 
 
-def test_status_says_what_qmd_is_and_holds(note, open_qmd, workspace) -> None:
+def test_status_describes_qmd_and_its_index(note, open_qmd, workspace) -> None:
     note("MEMORY.md", "heron\n")
     engine = open_qmd()
     engine.search(Query("heron"))
@@ -330,7 +328,7 @@ def test_status_says_what_qmd_is_and_holds(note, open_qmd, workspace) -> None:
     assert engine.probe_vector() is None
 
 
-def test_what_qmd_keeps_is_for_the_owner_alone(note, open_qmd) -> None:
+def test_only_the_owner_can_read_the_files_of_qmd(note, open_qmd) -> None:
     note("MEMORY.md", "heron\n")
     engine = open_qmd()
     engine.search(Query("heron"))
@@ -338,7 +336,7 @@ def test_what_qmd_keeps_is_for_the_owner_alone(note, open_qmd) -> None:
 
 
 @pytest.mark.parametrize("mode", ["query", "vsearch"])
-def test_a_mode_without_its_model_searches_by_keyword_and_says_so(note, open_qmd, standin, mode) -> None:
+def test_without_a_model_the_mode_falls_back_to_keywords_and_says_so(note, open_qmd, standin, mode) -> None:
     note("memory/a.md", "heron\n")
     engine = open_qmd(search_mode=mode, models_folder=None)
     answer = engine.search(Query("heron"))
@@ -348,7 +346,7 @@ def test_a_mode_without_its_model_searches_by_keyword_and_says_so(note, open_qmd
     assert standin.calls("embed") == []
 
 
-def test_with_a_model_qmd_embeds_and_both_legs_are_asked(note, open_qmd, standin, tmp_path) -> None:
+def test_with_a_model_qmd_embeds_and_searches_both_legs(note, open_qmd, standin, tmp_path) -> None:
     models = tmp_path / "models"
     models.mkdir()
     (models / "embed.gguf").write_text("")
@@ -357,8 +355,7 @@ def test_with_a_model_qmd_embeds_and_both_legs_are_asked(note, open_qmd, standin
     answer = engine.search(Query("heron"))
     assert (answer.degraded, places(answer)) == (None, ["memory/a.md#L1-L1"])
     assert standin.calls("query")[-1][-1] == "lex: heron\nvec: heron"
-    for thread in list(engine.upkeep._threads):
-        thread.join(20)
+    engine.updater.wait_for_embedding(20)
     assert len(standin.calls("embed")) == 1
     named = open_qmd(search_mode="query", embed_model=str(models / "embed.gguf"), folder=tmp_path / "other")
     named.search(Query("heron"))
@@ -366,7 +363,7 @@ def test_with_a_model_qmd_embeds_and_both_legs_are_asked(note, open_qmd, standin
     assert config["models"] == {"embed": str(models / "embed.gguf")}
 
 
-def test_the_threshold_holds_for_nearness(note, open_qmd, tmp_path) -> None:
+def test_the_threshold_applies_to_similarities(note, open_qmd, tmp_path) -> None:
     models = tmp_path / "models"
     models.mkdir()
     (models / "embed.gguf").write_text("")
@@ -379,9 +376,7 @@ def test_the_threshold_holds_for_nearness(note, open_qmd, tmp_path) -> None:
 # ---- sessions -----------------------------------------------------------------------------------------------------
 
 
-def test_sessions_are_exported_and_found_at_the_transcripts_own_lines(
-    note, workspace, standin, tmp_path
-) -> None:
+def test_sessions_are_found_at_the_line_numbers_of_the_transcript(note, workspace, standin, tmp_path) -> None:
     sessions = tmp_path / "sessions"
     sessions.mkdir()
     turns = [
@@ -397,7 +392,7 @@ def test_sessions_are_exported_and_found_at_the_transcripts_own_lines(
         workspace,
         command=str(standin.command),
         timeout_s=20,
-        schedule=Schedule(debounce_s=0, wait_s=10),
+        schedule=UpdateSchedule(debounce_s=0, wait_s=10),
     )
     engine = QmdEngine.create(settings, Workspace(workspace), exports=exports)
     hit = engine.search(Query("marsh")).hits[0]
@@ -414,7 +409,7 @@ def test_sessions_are_exported_and_found_at_the_transcripts_own_lines(
     engine.close()
 
 
-def test_the_version_is_asked_once_for_each_program(open_qmd, standin: StandIn) -> None:
+def test_the_version_is_read_once_for_each_program(open_qmd, standin: StandIn) -> None:
     open_qmd()
     open_qmd()
     assert len(standin.calls("--version")) == 1
@@ -423,7 +418,7 @@ def test_the_version_is_asked_once_for_each_program(open_qmd, standin: StandIn) 
     assert len(standin.calls("--version")) == 2
 
 
-def test_the_folder_is_the_agents_own(open_qmd, standin: StandIn, tmp_path: Path) -> None:
+def test_each_agent_has_its_own_folder(open_qmd, standin: StandIn, tmp_path: Path) -> None:
     open_qmd(folder=tmp_path / "agents" / "a" / "qmd")
     open_qmd(folder=tmp_path / "agents" / "b" / "qmd")
     caches = {environment["XDG_CACHE_HOME"] for environment in standin.environments()}

@@ -1,4 +1,4 @@
-"""Selection: one engine for each agent and settings, builtin when it cannot be made, and never an exception."""
+"""The engine pool: one engine for each agent and settings, builtin if qmd fails, and never an exception."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from stubs import Clock, Maker
 
-from memoriter.engines.fallback import CoolDown, EnginePool, Selection, builtin_only, cache_key, warm_up
+from memoriter.engines.fallback import Cooldown, EnginePool, Selection, cache_key, select_builtin, warm_up
 from memoriter.engines.qmd import QmdSettings
 from memoriter.errors import EngineError, StoreError
 from memoriter.records import Query
@@ -18,11 +18,11 @@ SETTINGS = QmdSettings(Path("/home/a/qmd"), Path("/notes"))
 
 
 class Selecting:
-    """The process's engines, and makers for one agent's."""
+    """A pool, and functions that create the engines of one agent."""
 
     def __init__(self) -> None:
         self.clock = Clock()
-        self.engines = EnginePool(cool_down=CoolDown(60, 600), clock=self.clock)
+        self.engines = EnginePool(cooldown=Cooldown(60, 600), clock=self.clock)
         self.qmd, self.builtin = Maker("qmd"), Maker("local")
 
     def get(self, agent: str = "main", settings: object = SETTINGS) -> Selection:
@@ -39,7 +39,7 @@ def selecting() -> Selecting:
     return Selecting()
 
 
-def test_the_key_is_made_of_agent_and_settings() -> None:
+def test_the_key_depends_on_agent_and_settings() -> None:
     assert cache_key("main", SETTINGS) == cache_key("main", QmdSettings(Path("/home/a/qmd"), Path("/notes")))
     others = [
         cache_key("work", SETTINGS),
@@ -49,20 +49,20 @@ def test_the_key_is_made_of_agent_and_settings() -> None:
     assert len({cache_key("main", SETTINGS), *others}) == 4
 
 
-def test_who_asks_again_gets_the_same_engine(selecting: Selecting) -> None:
+def test_a_second_call_gets_the_same_engine(selecting: Selecting) -> None:
     first, again, other = selecting.get(), selecting.get(), selecting.get("work")
     assert first.engine is again.engine
     assert first.engine is not other.engine
-    assert len(selecting.qmd.made) == 2
+    assert len(selecting.qmd.created) == 2
 
 
-def test_eight_threads_make_one_engine(selecting: Selecting) -> None:
+def test_eight_threads_create_one_engine(selecting: Selecting) -> None:
     with ThreadPoolExecutor(8) as pool:
         engines = {id(selection.engine) for selection in pool.map(lambda _: selecting.get(), range(8))}
-    assert (len(engines), len(selecting.qmd.made)) == (1, 1)
+    assert (len(engines), len(selecting.qmd.created)) == (1, 1)
 
 
-def test_a_failing_creation_warns_and_gives_builtin(
+def test_a_failed_creation_logs_a_warning_and_selects_builtin(
     selecting: Selecting, caplog: pytest.LogCaptureFixture
 ) -> None:
     selecting.qmd.error = EngineError("the program 'qmd' is not on the PATH.")
@@ -77,7 +77,7 @@ def test_a_failing_creation_warns_and_gives_builtin(
     ]
 
 
-def test_an_engine_that_began_with_builtin_finds_a_repaired_qmd_by_itself(selecting: Selecting) -> None:
+def test_an_engine_that_started_with_builtin_uses_a_repaired_qmd(selecting: Selecting) -> None:
     selecting.qmd.error = EngineError("not installed.")
     engine = selecting.get().engine
     assert engine is not None
@@ -88,7 +88,7 @@ def test_an_engine_that_began_with_builtin_finds_a_repaired_qmd_by_itself(select
     assert selecting.get().engine is engine
 
 
-def test_when_both_fail_there_is_no_engine_but_a_sentence(selecting: Selecting) -> None:
+def test_if_both_fail_the_selection_has_an_error_and_no_engine(selecting: Selecting) -> None:
     selecting.qmd.error = EngineError("not installed.")
     selecting.builtin.error = StoreError("The home cannot be written.")
     selection = selecting.get()
@@ -98,33 +98,33 @@ def test_when_both_fail_there_is_no_engine_but_a_sentence(selecting: Selecting) 
 @pytest.mark.parametrize(
     "error", [StoreError("It is broken."), OSError(13, "Permission denied"), ValueError("?")]
 )
-def test_builtin_alone_may_fail_without_an_exception(error: Exception) -> None:
+def test_a_failed_builtin_engine_is_an_error_and_not_an_exception(error: Exception) -> None:
     maker = Maker("local")
     maker.error = error
-    selection = builtin_only(maker)
+    selection = select_builtin(maker)
     assert selection.engine is None
     assert selection.cause is error
     assert selection.error
 
 
-def test_a_failed_engine_leaves_the_cache_and_is_not_tried_again_at_once(selecting: Selecting) -> None:
+def test_a_failed_engine_leaves_the_pool_and_is_not_retried_immediately(selecting: Selecting) -> None:
     first = selecting.get().engine
-    selecting.qmd.made[0].error = EngineError("qmd was killed.")
+    selecting.qmd.created[0].error = EngineError("qmd was killed.")
     assert first is not None
     first.search(Query("x"))
     second = selecting.get().engine
     assert second is not first
     assert second is not None
     assert second.search(Query("x")).provider == "local"
-    assert len(selecting.qmd.made) == 1
+    assert len(selecting.qmd.created) == 1
     selecting.clock.now += 60
     third = selecting.get().engine
     assert third is not None
     assert third.search(Query("x")).provider == "qmd"
-    assert len(selecting.qmd.made) == 2
+    assert len(selecting.qmd.created) == 2
 
 
-def test_a_closed_engine_leaves_the_cache(selecting: Selecting) -> None:
+def test_a_closed_engine_leaves_the_pool(selecting: Selecting) -> None:
     first = selecting.get().engine
     assert first is not None
     first.close()
@@ -132,7 +132,7 @@ def test_a_closed_engine_leaves_the_cache(selecting: Selecting) -> None:
     assert selecting.provider() == "qmd"
 
 
-def test_warming_up_tells_what_is_wrong_before_anybody_asks(caplog: pytest.LogCaptureFixture) -> None:
+def test_warm_up_reports_problems_before_the_first_search(caplog: pytest.LogCaptureFixture) -> None:
     engine = Maker("qmd")()
     with caplog.at_level(logging.INFO, "memoriter"):
         assert warm_up(engine) is None
@@ -140,6 +140,6 @@ def test_warming_up_tells_what_is_wrong_before_anybody_asks(caplog: pytest.LogCa
         assert warm_up(engine) == "qmd has no model."
     assert [(record.levelname, record.getMessage()) for record in caplog.records] == [
         ("INFO", "the memory backend is ready"),
-        ("WARNING", "the memory backend is not well: qmd has no model."),
+        ("WARNING", "the memory backend does not work: qmd has no model."),
     ]
     assert engine.started == 2

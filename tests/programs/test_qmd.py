@@ -261,9 +261,8 @@ def test_keywords_and_vectors_together_with_a_real_model(
     manager = memory.engine
     assert isinstance(manager, FallbackEngine)
     assert isinstance(manager._primary, QmdEngine)
-    for thread in list(manager._primary.upkeep._threads):
-        thread.join(300)
-    assert manager._primary.upkeep.error is None
+    manager._primary.updater.wait_for_embedding(300)
+    assert manager._primary.updater.error is None
     answer = memory.search("heron")
     assert_agrees_with_the_files(answer, workspace)
     assert (answer.model, answer.hits[0].path) == (str(model), "memory/a.md")

@@ -1,4 +1,4 @@
-"""Who may search at all, and that a refusal is told once."""
+"""Which sessions may use the memory, and that each refusal is logged once."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ KINDS = [
 
 
 @pytest.mark.parametrize(("key", "allowed"), KINDS)
-def test_by_default_direct_chats_may_search_and_nobody_else(key: str | None, allowed: bool) -> None:
+def test_by_default_only_direct_chats_may_search(key: str | None, allowed: bool) -> None:
     assert Scope().allows(key) is allowed
 
 
@@ -68,7 +68,7 @@ def test_the_first_rule_that_matches_decides() -> None:
 
 
 @given(st.text())
-def test_any_text_is_a_key(key: str) -> None:
+def test_any_text_is_parsed_as_a_key(key: str) -> None:
     assert Scope((), "allow").allows(key)
     assert not Scope((), "deny").allows(key)
 

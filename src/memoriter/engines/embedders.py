@@ -9,10 +9,13 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable
+from concurrent.futures import wait
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from memoriter import logs
+from memoriter.background import Rejected, Task, Workers, check_cancelled, is_cancelled
 from memoriter.errors import Cancelled, MemoriterError
 
 if TYPE_CHECKING:
@@ -103,7 +106,7 @@ class EmbedderSelector:
 
 
 class BackgroundEmbedding:
-    """Runs a sync in a thread to compute missing or outdated vectors while searches go on."""
+    """Runs a sync in the background to compute missing or outdated vectors while searches go on."""
 
     def __init__(
         self,
@@ -116,49 +119,38 @@ class BackgroundEmbedding:
         self._retry_s = retry_s
         self._clock = clock
         self._lock = threading.Lock()
-        self._closing = threading.Event()
-        self._thread: threading.Thread | None = None
+        self._workers = Workers("memoriter-embedding", keep=True)
+        self._task: Task[None] | None = None
         self._ended: float | None = None
-
-    @property
-    def running(self) -> bool:
-        """Whether vectors are being computed now."""
-        thread = self._thread
-        return thread is not None and thread.is_alive()
 
     def start(self) -> None:
         """Start the sync, unless it is running or ended less than ``retry_s`` seconds ago."""
         with self._lock:
+            running = self._task is not None and not self._task.done()
             too_soon = self._ended is not None and self._clock() - self._ended < self._retry_s
-            if self.running or too_soon or self._closing.is_set():
+            if running or too_soon:
                 return
-            self._thread = threading.Thread(target=self._run, name="memoriter-embedding", daemon=True)
-            self._thread.start()
+            with suppress(Rejected):  # the memory is being closed
+                self._task = self._workers.submit(self._run)
 
     def wait(self, timeout_s: float | None = None) -> None:
         """Wait until the sync has ended."""
-        thread = self._thread
-        if thread is not None:
-            thread.join(timeout_s)
+        if self._task is not None:
+            wait([self._task], timeout_s)
 
     def close(self) -> None:
         """Stop after the current batch."""
-        self._closing.set()
-        self.wait(CLOSE_S)
+        self._workers.close(CLOSE_S, cancel=True)
 
     def _run(self) -> None:
         try:
-            self._sync(self._check)
+            self._sync(check_cancelled)
         except Cancelled:
             pass
         except MemoriterError as error:
             log.info("cannot compute vectors in the background: %s", error)
         except Exception:
-            if not self._closing.is_set():  # the index was closed during the sync
+            if not is_cancelled():  # otherwise the index was closed during the sync
                 log.exception("computing vectors in the background failed")
         finally:
             self._ended = self._clock()
-
-    def _check(self) -> None:
-        if self._closing.is_set():
-            raise Cancelled("The memory is being closed.")

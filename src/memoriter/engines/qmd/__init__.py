@@ -1,4 +1,4 @@
-"""The qmd engine: the outside program `qmd`, driven as one process a call.
+"""The qmd engine: runs the external program `qmd`, one process for each call.
 
 >>> from memoriter.engines.qmd import as_argument
 >>> as_argument("--help me  find\\nthe backup")
@@ -8,6 +8,6 @@
 from memoriter.engines.qmd.command import as_argument
 from memoriter.engines.qmd.engine import QmdEngine, QmdSettings
 from memoriter.engines.qmd.sessions import Exports
-from memoriter.engines.qmd.upkeep import Schedule
+from memoriter.engines.qmd.updater import UpdateSchedule
 
-__all__ = ["Exports", "QmdEngine", "QmdSettings", "Schedule", "as_argument"]
+__all__ = ["Exports", "QmdEngine", "QmdSettings", "UpdateSchedule", "as_argument"]

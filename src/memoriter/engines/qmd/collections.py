@@ -1,7 +1,7 @@
-"""What qmd indexes of a workspace, and how its results lead back to the workspace's own files.
+"""The folders of a workspace that qmd indexes.
 
-A collection is a folder and a pattern. qmd may see more than we do (its ideas of hidden files and links differ), so
-a result counts only when the workspace lists the file too.
+A collection is a folder and a pattern. qmd treats hidden files and links differently, so a result counts only if the
+workspace lists the file too.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from memoriter.records import Source
 if TYPE_CHECKING:
     from memoriter.notes.workspace import Workspace
 
-_GLOB_SIGNS = frozenset("\\*?[]{}()!+@|")
+_GLOB_CHARACTERS = frozenset("\\*?[]{}()!+@|")
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,22 +27,23 @@ class Collection:
     """One folder that qmd indexes."""
 
     name: str
-    root: Path  #: resolved
+    #: Without symbolic links.
+    root: Path
     pattern: str
     source: Source = "memory"
 
 
 def collections_of(workspace: Workspace, sessions: Path | None = None) -> tuple[Collection, ...]:
-    """The folders that exist now: the workspace's own, its extra paths, and exported sessions."""
+    """Return the collections whose folders exist: the workspace, its extra paths, and exported sessions."""
     root = Path(os.path.realpath(workspace.root))
-    wanted = [
+    collections = [
         Collection("memory-root", root, "{MEMORY,memory}.md"),
         Collection("memory", root / "memory", "**/*.[mM][dD]"),
         *_extra(workspace),
     ]
     if sessions is not None:
-        wanted.append(Collection("sessions", Path(os.path.realpath(sessions)), "**/*.md", "sessions"))
-    return tuple(collection for collection in wanted if collection.root.is_dir())
+        collections.append(Collection("sessions", Path(os.path.realpath(sessions)), "**/*.md", "sessions"))
+    return tuple(collection for collection in collections if collection.root.is_dir())
 
 
 def _extra(workspace: Workspace) -> list[Collection]:
@@ -54,16 +55,16 @@ def _extra(workspace: Workspace) -> list[Collection]:
         if real.is_dir():
             found.append(Collection(f"extra-{number}", real, pattern))
         elif real.exists():
-            found.append(Collection(f"extra-{number}", real.parent, _literally(real.name)))
+            found.append(Collection(f"extra-{number}", real.parent, _escape(real.name)))
     return found
 
 
-def _literally(name: str) -> str:
-    return "".join(f"\\{sign}" if sign in _GLOB_SIGNS else sign for sign in name)
+def _escape(name: str) -> str:
+    return "".join(f"\\{char}" if char in _GLOB_CHARACTERS else char for char in name)
 
 
 def index_yml(collections: Sequence[Collection], embed_model: str | None) -> str:
-    """qmd's configuration. JSON is YAML, and quotes every name and path rightly."""
+    """Return the configuration of qmd. JSON is valid YAML and quotes every name and path correctly."""
     content: dict[str, object] = {
         "collections": {item.name: {"path": str(item.root), "pattern": item.pattern} for item in collections}
     }

@@ -1,7 +1,6 @@
-"""From qmd's results to hits: the workspace's own path, the lines where the text stands now, a snippet of them.
+"""Turn the results of qmd into hits, with paths of the workspace, current line numbers and a snippet.
 
-qmd remembers a file as it was when it was indexed. The text that is shown is read from the file itself, so nothing is
-shown that is no longer there.
+qmd stores a file as it was indexed. Snippets are read from the file itself, so deleted text never appears.
 """
 
 from __future__ import annotations
@@ -20,7 +19,8 @@ from memoriter.text import snippet
 class Page:
     """A file as it is now."""
 
-    path: str  #: as people cite it
+    #: As cited.
+    path: str
     source: Source
     lines: Sequence[str]
 
@@ -28,12 +28,12 @@ class Page:
 def hits_of(
     found: Iterable[tuple[Row, Page]], *, terms: Collection[str], mode: str, snippet_chars: int
 ) -> Iterator[Hit]:
-    """A hit for each result, best first, each file once."""
+    """Yield a hit for each result, best first, and at most one for each file."""
     seen = set[str]()
     for rank, (row, page) in enumerate(found, 1):
         if page.lines and page.path not in seen:
             seen.add(page.path)
-            start, end = lines_now(page.lines, row)
+            start, end = current_lines(page.lines, row)
             shown = page.lines[start - 1 : end]
             yield Hit(
                 path=page.path,
@@ -50,23 +50,23 @@ def hits_of(
             )
 
 
-def lines_now(lines: Sequence[str], row: Row) -> tuple[int, int]:
-    """Where the result's lines stand in the file, 1-based and inclusive.
+def current_lines(lines: Sequence[str], row: Row) -> tuple[int, int]:
+    """Return the first and last line of the result in the file, 1-based and inclusive.
 
-    The file may have changed since it was indexed: the same lines are looked for, nearest first, and otherwise
-    the old numbers are kept as far as the file reaches.
+    The file may have changed since it was indexed. The nearest place with the same lines counts. Without one, the old
+    numbers are kept within the length of the file.
     """
     wanted = [line.rstrip() for line in row.lines]
     while len(wanted) > 1 and not wanted[-1]:
         wanted.pop()  # qmd counts the end of the file as a line
-    # qmd shortens long snippets, so the last line may be a part of one.
+    # qmd shortens long snippets, so the last line may be incomplete.
     compared = wanted[:-1] or wanted
-    places = (row.start_line - 1, *sorted(range(len(lines)), key=lambda at: abs(at + 1 - row.start_line)))
-    start = next((at + 1 for at in places if _stands(compared, lines, at)), row.start_line)
+    offsets = (row.start_line - 1, *sorted(range(len(lines)), key=lambda at: abs(at + 1 - row.start_line)))
+    start = next((at + 1 for at in offsets if _matches(compared, lines, at)), row.start_line)
     start = min(max(start, 1), len(lines))
     return start, min(start + len(wanted) - 1, len(lines))
 
 
-def _stands(wanted: Sequence[str], lines: Sequence[str], at: int) -> bool:
+def _matches(wanted: Sequence[str], lines: Sequence[str], at: int) -> bool:
     here = lines[at : at + len(wanted)] if at >= 0 else ()
     return len(here) == len(wanted) and all(a == b.rstrip() for a, b in zip(wanted, here, strict=True))

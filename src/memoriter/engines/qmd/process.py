@@ -1,7 +1,7 @@
-"""Running one outside program to its end: bounded in time, in what it prints and in what it leaves behind.
+"""Run an external program with limits on its time and output.
 
-The program gets a list of arguments and no shell, an environment that the caller wrote, no input, and a process
-group of its own, which is killed whatever happens. What its output means is not known here.
+The program gets a list of arguments without a shell, the environment of the caller, no input, and a process group,
+which is always killed at the end.
 """
 
 from __future__ import annotations
@@ -20,18 +20,20 @@ from typing import IO
 from memoriter.background import check_cancelled
 from memoriter.errors import EngineError
 
-STDERR_BYTES = 64 * 1024  #: kept of standard error; the rest is read and thrown away
-_TICK_S = 0.05  #: how often a waiting caller looks whether it should stop waiting
-_JOIN_S = (
-    1.0  #: the pipes of a killed group close at once; only a process that left its group keeps them open
-)
+#: How much of standard error is kept. The remainder is read and dropped.
+STDERR_BYTES = 64 * 1024
+#: How often a waiting caller checks whether it was cancelled.
+_TICK_S = 0.05
+#: The pipes of a killed group close immediately. Only a process that left the group keeps them open.
+_JOIN_S = 1.0
 
 
 @dataclass(frozen=True, slots=True)
 class Finished:
-    """How the program ended, and what it said."""
+    """How the program ended, and its output."""
 
-    code: int  #: the exit status; negative: the signal that ended it
+    #: The exit status, or the negative number of the signal that ended it.
+    code: int
     stdout: bytes
     stderr: bytes
 
@@ -39,11 +41,11 @@ class Finished:
 def run(
     argv: Sequence[str], *, env: Mapping[str, str], cwd: Path, timeout_s: float, max_bytes: int
 ) -> Finished:
-    """Run the program. Raises `EngineError` when it cannot start, takes too long or prints too much."""
+    """Run the program. Raises `EngineError` if it cannot start, takes too long or prints too much."""
     check_cancelled()
-    name = Path(argv[0]).name
+    name = Path(argv[0]).name or argv[0]
     try:
-        process = subprocess.Popen(  # noqa: S603  a list, no shell, and the owner alone names the program
+        process = subprocess.Popen(  # noqa: S603 - no shell, and only the owner names the program
             list(argv),
             env=dict(env),
             cwd=cwd,
@@ -54,7 +56,7 @@ def run(
         )
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or str(error)
-        raise EngineError(f"{name} cannot be started: {reason}.") from error
+        raise EngineError(f"Cannot start {name}: {reason}.") from error
     assert process.stdout is not None
     assert process.stderr is not None
     out = _Reader(process.stdout, max_bytes)
@@ -84,11 +86,11 @@ def _wait(process: subprocess.Popen[bytes], out: _Reader, name: str, timeout_s: 
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:
-    """Kill whatever is left of the group: a killed parent must not leave its children at work."""
+    """Kill the process group, so that no child process keeps running."""
     if hasattr(os, "killpg"):
         with suppress(ProcessLookupError, PermissionError):
             os.killpg(process.pid, signal.SIGKILL)
-    else:  # pragma: no cover - where there are no process groups
+    else:  # pragma: no cover - systems without process groups
         process.kill()
     process.wait()
 
@@ -98,7 +100,7 @@ def _too_much(name: str, max_bytes: int) -> EngineError:
 
 
 class _Reader:
-    """Takes in one pipe in a thread, up to a limit; over the limit it stops reading, or throws the rest away."""
+    """Reads one pipe in a thread up to a limit. Above the limit it stops reading, or drops the remainder."""
 
     def __init__(self, pipe: IO[bytes], limit: int, *, drain: bool = False) -> None:
         self.data = bytearray()

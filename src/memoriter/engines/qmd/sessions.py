@@ -1,7 +1,7 @@
-"""Session transcripts as Markdown that qmd can index.
+"""Session transcripts exported as Markdown, so that qmd can index them.
 
-Line N of an exported file is what was said in line N of the transcript, so that qmd's line numbers are the
-transcript's own. Each line begins with who spoke, which also tells how far its words can be trusted.
+Line N of an exported file holds the turn of line N of the transcript, so that the line numbers are the same. Each
+line starts with the speaker, which also determines its trust.
 """
 
 from __future__ import annotations
@@ -38,15 +38,18 @@ class Exports:
         self.folder = folder
 
     def files(self) -> tuple[FoundFile, ...]:
-        """The transcripts, by stat."""
+        """List the transcripts."""
         return self.transcripts.scan().files
 
     def by_name(self) -> dict[str, FoundFile]:
-        """The transcripts by the names of their exported files."""
+        """Return the transcripts by the names of their exported files."""
         return {_name(found): found for found in self.files()}
 
     def write(self) -> None:
-        """Export what changed, and remove what is gone. A transcript that cannot be read keeps its last export."""
+        """Export changed transcripts and delete the exports of deleted ones.
+
+        A transcript that cannot be read keeps its last export.
+        """
         self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         known = self._manifest()
         now = {name: [found.mtime_ns, found.size] for name, found in self.by_name().items()}
@@ -59,11 +62,11 @@ class Exports:
         _replace(self.folder / _MANIFEST, [json.dumps(now)])
 
     def lines(self, name: str) -> list[str]:
-        """The lines of one exported file."""
+        """Read the lines of one exported file."""
         try:
             return (self.folder / name).read_text("utf-8").split("\n")
         except OSError as error:
-            raise SourceError(f"The exported session cannot be read: {error.strerror}.") from error
+            raise SourceError(f"Cannot read the exported session {name}: {error.strerror}.") from error
 
     def _manifest(self) -> dict[str, object]:
         with suppress(OSError, ValueError):
@@ -74,7 +77,7 @@ class Exports:
 
 
 def trust_of(lines: Iterable[str]) -> Trust:
-    """How far the lines of an export can be trusted: as far as the least trusted of them."""
+    """Return the trust of the least trusted of these exported lines."""
     lines = list(lines)
     return next((trust for label, trust in _TRUST if any(line.startswith(label) for line in lines)), "owner")
 
@@ -85,17 +88,17 @@ def _name(found: FoundFile) -> str:
 
 
 def _lines(turns: Iterable[Turn]) -> Iterator[str]:
-    at = 1
+    next_line = 1
     for turn in turns:
-        yield from [""] * (turn.line - at)
+        yield from [""] * (turn.line - next_line)
         label = _UNTRUSTED if turn.trust == "untrusted" else _LABELS[turn.role]
         yield label + " ".join(turn.text.split())
-        at = turn.line + 1
+        next_line = turn.line + 1
 
 
 def _replace(path: Path, lines: Sequence[str] | Iterator[str]) -> None:
-    fresh = path.with_name(path.name + ".new")
-    handle = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+    new = path.with_name(path.name + ".new")
+    handle = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
     with os.fdopen(handle, "w", encoding="utf-8", errors="replace") as file:
         file.writelines(f"{line}\n" for line in lines)
-    fresh.replace(path)
+    new.replace(path)
