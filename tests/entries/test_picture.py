@@ -92,7 +92,7 @@ def test_of_many_entries_without_vectors_those_are_drawn_for_which_there_was_tim
     entries = [Entry(str(uuid.UUID(int=n)), f"Statement number {n}", created_at=1.0) for n in range(150)]
     keeper._store.apply([Edit("add", one) for one in entries], at=1.0, by="test")
     seconds = itertools.count(0.0, 1.5)
-    pictures = MapBuilder(keeper._follower, lambda: 2.0, elapsed=lambda: next(seconds))
+    pictures = MapBuilder(keeper._store, keeper._follower, lambda: 2.0, elapsed=lambda: next(seconds))
     drawn = [pictures.build() for _ in range(4)]
     assert [(len(one.points), one.total, one.degraded) for one in drawn] == [
         (64, 150, "86 entries have no vector yet and are not shown."),

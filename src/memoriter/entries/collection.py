@@ -47,6 +47,7 @@ from memoriter.records import (
 )
 from memoriter.store.entry_rows import EntryFilter
 from memoriter.store.entry_store import EntryStore
+from memoriter.store.erasure import vector_hash
 from memoriter.store.index import open_index
 
 if TYPE_CHECKING:
@@ -54,6 +55,8 @@ if TYPE_CHECKING:
     from memoriter.embedding.protocol import Matrix
     from memoriter.store.index import Index
 
+#: The name of the derived index and of its folder. Everything in it can be rebuilt from memory.db.
+INDEX_NAME = "entries"
 #: How often a statement is judged again because another process changed the entries meanwhile.
 MAX_ATTEMPTS = 5
 
@@ -98,9 +101,9 @@ class Entries:
         self._options = options or EntryOptions()
         self._clock = clock
         self._judging = threading.Lock()
-        self._follower = Follower(store, index, batched)
-        self._search = EntrySearch(self._follower, embedder, clock=clock)
-        self._maps = MapBuilder(self._follower, clock)
+        self._follower = Follower(store, index, batched, name=INDEX_NAME)
+        self._search = EntrySearch(store, self._follower, embedder, clock=clock)
+        self._maps = MapBuilder(store, self._follower, clock)
         self._eraser = Eraser(store, self._follower, clock, self._maps.delete)
         self._lifecycle = Lifecycle(store, self._eraser, self._options.cleanup, clock)
         self._editor = EntryEditor(store, clock)
@@ -151,7 +154,7 @@ class Entries:
                 raise EditConflict("the entries were changed meanwhile")
             at = self._clock()
             entries = self._store.apply(merge.edits(verdict, draft, at), at=at, by=actor)
-        self._follower.follow({} if vector is None else {entries[0].id: vector})
+        self._follower.follow({} if vector is None else {vector_hash(draft.text): vector})
         return merge.outcome(verdict, entries[0])
 
     def _judge(self, draft: Draft, replaces: str | None) -> tuple[merge.Verdict, Matrix | None]:
@@ -161,7 +164,7 @@ class Entries:
             return merge.Verdict("repeat", (same[0],), "said before"), None
         self._follower.follow()
         vector = self._follower.vector(draft.text)
-        verdict = merge.judge(draft, merge.neighbours(self._follower, draft, vector))
+        verdict = merge.judge(draft, merge.neighbours(self._store, self._follower, draft, vector))
         if replaces and verdict.action == "add":
             verdict = self._replace_verdict(draft, replaces)
         return verdict, vector
@@ -472,10 +475,6 @@ class Entries:
         self._store.close()
 
 
-#: The folder of the derived index. Everything in it can be rebuilt from memory.db.
-INDEX_FOLDER = "entries"
-
-
 def open_entries(
     folder: Path,
     embedder: Embedder | None = None,
@@ -487,6 +486,6 @@ def open_entries(
     """Open the entries in an agent's folder."""
     from memoriter.embedding import Batched
 
-    index = open_index(folder / INDEX_FOLDER, engine=engine)
+    index = open_index(folder / INDEX_NAME, engine=engine)
     batched = Batched(embedder) if embedder else None
     return Entries(EntryStore(folder), index, embedder, batched, options, clock=clock)

@@ -18,8 +18,10 @@ from collections.abc import Callable, Mapping
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
-from memoriter.index.follow import Follower, chunk_of
+from memoriter.index.follow import Follower
 from memoriter.records import Picture, Point
+from memoriter.store.entry_rows import chunk_of
+from memoriter.store.entry_store import EntryStore
 
 if TYPE_CHECKING:
     from memoriter.embedding.protocol import Matrix
@@ -39,13 +41,14 @@ class MapBuilder:
 
     def __init__(
         self,
+        store: EntryStore,
         follower: Follower,
         clock: Callable[[], float],
         *,
         elapsed: Callable[[], float] = time.monotonic,
     ) -> None:
         self.follower = follower
-        self.store = follower.entries
+        self.store = store
         self.path = follower.index.path.with_name(NAME)
         self._clock = clock
         self._elapsed = elapsed

@@ -14,7 +14,7 @@ from memoriter.entries.drafts import Draft, expiry
 from memoriter.entries.relation import relation, slot_words
 from memoriter.records import Entry, Remembered, is_trusted_like, least_trusted
 from memoriter.store import Filter
-from memoriter.store.entry_store import Edit
+from memoriter.store.entry_store import Edit, EntryStore
 from memoriter.text import query_terms
 
 if TYPE_CHECKING:
@@ -44,11 +44,11 @@ class Verdict:
     why: str = ""
 
 
-def neighbours(following: Follower, draft: Draft, vector: Matrix | None) -> list[Neighbour]:
+def neighbours(store: EntryStore, follower: Follower, draft: Draft, vector: Matrix | None) -> list[Neighbour]:
     """Old statements in force that might be about the same, nearest first."""
-    index = following.index
+    index = follower.index
     cosines: dict[int, float] = {}
-    identity = following.embedder.identity if following.embedder else None
+    identity = follower.embedder.identity if follower.embedder else None
     if vector is not None and identity is not None and vector.any():
         cosines = dict(index.nearest(vector, identity, limit=NEIGHBOURS))
     words = {
@@ -60,7 +60,7 @@ def neighbours(following: Follower, draft: Draft, vector: Matrix | None) -> list
         more = index.vectors_of(words - cosines.keys(), identity)
         cosines |= {row: float(other @ vector) for row, other in more.items()}
     rows = index.chunks(sorted({*cosines, *words}))
-    entries = following.entries.load(stored.chunk.path for stored in rows.values())
+    entries = store.load(stored.chunk.path for stored in rows.values())
     found = [
         Neighbour(entry, cosines.get(row))
         for row, stored in rows.items()

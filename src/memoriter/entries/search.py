@@ -11,12 +11,12 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal
 
-from memoriter.index.follow import Follower, chunk_of
+from memoriter.index.follow import Follower
 from memoriter.records import Answer, Entry, EntryHit, Explanation, Hit, Part
 from memoriter.search.legs import KeywordLeg, VectorLeg, complete, keyword_leg, vector_leg
 from memoriter.store import Filter
-from memoriter.store.entry_rows import EntryFilter
-from memoriter.store.entry_store import IN_FORCE
+from memoriter.store.entry_rows import EntryFilter, chunk_of
+from memoriter.store.entry_store import IN_FORCE, EntryStore
 from memoriter.text import query_terms, tokenize
 
 if TYPE_CHECKING:
@@ -101,9 +101,15 @@ class EntrySearch:
     """Answers queries from the entries in force."""
 
     def __init__(
-        self, following: Follower, embedder: Embedder | None, *, clock: Callable[[], float] = time.time
+        self,
+        store: EntryStore,
+        follower: Follower,
+        embedder: Embedder | None,
+        *,
+        clock: Callable[[], float] = time.time,
     ) -> None:
-        self.following = following
+        self._store = store
+        self.follower = follower
         self.embedder = embedder
         self._clock = clock
 
@@ -117,7 +123,7 @@ class EntrySearch:
         where: EntryFilter = IN_FORCE,
     ) -> FoundEntries:
         """The entries that fit the query, at most ``limit``; exact keyword hits pass any threshold."""
-        self.following.follow()
+        self.follower.follow()
         text, width = query[:MAX_QUERY_CHARS], max(CANDIDATES, 4 * limit)
         terms = query_terms(text) if mode != "semantic" else []
         while True:
@@ -129,24 +135,22 @@ class EntrySearch:
             width *= 8  # the filter dropped many: look further
         passing = [one for one in admitted if one.similarity >= threshold or one.holds(terms)]
         best = sorted(passing, key=lambda one: (-one.score, -one.entry.updated_at, one.entry.id))[:limit]
-        return FoundEntries(
-            tuple(one.hit(terms) for one in best), meaning.degraded or self.following.degraded
-        )
+        return FoundEntries(tuple(one.hit(terms) for one in best), meaning.degraded or self.follower.degraded)
 
     def _meaning(self, text: str, width: int, mode: Mode) -> VectorLeg:
         embedder = self.embedder if mode != "keyword" else None
-        return vector_leg(self.following.index, embedder, text, limit=width, where=Filter())
+        return vector_leg(self.follower.index, embedder, text, limit=width, where=Filter())
 
     def _look(self, terms: Sequence[str], meaning: VectorLeg, width: int) -> _Legs:
-        index = self.following.index
+        index = self.follower.index
         words = keyword_leg(index, terms, limit=width, where=Filter())
         cosines = complete(meaning, index, self.embedder, set(words.values))
         return _Legs(words, cosines, max(len(meaning.values), len(words.values)) < width)
 
     def _admitted(self, legs: _Legs, where: EntryFilter) -> list[_Scored]:
         """The entries that the legs propose and the filter lets through."""
-        rows = self.following.index.chunks(sorted({*legs.words.values, *legs.cosines}))
-        entries = self.following.entries.load(stored.chunk.path for stored in rows.values())
+        rows = self.follower.index.chunks(sorted({*legs.words.values, *legs.cosines}))
+        entries = self._store.load(stored.chunk.path for stored in rows.values())
         return [
             _Scored(entry, min(1.0, legs.cosines.get(row, 0.0)), legs.words.values.get(row, 0.0))
             for row, stored in rows.items()

@@ -16,6 +16,7 @@ from memoriter.entries.drafts import Draft
 from memoriter.errors import EditConflict, NotFound, WriteError
 from memoriter.records import Entry, Remembered
 from memoriter.store.entry_store import Edit, EntryStore
+from memoriter.store.erasure import vector_hash
 
 if TYPE_CHECKING:
     from memoriter.embedding.protocol import Matrix
@@ -120,7 +121,7 @@ class StagingArea:
             self._store.clear_tombstone(draft.text)
             at = self._clock()
             entries = self._store.apply(merge.approval(verdict, staged, draft, at), at=at, by=actor)
-        self._follower.follow({} if vector is None else {entries[0].id: vector})
+        self._follower.follow({} if vector is None else {vector_hash(draft.text): vector})
         return merge.outcome(verdict, entries[0])
 
 

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, fields
+from datetime import UTC, datetime
 from typing import Any, Literal
 
 import apsw
 
-from memoriter.records import Entry, EntryState, EntryType, Event, Trust
+from memoriter.records import Chunk, Document, Entry, EntryState, EntryType, Event, Trust
 from memoriter.store.connection import value
 
 COLUMNS = tuple(field.name for field in fields(Entry))
@@ -132,6 +134,18 @@ def entry_of(row: Sequence[Any]) -> Entry:
     values = dict(zip(COLUMNS, row, strict=True))
     values |= {name: tuple(json.loads(values[name])) for name in _LISTS}
     return Entry(**values)
+
+
+def chunk_of(entry: Entry) -> Chunk:
+    """Return the one chunk under which the index stores an entry; its path is the entry's id."""
+    day = datetime.fromtimestamp(entry.valid_from, UTC).date().isoformat() if entry.valid_from > 0 else None
+    return Chunk(entry.id, entry.id, "entries", 1, 1, entry.text, date=day)
+
+
+def document_of(entry: Entry) -> tuple[Document, list[Chunk]]:
+    """Return an entry as the index stores it."""
+    digest = hashlib.sha256(entry.text.encode("utf-8", "surrogatepass")).hexdigest()
+    return Document(entry.id, "entries", entry.text, digest, 0, len(entry.text)), [chunk_of(entry)]
 
 
 # ---- events --------------------------------------------------------------------------------------------------

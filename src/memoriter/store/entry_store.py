@@ -15,7 +15,7 @@ from typing import Literal
 import apsw
 
 from memoriter.errors import EditConflict, NotFound
-from memoriter.records import Bucket, Entry, Event, Facets
+from memoriter.records import Bucket, Chunk, Document, Entry, Event, Facets
 from memoriter.store import entry_lists, entry_rows
 from memoriter.store.connection import value
 from memoriter.store.database import Database
@@ -191,6 +191,13 @@ class EntryStore:
         with self.database.read() as connection:
             rows = connection.execute("select entry_id from events where seq > ?", (seq,))
             return list(dict.fromkeys(str(row[0]) for row in rows))
+
+    def documents(self, ids: Sequence[str]) -> dict[str, tuple[Document, list[Chunk]]]:
+        """Return the active entries with these ids as the index stores them."""
+        entries = self.load(ids)
+        return {
+            id_: entry_rows.document_of(entry) for id_, entry in entries.items() if entry.state == "active"
+        }
 
     def history(self, entry_id: str) -> list[Event]:
         """Everything that happened to an entry, oldest first."""

@@ -1,20 +1,15 @@
-"""The derived index of items: keywords and vectors that follow ``items.db`` by its sequence numbers.
+"""The derived index of items: keywords and vectors that follow ``items.db``.
 
-Behind, it takes in what changed; gone, damaged, or of another store, it is made again. Nothing here is truth, and what
-it proposes is looked up there.
+It proposes items for a query. The values themselves are read from ``items.db``.
 """
 
 from __future__ import annotations
 
 import hashlib
-import time
-from collections.abc import Callable, Mapping, Sequence
-from itertools import islice
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
-from memoriter import logs
-from memoriter.errors import EmbeddingError, StoreBroken
-from memoriter.index.progress import Reached
+from memoriter.index.follow import Follower, Indexed
 from memoriter.integrations.items.store import ItemStore
 from memoriter.notes.chunking import chunk_passages
 from memoriter.records import Chunk, Document, Item, Passage
@@ -26,20 +21,35 @@ from memoriter.text.encoding import encodable
 
 if TYPE_CHECKING:
     from memoriter.embedding import Batched, Embedder
-    from memoriter.embedding.protocol import Matrix
 
-log = logs.get("items")
-
-MARK = "items"  #: under which the index notes how far it has come
-BLOCK = 256  #: items that are embedded and written together
-RETRY_S = 60.0  #: items without a vector, because the embedder failed, wait so long at most
-CANDIDATES = 64  #: rows that each leg proposes at least
+#: Minimum number of rows that each leg proposes.
+CANDIDATES = 64
 KEYWORD_SHARE = 0.3  #: of what the cosine leaves open, that matching words may fill
 MAX_QUERY_CHARS = 8_000
 
 
+class ItemDocuments:
+    """The items of one store as documents of an index."""
+
+    def __init__(self, store: ItemStore, clock: Callable[[], float]) -> None:
+        self.store_id = store.store_id
+        self.seq = store.seq
+        self._store = store
+        self._clock = clock
+
+    def changed_since(self, seq: int) -> list[str]:
+        """Return the paths of the items that changed after this change."""
+        return [_path(namespace, id_) for id_, namespace in self._store.changed_since(seq).items()]
+
+    def documents(self, paths: Sequence[str]) -> dict[str, Indexed]:
+        """Return the items under these paths that have not expired, as the index stores them."""
+        ids = {path.rpartition("/")[2]: path for path in paths}
+        items = self._store.load(ids, now=self._clock())
+        return {ids[id_]: (_document(item), chunks_of(item)) for id_, item in items.items()}
+
+
 class ItemIndex:
-    """Keeps one index in step with one ``items.db``, and says how well items fit a query."""
+    """The index over one ``items.db``."""
 
     def __init__(
         self,
@@ -53,15 +63,14 @@ class ItemIndex:
         self.store = store
         self.index = index
         self.embedder = embedder
-        self.batched = batched
-        self._reached = Reached(index, MARK, store)
-        self._clock = clock
-        self._looked: float | None = None  # when items without a vector were last looked for
+        self.follower = Follower(ItemDocuments(store, clock), index, batched, name="items")
 
-    # ---- asking ----------------------------------------------------------------------------------------------
+    def follow(self) -> None:
+        """Index what changed."""
+        self.follower.follow()
 
     def scores(self, query: str, prefix: Sequence[str], ids: set[str], wanted: int) -> dict[str, float]:
-        """How well items fit a query, by id: at least as many as are wanted, where so many fit at all."""
+        """Return the scores of items for a query, by id: at least as many as wanted, if so many match at all."""
         self.follow()
         text, where = query[:MAX_QUERY_CHARS], Filter(path_prefix=_folder(prefix) or None)
         terms, width = query_terms(text), max(CANDIDATES, 4 * wanted)
@@ -78,78 +87,19 @@ class ItemIndex:
             exhausted = max(len(meaning.values), len(words.values)) < width
             if len(scores) >= min(wanted, len(ids)) or exhausted:
                 return scores
-            width *= 8  # the filter dropped many: look further
-
-    # ---- following -------------------------------------------------------------------------------------------
+            width *= 8  # the filter dropped many: search wider
 
     def erase(self) -> bool:
-        """Take out of the index, and out of both logs, what is gone from the truth.
+        """Remove deleted texts from the index and from both logs.
 
-        False when another process reads at this moment, so that it has to be done once more.
+        Return False if another process reads at this moment, so that this has to be repeated.
         """
         names, seq = self.store.unfinished(), self.store.seq()
         self.follow()
         hashes = {name.partition(" ")[0] for name in names}
-        emptied = self.index.erase(hashes, self.batched.identity if self.batched else None)
+        batched = self.follower.embedder
+        emptied = self.index.erase(hashes, batched.identity if batched else None)
         return emptied and self.store.finish(names, seq)
-
-    def follow(self) -> None:
-        """Take in what has changed; a damaged index is set aside and made again."""
-        try:
-            self._follow()
-        except StoreBroken as broken:
-            log.warning("the index of items is damaged and is made again: %s", broken)
-            self.index.heal(str(broken))
-            self._follow()
-
-    def _follow(self) -> None:
-        since, now = self._reached.begin(), self.store.seq()
-        changed = {} if since == now else self.store.changed_since(since)
-        paths = {
-            _path(namespace, item_id) for item_id, namespace in changed.items()
-        } | self._without_vectors()
-        waiting = iter(sorted(paths))
-        while block := list(islice(waiting, BLOCK)):
-            self._take_in({path.rpartition("/")[2]: path for path in block})
-        self._reached.note(since, now)
-
-    def _without_vectors(self) -> set[str]:
-        """Items that the embedder has still to see; looked for now and then, since that reads the whole index."""
-        now = time.monotonic()
-        if self.batched is None or (self._looked is not None and now - self._looked < RETRY_S):
-            return set()
-        self._looked = now
-        return self.index.stale(str(self.batched.identity))
-
-    def _take_in(self, paths: Mapping[str, str]) -> None:
-        """Index the items of these ids, and drop the paths of those that are gone."""
-        identity = self.batched.identity if self.batched else None
-        vectors = self._embedded(self.store.load(paths, now=self._clock()))
-        with self.index.transaction():
-            # Read again under the index's lock: what was deleted while it was embedded leaves nothing here.
-            alive = self.store.load(paths, now=self._clock())
-            self.index.remove([path for item_id, path in paths.items() if item_id not in alive])
-            for item in alive.values():
-                chunks = chunks_of(item)
-                if identity is not None:
-                    known = {chunk.hash: vectors[chunk.hash] for chunk in chunks if chunk.hash in vectors}
-                    self.index.save(identity, known)
-                self.index.replace(_document(item), chunks, identity=identity)
-
-    def _embedded(self, items: Mapping[str, Item]) -> dict[str, Matrix]:
-        """The vectors of texts that have none yet; none when the embedder fails, and keywords must do."""
-        if self.batched is None:
-            return {}
-        texts = {chunk.hash: chunk.embedding_text for item in items.values() for chunk in chunks_of(item)}
-        having = self.index.known(self.batched.identity, texts)
-        missing = {hash_: text for hash_, text in texts.items() if hash_ not in having}
-        try:
-            return (
-                dict(zip(missing, self.batched.embed(list(missing.values())), strict=True)) if missing else {}
-            )
-        except EmbeddingError as error:
-            log.warning("items can be found by keyword only: %s", error)
-            return {}
 
 
 def chunks_of(item: Item) -> list[Chunk]:
