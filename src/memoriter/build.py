@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from memoriter.entries.extract import Extractor
     from memoriter.integrations.items import Items
     from memoriter.llm import Chat
-    from memoriter.notes.collection import Notes
+    from memoriter.notes.collection import Notes, Save
     from memoriter.notes.writer import NoteWriter
 
 log = logs.get("assembly")
@@ -240,11 +240,11 @@ def _today(zone: str) -> Callable[[], date]:
     return lambda: datetime.now(ZoneInfo(zone)).date()
 
 
-def build_notes(settings: Settings, engine: Engine) -> Notes:
+def build_notes(settings: Settings, engine: Engine, save: Save) -> Notes:
     """The notes and transcripts, to look through; what is known of them is the builtin index's."""
     from memoriter.notes.collection import Notes
 
-    return Notes(_workspace(settings), _sessions(settings), lambda: engine.index)
+    return Notes(_workspace(settings), _sessions(settings), lambda: engine.index, save)
 
 
 def was_there(engine: Engine) -> bool:

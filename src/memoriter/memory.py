@@ -219,7 +219,7 @@ class Memory:
         """Whose words stand under a path that `read` has given; `untrusted` ones come from outside."""
         if path.startswith("entries/") and self._has_entries(None):
             return self.entries.get(path.removeprefix("entries/")).trust
-        return self.notes.file(path).trust
+        return self.notes.get(path).trust
 
     def status(self, *, deep: bool = False) -> Status:
         """What is indexed, by which embedder, and what is wrong."""
@@ -283,7 +283,7 @@ class Memory:
         """The notes and transcripts themselves, to look through."""
         with self._open():
             if self._shelf is None:
-                self._shelf = build_notes(self.settings, self.engine)
+                self._shelf = build_notes(self.settings, self.engine, self.save)
             return self._shelf
 
     @property

@@ -1,21 +1,21 @@
-"""The notes and transcripts themselves, as a person looks through them: which there are, how one was cut into chunks,
-and on which line of which conversation something was said.
+"""The notes and transcripts of one agent, as people and programs look through them.
 
-Files are listed from the disk, so that every engine shows the same; what the index knows of them is added where there
-is one.
+Files are listed from disk, so every search engine shows the same files. Details from the index are added if there is
+one.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from memoriter.errors import MemoriterError, NotFound, WriteError
 from memoriter.files import edits
 from memoriter.notes.chunking import trust_of_note
-from memoriter.records import FoundFile, NoteChunk, NoteFile, Trust
+from memoriter.records import Excerpt, FoundFile, NoteChunk, NoteFile, Saved, Source, Trust
 from memoriter.store.digests import normal_form
 from memoriter.text import estimate_tokens
 from memoriter.text.measure import split_lines
@@ -26,118 +26,188 @@ if TYPE_CHECKING:
     from memoriter.store import Index
     from memoriter.store.documents import Holding
 
-ASKED = 200  #: transcripts, the newest, that are asked for their session when none has its name
+#: Newest transcripts that are opened to find a session whose file has another name.
+MAX_OPENED_TRANSCRIPTS = 200
+
+
+@dataclass(frozen=True, slots=True)
+class NoteList:
+    """Files of the memory, by path, notes before transcripts."""
+
+    files: tuple[NoteFile, ...]
+    #: How many files match, including those beyond the limit.
+    total: int
+
+    def __iter__(self) -> Iterator[NoteFile]:
+        return iter(self.files)
+
+    def __len__(self) -> int:
+        return len(self.files)
+
+
+class Quote(NamedTuple):
+    """Where something was said."""
+
+    path: str
+    #: None if the transcript does not contain the text.
+    line: int | None
+
+
+class Save(Protocol):
+    """Write a note, as `Memory.save` does."""
+
+    def __call__(
+        self, content: str, title: str, tags: Sequence[str], category: str | None, *, trust: Trust
+    ) -> Saved: ...
 
 
 class Notes:
-    """What one agent's workspace and sessions hold."""
+    """The notes and transcripts of one agent."""
 
     def __init__(
-        self, workspace: Workspace, sessions: Transcripts | None, index: Callable[[], Index | None]
+        self,
+        workspace: Workspace,
+        sessions: Transcripts | None,
+        index: Callable[[], Index | None],
+        save: Save | None = None,
     ) -> None:
         self._workspace = workspace
         self._sessions = sessions
         self._index = index
+        self._save = save
 
-    def tree(self, limit: int) -> tuple[list[NoteFile], int]:
-        """The files, by path, notes before sessions, at most so many; and how many there are."""
-        found = [*self._workspace.scan().files, *self._transcripts()]
-        return self._listed(found[:limit]), len(found)
+    # ---- listing ----------------------------------------------------------------------------------------------
 
-    def paths(self) -> list[str]:
-        """The notes alone, by path."""
-        return [one.path for one in self._workspace.scan().files]
+    def list(self, *, source: Source | None = None, after: str = "", limit: int | None = None) -> NoteList:
+        """List notes and transcripts, or only one ``source`` ("memory" or "sessions").
 
-    def after(self, path: str, limit: int) -> tuple[list[NoteFile], bool]:
-        """The notes whose paths come after this one, at most so many; and whether there are more."""
-        later = [one for one in self._workspace.scan().files if one.path > path]
-        return self._listed(later[:limit]), len(later) > limit
+        ``after`` skips paths up to and including this one, to continue an earlier list of the same source.
+        """
+        notes = self._notes() if source in (None, "memory") else ()
+        transcripts = self._transcripts() if source in (None, "sessions") else ()
+        files = [file for file in (*notes, *transcripts) if file.path > after]
+        return NoteList(self._described(files[:limit]), len(files))
 
-    def file(self, path: str) -> NoteFile:
-        """One file that can be read under this path."""
+    def paths(self) -> tuple[str, ...]:
+        """Return the paths of all notes, without transcripts."""
+        return tuple(file.path for file in self._notes())
+
+    def get(self, path: str) -> NoteFile:
+        """Describe one note or transcript. Raises `NotFound`."""
         found = self._workspace.find(path) or (self._sessions.find(path) if self._sessions else None)
         if found is None:
-            raise NotFound(f"{path[:200]!r} is no note and no transcript.")
-        return self._listed([found])[0]
+            raise NotFound(f"{path[:200]!r} is not a note or a transcript.")
+        return self._described([found])[0]
 
-    def _listed(self, files: Sequence[FoundFile]) -> list[NoteFile]:
+    def _notes(self) -> tuple[FoundFile, ...]:
+        return self._workspace.scan().files
+
+    def _transcripts(self) -> tuple[FoundFile, ...]:
+        return self._sessions.scan().files if self._sessions else ()
+
+    def _described(self, files: Sequence[FoundFile]) -> tuple[NoteFile, ...]:
         index = self._index()
-        held = index.holdings([one.path for one in files]) if index else {}
-        return [
+        indexed = index.holdings([file.path for file in files]) if index else {}
+        return tuple(
             NoteFile(
-                one.path,
-                one.source,
-                one.size,
-                one.mtime_ns / 1e9,
-                held[one.path].chunks if one.path in held else 0,
-                self._trust(one, held.get(one.path)),
+                file.path,
+                file.source,
+                file.size,
+                file.mtime_ns / 1e9,
+                indexed[file.path].chunks if file.path in indexed else 0,
+                self._trust(file, indexed.get(file.path)),
             )
-            for one in files
-        ]
+            for file in files
+        )
 
-    def _trust(self, found: FoundFile, held: Holding | None) -> Trust:
-        """Whose words a file holds as it is now: as the index has it, or as the note itself says."""
-        if held and (held.mtime_ns, held.size) == (found.mtime_ns, found.size):
-            return held.trust
+    def _trust(self, found: FoundFile, indexed: Holding | None) -> Trust:
+        """Return the trust of the file as it is now: from the index if that is current, else from the file."""
+        if indexed and (indexed.mtime_ns, indexed.size) == (found.mtime_ns, found.size):
+            return indexed.trust
         if found.source == "sessions":
-            # A transcript only grows, so its size tells; nobody has looked yet what the rest brings in from outside.
-            return held.trust if held and held.size == found.size else "untrusted"
+            # A transcript only grows. If its size changed, the new part may contain text from outside.
+            return indexed.trust if indexed and indexed.size == found.size else "untrusted"
         try:
             return trust_of_note(split_lines(self._workspace.read(found).text))
         except (MemoriterError, OSError):
             return "untrusted"
 
-    def chunks(self, path: str) -> list[NoteChunk]:
-        """How a file was cut, in the order of its lines; empty before it is indexed."""
-        self.file(path)
+    # ---- reading and writing ----------------------------------------------------------------------------------
+
+    def read(self, path: str, start: int = 1, lines: int | None = None) -> Excerpt:
+        """Read some lines of a note or transcript, counted from 1. Raises `NotFound` or `PathRefused`."""
+        if self._sessions and path.endswith(".jsonl"):
+            return self._sessions.excerpt(path, start, lines)
+        return self._workspace.excerpt(path, start, lines)
+
+    def chunks(self, path: str) -> tuple[NoteChunk, ...]:
+        """Return the chunks of a file in line order. The result is empty until the file is indexed."""
+        self.get(path)
         index = self._index()
         stored = index.stored_of(path) if index else []
-        return [
+        return tuple(
             NoteChunk(
-                one.chunk.id,
-                one.chunk.start_line,
-                one.chunk.end_line,
-                one.chunk.headings,
-                one.chunk.date,
-                one.chunk.trust,
-                estimate_tokens(one.chunk.text),
-                bool(one.model),
+                row.chunk.id,
+                row.chunk.start_line,
+                row.chunk.end_line,
+                row.chunk.headings,
+                row.chunk.date,
+                row.chunk.trust,
+                estimate_tokens(row.chunk.text),
+                bool(row.model),
             )
-            for one in sorted(stored, key=lambda one: (one.chunk.start_line, one.rowid))
-        ]
+            for row in sorted(stored, key=lambda row: (row.chunk.start_line, row.rowid))
+        )
 
-    def said(self, session: str, text: str) -> tuple[str, int | None] | None:
-        """The transcript of a session, and the line on which somebody said this; None where there is no transcript."""
+    def save(
+        self,
+        content: str,
+        title: str = "",
+        tags: Sequence[str] = (),
+        category: str | None = None,
+        *,
+        trust: Trust = "owner",
+    ) -> Saved:
+        """Write a note: to the log of the day, or with a category to `memory/<category>/<title>.md`."""
+        if self._save is None:
+            raise WriteError("These notes can only be read.")
+        return self._save(content, title, tags, category, trust=trust)
+
+    def erase_lines(self, texts: Iterable[str], *, trust: Trust = "owner") -> ErasedLines:
+        """Erase the lines of daily logs that say exactly one of the texts. See `erase_lines`."""
+        return erase_lines(self._workspace.root, texts, trust=trust)
+
+    # ---- sessions ---------------------------------------------------------------------------------------------
+
+    def find_quote(self, session: str, text: str) -> Quote | None:
+        """Find the transcript of a session and the line that contains a text. Return None without a transcript."""
         found = self._transcript(session)
         if found is None or self._sessions is None:
             return None
         wanted = normal_form(text)
-        turns = ((turn.line, normal_form(turn.text)) for turn in self._sessions.turns(found))
         try:
-            return found.path, next((line for line, said in turns if wanted in said), None)
-        except (MemoriterError, OSError):  # it went away, or cannot be read: the session is all that is known
+            turns = self._sessions.turns(found)
+            line = next((turn.line for turn in turns if wanted in normal_form(turn.text)), None)
+        except (MemoriterError, OSError):  # the file was removed or cannot be read
             return None
-
-    def _transcripts(self) -> tuple[FoundFile, ...]:
-        return self._sessions.scan().files if self._sessions else ()
+        return Quote(found.path, line)
 
     def _transcript(self, session: str) -> FoundFile | None:
-        """By the file's name, by what the index knows, or by what the first lines of one say that it does not know."""
+        """Find a transcript by its file name, in the index, or by the first lines of files that are not indexed."""
         if self._sessions is None:
             return None
         if found := self._sessions.find(f"sessions/{session}.jsonl"):
             return found
         index = self._index()
-        of_it = (self._sessions.find(path) for path in (index.paths_of(session) if index else ()))
-        if found := next(filter(None, of_it), None):
+        indexed = (self._sessions.find(path) for path in (index.paths_of(session) if index else ()))
+        if found := next(filter(None, indexed), None):
             return found
-        files = sorted(self._transcripts(), key=lambda one: -one.mtime_ns)
-        if named := next((one for one in files if one.absolute.stem == session), None):
+        files = sorted(self._transcripts(), key=lambda file: -file.mtime_ns)
+        if named := next((file for file in files if file.absolute.stem == session), None):
             return named
-        known = index.holdings(one.path for one in files[:ASKED]) if index else {}
-        return next(
-            (one for one in files[:ASKED] if one.path not in known and self._is_of(one, session)), None
-        )
+        newest = files[:MAX_OPENED_TRANSCRIPTS]
+        known = index.holdings(file.path for file in newest) if index else {}
+        return next((file for file in newest if file.path not in known and self._is_of(file, session)), None)
 
     def _is_of(self, found: FoundFile, session: str) -> bool:
         assert self._sessions is not None
@@ -147,46 +217,53 @@ class Notes:
             return False
 
 
-# ---- erasing lines -----------------------------------------------------------------------------------------------
+# ---- erasing lines ------------------------------------------------------------------------------------------------
 
-_DAY = re.compile(r"\d{4}-\d{2}-\d{2}(?:-(?:agent|owner)(?:-\d{1,2})?)?\.md")
-_LEAD = re.compile(r"^\s*(?:[-*+]\s+|\d{1,3}[.)]\s+)?(?:\d{1,2}:\d{2}(?::\d{2})?\s+)?")
+_LOG_NAME = re.compile(r"\d{4}-\d{2}-\d{2}(?:-(?:agent|owner)(?:-\d{1,2})?)?\.md")
+#: The list mark and the time before the words of a line.
+_LINE_START = re.compile(r"^\s*(?:[-*+]\s+|\d{1,3}[.)]\s+)?(?:\d{1,2}:\d{2}(?::\d{2})?\s+)?")
 
 
 class ErasedLines(NamedTuple):
-    """What came of it."""
+    """The result of `erase_lines`."""
 
-    changed: tuple[str, ...]  #: names of logs
-    left: tuple[str, ...]  #: what stays, in words
+    #: Names of the logs that lost lines.
+    changed: tuple[str, ...]
+    #: What was not erased, as text.
+    left: tuple[str, ...]
 
 
-class _NotTheirs(Exception):
-    """The log holds somebody else's words."""
+class _OwnersLog(Exception):
+    """An agent may not change this log."""
 
 
 def erase_lines(root: Path, texts: Iterable[str], *, trust: Trust = "owner") -> ErasedLines:
-    """Remove the lines of the days' logs that say one of the texts: for the owner from all, else from agents' alone."""
+    """Erase the lines of the daily logs in a workspace that say exactly one of the texts.
+
+    A line that says more is a note of its own and stays. An agent erases lines only from logs of agents; the result
+    names the owner's logs that contain the text. A log that cannot be read or written does not stop the others.
+    """
     forms = {form for form in map(normal_form, texts) if form}
-    changed, kept, unread = list[str](), list[str](), list[str]()
-    for path in sorted(path for path in (root / "memory").glob("*.md") if _DAY.fullmatch(path.name)):
+    changed, owners, failed = list[str](), list[str](), list[str]()
+    for path in sorted(path for path in (root / "memory").glob("*.md") if _LOG_NAME.fullmatch(path.name)):
         try:
-            if _struck(path, forms, trust):
+            if _erase_from(path, forms, trust):
                 changed.append(path.name)
-        except _NotTheirs:
-            kept.append(path.name)
+        except _OwnersLog:
+            owners.append(path.name)
         except (WriteError, OSError):
-            unread.append(path.name)
+            failed.append(path.name)
     left = {
-        "logs of the owner that say it, and are changed by the owner alone": kept,
-        "logs that could not be read or written, and may say it": unread,
+        "logs of the owner that say it, and are changed by the owner alone": owners,
+        "logs that could not be read or written, and may say it": failed,
     }
     return ErasedLines(
-        tuple(changed), tuple(f"{what}: {', '.join(names)}" for what, names in left.items() if names)
+        tuple(changed), tuple(f"{reason}: {', '.join(names)}" for reason, names in left.items() if names)
     )
 
 
-def _struck(path: Path, forms: set[str], trust: Trust) -> bool:
-    """Whether the log said one of the texts; a log that does not is never opened for writing."""
+def _erase_from(path: Path, forms: set[str], trust: Trust) -> bool:
+    """Return whether the log changed. A log without the texts is not opened for writing."""
     text = edits.read(path)
     if text is None or _without(text, forms, trust) == text:
         return False
@@ -197,7 +274,7 @@ def _without(text: str | None, forms: set[str], trust: Trust) -> str | None:
     if text is None:
         return None
     lines = text.splitlines(keepends=True)
-    kept = [line for line in lines if normal_form(_LEAD.sub("", line)) not in forms]
-    if len(kept) < len(lines) and trust != "owner" and trust_of_note(split_lines(text)) == "owner":
-        raise _NotTheirs
-    return "".join(kept)
+    others = [line for line in lines if normal_form(_LINE_START.sub("", line)) not in forms]
+    if len(others) < len(lines) and trust != "owner" and trust_of_note(split_lines(text)) == "owner":
+        raise _OwnersLog
+    return "".join(others)

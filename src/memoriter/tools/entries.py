@@ -229,7 +229,7 @@ def _scored(entry: Entry, score: float | None) -> EntryJson:
 def _get(call: Call[IdArguments]) -> GetResult:
     found = call.memory.entries.detail(call.arguments.id)
     entry = found.entry
-    said = call.memory.notes.said(entry.session, entry.text) if entry.session else None
+    said = call.memory.notes.find_quote(entry.session, entry.text) if entry.session else None
     return GetResult(
         entry=EntryJson.model_validate(entry),
         history=[EventJson.model_validate(event) for event in found.history],

@@ -146,15 +146,15 @@ class ChunksResult(Shape):
 
 
 def _tree(call: Call[NoArguments]) -> TreeResult:
-    files, total = call.memory.notes.tree(MAX_FILES)
-    listed = [FileJson.model_validate(file) for file in files]
-    return TreeResult(files=listed, total=total, truncated=total > len(files))
+    found = call.memory.notes.list(limit=MAX_FILES)
+    listed = [FileJson.model_validate(file) for file in found]
+    return TreeResult(files=listed, total=found.total, truncated=found.total > len(found))
 
 
 def _get(call: Call[ReadArguments]) -> ReadResult:
     start = call.arguments.from_
     excerpt = call.memory.read(call.arguments.path, start, call.arguments.lines)
-    file = None if excerpt.path.startswith("entries/") else call.memory.notes.file(excerpt.path)
+    file = None if excerpt.path.startswith("entries/") else call.memory.notes.get(excerpt.path)
     shown, used = list[str](), 0
     for line in excerpt.text.split("\n") if excerpt.end_line >= start else ():
         used += len(line) + 1

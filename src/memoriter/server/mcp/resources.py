@@ -91,8 +91,9 @@ def page(view: View, cursor: str | None) -> types.ListResourcesResult:
 
 
 def _notes(memory: Memory, after: str) -> tuple[list[types.Resource], str | None]:
-    files, more = memory.notes.after(after, PAGE)
-    return [_note(file) for file in files], _closed("notes", files[-1].path) if more else None
+    listed = memory.notes.list(source="memory", after=after, limit=PAGE)
+    more = _closed("notes", listed.files[-1].path) if listed.total > len(listed) else None
+    return [_note(file) for file in listed], more
 
 
 def _note(file: NoteFile) -> types.Resource:
