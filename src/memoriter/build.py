@@ -178,16 +178,18 @@ def _cached(choice: Choice | None, index: Index, settings: Settings) -> Cached |
     size, concurrency = budgets(choice.limits), settings.embedding.concurrency
     jobs = Jobs(choice.remote, index) if choice.remote and Jobs.offered_by(choice.remote) else None
     batched = Batched(choice.embedder, **size, concurrency=concurrency)
-    hasty = Batched(choice.hasty, **size, concurrency=concurrency) if choice.hasty else None
-    return Cached(batched, index, hasty=hasty, recipe=choice.recipe, jobs=jobs)
+    without_retry = (
+        Batched(choice.without_retry, **size, concurrency=concurrency) if choice.without_retry else None
+    )
+    return Cached(batched, index, without_retry=without_retry, recipe=choice.recipe, jobs=jobs)
 
 
 def build_builtin(settings: Settings, embedder: Embedder | None, guard: ScopeCheck) -> BuiltinEngine:
     """Join the rooms as the settings say."""
     from memoriter.embedding import Choice, remake, resolve
 
-    wish = embedder_spec(settings)
-    choice = Choice.given(embedder, wish) if embedder else resolve(wish)
+    spec = embedder_spec(settings)
+    choice = Choice.given(embedder, spec) if embedder else resolve(spec)
     index = open_index(settings.agent_folder, engine=settings.index.vector_engine)
     workspace = _workspace(settings)
     rules = Rules(
@@ -227,7 +229,7 @@ def build_builtin(settings: Settings, embedder: Embedder | None, guard: ScopeChe
         Searcher(index, choice.embedder, options, today=_today(settings.writing.timezone)),
         options_of_engine,
         guard=guard,
-        remake=lambda recipe: remake(wish, recipe),
+        remake=lambda recipe: remake(spec, recipe),
     )
 
 

@@ -1,4 +1,4 @@
-"""A real model where there is one, a tiny one everywhere."""
+"""The bundled model, if there is one, and a tiny model."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import tiny_model
 from memoriter.embedding.local import LocalEmbedder
 from memoriter.embedding.lookup import bundled_model
 
-# Read while tests are collected: while they run, the environment is clean.
+# Read during collection, because the environment is cleared while tests run.
 NAMED = os.environ.get("MEMORITER_TEST_MODEL")
 
 
@@ -21,7 +21,7 @@ def model_folder() -> Path:
     """The bundled model, or the one that MEMORITER_TEST_MODEL names."""
     folder = bundled_model() or (Path(NAMED) if NAMED else None)
     if folder is None:
-        pytest.skip("no model is bundled and MEMORITER_TEST_MODEL names none")
+        pytest.skip("no model is bundled, and MEMORITER_TEST_MODEL is not set")
     return folder
 
 

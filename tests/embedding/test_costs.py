@@ -1,4 +1,4 @@
-"""What is embedded, counted: nothing twice, and no more than what changed."""
+"""How many texts are embedded: none twice, and no more than changed."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from memoriter.testing import HashEmbedder
 Note = Callable[[str, str], Path]
 
 
-def test_a_thousand_notes_after_force_cost_nothing(open_memory: Callable[..., Memory], note: Note) -> None:
+def test_a_forced_rebuild_embeds_nothing_again(open_memory: Callable[..., Memory], note: Note) -> None:
     for number in range(1000):
         note(f"memory/{number:04}.md", f"# Note {number}\n\nThe garden gate number {number} is green.\n")
     embedder = HashEmbedder()
@@ -23,7 +23,9 @@ def test_a_thousand_notes_after_force_cost_nothing(open_memory: Callable[..., Me
     assert (again.texts, again.queries) == (0, 0)
 
 
-def test_a_moved_note_costs_nothing(open_memory: Callable[..., Memory], note: Note, workspace: Path) -> None:
+def test_a_moved_note_is_not_embedded_again(
+    open_memory: Callable[..., Memory], note: Note, workspace: Path
+) -> None:
     old = note("memory/old.md", "The garden gate is green.\n")
     embedder = HashEmbedder()
     memory = open_memory(embedder)
@@ -35,7 +37,7 @@ def test_a_moved_note_costs_nothing(open_memory: Callable[..., Memory], note: No
     assert embedder.texts == 1
 
 
-def test_an_edited_line_costs_its_own_chunks(open_memory: Callable[..., Memory], note: Note) -> None:
+def test_an_edited_line_embeds_only_its_chunks(open_memory: Callable[..., Memory], note: Note) -> None:
     lines = [f"- item {number}: " + " ".join(f"word{number}x{i}" for i in range(12)) for number in range(200)]
     note("memory/list.md", "\n".join(lines))
     embedder = HashEmbedder()

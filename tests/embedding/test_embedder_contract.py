@@ -1,4 +1,4 @@
-"""What every embedder promises, whoever wrote it. Add yours to `EMBEDDERS` and it is held to the same."""
+"""What every embedder promises. Add an embedder to `EMBEDDERS` to run these tests with it."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from memoriter.embedding import Batched, Embedder, RememberedQueries
-from memoriter.embedding.checked import Checked
+from memoriter.embedding.guarded import Guarded
 from memoriter.testing import FailingEmbedder, HashEmbedder
 
 EMBEDDERS: dict[str, Callable[[pytest.FixtureRequest], Embedder]] = {
@@ -19,7 +19,7 @@ EMBEDDERS: dict[str, Callable[[pytest.FixtureRequest], Embedder]] = {
     "tiny local": lambda request: request.getfixturevalue("tiny"),
     "local": lambda request: request.getfixturevalue("real"),
     "batched": lambda _: Batched(HashEmbedder(), items=3, tokens=64),
-    "checked": lambda _: Checked(HashEmbedder()),
+    "guarded": lambda _: Guarded(HashEmbedder()),
     "remembered queries": lambda _: RememberedQueries(HashEmbedder()),
 }
 
@@ -31,18 +31,18 @@ def embedder(request: pytest.FixtureRequest) -> Embedder:
     return EMBEDDERS[request.param](request)
 
 
-def test_rows_are_float32_and_as_wide_as_announced(embedder: Embedder) -> None:
+def test_rows_are_float32_with_the_dimensions_of_the_identity(embedder: Embedder) -> None:
     rows = embedder.embed(TEXTS)
     assert (rows.shape, rows.dtype) == ((len(TEXTS), embedder.identity.dimensions), np.float32)
 
 
-def test_rows_have_length_one_and_what_says_nothing_is_zero(embedder: Embedder) -> None:
+def test_rows_have_length_one_and_rows_of_blank_texts_are_zero(embedder: Embedder) -> None:
     norms = np.linalg.norm(embedder.embed(TEXTS), axis=1)
-    said = [float(bool(text.strip())) for text in TEXTS]
-    np.testing.assert_allclose(norms, said, atol=1e-5)
+    expected = [float(bool(text.strip())) for text in TEXTS]
+    np.testing.assert_allclose(norms, expected, atol=1e-5)
 
 
-def test_equal_texts_give_equal_rows_wherever_they_stand(embedder: Embedder) -> None:
+def test_equal_texts_have_equal_rows_at_any_position(embedder: Embedder) -> None:
     together = embedder.embed(TEXTS)
     alone = np.concatenate([embedder.embed([text]) for text in TEXTS])
     backwards = embedder.embed(TEXTS[::-1])[::-1]
@@ -54,7 +54,7 @@ def test_no_texts_give_no_rows(embedder: Embedder) -> None:
     assert embedder.embed([]).shape == (0, embedder.identity.dimensions)
 
 
-def test_a_query_has_one_vector_of_the_same_width(embedder: Embedder) -> None:
+def test_a_query_has_one_vector_of_the_same_dimensions(embedder: Embedder) -> None:
     vector = embedder.embed_query("When does the backup run?")
     assert (vector.shape, vector.dtype) == ((embedder.identity.dimensions,), np.float32)
     assert np.linalg.norm(vector) == pytest.approx(1, abs=1e-5)
@@ -69,19 +69,19 @@ def test_a_very_long_text_has_a_vector(embedder: Embedder) -> None:
 
 @settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(text=st.text(st.characters(exclude_categories=()), max_size=200))
-def test_any_text_has_a_clean_vector(embedder: Embedder, text: str) -> None:
+def test_any_text_has_a_valid_vector(embedder: Embedder, text: str) -> None:
     rows = np.stack([embedder.embed([text])[0], embedder.embed_query(text)])
     assert np.isfinite(rows).all()
     assert all(norm == pytest.approx(1, abs=1e-5) or norm == 0 for norm in np.linalg.norm(rows, axis=1))
 
 
-def test_texts_with_words_in_common_are_nearer(embedder: Embedder) -> None:
+def test_texts_with_common_words_are_closer(embedder: Embedder) -> None:
     near, far = embedder.embed(["the database backup runs at night", "apple pie with cinnamon"])
     query = embedder.embed_query("database backup at night")
     assert near @ query > far @ query
 
 
-def test_it_is_known_who_makes_the_vectors(embedder: Embedder) -> None:
+def test_the_identity_is_complete(embedder: Embedder) -> None:
     identity = embedder.identity
     assert identity == embedder.identity
     assert identity.provider

@@ -1,4 +1,4 @@
-"""GGUF files: what is read from their heads, and how llama.cpp is called. `make integration` runs real weights."""
+"""GGUF files: what is read from their headers, and how llama.cpp is called. `make integration` runs real weights."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from memoriter.embedding import EmbedderSpec, gguf, resolve
-from memoriter.embedding.llama_cpp import LlamaCpp
+from memoriter.embedding import EmbedderSpec, resolve
+from memoriter.embedding.llama_cpp import LlamaCpp, read_header
 from memoriter.errors import EmbedderUnavailable
 
 DIMS = 8
@@ -24,7 +24,7 @@ def text(value: str) -> bytes:
 
 
 def head(**more: object) -> bytes:
-    """The head of a GGUF file with some keys, one of them an array."""
+    """The header of a GGUF file with some keys, one of them an array."""
     keys: dict[str, object] = {
         "general.architecture": "gemma",
         "tokenizer.ggml.tokens": ["a", "b"],
@@ -52,7 +52,7 @@ def model(tmp_path: Path) -> Path:
 
 
 class Llama:
-    """What `llama_cpp.Llama` offers, as far as it is used."""
+    """A stand-in for `llama_cpp.Llama`."""
 
     made: dict[str, Any]
     seen: list[str]
@@ -74,8 +74,8 @@ def llama(monkeypatch: pytest.MonkeyPatch) -> type[Llama]:
     return Llama
 
 
-def test_a_head_is_read_without_the_model(model: Path) -> None:
-    assert gguf.read(model) == {
+def test_a_header_is_read_without_loading_the_model(model: Path) -> None:
+    assert read_header(model) == {
         "general.architecture": "gemma",
         "gemma.embedding_length": DIMS,
         "gemma.context_length": 64,
@@ -83,13 +83,13 @@ def test_a_head_is_read_without_the_model(model: Path) -> None:
 
 
 @pytest.mark.parametrize("data", [b"", b"GGUF", b"ONNX" + bytes(40), head()[:60], b"GGUF" + b"\xff" * 40])
-def test_what_is_no_gguf_is_told(tmp_path: Path, data: bytes) -> None:
+def test_a_file_that_is_not_gguf_is_reported(tmp_path: Path, data: bytes) -> None:
     (tmp_path / "model.gguf").write_bytes(data)
     with pytest.raises(EmbedderUnavailable, match="is not a GGUF model"):
-        gguf.read(tmp_path / "model.gguf")
+        read_header(tmp_path / "model.gguf")
 
 
-def test_a_file_that_is_not_there_is_told(tmp_path: Path, llama: type[Llama]) -> None:
+def test_a_missing_file_is_reported(tmp_path: Path, llama: type[Llama]) -> None:
     reason = resolve(EmbedderSpec("llama-cpp", model_path=tmp_path / "gone.gguf")).reason
     assert reason.endswith("gone.gguf cannot be read: No such file or directory")
     assert resolve(EmbedderSpec("llama-cpp")).reason.endswith(
@@ -97,7 +97,7 @@ def test_a_file_that_is_not_there_is_told(tmp_path: Path, llama: type[Llama]) ->
     )
 
 
-def test_queries_and_documents_have_the_models_own_prompts(model: Path, llama: type[Llama]) -> None:
+def test_queries_and_documents_have_the_prompts_of_the_model(model: Path, llama: type[Llama]) -> None:
     embedder = LlamaCpp(model, threads=3)
     rows = embedder.embed(["the heron", " ", "the otter"])
     query = embedder.embed_query("heron")
@@ -111,20 +111,22 @@ def test_queries_and_documents_have_the_models_own_prompts(model: Path, llama: t
     assert made.items() <= llama.made.items()
 
 
-def test_auto_takes_a_gguf_file_that_is_named(model: Path, llama: type[Llama]) -> None:
+def test_auto_uses_a_configured_gguf_file(model: Path, llama: type[Llama]) -> None:
     choice = resolve(EmbedderSpec(model_path=model))
     assert (choice.provider, choice.model) == ("llama-cpp", "embeddinggemma-300M-Q8_0")
     assert choice.embedder is not None
     assert choice.embedder.identity.dimensions == DIMS
 
 
-def test_other_weights_are_another_identity(model: Path, llama: type[Llama]) -> None:
+def test_other_weights_have_another_identity(model: Path, llama: type[Llama]) -> None:
     before = LlamaCpp(model).identity
     model.write_bytes(head() + b"WEIGHTS")
     assert LlamaCpp(model).identity != before
 
 
-def test_a_text_that_llama_cpp_finds_too_long_is_halved(model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_text_that_is_too_long_for_llama_cpp_is_halved(
+    model: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     seen: list[int] = []
 
     class Server:

@@ -1,4 +1,4 @@
-"""Models in folders: what is read from them, how graphs are fed, and what is refused in one sentence."""
+"""Models in folders: what is read from them, how graphs get their inputs, and which errors are reported."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def rows_of(text: str) -> np.ndarray:
         ("in-graph", True, unit(rows_of(WORDS).mean(axis=0))),
     ],
 )
-def test_vectors_are_pooled_as_the_manifest_says(
+def test_vectors_are_pooled_according_to_the_manifest(
     tmp_path: Path, pooling: str, in_graph: bool, expected: np.ndarray
 ) -> None:
     tiny_model.write(tmp_path, in_graph=in_graph)
@@ -47,15 +47,13 @@ def test_vectors_are_pooled_as_the_manifest_says(
     np.testing.assert_allclose(LocalEmbedder(tmp_path).embed([WORDS])[0], expected, atol=1e-6)
 
 
-def test_a_graph_gets_the_inputs_it_asks_for(tmp_path: Path) -> None:
+def test_a_graph_gets_the_inputs_that_it_needs(tmp_path: Path) -> None:
     tiny_model.write(tmp_path, inputs=("input_ids", "attention_mask", "token_type_ids", "position_ids"))
     tiny_model.write_manifest(tmp_path)
     assert LocalEmbedder(tmp_path).embed([WORDS]).any()
     tiny_model.write(tmp_path, inputs=("input_ids", "pixel_values"))
     tiny_model.write_manifest(tmp_path)
-    with pytest.raises(
-        EmbeddingError, match=r"^the model tiny wants an input 'pixel_values' that is not known here$"
-    ):
+    with pytest.raises(EmbeddingError, match=r"^the model tiny needs an unknown input 'pixel_values'$"):
         LocalEmbedder(tmp_path).embed([WORDS])
 
 
@@ -70,7 +68,7 @@ def test_prefixes_are_put_before_queries_and_documents(tmp_path: Path) -> None:
     )
 
 
-def test_a_query_in_traditional_characters_is_put_in_simplified_ones_where_the_model_wants_it(
+def test_a_query_is_converted_to_simplified_chinese_if_the_manifest_says_so(
     tmp_path: Path,
 ) -> None:
     tiny_model.write(tmp_path)
@@ -120,7 +118,7 @@ def test_a_sentence_transformers_folder_works_without_a_manifest(tmp_path: Path)
     )
 
 
-def test_the_length_of_a_roberta_leaves_out_its_reserved_positions(tmp_path: Path) -> None:
+def test_the_length_of_a_roberta_model_excludes_reserved_positions(tmp_path: Path) -> None:
     tiny_model.write(tmp_path)
     config = {"hidden_size": 8, "max_position_embeddings": 514, "model_type": "xlm-roberta"}
     (tmp_path / "config.json").write_text(json.dumps(config))
@@ -128,19 +126,19 @@ def test_the_length_of_a_roberta_leaves_out_its_reserved_positions(tmp_path: Pat
 
 
 class TestIdentity:
-    def test_comes_from_the_files_and_not_from_the_place(self, tiny_folder: Path, tmp_path: Path) -> None:
+    def test_depends_on_the_files_and_not_on_the_path(self, tiny_folder: Path, tmp_path: Path) -> None:
         copy = shutil.copytree(tiny_folder, tmp_path / "copy")
         assert LocalEmbedder(copy).identity == LocalEmbedder(tiny_folder).identity
 
     @pytest.mark.parametrize("change", [{"query_prefix": "query: "}, {"max_length": 64}, {"pooling": "cls"}])
-    def test_changes_with_whatever_changes_vectors(
+    def test_changes_with_everything_that_changes_vectors(
         self, tiny_folder: Path, tmp_path: Path, change: dict[str, object]
     ) -> None:
         copy = shutil.copytree(tiny_folder, tmp_path / "copy")
         tiny_model.write_manifest(copy, **change)
         assert LocalEmbedder(copy).identity != LocalEmbedder(tiny_folder).identity
 
-    def test_changes_with_the_weights_where_no_manifest_gives_their_digest(self, tmp_path: Path) -> None:
+    def test_changes_with_the_weights_if_the_manifest_has_no_digest(self, tmp_path: Path) -> None:
         tiny_model.write(tmp_path)
         (tmp_path / "config.json").write_text('{"hidden_size": 8}')
         before = LocalEmbedder(tmp_path).identity
@@ -150,7 +148,7 @@ class TestIdentity:
 
 
 class TestRefused:
-    def sentence(self, folder: Path) -> str:
+    def error_of(self, folder: Path) -> str:
         with pytest.raises(EmbedderUnavailable) as caught:
             LocalEmbedder(folder).embed(["the"])
         return str(caught.value).replace(str(folder), "FOLDER")
@@ -161,56 +159,54 @@ class TestRefused:
         tiny_model.write_manifest(tmp_path)
         return tmp_path
 
-    def test_a_folder_that_is_not_there(self, tmp_path: Path) -> None:
-        assert self.sentence(tmp_path / "gone") == "there is no model folder FOLDER"
+    def test_a_missing_folder(self, tmp_path: Path) -> None:
+        assert self.error_of(tmp_path / "gone") == "the model folder FOLDER does not exist"
 
     def test_a_folder_without_a_graph(self, folder: Path) -> None:
         (folder / "model.onnx").unlink()
-        assert self.sentence(folder) == "the model folder FOLDER has no model.onnx"
+        assert self.error_of(folder) == "the model folder FOLDER has no model.onnx"
 
-    def test_a_folder_that_does_not_tell_its_width(self, folder: Path) -> None:
+    def test_a_folder_without_dimensions(self, folder: Path) -> None:
         (folder / "manifest.json").unlink()
-        assert "neither manifest.json (dims) nor config.json (hidden_size)" in self.sentence(folder)
+        assert "neither manifest.json (dims) nor config.json (hidden_size)" in self.error_of(folder)
 
-    def test_other_weights_than_the_manifest_names(self, folder: Path) -> None:
+    def test_weights_that_do_not_match_the_manifest(self, folder: Path) -> None:
         data = (folder / "model.onnx").read_bytes()
         (folder / "model.onnx").write_bytes(data[:-1] + b"\1")
-        assert self.sentence(folder).startswith(
-            "the model file FOLDER/model.onnx is not the one that its manifest.json names (sha256 "
+        assert self.error_of(folder).startswith(
+            "the model file FOLDER/model.onnx does not match its manifest.json (sha256 "
         )
 
-    def test_a_manifest_that_is_no_manifest(self, folder: Path) -> None:
+    def test_an_invalid_manifest(self, folder: Path) -> None:
         tiny_model.write_manifest(folder, pooling="max")
-        assert "pooling is 'max', not one of in-graph, mean, cls, last" in self.sentence(folder)
+        assert "pooling is 'max', not one of in-graph, mean, cls, last" in self.error_of(folder)
         tiny_model.write_manifest(folder, files={"../../secret.onnx": {"sha256": "0"}})
-        assert "a file lies outside the folder" in self.sentence(folder)
+        assert "a file is outside the folder" in self.error_of(folder)
         (folder / "manifest.json").write_text("[]")
-        assert self.sentence(folder) == "FOLDER/manifest.json is not a JSON object"
+        assert self.error_of(folder) == "FOLDER/manifest.json is not a JSON object"
         (folder / "manifest.json").write_text("{")
-        assert self.sentence(folder).startswith("FOLDER/manifest.json cannot be read: ")
+        assert self.error_of(folder).startswith("FOLDER/manifest.json cannot be read: ")
 
-    def test_an_output_that_is_not_there(self, folder: Path) -> None:
+    def test_a_missing_output(self, folder: Path) -> None:
         tiny_model.write_manifest(folder, output="pooled")
-        assert self.sentence(folder) == "the model tiny has no output 'pooled'; it has last_hidden_state"
+        assert self.error_of(folder) == "the model tiny has no output 'pooled'; it has last_hidden_state"
 
-    def test_a_graph_and_a_tokenizer_that_are_none(self, folder: Path) -> None:
+    def test_an_invalid_graph_and_an_invalid_tokenizer(self, folder: Path) -> None:
         (folder / "model.onnx").write_bytes(b"not a graph")
         tiny_model.write_manifest(folder)
-        assert self.sentence(folder).startswith("FOLDER/model.onnx cannot be loaded: ")
+        assert self.error_of(folder).startswith("FOLDER/model.onnx cannot be loaded: ")
         (folder / "tokenizer.json").write_text("{}")
         tiny_model.write_manifest(folder)
-        assert self.sentence(folder).startswith("FOLDER/tokenizer.json is not a tokenizer: ")
+        assert self.error_of(folder).startswith("FOLDER/tokenizer.json is not a tokenizer: ")
 
-    def test_vectors_of_another_width_than_announced(self, folder: Path) -> None:
+    def test_vectors_with_wrong_dimensions(self, folder: Path) -> None:
         tiny_model.write_manifest(folder, dims=12)
         with pytest.raises(EmbeddingError) as caught:
             LocalEmbedder(folder).embed(["the"])
-        assert str(caught.value) == "the embedder returned vectors of 8 dimensions, but 12 were announced"
+        assert str(caught.value) == "the embedder returned vectors with 8 dimensions instead of 12"
 
 
-def test_the_model_is_loaded_once_however_many_threads_ask(
-    tiny_folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_many_threads_load_the_model_once(tiny_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     loads = []
     session = local._session
     monkeypatch.setattr(local, "_session", lambda *arguments: loads.append(1) or session(*arguments))
@@ -232,7 +228,7 @@ def test_after_closing_the_next_text_loads_the_model_again(tiny_folder: Path) ->
     np.testing.assert_array_equal(embedder.embed(["the night"]), before)
 
 
-def test_a_paraphrase_is_nearer_than_another_matter(real: LocalEmbedder) -> None:
+def test_a_paraphrase_is_closer_than_another_topic(real: LocalEmbedder) -> None:
     notes = real.embed(
         ["数据库每天凌晨自动备份到另一个城市。", "我最喜欢喝普洱茶。", "The half marathon is in October."]
     )
@@ -240,8 +236,8 @@ def test_a_paraphrase_is_nearer_than_another_matter(real: LocalEmbedder) -> None
         assert np.argmax(notes @ real.embed_query(query)) == 0
 
 
-def test_the_runtime_tells_nobody_of_its_use(tiny_folder: Path, tmp_path: Path) -> None:
-    """onnxruntime reports to its maker from the import on, and keeps a name for this machine to do so."""
+def test_the_runtime_sends_no_telemetry(tiny_folder: Path, tmp_path: Path) -> None:
+    """onnxruntime may send telemetry from the import on, and stores an id of the machine for it."""
     home = tmp_path / "home"
     home.mkdir()
     code = (

@@ -1,4 +1,4 @@
-"""Which embedder answers, and the reason in words."""
+"""Which embedder is chosen, and why."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ def offer(monkeypatch: pytest.MonkeyPatch, **points: str) -> None:
     monkeypatch.setattr("importlib.metadata.entry_points", lambda group: offered)
 
 
-def test_none_is_keyword_search_as_set() -> None:
-    assert resolve(EmbedderSpec("none")) == Choice(None, "none", "", "keyword search only, as set")
+def test_none_means_keyword_search() -> None:
+    assert resolve(EmbedderSpec("none")) == Choice(None, "none", "", "keyword search only, as configured")
 
 
 @pytest.mark.parametrize("provider", ["auto", "local"])
@@ -37,7 +37,7 @@ def test_a_named_folder_is_used(tiny_folder: Path, provider: str) -> None:
     assert (choice.provider, choice.model, choice.reason, choice.missing) == (
         "local",
         "tiny",
-        f"the model in {tiny_folder}, as set",
+        f"the model in {tiny_folder}, as configured",
         False,
     )
     assert choice.embedder is not None
@@ -53,8 +53,8 @@ def test_a_missing_library_is_an_embedding_error(tiny_folder: Path, monkeypatch:
 
 
 @pytest.mark.usefixtures("no_bundle")
-def test_without_any_model_it_says_how_to_get_one() -> None:
-    nothing = (
+def test_without_a_model_the_reason_says_how_to_get_one() -> None:
+    reason = (
         "no model came with this installation; set embedding.model_path "
         "(MEMORITER_EMBEDDING__MODEL_PATH) to a folder with an ONNX model and its tokenizer.json"
     )
@@ -62,10 +62,10 @@ def test_without_any_model_it_says_how_to_get_one() -> None:
         None,
         "none",
         "",
-        f"keyword search only: {nothing}",
+        f"keyword search only: {reason}",
         missing=True,
         others={
-            "local": nothing,
+            "local": reason,
             "openai": "no key: set OPENAI_API_KEY",
             "gemini": "no key: set GEMINI_API_KEY or GOOGLE_API_KEY",
             "voyage": "no key: set VOYAGE_API_KEY",
@@ -73,9 +73,9 @@ def test_without_any_model_it_says_how_to_get_one() -> None:
     )
 
 
-def test_a_folder_that_cannot_be_used_is_told(tmp_path: Path) -> None:
-    reason = f"keyword search only: there is no model folder {tmp_path / 'gone'}"
-    others = {"local": f"there is no model folder {tmp_path / 'gone'}"}
+def test_an_unusable_folder_is_reported(tmp_path: Path) -> None:
+    reason = f"keyword search only: the model folder {tmp_path / 'gone'} does not exist"
+    others = {"local": f"the model folder {tmp_path / 'gone'} does not exist"}
     choice = resolve(EmbedderSpec("local", model_path=tmp_path / "gone"))
     assert choice == Choice(None, "none", "", reason, missing=True, others=others)
 
@@ -88,33 +88,33 @@ def test_the_newest_bundled_model_is_used(no_bundle: Path) -> None:
     assert (choice.model, choice.reason) == ("memoriter-embed-10", "the model that comes with memoriter")
 
 
-def test_an_unknown_name_offers_the_nearest() -> None:
+def test_an_unknown_name_gets_a_suggestion() -> None:
     assert (
         resolve(EmbedderSpec("locle")).reason
-        == "keyword search only: there is no embedder 'locle'; did you mean 'local'?"
+        == "keyword search only: unknown embedder 'locle'; did you mean 'local'?"
     )
 
 
-def test_an_installed_package_can_add_one(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_installed_package_can_add_an_embedder(monkeypatch: pytest.MonkeyPatch) -> None:
     offer(monkeypatch, hash="memoriter.testing:HashEmbedder")
     choice = resolve(EmbedderSpec("hash"))
-    assert (choice.provider, choice.model, choice.reason) == ("hash", "hash", "hash, as set")
+    assert (choice.provider, choice.model, choice.reason) == ("hash", "hash", "hash, as configured")
 
 
-def test_an_added_one_that_fails_to_start_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_added_embedder_that_fails_to_start_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     offer(monkeypatch, broken="memoriter.testing:NoSuchThing")
     choice = resolve(EmbedderSpec("broken"))
     assert (choice.embedder, choice.missing) == (None, True)
     assert choice.reason.startswith("keyword search only: the embedder 'broken' failed to start: ")
 
 
-def test_an_embedder_may_be_given() -> None:
+def test_the_caller_may_pass_an_embedder() -> None:
     choice = Choice.given(HashEmbedder(dims=16))
     assert (choice.provider, choice.model, choice.reason) == ("hash", "hash", "given by the caller")
     assert Choice.given(FailingEmbedder()).embedder is not None
 
 
-def test_nothing_heavy_is_loaded_to_decide(tiny_folder: Path) -> None:
+def test_the_choice_loads_nothing_heavy(tiny_folder: Path) -> None:
     code = f"""
 import sys
 from pathlib import Path
@@ -123,5 +123,5 @@ choice = resolve(EmbedderSpec(model_path=Path({str(tiny_folder)!r})))
 assert choice.embedder is not None, choice
 print([name for name in ("numpy", "onnxruntime", "tokenizers", "pydantic") if name in sys.modules])
 """
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout == "[]\n"
+    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert result.stdout == "[]\n"

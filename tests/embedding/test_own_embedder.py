@@ -1,4 +1,4 @@
-"""The embedder of the page `docs/embedders.md`, run as it stands there."""
+"""The example embedder in `docs/embedders.md` works."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from memoriter import Memory
 PAGE = Path(__file__).parents[2] / "docs" / "embedders.md"
 
 
-def test_the_pages_own_embedder_finds_anagrams(
+def test_the_example_finds_anagrams(
     open_memory: Callable[..., Memory], note: Callable[[str, str], Path]
 ) -> None:
     found = re.search(r"```python\n(.*?)```", PAGE.read_text("utf-8"), re.DOTALL)

@@ -1,4 +1,4 @@
-"""The fakes that ship are fit to be used."""
+"""The test doubles in `memoriter.testing`."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from memoriter.testing import NOTES, HashEmbedder, sample_workspace
 from memoriter.text import tokenize
 
 
-def test_the_sample_workspace_holds_its_notes(tmp_path: Path) -> None:
+def test_the_sample_workspace_contains_its_notes(tmp_path: Path) -> None:
     folder = sample_workspace(tmp_path / "workspace")
     found = {path.relative_to(folder).as_posix(): path.read_text("utf-8") for path in folder.rglob("*.md")}
     assert found == NOTES
@@ -26,7 +26,7 @@ def test_the_sample_workspace_can_be_searched_in_both_languages() -> None:
         assert max(tokens, key=lambda name: len(set(tokenize(query)) & tokens[name])) == path
 
 
-def test_a_hash_embedder_counts_what_it_embeds() -> None:
+def test_a_hash_embedder_counts_texts_and_queries() -> None:
     embedder = HashEmbedder()
     embedder.embed(["a", "b"])
     embedder.embed_query("c")

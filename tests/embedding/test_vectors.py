@@ -1,4 +1,4 @@
-"""Vectors that may be stored are finite and of length one or zero."""
+"""Stored vectors are finite and have length one or zero."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from memoriter.embedding.vectors import clean, validate
 from memoriter.errors import EmbeddingError
 
 
-def test_what_is_not_finite_becomes_zero_and_the_rest_is_normalised() -> None:
+def test_non_finite_numbers_become_zero_and_rows_are_normalised() -> None:
     rows = clean([[3, 4, np.nan], [np.inf, 0, -2], [0, 0, 0], [-np.inf, np.nan, np.inf]])
     np.testing.assert_allclose(rows, [[0.6, 0.8, 0], [0, 0, -1], [0, 0, 0], [0, 0, 0]], atol=1e-7)
     assert rows.dtype == np.float32
@@ -29,20 +29,20 @@ def test_any_numbers_become_rows_of_length_one_or_zero(matrix: np.ndarray) -> No
 
 
 @pytest.mark.parametrize(
-    ("matrix", "sentence"),
+    ("matrix", "message"),
     [
         ([[1.0, 2.0]], "the embedder returned 1 vectors for 2 texts"),
-        ([[1.0], [2.0]], "the embedder returned vectors of 1 dimensions, but 2 were announced"),
-        ([1.0, 2.0], "the embedder returned an array of shape (2,), not one vector a text"),
+        ([[1.0], [2.0]], "the embedder returned vectors with 1 dimensions instead of 2"),
+        ([1.0, 2.0], "the embedder returned an array of shape (2,) instead of one vector per text"),
         ([[1.0, 2.0], [1.0]], "the embedder returned vectors of different lengths"),
-        ([["a", "b"], ["c", "d"]], "the embedder returned <U1 where numbers were expected"),
-        (None, "the embedder returned object where numbers were expected"),
+        ([["a", "b"], ["c", "d"]], "the embedder returned <U1 instead of numbers"),
+        (None, "the embedder returned object instead of numbers"),
     ],
 )
-def test_what_is_not_a_vector_a_text_is_refused_in_one_sentence(matrix: object, sentence: str) -> None:
+def test_anything_but_one_vector_per_text_is_rejected(matrix: object, message: str) -> None:
     with pytest.raises(EmbeddingError) as caught:
         validate(matrix, 2, 2)
-    assert str(caught.value) == sentence
+    assert str(caught.value) == message
 
 
 def test_no_texts_have_no_vectors() -> None:

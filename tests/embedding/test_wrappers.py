@@ -1,4 +1,4 @@
-"""Batches within budgets, vectors computed once, failures told and never raised by `ensure`."""
+"""Batches within budgets, vectors computed once, failures reported and not raised by `ensure`."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from memoriter.embedding import Batched, Cached, Ensured, RememberedQueries
 from memoriter.embedding.batches import split
-from memoriter.embedding.checked import Checked
+from memoriter.embedding.guarded import Guarded
 from memoriter.errors import EmbeddingError
 from memoriter.records import Identity, Progress
 from memoriter.testing import FailingEmbedder, HashEmbedder
@@ -22,7 +22,7 @@ from memoriter.text import estimate_tokens
 TEXTS = [f"note number {number} about the garden" for number in range(20)]
 
 
-class AgentFolder:
+class MemoryCache:
     """A VectorCache in memory."""
 
     def __init__(self) -> None:
@@ -45,7 +45,7 @@ def by_hash(texts: Sequence[str]) -> dict[str, str]:
 
 
 class Lying(HashEmbedder):
-    """Returns what it is told to."""
+    """Returns or raises a given answer."""
 
     def __init__(self, answer: object) -> None:
         super().__init__(2)
@@ -73,7 +73,7 @@ class TestBatches:
         rows = Batched(embedder, items=3, concurrency=4).embed(TEXTS)
         np.testing.assert_array_equal(rows, embedder.embed(TEXTS))
 
-    def test_are_handed_over_as_they_are_done(self) -> None:
+    def test_are_passed_on_when_they_finish(self) -> None:
         seen: list[int] = []
         threads: set[int] = set()
 
@@ -87,7 +87,7 @@ class TestBatches:
         assert threads == {threading.get_ident()}
         assert rows.shape == (0, 64)
 
-    def test_run_four_at_a_time_and_no_more(self) -> None:
+    def test_run_at_most_four_at_a_time(self) -> None:
         four = threading.Barrier(4, timeout=20)
         running, most = 0, 0
         lock = threading.Lock()
@@ -106,7 +106,7 @@ class TestBatches:
         Batched(Meeting(), items=1, concurrency=4).embed(TEXTS[:12])
         assert most == 4
 
-    def test_stop_at_the_first_failure_and_what_is_done_was_handed_over(self) -> None:
+    def test_stop_at_the_first_failure_and_keep_finished_ones(self) -> None:
         embedder = FailingEmbedder(after=5)
         kept: list[int] = []
         with pytest.raises(EmbeddingError, match="out of order"):
@@ -115,73 +115,73 @@ class TestBatches:
         assert embedder.texts <= 7
 
 
-class TestWhatIsComputed:
-    def test_is_saved_and_not_computed_again(self) -> None:
-        embedder, shelf = HashEmbedder(), AgentFolder()
-        cached = Cached(Batched(embedder, items=6), shelf)
+class TestCachedVectors:
+    def test_are_saved_and_not_computed_again(self) -> None:
+        embedder, cache = HashEmbedder(), MemoryCache()
+        cached = Cached(Batched(embedder, items=6), cache)
         assert cached.ensure(by_hash(TEXTS)) == Ensured(embedded=20)
-        assert sorted(shelf.saves) == [2, 6, 6, 6]
+        assert sorted(cache.saves) == [2, 6, 6, 6]
         assert cached.ensure(by_hash([*TEXTS, "one more"])) == Ensured(embedded=1, cached=20)
         assert embedder.texts == 21
         np.testing.assert_array_equal(
-            [shelf.vectors[cached.identity, digest] for digest in by_hash(TEXTS)], embedder.embed(TEXTS)
+            [cache.vectors[cached.identity, digest] for digest in by_hash(TEXTS)], embedder.embed(TEXTS)
         )
 
-    def test_is_kept_when_the_embedder_fails_and_the_failure_is_told(self) -> None:
-        embedder, shelf = FailingEmbedder(after=2), AgentFolder()
-        cached = Cached(Batched(embedder, items=5, concurrency=1), shelf)
-        done = cached.ensure(by_hash(TEXTS))
-        assert done == Ensured(embedded=10, missing=10, error="the embedder is out of order")
+    def test_are_kept_when_the_embedder_fails_and_the_failure_is_reported(self) -> None:
+        embedder, cache = FailingEmbedder(after=2), MemoryCache()
+        cached = Cached(Batched(embedder, items=5, concurrency=1), cache)
+        result = cached.ensure(by_hash(TEXTS))
+        assert result == Ensured(embedded=10, missing=10, error="the embedder is out of order")
         embedder.heal()
         assert cached.ensure(by_hash(TEXTS)) == Ensured(embedded=10, cached=10)
 
-    def test_is_told_as_it_goes(self) -> None:
-        told: list[Progress] = []
-        Cached(Batched(HashEmbedder(), items=10, concurrency=1), AgentFolder()).ensure(
-            by_hash(TEXTS), told.append
+    def test_are_reported_as_progress(self) -> None:
+        reported: list[Progress] = []
+        Cached(Batched(HashEmbedder(), items=10, concurrency=1), MemoryCache()).ensure(
+            by_hash(TEXTS), reported.append
         )
-        assert told == [Progress("embed", 10, 20), Progress("embed", 20, 20)]
+        assert reported == [Progress("embed", 10, 20), Progress("embed", 20, 20)]
 
-    def test_needs_nothing_when_nothing_is_wanted(self) -> None:
-        assert Cached(Batched(FailingEmbedder()), AgentFolder()).ensure({}) == Ensured()
+    def test_need_no_embedder_when_there_are_no_texts(self) -> None:
+        assert Cached(Batched(FailingEmbedder()), MemoryCache()).ensure({}) == Ensured()
 
     @pytest.mark.parametrize(
         ("answer", "error"),
         [
             (np.zeros((1, 2)), "the embedder returned 1 vectors for 2 texts"),
-            (np.zeros((2, 3)), "the embedder returned vectors of 3 dimensions, but 2 were announced"),
+            (np.zeros((2, 3)), "the embedder returned vectors with 3 dimensions instead of 2"),
             ([[1.0], [1.0, 2.0]], "the embedder returned vectors of different lengths"),
-            (None, "the embedder returned object where numbers were expected"),
+            (None, "the embedder returned object instead of numbers"),
             (RuntimeError("boom\nin detail"), "the embedder hash failed: boom"),
             (KeyError(), "the embedder hash failed: KeyError"),
         ],
     )
-    def test_is_never_a_bad_vector(self, answer: object, error: str) -> None:
-        shelf = AgentFolder()
-        done = Cached(Batched(Lying(answer)), shelf).ensure({"1": "a", "2": "b"})
-        assert (done, shelf.vectors) == (Ensured(missing=2, error=error), {})
+    def test_are_never_invalid(self, answer: object, error: str) -> None:
+        cache = MemoryCache()
+        result = Cached(Batched(Lying(answer)), cache).ensure({"1": "a", "2": "b"})
+        assert (result, cache.vectors) == (Ensured(missing=2, error=error), {})
 
-    def test_is_cleaned_before_it_is_saved(self) -> None:
-        shelf = AgentFolder()
+    def test_are_cleaned_before_they_are_saved(self) -> None:
+        cache = MemoryCache()
         lying = Lying(np.array([[np.nan, 5], [np.inf, np.nan]]))
-        assert Cached(Batched(lying), shelf).ensure({"1": "a", "2": "b"}) == Ensured(embedded=2)
-        vectors = [shelf.vectors[lying.identity, digest] for digest in ("1", "2")]
+        assert Cached(Batched(lying), cache).ensure({"1": "a", "2": "b"}) == Ensured(embedded=2)
+        vectors = [cache.vectors[lying.identity, digest] for digest in ("1", "2")]
         np.testing.assert_array_equal(vectors, [[0, 1], [0, 0]])
 
 
 class TestQueries:
-    def test_are_remembered_and_the_oldest_forgotten(self) -> None:
+    def test_are_remembered_until_there_are_too_many(self) -> None:
         embedder = HashEmbedder()
         queries = RememberedQueries(embedder, size=2)
         for text in ("a1", "b2", "a1", "c3", "a1", "b2"):
             np.testing.assert_array_equal(queries.embed_query(text), HashEmbedder().embed_query(text))
         assert embedder.queries == 4
 
-    def test_give_vectors_that_nobody_can_change_for_the_next_asker(self) -> None:
+    def test_have_read_only_vectors(self) -> None:
         with pytest.raises(ValueError, match="read-only"):
             RememberedQueries(HashEmbedder()).embed_query("a1")[0] = 5
 
-    def test_that_fail_are_asked_again(self) -> None:
+    def test_that_failed_are_embedded_again(self) -> None:
         embedder = FailingEmbedder()
         queries = RememberedQueries(embedder)
         with pytest.raises(EmbeddingError):
@@ -189,8 +189,8 @@ class TestQueries:
         embedder.heal()
         assert queries.embed_query("garden").any()
 
-    def test_of_a_strange_embedder_fail_in_one_way_only(self) -> None:
+    def test_of_a_faulty_embedder_raise_embedding_errors(self) -> None:
         with pytest.raises(EmbeddingError, match=r"^the embedder hash failed: boom$"):
-            Checked(Lying(OSError("boom"))).embed_query("garden")
-        with pytest.raises(EmbeddingError, match="3 dimensions, but 2 were announced"):
-            Checked(Lying(np.zeros((1, 3)))).embed_query("garden")
+            Guarded(Lying(OSError("boom"))).embed_query("garden")
+        with pytest.raises(EmbeddingError, match="3 dimensions instead of 2"):
+            Guarded(Lying(np.zeros((1, 3)))).embed_query("garden")

@@ -22,13 +22,13 @@ NO_WORDS = {f"chmod 700 {SAMPLE}", "pip install 'memoriter[sqlite-vec]'", f"Pyth
 #: Why an embedder is the one that answers, or why there is none.
 EMBEDDERS = {
     "the model that comes with memoriter",
-    "the model in /models/small, as set",
-    "the model /models/small.gguf, as set",
+    "the model in /models/small, as configured",
+    "the model /models/small.gguf, as configured",
     "ollama at 127.0.0.1:11434",
     "given by the caller",
-    "keyword search only, as set",
+    "keyword search only, as configured",
     "keyword search only: no key",
-    "the fallback, because openai cannot be used: no key",
+    "the fallback, because openai is not available: no key",
 }
 #: Names under which the sources keep a sentence until it is told.
 KEPT_AS = {

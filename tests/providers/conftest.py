@@ -58,7 +58,7 @@ def open_provider(
 ) -> Iterator[OpenProvider]:
     """Open the workspace's memory with a vendor's embedder, without retries."""
     monkeypatch.setattr("memoriter.build.SYNC_INTERVAL_S", 0.0)
-    monkeypatch.setattr("memoriter.embedding.wish.ATTEMPTS", 1)
+    monkeypatch.setattr("memoriter.embedding.remote.MAX_RETRIES", 0)
     opened: list[Memory] = []
 
     def open_(provider: str, **more: object) -> Memory:

@@ -40,7 +40,7 @@ def test_it_is_told_why_each_other_one_was_not_chosen() -> None:
     choice = resolve(EmbedderSpec(keys={"gemini": KEY}))
     assert choice.reason == "gemini, by GEMINI_API_KEY"
     assert choice.others == {
-        "local": f"no model came with this installation; {lookup.HOW_TO_GET_ONE}",
+        "local": f"no model came with this installation; {lookup.HOW_TO_GET_A_MODEL}",
         "openai": "no key: set OPENAI_API_KEY",
         "voyage": "not needed: gemini comes first",
         "ollama": "not needed: gemini comes first",
@@ -67,7 +67,7 @@ def test_a_missing_extra_of_llama_cpp_says_what_to_install(
 def test_a_named_one_that_cannot_be_used_gives_way_to_its_fallback() -> None:
     choice = resolve(EmbedderSpec("openai", keys={"voyage": KEY}, fallback="voyage"))
     assert (choice.provider, choice.instead) == ("voyage", "openai")
-    assert choice.reason == "the fallback, because openai cannot be used: no key: set OPENAI_API_KEY"
+    assert choice.reason == "the fallback, because openai is not available: no key: set OPENAI_API_KEY"
 
 
 def test_a_fallback_that_cannot_be_used_either_is_told() -> None:
@@ -85,15 +85,15 @@ def test_a_named_one_has_its_fallback_beside_it() -> None:
 
 
 def test_vectors_of_an_unknown_model_must_be_told_their_width() -> None:
-    wish = EmbedderSpec("openai", model="my-model", base_urls={"openai": "http://10.0.0.5/v1"})
-    assert resolve(wish).reason == (
-        "keyword search only: openai: it is not known how many dimensions the vectors of 'my-model' have; "
+    spec = EmbedderSpec("openai", model="my-model", base_urls={"openai": "http://10.0.0.5/v1"})
+    assert resolve(spec).reason == (
+        "keyword search only: openai: the number of dimensions of 'my-model' is unknown; "
         "set embedding.dimensions"
     )
 
 
 def test_what_changes_vectors_changes_the_identity() -> None:
-    wishes = [
+    specs = [
         EmbedderSpec("openai", keys=KEYS),
         EmbedderSpec("openai", keys=KEYS, dimensions=512),
         EmbedderSpec("openai", keys=KEYS, model="text-embedding-3-large"),
@@ -103,9 +103,9 @@ def test_what_changes_vectors_changes_the_identity() -> None:
         EmbedderSpec("ollama"),
         EmbedderSpec("ollama", model="mxbai-embed-large"),
     ]
-    identities = [choice.embedder.identity for wish in wishes if (choice := resolve(wish)).embedder]
-    assert len(set(identities)) == len(wishes)
-    assert resolve(wishes[0]).embedder.identity == identities[0]  # type: ignore[union-attr]
+    identities = [choice.embedder.identity for spec in specs if (choice := resolve(spec)).embedder]
+    assert len(set(identities)) == len(specs)
+    assert resolve(specs[0]).embedder.identity == identities[0]  # type: ignore[union-attr]
 
 
 def test_neither_a_client_nor_the_network_is_needed_to_decide() -> None:

@@ -52,7 +52,7 @@ def test_index_by_batch_and_status_in_depth(
     status = json.loads(run("status", "--deep", "--json"))
     assert (status["provider"], status["details"]["embedding"]) == ("openai", "ok")
     assert status["details"]["embedder"] == f"openai, at {url('openai')}"
-    assert status["details"]["other_embedders"]["voyage"] == "not asked for"
+    assert status["details"]["other_embedders"]["voyage"] == "not requested"
     shown = run("status", "--deep")
-    assert "ollama: not asked for" in shown
+    assert "ollama: not requested" in shown
     assert KEY not in shown + run("config", "show") + json.dumps(status)

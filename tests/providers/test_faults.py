@@ -1,5 +1,7 @@
-"""Whatever a provider does wrong: keywords answer in time, the answer says why, no bad vector is kept, and when the
-fault ends all is well again without anybody's help."""
+"""Faults of providers: keywords answer in time and the answer says why.
+
+No invalid vector is stored, and the memory recovers automatically when the fault ends.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,7 @@ from vendors import DIMS, KEY, Vendors, url, vector
 from memoriter import Answer, Memory
 from memoriter.engines.builtin import BuiltinEngine
 
-#: Each fault with words of the reason that the answer must give.
+#: Each fault with a part of the reason that the answer must give.
 FAULTS = {
     "refused": "cannot be reached",
     "dns": "cannot be reached",
@@ -24,14 +26,14 @@ FAULTS = {
     "drip": "did not answer within|took longer",
     "truncated": "cannot be reached|cannot be read",
     "tls": "cannot be reached",
-    "429": "limits our rate",
+    "429": "rate limit",
     "quota": "used up",
     "500": "status 500",
     "503": "status 503",
-    "401": "refused the key",
+    "401": "rejected the key",
     "wrong json": "cannot be read|no vectors|vectors for",
     "no json": "cannot be read",
-    "html": "text/html, not with JSON",
+    "html": "text/html instead of JSON",
     "empty": "cannot be read|no vectors|vectors for",
     "gzip bomb": "compressed",
     "2 GiB": "too large",
@@ -44,14 +46,14 @@ FAULTS = {
     "huge": "of length",
     "too few": "vectors for",
     "too many": "vectors for",
-    "duplicate index": "numbered",
-    "other model": "not of",
+    "duplicate index": "wrong indexes",
+    "other model": "instead of",
 }
 CALM = {"embedding__background": False}
 LATE = ("connect hang", "slow headers", "slow body", "drip")
 UNSEEN = {
-    "gemini": ("duplicate index", "other model"),  # its answers carry neither numbers nor a name
-    "ollama": ("duplicate index", "tls"),  # no numbers; a server of one's own, reached without TLS
+    "gemini": ("duplicate index", "other model"),  # its answers contain neither indexes nor a model
+    "ollama": ("duplicate index", "tls"),  # no indexes; usually reached without TLS
 }
 
 OpenProvider = Callable[..., Memory]
@@ -62,7 +64,7 @@ def by_meaning(answer: Answer) -> bool:
 
 
 def stored(memory: Memory) -> np.ndarray:
-    """Every vector that is kept, whosever it is."""
+    """Every stored vector of any embedder."""
     import apsw
 
     database = apsw.Connection(
@@ -75,7 +77,7 @@ def stored(memory: Memory) -> np.ndarray:
 
 
 def reconnect(memory: Memory) -> None:
-    """Let the next call open a connection of its own."""
+    """Let the next call open a new connection."""
     assert isinstance(memory.engine, BuiltinEngine)
     assert memory.engine.choice.embedder is not None
     memory.engine.choice.embedder.close()
@@ -91,7 +93,7 @@ def test_a_fault_of_a_provider(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     if fault in UNSEEN.get(provider, ()):
-        pytest.skip("cannot happen, or cannot be seen, with this provider")
+        pytest.skip("this provider cannot have this fault, or cannot show it")
     note("memory/heron.md", "The grey heron stands in the river at dawn.")
     memory = faulty = open_provider(provider, **CALM)
     if fault == "tls":
@@ -101,8 +103,8 @@ def test_a_fault_of_a_provider(
         assert by_meaning(memory.search("heron dawn"))
         reconnect(memory)
     if fault in LATE:
-        # The patience of an indexing run is not that of a search, even where a search takes in a new note.
-        monkeypatch.setattr("memoriter.embedding.wish.ATTEMPTS", 4)
+        # A search that indexes a new note does not wait for the retries of an indexing run.
+        monkeypatch.setattr("memoriter.embedding.remote.MAX_RETRIES", 3)
         faulty = open_provider(provider, **CALM, embedding__query_timeout_s=0.4)
     good = stored(memory)
 
@@ -123,7 +125,7 @@ def test_a_fault_of_a_provider(
 
     vendors.fault = None
     reconnect(memory)
-    # Who is told that the quota is spent is left alone for ten minutes; another process is not.
+    # A spent quota starts a cooldown of ten minutes in this process, but not in another one.
     healed = open_provider(provider, **CALM) if fault == "quota" else memory
     report = healed.sync()
     assert (report.pending, report.degraded) == (0, None)
@@ -138,7 +140,7 @@ def test_a_fault_of_a_provider(
         )  # fmt: skip
 
 
-def test_a_provider_that_keeps_failing_is_left_alone(
+def test_a_provider_that_keeps_failing_is_not_called_during_its_cooldown(
     vendors: Vendors, open_provider: OpenProvider, note: Callable[[str, str], Path]
 ) -> None:
     note("memory/heron.md", "The grey heron stands in the river at dawn.")
@@ -147,9 +149,9 @@ def test_a_provider_that_keeps_failing_is_left_alone(
     vendors.fault = "500"
     for word in ("dawn", "river", "grey"):
         assert memory.search(f"heron {word}").hits
-    asked = vendors.calls()
+    calls = vendors.calls()
     answer = memory.search("heron stands")
     assert answer.hits
-    assert vendors.calls() == asked
+    assert vendors.calls() == calls
     assert answer.degraded is not None
-    assert "openai is left alone and tried again in" in answer.degraded
+    assert "openai is in cooldown; next attempt in" in answer.degraded

@@ -210,7 +210,7 @@ class TestMissingVectors:
         assert (report.embedded, report.pending) == (2, 1)
         assert report.degraded is not None
         assert "the quota at openai is used up" in report.degraded
-        assert "`memoriter index` goes on from there" in report.degraded
+        assert "run `memoriter index` to continue" in report.degraded
         vendors.quota = None
         report = open_provider("openai", **one_by_one).sync()
         assert (report.embedded, report.pending, report.degraded) == (1, 0, None)

@@ -14,7 +14,7 @@ from vendors import DIMS, KEY, Vendors, url, vector
 
 from memoriter import Memory
 from memoriter.embedding import Embedder, EmbedderSpec, Jobs, resolve
-from memoriter.embedding.jobs import NOTE, by_custom_id
+from memoriter.embedding.jobs import META_KEY, by_custom_id
 from memoriter.errors import EmbeddingError
 from memoriter.records import Progress
 
@@ -56,10 +56,10 @@ def make_jobs(vendors: Vendors, provider: str) -> Iterator[MakeJobs]:
     made: list[Embedder] = []
 
     def make(notes: Notes, clock: Clock) -> Jobs:
-        wish = EmbedderSpec(
+        spec = EmbedderSpec(
             provider, dimensions=DIMS, base_urls={provider: url(provider)}, keys={provider: KEY}
         )
-        choice = resolve(wish)
+        choice = resolve(spec)
         assert choice.remote is not None
         assert choice.embedder is not None
         made.append(choice.embedder)
@@ -81,7 +81,7 @@ def test_a_job_brings_each_text_its_vector(make_jobs: MakeJobs, vendors: Vendors
     notes, clock, kept, told = Notes(), Clock(), dict[str, np.ndarray](), list[Progress]()
     assert make_jobs(notes, clock).run(TEXTS, kept.update, told.append) is None
     right(kept, TEXTS)
-    assert notes == {NOTE: ""}
+    assert notes == {META_KEY: ""}
     assert [step.stage for step in told] == ["batch"] * 3
     assert clock.now == 1000 + 5 + 10
 
@@ -98,7 +98,7 @@ def test_a_job_is_gone_on_with_after_a_restart(make_jobs: MakeJobs, vendors: Ven
 
     with pytest.raises(Killed):
         make_jobs(notes, clock).run(TEXTS, kept.update, die)
-    submitted = json.loads(notes[NOTE])
+    submitted = json.loads(notes[META_KEY])
     assert submitted["hashes"] == list(TEXTS)
     before = len([path for path, _, body in vendors.requests if body is not None])
 
@@ -118,7 +118,7 @@ def test_a_job_that_takes_longer_than_an_hour_is_given_up(make_jobs: MakeJobs, v
     assert told.endswith("took longer than 60 minutes")
     assert 3600 < clock.now - 1000 < 3700
     assert "cancelled" in vendors.jobs
-    assert (kept, notes) == ({}, {NOTE: ""})
+    assert (kept, notes) == ({}, {META_KEY: ""})
 
 
 def test_a_job_that_fails_is_told(make_jobs: MakeJobs, vendors: Vendors) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import logging
 import threading
 import warnings
 from collections.abc import Callable, Iterator
@@ -34,15 +35,14 @@ def choose(vendors: Vendors, provider: str) -> Iterator[Callable[..., Embedder]]
 
 
 def chosen(provider: str, **more: object) -> Choice:
-    wish = EmbedderSpec(
+    spec = EmbedderSpec(
         provider,
         dimensions=DIMS,
         base_urls={provider: url(provider)},
         keys={provider: KEY},
-        attempts=1,
-        **more,  # type: ignore[arg-type]
+        **{"retries": 0, **more},  # type: ignore[arg-type]
     )
-    return resolve(wish)
+    return resolve(spec)
 
 
 def test_vectors_belong_to_their_texts(vendors: Vendors, provider: str, choose: Make) -> None:
@@ -140,3 +140,64 @@ def test_a_rate_limit_is_told_from_a_spent_quota(
         assert isinstance(caught.value, EmbedderBusy)
         # Ollama's client drops the headers of a failure.
         assert caught.value.retry_after_s == (None if provider == "ollama" else 7)
+
+
+@pytest.mark.parametrize("fault", ["500", "429", "refused"])
+def test_the_vendors_client_retries_documents_a_few_times_and_queries_never(
+    vendors: Vendors,
+    provider: str,
+    fault: str,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    pauses: list[float] = []
+    monkeypatch.setattr("time.sleep", pauses.append)
+    choice = chosen(provider, retries=2)
+    assert choice.embedder is not None
+    vendors.fault = fault
+    with caplog.at_level(logging.INFO), pytest.raises(EmbedderBusy):
+        choice.embedder.embed(["the heron"])
+    # Ollama's package does not retry.
+    retries = 0 if provider == "ollama" else 2
+    assert len(pauses) == retries
+    assert max(pauses, default=0) <= 60
+    assert vendors.calls() == (0 if fault == "refused" else retries + 1)
+    before = vendors.calls()
+    with pytest.raises(EmbeddingError):
+        choice.embedder.embed_query("heron")
+    assert vendors.calls() - before <= 1
+    assert len(pauses) == retries
+    assert KEY not in caplog.text
+    choice.embedder.close()
+
+
+def test_documents_that_a_search_waits_for_are_not_retried(
+    vendors: Vendors, provider: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pauses: list[float] = []
+    monkeypatch.setattr("time.sleep", pauses.append)
+    choice = chosen(provider, retries=2)
+    assert choice.without_retry is not None
+    vendors.fault = "500"
+    with pytest.raises(EmbedderBusy):
+        choice.without_retry.embed(["the heron"])
+    assert (vendors.calls(), pauses) == (1, [])
+    choice.without_retry.close()
+
+
+def test_a_retry_that_succeeds_returns_the_vectors(
+    vendors: Vendors, provider: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if provider == "ollama":
+        pytest.skip("its package does not retry")
+
+    def heal(_: float) -> None:
+        vendors.fault = None
+
+    monkeypatch.setattr("time.sleep", heal)
+    embedder = chosen(provider, retries=2).embedder
+    assert embedder is not None
+    vendors.fault = "503"
+    np.testing.assert_allclose(embedder.embed(["the heron"]), [vector("the heron")], atol=1e-6)
+    assert vendors.calls() == 2
+    embedder.close()

@@ -30,8 +30,8 @@ def test_a_key_is_not_in_any_settings_that_are_shown(provider: str, tmp_path: Pa
     shown = {setting.key: setting for setting in settings.describe()}
     assert (shown[key].value, shown[key].origin) == ("***", name)
     assert KEY not in repr(settings) + str(settings) + str(settings.describe())
-    wish = EmbedderSpec(provider, keys={provider: KEY})
-    assert KEY not in repr(wish) + wish.recipe(provider) + repr(resolve(wish))
+    spec = EmbedderSpec(provider, keys={provider: KEY})
+    assert KEY not in repr(spec) + spec.recipe(provider) + repr(resolve(spec))
 
 
 @pytest.mark.parametrize("fault", FAULTS)
@@ -39,10 +39,10 @@ def test_a_key_is_in_no_error_log_or_traceback(
     provider: str, fault: str, vendors: Vendors, caplog: pytest.LogCaptureFixture
 ) -> None:
     vendors.fault = fault
-    wish = EmbedderSpec(
-        provider, dimensions=64, base_urls={provider: url(provider)}, keys={provider: KEY}, attempts=1
+    spec = EmbedderSpec(
+        provider, dimensions=64, base_urls={provider: url(provider)}, keys={provider: KEY}, retries=0
     )
-    embedder = resolve(wish).embedder
+    embedder = resolve(spec).embedder
     assert embedder is not None
     told = io.StringIO()
     with caplog.at_level(logging.DEBUG):
@@ -79,7 +79,7 @@ def test_a_key_is_not_in_status_or_on_disk(
 def test_a_workspace_cannot_send_notes_elsewhere(key: str, tmp_path: Path) -> None:
     (tmp_path / "memory").mkdir()
     (tmp_path / ".memoriter.yaml").write_text(f"embedding: {{{key}: 'https://evil.test'}}\n")
-    with pytest.raises(UntrustedConfig, match=rf"embedding\.{key} in .* may not set it"):
+    with pytest.raises(UntrustedConfig, match=rf"embedding\.{key} in .* may not set this"):
         load(environ={"MEMORITER_HOME": str(tmp_path / "home")}, cwd=tmp_path)
 
 
@@ -92,7 +92,7 @@ def test_a_workspace_cannot_send_notes_elsewhere(key: str, tmp_path: Path) -> No
 )  # fmt: skip
 def test_an_address_must_say_plainly_where_it_leads(address: str, tmp_path: Path) -> None:
     environ = {"MEMORITER_HOME": str(tmp_path), "MEMORITER_EMBEDDING__BASE_URL": address}
-    with pytest.raises(ConfigError, match="must be an address such as"):
+    with pytest.raises(ConfigError, match="must be a URL such as"):
         load(environ=environ, cwd=tmp_path)
 
 

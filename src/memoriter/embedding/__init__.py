@@ -1,25 +1,24 @@
-"""What is this text's vector?
+"""Turn text into vectors.
 
-An `Embedder` turns texts into vectors of length one; `resolve` finds the one that a `EmbedderSpec` names, and says
-in words why it is that one, or why there is none. Wrappers add what every provider needs: `Batched` (budgets
-and workers), `Cached` (never embed the same text twice), `RememberedQueries`, `Retrying`, `Deadline`, `Breaker`.
-Comparing vectors is the store's duty.
+An `Embedder` returns vectors of length one. `resolve` chooses the embedder of an `EmbedderSpec` and gives the reason.
+Wrappers add what every provider needs: `Guarded` (checked vectors, time limits, cooldown), `Batched` (batches and
+workers), `Cached` (no text is embedded twice) and `RememberedQueries`.
 
-Importing this room is cheap: numpy, models and vendors' clients load with the first text.
+Importing this package is cheap: numpy, models and vendors' clients load with the first text.
 
     >>> from memoriter.embedding import EmbedderSpec, resolve
     >>> resolve(EmbedderSpec("none")).reason
-    'keyword search only, as set'
+    'keyword search only, as configured'
 """
 
 from __future__ import annotations
 
 from memoriter.embedding.batches import Batched
 from memoriter.embedding.cache import Cached, Ensured, RememberedQueries, VectorCache
+from memoriter.embedding.guarded import Guarded
 from memoriter.embedding.jobs import Jobs
 from memoriter.embedding.lookup import Choice, remake, resolve
-from memoriter.embedding.protocol import Embedder
-from memoriter.embedding.wish import EmbedderSpec
+from memoriter.embedding.protocol import Embedder, EmbedderSpec
 
 __all__ = [
     "Batched",
@@ -28,6 +27,7 @@ __all__ = [
     "Embedder",
     "EmbedderSpec",
     "Ensured",
+    "Guarded",
     "Jobs",
     "RememberedQueries",
     "VectorCache",

@@ -1,7 +1,7 @@
-"""Many texts in batches of bounded size, a few batches at a time.
+"""Embed many texts in batches of limited size, a few batches at a time.
 
-A batch is bounded by items, by estimated tokens and by bytes. The first failure stops the workers: no further batch
-begins, and what is done has been handed over. Retries are not its duty.
+A batch is limited in items, estimated tokens and bytes. The first failure stops the workers. Finished batches have been
+passed on by then.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from itertools import islice
 from typing import TYPE_CHECKING, TypeAlias
 
-from memoriter.embedding.checked import Checked
+from memoriter.embedding.guarded import Guarded
 from memoriter.records import Identity
 from memoriter.text.measure import estimate_tokens
 
@@ -37,7 +37,7 @@ def budgets(limits: Limits | None = None) -> dict[str, int]:
 
 
 class Batched:
-    """An embedder that may be given any number of texts at once."""
+    """An embedder that accepts any number of texts in one call."""
 
     def __init__(
         self,
@@ -45,58 +45,58 @@ class Batched:
         *,
         items: int = MAX_ITEMS,
         tokens: int = MAX_TOKENS,
-        bytes: int = MAX_BYTES,  # noqa: A002 - a budget beside two others
+        bytes: int = MAX_BYTES,  # noqa: A002 - named like the other two budgets
         concurrency: int = 4,
     ) -> None:
-        self.embedder = Checked(embedder)
+        self.embedder = Guarded(embedder)
         self._budgets = {"items": items, "tokens": tokens, "bytes": bytes}
         self._concurrency = concurrency
 
     @property
     def identity(self) -> Identity:
-        """Whose vectors these are."""
+        """The identity of the wrapped embedder."""
         return self.embedder.identity
 
     def embed(self, texts: Sequence[str], *, on_batch: OnBatch | None = None, collect: bool = True) -> Matrix:
-        """Vectors of the texts, in their order; `on_batch` gets each batch's indices and rows as it is done.
+        """Return the vectors of the texts, in order. `on_batch` gets the indices and rows of each finished batch.
 
-        `on_batch` runs in the calling thread. With `collect=False` nothing is gathered and the result is
-        empty: for work so large that only the callback should hold it.
+        `on_batch` runs in the calling thread. With `collect=False` the result is empty, for work that is too large to
+        keep in memory.
         """
         import numpy as np
 
         dimensions = self.identity.dimensions
         result = np.zeros((len(texts) if collect else 0, dimensions), dtype=np.float32)
 
-        def take(indices: range, rows: Matrix) -> None:
+        def collect_batch(indices: range, rows: Matrix) -> None:
             if collect:
                 result[indices.start : indices.stop] = rows
             if on_batch:
                 on_batch(indices, rows)
 
-        self._work(texts, take)
+        self._work(texts, collect_batch)
         return result
 
     def embed_query(self, text: str) -> Matrix:
-        """The vector of a query."""
+        """Return the vector of a query."""
         return self.embedder.embed_query(text)
 
     def close(self) -> None:
-        """Give back what the embedder holds."""
+        """Close the wrapped embedder."""
         self.embedder.close()
 
-    def _work(self, texts: Sequence[str], take: Callable[[range, Matrix], None]) -> None:
+    def _work(self, texts: Sequence[str], on_done: Callable[[range, Matrix], None]) -> None:
         batches = split(texts, **self._budgets)
         failure: BaseException | None = None
         with ThreadPoolExecutor(self._concurrency, thread_name_prefix="memoriter-embed") as pool:
 
-            def begin(count: int) -> dict[Future[Matrix], range]:
+            def start(count: int) -> dict[Future[Matrix], range]:
                 return {
                     pool.submit(self.embedder.embed, [texts[i] for i in run]): run
                     for run in islice(batches, count)
                 }
 
-            running = begin(self._concurrency)
+            running = start(self._concurrency)
             while running:
                 done = wait(running, return_when=FIRST_COMPLETED).done
                 for future in done:
@@ -104,9 +104,9 @@ class Batched:
                     if error := future.exception():
                         failure = failure or error
                     else:
-                        take(indices, future.result())
-                # A batch begins only when another has ended well: after a failure no further one does.
-                running |= begin(len(done)) if failure is None else {}
+                        on_done(indices, future.result())
+                # A batch starts only after another has succeeded, so none starts after a failure.
+                running |= start(len(done)) if failure is None else {}
         if failure:
             raise failure
 
@@ -118,7 +118,7 @@ def split(
     tokens: int,
     bytes: int = MAX_BYTES,  # noqa: A002
 ) -> Iterator[range]:
-    """Runs of neighbouring texts within all budgets; a text that alone passes them is a batch of its own."""
+    """Yield ranges of texts within all budgets. A text that exceeds them is a batch of its own."""
     start, spent, size = 0, 0, 0
     for index, text in enumerate(texts):
         cost, length = estimate_tokens(text), len(text.encode("utf-8", "replace"))

@@ -1,7 +1,4 @@
-"""Never embed the same text twice: stored vectors for documents, remembered ones for queries.
-
-Where vectors are kept is the store's duty; it is known here by what it must offer (`VectorCache`).
-"""
+"""Never embed the same text twice: stored vectors for documents, remembered vectors for queries."""
 
 from __future__ import annotations
 
@@ -19,11 +16,12 @@ if TYPE_CHECKING:
     from memoriter.embedding.jobs import Jobs
     from memoriter.embedding.protocol import Embedder, Matrix
 
-QUERIES = 128  #: remembered query vectors; 384 dimensions take 1.5 KB each
+#: Remembered query vectors. A vector of 384 dimensions takes 1.5 KB.
+MAX_QUERIES = 128
 
 
 class VectorCache(Protocol):
-    """What a store of vectors offers: by embedder and by hash of the text."""
+    """A store of vectors, by embedder and hash of the text."""
 
     def known(self, identity: Identity, hashes: Iterable[str]) -> set[str]: ...
 
@@ -34,35 +32,41 @@ class VectorCache(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Ensured:
-    """What became of the texts whose vectors were wanted."""
+    """The result of `Cached.ensure`."""
 
-    embedded: int = 0  #: computed now, and saved
-    cached: int = 0  #: known before
-    missing: int = 0  #: without a vector still
-    error: str | None = None  #: why, in one sentence
+    #: Computed now, and saved.
+    embedded: int = 0
+    #: Already in the cache.
+    cached: int = 0
+    #: Still without a vector.
+    missing: int = 0
+    #: Why vectors are missing.
+    error: str | None = None
 
 
 class Cached:
-    """An embedder that saves what it computes and computes only what is not saved."""
+    """An embedder that saves its vectors and computes only those that are missing."""
 
     def __init__(
         self,
         embedder: Batched,
         cache: VectorCache,
         *,
-        hasty: Batched | None = None,
+        without_retry: Batched | None = None,
         recipe: str = "",
         jobs: Jobs | None = None,
     ) -> None:
         self.embedder = embedder
-        self.hasty = hasty or embedder  #: for work that somebody waits for
+        #: For documents that a search waits for.
+        self.without_retry = without_retry or embedder
         self.cache = cache
-        self.recipe = recipe  #: what makes the same embedder again, kept beside its vectors
+        #: What makes the same embedder again. The index stores it with the vectors.
+        self.recipe = recipe
         self.jobs = jobs
 
     @property
     def identity(self) -> Identity:
-        """Whose vectors these are."""
+        """The identity of the wrapped embedder."""
         return self.embedder.identity
 
     def ensure(
@@ -71,40 +75,40 @@ class Cached:
         progress: Callable[[Progress], None] | None = None,
         *,
         by_job: bool = False,
-        hasty: bool = False,
+        retry: bool = True,
     ) -> Ensured:
-        """See to it that the cache has the vectors of these texts, keyed by hash.
+        """Compute and save the vectors of these texts, keyed by hash, unless the cache has them.
 
-        Each batch is saved as soon as it is there, so a kill loses at most the batches under way. The first
-        failure of the embedder ends the work and is told in the answer; what was computed is kept. With ``by_job``
-        the provider's batch API is used, where it has one; what that does not bring, plain calls do.
+        Each batch is saved immediately, so a killed process loses at most the running batches. The first failure of the
+        embedder ends the work and is in the result; finished vectors are kept. With ``by_job`` the provider's batch API
+        is used if it has one, and plain calls embed what it leaves out.
         """
         known = self.cache.known(self.identity, items)
-        wanted = [digest for digest in items if digest not in known]
-        cached, saved = len(items) - len(wanted), 0
+        unknown = [digest for digest in items if digest not in known]
+        cached, saved = len(items) - len(unknown), 0
 
-        def keep(vectors: Mapping[str, Matrix]) -> None:
+        def save(vectors: Mapping[str, Matrix]) -> None:
             nonlocal saved
             self.cache.save(self.identity, vectors)
             saved += len(vectors)
             if progress:
                 progress(Progress("embed", cached + saved, len(items)))
 
-        if by_job and self.jobs and wanted:
-            self.jobs.run({digest: items[digest] for digest in wanted}, keep, progress)
-            known = self.cache.known(self.identity, wanted)
-        left = [digest for digest in wanted if digest not in known]
-        error = self._compute(self.hasty if hasty else self.embedder, [(d, items[d]) for d in left], keep)
-        return Ensured(embedded=saved, cached=cached, missing=max(0, len(wanted) - saved), error=error)
+        if by_job and self.jobs and unknown:
+            self.jobs.run({digest: items[digest] for digest in unknown}, save, progress)
+            known = self.cache.known(self.identity, unknown)
+        left = [(digest, items[digest]) for digest in unknown if digest not in known]
+        error = self._compute(self.embedder if retry else self.without_retry, left, save)
+        return Ensured(embedded=saved, cached=cached, missing=max(0, len(unknown) - saved), error=error)
 
     @staticmethod
     def _compute(
         embedder: Batched,
         items: Sequence[tuple[str, str]],
-        keep: Callable[[Mapping[str, Matrix]], None],
+        save: Callable[[Mapping[str, Matrix]], None],
     ) -> str | None:
         def on_batch(indices: Sequence[int], vectors: Matrix) -> None:
-            keep({items[i][0]: row for i, row in zip(indices, vectors, strict=True)})
+            save({items[i][0]: row for i, row in zip(indices, vectors, strict=True)})
 
         try:
             embedder.embed([text for _, text in items], on_batch=on_batch, collect=False)
@@ -113,22 +117,22 @@ class Cached:
         return None
 
     def embed(self, texts: Sequence[str]) -> Matrix:
-        """Vectors of documents, computed."""
+        """Compute the vectors of documents."""
         return self.embedder.embed(texts)
 
     def embed_query(self, text: str) -> Matrix:
-        """The vector of a query."""
+        """Return the vector of a query."""
         return self.embedder.embed_query(text)
 
     def close(self) -> None:
-        """Give back what the embedder holds."""
+        """Close the wrapped embedder."""
         self.embedder.close()
 
 
 class RememberedQueries:
-    """An embedder that remembers the vectors of recent queries; agents ask the same thing again and again."""
+    """An embedder that remembers the vectors of recent queries, because agents often repeat a query."""
 
-    def __init__(self, embedder: Embedder, size: int = QUERIES) -> None:
+    def __init__(self, embedder: Embedder, size: int = MAX_QUERIES) -> None:
         self.embedder = embedder
         self._size = size
         self._vectors: OrderedDict[str, Matrix] = OrderedDict()
@@ -136,15 +140,15 @@ class RememberedQueries:
 
     @property
     def identity(self) -> Identity:
-        """Whose vectors these are."""
+        """The identity of the wrapped embedder."""
         return self.embedder.identity
 
     def embed(self, texts: Sequence[str]) -> Matrix:
-        """Vectors of documents."""
+        """Return the vectors of documents."""
         return self.embedder.embed(texts)
 
     def embed_query(self, text: str) -> Matrix:
-        """The vector of a query, read-only because the next asker gets the same one."""
+        """Return the vector of a query. It is read-only, because later calls get the same array."""
         with self._lock:
             if text in self._vectors:
                 self._vectors.move_to_end(text)
@@ -158,6 +162,6 @@ class RememberedQueries:
         return vector
 
     def close(self) -> None:
-        """Give back what the embedder holds."""
+        """Close the wrapped embedder."""
         self._vectors.clear()
         self.embedder.close()

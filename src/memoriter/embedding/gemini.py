@@ -1,4 +1,4 @@
-"""Google's Gemini API (not Vertex)."""
+"""Google's Gemini API (not Vertex AI)."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ import warnings
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from memoriter.embedding import wire
-from memoriter.embedding.failures import Trouble
+from memoriter.embedding import transport
 from memoriter.embedding.jobs import JobState
-from memoriter.embedding.remote import Limits, Purpose, client_library, width
+from memoriter.embedding.remote import MAX_RETRIES, Limits, Purpose, client_library, known_dimensions
+from memoriter.embedding.transport import Failure, quiet_logger
 from memoriter.errors import EmbedderUnavailable
 from memoriter.records import Identity
 
 if TYPE_CHECKING:
-    from memoriter.embedding.wish import EmbedderSpec
+    from memoriter.embedding.protocol import EmbedderSpec
 
 OFFICIAL = "https://generativelanguage.googleapis.com"
 MODEL = "gemini-embedding-001"
@@ -27,77 +27,78 @@ ENDED = ("JOB_STATE_FAILED", "JOB_STATE_CANCELLED", "JOB_STATE_CANCELLING", "JOB
 
 
 class GeminiService:
-    """`batchEmbedContents`, through the package `google-genai`."""
+    """`batchEmbedContents`, with the package `google-genai`."""
 
     variable = "GEMINI_API_KEY"
     limits = Limits(items=100, tokens=20_000, text_tokens=2_000)
-    job_items = 1_000  #: the requests stand inside the job, which may be 20 MB
+    #: The job contains the requests, and may have 20 MB.
+    job_items = 1_000
 
-    def __init__(self, wish: EmbedderSpec) -> None:
-        self.key = wish.keys.get("gemini", "")
+    def __init__(self, spec: EmbedderSpec) -> None:
+        self.key = spec.keys.get("gemini", "")
         if not self.key:
             raise EmbedderUnavailable(f"no key: set {self.variable} or GOOGLE_API_KEY")
-        self.base_url = wish.base_urls.get("gemini", OFFICIAL)
-        self.model = wish.model or MODEL
-        self._shorten = wish.dimensions
-        dimensions = width("gemini", self.model, wish.dimensions, DIMENSIONS)
+        self.base_url = spec.base_urls.get("gemini", OFFICIAL)
+        self.model = spec.model or MODEL
+        self._shorten = spec.dimensions
+        dimensions = known_dimensions("gemini", self.model, spec.dimensions, DIMENSIONS)
         self.identity = Identity("gemini", self.model, dimensions)
-        self._made: Any = None
+        self._opened: Any = None
         self._http: Any = None
         self._lock = threading.Lock()
 
-    def vectors(self, texts: Sequence[str], purpose: Purpose, timeout_s: float) -> Any:
-        """One call; the answer has no numbers, so its order is believed and its count is checked."""
+    def vectors(self, texts: Sequence[str], purpose: Purpose, timeout_s: float, retries: int) -> Any:
+        """Embed texts with one call. The answer has no indexes, so only its count can be checked."""
         client = self._client()
         answer = client.models.embed_content(
-            model=self.model, contents=list(texts), config=self._config(purpose, timeout_s)
+            model=self.model, contents=list(texts), config=self._config(purpose, timeout_s, retries)
         )
         return [embedding.values for embedding in answer.embeddings]
 
-    def trouble(self, error: Exception) -> Trouble:
-        """What the package's exceptions hold."""
+    def failure(self, error: Exception) -> Failure:
+        """Return what the package's exception says."""
         import httpx2
         from google.genai import errors
 
         if isinstance(error, errors.APIError) and error.code:
-            words = f"{error.status or ''} {error.message or ''}".strip()
+            message = f"{error.status or ''} {error.message or ''}".strip()
             if error.code == 429:
-                return _limited(words, str(error.details))
-            # A wrong key is a bad request here.
-            code = 401 if error.code == 400 and "API key" in words else error.code
-            return Trouble(code, words, getattr(error.response, "headers", None) or {})
+                return _limited(message, str(error.details))
+            # Gemini reports a wrong key as a bad request.
+            code = 401 if error.code == 400 and "API key" in message else error.code
+            return Failure(code, message, getattr(error.response, "headers", None) or {})
         if isinstance(error, httpx2.TransportError):
-            return Trouble(message=str(error))
-        return Trouble(message=str(error), unreadable=True)
+            return Failure(message=str(error))
+        return Failure(message=str(error), unreadable=True)
 
     def close(self) -> None:
         """Close the connections."""
-        made, self._made = self._made, None
-        if made:
-            made.close()
-            self._http.close()  # the package closes only what it has made itself
+        client, self._opened = self._opened, None
+        if client:
+            client.close()
+            self._http.close()  # the package only closes clients that it made
 
     # ---- the batch API ---------------------------------------------------------------------------------------
 
     def submit(self, texts: Sequence[str], timeout_s: float) -> str:
-        """Hand over a job; its id."""
-        requests = {"contents": list(texts), "config": self._config("document", timeout_s)}
+        """Submit a job and return its id."""
+        requests = {"contents": list(texts), "config": self._config("document", timeout_s, MAX_RETRIES)}
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # "experimental", says the package
+            warnings.simplefilter("ignore")  # the package warns that this is experimental
             job = self._client().batches.create_embeddings(
                 model=self.model, src={"inlined_requests": requests}, config={"display_name": "memoriter"}
             )
         return str(job.name)
 
     def state(self, job_id: str, timeout_s: float) -> JobState:
-        """How far a job has come."""
+        """Return the state of a job."""
         del timeout_s
         job = self._client().batches.get(name=job_id)
         name = job.state.name if job.state else "JOB_STATE_UNSPECIFIED"
         return JobState("failed" if name in ENDED else STATES.get(name, "running"), 0, name)
 
     def results(self, job_id: str, count: int, timeout_s: float) -> list[Any]:
-        """The vectors of a job that is done, in the order of its texts; None where a text failed."""
+        """Return the vectors of a finished job in the order of its texts, with None for texts that failed."""
         del timeout_s
         job = self._client().batches.get(name=job_id)
         responses = (job.dest and job.dest.inlined_embed_content_responses) or []
@@ -108,36 +109,40 @@ class GeminiService:
         return rows if len(rows) == count else [None] * count
 
     def cancel(self, job_id: str, timeout_s: float) -> None:
-        """Give a job up."""
+        """Cancel a job."""
         del timeout_s
         self._client().batches.cancel(name=job_id)
 
-    def _config(self, purpose: Purpose, timeout_s: float) -> dict[str, Any]:
+    def _config(self, purpose: Purpose, timeout_s: float, retries: int) -> dict[str, Any]:
         return {
             "task_type": TASKS[purpose],
             "output_dimensionality": self._shorten,
-            "http_options": {"timeout": int(timeout_s * 1000)},
+            "http_options": {
+                "timeout": int(timeout_s * 1000),
+                "retry_options": {"attempts": retries + 1},
+            },
         }
 
     def _client(self) -> Any:
         with self._lock:
-            if self._made is None:
+            if self._opened is None:
                 genai = client_library("google.genai", "gemini")
-                self._http = wire.httpx_client(client_library("httpx2", "gemini"))
+                quiet_logger("google_genai")
+                self._http = transport.httpx_client(client_library("httpx2", "gemini"))
                 options = genai.types.HttpOptions(
                     base_url=self.base_url,
                     timeout=120_000,
                     httpx_client=self._http,
-                    retry_options=genai.types.HttpRetryOptions(attempts=1),
+                    retry_options=genai.types.HttpRetryOptions(attempts=MAX_RETRIES + 1),
                 )
-                # vertexai is said outright: a variable of the environment would change the host.
-                self._made = genai.Client(api_key=self.key, vertexai=False, http_options=options)
-            return self._made
+                # Set explicitly, because an environment variable could change the host.
+                self._opened = genai.Client(api_key=self.key, vertexai=False, http_options=options)
+            return self._opened
 
 
-def _limited(words: str, details: str) -> Trouble:
-    """A limit of a minute and one of a day are told in the same words; the details tell them apart."""
+def _limited(message: str, details: str) -> Failure:
+    """Tell a limit per minute from a limit per day. Only the details differ, not the message."""
     if "PerDay" in details:
-        return Trouble(429, f"insufficient_quota {words}")
+        return Failure(429, f"insufficient_quota {message}")
     wait = re.search(r"retryDelay['\"]: ['\"](\d{1,6}(?:\.\d{1,9})?)s", details)
-    return Trouble(429, "a limit of the minute", {"retry-after": wait[1]} if wait else {})
+    return Failure(429, "a limit per minute", {"retry-after": wait[1]} if wait else {})

@@ -1,7 +1,7 @@
-"""Many texts through a provider's batch API: cheaper, and slower.
+"""Embed many texts with a provider's batch API, which is cheaper and slower.
 
-A job is submitted, its id is noted in the index, and it is asked after until it is done; a process that dies meanwhile
-finds the note and goes on waiting. What takes longer than an hour, or fails, is given up, and plain calls do the rest.
+The id of a job is stored in the index, so a new process can wait for a job that an earlier one submitted. A job
+that fails or takes longer than an hour is cancelled, and plain calls embed its texts.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
 from memoriter import logs
-from memoriter.embedding import answers
-from memoriter.embedding.failures import told
+from memoriter.embedding.remote import call
+from memoriter.embedding.vectors import validate_remote
 from memoriter.errors import EmbeddingError
 from memoriter.records import Progress
 
@@ -24,23 +24,27 @@ if TYPE_CHECKING:
 
 log = logs.get("embedding")
 
-NOTE = "batch_job"  #: the key of the note in the index
-LIMIT_S = 3600.0
-FIRST_POLL_S, LONGEST_POLL_S = 5.0, 60.0
-CALL_S = 120.0  #: for each call to the batch API
+#: The key in the index under which a running job is stored.
+META_KEY = "batch_job"
+MAX_JOB_S = 3600.0
+FIRST_POLL_S, MAX_POLL_S = 5.0, 60.0
+#: Time limit for each call to the batch API.
+CALL_S = 120.0
 
 
 @dataclass(frozen=True, slots=True)
 class JobState:
-    """How far a job has come."""
+    """The state of a job."""
 
-    state: str  #: "running", "done" or "failed"
+    #: "running", "done" or "failed".
+    state: str
     done: int = 0
-    words: str = ""  #: the provider's own
+    #: The provider's name for the state.
+    status: str = ""
 
 
-class Notes(Protocol):
-    """Where the id of a job is kept."""
+class MetaStore(Protocol):
+    """Stores the id of a job."""
 
     def meta(self, key: str) -> str | None: ...
 
@@ -49,12 +53,13 @@ class Notes(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class _Job:
-    """A job that is under way."""
+    """A running job."""
 
     id: str
     identity: str
     hashes: list[str]
-    submitted: float  #: seconds since the epoch
+    #: Seconds since the epoch.
+    submitted: float
 
     @classmethod
     def read(cls, text: str | None) -> _Job | None:
@@ -65,54 +70,54 @@ class _Job:
 
 
 class Jobs:
-    """Embeds through the batch API of a service, one job after the other."""
+    """Embeds texts with the batch API of a service, one job after the other."""
 
     def __init__(
         self,
         remote: Remote,
-        notes: Notes,
+        meta: MetaStore,
         *,
-        limit_s: float = LIMIT_S,
+        limit_s: float = MAX_JOB_S,
         clock: Callable[[], float] = time.time,
         sleep: Callable[[float], None] = time.sleep,
     ) -> None:
         self._remote = remote
         self._service: Any = remote.service
-        self._notes = notes
+        self._meta = meta
         self._limit_s = limit_s
         self._clock = clock
         self._sleep = sleep
 
     @staticmethod
     def offered_by(remote: Remote) -> bool:
-        """Whether this provider has a batch API."""
+        """Return whether the provider has a batch API."""
         return hasattr(remote.service, "submit")
 
     def run(
         self,
         items: Mapping[str, str],
-        keep: Callable[[Mapping[str, Matrix]], None],
+        save: Callable[[Mapping[str, Matrix]], None],
         progress: Callable[[Progress], None] | None = None,
     ) -> str | None:
-        """Hand vectors to ``keep`` as they come; None, or why the rest must be embedded by plain calls."""
+        """Pass vectors to ``save`` as they arrive. Return None, or why plain calls must embed the other texts."""
         left = {digest: text for digest, text in items.items() if text.strip()}
         try:
             for job in self._jobs(left):
-                keep(self._wait(job, len(items), progress))
-                self._notes.set_meta(**{NOTE: ""})
+                save(self._wait(job, len(items), progress))
+                self._meta.set_meta(**{META_KEY: ""})
         except EmbeddingError as error:
-            self._notes.set_meta(**{NOTE: ""})
-            log.warning("the batch job is given up, plain calls go on: %s", error)
+            self._meta.set_meta(**{META_KEY: ""})
+            log.warning("the batch job failed, continuing with plain calls: %s", error)
             return str(error)
         return None
 
     def _jobs(self, left: dict[str, str]) -> Iterator[_Job]:
-        """The job that an earlier process left behind, then new ones until nothing is left."""
-        noted = _Job.read(self._notes.meta(NOTE))
-        if noted and noted.identity == str(self._remote.identity):
-            log.info("going on with the batch job %s", noted.id)
-            yield noted
-            for digest in noted.hashes:
+        """Yield the job of an earlier process, then new ones until no text is left."""
+        earlier = _Job.read(self._meta.meta(META_KEY))
+        if earlier and earlier.identity == str(self._remote.identity):
+            log.info("continuing with the batch job %s", earlier.id)
+            yield earlier
+            for digest in earlier.hashes:
                 left.pop(digest, None)
         digests = list(left)
         for start in range(0, len(digests), self._service.job_items):
@@ -121,10 +126,10 @@ class Jobs:
             )
 
     def _submit(self, items: Mapping[str, str]) -> _Job:
-        texts = [self._remote.fit(text) for text in items.values()]
+        texts = [self._remote.prepare(text) for text in items.values()]
         job_id = self._call(lambda: self._service.submit(texts, CALL_S))
         job = _Job(job_id, str(self._remote.identity), list(items), self._clock())
-        self._notes.set_meta(**{NOTE: json.dumps(asdict(job))})
+        self._meta.set_meta(**{META_KEY: json.dumps(asdict(job))})
         log.info("batch job %s with %d texts", job.id, len(job.hashes))
         return job
 
@@ -133,52 +138,41 @@ class Jobs:
         while True:
             now: JobState = self._call(lambda: self._service.state(job.id, CALL_S))
             if progress:
-                progress(Progress("batch", now.done, total, f"{job.id}: {now.words}"))
+                progress(Progress("batch", now.done, total, f"{job.id}: {now.status}"))
             if now.state == "done":
                 return self._results(job)
             if now.state == "failed":
-                raise EmbeddingError(f"the batch job {job.id} ended as {now.words!r}")
+                raise EmbeddingError(f"the batch job {job.id} ended as {now.status!r}")
             if self._clock() - job.submitted > self._limit_s:
-                self._give_up(job)
+                self._cancel(job)
                 raise EmbeddingError(
                     f"the batch job {job.id} took longer than {self._limit_s / 60:g} minutes"
                 )
             self._sleep(pause)
-            pause = min(2 * pause, LONGEST_POLL_S)
+            pause = min(2 * pause, MAX_POLL_S)
 
     def _results(self, job: _Job) -> dict[str, Matrix]:
-        """The vectors that are sound; a text whose vector is missing is left to a plain call."""
+        """Return the valid vectors. Plain calls embed the other texts."""
         dimensions = self._remote.identity.dimensions
         rows = self._call(lambda: self._service.results(job.id, len(job.hashes), CALL_S))
-        got = [(digest, row) for digest, row in zip(job.hashes, rows, strict=True) if row is not None]
-        if not got:
-            raise EmbeddingError(f"the batch job {job.id} brought no vectors")
-        matrix = answers.sound([row for _, row in got], len(got), dimensions)
-        return {digest: row for (digest, _), row in zip(got, matrix, strict=True)}
+        found = [(digest, row) for digest, row in zip(job.hashes, rows, strict=True) if row is not None]
+        if not found:
+            raise EmbeddingError(f"the batch job {job.id} returned no vectors")
+        matrix = validate_remote([row for _, row in found], len(found), dimensions)
+        return {digest: row for (digest, _), row in zip(found, matrix, strict=True)}
 
-    def _give_up(self, job: _Job) -> None:
+    def _cancel(self, job: _Job) -> None:
         try:
             self._call(lambda: self._service.cancel(job.id, CALL_S))
         except EmbeddingError as error:
             log.info("the batch job %s could not be cancelled: %s", job.id, error)
 
-    def _call(self, call: Callable[[], Any]) -> Any:
-        service = self._service
-        try:
-            return call()
-        except Exception as error:  # noqa: BLE001 - vendors' clients raise what they like
-            failure = told(
-                self._remote.identity.provider,
-                error,
-                service.trouble(error),
-                key=service.key,
-                variable=service.variable,
-            )
-        raise failure
+    def _call(self, request: Callable[[], Any]) -> Any:
+        return call(self._service, request)
 
 
 def by_custom_id(lines: Sequence[str], count: int) -> list[Any]:
-    """The vectors of a results file of OpenAI's form, by the number that was given to each text."""
+    """Return the vectors of a results file in OpenAI's format, by the number of each text."""
     rows: list[Any] = [None] * count
     for line in lines:
         if not line.strip():
@@ -195,7 +189,7 @@ def by_custom_id(lines: Sequence[str], count: int) -> list[Any]:
 
 
 def decoded(embedding: Any) -> Any:
-    """A vector as numbers, also where it was sent as base64 of float32."""
+    """Return a vector as numbers. It may be base64 of float32."""
     if not isinstance(embedding, str):
         return embedding
     import base64

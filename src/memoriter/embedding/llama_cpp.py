@@ -1,21 +1,20 @@
 """A GGUF model on this machine, run by llama.cpp.
 
-Two packages bring llama.cpp to Python: `llama-cpp-python`, which is the extra, and `xllamacpp`, which has wheels for
-most machines; whichever is installed is used. Nothing here reaches the network.
+The packages `llama-cpp-python`, which is the extra, and `xllamacpp`, which has wheels for most machines, both
+work. This module does not use the network.
 """
 
 from __future__ import annotations
 
 import secrets
+import struct
 import threading
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, BinaryIO, TypeAlias
 
-from memoriter.embedding import gguf
-from memoriter.embedding.manifest import sample
-from memoriter.embedding.prompts import prompts_for
-from memoriter.embedding.remote import client_library, digest, installed, missing_extra, shortened
+from memoriter.embedding.manifest import prompts_for, sample
+from memoriter.embedding.remote import client_library, digest, is_installed, missing_extra, shortened
 from memoriter.errors import EmbedderUnavailable, EmbeddingError
 from memoriter.records import Identity
 
@@ -24,47 +23,55 @@ if TYPE_CHECKING:
 
     Runner: TypeAlias = Callable[[str], Any]
 
-MOST_CONTEXT = 2048  #: tokens; chunks are far shorter, and memory grows with it
-MEAN = 1  #: llama.cpp's number for the mean of all tokens, where the file names no pooling
+#: Tokens. Chunks are far shorter, and memory grows with the context.
+MAX_CONTEXT = 2048
+#: llama.cpp's number for mean pooling, for files that name no pooling.
+MEAN_POOLING = 1
+
+MAX_GGUF_KEYS = 10_000
+#: Bytes of one string in a GGUF header.
+MAX_GGUF_TEXT = 16 * 1024 * 1024
+_NUMBERS = {0: "B", 1: "b", 2: "H", 3: "h", 4: "I", 5: "i", 6: "f", 7: "?", 10: "Q", 11: "q", 12: "d"}
+_TEXT, _ARRAY = 8, 9
 
 
 class LlamaCpp:
-    """Vectors from a GGUF file. The model loads with the first text, once, whichever thread brings it."""
+    """An embedder from a GGUF file. The model loads with the first text."""
 
     def __init__(self, path: Path, *, threads: int = 0) -> None:
-        if not installed("llama_cpp") and not installed("xllamacpp"):
+        if not is_installed("llama_cpp") and not is_installed("xllamacpp"):
             raise EmbedderUnavailable(missing_extra("llama-cpp"))
-        head = gguf.read(path)
+        head = read_header(path)
         family = head.get("general.architecture", "")
-        width = head.get(f"{family}.embedding_length")
-        if not isinstance(width, int):
-            raise EmbedderUnavailable(f"{path} does not tell how many dimensions its vectors have")
+        dimensions = head.get(f"{family}.embedding_length")
+        if not isinstance(dimensions, int):
+            raise EmbedderUnavailable(f"{path} does not say how many dimensions its vectors have")
         self.path = path
         self._prompts = prompts_for(path.stem)
-        self._context = min(int(head.get(f"{family}.context_length", MOST_CONTEXT)), MOST_CONTEXT)
-        self._pooling = None if f"{family}.pooling_type" in head else MEAN
+        self._context = min(int(head.get(f"{family}.context_length", MAX_CONTEXT)), MAX_CONTEXT)
+        self._pooling = None if f"{family}.pooling_type" in head else MEAN_POOLING
         self._threads = threads
         key = digest(weights=sample(path), prompts=list(self._prompts), pooling=self._pooling)
-        self._identity = Identity("llama-cpp", path.stem, width, key)
+        self._identity = Identity("llama-cpp", path.stem, dimensions, key)
         self._lock = threading.Lock()
         self._runner: Runner | None = None
 
     @property
     def identity(self) -> Identity:
-        """Whose vectors these are, from the file alone."""
+        """The identity, read from the file without loading the model."""
         return self._identity
 
     def embed(self, texts: Sequence[str]) -> Matrix:
-        """Vectors of documents."""
+        """Return the vectors of documents."""
         return self._run(texts, self._prompts.document)
 
     def embed_query(self, text: str) -> Matrix:
-        """The vector of a query."""
+        """Return the vector of a query."""
         row: Matrix = self._run([text], self._prompts.query)[0]
         return row
 
     def close(self) -> None:
-        """Give back the model's memory; the next text loads it again."""
+        """Release the model's memory. The next text loads it again."""
         with self._lock:
             self._runner = None
 
@@ -74,7 +81,7 @@ class LlamaCpp:
         from memoriter.embedding.vectors import clean, validate
 
         rows = np.zeros((len(texts), self._identity.dimensions), dtype=np.float32)
-        # A context of llama.cpp serves one caller at a time.
+        # A context of llama.cpp is not thread-safe.
         with self._lock:
             self._runner = self._runner or self._load()
             for row, text in zip(rows, texts, strict=True):
@@ -86,7 +93,7 @@ class LlamaCpp:
         return rows
 
     def _vector(self, run: Runner, prefix: str, text: str) -> Any:
-        """The text's vector; what is too long by the model's own count is halved until it fits."""
+        """Return the vector of a text. A text with too many tokens is halved until it fits."""
         text = shortened(text, int(self._context * 0.9))
         while True:
             try:
@@ -98,7 +105,7 @@ class LlamaCpp:
 
     def _load(self) -> Runner:
         try:
-            return self._from_llama_cpp() if installed("llama_cpp") else self._from_xllamacpp()
+            return self._from_llama_cpp() if is_installed("llama_cpp") else self._from_xllamacpp()
         except (RuntimeError, ValueError, OSError, ImportError) as error:
             raise EmbedderUnavailable(f"{self.path} cannot be loaded: {error}") from error
 
@@ -114,7 +121,7 @@ class LlamaCpp:
             pooling_type=self._pooling if self._pooling is not None else -1,
             verbose=False,
         )
-        run: Runner = model.embed  # cuts what is longer than n_batch by itself
+        run: Runner = model.embed  # cuts texts that are longer than n_batch
         return run
 
     def _from_xllamacpp(self) -> Runner:
@@ -130,7 +137,7 @@ class LlamaCpp:
             settings.cpuparams.n_threads = self._threads
         if self._pooling is not None:
             settings.pooling_type = xllamacpp.llama_pooling_type(self._pooling)
-        # It also listens on a port of this machine, which nobody else is to use.
+        # It also listens on a local port, which no other program may use.
         settings.api_keys = [secrets.token_urlsafe(32)]
         server = xllamacpp.Server(settings)
         return lambda text: _answer(server.handle_embeddings({"input": [text]}))
@@ -147,3 +154,58 @@ def _answer(answer: Any) -> Any:
             f"llama.cpp failed on a text: {message}"
         )
     return answer["data"][0]["embedding"]
+
+
+def read_header(path: Path) -> dict[str, Any]:
+    """Return the values of a GGUF header by key, such as "general.name", without arrays. Does not load the model."""
+    try:
+        with path.open("rb") as file:
+            return _header(file)
+    except OSError as error:
+        raise EmbedderUnavailable(f"the model file {path} cannot be read: {error.strerror}") from error
+    except (struct.error, ValueError, KeyError) as error:
+        raise EmbedderUnavailable(f"{path} is not a GGUF model: {error}") from error
+
+
+def _header(file: BinaryIO) -> dict[str, Any]:
+    if file.read(4) != b"GGUF":
+        raise ValueError("it does not start with GGUF")
+    version, _tensors, count = _unpack(file, "<IQQ")
+    if version not in (2, 3) or count > MAX_GGUF_KEYS:
+        raise ValueError(f"version {version} with {count} keys")
+    found = {}
+    for _ in range(count):
+        key, kind = _text(file), _unpack(file, "<I")[0]
+        value = _value(file, kind)
+        if value is not None:
+            found[key] = value
+    return found
+
+
+def _value(file: BinaryIO, kind: int) -> Any:
+    if kind == _TEXT:
+        return _text(file)
+    if kind == _ARRAY:
+        inner, length = _unpack(file, "<IQ")
+        _skip(file, inner, length)
+        return None
+    return _unpack(file, "<" + _NUMBERS[kind])[0]
+
+
+def _skip(file: BinaryIO, kind: int, length: int) -> None:
+    if kind in _NUMBERS:
+        file.seek(length * struct.calcsize("<" + _NUMBERS[kind]), 1)
+        return
+    for _ in range(length):
+        _value(file, kind)
+
+
+def _text(file: BinaryIO) -> str:
+    (length,) = _unpack(file, "<Q")
+    if length > MAX_GGUF_TEXT:
+        raise ValueError("a text in its header is too long")
+    return file.read(length).decode("utf-8", "replace")
+
+
+def _unpack(file: BinaryIO, form: str) -> tuple[Any, ...]:
+    return struct.unpack(form, file.read(struct.calcsize(form)))

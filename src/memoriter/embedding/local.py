@@ -1,9 +1,8 @@
 """A model on this machine: an ONNX folder, run by onnxruntime.
 
-Texts run one by one, in parallel threads, and are not padded together into batches. With small int8 models
-that is faster on a CPU (a large batch falls out of its caches) and takes a third of the memory; and as int8
-graphs scale their numbers by whatever stands in the batch, only so is a text's vector a function of that text
-alone. Nothing here reaches the network.
+Texts run one by one in parallel threads, without padded batches. For small int8 models this is faster on a CPU, because
+a large batch does not fit into its caches, and it takes a third of the memory. Dynamic int8 graphs also scale by all
+texts in a batch, so only a single text has a vector that depends on nothing else. This module does not use the network.
 """
 
 from __future__ import annotations
@@ -25,41 +24,45 @@ from memoriter.text.tokens import simplified
 if TYPE_CHECKING:
     from memoriter.embedding.protocol import Matrix
 
-MOST_THREADS = 4  #: chosen by ourselves; the owner may set more
-CHARS_PER_TOKEN = 32  #: what lies beyond this many characters a token of the model's limit is never tokenized
-LARGE_GRAPH = 200 * 1024 * 1024  #: bytes; one text of such a model is worth several cores
+#: Threads by default. More slow down the agent's other programs, and small models gain little.
+MAX_THREADS = 4
+#: Characters per token of the model's limit. The tokenizer does not see the text beyond them.
+CHARS_PER_TOKEN = 32
+#: Bytes. One text of such a model uses several cores.
+LARGE_GRAPH = 200 * 1024 * 1024
 
-_verified: set[tuple[str, int, int]] = set()  #: path, size and mtime_ns of files whose digest was right
+#: Path, size and mtime_ns of files whose digest was correct.
+_verified: set[tuple[str, int, int]] = set()
 
 
 class LocalEmbedder:
-    """Vectors from an ONNX folder. The model loads with the first text, once, whichever thread brings it."""
+    """An embedder from an ONNX folder. The model loads with the first text."""
 
     def __init__(self, folder: Path, *, threads: int = 0) -> None:
         self.model = manifest.read(folder)
         self._identity = self.model.identity
-        self._threads = threads or min(MOST_THREADS, _usable_cores())
+        self._threads = threads or min(MAX_THREADS, _usable_cores())
         self._lock = threading.Lock()
         self._loaded: _Loaded | None = None
 
     @property
     def identity(self) -> Identity:
-        """Whose vectors these are, from the folder's files alone."""
+        """The identity, read from the folder without loading the model."""
         return self._identity
 
     def embed(self, texts: Sequence[str]) -> Matrix:
-        """Vectors of documents."""
+        """Return the vectors of documents."""
         return self._run([self.model.doc_prefix + text if text.strip() else "" for text in texts])
 
     def embed_query(self, text: str) -> Matrix:
-        """The vector of a query."""
+        """Return the vector of a query."""
         if self.model.simplified_queries and not text.isascii():
             text = simplified(text)
         row: Matrix = self._run([self.model.query_prefix + text if text.strip() else ""])[0]
         return row
 
     def close(self) -> None:
-        """Give back the model's memory; the next text loads it again."""
+        """Release the model's memory. The next text loads it again."""
         with self._lock:
             loaded, self._loaded = self._loaded, None
         if loaded:
@@ -71,10 +74,10 @@ class LocalEmbedder:
         from memoriter.embedding.vectors import clean, validate
 
         rows = np.zeros((len(texts), self.model.dimensions), dtype=np.float32)
-        spoken = [index for index, text in enumerate(texts) if text]
-        if spoken:
-            vectors = self._load().run([texts[index] for index in spoken])
-            rows[spoken] = clean(validate(vectors, len(spoken), self.model.dimensions))
+        filled = [index for index, text in enumerate(texts) if text]
+        if filled:
+            vectors = self._load().run([texts[index] for index in filled])
+            rows[filled] = clean(validate(vectors, len(filled), self.model.dimensions))
         return rows
 
     def _load(self) -> _Loaded:
@@ -85,7 +88,7 @@ class LocalEmbedder:
 
 
 class _Loaded:
-    """A model in memory: tokenizer, session and the threads that use them."""
+    """A loaded model: tokenizer, session and threads."""
 
     def __init__(self, model: Model, threads: int) -> None:
         for name, digest in model.digests.items():
@@ -94,8 +97,8 @@ class _Loaded:
         self.tokenizer = _tokenizer(model)
         large = (model.folder / model.onnx).stat().st_size > LARGE_GRAPH
         self.session = _session(model, threads if large else 1)
-        self.inputs = [given.name for given in self.session.get_inputs()]
-        self.output = _output(model, [given.name for given in self.session.get_outputs()])
+        self.inputs = [entry.name for entry in self.session.get_inputs()]
+        self.output = _output(model, [entry.name for entry in self.session.get_outputs()])
         self.pool = ThreadPoolExecutor(1 if large else threads, thread_name_prefix="memoriter-local")
 
     def run(self, texts: list[str]) -> list[Matrix]:
@@ -106,7 +109,7 @@ class _Loaded:
     def _vector(self, text: str) -> Matrix:
         import numpy as np
 
-        # A lone surrogate, as a broken file may hold, has no UTF-8 form and would stop the tokenizer.
+        # A lone surrogate, as in a broken file, has no UTF-8 form and would stop the tokenizer.
         limit = self.model.max_length * CHARS_PER_TOKEN
         encoding = self.tokenizer.encode(text[:limit].encode("utf-8", "replace").decode("utf-8"))
         if not encoding.ids:
@@ -135,13 +138,11 @@ class _Loaded:
             case "position_ids":
                 return np.arange(ids.shape[1], dtype=np.int64)[None, :]
             case _:
-                raise EmbeddingError(
-                    f"the model {self.model.name} wants an input {name!r} that is not known here"
-                )
+                raise EmbeddingError(f"the model {self.model.name} needs an unknown input {name!r}")
 
 
 def _pooled(output: Any, pooling: str) -> Matrix:
-    """One vector of a text's output; no padding, so the mean is over all tokens."""
+    """Return the vector of a text. There is no padding, so the mean covers all tokens."""
     if output.ndim == 2:
         row: Matrix = output[0]
     elif pooling == "cls":
@@ -178,7 +179,7 @@ def _tokenizer(model: Model) -> Any:
 
 
 def _session(model: Model, threads: int) -> Any:
-    # Before the import, which already reports to its maker where it may: nothing leaves this machine by itself.
+    # Before the import, which may already send telemetry.
     os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")
     import onnxruntime as ort
 
@@ -187,7 +188,7 @@ def _session(model: Model, threads: int) -> Any:
     options.intra_op_num_threads = threads
     options.inter_op_num_threads = 1
     options.log_severity_level = 3
-    # Waiting threads sleep rather than spin: beside an agent, a busy core is not ours.
+    # Waiting threads sleep instead of spinning, to leave the cores to the agent.
     options.add_session_config_entry("session.intra_op.allow_spinning", "0")
     path = model.folder / model.onnx
     try:
@@ -198,7 +199,7 @@ def _session(model: Model, threads: int) -> Any:
 
 
 def _verify(path: Path, digest: str) -> None:
-    """Compare a file with its manifest, once for each state of the file in this process."""
+    """Compare a file with its manifest, once per process unless the file changes."""
     try:
         stat = path.stat()
         stamp = (str(path), stat.st_size, stat.st_mtime_ns)
@@ -210,8 +211,8 @@ def _verify(path: Path, digest: str) -> None:
         raise EmbedderUnavailable(f"the model file {path} cannot be read: {error.strerror}") from error
     if found != digest:
         raise EmbedderUnavailable(
-            f"the model file {path} is not the one that its manifest.json names "
-            f"(sha256 {found[:12]}…, not {digest[:12]}…); copy the folder again"
+            f"the model file {path} does not match its manifest.json "
+            f"(sha256 {found[:12]}…, expected {digest[:12]}…); copy the folder again"
         )
     _verified.add(stamp)
 

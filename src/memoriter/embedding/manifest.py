@@ -1,7 +1,7 @@
-"""What is known of a model folder without loading it.
+"""What is known about a model without loading it: dimensions, pooling, length, prompts.
 
-Our own folders say it in `manifest.json`; an exported sentence-transformers folder says it too, in its
-`config.json`, `1_Pooling/config.json`, `tokenizer_config.json` and their neighbours.
+A bundled model's folder has a `manifest.json`. An exported sentence-transformers folder has the same facts in
+`config.json`, `1_Pooling/config.json`, `tokenizer_config.json` and other files.
 """
 
 from __future__ import annotations
@@ -11,18 +11,46 @@ import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from memoriter.errors import EmbedderUnavailable
 from memoriter.records import Identity
 
 POOLINGS = ("in-graph", "mean", "cls", "last")
-SAMPLE = 1 << 20  #: bytes of a file that stand for it where no manifest gives its digest
+#: Bytes to sample from each part of a file that has no digest in a manifest.
+SAMPLE_BYTES = 1 << 20
+
+
+class Prompts(NamedTuple):
+    """Texts that a model expects before a query and before a document."""
+
+    query: str = ""
+    document: str = ""
+
+
+#: By the beginning of a model's name, in lower case, without punctuation. Hosted services have an argument instead.
+_PROMPTS = {
+    "nomicembed": Prompts("search_query: ", "search_document: "),
+    "embeddinggemma": Prompts("task: search result | query: ", "title: none | text: "),
+    "mxbaiembed": Prompts("Represent this sentence for searching relevant passages: "),
+    "snowflakearcticembed2": Prompts("query: "),
+    "qwen3embedding": Prompts(
+        "Instruct: Given a question, retrieve passages that answer it\nQuery: ",
+    ),
+    "multilinguale5": Prompts("query: ", "passage: "),
+    "e5": Prompts("query: ", "passage: "),
+}
+
+
+def prompts_for(model: str) -> Prompts:
+    """Return the prompts that the named model was trained with. Unknown models have none."""
+    name = "".join(c for c in model.lower().replace("\\", "/").rpartition("/")[2] if c.isalnum())
+    return next((prompts for known, prompts in _PROMPTS.items() if name.startswith(known)), Prompts())
 
 
 @dataclass(frozen=True, slots=True)
 class Model:
-    """A model folder: where its files are, and how texts are put in and vectors taken out."""
+    """A model folder: its files, and how to run the model."""
 
     folder: Path
     name: str
@@ -30,17 +58,21 @@ class Model:
     onnx: str = "model.onnx"
     tokenizer: str = "tokenizer.json"
     pooling: str = "mean"
-    output: str | None = None  #: name of the graph's output; None: the likeliest
-    max_length: int = 512  #: tokens; what is longer is cut
+    #: Name of the graph's output. None: chosen automatically.
+    output: str | None = None
+    #: Maximum number of tokens. Longer texts are cut.
+    max_length: int = 512
     query_prefix: str = ""
     doc_prefix: str = ""
-    simplified_queries: bool = False  #: whether it understands simplified Chinese better than traditional
-    digests: Mapping[str, str] = field(default_factory=dict)  #: sha256 by file, where the manifest gives them
+    #: Whether to convert queries from traditional to simplified Chinese, which the model understands better.
+    simplified_queries: bool = False
+    #: SHA-256 by file, if the manifest has them.
+    digests: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def identity(self) -> Identity:
-        """Everything that changes vectors, digested: the weights, the tokens, the prefixes, the length."""
-        # What is done to queries' characters changes no vector that is kept.
+        """The identity, with a digest of everything that changes vectors: weights, tokenizer, prefixes, length."""
+        # Converting queries does not change stored vectors.
         others = ("folder", "digests", "simplified_queries")
         settings = {name: value for name, value in asdict(self).items() if name not in others}
         weights = {
@@ -51,14 +83,14 @@ class Model:
 
 
 def read(folder: Path) -> Model:
-    """The model in this folder; EmbedderUnavailable, in one sentence, if there is none that can be used."""
+    """Return the model in this folder, or raise EmbedderUnavailable."""
     if not folder.is_dir():
-        raise EmbedderUnavailable(f"there is no model folder {folder}")
+        raise EmbedderUnavailable(f"the model folder {folder} does not exist")
     manifest = _json(folder / "manifest.json")
     try:
-        model = _from_manifest(folder, manifest) if manifest else _from_neighbours(folder)
+        model = _from_manifest(folder, manifest) if manifest else _from_sentence_transformers(folder)
     except (KeyError, TypeError, ValueError, AttributeError) as error:
-        raise EmbedderUnavailable(f"the model folder {folder} is described wrongly: {error!r}") from error
+        raise EmbedderUnavailable(f"the model folder {folder} has a wrong description: {error!r}") from error
     for name in (model.onnx, model.tokenizer):
         if not (folder / name).is_file():
             raise EmbedderUnavailable(f"the model folder {folder} has no {name}")
@@ -72,7 +104,7 @@ def _from_manifest(folder: Path, manifest: dict[str, Any]) -> Model:
     if pooling not in POOLINGS:
         raise ValueError(f"pooling is {pooling!r}, not one of {', '.join(POOLINGS)}")
     if any(Path(name).is_absolute() or ".." in Path(name).parts for name in digests):
-        raise ValueError("a file lies outside the folder")
+        raise ValueError("a file is outside the folder")
     return Model(
         folder=folder,
         name=str(manifest.get("name", folder.name)),
@@ -88,13 +120,13 @@ def _from_manifest(folder: Path, manifest: dict[str, Any]) -> Model:
     )
 
 
-def _from_neighbours(folder: Path) -> Model:
-    """A sentence-transformers export: each fact from the file that holds it there."""
+def _from_sentence_transformers(folder: Path) -> Model:
+    """Read a sentence-transformers export, which spreads these facts over several files."""
     config = _json(folder / "config.json")
     prompts = _json(folder / "config_sentence_transformers.json").get("prompts", {})
     width = next((config[key] for key in ("hidden_size", "d_model", "dim", "n_embd") if key in config), None)
     if width is None:
-        raise ValueError("neither manifest.json (dims) nor config.json (hidden_size) tells its dimensions")
+        raise ValueError("neither manifest.json (dims) nor config.json (hidden_size) has its dimensions")
     return Model(
         folder=folder,
         name=folder.name,
@@ -127,7 +159,7 @@ def _length(folder: Path, config: dict[str, Any]) -> int:
         tokenizer.get("model_max_length"),
         config.get("max_position_embeddings"),
     )
-    # Tokenizers without a limit state 10^30 or so; RoBERTa's first position is 2.
+    # Tokenizers without a limit say about 10^30. RoBERTa's first position is 2.
     usable = [int(length) for length in stated if length and 8 <= length <= 100_000]
     positions = int(config.get("max_position_embeddings", 100_000))
     reserved = 2 if "roberta" in str(config.get("model_type", "")) else 0
@@ -147,11 +179,11 @@ def _json(path: Path) -> dict[str, Any]:
 
 
 def sample(path: Path) -> str:
-    """A quick digest of a large file: its size, its beginning, its middle and its end."""
+    """Return a quick digest of a large file: its size, beginning, middle and end."""
     size = path.stat().st_size
     digest = hashlib.sha256(str(size).encode())
     with path.open("rb") as file:
-        for offset in (0, max(0, size // 2), max(0, size - SAMPLE)):
+        for offset in (0, max(0, size // 2), max(0, size - SAMPLE_BYTES)):
             file.seek(offset)
-            digest.update(file.read(SAMPLE))
+            digest.update(file.read(SAMPLE_BYTES))
     return digest.hexdigest()

@@ -1,4 +1,4 @@
-"""Ollama: a server of models on this machine, or on one nearby."""
+"""Ollama: a server of models on this machine or in the local network."""
 
 from __future__ import annotations
 
@@ -6,16 +6,23 @@ import threading
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from memoriter.embedding import answers, wire
-from memoriter.embedding.failures import Trouble
-from memoriter.embedding.prompts import prompts_for
-from memoriter.embedding.remote import Limits, Purpose, client_library, digest, width
+from memoriter.embedding import transport
+from memoriter.embedding.manifest import prompts_for
+from memoriter.embedding.remote import (
+    Limits,
+    Purpose,
+    check_model,
+    client_library,
+    digest,
+    known_dimensions,
+)
+from memoriter.embedding.transport import Failure
 from memoriter.records import Identity
 
 if TYPE_CHECKING:
-    from memoriter.embedding.wish import EmbedderSpec
+    from memoriter.embedding.protocol import EmbedderSpec
 
-USUAL = "http://127.0.0.1:11434"
+DEFAULT_URL = "http://127.0.0.1:11434"
 MODEL = "nomic-embed-text"
 DIMENSIONS = {
     "nomic-embed-text": 768,
@@ -37,27 +44,29 @@ DIMENSIONS = {
 
 
 class OllamaService:
-    """`POST /api/embed`, through the package `ollama`."""
+    """`POST /api/embed`, with the package `ollama`."""
 
     key = ""
     variable = "OLLAMA_API_KEY"
     limits = Limits(items=64, tokens=16_384, text_tokens=6_000)
 
-    def __init__(self, wish: EmbedderSpec) -> None:
-        self.base_url = wish.base_urls.get("ollama", USUAL)
-        self.model = wish.model or MODEL
+    def __init__(self, spec: EmbedderSpec) -> None:
+        self.base_url = spec.base_urls.get("ollama", DEFAULT_URL)
+        self.model = spec.model or MODEL
         self._prompts = prompts_for(self.model)
         native = DIMENSIONS.get(self.model.removesuffix(":latest"))
-        # Sent only to shorten: a server that does not know the argument leaves it out silently.
-        self._shorten = wish.dimensions if native and wish.dimensions != native else None
-        dimensions = width("ollama", self.model, wish.dimensions, DIMENSIONS)
+        # Sent only to shorten vectors. A server that does not know the argument ignores it silently.
+        self._shorten = spec.dimensions if native and spec.dimensions != native else None
+        dimensions = known_dimensions("ollama", self.model, spec.dimensions, DIMENSIONS)
         key = digest(query=self._prompts.query, document=self._prompts.document)
         self.identity = Identity("ollama", self.model, dimensions, key)
         self._clients: dict[float, Any] = {}
         self._lock = threading.Lock()
 
-    def vectors(self, texts: Sequence[str], purpose: Purpose, timeout_s: float) -> Any:
-        """One call; the answer has no numbers, so its order is believed and its count is checked."""
+    def vectors(self, texts: Sequence[str], purpose: Purpose, timeout_s: float, retries: int) -> Any:
+        """Embed texts with one call. The answer has no indexes, so only its count can be checked."""
+        # The package does not retry. What fails waits for the next sync.
+        del retries
         prefix = self._prompts.query if purpose == "query" else self._prompts.document
         answer = self._client(timeout_s).embed(
             model=self.model,
@@ -65,24 +74,24 @@ class OllamaService:
             truncate=True,
             dimensions=self._shorten,
         )
-        answers.same_model(self.model, answer.model)
+        check_model(self.model, answer.model)
         return answer.embeddings
 
-    def trouble(self, error: Exception) -> Trouble:
-        """What the package's exceptions hold."""
+    def failure(self, error: Exception) -> Failure:
+        """Return what the package's exception says."""
         import httpx
         import ollama
 
         if isinstance(error, ollama.ResponseError) and error.status_code >= 300:
-            words = error.error
+            message = error.error
             if error.status_code == 404:
-                words += f"; get it with `ollama pull {self.model}`"
-            return Trouble(error.status_code, words)
+                message += f"; get it with `ollama pull {self.model}`"
+            return Failure(error.status_code, message)
         if isinstance(error, ConnectionError):
-            return Trouble(message=f"nobody answers at {self.base_url}; is `ollama serve` running?")
+            return Failure(message=f"no answer at {self.base_url}; is `ollama serve` running?")
         if isinstance(error, httpx.TransportError):
-            return Trouble(message=str(error))
-        return Trouble(message=str(error), unreadable=True)
+            return Failure(message=str(error))
+        return Failure(message=str(error), unreadable=True)
 
     def close(self) -> None:
         """Close the connections."""
@@ -91,10 +100,10 @@ class OllamaService:
             client.close()
 
     def _client(self, timeout_s: float) -> Any:
-        # The package takes a timeout for a client and not for a call: one for queries, one for batches.
+        # The package has a timeout per client and not per call: one client for queries, one for batches.
         with self._lock:
             if timeout_s not in self._clients:
                 ollama = client_library("ollama", "ollama")
-                options = wire.httpx_options(client_library("httpx", "ollama"))
+                options = transport.httpx_options(client_library("httpx", "ollama"))
                 self._clients[timeout_s] = ollama.Client(host=self.base_url, timeout=timeout_s, **options)
             return self._clients[timeout_s]

@@ -1,7 +1,6 @@
-"""OpenAI, and every server that speaks its protocol.
+"""OpenAI, and servers with an OpenAI-compatible API.
 
-A server other than OpenAI's is named by its address; its models are its own, so the address is part of the
-identity of the vectors.
+Models of other servers may have the same names as OpenAI's, so the address is part of the identity of their vectors.
 """
 
 from __future__ import annotations
@@ -12,15 +11,24 @@ import threading
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from memoriter.embedding import answers, wire
-from memoriter.embedding.failures import Trouble
+from memoriter.embedding import transport
 from memoriter.embedding.jobs import JobState, by_custom_id
-from memoriter.embedding.remote import Limits, Purpose, client_library, digest, width
+from memoriter.embedding.remote import (
+    MAX_RETRIES,
+    Limits,
+    Purpose,
+    by_index,
+    check_model,
+    client_library,
+    digest,
+    known_dimensions,
+)
+from memoriter.embedding.transport import Failure
 from memoriter.errors import EmbedderUnavailable
 from memoriter.records import Identity
 
 if TYPE_CHECKING:
-    from memoriter.embedding.wish import EmbedderSpec
+    from memoriter.embedding.protocol import EmbedderSpec
 
 OFFICIAL = "https://api.openai.com/v1"
 MODEL = "text-embedding-3-small"
@@ -29,57 +37,58 @@ RUNNING = {"validating": "running", "in_progress": "running", "finalizing": "run
 
 
 class OpenAIService:
-    """`POST /embeddings`, through the package `openai`."""
+    """`POST /embeddings`, with the package `openai`."""
 
     variable = "OPENAI_API_KEY"
     limits = Limits(items=2048, tokens=250_000, bytes=8 * 1024 * 1024, text_tokens=7_500)
     job_items = 10_000
 
-    def __init__(self, wish: EmbedderSpec) -> None:
-        self.base_url = wish.base_urls.get("openai", OFFICIAL)
-        own = self.base_url.rstrip("/") == OFFICIAL
-        self.key = wish.keys.get("openai", "")
-        if own and not self.key:
+    def __init__(self, spec: EmbedderSpec) -> None:
+        self.base_url = spec.base_urls.get("openai", OFFICIAL)
+        official = self.base_url.rstrip("/") == OFFICIAL
+        self.key = spec.keys.get("openai", "")
+        if official and not self.key:
             raise EmbedderUnavailable(f"no key: set {self.variable}")
-        self.model = wish.model or MODEL
-        # Only these models can shorten their vectors; for others the setting merely says how wide they are.
-        self._shorten = wish.dimensions if self.model.startswith("text-embedding-3") else None
-        dimensions = width("openai", self.model, wish.dimensions, DIMENSIONS)
-        key = "" if own else digest(base_url=self.base_url.rstrip("/"))
+        self.model = spec.model or MODEL
+        # Only these models can shorten their vectors. For others the setting only states their dimensions.
+        self._shorten = spec.dimensions if self.model.startswith("text-embedding-3") else None
+        dimensions = known_dimensions("openai", self.model, spec.dimensions, DIMENSIONS)
+        key = "" if official else digest(base_url=self.base_url.rstrip("/"))
         self.identity = Identity("openai", self.model, dimensions, key)
-        self._encoding = "base64" if own else "float"
-        self._made: Any = None
+        self._encoding = "base64" if official else "float"
+        self._opened: Any = None
         self._lock = threading.Lock()
 
-    def vectors(self, texts: Sequence[str], purpose: Purpose, timeout_s: float) -> Any:
-        """One call; the model reads queries as it reads documents."""
+    def vectors(self, texts: Sequence[str], purpose: Purpose, timeout_s: float, retries: int) -> Any:
+        """Embed texts with one call. The models read queries and documents alike."""
         del purpose
-        answer = self._client().embeddings.create(**self._body(texts), timeout=timeout_s)
-        answers.same_model(self.model, answer.model)
-        return answers.by_index(((item.index, item.embedding) for item in answer.data), len(texts))
+        client = self._client().with_options(max_retries=retries)
+        answer = client.embeddings.create(**self._body(texts), timeout=timeout_s)
+        check_model(self.model, answer.model)
+        return by_index(((item.index, item.embedding) for item in answer.data), len(texts))
 
-    def trouble(self, error: Exception) -> Trouble:
-        """What the package's exceptions hold."""
+    def failure(self, error: Exception) -> Failure:
+        """Return what the package's exception says."""
         import openai
 
         if isinstance(error, openai.APIStatusError):
             body = error.body if isinstance(error.body, dict) else {}
-            words = " ".join(str(body.get(name) or "") for name in ("code", "message")).strip()
-            return Trouble(error.status_code, words, error.response.headers)
+            message = " ".join(str(body.get(name) or "") for name in ("code", "message")).strip()
+            return Failure(error.status_code, message, error.response.headers)
         if isinstance(error, openai.APIConnectionError):
-            return Trouble(message=str(error.__cause__ or error))
-        return Trouble(message=str(error), unreadable=True)
+            return Failure(message=str(error.__cause__ or error))
+        return Failure(message=str(error), unreadable=True)
 
     def close(self) -> None:
         """Close the connections."""
-        made, self._made = self._made, None
-        if made:
-            made.close()
+        client, self._opened = self._opened, None
+        if client:
+            client.close()
 
     # ---- the batch API ---------------------------------------------------------------------------------------
 
     def submit(self, texts: Sequence[str], timeout_s: float) -> str:
-        """Hand over a job; its id."""
+        """Submit a job and return its id."""
         lines = [
             {"custom_id": str(number), "method": "POST", "url": "/v1/embeddings", "body": self._body([text])}
             for number, text in enumerate(texts)
@@ -93,13 +102,13 @@ class OpenAIService:
         return str(job.id)
 
     def state(self, job_id: str, timeout_s: float) -> JobState:
-        """How far a job has come."""
+        """Return the state of a job."""
         job = self._client().batches.retrieve(job_id, timeout=timeout_s)
         counts = job.request_counts
         return JobState(RUNNING.get(job.status, "failed"), counts.completed if counts else 0, str(job.status))
 
     def results(self, job_id: str, count: int, timeout_s: float) -> list[Any]:
-        """The vectors of a job that is done; None where a text failed."""
+        """Return the vectors of a finished job, with None for texts that failed."""
         client = self._client()
         job = client.batches.retrieve(job_id, timeout=timeout_s)
         if not job.output_file_id:
@@ -108,7 +117,7 @@ class OpenAIService:
         return by_custom_id(lines, count)
 
     def cancel(self, job_id: str, timeout_s: float) -> None:
-        """Give a job up."""
+        """Cancel a job."""
         self._client().batches.cancel(job_id, timeout=timeout_s)
 
     def _body(self, texts: Sequence[str]) -> dict[str, Any]:
@@ -117,12 +126,12 @@ class OpenAIService:
 
     def _client(self) -> Any:
         with self._lock:
-            if self._made is None:
+            if self._opened is None:
                 openai = client_library("openai", "openai")
-                self._made = openai.OpenAI(
+                self._opened = openai.OpenAI(
                     api_key=self.key or "none",
                     base_url=self.base_url,
-                    max_retries=0,
-                    http_client=wire.httpx_client(client_library("httpx2", "openai")),
+                    max_retries=MAX_RETRIES,
+                    http_client=transport.httpx_client(client_library("httpx2", "openai")),
                 )
-            return self._made
+            return self._opened

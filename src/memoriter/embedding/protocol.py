@@ -1,9 +1,12 @@
-"""What an embedder is. Everything else in this room is one, wraps one, or finds one."""
+"""What an embedder is, and how the settings specify one."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Protocol, TypeAlias
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Protocol, Self, TypeAlias
 
 from memoriter.records import Identity
 
@@ -11,29 +14,95 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    Matrix: TypeAlias = NDArray[np.float32]  #: (texts, dimensions), or one vector (dimensions,)
+    #: (texts, dimensions), or one vector (dimensions,).
+    Matrix: TypeAlias = NDArray[np.float32]
 
 
 class Embedder(Protocol):
     """Turns texts into vectors.
 
-    Rows are finite and have length one, or are all zero where a text says nothing; row i belongs to text i;
-    equal texts give equal rows. Failures are EmbeddingError. May be called from several threads at once.
+    Rows are finite and have length one, or are zero for blank texts. Row i belongs to text i. Equal texts have equal
+    rows. Failures are EmbeddingError. Several threads may call it at the same time.
     """
 
     @property
     def identity(self) -> Identity:
-        """Whose vectors these are; known without loading a model or calling anybody."""
+        """The provider, model and dimensions. Known without loading a model or calling a provider."""
         ...
 
     def embed(self, texts: Sequence[str]) -> Matrix:
-        """Vectors of documents, (texts, dimensions)."""
+        """Return the vectors of documents, (texts, dimensions)."""
         ...
 
     def embed_query(self, text: str) -> Matrix:
-        """The vector of a query, (dimensions,); some models read queries otherwise than documents."""
+        """Return the vector of a query, (dimensions,). Some models read queries differently from documents."""
         ...
 
     def close(self) -> None:
-        """Give back threads and memory; a later call may load them again."""
+        """Release threads and memory. A later call may load them again."""
         ...
+
+
+@dataclass(frozen=True, slots=True)
+class EmbedderSpec:
+    """Which embedder to use, and how. Its `repr` does not show keys."""
+
+    provider: str = "auto"
+    #: None: the provider's default.
+    model: str | None = None
+    #: None: the model's dimensions.
+    dimensions: int | None = None
+    #: An ONNX folder or a GGUF file.
+    model_path: Path | None = None
+    #: By provider. Others use their vendor's address.
+    base_urls: Mapping[str, str] = field(default_factory=dict)
+    #: By provider.
+    keys: Mapping[str, str] = field(default_factory=dict, repr=False)
+    fallback: str = "none"
+    #: Redact secrets in texts for other machines ("remote"), in all texts for services ("always"), or "never".
+    redact: str = "remote"
+    #: Threads of a local model. 0: chosen automatically.
+    threads: int = 0
+    #: Retries of a call with documents. None: `remote.MAX_RETRIES`.
+    retries: int | None = None
+    #: Time limit for a query at a remote provider, in seconds.
+    query_s: float = 4.0
+    #: Time limit for one call with documents at a remote provider. Providers need seconds; this is for slow networks.
+    batch_s: float = 120.0
+    #: Time limit for a query on this machine. The first query of a process loads the model.
+    local_query_s: float = 30.0
+    #: Time limit for documents on this machine. Large models on slow processors need minutes.
+    local_batch_s: float = 600.0
+
+    def for_provider(self, provider: str) -> Self:
+        """Return the same spec for another provider, with that provider's default model."""
+        return replace(self, provider=provider, model=None, dimensions=None, model_path=None, fallback="none")
+
+    def recipe(self, provider: str) -> str:
+        """Return what is needed to make this embedder again, except keys. The index stores it with the vectors."""
+        return json.dumps(
+            {
+                "provider": provider,
+                "model": self.model,
+                "dimensions": self.dimensions,
+                "model_path": str(self.model_path) if self.model_path else None,
+                "base_url": self.base_urls.get(provider),
+            }
+        )
+
+    def from_recipe(self, recipe: str) -> Self | None:
+        """Return this spec with the embedder of a recipe, or None if the recipe cannot be read."""
+        try:
+            data = json.loads(recipe)
+            provider, path, url = data["provider"], data["model_path"], data["base_url"]
+            return replace(
+                self,
+                provider=str(provider),
+                model=data["model"],
+                dimensions=data["dimensions"],
+                model_path=Path(path) if path else None,
+                base_urls={**self.base_urls, provider: url} if url else self.base_urls,
+                fallback="none",
+            )
+        except (ValueError, TypeError, KeyError):
+            return None

@@ -1,8 +1,7 @@
-"""A vendor's service as an embedder: what all of them have in common.
+"""A vendor's service as an embedder: what all services have in common.
 
-A provider's module says how its client is called (`Service`); here texts are made fit to leave the machine
-(secrets out, nothing blank, nothing too long) and answers are held to what was asked. Retries, deadlines and
-rests are wrappers around it.
+A provider's module calls the vendor's client (`Service`), which retries and times out. This module prepares the texts
+(redacted, not blank, not too long) and checks the answers.
 """
 
 from __future__ import annotations
@@ -11,13 +10,13 @@ import hashlib
 import importlib
 import importlib.util
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias, TypeVar
 
-from memoriter.embedding import answers
-from memoriter.embedding.failures import Trouble, told
-from memoriter.errors import EmbedderUnavailable
+from memoriter.embedding.transport import Failure, to_error
+from memoriter.embedding.vectors import validate_remote
+from memoriter.errors import EmbedderUnavailable, EmbeddingError
 from memoriter.records import Identity
 from memoriter.text.measure import estimate_tokens
 
@@ -25,23 +24,31 @@ if TYPE_CHECKING:
     from memoriter.embedding.protocol import Matrix
 
 Purpose: TypeAlias = Literal["query", "document"]
+T = TypeVar("T")
+
+#: Retries of a call with documents. With the clients' exponential pauses they span some ten seconds, enough for a short
+#: outage or a rate limit. What is still missing waits for the next sync.
+MAX_RETRIES = 3
 
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What one call to a provider may hold."""
+    """Limits of one call to a provider."""
 
     items: int
     tokens: int
     bytes: int = 4 * 1024 * 1024
-    text_tokens: int = 8192  #: of one text; what is longer is cut
+    #: Tokens of one text. Longer texts are cut.
+    text_tokens: int = 8192
 
 
 class Service(Protocol):
-    """A vendor's client, called in the way that this vendor wants."""
+    """A vendor's client."""
 
-    key: str  #: never shown
-    variable: str  #: where the key is set
+    #: Never shown.
+    key: str
+    #: The environment variable of the key.
+    variable: str
 
     @property
     def identity(self) -> Identity: ...
@@ -49,113 +56,151 @@ class Service(Protocol):
     @property
     def limits(self) -> Limits: ...
 
-    def vectors(self, texts: Sequence[str], purpose: Purpose, timeout_s: float) -> Any:
-        """One row a text, in their order; raises whatever the client raises."""
+    def vectors(self, texts: Sequence[str], purpose: Purpose, timeout_s: float, retries: int) -> Any:
+        """Return one row per text, in order. Raise whatever the client raises. ``timeout_s`` is for each attempt."""
         ...
 
-    def trouble(self, error: Exception) -> Trouble:
-        """What can be said of the client's exception."""
+    def failure(self, error: Exception) -> Failure:
+        """Return what the client's exception says."""
         ...
 
     def close(self) -> None: ...
 
 
 class Remote:
-    """An embedder at the other end of a wire."""
+    """An embedder at a provider. Documents are retried; queries are not, because a search waits for them."""
 
     def __init__(
-        self, service: Service, *, redacts: bool = True, query_s: float = 10.0, batch_s: float = 120.0
+        self,
+        service: Service,
+        *,
+        redacts: bool = True,
+        query_s: float = 10.0,
+        batch_s: float = 120.0,
+        retries: int = 0,
     ) -> None:
         self.service = service
         self._redacts = redacts
         self._query_s = query_s
         self._batch_s = batch_s
+        self._retries = retries
+
+    def without_retry(self) -> Remote:
+        """Return the same embedder for documents that a search waits for."""
+        limit_s = self._query_s
+        return Remote(self.service, redacts=self._redacts, query_s=limit_s, batch_s=limit_s)
 
     @property
     def identity(self) -> Identity:
-        """Whose vectors these are."""
+        """The identity of the service."""
         return self.service.identity
 
     @property
     def limits(self) -> Limits:
-        """What one call may hold."""
+        """Limits of one call."""
         return self.service.limits
 
     def embed(self, texts: Sequence[str]) -> Matrix:
-        """Vectors of documents."""
-        return self._run(texts, "document", self._batch_s)
+        """Return the vectors of documents."""
+        return self._run(texts, "document", self._batch_s, self._retries)
 
     def embed_query(self, text: str) -> Matrix:
-        """The vector of a query."""
-        vector: Matrix = self._run([text], "query", self._query_s)[0]
+        """Return the vector of a query."""
+        vector: Matrix = self._run([text], "query", self._query_s, 0)[0]
         return vector
 
     def close(self) -> None:
         """Close the client's connections."""
         self.service.close()
 
-    def fit(self, text: str) -> str:
-        """The text as it may leave the machine."""
-        from memoriter.text.redaction import redact  # many patterns, for those alone who send texts away
+    def prepare(self, text: str) -> str:
+        """Return the text as it may leave the machine: redacted, valid UTF-8, not too long."""
+        from memoriter.text.redaction import redact  # loads many patterns, only needed for remote providers
 
-        # A lone surrogate, as a broken file may hold, has no UTF-8 form and would stop the client.
+        # A lone surrogate, as in a broken file, has no UTF-8 form and would stop the client.
         text = text.encode("utf-8", "replace").decode("utf-8")
         return shortened(redact(text) if self._redacts else text, self.limits.text_tokens)
 
-    def _run(self, texts: Sequence[str], purpose: Purpose, timeout_s: float) -> Matrix:
+    def _run(self, texts: Sequence[str], purpose: Purpose, timeout_s: float, retries: int) -> Matrix:
         import numpy as np
 
         rows = np.zeros((len(texts), self.identity.dimensions), dtype=np.float32)
-        spoken = [index for index, text in enumerate(texts) if text.strip()]
-        if spoken:
-            fit = [self.fit(texts[index]) for index in spoken]
-            rows[spoken] = answers.sound(
-                self._ask(fit, purpose, timeout_s), len(fit), self.identity.dimensions
-            )
+        filled = [index for index, text in enumerate(texts) if text.strip()]
+        if filled:
+            prepared = [self.prepare(texts[index]) for index in filled]
+            vectors = call(self.service, lambda: self.service.vectors(prepared, purpose, timeout_s, retries))
+            rows[filled] = validate_remote(vectors, len(prepared), self.identity.dimensions)
         return rows
 
-    def _ask(self, texts: list[str], purpose: Purpose, timeout_s: float) -> Any:
-        service = self.service
-        try:
-            return service.vectors(texts, purpose, timeout_s)
-        except Exception as error:  # noqa: BLE001 - vendors' clients raise what they like
-            failure = told(
-                self.identity.provider,
-                error,
-                service.trouble(error),
-                key=service.key,
-                variable=service.variable,
-            )
-        # Outside of the handler, so that the vendor's exception, which may hold the key, is not chained to it.
-        raise failure
+
+def call(service: Service, request: Callable[[], T]) -> T:
+    """Call a vendor's client and turn its exceptions into EmbeddingError."""
+    try:
+        return request()
+    except Exception as error:  # noqa: BLE001 - vendors' clients may raise anything
+        failure = to_error(
+            service.identity.provider,
+            error,
+            service.failure(error),
+            key=service.key,
+            variable=service.variable,
+        )
+    # Outside the handler, so that the vendor's exception, which may contain the key, is not chained to it.
+    raise failure
+
+
+def by_index(numbered: Iterable[tuple[object, Any]], count: int) -> list[Any]:
+    """Return vectors sorted by their index. Each index from 0 to count - 1 must appear once."""
+    pairs = list(numbered)
+    numbers = [number for number, _ in pairs]
+    if len(pairs) != count:
+        raise EmbeddingError(f"the provider returned {len(pairs)} vectors for {count} texts")
+    if any(not isinstance(number, int) for number in numbers) or set(numbers) != set(range(count)):
+        raise EmbeddingError(f"the provider returned wrong indexes for {count} vectors: {numbers[:8]}")
+    return [row for _, row in sorted(pairs, key=lambda pair: int(str(pair[0])))]
+
+
+def check_model(requested: str, answered: object) -> None:
+    """Raise EmbeddingError if the provider names another model than the requested one."""
+    if not isinstance(answered, str) or not answered:
+        return
+    one, other = _bare_name(requested), _bare_name(answered)
+    if one not in other and other not in one:
+        raise EmbeddingError(
+            f"the provider answered with vectors of the model {answered[:80]!r} instead of {requested!r}; "
+            "if you want that model, set embedding.model to it"
+        )
+
+
+def _bare_name(model: str) -> str:
+    return model.lower().replace("\\", "/").rpartition("/")[2].removesuffix(":latest")
 
 
 def shortened(text: str, tokens: int) -> str:
-    """The beginning of the text that is about this many tokens."""
+    """Return the beginning of the text, up to about this many tokens."""
     while (cost := estimate_tokens(text)) > tokens:
         text = text[: max(1, min(len(text) - 1, int(len(text) * tokens / cost)))]
     return text
 
 
 def digest(**settings: object) -> str:
-    """The part of an identity that stands for all further settings; empty when none is set."""
+    """Return the part of an identity that covers all further settings, or "" when none is set."""
     given = {name: value for name, value in settings.items() if value}
     return hashlib.sha256(json.dumps(given, sort_keys=True).encode()).hexdigest() if given else ""
 
 
-def width(provider: str, model: str, dimensions: int | None, known: dict[str, int]) -> int:
-    """How wide the model's vectors are, without asking anybody."""
+def known_dimensions(provider: str, model: str, dimensions: int | None, known: dict[str, int]) -> int:
+    """Return the dimensions of the model's vectors, without calling the provider."""
     found = dimensions or known.get(model.removesuffix(":latest"))
     if found is None:
         raise EmbedderUnavailable(
-            f"{provider}: it is not known how many dimensions the vectors of {model!r} have; "
-            "set embedding.dimensions"
+            f"{provider}: the number of dimensions of {model!r} is unknown; set embedding.dimensions"
         )
     return found
 
 
-def installed(package: str) -> bool:
-    """Whether a package can be imported, without importing it."""
+def is_installed(package: str) -> bool:
+    """Return whether a package can be imported, without importing it."""
     try:
         return importlib.util.find_spec(package) is not None
     except (ImportError, ValueError):
@@ -163,7 +208,7 @@ def installed(package: str) -> bool:
 
 
 def client_library(package: str, extra: str) -> Any:
-    """The vendor's package, imported now; where it is missing, the sentence says what to install."""
+    """Import the vendor's package, or raise EmbedderUnavailable with the command that installs it."""
     try:
         return importlib.import_module(package)
     except ImportError as error:
@@ -171,5 +216,5 @@ def client_library(package: str, extra: str) -> Any:
 
 
 def missing_extra(extra: str) -> str:
-    """How to get a provider's client."""
+    """Return how to install a provider's client."""
     return f"its client is not installed: pip install 'memoriter[{extra}]'"

@@ -1,27 +1,33 @@
 """Voyage AI.
 
-The package's own answer object forgets the numbers of the vectors, so its resource is called instead; the batch API,
-for which the package has no calls yet, is reached through the package's requestor.
+The package's `Client` drops the indexes of the vectors, so this module calls the resource below it. The package has no
+calls for the batch API, so its requestor is used.
 """
 
 from __future__ import annotations
 
 import json
-import logging
 from collections.abc import Sequence
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
-from memoriter.embedding import answers, wire
-from memoriter.embedding.failures import Trouble
+from memoriter.embedding import transport
 from memoriter.embedding.jobs import JobState, by_custom_id
 from memoriter.embedding.openai import RUNNING
-from memoriter.embedding.remote import Limits, Purpose, client_library, width
+from memoriter.embedding.remote import (
+    Limits,
+    Purpose,
+    by_index,
+    check_model,
+    client_library,
+    known_dimensions,
+)
+from memoriter.embedding.transport import Failure, quiet_logger
 from memoriter.errors import EmbedderUnavailable
 from memoriter.records import Identity
 
 if TYPE_CHECKING:
-    from memoriter.embedding.wish import EmbedderSpec
+    from memoriter.embedding.protocol import EmbedderSpec
 
 MODEL = "voyage-4-large"
 DIMENSIONS = {
@@ -34,31 +40,32 @@ DIMENSIONS = {
 
 @cache
 def _session() -> Any:
-    """One for all threads: the package would make one for each, and never close it."""
-    return wire.requests_session()
+    """Return one session for all threads. The package would open one per thread and never close it."""
+    return transport.requests_session()
 
 
 class VoyageService:
-    """`POST /embeddings`, through the package `voyageai`."""
+    """`POST /embeddings`, with the package `voyageai`."""
 
     variable = "VOYAGE_API_KEY"
     limits = Limits(items=1000, tokens=100_000, text_tokens=30_000)
     job_items = 10_000
 
-    def __init__(self, wish: EmbedderSpec) -> None:
-        self.key = wish.keys.get("voyage", "")
+    def __init__(self, spec: EmbedderSpec) -> None:
+        self.key = spec.keys.get("voyage", "")
         if not self.key:
             raise EmbedderUnavailable(f"no key: set {self.variable}")
-        self.base_url = wish.base_urls.get("voyage")
-        self.model = wish.model or MODEL
-        self._shorten = wish.dimensions
-        dimensions = width("voyage", self.model, wish.dimensions, DIMENSIONS)
+        self.base_url = spec.base_urls.get("voyage")
+        self.model = spec.model or MODEL
+        self._shorten = spec.dimensions
+        dimensions = known_dimensions("voyage", self.model, spec.dimensions, DIMENSIONS)
         self.identity = Identity("voyage", self.model, dimensions)
         self._package: Any = None
 
-    def vectors(self, texts: Sequence[str], purpose: Purpose, timeout_s: float) -> Any:
-        """One call."""
-        answer = self._voyageai().Embedding.create(
+    def vectors(self, texts: Sequence[str], purpose: Purpose, timeout_s: float, retries: int) -> Any:
+        """Embed texts with one call."""
+        answer = self._retrying(retries)(
+            self._voyageai().Embedding.create,
             input=list(texts),
             model=self.model,
             input_type=purpose,
@@ -68,31 +75,31 @@ class VoyageService:
             base_url=self.base_url,
             request_timeout=timeout_s,
         )
-        answers.same_model(self.model, answer.model)
-        return answers.by_index(((item["index"], item["embedding"]) for item in answer.data), len(texts))
+        check_model(self.model, answer.model)
+        return by_index(((item["index"], item["embedding"]) for item in answer.data), len(texts))
 
-    def trouble(self, error: Exception) -> Trouble:
-        """What the package's exceptions hold."""
+    def failure(self, error: Exception) -> Failure:
+        """Return what the package's exception says."""
         import requests
         from voyageai import error as voyage
 
         if isinstance(error, voyage.Timeout | voyage.APIConnectionError | requests.RequestException):
-            return Trouble(message=str(error))
+            return Failure(message=str(error))
         if isinstance(error, voyage.VoyageError) and (error.http_status or 0) >= 300:
             body = error.json_body if isinstance(error.json_body, dict) else {}
-            words = body.get("detail") or error.user_message
-            return Trouble(error.http_status, str(words or ""), error.headers)
-        return Trouble(message=str(error), unreadable=True)
+            message = body.get("detail") or error.user_message
+            return Failure(error.http_status, str(message or ""), error.headers)
+        return Failure(message=str(error), unreadable=True)
 
     def close(self) -> None:
-        """Close the connections; the next call opens them again."""
+        """Close the connections. The next call opens them again."""
         if self._package is not None:
             _session().close()
 
     # ---- the batch API ---------------------------------------------------------------------------------------
 
     def submit(self, texts: Sequence[str], timeout_s: float) -> str:
-        """Hand over a job; its id."""
+        """Submit a job and return its id."""
         lines = [{"custom_id": str(number), "body": {"input": [text]}} for number, text in enumerate(texts)]
         data = "\n".join(json.dumps(line) for line in lines).encode()
         upload = {"file": ("memoriter.jsonl", data, "application/jsonl")}
@@ -109,13 +116,13 @@ class VoyageService:
         return str(self._request("post", "/batches", timeout_s, params=job)["id"])
 
     def state(self, job_id: str, timeout_s: float) -> JobState:
-        """How far a job has come."""
+        """Return the state of a job."""
         job = self._request("get", f"/batches/{job_id}", timeout_s)
         counts = job.get("request_counts") or {}
         return JobState(RUNNING.get(job["status"], "failed"), counts.get("completed", 0), str(job["status"]))
 
     def results(self, job_id: str, count: int, timeout_s: float) -> list[Any]:
-        """The vectors of a job that is done; None where a text failed."""
+        """Return the vectors of a finished job, with None for texts that failed."""
         job = self._request("get", f"/batches/{job_id}", timeout_s)
         if not job.get("output_file_id"):
             return [None] * count
@@ -126,8 +133,26 @@ class VoyageService:
         return by_custom_id(answer.content.decode().splitlines(), count)
 
     def cancel(self, job_id: str, timeout_s: float) -> None:
-        """Give a job up."""
+        """Cancel a job."""
         self._request("post", f"/batches/{job_id}/cancel", timeout_s)
+
+    def _retrying(self, retries: int) -> Any:
+        # The package retries only in its `Client`. This is the same policy, with lost connections added.
+        tenacity = client_library("tenacity", "voyage")
+        errors = client_library("voyageai.error", "voyage")
+        temporary = (
+            errors.RateLimitError,
+            errors.ServiceUnavailableError,
+            errors.ServerError,
+            errors.Timeout,
+            errors.APIConnectionError,
+        )
+        return tenacity.Retrying(
+            reraise=True,
+            stop=tenacity.stop_after_attempt(retries + 1),
+            wait=tenacity.wait_exponential_jitter(initial=1, max=16),
+            retry=tenacity.retry_if_exception_type(temporary),
+        )
 
     def _request(self, method: str, path: str, timeout_s: float, **options: Any) -> Any:
         return self._requestor().request(method, path, request_timeout=timeout_s, **options).data
@@ -140,11 +165,8 @@ class VoyageService:
     def _voyageai(self) -> Any:
         if self._package is None:
             package = client_library("voyageai", "voyage")
-            # The package has one place for this in a whole program; a program that has filled it keeps its own.
+            # The package has one such function per process. A program that has set it keeps its own.
             package.requestssession = package.requestssession or _session
-            # It logs what servers say and what is sent, word for word; who wants that sets the level.
-            logger = logging.getLogger("voyage")
-            if logger.level == logging.NOTSET:
-                logger.setLevel(logging.WARNING)
+            quiet_logger("voyage")
             self._package = package
         return self._package

@@ -380,8 +380,8 @@ class Indexer:
         if self._ends is not None and time.monotonic() > self._ends:
             tally.degraded = "there is more to embed than a search waits for"
             return
-        hasty = self._ends is not None
-        done = self.embedder.ensure(_texts(group), lambda _: self._stop(), hasty=hasty)
+        retry = self._ends is None
+        done = self.embedder.ensure(_texts(group), lambda _: self._stop(), retry=retry)
         tally.embedded += done.embedded
         tally.cached += done.cached
         tally.degraded = done.error

@@ -1,0 +1,165 @@
+"""An embedder with guards: checked vectors, time limits, and a cooldown after repeated failures.
+
+During a cooldown calls fail immediately and say why, so an outage does not slow down searches. After it, one call goes
+through. If that call fails too, the next cooldown is twice as long. Retries are the business of the vendors' clients.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
+
+from memoriter import logs
+from memoriter.background import Workers
+from memoriter.embedding.vectors import clean, validate
+from memoriter.errors import EmbedderBusy, EmbeddingError, QuotaSpent
+from memoriter.records import Identity
+
+if TYPE_CHECKING:
+    from memoriter.embedding.protocol import Embedder, Matrix
+
+log = logs.get("embedding")
+
+#: Failures in a row before a cooldown. A single lost connection is not an outage.
+MAX_FAILURES = 3
+FIRST_COOLDOWN_S = 15.0
+MAX_COOLDOWN_S = 600.0
+#: Threads for calls with a time limit, including abandoned ones: more than `embedding.concurrency` allows.
+MAX_CALLS = 96
+
+
+class ProviderHealth:
+    """Recent failures of a provider, and its cooldown."""
+
+    def __init__(self, provider: str, clock: Callable[[], float] = time.monotonic) -> None:
+        self._provider = provider
+        self._clock = clock
+        self._lock = threading.Lock()
+        self._failures = 0
+        self._next_cooldown_s = FIRST_COOLDOWN_S
+        self._cooldown_ends: float | None = None
+        #: One call was let through after a cooldown, and has not ended.
+        self._probing = False
+        self._reason = ""
+
+    @property
+    def cooldown(self) -> str | None:
+        """Why calls fail immediately, or None outside a cooldown."""
+        with self._lock:
+            return self._message() if self._cooldown_ends is not None else None
+
+    def check(self) -> None:
+        """Raise EmbeddingError during a cooldown. After it, let one call through."""
+        with self._lock:
+            if self._cooldown_ends is None:
+                return
+            if self._probing or self._clock() < self._cooldown_ends:
+                raise EmbeddingError(self._message())
+            self._probing = True
+
+    def failed(self, error: EmbeddingError) -> None:
+        """Count a failure, and start a cooldown if there were too many."""
+        with self._lock:
+            self._failures += 1
+            probed, self._probing = self._probing, False
+            self._reason = str(error)
+            if probed or self._failures >= MAX_FAILURES or isinstance(error, QuotaSpent):
+                self._start_cooldown(error)
+
+    def worked(self) -> None:
+        """Forget earlier failures."""
+        with self._lock:
+            if self._cooldown_ends is not None:
+                log.warning("%s works again", self._provider)
+            self._failures, self._cooldown_ends, self._probing = 0, None, False
+            self._next_cooldown_s, self._reason = FIRST_COOLDOWN_S, ""
+
+    def interrupted(self) -> None:
+        """Let the next call probe the provider: this one ended for another reason."""
+        self._probing = False
+
+    def _start_cooldown(self, error: EmbeddingError) -> None:
+        requested_s = error.retry_after_s if isinstance(error, EmbedderBusy) else None
+        cooldown_s = MAX_COOLDOWN_S if isinstance(error, QuotaSpent) else self._next_cooldown_s
+        self._cooldown_ends = self._clock() + max(cooldown_s, requested_s or 0.0)
+        self._next_cooldown_s = min(2 * self._next_cooldown_s, MAX_COOLDOWN_S)
+        log.warning("%s", self._message())
+
+    def _message(self) -> str:
+        left_s = max(0.0, (self._cooldown_ends or 0.0) - self._clock())
+        when = f"in {left_s:.0f} s" if left_s >= 0.5 else "with the next call"
+        return f"{self._reason} ({self._provider} is in cooldown; next attempt {when})"
+
+
+class Guarded:
+    """An embedder that returns valid vectors or raises EmbeddingError, within its time limits.
+
+    Without limits, calls run in the caller's thread. Without ``health`` there is no cooldown.
+    """
+
+    def __init__(
+        self,
+        embedder: Embedder,
+        *,
+        query_s: float | None = None,
+        batch_s: float | None = None,
+        health: ProviderHealth | None = None,
+    ) -> None:
+        self.embedder = embedder
+        self.health = health
+        self._query_s = query_s
+        self._batch_s = batch_s
+        # A thread cannot be stopped. A call that is late runs on, and its result is dropped.
+        self._workers = Workers("memoriter-embed-call", threads=MAX_CALLS)
+
+    @property
+    def identity(self) -> Identity:
+        """The identity of the wrapped embedder."""
+        return self.embedder.identity
+
+    def embed(self, texts: Sequence[str]) -> Matrix:
+        """Return the vectors of documents."""
+        return self._call(lambda: self.embedder.embed(texts), len(texts), self._batch_s)
+
+    def embed_query(self, text: str) -> Matrix:
+        """Return the vector of a query."""
+        row: Matrix = self._call(lambda: [self.embedder.embed_query(text)], 1, self._query_s)[0]
+        return row
+
+    def close(self) -> None:
+        """Close the wrapped embedder."""
+        self.embedder.close()
+
+    def _call(self, call: Callable[[], object], count: int, limit_s: float | None) -> Matrix:
+        if self.health is None:
+            return self._checked(call, count, limit_s)
+        self.health.check()
+        try:
+            rows = self._checked(call, count, limit_s)
+        except EmbeddingError as error:
+            self.health.failed(error)
+            raise
+        except BaseException:
+            self.health.interrupted()
+            raise
+        self.health.worked()
+        return rows
+
+    def _checked(self, call: Callable[[], object], count: int, limit_s: float | None) -> Matrix:
+        try:
+            rows = call() if limit_s is None else self._within(limit_s, call)
+        except EmbeddingError:
+            raise
+        except Exception as error:
+            # Embedders of other packages may raise anything.
+            reason = (str(error).splitlines() or [""])[0][:300] or type(error).__name__
+            raise EmbeddingError(f"the embedder {self.identity.provider} failed: {reason}") from error
+        return clean(validate(rows, count, self.identity.dimensions))
+
+    def _within(self, limit_s: float, call: Callable[[], object]) -> object:
+        task = self._workers.submit(call)
+        if not task.wait(limit_s):
+            raise EmbedderBusy(f"{self.identity.provider} did not answer within {limit_s:g} s")
+        return task.result()
