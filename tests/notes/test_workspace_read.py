@@ -106,7 +106,7 @@ def test_a_file_that_vanishes_says_so(tmp_path: Path) -> None:
     workspace = Workspace(tmp_path)
     (found,) = workspace.scan().files
     (tmp_path / "MEMORY.md").unlink()
-    with pytest.raises(SourceError, match=r"^It vanished before it could be read\.$"):
+    with pytest.raises(SourceError, match=r"^The file was removed before it could be read\.$"):
         workspace.read(found)
 
 
@@ -115,7 +115,7 @@ def test_a_file_that_may_not_be_read_says_so(tmp_path: Path) -> None:
     (tmp_path / "MEMORY.md").write_text("x")
     (tmp_path / "MEMORY.md").chmod(0)
     workspace = Workspace(tmp_path)
-    with pytest.raises(SourceError, match=r"^It cannot be read: permission denied\.$"):
+    with pytest.raises(SourceError, match=r"^The file cannot be read: permission denied\.$"):
         workspace.read(workspace.scan().files[0])
 
 
@@ -129,11 +129,11 @@ def test_a_file_that_turned_into_something_else_since_the_scan_is_refused(tmp_pa
     (found,) = workspace.scan().files
     note.unlink()
     note.symlink_to(secret)
-    with pytest.raises(PathRefused, match="turned into a symbolic link"):
+    with pytest.raises(PathRefused, match="became a symbolic link"):
         workspace.read(found)
     note.unlink()
     os.mkfifo(note)
-    with pytest.raises(PathRefused, match=r"^It is not a regular file\.$"):
+    with pytest.raises(PathRefused, match=r"^Not a regular file\.$"):
         workspace.read(found)
 
 

@@ -13,9 +13,9 @@ from memoriter.notes.workspace import Workspace
 from memoriter.records import FoundFile, Problem
 
 needs_links = pytest.mark.skipif(os.name == "nt", reason="needs POSIX files")
-OUT = "A symbolic link that leads out of the workspace; not followed."
-BACK = "A symbolic link that leads back to a folder it lies in; not followed."
-SPECIAL = "It is a pipe, socket or device, not a file; left out."
+OUT = "The symbolic link leads out of the workspace. It was not followed."
+BACK = "The symbolic link leads back to a folder above it. It was not followed."
+SPECIAL = "This is a pipe, socket or device, not a file. It was left out."
 
 
 def write(root: Path, *paths: str) -> None:
@@ -127,7 +127,7 @@ def test_a_symlink_that_leaves_the_workspace_is_not_followed(tmp_path: Path) -> 
     assert scan.problems == (
         Problem("memory/file.md", OUT),
         Problem("memory/folder", OUT),
-        Problem("memory/gone.md", "A symbolic link that leads nowhere; not followed."),
+        Problem("memory/gone.md", "Broken symbolic link. It was not followed."),
     )
 
 
@@ -152,12 +152,12 @@ def test_symlinks_inside_the_workspace_are_followed_once_and_never_in_circles(tm
     (tmp_path / "memory/key.md").symlink_to("../key.pem")
     scan = Workspace(tmp_path).scan()
     assert [found.path for found in scan.files] == ["memory/a.md", "memory/notes/b.md"]
-    other = "A symbolic link to a hidden file or one of another kind; not followed."
+    other = "The symbolic link leads to a hidden file or another file type. It was not followed."
     assert scan.problems == (
         Problem("memory/hidden.md", other),
         Problem("memory/key.md", other),
         Problem("memory/loop", BACK),
-        Problem("memory/round.md", "A symbolic link that leads nowhere; not followed."),
+        Problem("memory/round.md", "Broken symbolic link. It was not followed."),
         Problem("memory/up", BACK),
     )
 
@@ -185,7 +185,7 @@ def test_names_that_cannot_be_cited_are_a_problem_and_not_a_crash(tmp_path: Path
         "memory/" + "n" * 252 + ".md",
         "memory/全\u3000角.md",
     ]
-    reason = "The name cannot be cited: it is not valid UTF-8, or it breaks the line."
+    reason = "The name cannot be cited: it is not valid UTF-8 or contains a line break."
     assert scan.problems == (Problem("memory/\\xff.md", reason), Problem("memory/new\\nline.md", reason))
 
 

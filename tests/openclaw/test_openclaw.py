@@ -202,7 +202,7 @@ def test_no_copy_goes_through_a_link(openclaw: Path, open_memory: OpenMemory, tm
         link.symlink_to(outside)
     preview = memory.import_openclaw(openclaw, dry_run=True)
     report = memory.import_openclaw(openclaw)
-    refused = "is no folder, or a symbolic link, which is not followed."
+    refused = "is not a folder, or it is a symbolic link. Links are not followed."
     assert {(step.kind, step.action, step.note) for step in report.steps} == {
         ("note", "other", f"'imports' {refused}"),
         ("session", "other", f"'openclaw' {refused}"),

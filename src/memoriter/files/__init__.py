@@ -1,1 +1,8 @@
-"""Files."""
+"""Safe reading, atomic writing and locks.
+
+- ``durable``: atomic replacement of state files
+- ``edits``: changes of notes that people may edit at the same time
+- ``locks``: one lock between threads and processes
+- ``paths``: open files and folders below a root, without following links
+- ``scan``: list the files of a folder tree
+"""

@@ -1,8 +1,9 @@
-"""A file that is on the disk whole, or not at all: written beside, synced, put in place, its folder synced.
+"""Atomic writes: after a crash, a file has its old content or its new content, never a mixture.
 
-Every file that memoriter replaces goes through here. A note, which people edit at the same time, is put in place by
-`writing.files`, which exchanges versions; it too begins with a file beside it. Nothing else is imported here: a hook
-has no time to load a room for this.
+The new content is written to a temporary file in the same folder and synced. The temporary file then replaces the
+target, and the folder is synced. Notes, which people edit at the same time, are written by ``edits``.
+
+Hooks must start quickly, so this module imports nothing else of the package.
 """
 
 from __future__ import annotations
@@ -18,43 +19,42 @@ _counter = itertools.count()
 
 
 def write(path: Path, data: bytes, *, mode: int = 0o600, unless: Callable[[], bool] = lambda: False) -> bool:
-    """Put the bytes in place of what stands there; on the disk when this is True.
+    """Replace a file atomically. When this returns True, the data is on disk.
 
-    ``unless`` is asked at the last moment, when everything is ready: then all stays as it is.
+    ``unless`` is called right before the replacement. If it returns true, nothing changes and this returns False.
     """
     make_folder(path.parent)
-    beside = write_beside(path, [data], mode=mode)
+    temporary = write_beside(path, [data], mode=mode)
     try:
         if unless():
             return False
-        beside.replace(path)
+        temporary.replace(path)
     finally:
-        beside.unlink(missing_ok=True)
+        temporary.unlink(missing_ok=True)
     sync_folder(path.parent)
     return True
 
 
 def write_beside(path: Path, pieces: Iterable[bytes], *, mode: int = 0o600) -> Path:
-    """A synced file of these pieces in the folder of ``path``, hidden, for the caller to put in place or to remove."""
-    beside = path.with_name(f".{path.name[:40]}.{os.getpid()}-{next(_counter)}.tmp")
+    """Write a synced, hidden temporary file next to ``path``. The caller renames or removes it."""
+    temporary = path.with_name(f".{path.name[:40]}.{os.getpid()}-{next(_counter)}.tmp")
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
-    descriptor = os.open(beside, flags, 0o600)
+    descriptor = os.open(temporary, flags, 0o600)
     try:
         with os.fdopen(descriptor, "wb") as file:
-            beside.chmod(mode)  # whatever the umask says
+            temporary.chmod(mode)  # regardless of the umask
             for piece in pieces:
                 file.write(piece)
             file.flush()
             os.fsync(descriptor)
     except BaseException:
-        beside.unlink(missing_ok=True)
+        temporary.unlink(missing_ok=True)
         raise
-    return beside
+    return temporary
 
 
 def make_folder(folder: Path) -> None:
-    """Make the folder and its missing parents, each for the owner alone, and sync each parent: what stands in a lost
-    folder is lost."""
+    """Create a folder and its missing parents with mode 0700, and sync each parent."""
     missing = list(itertools.takewhile(lambda at: not at.is_dir(), (folder, *folder.parents)))
     for new in reversed(missing):
         new.mkdir(mode=0o700, exist_ok=True)
@@ -62,9 +62,9 @@ def make_folder(folder: Path) -> None:
 
 
 def sync_folder(folder: Path) -> None:
-    """Let the names in a folder be on the disk."""
+    """Flush the names in a folder to disk."""
     if sys.platform == "win32":
-        return  # folders cannot be opened there, and NTFS journals names by itself
+        return  # folders cannot be opened there, and NTFS journals names
     descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
     try:
         os.fsync(descriptor)
@@ -73,7 +73,7 @@ def sync_folder(folder: Path) -> None:
 
 
 def newest_state_files(folder: Path) -> list[Path]:
-    """The files of a folder that hold our JSON, newest first."""
+    """Return the JSON state files of a folder, newest first."""
     found = list[tuple[float, str]]()
     with contextlib.suppress(OSError), os.scandir(folder) as entries:
         for entry in entries:
@@ -83,7 +83,7 @@ def newest_state_files(folder: Path) -> list[Path]:
 
 
 def remove_temporary_files(folder: Path, older_than: float) -> None:
-    """Remove what killed writers left behind before that time."""
+    """Remove temporary files of killed writers that were last changed before this time."""
     with contextlib.suppress(OSError), os.scandir(folder) as entries:
         for entry in entries:
             if entry.name.startswith(".") and entry.name.endswith(".tmp"):

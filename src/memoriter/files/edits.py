@@ -1,11 +1,9 @@
-"""The one way in which a note is changed: whole, durable, and never over somebody else's edit.
+"""Change notes atomically, without overwriting edits that people make at the same time.
 
-A new version is written beside the note, synced, and exchanged with it in one step; the folder is synced before
-anybody is told that it is saved. What comes out of the exchange is compared with what the change was made from: if a
-person saved in between, their version is put back and the change is made again on top of it. Writers of ours take
-turns by a lock on the folder, which needs no lock file among people's notes.
-
-What is written is not decided here.
+The new version is written to a temporary file, synced, and exchanged with the note in one step. Then the folder is
+synced. The version that comes out of the exchange must be the one that the change started from. If a person saved in
+between, their version is put back and the change is applied to it again. memoriter's own writers take turns by a lock
+on the folder, which leaves no lock file among the notes.
 """
 
 from __future__ import annotations
@@ -31,40 +29,45 @@ from memoriter.files.locks import LOCK_WAIT_S, file_lock
 __all__ = ["append", "digest", "read", "update", "write"]
 
 Change = Callable[[str | None], str | None]
-"""Given the note's text, or None when there is no such note: the new text, or None to leave all as it is."""
+"""Get the text of a note, or None if it does not exist. Return the new text, or None to change nothing."""
 
-ATTEMPTS = 20  #: exchanges that somebody else's saving may spoil before we give up
+#: Exchanges that edits of others may spoil before the change is given up.
+MAX_ATTEMPTS = 20
 NEW_FILE_MODE = 0o600
-SETTLE_S = 2.0  #: how long an editor may keep the old version open for writing after it was exchanged
+#: How long an editor may keep the old version open for writing after the exchange.
+SETTLE_S = 2.0
 
 _NOREPLACE, _EXCHANGE = 1, 2  # flags of renameat2(2)
 _HERE = -100  # AT_FDCWD
 
 
 def digest(text: str) -> str:
-    """What `write` compares: the SHA-256 of the text's bytes."""
+    """Return the SHA-256 digest that `write` compares."""
     return hashlib.sha256(text.encode("utf-8")).hexdigest()
 
 
 def read(path: Path) -> str | None:
-    """The note's text, to the byte; None when there is none."""
+    """Return the text of a note unchanged, or None if it does not exist."""
     data = _load(path)
     return None if data is None else _decoded(data, path)
 
 
 def write(path: Path, text: str, *, expected: str | None) -> bool:
-    """Put a text in place of the version with the digest ``expected``, or make a new note when that is None."""
+    """Replace the version with the digest ``expected``, or create a note if ``expected`` is None.
+
+    Raises `EditConflict` if the note is another version.
+    """
 
     def change(old: str | None) -> str:
         if (None if old is None else digest(old)) != expected:
-            raise EditConflict(f"{path} was changed by somebody else and is left as it is.")
+            raise EditConflict(f"{path} has been changed in the meantime and was not overwritten.")
         return text
 
     return update(path, change)
 
 
 def append(path: Path, text: str, *, head: str = "") -> bool:
-    """Add a text at the end; a new note begins with ``head``. What stands there is kept to the byte."""
+    """Append a text. A new note starts with ``head``. Existing content stays unchanged to the byte."""
 
     def change(old: str | None) -> str:
         before = head if old is None else old
@@ -76,9 +79,9 @@ def append(path: Path, text: str, *, head: str = "") -> bool:
 
 
 def update(path: Path, change: Change, *, wait_s: float = LOCK_WAIT_S) -> bool:
-    """Change a note by a function of its text; whether it changed. True means: it is on the disk.
+    """Change a note by a function of its text. Return whether it changed; True means that it is on disk.
 
-    Raises `WriteError`, and then the note is as it was.
+    Raises `WriteError`; the note is then unchanged.
     """
     try:
         make_folder(path.parent)
@@ -88,32 +91,33 @@ def update(path: Path, change: Change, *, wait_s: float = LOCK_WAIT_S) -> bool:
         raise WriteError(f"{path} was not written. {error}") from error
     except OSError as error:
         raise WriteError(
-            f"{path} could not be written ({error.strerror or error}); it is as it was."
+            f"{path} could not be written ({error.strerror or error}). It is unchanged."
         ) from error
 
 
 def _update(path: Path, change: Change) -> bool:
     _sweep(path)
-    added = b""  # by somebody else, onto a version of ours that stood there for a moment
-    for _ in range(ATTEMPTS):
+    added = b""  # appended by someone else to a version that was replaced a moment later
+    for _ in range(MAX_ATTEMPTS):
         old = _load(path)
         text = change(None if old is None else _decoded(old, path))
         new = (_encoded(text, path) if text is not None else old or b"") + added
         if new == (old or b"") and (text is None or old is not None):
             return False
-        done, more = _install(path, old, new)
-        if done:
+        installed, more = _install(path, old, new)
+        if installed:
             return True
         added += more
     if added:
         _append_in_place(path, added)
-    raise EditConflict(f"{path} is being changed by somebody else all the time; try again.")
+    raise EditConflict(f"{path} is being changed by another program. Try again later.")
 
 
 def _install(path: Path, old: bytes | None, new: bytes) -> tuple[bool, bytes]:
-    """Exchange the note for its new version; whether that was done, and what else was written onto it meanwhile.
+    """Exchange the note for its new version.
 
-    It is not done when the note is no longer what the new version was made from.
+    Return whether the new version is in place, and what someone else appended to it in the meantime. The exchange is
+    undone if the note was no longer the version that the change started from.
     """
     temporary = _write_beside(path, new)
     try:
@@ -122,8 +126,8 @@ def _install(path: Path, old: bytes | None, new: bytes) -> tuple[bool, bytes]:
         try:
             sync_folder(path.parent)
         except OSError:
-            # Nobody knows what the disk has now: show the old version again, and let the caller hear of it.
-            _take_back(temporary, path, was_new=old is None)
+            # It is unknown what is on disk. Restore the old version and report the error.
+            _restore(temporary, path, was_new=old is None)
             raise
         return True, b""
     finally:
@@ -153,10 +157,10 @@ def _exchange(temporary: Path, path: Path, old: bytes) -> bool:
         return False
     try:
         if not exchange_files(temporary, path):
-            temporary.replace(path)  # a system without exchange: the comparison above must do
+            temporary.replace(path)  # no exchange on this system: the comparison above must do
             return True
     except FileNotFoundError:
-        return False  # the note was deleted under our hands: begin again with that
+        return False  # the note was deleted in the meantime: start again
     if is_closed_for_writing(temporary) and _load(temporary) == old:
         return True
     _give_back(temporary, path)
@@ -164,7 +168,7 @@ def _exchange(temporary: Path, path: Path, old: bytes) -> bool:
 
 
 def _give_back(theirs: Path, path: Path) -> None:
-    """A person's version came out of the exchange: put it back, or at least leave it where they see it."""
+    """Put back a version of someone else that came out of the exchange, or keep it as a visible copy."""
     try:
         exchange_files(theirs, path)
     except OSError:
@@ -173,7 +177,7 @@ def _give_back(theirs: Path, path: Path) -> None:
 
 
 def _added_to(ours: Path, path: Path, new: bytes) -> bytes:
-    """What somebody added to our version before theirs was put back; an edit of another kind is kept as a copy."""
+    """Return what someone appended to the new version before it was undone. Keep other edits as a copy."""
     if not is_closed_for_writing(ours):
         _keep_copy(ours, path)
         return b""
@@ -185,7 +189,7 @@ def _added_to(ours: Path, path: Path, new: bytes) -> bytes:
 
 
 def _append_in_place(path: Path, added: bytes) -> None:
-    """Put back what somebody else appended to a version that is gone, in the way in which they did."""
+    """Append again what someone else had appended to a version that was undone."""
     with path.open("ab") as file:
         file.write(added)
         file.flush()
@@ -193,7 +197,7 @@ def _append_in_place(path: Path, added: bytes) -> None:
 
 
 def _keep_copy(version: Path, path: Path) -> None:
-    """Leave a version that is not ours beside the note, where people see it."""
+    """Keep a version of someone else as a visible file next to the note."""
     for number in itertools.count(1):
         try:
             rename_without_replacing(version, path.with_name(f"{path.stem}.edited-{number}{path.suffix}"))
@@ -202,7 +206,7 @@ def _keep_copy(version: Path, path: Path) -> None:
         return
 
 
-def _take_back(temporary: Path, path: Path, *, was_new: bool) -> None:
+def _restore(temporary: Path, path: Path, *, was_new: bool) -> None:
     with contextlib.suppress(OSError):
         if was_new:
             path.unlink(missing_ok=True)
@@ -214,7 +218,7 @@ def _take_back(temporary: Path, path: Path, *, was_new: bool) -> None:
 
 
 def _sweep(path: Path) -> None:
-    """Remove what killed writers left: under the lock no living one has a temporary file here."""
+    """Remove temporary files of killed writers. Under the lock, no running writer has one for this note."""
     prefix = f".{path.name[:40]}."
     for entry in os.scandir(path.parent):
         if entry.name.startswith(prefix) and entry.name.endswith(".tmp"):
@@ -229,21 +233,21 @@ def _load(path: Path) -> bytes | None:
         return None
     except OSError as error:
         if error.errno == errno.ELOOP:
-            raise WriteError(f"{path} is a symbolic link; it is not written through.") from error
+            raise WriteError(f"{path} is a symbolic link. Links are not followed when writing.") from error
         raise
     with os.fdopen(descriptor, "rb") as file:
         if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-            raise WriteError(f"{path} is not a plain file; it is left as it is.")
+            raise WriteError(f"{path} is not a regular file. It was not changed.")
         return file.read()
 
 
 def _encoded(text: str, path: Path) -> bytes:
-    """The text's bytes; what could not be read back is never written."""
+    """Encode a text. Text that could not be read back is never written."""
     try:
         return text.encode("utf-8")
     except UnicodeEncodeError as error:
         raise WriteError(
-            f"{path} is left as it is: the new text has no UTF-8 form (character {error.start})."
+            f"{path} was not changed: the new text cannot be encoded as UTF-8 (character {error.start})."
         ) from error
 
 
@@ -251,32 +255,36 @@ def _decoded(data: bytes, path: Path) -> str:
     try:
         return data.decode("utf-8")
     except UnicodeDecodeError as error:
-        raise WriteError(f"{path} is not UTF-8 (byte {error.start}); it is left as it is.") from error
+        raise WriteError(f"{path} is not UTF-8 (byte {error.start}). It was not changed.") from error
 
 
 # ---- system calls ------------------------------------------------------------------------------------------------
 
 
 def exchange_files(one: Path, other: Path) -> bool:
-    """Swap two files' names; False where the system or its file system cannot."""
+    """Swap the names of two files in one step. Return False if the system or file system does not support it."""
     return _renameat2(one, other, _EXCHANGE)
 
 
 def rename_without_replacing(temporary: Path, path: Path) -> None:
-    """Give a file its name; `FileExistsError` when another has it."""
+    """Rename a file. Raises `FileExistsError` if the new name is taken."""
     if not _renameat2(temporary, path, _NOREPLACE):
         os.link(temporary, path)
 
 
 def is_closed_for_writing(path: Path) -> bool:
-    """Whether nobody has the file open for writing any more, asked by a lease; True where leases are unknown."""
+    """Return whether no process has the file open for writing, waiting up to `SETTLE_S`.
+
+    This asks the kernel for a read lease. Systems without leases return True.
+    """
     if sys.platform != "linux":
         return True
     import fcntl
 
     end = time.monotonic() + SETTLE_S
     with path.open("rb") as file:
-        # Whoever opens a leased file has its holder signalled, by default with one that kills; this one is ignored.
+        # The kernel signals the holder of a lease when another process opens the file. The default signal would
+        # kill this process; SIGURG is ignored.
         fcntl.fcntl(file, fcntl.F_SETSIG, signal.SIGURG)
         while True:
             try:
@@ -293,7 +301,7 @@ def is_closed_for_writing(path: Path) -> bool:
 
 
 def _renameat2(source: Path, target: Path, flags: int) -> bool:
-    """Rename with flags; False where it is unknown."""
+    """Rename with flags. Return False if the system does not support it."""
     function = _libc_renameat2()
     if function is None:
         return False

@@ -18,12 +18,13 @@ from pathlib import Path
 
 from memoriter.errors import NotFound, PathRefused, SourceError
 
-MAX_NAME_BYTES = 200  #: of one part of a path; room for the suffix of a temporary file is left
+#: Bytes of one part of a path. This leaves room for the suffix of a temporary file.
+MAX_NAME_BYTES = 200
 MAX_DEPTH = 16
 
 _FOLDER = os.O_RDONLY | getattr(os, "O_DIRECTORY", 0) | getattr(os, "O_CLOEXEC", 0)
 _NOFOLLOW = getattr(os, "O_NOFOLLOW", 0)
-# Opening a pipe must not wait for its writer, nor a terminal become ours.
+# Opening a pipe must not wait for its writer, and a terminal must not become the controlling terminal.
 _FILE = os.O_RDONLY | _NOFOLLOW | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
 _FILE |= getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOCTTY", 0)
 _CAN_WALK = os.open in os.supports_dir_fd and bool(_NOFOLLOW)
@@ -31,25 +32,27 @@ _CAN_PIN = sys.platform == "linux" and Path("/proc/self/fd").is_dir()
 
 
 def path_parts(path: str) -> tuple[str, ...]:
-    """The names that a path is made of; refuses one that could mean something else than what it says."""
+    """Split a relative path into its parts. Raises `PathRefused` for parts that are hidden or ambiguous."""
     parts = tuple(part for part in path.split("/") if part)
     for part in parts:
         if part.startswith(".") or part != part.strip() or "\\" in part or ":" in part:
             raise PathRefused(
-                f"{path[:200]!r} is refused: write it from the folder down, without '..' and hidden names."
+                f"{path[:200]!r} is refused. Use a path relative to the folder, without '..' and hidden names."
             )
         if any(unicodedata.category(char) in ("Cc", "Cf", "Cs", "Zl", "Zp") for char in part):
-            raise PathRefused(f"{path[:200]!r} is refused: it holds characters that cannot be seen.")
+            raise PathRefused(f"{path[:200]!r} is refused because it contains invisible characters.")
         if len(part.encode()) > MAX_NAME_BYTES:
-            raise PathRefused(f"{path[:80]!r}… is refused: a name has at most {MAX_NAME_BYTES} bytes.")
+            raise PathRefused(
+                f"{path[:80]!r}… is refused because a name is longer than {MAX_NAME_BYTES} bytes."
+            )
     if len(parts) > MAX_DEPTH:
-        raise PathRefused(f"{path[:80]!r}… is refused: it has more than {MAX_DEPTH} parts.")
+        raise PathRefused(f"{path[:80]!r}… is refused because it has more than {MAX_DEPTH} parts.")
     return parts
 
 
 @contextlib.contextmanager
 def open_folder(root: Path, parts: Sequence[str], *, make: bool = False) -> Iterator[Path]:
-    """A path by which the folder ``root/parts`` is reached while it is open; no part below the root is a link."""
+    """Open the folder ``root/parts`` and yield a path that keeps pointing to it. Links below the root are refused."""
     if not _CAN_PIN:
         yield _checked_folder(root, parts, make=make)
         return
@@ -85,30 +88,30 @@ def _checked_folder(root: Path, parts: Sequence[str], *, make: bool) -> Path:
         if make:
             folder.mkdir(mode=0o700, exist_ok=True)
         if folder.is_symlink():
-            raise PathRefused(f"{part!r} is a symbolic link, and is not followed.")
+            raise PathRefused(f"{part!r} is a symbolic link. Links are not followed.")
         if not folder.is_dir():
-            raise NotFound(f"There is no folder {part!r}.")
+            raise NotFound(f"The folder {part!r} does not exist.")
     return folder
 
 
 def _folder_error(error: OSError, name: str) -> PathRefused | NotFound:
     if error.errno == errno.ENOENT:
-        return NotFound(f"There is no folder {name!r}.")
+        return NotFound(f"The folder {name!r} does not exist.")
     if error.errno in (errno.ELOOP, errno.ENOTDIR, errno.EMLINK):
-        return PathRefused(f"{name!r} is no folder, or a symbolic link, which is not followed.")
+        return PathRefused(f"{name!r} is not a folder, or it is a symbolic link. Links are not followed.")
     return PathRefused(f"{name!r} cannot be opened: {(error.strerror or str(error)).lower()}.")
 
 
 @contextmanager
 def open_inside(root: str, relative: str) -> Iterator[int]:
-    """A descriptor of the regular file ``root/relative``, no part of which below ``root`` is a link."""
+    """Open the regular file ``root/relative`` and yield its descriptor. Links below the root are refused."""
     try:
         descriptor = _walk(root, relative.split("/")) if _CAN_WALK else _open_and_compare(root, relative)
     except OSError as error:
         raise _file_error(error) from error
     try:
         if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-            raise PathRefused("It is not a regular file.")
+            raise PathRefused("Not a regular file.")
         yield descriptor
     finally:
         os.close(descriptor)
@@ -127,7 +130,7 @@ def _walk(root: str, parts: list[str]) -> int:
 
 
 def _open_and_compare(root: str, relative: str) -> int:
-    """Where folders cannot be walked by descriptor: open, then see that the path still leads to the same file."""
+    """Open a file, then check that its path still leads to it. For systems without relative opening."""
     path = Path(root, relative)
     descriptor = os.open(path, _FILE)
     real = Path(os.path.realpath(path))
@@ -139,9 +142,9 @@ def _open_and_compare(root: str, relative: str) -> int:
 
 def _file_error(error: OSError) -> SourceError:
     if error.errno in (errno.ELOOP, errno.ENOTDIR, errno.EMLINK):
-        return PathRefused("It turned into a symbolic link, or a part of its path did, and was not followed.")
+        return PathRefused("The file or a part of its path became a symbolic link. Links are not followed.")
     if error.errno == errno.ENOENT:
-        return SourceError("It vanished before it could be read.")
+        return SourceError("The file was removed before it could be read.")
     if error.errno == errno.ENXIO:
-        return PathRefused("It is not a regular file.")
-    return SourceError(f"It cannot be read: {(error.strerror or str(error)).lower()}.")
+        return PathRefused("Not a regular file.")
+    return SourceError(f"The file cannot be read: {(error.strerror or str(error)).lower()}.")

@@ -1,7 +1,7 @@
-"""Listing the files of one tree by their stat alone: none is opened, so ten thousand take a moment.
+"""List the files of a folder tree by their stat. Files are not opened, so a scan is fast.
 
-Links are followed when they stay inside the tree, and after everything else, so that a file found under its own
-name is not listed again under a link's. Whatever is left out for a reason a person may want to know is a problem.
+Symbolic links are followed if they stay inside the tree. They are followed last, so that a file is listed under its
+own name and not under the name of a link. Files that are left out for a reason that matters are reported as problems.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _IN_WORKSPACE = r"(?:MEMORY|memory)\.md|memory/(?:(?!\.)[^/]+/)*(?!\.)[^/]+\.[mM
 
 @dataclass(frozen=True, slots=True)
 class Scan:
-    """What a workspace holds at one moment, sorted by path."""
+    """The files of a workspace at one moment, sorted by path."""
 
     files: tuple[FoundFile, ...]
     problems: tuple[Problem, ...]
@@ -31,32 +31,38 @@ class Scan:
 
 @dataclass(frozen=True, slots=True)
 class Tree:
-    """A folder, and which files below it are part of the memory."""
+    """A folder and the pattern of the files below it that belong to the memory."""
 
-    real: str  #: the folder, resolved; nothing outside it is read
-    shown: str  #: what stands before a relative path when it is cited: "", "notes/" or "/home/me/notes/"
-    wanted: re.Pattern[str]  #: matches the relative paths of the memory's files
-    starts: tuple[str, ...]  #: where a scan begins, relative; "" is the folder itself
+    #: The resolved folder. Nothing outside of it is read.
+    real: str
+    #: The prefix of relative paths in citations: "", "notes/" or "/home/me/notes/".
+    shown: str
+    #: Matches the relative paths of the files that belong to the memory.
+    wanted: re.Pattern[str]
+    #: Relative paths at which a scan starts. "" is the folder itself.
+    starts: tuple[str, ...]
 
     def wants(self, relative: str) -> bool:
+        """Return whether a relative path belongs to the memory."""
         return self.wanted.fullmatch(relative) is not None
 
     def holds(self, real: str) -> bool:
-        """Whether a resolved path lies below the folder."""
+        """Return whether a resolved path is below the folder."""
         return real.startswith(self.real.rstrip(os.sep) + os.sep)
 
     def relative(self, real: str) -> str:
+        """Return the path relative to the folder."""
         return real[len(self.real.rstrip(os.sep)) + 1 :].replace(os.sep, "/")
 
     def may_lead_to(self, real: str, link: str) -> bool:
-        """Whether a link may stand for this file: inside the folder, not hidden, and of the kind it claims."""
+        """Return whether a link may point to this file: below the folder, not hidden, with the same suffix."""
         relative = self.relative(real)
         hidden = any(part.startswith(".") for part in relative.split("/"))
         return self.holds(real) and not hidden and Path(real).suffix.lower() == Path(link).suffix.lower()
 
 
 def trees_of(root: Path, extra_paths: Iterable[Path], patterns: Sequence[str]) -> list[Tree]:
-    """The workspace's own tree and one for each extra path, a file or a folder; missing ones are left out."""
+    """Return the tree of the workspace and one for each extra path. Missing paths are left out."""
     home = os.path.realpath(root)
     trees = [Tree(home, "", re.compile(_IN_WORKSPACE), ("MEMORY.md", "memory.md", "memory"))]
     for extra in extra_paths:
@@ -73,19 +79,19 @@ def trees_of(root: Path, extra_paths: Iterable[Path], patterns: Sequence[str]) -
 
 
 def absolute(root: Path, extra: Path) -> str:
-    """Where an extra path lies: "~" is the owner's home, and what is relative starts from the workspace."""
+    """Return an extra path as an absolute path. Relative paths start from the workspace."""
     return os.path.normpath(root.absolute() / extra.expanduser())
 
 
 def is_citable(path: str) -> bool:
-    """Whether a path can stand in a line of text: real characters, and none that breaks the line."""
+    """Return whether a path can be written on one line: no control characters, surrogates or line separators."""
     return path.isprintable() or not any(
         unicodedata.category(char) in ("Cc", "Cs", "Zl", "Zp") for char in path
     )
 
 
 def _shown(home: str, folder: str) -> str | None:
-    """What is written before the files of a folder inside the workspace; "./" for the workspace itself."""
+    """Return the prefix for files of a folder inside the workspace; "./" for the workspace itself."""
     inside = (folder + os.sep).startswith(home.rstrip(os.sep) + os.sep)
     return _folder(os.path.relpath(folder, home)) if inside else None
 
@@ -99,7 +105,7 @@ def _any_of(patterns: Sequence[str]) -> re.Pattern[str]:
 
 
 def _pattern(pattern: str) -> str:
-    """A glob as a regular expression: ``**/`` for any folders, ``*`` and ``?`` within a name, never a leading dot."""
+    """Convert a glob to a regular expression. ``**/`` matches any folders. No wildcard matches a leading dot."""
     *folders, name = pattern.removeprefix("./").split("/")
     parts = [r"(?:(?!\.)[^/]+/)*" if folder == "**" else _segment(folder) + "/" for folder in folders]
     return "".join(parts) + (r"(?:(?!\.)[^/]+/)*(?!\.)[^/]+" if name == "**" else _segment(name))
@@ -111,15 +117,17 @@ def _segment(glob: str) -> str:
 
 
 class Walk:
-    """One pass over a tree; its findings are in ``files`` and ``problems``."""
+    """One pass over a tree, with the results in ``files`` and ``problems``."""
 
     def __init__(self, tree: Tree) -> None:
         self.files: list[FoundFile] = []
         self.problems: list[Problem] = []
         self._tree = tree
         self._links: deque[tuple[str, str]] = deque()
-        self._seen: set[str] = set()  #: resolved paths of files and folders
-        self._started: set[tuple[int, int]] = set()  #: device and inode of the starts
+        #: Resolved paths of files and folders.
+        self._seen: set[str] = set()
+        #: Device and inode of the starting points.
+        self._started: set[tuple[int, int]] = set()
         for start in tree.starts:
             self._start(start)
         while self._links:
@@ -131,7 +139,7 @@ class Walk:
             found = os.lstat(real)
         except OSError:
             return
-        # On a file system that ignores case, MEMORY.md and memory.md are one file.
+        # On a case-insensitive file system, MEMORY.md and memory.md are the same file.
         if (found.st_dev, found.st_ino) in self._started:
             return
         self._started.add((found.st_dev, found.st_ino))
@@ -153,7 +161,7 @@ class Walk:
                 waiting += self._entries(path, real)
 
     def _entries(self, path: str, real: str) -> list[tuple[str, str]]:
-        """List a folder's files and give back the folders in it."""
+        """List the files of a folder and return the folders in it."""
         folders = []
         prefix = f"{path}/" if path else ""
         try:
@@ -171,7 +179,7 @@ class Walk:
                     elif self._tree.wants(below):
                         self._listed(below, entry)
         except FileNotFoundError:
-            pass  # removed meanwhile: the same as never there
+            pass  # removed during the scan
         except OSError as error:
             self._problem(path, f"The folder cannot be listed: {(error.strerror or str(error)).lower()}.")
         return folders
@@ -182,28 +190,28 @@ class Walk:
 
     def _file(self, path: str, real: str, found: os.stat_result) -> None:
         if not is_citable(path):
-            self._problem(path, "The name cannot be cited: it is not valid UTF-8, or it breaks the line.")
+            self._problem(path, "The name cannot be cited: it is not valid UTF-8 or contains a line break.")
         elif real not in self._seen:
             self._seen.add(real)
             shown = self._tree.shown + path
             self.files.append(FoundFile(shown, "memory", Path(real), found.st_mtime_ns, found.st_size))
 
     def _follow(self, path: str, link: str) -> None:
-        """Go where a link leads, if that is inside the tree and does not lead back to where it stands."""
+        """Follow a link if it stays inside the tree and does not lead back to a folder above it."""
         try:
             real = os.path.realpath(link)
             found = os.stat(real)  # noqa: PTH116
         except OSError:
             if self._tree.wants(path):
-                self._problem(path, "A symbolic link that leads nowhere; not followed.")
+                self._problem(path, "Broken symbolic link. It was not followed.")
             return
         is_folder = stat.S_ISDIR(found.st_mode)
         if not is_folder and not self._tree.wants(path):
             return
         if is_folder and _stands_in(link, real):
-            self._problem(path, "A symbolic link that leads back to a folder it lies in; not followed.")
+            self._problem(path, "The symbolic link leads back to a folder above it. It was not followed.")
         elif not self._tree.holds(real):
-            self._problem(path, "A symbolic link that leads out of the workspace; not followed.")
+            self._problem(path, "The symbolic link leads out of the workspace. It was not followed.")
         elif is_folder:
             self._folder(path, real)
         elif not stat.S_ISREG(found.st_mode):
@@ -211,10 +219,12 @@ class Walk:
         elif self._tree.may_lead_to(real, path):
             self._file(path, real, found)
         else:
-            self._problem(path, "A symbolic link to a hidden file or one of another kind; not followed.")
+            self._problem(
+                path, "The symbolic link leads to a hidden file or another file type. It was not followed."
+            )
 
     def _special(self, path: str) -> None:
-        self._problem(path, "It is a pipe, socket or device, not a file; left out.")
+        self._problem(path, "This is a pipe, socket or device, not a file. It was left out.")
 
     def _problem(self, path: str, reason: str) -> None:
         shown = os.fsencode(self._tree.shown + path).decode("utf-8", "backslashreplace")
