@@ -17,7 +17,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from memoriter import logs
 from memoriter.server.http import access_log, app, guard, observe
-from memoriter.server.http.telemetry import MEANING, meaning_of
+from memoriter.server.http.observe import SPAN_NAMES, span_name
 from memoriter.tools.search import NoArguments
 from memoriter.tools.table import OPERATIONS
 from memoriter.tools.tool import Call, Shape, Tool
@@ -258,13 +258,11 @@ def test_spans_join_the_callers_trace_and_have_texts_when_the_owner_says_so(
 
 
 def test_without_a_provider_nothing_is_traced(gateway: Running) -> None:
-    from memoriter.server.http import telemetry
-
     ask(gateway.caller("admin"), "memory.search", query="backup")
-    assert telemetry._tracer() is None
+    assert observe._tracer() is None
 
 
 def test_every_operation_has_a_meaning_and_every_meaning_an_operation() -> None:
     known = {"search_memory", "retrieval", "create_memory", "update_memory", "upsert_memory", "delete_memory"}
-    assert set(MEANING) <= set(OPERATIONS)
-    assert {meaning_of(tool) for tool in OPERATIONS.values() if not tool.read_only} <= known
+    assert set(SPAN_NAMES) <= set(OPERATIONS)
+    assert {span_name(tool) for tool in OPERATIONS.values() if not tool.read_only} <= known

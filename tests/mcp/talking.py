@@ -14,8 +14,8 @@ from starlette.applications import Starlette
 from starlette.routing import Route
 
 from memoriter.agent import Agent
-from memoriter.server.mcp import access
 from memoriter.server.mcp.server import McpServer
+from memoriter.server.mcp.view import granted_access
 
 T = TypeVar("T")
 OpenHost = Callable[..., Agent]
@@ -32,11 +32,11 @@ class Granting:
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         given = dict(scope["headers"]).get(b"x-access", b"write").decode()
-        token = access.granted.set(given)
+        token = granted_access.set(given)
         try:
             await self._door(scope, receive, send)
         finally:
-            access.granted.reset(token)
+            granted_access.reset(token)
 
 
 @contextmanager

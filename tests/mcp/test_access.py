@@ -15,7 +15,8 @@ from talking import over_http, talk_to
 
 from memoriter.agent import Agent, HookBus
 from memoriter.agent.service import MemoryService
-from memoriter.server.mcp import access, build
+from memoriter.server.mcp import build
+from memoriter.server.mcp.view import granted_access
 from memoriter.tools.table import OPERATIONS
 from memoriter.tools.tool import ACCESS, Access, grants
 from memoriter.tools.toolbox import TOOLS
@@ -50,11 +51,11 @@ def test_tools_beyond_the_access_are_not_listed_and_a_call_is_refused(wide: Agen
                     refused[name] = error.code
         return {tool.name for tool in (await client.list_tools()).tools}, refused
 
-    token = access.granted.set(granted)
+    token = granted_access.set(granted)
     try:
         listed, refused = talk_to(build(lambda: wide), verdicts)
     finally:
-        access.granted.reset(token)
+        granted_access.reset(token)
     allowed = {name for name, tool in OPERATIONS.items() if grants(granted, tool.access)}
     assert listed == allowed | {"search", "fetch"}
     assert refused == dict.fromkeys(set(OPERATIONS) - allowed, -32003)
@@ -95,7 +96,7 @@ def test_over_http_a_call_beyond_the_access_is_403_for_every_writing_tool(wide: 
             "id": 7,
             "error": {
                 "code": -32003,
-                "message": f"{name} needs {needed[name]} access; this caller has read access.",
+                "message": f"{name} requires {needed[name]} access. This caller has read access.",
             },
         }
         for name in writing
@@ -132,7 +133,7 @@ def test_a_reading_client_over_http_reads_and_is_refused_to_write(host: Agent, n
     reading = [name for name, tool in TOOLS.items() if tool.access == "read"]
     assert names == [*reading, "search", "fetch"]
     assert found == ["memory/birds.md"]
-    assert refused == "memory_save needs write access; this caller has read access."
+    assert refused == "memory_save requires write access. This caller has read access."
     assert prompts == ["recall"]
 
 
@@ -140,11 +141,11 @@ def test_instructions_do_not_speak_of_tools_beyond_the_access(host: Agent) -> No
     async def welcomed(client: Client) -> str | None:
         return client.instructions
 
-    token = access.granted.set("read")
+    token = granted_access.set("read")
     try:
         said = talk_to(build(lambda: host), welcomed)
     finally:
-        access.granted.reset(token)
+        granted_access.reset(token)
     assert said is not None
     assert "memory_search" in said
     assert "memory_save" not in said
@@ -154,9 +155,9 @@ def test_a_grant_that_changes_counts_from_the_next_request_on(host: Agent) -> No
     async def ask(client: Client) -> list[bool]:
         counts = list[bool]()
         for granted in ("write", "read", "write"):
-            token = access.granted.set(granted)
+            token = granted_access.set(granted)
             counts.append("memory_save" in [tool.name for tool in (await client.list_tools()).tools])
-            access.granted.reset(token)
+            granted_access.reset(token)
         return counts
 
     assert talk_to(build(lambda: host), ask) == [True, False, True]

@@ -12,7 +12,7 @@ import pytest
 from typer.testing import CliRunner
 
 from memoriter.cli.app import app
-from memoriter.server.mcp.client_config import entry
+from memoriter.server.mcp.client_config import client_entry
 
 BESIDE = Path(sys.executable).with_name("memoriter")
 
@@ -56,18 +56,18 @@ def test_codex_is_told_to_wait_for_the_memory(workspace: Path) -> None:
     settings, told = printed("--workspace", str(workspace), "mcp", "--print-config", "codex")
     server = tomllib.loads(settings)["mcp_servers"]["memoriter"]
     assert (server["required"], server["startup_timeout_sec"]) == (True, 60)
-    assert "answers the first prompt of `codex exec` without the tools" in told
+    assert "`codex exec` answers the first prompt without the tools" in told
 
 
 def test_a_path_of_any_characters_stands_in_codex_settings() -> None:
     started = ["/opt/鹭 \U0001f426/memoriter", "--workspace", 'C:\\a "b"', "mcp"]
-    server = tomllib.loads(entry("codex", started))["mcp_servers"]["memoriter"]
+    server = tomllib.loads(client_entry("codex", started))["mcp_servers"]["memoriter"]
     assert [server["command"], *server["args"]] == started
 
 
 def test_openclaw_is_given_a_command_that_says_the_same_as_the_entry(workspace: Path) -> None:
     settings, told = printed("--workspace", str(workspace), "mcp", "--print-config", "openclaw")
-    *before, server = shlex.split(told.partition("at once: ")[2])
+    *before, server = shlex.split(told.partition("or run: ")[2])
     assert before == ["openclaw", "mcp", "set", "memoriter"]
     assert json.loads(server) == json.loads(settings)["mcp"]["servers"]["memoriter"]
 

@@ -15,7 +15,7 @@ from talking import OpenHost, Talk, talk_to
 
 from memoriter.agent import Agent
 from memoriter.server.mcp import build
-from memoriter.server.mcp.results import MOST_BYTES, bounded
+from memoriter.server.mcp.results import MAX_RESULT_BYTES, limit_size
 from memoriter.tools.tool import Shape
 from memoriter.tools.toolbox import TOOLS, Toolbox
 
@@ -132,9 +132,9 @@ def test_a_result_too_long_for_a_client_is_cut_and_says_so(here: Talk, host: Age
     answer = here(ask)
     size = len(answer.content[0].text.encode())
     kept = len(answer.structured_content["memories"])
-    assert MOST_BYTES - 5000 < size <= MOST_BYTES
+    assert MAX_RESULT_BYTES - 5000 < size <= MAX_RESULT_BYTES
     assert answer.structured_content["cut"] == (
-        f"Too long for one answer: this is {kept} of 20 memories. Ask for less at once."
+        f"The result was too long. This is {kept} of 20 memories. Ask for less at a time."
     )
     assert not answer.is_error
 
@@ -151,18 +151,18 @@ def test_a_result_too_long_for_a_client_is_cut_and_says_so(here: Talk, host: Age
     ],
 )
 def test_the_longest_part_is_shortened_and_the_shape_stays(result: dict[str, object]) -> None:
-    kept = bounded(result, 1000)
+    kept = limit_size(result, 1000)
     assert len(json.dumps(kept, ensure_ascii=False).encode()) <= 1000
     assert len(json.dumps(kept, ensure_ascii=False).encode()) > 300
     assert {name: type(value) for name, value in kept.items() if name != "cut"} == {
         name: type(value) for name, value in result.items()
     }
-    assert str(kept["cut"]).startswith("Too long for one answer")
+    assert str(kept["cut"]).startswith("The result was too long.")
 
 
 def test_what_is_short_is_handed_out_as_it_is() -> None:
     result = {"text": "short", "disabled": False}
-    assert bounded(result) is result
+    assert limit_size(result) is result
 
 
 def test_a_tool_that_breaks_is_an_answer_and_the_server_lives_on(open_host: OpenHost) -> None:
@@ -195,7 +195,7 @@ def test_a_tool_that_breaks_is_an_answer_and_the_server_lives_on(open_host: Open
     ids=["numbers", "deeper", "names"],
 )
 def test_a_table_of_many_small_things_is_cut_too(result: dict[str, Any]) -> None:
-    kept = bounded(result)
-    assert len(json.dumps(kept).encode()) <= MOST_BYTES
-    assert kept["cut"].startswith("Too long for one answer: this is ")
+    kept = limit_size(result)
+    assert len(json.dumps(kept).encode()) <= MAX_RESULT_BYTES
+    assert kept["cut"].startswith("The result was too long. This is ")
     assert kept.keys() - {"cut"} == result.keys()

@@ -161,7 +161,7 @@ def test_a_long_note_is_cut_and_says_where_to_read_on(here: Talk, note: Note) ->
     assert kept == lines[: len(kept)]
     assert (empty, end) == ("", "")
     assert last == (
-        "[Cut here: too long for one answer. Read on with memory_get, path memory/long.md, "
+        "[Truncated: too long for one response. Continue with memory_get, path memory/long.md, "
         f"from {len(kept) + 1}.]"
     )
 
@@ -173,7 +173,7 @@ def test_of_a_note_with_very_many_lines_the_first_are_read(here: Talk, note: Not
         return (await client.read_resource("memory://notes/memory/many.md")).contents[0].text
 
     assert here(read).endswith(
-        "x\n\n[Cut here: too long for one answer. Read on with memory_get, path memory/many.md, from 5001.]\n"
+        "x\n\n[Truncated: too long for one response. Continue with memory_get, path memory/many.md, from 5001.]\n"
     )
 
 
@@ -243,7 +243,7 @@ def test_an_agent_without_notes_sees_none(open_host: OpenHost, note: Note) -> No
     host = open_host("memory-lancedb", entries__vector_engine="scan")
 
     async def look(client: Client) -> list[str]:
-        with pytest.raises(MCPError, match="does not exist"):
+        with pytest.raises(MCPError, match="not found"):
             await client.read_resource("memory://notes/memory/a.md")
         assert [one.name for one in (await client.list_resource_templates()).resource_templates] == ["entry"]
         return [one.uri for one in (await client.list_resources()).resources]
@@ -252,18 +252,18 @@ def test_an_agent_without_notes_sees_none(open_host: OpenHost, note: Note) -> No
 
 
 def test_a_session_outside_the_scope_sees_no_resources(open_host: OpenHost, note: Note) -> None:
-    from memoriter.server.mcp import access
+    from memoriter.server.mcp.view import session_key
 
     note("memory/a.md", "inside\n")
     host = open_host()
 
     async def look(client: Client) -> list[str]:
-        token = access.session.set("agent:main:discord:group:1")
+        token = session_key.set("agent:main:discord:group:1")
         try:
             with pytest.raises(MCPError, match="may not use this memory"):
                 await client.read_resource("memory://notes/memory/a.md")
             return [one.uri for one in (await client.list_resources()).resources]
         finally:
-            access.session.reset(token)
+            session_key.reset(token)
 
     assert talk_to(build(lambda: host), look) == []

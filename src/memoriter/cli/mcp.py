@@ -56,17 +56,17 @@ def mcp(
             "streamable HTTP is part of the gateway: `memoriter serve` offers it at /mcp."
         )
     if print_config is not None:
-        from memoriter.server.mcp.client_config import command, entry, place
+        from memoriter.server.mcp.client_config import client_entry, client_location, server_command
 
         given = {"--access": access if access != "write" else None, "--session": session, "--slot": slot}
-        started = command(_before(context.obj), _options(given))
-        sys.stdout.write(entry(print_config, started) + "\n")
-        sys.stderr.write(place(print_config, started) + "\n")
+        started = server_command(_before(context.obj), _options(given))
+        sys.stdout.write(client_entry(print_config, started) + "\n")
+        sys.stderr.write(client_location(print_config, started) + "\n")
         return
     from memoriter.agent import ReloadingAgent
     from memoriter.server.mcp.stdio import serve
 
-    serve(ReloadingAgent(context.obj.settings, slot=slot), granted=access, session=session)
+    serve(ReloadingAgent(context.obj.settings, slot=slot), access=access, session=session)
 
 
 def _before(given: Globals) -> list[str]:

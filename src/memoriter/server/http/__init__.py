@@ -1,7 +1,6 @@
-"""The gateway: every operation over HTTP, live events, metrics, the page, and MCP beside them.
+"""The HTTP gateway: operations, live events, metrics, the page and MCP.
 
-`app` makes the routes from the table of operations; `guard` stands before every one of them and decides who may do
-what. What an operation does is decided where it is defined, and not here.
+`app` makes the routes from the table of operations. `guard` checks every request before a route handles it.
 """
 
 from __future__ import annotations

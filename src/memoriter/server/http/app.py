@@ -17,10 +17,9 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from memoriter import __version__
-from memoriter.server.http import pages, telemetry
+from memoriter.server.http import observe, pages
 from memoriter.server.http.events import EventStream
 from memoriter.server.http.limits import client_closed, parse_arguments
-from memoriter.server.http.metrics import CONTENT_TYPE
 from memoriter.server.http.responses import (
     ERROR_SCHEMA,
     Refused,
@@ -109,7 +108,7 @@ def _operation(gateway: Gateway, tool: Tool) -> Endpoint:
             raise Refused(403, "forbidden", "The request guard did not check this operation.")
         arguments = parse_arguments(await _json_body(request))
         session = request.headers.get("x-memoriter-session")
-        telemetry.follow(request.headers)
+        observe.join_trace(request.headers)
         work = gateway.perform(record, tool, arguments, session)
         outcome, result = await (_while_connected(request, work) if tool.read_only else work)
         status = STATUS.get(outcome, 500)
@@ -197,7 +196,7 @@ def _metrics(gateway: Gateway) -> Endpoint:
         sizes = await gateway.workers.run(gateway.agents.sizes)
         listeners = gateway.hub.listeners if caller.agents is None else None
         text = gateway.metrics.render(caller.may_see, sizes, listeners)
-        return Response(text, media_type=CONTENT_TYPE)
+        return Response(text, media_type=observe.CONTENT_TYPE)
 
     return metrics
 

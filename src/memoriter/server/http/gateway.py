@@ -17,8 +17,7 @@ from memoriter.server.http.events import Hub, watch_other_processes
 from memoriter.server.http.guard import RequestGuard, RequestRecord
 from memoriter.server.http.limits import WorkerLimit
 from memoriter.server.http.mcp_mount import McpMount
-from memoriter.server.http.metrics import Metrics
-from memoriter.server.http.observe import observed, progress_to, publish_sync
+from memoriter.server.http.observe import Metrics, observed, progress_to, publish_sync
 from memoriter.tools.tool import Outcome, Result, Tool
 from memoriter.tools.toolbox import Toolbox
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, TypeVar
 from memoriter.errors import MemoriterError
 from memoriter.server import mcp
 from memoriter.server.http.responses import Receive, Refused, Scope, Send
-from memoriter.server.mcp import access
+from memoriter.server.mcp.view import granted_access, session_key
 
 if TYPE_CHECKING:
     from memoriter.agent import Agent
@@ -65,8 +65,8 @@ class McpMount:
         assert record.caller is not None
         app = await self._opened()
         headers = dict(scope["headers"])
-        access.granted.set(record.caller.access)
-        access.session.set(headers.get(b"x-memoriter-session", b"").decode("latin-1") or None)
+        granted_access.set(record.caller.access)
+        session_key.set(headers.get(b"x-memoriter-session", b"").decode("latin-1") or None)
         _record.set(record)
         self._active_requests += 1
         self._idle.clear()

@@ -1,17 +1,26 @@
-"""What operations are noticed by: events for listeners, spans for traces, counts for metrics.
+"""Observability of operations: events for listeners, metrics, and OpenTelemetry spans.
 
-Every door calls the operations through the table that is made here, so what comes in by HTTP and what comes in by MCP
-is noticed alike. An operation itself knows nothing of it.
+The gateway wraps each operation of the table once, and HTTP and MCP both call the wrapped operations. No metric, and
+by default no span, contains user text.
 """
 
 from __future__ import annotations
 
+import json
+import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from memoriter.server.http import telemetry
+from prometheus_client import CollectorRegistry, Counter, Histogram, generate_latest
+from prometheus_client.core import GaugeMetricFamily, Metric
+from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4
+from prometheus_client.registry import Collector
+
+from memoriter import __version__
 from memoriter.server.http.events import EventKind, Hub
 from memoriter.tools.hide_paths import shortened
 from memoriter.tools.table import OPERATIONS
@@ -21,7 +30,7 @@ if TYPE_CHECKING:
     from memoriter.agent.service import Synced
     from memoriter.records import Progress, ProgressCallback
 
-KINDS: Mapping[str, EventKind] = {
+EVENT_KINDS: Mapping[str, EventKind] = {
     "capture": "capture",
     "recall": "recall",
     "memory_recall": "recall",
@@ -30,69 +39,67 @@ KINDS: Mapping[str, EventKind] = {
     "flush": "notes",
     "summarise": "notes",
 }
-"""The event of an operation; any other that changes something changes entries."""
+"""The event of an operation. All other operations that change data change entries."""
 
-TOLD = (
-    "recallId",
-    "path",
-    "changed",
-    "removed",
-    "files",
-    "chunks",
-    "pending",
-)  #: of a result, beside its ids
-HOLDING = ("remembered", "approved", "memory", "entry", "entries")  #: where a result has entries
-PROGRESS_S = 0.2  #: between two reports of progress
+#: Fields of a result that its event contains, besides the ids of entries.
+EVENT_FIELDS = ("recallId", "path", "changed", "removed", "files", "chunks", "pending")
+#: Fields of a result that contain entries.
+ENTRY_FIELDS = ("remembered", "approved", "memory", "entry", "entries")
+#: Minimum time between two progress events.
+PROGRESS_INTERVAL_S = 0.2
+
+
+# ---- events ---------------------------------------------------------------------------------------------------------
 
 
 def observed(hub: Hub, *, content: bool) -> dict[str, Tool]:
-    """The table of operations, each noticed; ``content`` lets texts into spans."""
-    return {name: replace(tool, run=_run(tool, hub, content)) for name, tool in OPERATIONS.items()}
+    """Return the table of operations, wrapped with events and spans. ``content`` allows user text in spans."""
+    return {name: replace(tool, run=_wrapped(tool, hub, content)) for name, tool in OPERATIONS.items()}
 
 
-def _run(tool: Tool, hub: Hub, content: bool) -> Callable[[Call[Any]], Shape]:
-    kind = KINDS.get(tool.name) or (None if tool.read_only else "entries")
+def _wrapped(tool: Tool, hub: Hub, content: bool) -> Callable[[Call[Any]], Shape]:
+    kind = EVENT_KINDS.get(tool.name) or (None if tool.read_only else "entries")
 
     def run(call: Call[Any]) -> Shape:
         agent = call.memory.settings.agent
         if tool.name == "memory.sync":
             call = replace(call, progress=_both(call.progress, progress_to(hub, agent)))
-        with telemetry.span(tool, call, content=content) as span:
+        with operation_span(tool, call, content=content) as span:
             result = tool.run(call)
-            span.done(result)
+            span.set_result(result)
         if kind:
-            hub.publish(agent, kind, operation=tool.name, **_told(result.to_json()))
+            hub.publish(agent, kind, operation=tool.name, **_event_data(result.to_json()))
         return result
 
     return run
 
 
-def _told(result: Result) -> dict[str, object]:
-    """Of a result, what a listener is told: ids, counts and places, so that it knows what to ask for."""
-    told = {name: result[name] for name in TOLD if isinstance(result.get(name), str | int)}
-    found = [entry for name in HOLDING for entry in _ids(result.get(name))]
-    return {**told, **({"ids": found} if found else {})}
+def _event_data(result: Result) -> dict[str, object]:
+    """Return the ids, counts and paths of a result, so that a listener knows what to request."""
+    data = {name: result[name] for name in EVENT_FIELDS if isinstance(result.get(name), str | int)}
+    ids = [entry_id for name in ENTRY_FIELDS for entry_id in _entry_ids(result.get(name))]
+    return {**data, **({"ids": ids} if ids else {})}
 
 
-def _ids(held: object) -> Iterator[str]:
-    """The ids of entries in a part of a result: an entry, what became of a statement, or many of them."""
-    match held:
-        case {"id": str(id_)} | {"memory": {"id": str(id_)}}:
-            yield id_
+def _entry_ids(part: object) -> Iterator[str]:
+    """Yield the ids in a part of a result: an entry, the outcome of a statement, or a list of them."""
+    match part:
+        case {"id": str(entry_id)} | {"memory": {"id": str(entry_id)}}:
+            yield entry_id
         case list():
-            for item in held:
-                yield from _ids(item)
+            for item in part:
+                yield from _entry_ids(item)
 
 
 def progress_to(hub: Hub, agent: str) -> ProgressCallback:
-    """Tells listeners how far a sync has come, not more often than they can use."""
-    told_at = 0.0
+    """Return a callback that publishes the progress of a sync, a few times a second."""
+    sent_at = 0.0
 
     def report(progress: Progress) -> None:
-        nonlocal told_at
+        nonlocal sent_at
         now = time.monotonic()
-        if now - told_at >= PROGRESS_S or progress.done == progress.total:
-            told_at = now
+        if now - sent_at >= PROGRESS_INTERVAL_S or progress.done == progress.total:
+            sent_at = now
             hub.publish(agent, "progress", stage=progress.stage, done=progress.done, total=progress.total)
 
     return report
@@ -110,11 +117,240 @@ def _both(first: ProgressCallback | None, second: ProgressCallback) -> ProgressC
 
 
 def publish_sync(hub: Hub, agent: str, synced: Synced) -> None:
-    """A sync that happened by itself."""
+    """Publish an automatic sync."""
     report = synced.report
     counts = {
         name: getattr(report, name) if report else 0
         for name in ("changed", "removed", "files", "chunks", "pending")
     }
-    error = None if synced.error is None else shortened(synced.error)  # whoever may read may listen
+    # Every caller with `read` access can listen, so absolute paths are removed.
+    error = None if synced.error is None else shortened(synced.error)
     hub.publish(agent, "sync", reason=synced.reason, error=error, **counts)
+
+
+# ---- metrics --------------------------------------------------------------------------------------------------------
+
+# Label values are names of agents, operations, outcomes, routes and statuses. All of them come from fixed tables, so a
+# caller cannot create new ones.
+
+BUCKETS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
+CONTENT_TYPE = CONTENT_TYPE_PLAIN_0_0_4
+GAUGES = {
+    "memoriter_chunks": "Chunks in the index.",
+    "memoriter_entries": "Entries in the memory.",
+}
+
+
+class Metrics:
+    """The metrics of one gateway since it was started."""
+
+    def __init__(self) -> None:
+        self._registry = CollectorRegistry()
+        self._operations = Histogram(
+            "memoriter_operation_duration_seconds",
+            "Duration of operations.",
+            ("agent", "operation", "outcome"),
+            buckets=BUCKETS,
+            registry=self._registry,
+        )
+        self._syncs = Histogram(
+            "memoriter_sync_duration_seconds",
+            "Duration of automatic syncs.",
+            ("agent", "outcome"),
+            buckets=BUCKETS,
+            registry=self._registry,
+        )
+        self._requests = Counter(
+            "memoriter_http_requests",
+            "Requests by route and status.",
+            ("route", "status"),
+            registry=self._registry,
+        )
+
+    def count_operation(self, agent: str, name: str, outcome: str, seconds: float) -> None:
+        """Count an operation."""
+        self._operations.labels(agent, name, outcome).observe(seconds)
+
+    def count_sync(self, agent: str, outcome: str, seconds: float) -> None:
+        """Count a sync."""
+        self._syncs.labels(agent, outcome).observe(seconds)
+
+    def count_request(self, route: str, status: int) -> None:
+        """Count a request."""
+        self._requests.labels(route, str(status)).inc()
+
+    def render(
+        self,
+        may_see: Callable[[str], bool],
+        sizes: Mapping[str, Mapping[str, float]],
+        listeners: int | None,
+    ) -> bytes:
+        """Return the metrics of the agents that the caller may see.
+
+        ``sizes`` holds the gauges by agent. ``listeners`` is None for a caller that may not see the gateway's own
+        metrics.
+        """
+        return generate_latest(_Visible(self._registry, may_see, sizes, listeners))
+
+
+class _Visible(Collector):
+    """The metrics that one caller may see."""
+
+    def __init__(
+        self,
+        registry: CollectorRegistry,
+        may_see: Callable[[str], bool],
+        sizes: Mapping[str, Mapping[str, float]],
+        listeners: int | None,
+    ) -> None:
+        self._registry = registry
+        self._may_see = may_see
+        self._sizes = sizes
+        self._listeners = listeners
+
+    def collect(self) -> Iterator[Metric]:
+        """Yield the metrics with the samples that the caller may see."""
+        for metric in self._registry.collect():
+            visible = Metric(metric.name, metric.documentation, metric.type)
+            visible.samples = [
+                sample
+                for sample in metric.samples
+                if self._is_visible(sample.labels) and not sample.name.endswith("_created")
+            ]
+            if visible.samples:
+                yield visible
+        for name, help_text in GAUGES.items():
+            gauge = GaugeMetricFamily(name, help_text, labels=("agent",))
+            for agent, value in self._sizes.get(name, {}).items():
+                if self._may_see(agent):
+                    gauge.add_metric((agent,), value)
+            yield gauge
+        if self._listeners is not None:
+            yield GaugeMetricFamily("memoriter_event_listeners", "Open event streams.", self._listeners)
+
+    def _is_visible(self, labels: Mapping[str, str]) -> bool:
+        agent = labels.get("agent")
+        return self._listeners is not None if agent is None else self._may_see(agent)
+
+
+# ---- spans ----------------------------------------------------------------------------------------------------------
+
+SPAN_NAMES: Mapping[str, str] = {
+    "memory_search": "search_memory",
+    "memory_recall": "search_memory",
+    "memory.search": "search_memory",
+    "recall": "search_memory",
+    "entries.list": "search_memory",
+    "memory_get": "retrieval",
+    "memory.get": "retrieval",
+    "entries.get": "retrieval",
+    "notes.get": "retrieval",
+    "memory_save": "create_memory",
+    "memory_store": "upsert_memory",
+    "entries.add": "create_memory",
+    "entries.import": "upsert_memory",
+    "capture": "upsert_memory",
+    "flush": "create_memory",
+    "summarise": "create_memory",
+    "memory_forget": "delete_memory",
+    "entries.forget": "delete_memory",
+    "entries.reject": "delete_memory",
+}
+"""Names from the OpenTelemetry conventions for generative AI. All other changes are `update_memory`."""
+
+_RECORD_FIELDS = ("results", "entries", "remembered", "lines", "memories")
+
+_trace_headers: ContextVar[Mapping[str, str] | None] = ContextVar("memoriter_http_trace", default=None)
+
+
+def join_trace(headers: Mapping[str, str]) -> None:
+    """Make the spans of this request part of the caller's trace, if the headers name one."""
+    present = {name: headers[name] for name in ("traceparent", "tracestate") if name in headers}
+    if present:
+        _trace_headers.set(present)
+
+
+class NoSpan:
+    """Stands for a span when no trace provider is set."""
+
+    def set_result(self, result: Shape) -> None:
+        """Ignore the result."""
+
+
+class OperationSpan(NoSpan):
+    """The span of one operation."""
+
+    def __init__(self, span: Any, *, content: bool) -> None:
+        self._span = span
+        self._content = content
+
+    def set_result(self, result: Shape) -> None:
+        """Record the number of records in the result, and the records themselves if content is allowed."""
+        data = result.to_json()
+        records = next((data[name] for name in _RECORD_FIELDS if isinstance(data.get(name), list)), None)
+        if records is not None:
+            self._span.set_attribute("gen_ai.memory.record.count", len(records))
+            if self._content:
+                self._span.set_attribute("gen_ai.memory.records", json.dumps(records, ensure_ascii=False))
+
+
+@contextmanager
+def operation_span(tool: Tool, call: Call[Any], *, content: bool) -> Iterator[NoSpan]:
+    """Create a span for an operation. A failure is recorded by its type.
+
+    Without a trace provider in this process, no OpenTelemetry package is imported and nothing is recorded.
+    """
+    tracer = _tracer()
+    if tracer is None:
+        yield NoSpan()
+        return
+    name = span_name(tool)
+    agent = call.memory.settings.agent
+    attributes = {
+        "gen_ai.operation.name": name,
+        "gen_ai.provider.name": "memoriter",
+        "gen_ai.memory.store.name": agent,
+        "gen_ai.tool.name": tool.name,
+    }
+    query = getattr(call.arguments, "query", None) if content else None
+    if isinstance(query, str):
+        attributes["gen_ai.memory.query.text"] = query
+    with tracer.start_as_current_span(
+        f"{name} {agent}",
+        context=_trace_context(),
+        attributes=attributes,
+        record_exception=False,  # its message may quote the query
+        set_status_on_exception=False,
+    ) as span:
+        try:
+            yield OperationSpan(span, content=content)
+        except Exception as error:
+            from opentelemetry.trace import StatusCode
+
+            span.set_attribute("error.type", type(error).__name__)
+            span.set_status(StatusCode.ERROR)
+            raise
+
+
+def _trace_context() -> Any:
+    headers = _trace_headers.get()
+    if not headers:
+        return None
+    from opentelemetry import propagate
+
+    return propagate.extract(headers)
+
+
+def span_name(tool: Tool) -> str:
+    """Return the name of an operation in the conventions."""
+    if tool.name in SPAN_NAMES:
+        return SPAN_NAMES[tool.name]
+    return tool.name if tool.read_only else "update_memory"
+
+
+def _tracer() -> Any:
+    """Return the tracer of the trace provider, or None if none is set."""
+    trace = sys.modules.get("opentelemetry.trace")
+    if trace is None or isinstance(trace.get_tracer_provider(), trace.ProxyTracerProvider):
+        return None
+    return trace.get_tracer("memoriter", __version__)

@@ -1,10 +1,9 @@
-"""The memory over the Model Context Protocol: for Claude, Cursor, Codex, ChatGPT and every other client that speaks it.
+"""The memory over the Model Context Protocol, for Claude, Cursor, Codex, ChatGPT and other MCP clients.
 
-Everything that a client sees is made from the tables of the doors: tools, their schemas and their words; the tools
-that an agent gets are those of its host's slot, within the access that was granted. No state is kept for a client, so
-any request can be answered by any process.
+Tools, schemas and descriptions come from the table of operations. A client gets the tools of the agent's memory slot
+that its access allows. The server keeps no state for a client, so any process can answer any request.
 
-The protocol's package takes most of a second to load, so it is loaded by `build` and not before.
+The `mcp` package takes most of a second to import, so `build` imports it.
 """
 
 from __future__ import annotations
@@ -21,20 +20,20 @@ __all__ = ["build"]
 
 
 def build(
-    host_of: Callable[[], Agent],
+    get_agent: Callable[[], Agent],
     *,
     name: str = "memoriter",
     table: Mapping[str, Tool] | None = None,
     run: Run | None = None,
     on_call: OnCall | None = None,
 ) -> McpServer:
-    """A server over the host that ``host_of`` gives at each request; it is called in a thread, and may block.
+    """Build a server for the agent that ``get_agent`` returns at each request.
 
-    ``table`` holds what the names in ``host.tools`` mean; it is the table of operations if not given. The caller's
-    access is read from `memoriter.server.mcp.access` at each request. ``run`` runs a call in a thread; a gateway
-    passes its own function, so that its limits apply here too.
-    ``on_call`` is called with the name of a tool, the outcome of its call and the seconds.
+    ``get_agent`` is called in a thread and may block. ``table`` contains the tools that ``agent.tools`` names, by
+    default the table of operations. ``run`` runs a call in a thread; a gateway passes its own function, so that its
+    limits apply. ``on_call`` is called with the name of a tool, the outcome of its call and the seconds. The access of
+    the caller is read from `memoriter.server.mcp.view` at each request.
     """
     from memoriter.server.mcp.server import McpServer
 
-    return McpServer(host_of, name=name, table=table, run=run, on_call=on_call)
+    return McpServer(get_agent, name=name, table=table, run=run, on_call=on_call)

@@ -1,7 +1,7 @@
-"""Streamable HTTP: one request in, one answer or a stream of events out, nothing kept between.
+"""MCP over streamable HTTP: each request gets one response or a stream of events. No state is kept.
 
-Who may come in at all (tokens, hosts, origins, rates) is decided by the gateway that mounts this. A call of a tool
-beyond what was granted is answered with 403 before it reaches the protocol.
+The gateway that mounts it checks tokens, hosts, origins and rates. A call of a tool that the caller may not use gets
+status 403 before it reaches the protocol.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ if TYPE_CHECKING:
 
 
 class McpHttpApp:
-    """An ASGI application, to be mounted as the endpoint of one route and run for as long as the gateway runs.
+    """An ASGI application for one route. It runs once, for as long as its gateway.
 
-    ``Route("/mcp", endpoint=app)``, and ``async with app.running():`` in the gateway's lifespan. It can be run once.
+    Use ``Route("/mcp", endpoint=app)``, and ``async with app.running():`` in the lifespan of the gateway.
     """
 
     def __init__(self, server: McpServer, *, max_body: int) -> None:
@@ -32,43 +32,43 @@ class McpHttpApp:
         self._manager = StreamableHTTPSessionManager(
             server.server, stateless=True, max_request_body_size=max_body
         )
-        self._app = RequestBodyLimitMiddleware(self._checked, max_body)
+        self._app = RequestBodyLimitMiddleware(self._check_and_handle, max_body)
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
-        """Serve within this context; requests that still run at its end are cancelled."""
+        """Serve within this context. Requests that are running at its end are cancelled."""
         async with self._manager.run():
             yield
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer one request."""
+        """Handle one request."""
         await self._app(scope, receive, send)
 
-    async def _checked(self, scope: Scope, receive: Receive, send: Send) -> None:
+    async def _check_and_handle(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http" or scope["method"] != "POST":
             await self._manager.handle_request(scope, receive, send)
             return
-        first = await receive()  # the whole body: it was gathered, and found small enough
+        first = await receive()  # the complete body: the middleware has collected it
         refusal = self._refusal(first.get("body", b""))
         if refusal is not None:
             await refusal(scope, receive, send)
             return
-        waiting = [first]
+        messages = [first]
 
-        async def again() -> Message:
-            return waiting.pop() if waiting else await receive()
+        async def receive_again() -> Message:
+            return messages.pop() if messages else await receive()
 
-        await self._manager.handle_request(scope, again, send)
+        await self._manager.handle_request(scope, receive_again, send)
 
     def _refusal(self, body: bytes) -> JSONResponse | None:
         try:
-            asked = json.loads(body)
-            if asked["method"] != "tools/call":
+            request = json.loads(body)
+            if request["method"] != "tools/call":
                 return None
-            self._server.refuse_beyond_access(str(asked["params"]["name"]))
+            self._server.check_access(str(request["params"]["name"]))
         except MCPError as error:
-            said = {"code": error.code, "message": error.message}
-            return JSONResponse({"jsonrpc": "2.0", "id": asked.get("id"), "error": said}, 403)
+            details = {"code": error.code, "message": error.message}
+            return JSONResponse({"jsonrpc": "2.0", "id": request.get("id"), "error": details}, 403)
         except (ValueError, TypeError, KeyError, RecursionError):
-            return None  # the protocol has its own words for what is not a request
+            return None  # the protocol reports a malformed request itself
         return None

@@ -1,6 +1,6 @@
-"""What a person picks from a menu: bring in what is remembered about something, or write down what was said.
+"""MCP prompts, which a person picks from a menu: recall a topic, or save what matters in this conversation.
 
-The words of the second are made from the tools that the agent has, so that it is never told to use one it lacks.
+The text of the second names only tools that the agent has.
 """
 
 from __future__ import annotations
@@ -16,70 +16,75 @@ if TYPE_CHECKING:
     from memoriter.server.mcp.view import View
 
 RECALL, SUMMARISE = "recall", "summarise-session"
-TOPIC_CHARS = 1000
-WRITERS = ("memory_save", "memory_store")
+MAX_TOPIC_CHARS = 1000
+SAVING_TOOLS = ("memory_save", "memory_store")
 
-SUMMARISE_TEXT = """Write down what should outlast this conversation, with {tools}.
+SUMMARISE_TEXT = """Save what will still matter after this conversation, with {tools}.
 
-Take decisions and their reasons, facts about people and projects, preferences, what was done and what is still to do, \
-with names, numbers, dates and paths. Leave out greetings, tool output, what was dropped again, and every password or \
-key. Add nothing that was not said. Each point is one sentence that stands alone, in the language of the conversation.
+Include decisions and their reasons, facts about people and projects, preferences, what was done and what is left to \
+do, with names, numbers, dates and paths. Leave out greetings, tool output, ideas that were dropped, and all passwords \
+and keys. Add nothing that was not said. Write each point as one self-contained sentence, in the language of the \
+conversation.
 
-Search the memory first, so that what it knows already is not written twice. Then tell me in a few lines what you \
-wrote down and where."""
+Search the memory first, so that you do not save what it already contains. Then tell me in a few lines what you saved \
+and where."""
 
 
-def prompts(view: View) -> list[types.Prompt]:
-    """The prompts that this caller can pick; none while there is nothing to do them with."""
-    found = list[types.Prompt]()
-    if view.notes or view.entries:
+def list_prompts(view: View) -> list[types.Prompt]:
+    """Return the prompts that this caller can use."""
+    prompts = list[types.Prompt]()
+    if view.has_notes or view.has_entries:
         topic = types.PromptArgument(
-            name="topic", description="Whom or what it is about, in any language.", required=True
+            name="topic",
+            description="A person, a project or any other topic, in any language.",
+            required=True,
         )
-        found.append(
+        prompts.append(
             types.Prompt(
                 name=RECALL,
                 title="Recall",
-                description="Bring in what is remembered about something.",
+                description="Show what the memory contains about a topic.",
                 arguments=[topic],
             )
         )
-    if _writers(view):
-        found.append(
+    if _saving_tools(view):
+        prompts.append(
             types.Prompt(
                 name=SUMMARISE,
                 title="Summarise the session",
-                description="Write down what should outlast this conversation.",
+                description="Save what will still matter after this conversation.",
                 arguments=[],
             )
         )
-    return found
+    return prompts
 
 
-def prompted(view: View, name: str, arguments: Mapping[str, str]) -> types.GetPromptResult:
-    """The messages of a prompt; raises in words where there is none of this name."""
-    known = {prompt.name: prompt for prompt in prompts(view)}
-    if name not in known:
-        raise BadArgument(f"There is no prompt {name!r}; there are: {', '.join(known) or 'none'}.")
+def get_prompt(view: View, name: str, arguments: Mapping[str, str]) -> types.GetPromptResult:
+    """Return the messages of a prompt."""
+    prompts = {prompt.name: prompt for prompt in list_prompts(view)}
+    if name not in prompts:
+        raise BadArgument(f"Prompt {name!r} not found. Available: {', '.join(prompts) or 'none'}.")
     text = _summarise(view) if name == SUMMARISE else _recall(view, arguments.get("topic", ""))
     content = types.TextContent(type="text", text=text)
     message = types.PromptMessage(role="user", content=content)
-    return types.GetPromptResult(description=known[name].description, messages=[message])
+    return types.GetPromptResult(description=prompts[name].description, messages=[message])
 
 
 def _recall(view: View, topic: str) -> str:
-    topic = " ".join(topic.split())[:TOPIC_CHARS]
+    topic = " ".join(topic.split())[:MAX_TOPIC_CHARS]
     if not topic:
-        raise BadArgument("The prompt recall needs topic.")
-    told = view.memory().recall(topic, session_key=view.session, door="mcp")
-    if not told.text:
-        return f"What do you know about {topic}? Nothing about it is remembered; search your memory with other words."
-    return f"What do you know about {topic}? This is remembered:\n\n{told.text}"
+        raise BadArgument("The prompt `recall` needs the argument `topic`.", "topic")
+    recalled = view.memory().recall(topic, session_key=view.session_key, door="mcp")
+    if not recalled.text:
+        return (
+            f"What do you know about {topic}? The memory found nothing about it. Search it with other words."
+        )
+    return f"What do you know about {topic}? The memory contains:\n\n{recalled.text}"
 
 
 def _summarise(view: View) -> str:
-    return SUMMARISE_TEXT.format(tools=" or ".join(f"`{name}`" for name in _writers(view)))
+    return SUMMARISE_TEXT.format(tools=" or ".join(f"`{name}`" for name in _saving_tools(view)))
 
 
-def _writers(view: View) -> list[str]:
-    return [name for name in WRITERS if name in view.tools]
+def _saving_tools(view: View) -> list[str]:
+    return [name for name in SAVING_TOOLS if name in view.tools]

@@ -1,6 +1,7 @@
-"""How a tool and its result look in the protocol: schemas, hints, text beside structure, and never too much at once.
+"""Tools and results in the form of the protocol, and the limit on the size of a result.
 
-Clients cut or refuse a result above some 25,000 tokens. Ours are cut before that, at their longest parts, and say so.
+Clients truncate or reject a result above about 25,000 tokens. The server shortens the longest parts before that and
+says so in the result.
 """
 
 from __future__ import annotations
@@ -14,16 +15,16 @@ import mcp_types as types
 
 from memoriter.tools.tool import Outcome, Result, Tool
 
-MOST_BYTES = 60_000
-"""Of a result as JSON. A token is hardly ever less than 2.4 bytes, in Chinese as in English: 25,000 tokens at most."""
+MAX_RESULT_BYTES = 60_000
+"""Maximum size of a result as JSON: at most 25,000 tokens, since a token has 2.4 bytes or more in both languages."""
+
+#: A value of this size is removed as a whole instead of being shortened.
+SMALL_BYTES = 64
 
 
-SMALL = 64  #: bytes of what is not worth cutting in itself
-
-
-def listed(tool: Tool) -> types.Tool:
-    """A tool as clients list it."""
-    hints = {"idempotentHint": True, **tool.annotations()}  # what is said twice is kept once
+def describe_tool(tool: Tool) -> types.Tool:
+    """Return a tool as clients list it."""
+    hints = {"idempotentHint": True, **tool.annotations()}  # the same statement is stored once
     return types.Tool(
         name=tool.name,
         title=tool.name.replace("_", " ").replace(".", " ").capitalize(),
@@ -34,64 +35,67 @@ def listed(tool: Tool) -> types.Tool:
     )
 
 
-def answered(tool: Tool, outcome: Outcome, result: Result) -> types.CallToolResult:
-    """What became of a call: the structure, and the same as text; one sentence where it failed."""
+def call_result(tool: Tool, outcome: Outcome, result: Result) -> types.CallToolResult:
+    """Return the result of a call, as structured content and as text. The text of a failure is its message."""
     known = tool.output_schema()["properties"]
     assert isinstance(known, Mapping)
-    shown = bounded({name: value for name, value in result.items() if name in known or name != "disabled"})
+    content = limit_size(
+        {name: value for name, value in result.items() if name in known or name != "disabled"}
+    )
     failed = outcome != "ok"
-    text = str(result.get("error") or outcome) if failed else _json(shown)
+    text = str(result.get("error") or outcome) if failed else _json(content)
     return types.CallToolResult(
-        content=[types.TextContent(type="text", text=text)], structured_content=shown, is_error=failed
+        content=[types.TextContent(type="text", text=text)], structured_content=content, is_error=failed
     )
 
 
-def bounded(result: Result, most: int = MOST_BYTES) -> Result:
-    """The result, with its longest parts shortened until it is small enough; ``cut`` then says what is missing."""
-    if _size(result) <= most:
+def limit_size(result: Result, max_bytes: int = MAX_RESULT_BYTES) -> Result:
+    """Shorten the longest parts until the result is small enough. ``cut`` then says what is missing."""
+    if _size(result) <= max_bytes:
         return result
-    kept, cut = copy.deepcopy(result), set[str]()
-    while (over := _size({**kept, "cut": _sentence(result, kept, cut)}) - most) > 0:
-        cut.add(max(kept, key=lambda name: _size(kept[name])))
-        if not _shorten(kept, over):
+    short, cut = copy.deepcopy(result), set[str]()
+    while (excess := _size({**short, "cut": _cut_message(result, short, cut)}) - max_bytes) > 0:
+        cut.add(max(short, key=lambda name: _size(short[name])))
+        if not _shorten(short, excess):
             break
-    return {**kept, "cut": _sentence(result, kept, cut)}
+    return {**short, "cut": _cut_message(result, short, cut)}
 
 
-def _shorten(held: Any, over: int) -> bool:
-    """Take about that many bytes from the longest list, table or text within; False where there is nothing to take.
+def _shorten(container: Any, excess: int) -> bool:
+    """Remove about this many bytes from the longest list, object or text inside, and keep the shape of the data.
 
-    The shape stays what it was.
+    Return False if there is nothing to remove.
     """
-    while held:
-        place = max(held if isinstance(held, dict) else range(len(held)), key=lambda one: _size(held[one]))
-        value = held[place]
+    while container:
+        keys = container if isinstance(container, dict) else range(len(container))
+        key = max(keys, key=lambda key: _size(container[key]))
+        value = container[key]
         if isinstance(value, str):
-            held[place] = value[: max(0, int(len(value) * (1 - over / _size(value))) - 1)]
+            container[key] = value[: max(0, int(len(value) * (1 - excess / _size(value))) - 1)]
             return value != ""
         if isinstance(value, list) and len(value) > 1:
-            while len(value) > 1 and over > 0:
-                over -= _size(value.pop()) + 2
+            while len(value) > 1 and excess > 0:
+                excess -= _size(value.pop()) + 2
             return True
         if not isinstance(value, list | dict):
             return False
-        if isinstance(value, dict) and all(_size(one) <= SMALL for one in value.values()):
-            while value and over > 0:  # many small things: those that were named last go first
-                name, one = value.popitem()
-                over -= _size(name) + _size(one) + 4
+        if isinstance(value, dict) and all(_size(item) <= SMALL_BYTES for item in value.values()):
+            while value and excess > 0:  # many small values: remove the last ones
+                name, item = value.popitem()
+                excess -= _size(name) + _size(item) + 4
             return True
-        held = value  # one thing that is long in itself
+        container = value  # one item that is long in itself
     return False
 
 
-def _sentence(whole: Result, kept: Result, cut: Collection[str]) -> str:
+def _cut_message(whole: Result, short: Result, cut: Collection[str]) -> str:
     parts = (
-        f"{len(kept[name])} of {len(whole[name])} {name}"
-        if isinstance(whole[name], list | dict) and len(kept[name]) < len(whole[name])
+        f"{len(short[name])} of {len(whole[name])} {name}"
+        if isinstance(whole[name], list | dict) and len(short[name]) < len(whole[name])
         else f"a part of {name}"
         for name in sorted(cut)
     )
-    return f"Too long for one answer: this is {', '.join(parts)}. Ask for less at once."
+    return f"The result was too long. This is {', '.join(parts)}. Ask for less at a time."
 
 
 def _size(value: object) -> int:

@@ -1,7 +1,7 @@
-"""The server: what the protocol asks, answered from a view of the host that is made for each request.
+"""The MCP server: answers each request from a view of the agent.
 
-Files, SQLite and embedders block, so every answer is made in a thread; a request that is cancelled stops waiting at
-once, and what it waits for outside is stopped. Whatever goes wrong is one sentence for the client.
+Files, SQLite and embedders block, so each request runs in a thread. A cancelled request stops waiting immediately, and
+the external programs that it uses are stopped. Every failure becomes one sentence for the client.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from mcp.shared.exceptions import MCPError
 from memoriter import __version__, logs
 from memoriter.async_memory import in_thread
 from memoriter.errors import BadArgument, MemoriterError, NotFound, SourceError
-from memoriter.server.mcp import access, prompts, resources, results
-from memoriter.server.mcp.chatgpt import PAIR
-from memoriter.server.mcp.view import View
+from memoriter.server.mcp import prompts, resources, results
+from memoriter.server.mcp.chatgpt import TOOLS_FOR_CHATGPT
+from memoriter.server.mcp.view import View, granted_access
 from memoriter.tools.hide_paths import shortened
 from memoriter.tools.table import OPERATIONS
 from memoriter.tools.tool import Tool, grants
@@ -36,16 +36,18 @@ log = logs.get("mcp")
 Context = ServerRequestContext[Any, Any]
 T = TypeVar("T")
 
-FORBIDDEN = -32003  #: of our own, among the codes that the protocol leaves to servers
-WELCOMING = ("initialize", "server/discover")
-PROGRESS_S = 0.1  #: between two reports
+#: An error code from the range that the protocol leaves to servers.
+FORBIDDEN = -32003
+METHODS_WITH_INSTRUCTIONS = ("initialize", "server/discover")
+#: Minimum time between two progress notifications.
+PROGRESS_INTERVAL_S = 0.1
 
 
 class Run(Protocol):
     """Runs a call in a thread."""
 
     def __call__(self, call: Callable[[], T], /) -> Awaitable[T]:
-        """What the call gives; raises a `MemoriterError` where it is not run, or takes too long."""
+        """Return the result. Raise `MemoriterError` if the call is not run or takes too long."""
 
 
 OnCall = Callable[[str, str, float], None]
@@ -53,11 +55,11 @@ OnCall = Callable[[str, str, float], None]
 
 
 class McpServer:
-    """The memory as a server of the Model Context Protocol, over any transport."""
+    """The memory as an MCP server, for any transport."""
 
     def __init__(
         self,
-        host_of: Callable[[], Agent],
+        get_agent: Callable[[], Agent],
         *,
         name: str,
         table: Mapping[str, Tool] | None = None,
@@ -65,14 +67,14 @@ class McpServer:
         on_call: OnCall | None = None,
     ) -> None:
         self._on_call: OnCall = on_call or (lambda *_: None)
-        self._host_of = host_of
+        self._get_agent = get_agent
         self._run: Run = in_thread if run is None else run
         self.table: Mapping[str, Tool] = OPERATIONS if table is None else table
         self.server: Server[Any] = Server(
             name,
             version=__version__,
             title="memoriter",
-            description="Long-term memory: notes, past conversations, and what was learned in them.",
+            description="Long-term memory: notes, past conversations and what was learned in them.",
             on_list_tools=self._list_tools,
             on_call_tool=self._call_tool,
             on_list_resources=self._list_resources,
@@ -82,10 +84,10 @@ class McpServer:
             on_get_prompt=self._get_prompt,
             on_completion=self._complete,
         )
-        self.server.middleware.append(self._welcomed)
+        self.server.middleware.append(self._add_instructions)
 
     def asgi(self, *, max_body: int = 4 * 1024 * 1024) -> McpHttpApp:
-        """Streamable HTTP as an ASGI application; see `McpHttpApp` for how it is mounted."""
+        """Return an ASGI application for streamable HTTP. `McpHttpApp` explains how to mount it."""
         from memoriter.server.mcp.http import McpHttpApp
 
         return McpHttpApp(self, max_body=max_body)
@@ -94,12 +96,11 @@ class McpServer:
 
     async def _list_tools(self, _: Context, __: types.PaginatedRequestParams | None) -> types.ListToolsResult:
         tools = await self._ask(lambda view: view.tools)
-        return types.ListToolsResult(tools=[results.listed(tool) for tool in tools.values()])
+        return types.ListToolsResult(tools=[results.describe_tool(tool) for tool in tools.values()])
 
     async def _call_tool(self, ctx: Context, params: types.CallToolRequestParams) -> types.CallToolResult:
-        self.refuse_beyond_access(params.name)
-        progress = _reporting(ctx, asyncio.get_running_loop())
-
+        self.check_access(params.name)
+        progress = _progress_callback(ctx, asyncio.get_running_loop())
         started_at, ended = time.perf_counter(), "cancelled"
 
         def work(view: View) -> types.CallToolResult:
@@ -109,7 +110,7 @@ class McpServer:
             ended = outcome
             if outcome == "unknown":
                 raise BadArgument(result["error"])
-            return results.answered(box.tools[params.name], outcome, result)
+            return results.call_result(box.tools[params.name], outcome, result)
 
         try:
             return await self._ask(work)
@@ -117,12 +118,13 @@ class McpServer:
             if params.name in self.table:
                 self._on_call(params.name, ended, time.perf_counter() - started_at)
 
-    def refuse_beyond_access(self, name: str) -> None:
-        """Raise when the tool of this name needs more than the caller was granted."""
-        tool = self.table.get(name) or PAIR.get(name)
-        if tool and not grants(access.granted.get(), tool.access):
-            sentence = f"{name} needs {tool.access} access; this caller has {access.granted.get()} access."
-            raise MCPError(FORBIDDEN, sentence)
+    def check_access(self, name: str) -> None:
+        """Raise if the tool requires more access than the caller has."""
+        tool = self.table.get(name) or TOOLS_FOR_CHATGPT.get(name)
+        granted = granted_access.get()
+        if tool and not grants(granted, tool.access):
+            message = f"{name} requires {tool.access} access. This caller has {granted} access."
+            raise MCPError(FORBIDDEN, message)
 
     # ---- resources and prompts --------------------------------------------------------------------------------
 
@@ -130,12 +132,12 @@ class McpServer:
         self, _: Context, params: types.PaginatedRequestParams | None
     ) -> types.ListResourcesResult:
         cursor = params.cursor if params else None
-        return await self._ask(lambda view: resources.page(view, cursor))
+        return await self._ask(lambda view: resources.list_page(view, cursor))
 
     async def _list_templates(
         self, _: Context, __: types.PaginatedRequestParams | None
     ) -> types.ListResourceTemplatesResult:
-        found = await self._ask(resources.templates)
+        found = await self._ask(resources.list_templates)
         return types.ListResourceTemplatesResult(resource_templates=found)
 
     async def _read_resource(
@@ -147,60 +149,58 @@ class McpServer:
     async def _list_prompts(
         self, _: Context, __: types.PaginatedRequestParams | None
     ) -> types.ListPromptsResult:
-        return types.ListPromptsResult(prompts=await self._ask(prompts.prompts))
+        return types.ListPromptsResult(prompts=await self._ask(prompts.list_prompts))
 
     async def _get_prompt(self, _: Context, params: types.GetPromptRequestParams) -> types.GetPromptResult:
-        return await self._ask(lambda view: prompts.prompted(view, params.name, params.arguments or {}))
+        return await self._ask(lambda view: prompts.get_prompt(view, params.name, params.arguments or {}))
 
     async def _complete(self, _: Context, params: types.CompleteRequestParams) -> types.CompleteResult:
         ref, argument = params.ref, params.argument
         if not isinstance(ref, types.ResourceTemplateReference):
             return types.CompleteResult(completion=types.Completion(values=[]))
-        found = await self._ask(
-            lambda view: resources.completed(view, ref.uri, argument.name, argument.value)
-        )
+        found = await self._ask(lambda view: resources.complete(view, ref.uri, argument.name, argument.value))
         return types.CompleteResult(completion=found)
 
-    # ---- for all of them --------------------------------------------------------------------------------------
+    # ---- all requests -----------------------------------------------------------------------------------------
 
-    async def _welcomed(self, ctx: Context, call_next: CallNext) -> HandlerResult:
-        """Say at the start when to use the memory: the section of the system prompt, for the tools of this agent."""
+    async def _add_instructions(self, ctx: Context, call_next: CallNext) -> HandlerResult:
+        """Add instructions on when to use the memory to the first response of a connection."""
         result = await call_next(ctx)
-        if ctx.method not in WELCOMING or not isinstance(result, dict):
+        if ctx.method not in METHODS_WITH_INSTRUCTIONS or not isinstance(result, dict):
             return result
         try:
-            said = await self._ask(View.instructions)
+            instructions = await self._ask(View.instructions)
         except MCPError:
-            said = ""  # no reason to turn a client away: the tools will say what is wrong
-        return {**result, "instructions": said} if said else result
+            return result  # the tools will report what is wrong
+        return {**result, "instructions": instructions} if instructions else result
 
     async def _ask(self, question: Callable[[View], T]) -> T:
-        """Answer from a view made now, in a thread; whatever is wrong becomes an error of the protocol."""
+        """Call the function with a new view, in a thread. A failure becomes an error of the protocol."""
         try:
-            return await self._run(lambda: question(View.of(self._host_of(), self.table)))
+            return await self._run(lambda: question(View.of(self._get_agent(), self.table)))
         except (BadArgument, NotFound, SourceError, resources.BadCursor) as error:
             raise MCPError(types.INVALID_PARAMS, shortened(str(error))) from None
         except (MemoriterError, OSError) as error:
             log.warning("a request failed: %s", error)
             raise MCPError(types.INTERNAL_ERROR, shortened(str(error))) from None
-        except Exception as error:  # a mistake of ours must not end the server, nor show its inside
+        except Exception as error:  # a bug must not end the server, and its message may contain user text
             log.exception("a request failed")
             raise MCPError(types.INTERNAL_ERROR, f"The request failed: {type(error).__name__}.") from None
 
 
-def _reporting(ctx: Context, loop: asyncio.AbstractEventLoop) -> ProgressCallback:
-    """Tells a client that asked for it how far a long piece of work has come, not more often than it can use."""
-    told_at = 0.0
+def _progress_callback(ctx: Context, loop: asyncio.AbstractEventLoop) -> ProgressCallback:
+    """Return a callback that sends progress to a client that asked for it, at most ten times a second."""
+    sent_at = 0.0
     steps = 0
 
     def report(progress: Progress) -> None:
-        nonlocal told_at, steps
-        steps += 1  # the protocol wants a number that only grows; stages count from nothing each
+        nonlocal sent_at, steps
+        steps += 1  # the protocol requires a growing number, and each stage starts at zero
         now = time.monotonic()
-        if now - told_at >= PROGRESS_S:
-            told_at = now
+        if now - sent_at >= PROGRESS_INTERVAL_S:
+            sent_at = now
             message = f"{progress.stage}: {progress.done} of {progress.total} {progress.path}".rstrip()
-            if not loop.is_closed():  # the caller may have gone, and the server with it
+            if not loop.is_closed():  # the server may have ended
                 asyncio.run_coroutine_threadsafe(ctx.session.report_progress(steps, None, message), loop)
 
     return report

@@ -16,7 +16,8 @@ from functools import partial
 from memoriter import logs
 from memoriter.agent import ReloadingAgent
 from memoriter.errors import MemoriterError
-from memoriter.server.mcp import access, build
+from memoriter.server.mcp import build
+from memoriter.server.mcp.view import granted_access, session_key
 from memoriter.tools.tool import Access
 
 #: Time for the memory to close. Its files are consistent without it, too.
@@ -25,10 +26,10 @@ CLOSE_TIMEOUT_S = 3.0
 MAX_THREADS = 16
 
 
-def serve(agent: ReloadingAgent, *, granted: Access, session: str | None = None) -> None:
+def serve(agent: ReloadingAgent, *, access: Access, session: str | None = None) -> None:
     """Serve until the client closes its end or a signal arrives."""
-    access.granted.set(granted)
-    access.session.set(session)
+    granted_access.set(access)
+    session_key.set(session)
     logs.setup()  # until the settings are loaded, which may fail
     if sys.stdin.isatty():
         sys.stderr.write("Waiting for an MCP client on standard input. See `memoriter mcp --help`.\n")

@@ -1,19 +1,19 @@
-"""What one caller is shown at this moment: the active tools within its access, over the host's memory.
+"""What one caller may see and call at the moment.
 
-Made for each request and thrown away, so that a slot, a setting or a grant that changes counts from the next request
-on. How tools and results look in the protocol is said in `handing`.
+A view is made for each request, so that a change of the slot, the settings or the access applies from the next request
+on.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
+from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from memoriter.agent.plugins import NOTE_TOOLS
 from memoriter.errors import PathRefused
-from memoriter.server.mcp import access
-from memoriter.server.mcp.chatgpt import ENTRY_PAIR, PAIR
+from memoriter.server.mcp.chatgpt import ENTRY_TOOLS_FOR_CHATGPT, TOOLS_FOR_CHATGPT
 from memoriter.tools.tool import Access, Tool, grants
 from memoriter.tools.toolbox import TOOLS, Toolbox
 
@@ -21,65 +21,78 @@ if TYPE_CHECKING:
     from memoriter.agent import Agent
     from memoriter.memory import Memory
 
-#: What is listed while the memory cannot be opened: each answers with the reason, and works once that is mended.
-WHILE_BROKEN = NOTE_TOOLS
+#: Listed while the memory cannot be opened. Each reports the reason, and works once the problem is fixed.
+TOOLS_WITHOUT_MEMORY = NOTE_TOOLS
+
+granted_access: ContextVar[Access] = ContextVar("memoriter_mcp_access", default="write")
+"""The access of the caller of this request. The gateway sets it from the token, the command line once at the start."""
+
+session_key: ContextVar[str | None] = ContextVar("memoriter_mcp_session", default=None)
+"""The key of the caller's session, to which `memory.scope` applies. None is the owner's own session."""
 
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """The host's tools and texts, as far as this caller may have them."""
+    """The tools and texts of an agent that one caller may use."""
 
-    host: Agent
+    agent: Agent
     table: Mapping[str, Tool]
-    granted: Access
-    session: str | None
+    access: Access
+    session_key: str | None
 
     @classmethod
-    def of(cls, host: Agent, table: Mapping[str, Tool]) -> View:
-        """The view of the caller of this request."""
-        return cls(host, table, access.granted.get(), access.session.get())
+    def of(cls, agent: Agent, table: Mapping[str, Tool]) -> View:
+        """Return the view of the caller of this request."""
+        return cls(agent, table, granted_access.get(), session_key.get())
 
     @property
     def _active(self) -> tuple[str, ...]:
-        return self.host.tools or (WHILE_BROKEN if self.host.error and not self.host.off else ())
+        without_memory = self.agent.error and not self.agent.off
+        return self.agent.tools or (TOOLS_WITHOUT_MEMORY if without_memory else ())
 
     @property
     def tools(self) -> dict[str, Tool]:
-        """The tools that this caller may call, by name, the pair for connectors last."""
+        """Return the tools that this caller may call, by name. Those for ChatGPT are last."""
         return self._allowed(self._active)
 
     def _allowed(self, names: Collection[str]) -> dict[str, Tool]:
-        found = {name: self.table[name] for name in names if name in self.table}
-        if "memory_search" in found:
-            found |= PAIR
-        elif "memory_recall" in found:
-            found |= ENTRY_PAIR
-        return {name: tool for name, tool in found.items() if grants(self.granted, tool.access)}
+        tools = {name: self.table[name] for name in names if name in self.table}
+        if "memory_search" in tools:
+            tools |= TOOLS_FOR_CHATGPT
+        elif "memory_recall" in tools:
+            tools |= ENTRY_TOOLS_FOR_CHATGPT
+        return {name: tool for name, tool in tools.items() if grants(self.access, tool.access)}
 
     @property
     def toolbox(self) -> Toolbox:
-        """The tools, ready to be called; without a memory, all that a client may remember: each says the reason."""
-        tools = self._allowed(TOOLS) if self.host.error else self.tools
-        return Toolbox(lambda: self.host.memory, session_key=self.session, tools=tools, access=self.granted)
+        """Return the tools with the memory.
+
+        Without a memory it contains all tools, because a client may call one that it listed earlier. Each reports why
+        there is no memory.
+        """
+        tools = self._allowed(TOOLS) if self.agent.error else self.tools
+        return Toolbox(
+            lambda: self.agent.memory, session_key=self.session_key, tools=tools, access=self.access
+        )
 
     def instructions(self) -> str:
-        """The section of the system prompt for these tools; nothing while memory is disabled."""
-        hinted = {name: tool for name, tool in self.tools.items() if tool.hints}
-        return Toolbox(lambda: self.host.memory, session_key=self.session, tools=hinted).prompt()
+        """Return the section of the system prompt for these tools. Empty while memory is disabled."""
+        with_hints = {name: tool for name, tool in self.tools.items() if tool.hints}
+        return Toolbox(lambda: self.agent.memory, session_key=self.session_key, tools=with_hints).prompt()
 
     @property
-    def notes(self) -> bool:
-        """Whether this agent reads notes at all."""
+    def has_notes(self) -> bool:
+        """Return whether this agent reads notes."""
         return "memory_get" in self._active
 
     @property
-    def entries(self) -> bool:
-        """Whether this agent sees what was learned in conversations."""
+    def has_entries(self) -> bool:
+        """Return whether this agent sees entries."""
         return bool({"memory_search", "memory_recall", "memory"} & set(self._active))
 
     def memory(self) -> Memory:
-        """The memory, for texts; raises where it is disabled and where this session may not use it."""
-        memory = self.host.memory
-        if not memory.admits(self.session):
+        """Return the memory. Raise if it is disabled, or if this session may not use it."""
+        memory = self.agent.memory
+        if not memory.admits(self.session_key):
             raise PathRefused("This session may not use this memory.")
         return memory
