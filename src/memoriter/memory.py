@@ -45,7 +45,7 @@ from memoriter.records import (
     Turn,
     least_trusted,
 )
-from memoriter.search.citations import cited_place, for_prompt, shows_citations
+from memoriter.search.citations import for_prompt, parse_citation, shows_citations
 from memoriter.sessions.scope import ScopeCheck
 
 if TYPE_CHECKING:
@@ -204,7 +204,7 @@ class Memory:
         """Some lines of a file; ``path`` may be a whole citation, such as ``memory/2026-02-08.md#L10-L25``."""
         if path.startswith("entries/") and self._has_entries(None):
             return self._entry(path)
-        cited = cited_place(path)
+        cited = parse_citation(path)
         if cited and lines is None and start == 1:
             path, start, lines = cited
         return self.engine.read_file(path, start, lines)

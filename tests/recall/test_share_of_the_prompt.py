@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from memoriter.recall.render import memory_section
 from memoriter.records import Answer, Explanation, Hit
-from memoriter.search.citations import LEAST_CHARS, fitted, for_prompt, shortened, shows_citations
+from memoriter.search.citations import MIN_CHARS, fit, for_prompt, shorten, shows_citations
 
 
 def hit(snippet: str, citation: str | None = "memory/a.md#L1-L3") -> Hit:
@@ -24,13 +24,13 @@ def test_places_stand_under_the_snippets() -> None:
 
 def test_the_first_that_does_not_fit_is_shortened_and_the_rest_left_out() -> None:
     hits = [hit("a" * 50, None), hit("word " * 40, None), hit("c", None)]
-    kept = list(fitted(hits, 100))
+    kept = list(fit(hits, 100))
     assert [one.snippet for one in kept] == ["a" * 50, "word " * 9 + "word…"]
 
 
 def test_little_room_is_no_room() -> None:
-    assert list(fitted([hit("a" * 100)], LEAST_CHARS)) == []
-    assert shortened("word " * 20, LEAST_CHARS - 1) == ""
+    assert list(fit([hit("a" * 100)], MIN_CHARS)) == []
+    assert shorten("word " * 20, MIN_CHARS - 1) == ""
 
 
 SOURCE = "\n\nSource: "
@@ -42,7 +42,7 @@ texts = st.text(st.characters(codec="utf-8"), max_size=300) | st.text(
 @given(st.lists(texts, max_size=5), st.integers(0, 600))
 @example(["e\u0301" * 100], 100)
 def test_all_snippets_together_fit_and_no_place_is_cut(snippets: list[str], budget: int) -> None:
-    kept = list(fitted([hit(text) for text in snippets], budget))
+    kept = list(fit([hit(text) for text in snippets], budget))
     assert sum(len(one.snippet) for one in kept) <= budget
     for one in kept:
         assert one.snippet.endswith(f"{SOURCE}memory/a.md#L1-L3")
@@ -54,7 +54,7 @@ def test_all_snippets_together_fit_and_no_place_is_cut(snippets: list[str], budg
 @example("🇨🇳" * 100, 61)
 @example("👩\u200d👩\u200d👧\u200d👦" * 40, 33)
 def test_a_cut_never_falls_inside_a_character(text: str, room: int) -> None:
-    short = shortened(text, room)
+    short = shorten(text, room)
     if not short:
         return
     if len(text) <= room:

@@ -1,4 +1,4 @@
-"""The keyword leg: while others write, and what it says of chunks that it does not propose."""
+"""The keyword leg: concurrent writes, and chunks that it does not propose."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from memoriter.store import Filter, Index
 
 
 class Earlier:
-    """An index that was counted before its newest rows came."""
+    """An index whose total was read before its newest rows were added."""
 
     def __init__(self, index: Index) -> None:
         self.keyword, self.terms = index.keyword, index.terms
@@ -21,7 +21,7 @@ class Earlier:
         return 1
 
 
-def test_a_term_may_stand_in_more_chunks_than_were_counted(
+def test_a_term_may_occur_in_more_chunks_than_were_counted(
     open_memory: Callable[[], Memory], note: Callable[[str, str], Path]
 ) -> None:
     for number in range(4):
@@ -34,7 +34,7 @@ def test_a_term_may_stand_in_more_chunks_than_were_counted(
     assert all(0 < value <= 1 for value in leg.values.values())
 
 
-def test_what_is_not_proposed_may_hold_a_term_only_where_there_was_no_room(
+def test_an_unproposed_chunk_may_contain_a_term_only_if_the_limit_was_reached(
     open_memory: Callable[[], Memory], note: Callable[[str, str], Path]
 ) -> None:
     for number in range(4):
@@ -46,5 +46,5 @@ def test_what_is_not_proposed_may_hold_a_term_only_where_there_was_no_room(
     index = memory.engine.index
     rows = {path: index.stored_of(path)[0].rowid for path in index.files()}
     few, all_ = (keyword_leg(index, ["tea"], limit=limit, where=Filter()) for limit in (3, 10))
-    assert [few.may_hold(row) for row in rows.values()] == [True] * 5
-    assert {path for path, row in rows.items() if not all_.may_hold(row)} == {"memory/other.md"}
+    assert [few.may_contain(row) for row in rows.values()] == [True] * 5
+    assert {path for path, row in rows.items() if not all_.may_contain(row)} == {"memory/other.md"}

@@ -1,4 +1,4 @@
-"""Days that a query names by their distance from today."""
+"""Days that a query names relative to today."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from memoriter import Memory
 from memoriter.engines.builtin import BuiltinEngine
 from memoriter.records import Query
 from memoriter.search import Searcher
-from memoriter.search.legs import Time, date_leg
-from memoriter.search.when import days_meant, tokens_of
+from memoriter.search.legs import NamedDays, date_leg
+from memoriter.search.when import date_tokens_of, named_days
 
 TODAY = date(2026, 3, 5)  # a Thursday
 
 
 def meant(text: str) -> list[str]:
-    """The days, each as "first..last", or as one day."""
-    return [f"{first}..{last}" if first != last else f"{first}" for first, last in days_meant(text, TODAY)]
+    """Return the days, each as "first..last" or as one day."""
+    return [f"{first}..{last}" if first != last else f"{first}" for first, last in named_days(text, TODAY)]
 
 
 @pytest.mark.parametrize(
@@ -136,15 +136,15 @@ def test_days_are_counted_from_today(text: str, days: str) -> None:
         "",
     ],
 )
-def test_other_words_name_no_day(text: str) -> None:
+def test_other_words_do_not_name_a_day(text: str) -> None:
     assert meant(text) == []
 
 
-def test_each_thing_that_is_named_counts() -> None:
+def test_every_named_day_counts() -> None:
     assert meant("昨天和上周三") == ["2026-03-04", "2026-02-25"]
 
 
-def test_a_long_text_that_names_many_days_is_read_in_part() -> None:
+def test_only_the_first_days_of_a_long_text_are_read() -> None:
     assert meant("yesterday " * 700) == ["2026-03-04"]
     assert len(meant(" ".join(f"{number} days ago" for number in range(1, 400)))) == 8
 
@@ -153,10 +153,10 @@ def test_a_long_text_that_names_many_days_is_read_in_part() -> None:
     st.text(st.sampled_from("上下大前后个月周去今年十三两二一天日号末ago last past week years 9 0")),
     st.dates(),
 )
-def test_whatever_is_asked_on_whatever_day_gives_days_in_their_order(text: str, today: date) -> None:
-    for first, last in days_meant(text, today):
+def test_any_text_on_any_day_gives_ordered_days(text: str, today: date) -> None:
+    for first, last in named_days(text, today):
         assert first <= last
-        assert 0 < len(tokens_of((first, last))) <= 64 or (last - first).days > 64 * 365
+        assert 0 < len(date_tokens_of((first, last))) <= 64 or (last - first).days > 64 * 365
 
 
 @pytest.mark.parametrize(
@@ -171,15 +171,15 @@ def test_whatever_is_asked_on_whatever_day_gives_days_in_their_order(text: str, 
         ((date(1026, 1, 1), date(1026, 12, 31)), ["@1026"]),
     ],
 )
-def test_days_have_the_tokens_of_the_index(span: tuple[date, date], tokens: list[str]) -> None:
-    assert tokens_of(span) == tokens
+def test_days_have_the_date_tokens_of_the_index(span: tuple[date, date], tokens: list[str]) -> None:
+    assert date_tokens_of(span) == tokens
 
 
-def test_the_date_leg_counts_notes_of_the_time_and_undated_ones_that_name_it() -> None:
+def test_the_date_leg_counts_notes_of_the_days_and_undated_notes_that_name_them() -> None:
     october = (date(2025, 10, 1), date(2025, 10, 31))
     dates = {1: "2025-10-03", 2: "2024-10-03", 3: "2025-11-01"}
-    assert date_leg(["@10"], dates, [Time(october, {3, 4})]) == {1: 1.0, 2: 0.5, 4: 0.5}
-    assert date_leg([], dates, [Time(october)]) == {1: 1.0}
+    assert date_leg(["@10"], dates, [NamedDays(october, {3, 4})]) == {1: 1.0, 2: 0.5, 4: 0.5}
+    assert date_leg([], dates, [NamedDays(october)]) == {1: 1.0}
 
 
 @pytest.mark.parametrize("provider", ["none", "hash"])
@@ -193,7 +193,7 @@ def test_the_date_leg_counts_notes_of_the_time_and_undated_ones_that_name_it() -
         ("三月三号", "memory/2026-03-03.md"),
     ],
 )
-def test_a_note_is_found_by_its_day_however_the_day_is_named(
+def test_a_note_is_found_by_every_way_to_name_its_day(
     query: str, path: str, provider: str, open_memory: Callable[..., Memory], note: Callable[[str, str], Path]
 ) -> None:
     for day in ("2026-03-04", "2026-03-03", "2026-02-26", "2025-10-03", "2024-10-03"):

@@ -1,7 +1,7 @@
-"""Which pieces answer this query?
+"""Search finds the chunks that answer a query.
 
-A keyword leg and a vector leg each propose chunks with a value between 0 and 1; `fuse` makes one score of them whose
-parts are kept; `rank` ages, thresholds and spreads; `search` joins them and cuts the snippets.
+`search` is the pipeline, `legs` propose and value chunks, `rank` scores and orders them, `when` reads days such as
+"yesterday", and `citations` formats hits for a prompt.
 """
 
 from memoriter.search.search import Found, Options, Searcher

@@ -1,9 +1,10 @@
-"""The keyword leg: which chunks contain the query's words, and how much of the query they cover.
+"""The legs of a search: each gives chunk rows a value between 0 and 1.
 
-BM25 has no ceiling, so its scores cannot be compared between queries or added to a cosine. They are scaled by what a
-chunk of average length would earn for holding every query term once: 1 means "all of it is here", and a chunk that
-shares one common word of six stays near 0 however weak its rivals are. Since one rare word said often can reach that
-too, the other half of the value is the share of the query's weight that the chunk holds at all.
+Keywords: BM25 has no upper limit, so its scores cannot be compared between queries or added to a cosine. They are
+divided by the score of a chunk of average length that contains every query term once. 1 then means that everything is
+there, and a chunk that shares one common word of six stays near 0 however weak the other chunks are. One rare word
+that occurs often can reach 1 too, so the other half of the value is the share of the query's weight that the chunk
+contains at all.
 """
 
 from __future__ import annotations
@@ -27,69 +28,81 @@ if TYPE_CHECKING:
 
     from memoriter.embedding import Embedder
 
+log = logs.get("search")
 
-#: Chunks before and after: with small chunks about as much text as the largest chunk may hold.
-REACH = 8
+#: How many chunks before and after belong to the context. With small chunks that is about one chunk of maximum size.
+CONTEXT_REACH = 8
 
-
-def context_leg(values: Mapping[int, float], around: Mapping[int, Sequence[int]]) -> dict[int, float]:
-    """For each row, the mean value of the rows around it; one without a value counts as 0."""
-    return {
-        row: sum([values.get(other, 0.0) for other in others]) / len(others) for row, others in around.items()
-    }
+# ---- keywords -----------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
-class Time:
-    """Days that a query names by their distance from today, and the rows whose text or headings name them too."""
+class KeywordLeg:
+    """A value for each chunk row, and the weights of the terms."""
 
-    span: Span
-    rows: Collection[int] = ()
+    #: By rowid, 0–1.
+    values: Mapping[int, float]
+    #: The inverse document frequency of each term.
+    idf: Mapping[str, float]
+    #: Whether no other chunk contains any of the terms.
+    complete: bool = True
 
-    def agrees(self, row: int, day: str | None) -> bool:
-        """Whether the row's note is of these days; of a note without a day, what it says counts."""
-        return self.span[0].isoformat() <= day <= self.span[1].isoformat() if day else row in self.rows
+    def is_exact(self, rowid: int, matched: Sequence[str]) -> bool:
+        """Whether the chunk contains every term of the query, so that no threshold may drop it."""
+        return rowid in self.values and len(matched) == len(self.idf)
 
-
-def date_leg(terms: Sequence[str], dates: Mapping[int, str], times: Sequence[Time] = ()) -> dict[int, float]:
-    """For each row, the share of the query's dates that it agrees with; without one where that is nothing."""
-    asked = {term for term in terms if term.startswith("@")}
-    if not asked and not times:
-        return {}
-    agreeing = {day: len(asked & _stated(day)) for day in set(dates.values())} if asked else {}
-    counts = {row: agreeing.get(day, 0) for row, day in dates.items()}
-    for time in times:
-        for row in {*dates, *time.rows}:
-            counts[row] = counts.get(row, 0) + time.agrees(row, dates.get(row))
-    return {row: count / (len(asked) + len(times)) for row, count in counts.items() if count}
+    def may_contain(self, rowid: int) -> bool:
+        """Whether the chunk may contain a term. Splitting a chunk into words to know it is expensive."""
+        return rowid in self.values or not self.complete
 
 
-@lru_cache(maxsize=4096)
-def _stated(day: str) -> frozenset[str]:
-    """What a note's day states; kept, since every query with a date meets the same days again."""
-    return frozenset(date_tokens(day))
+def keyword_leg(index: Index, terms: Sequence[str], *, limit: int, where: Filter) -> KeywordLeg:
+    """Find the chunks that contain any of the terms, best first."""
+    if not terms:
+        return KeywordLeg({}, {})
+    rows = max(1, index.total())
+    counts = index.terms(terms)
+    idf = {term: _idf(rows, count) for term, count in counts.items()}
+    full = sum(idf.values()) or 1.0
+    matches = index.keyword(terms, limit=limit, where=where, known=counts)
+    complete = len(matches) < limit and sum(counts.values()) <= MIN_BUDGET
+    return KeywordLeg({match.rowid: _value(match, full) for match in matches}, idf, complete)
 
 
-log = logs.get("retrieval")
+def _value(match: KeywordMatch, full: float) -> float:
+    """Return half for how strongly the chunk matches the terms, and half for how many of them it contains."""
+    return (min(1.0, match.score / full) + min(1.0, match.contained / full)) / 2
+
+
+def _idf(rows: int, frequency: int) -> float:
+    """Return the weight of a term as FTS5 computes it. A term in more than half of the chunks weighs nothing.
+
+    The two numbers are read at different moments: another process may have added chunks in between.
+    """
+    return max(1e-6, math.log((max(0, rows - frequency) + 0.5) / (frequency + 0.5)))
+
+
+# ---- vectors ------------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
 class VectorLeg:
-    """What the vector leg found: cosines by chunk row, and what it went without."""
+    """Cosines by chunk row. ``degraded`` says why they are missing."""
 
-    values: Mapping[int, float] = field(default_factory=dict)  #: rowid → cosine, 0–1
+    #: By rowid, 0–1.
+    values: Mapping[int, float] = field(default_factory=dict)
     query: NDArray[np.float32] | None = None
     degraded: str | None = None
 
 
 def vector_leg(index: Index, embedder: Embedder | None, text: str, *, limit: int, where: Filter) -> VectorLeg:
-    """Find the chunks whose vectors are nearest to the query's."""
+    """Find the chunks whose vectors are nearest to that of the text."""
     if embedder is None or not text.strip():
         return VectorLeg()
     try:
         query = embedder.embed_query(text)
     except EmbeddingError as error:
-        log.warning("the query could not be embedded, keywords answer alone: %s", error)
+        log.warning("cannot embed the query, searching by keyword only: %s", error)
         return VectorLeg(degraded=f"Keyword search only: {error}")
     if not query.any():
         return VectorLeg()
@@ -100,54 +113,54 @@ def vector_leg(index: Index, embedder: Embedder | None, text: str, *, limit: int
 def complete(
     leg: VectorLeg, index: Index, embedder: Embedder | None, rowids: Iterable[int]
 ) -> Mapping[int, float]:
-    """The leg's cosines, with those of further rows: chunks that only the keyword leg proposed, or neighbours.
+    """Return the cosines of the leg and of further rows, such as those that only the keyword leg proposed.
 
-    Without them a keyword hit just outside the nearest would count as having nothing to do with the query.
+    Without them, a keyword hit just outside the nearest vectors would count as unrelated to the query.
     """
     missing = set(rowids) - leg.values.keys()
     if leg.query is None or embedder is None or not missing:
         return leg.values
-    return {**leg.values, **index.nearness(missing, leg.query, embedder.identity)}
+    return {**leg.values, **index.cosines(missing, leg.query, embedder.identity)}
+
+
+# ---- context and dates --------------------------------------------------------------------------------------------
+
+
+def context_leg(values: Mapping[int, float], around: Mapping[int, Sequence[int]]) -> dict[int, float]:
+    """Return, for each row, the mean value of the rows around it. A row without a value counts as 0."""
+    return {
+        row: sum([values.get(other, 0.0) for other in others]) / len(others) for row, others in around.items()
+    }
 
 
 @dataclass(frozen=True, slots=True)
-class KeywordLeg:
-    """What the keyword leg found: a value for each chunk row, and what the terms weigh."""
+class NamedDays:
+    """Days that a query names relative to today, and the rows whose text or headings name them."""
 
-    values: Mapping[int, float]  #: rowid → 0–1
-    idf: Mapping[str, float]
-    whole: bool = True  #: no other chunk holds any of the terms
+    span: Span
+    rows: Collection[int] = ()
 
-    def is_exact(self, rowid: int, matched: Sequence[str]) -> bool:
-        """Whether the chunk holds every term of the query: no threshold may drop it."""
-        return rowid in self.values and len(matched) == len(self.idf)
-
-    def may_hold(self, rowid: int) -> bool:
-        """Whether the chunk may hold one of the terms; cutting a chunk into words to see which is dear."""
-        return rowid in self.values or not self.whole
+    def match(self, row: int, day: str | None) -> bool:
+        """Whether the note of the row is of these days. For a note without a date, its text decides."""
+        return self.span[0].isoformat() <= day <= self.span[1].isoformat() if day else row in self.rows
 
 
-def keyword_leg(index: Index, terms: Sequence[str], *, limit: int, where: Filter) -> KeywordLeg:
-    """Find the chunks that hold any of the terms, best first, with absolute values."""
-    if not terms:
-        return KeywordLeg({}, {})
-    rows = max(1, index.total())
-    counts = index.terms(terms)
-    idf = {term: _idf(rows, count) for term, count in counts.items()}
-    full = sum(idf.values()) or 1.0
-    matches = index.keyword(terms, limit=limit, where=where, known=counts)
-    whole = len(matches) < limit and sum(counts.values()) <= MIN_BUDGET
-    return KeywordLeg({match.rowid: _value(match, full) for match in matches}, idf, whole)
+def date_leg(
+    terms: Sequence[str], dates: Mapping[int, str], days: Sequence[NamedDays] = ()
+) -> dict[int, float]:
+    """Return, for each row, the share of the query's dates that it matches. Rows without a match are left out."""
+    requested = {term for term in terms if term.startswith("@")}
+    if not requested and not days:
+        return {}
+    matches = {day: len(requested & _tokens_of(day)) for day in set(dates.values())} if requested else {}
+    counts = {row: matches.get(day, 0) for row, day in dates.items()}
+    for named in days:
+        for row in {*dates, *named.rows}:
+            counts[row] = counts.get(row, 0) + named.match(row, dates.get(row))
+    return {row: count / (len(requested) + len(days)) for row, count in counts.items() if count}
 
 
-def _value(match: KeywordMatch, full: float) -> float:
-    """Half for how strongly the chunk speaks of the terms, half for how many of them it holds."""
-    return (min(1.0, match.score / full) + min(1.0, match.held / full)) / 2
-
-
-def _idf(rows: int, frequency: int) -> float:
-    """As FTS5 weighs a term; one that stands in more than half of the chunks says nothing.
-
-    The two numbers are of two moments: while others write, more chunks may hold a term than there were.
-    """
-    return max(1e-6, math.log((max(0, rows - frequency) + 0.5) / (frequency + 0.5)))
+@lru_cache(maxsize=4096)
+def _tokens_of(day: str) -> frozenset[str]:
+    """Return the date tokens of a day. Cached, since every query with a date meets the same days."""
+    return frozenset(date_tokens(day))

@@ -1,31 +1,117 @@
-"""From scored chunks to the few that are shown: age, threshold, spread.
+"""From the values of the legs to a ranking: fuse, age, filter, diversify.
 
-Each step is off or harmless by default. Age never hides a note: it takes away at most half of a score. The threshold
-never drops a chunk that holds the whole query in words, since a cosine scale says nothing about exact matches.
+A score is a number between 0 and 1, and its parts sum to it. ``weighted`` adds the values of the legs, so that a score
+means the same for every query and a threshold can be set. ``rrf`` adds reciprocal ranks. It needs no common scale, but
+drops how good a match is.
+
+Age takes at most half of a score, so that it never hides a note. The threshold never drops a chunk that contains all
+words of the query, since a scale of cosines does not apply to exact matches.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import date
 from typing import TYPE_CHECKING
 
 from memoriter.records import Part
-from memoriter.search.fuse import Scored
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-#: Age may take this share of a score and no more: an old note that fits stays reachable.
+#: The constant of reciprocal rank fusion: how slowly the value of a rank falls. 60 is the value of its authors.
+RRF_K = 60
+
+#: The largest share of a score that age can take.
 MAX_DECAY = 0.5
+
+
+@dataclass(frozen=True, slots=True)
+class Leg:
+    """The values that one way of searching gives to the candidates."""
+
+    name: str
+    #: Relative to the other legs. The weights of all legs together count as 1.
+    weight: float
+    #: By rowid, 0–1.
+    values: Mapping[int, float]
+
+
+@dataclass(frozen=True, slots=True)
+class Scored:
+    """A chunk row with the parts of its score."""
+
+    rowid: int
+    parts: tuple[Part, ...]
+
+    @property
+    def score(self) -> float:
+        return sum(part.contribution for part in self.parts)
+
+
+# ---- fusion -------------------------------------------------------------------------------------------------------
+
+
+def total_scores(legs: Sequence[Leg]) -> dict[int, float]:
+    """Return the score of every row. `scored` also builds the parts, which would cost too much for thousands."""
+    total = sum(leg.weight for leg in legs) or 1.0
+    scores: dict[int, float] = {}
+    for leg in legs:
+        share = leg.weight / total
+        if not scores:
+            scores = {row: value * share for row, value in leg.values.items()}
+            continue
+        for row, value in leg.values.items():
+            scores[row] = scores.get(row, 0.0) + value * share
+    return scores
+
+
+def best(scores: Mapping[int, float], limit: int) -> list[int]:
+    """Return the rows with the highest scores, best first. Among equal scores the earlier row wins."""
+    return sorted(sorted(scores), key=scores.__getitem__, reverse=True)[:limit]
+
+
+def scored(legs: Sequence[Leg], rows: Iterable[int]) -> list[Scored]:
+    """Return these rows with the parts of their scores, best first."""
+    total = sum(leg.weight for leg in legs) or 1.0
+    shares = [(leg.name, leg.weight / total, leg.values) for leg in legs]
+    found = [Scored(row, tuple(_parts(shares, row))) for row in rows]
+    return sorted(found, key=lambda item: (-item.score, item.rowid))
+
+
+def _parts(shares: Iterable[tuple[str, float, Mapping[int, float]]], row: int) -> list[Part]:
+    return [
+        Part(name, values[row], share, values[row] * share) for name, share, values in shares if row in values
+    ]
+
+
+def by_value(legs: Sequence[Leg]) -> list[Leg]:
+    """Return the legs unchanged."""
+    return list(legs)
+
+
+def by_rank(legs: Sequence[Leg]) -> list[Leg]:
+    """Return the legs with reciprocal ranks as values, scaled so that the first row of a leg has 1."""
+    return [Leg(leg.name, leg.weight, _rank_values(leg.values)) for leg in legs]
+
+
+def _rank_values(values: Mapping[int, float]) -> dict[int, float]:
+    order = sorted(values, key=lambda row: (-values[row], row))
+    return {row: (RRF_K + 1) / (RRF_K + rank) for rank, row in enumerate(order, 1)}
+
+
+FUSIONS = {"weighted": by_value, "rrf": by_rank}
+
+
+# ---- age, threshold, diversity ------------------------------------------------------------------------------------
 
 
 def aged(
     scored: Sequence[Scored], dates: Mapping[int, str | None], *, half_life_days: float, today: date
 ) -> list[Scored]:
-    """Lower the scores of dated notes by their age; undated ones are timeless."""
+    """Lower the scores of dated notes by their age. Undated notes keep theirs."""
     return sorted(
         (_age(item, dates.get(item.rowid), half_life_days, today) for item in scored),
         key=lambda item: (-item.score, item.rowid),
@@ -42,27 +128,27 @@ def _age(item: Scored, day: str | None, half_life_days: float, today: date) -> S
     return replace(item, parts=(*item.parts, part))
 
 
-def above(scored: Sequence[Scored], min_score: float, exact: Callable[[Scored], bool]) -> list[Scored]:
-    """Those that reach the threshold, and those that hold the query word for word."""
-    return [item for item in scored if item.score >= min_score or exact(item)]
+def above(scored: Sequence[Scored], min_score: float, is_exact: Callable[[Scored], bool]) -> list[Scored]:
+    """Return the rows that reach the threshold or contain all words of the query."""
+    return [item for item in scored if item.score >= min_score or is_exact(item)]
 
 
-def spread(
+def diversify(
     scored: Sequence[Scored], vectors: Mapping[int, NDArray[np.float32]], *, diversity: float, limit: int
 ) -> list[Scored]:
-    """Maximal marginal relevance: of hits that say the same, the best comes first and the others later."""
-    rest, chosen = list(scored), list[Scored]()
-    while rest and len(chosen) < limit:
-        best = max(rest, key=lambda item: _marginal(item, chosen, vectors, diversity))
-        rest.remove(best)
-        chosen.append(best)
+    """Order by maximal marginal relevance: of similar hits, the best comes first and the others later."""
+    remaining, chosen = list(scored), list[Scored]()
+    while remaining and len(chosen) < limit:
+        following = max(remaining, key=lambda item: _marginal(item, chosen, vectors, diversity))
+        remaining.remove(following)
+        chosen.append(following)
     return chosen
 
 
 def _marginal(
     item: Scored, chosen: Sequence[Scored], vectors: Mapping[int, NDArray[np.float32]], diversity: float
 ) -> float:
-    mine = vectors.get(item.rowid)
+    vector = vectors.get(item.rowid)
     others = [vectors[other.rowid] for other in chosen if other.rowid in vectors]
-    likeness = max((float(mine @ other) for other in others), default=0.0) if mine is not None else 0.0
-    return (1 - diversity) * item.score - diversity * likeness
+    similarity = max((float(vector @ other) for other in others), default=0.0) if vector is not None else 0.0
+    return (1 - diversity) * item.score - diversity * similarity

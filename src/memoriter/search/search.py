@@ -1,6 +1,9 @@
-"""Join the legs: query in, hits with reasons out.
+"""One search: the legs propose chunks, the fusion scores them, the ranking chooses the hits.
 
-Not its duty: when to sync, who may ask, what the prompt is told.
+1. The keyword leg, the vector leg and the days that the query names propose candidates.
+2. Their values add up to a score. The best candidates form the shortlist.
+3. The shortlist is scored again, together with the chunks around each candidate, and aged.
+4. The hits are the best chunks above the threshold. They get snippets and explanations.
 """
 
 from __future__ import annotations
@@ -10,13 +13,12 @@ from dataclasses import dataclass, replace
 from datetime import date
 from typing import TYPE_CHECKING
 
-from memoriter.records import Explanation, Hit, Part, Query
+from memoriter.records import Explanation, Hit, Query
 from memoriter.search import rank
-from memoriter.search.fuse import FUSIONS, Leg, Scored, best, scored, worth
 from memoriter.search.legs import (
-    REACH,
+    CONTEXT_REACH,
     KeywordLeg,
-    Time,
+    NamedDays,
     VectorLeg,
     complete,
     context_leg,
@@ -24,7 +26,8 @@ from memoriter.search.legs import (
     keyword_leg,
     vector_leg,
 )
-from memoriter.search.when import days_meant, tokens_of
+from memoriter.search.rank import FUSIONS, Leg, Scored
+from memoriter.search.when import date_tokens_of, named_days
 from memoriter.store import Filter, Index, StoredChunk
 from memoriter.store.keywords import all_tokens
 from memoriter.text import query_terms, snippet
@@ -32,28 +35,28 @@ from memoriter.text import query_terms, snippet
 if TYPE_CHECKING:
     from memoriter.embedding import Embedder
 
-#: Longer queries are cut before they reach the embedder, which reads a few hundred tokens at most.
+#: Longer queries are truncated before they reach the embedder, which reads a few hundred tokens at most.
 MAX_QUERY_CHARS = 8_000
 
-#: Of a score, what a chunk and the lines around it are worth together.
+#: The share of a score that comes from the chunk together with the chunks around it.
 CONTEXT_SHARE = 0.5
 
-#: Chunks whose surroundings are looked at, and from which the hits are chosen.
+#: The number of chunks whose surroundings are scored, and from which the hits are chosen.
 SHORTLIST = 32
 
-_DETAILS = {
-    "vector": "nearness in meaning",
-    "context": "worth of the lines around",
-    "date": "the day that the query names",
-}
-
-#: What a date in the query counts, beside the 1 of words and meaning together.
+#: The weight of a date in the query, relative to 1 for keywords and vectors together.
 DATE_WEIGHT = 0.3
+
+_DETAILS = {
+    "vector": "similarity in meaning",
+    "context": "score of the surrounding lines",
+    "date": "date that the query names",
+}
 
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """How to search; the defaults are those that win in `evals`."""
+    """How to search. The defaults are those that win in `evals`."""
 
     fusion: str = "weighted"
     vector_weight: float = 0.6
@@ -68,30 +71,30 @@ class Options:
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """Hits, best first, and what the search went without."""
+    """Hits, best first. ``degraded`` says what the search lacked."""
 
     hits: tuple[Hit, ...]
     degraded: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
-class Evidence:
-    """What speaks for the candidates."""
+class Candidates:
+    """The chunk rows that a leg proposes, with what every leg says about them."""
 
     terms: Sequence[str]
-    words: KeywordLeg
-    meaning: VectorLeg
-    keyword: Mapping[int, float]  #: by row
+    keywords: KeywordLeg
+    vectors: VectorLeg
+    #: By row. Includes rows that only another leg proposes.
     cosines: Mapping[int, float]
-    times: Sequence[Time] = ()  #: that the query names by their distance from today
+    days: Sequence[NamedDays] = ()
 
     @property
     def names_a_date(self) -> bool:
-        return bool(self.times) or any(term.startswith("@") for term in self.terms)
+        return bool(self.days) or any(term.startswith("@") for term in self.terms)
 
     @property
     def rows(self) -> set[int]:
-        return {*self.cosines, *self.keyword, *(row for time in self.times for row in time.rows)}
+        return {*self.cosines, *self.keywords.values, *(row for days in self.days for row in days.rows)}
 
 
 class Searcher:
@@ -111,103 +114,96 @@ class Searcher:
         self._today = today
 
     def using(self, embedder: Embedder | None) -> Searcher:
-        """The same searcher, with the vectors of this embedder."""
+        """Return this searcher with the vectors of another embedder."""
         if embedder is self.embedder:
             return self
         return Searcher(self.index, embedder, self.options, today=self._today)
 
     def search(self, query: Query) -> Found:
         """Return the chunks that answer the query best, at most ``query.max_results``."""
-        text, where = query.text[:MAX_QUERY_CHARS], Filter(query.source, query.path_prefix)
-        max_results = self.options.max_results if query.max_results is None else max(0, query.max_results)
+        limit = self.options.max_results if query.max_results is None else max(0, query.max_results)
+        min_score = self.options.min_score if query.min_score is None else query.min_score
         with self.index.snapshot():
-            evidence = self._evidence(text, max(self.options.candidates, max_results), where)
-            # The best few more than asked are enough for whatever the ranking still drops or reorders.
-            shortlist = best(worth(self._legs(evidence)), max(2 * max_results, SHORTLIST))
-            ranked = self._aged(self._in_context(evidence, shortlist))
-            floor = self.options.min_score if query.min_score is None else query.min_score
-            chosen = self._chosen(evidence, ranked, floor, max_results)
-            rows = self.index.chunks(item.rowid for item in chosen)
-        hits = tuple(self._hit(item, rows[item.rowid], evidence) for item in chosen)
-        return Found(hits, evidence.meaning.degraded)
+            candidates = self._propose(query, max(self.options.candidates, limit))
+            scores = rank.total_scores(self._legs(candidates))
+            # A few more than requested are enough for what the ranking still drops or reorders.
+            shortlist = rank.best(scores, max(2 * limit, SHORTLIST))
+            ranked = self._rank(candidates, shortlist)
+            chosen = self._choose(candidates, ranked, min_score, limit)
+            chunks = self.index.chunks(item.rowid for item in chosen)
+        hits = tuple(self._hit(item, chunks[item.rowid], candidates) for item in chosen)
+        return Found(hits, candidates.vectors.degraded)
 
-    def _evidence(self, text: str, limit: int, where: Filter) -> Evidence:
-        """What both legs say about every chunk that one of them proposes."""
+    def _propose(self, query: Query, limit: int) -> Candidates:
+        """Let each leg propose chunks, and look up the cosines of those that the vector leg did not propose."""
+        text, where = query.text[:MAX_QUERY_CHARS], Filter(query.source, query.path_prefix)
         terms = query_terms(text)
-        words = keyword_leg(self.index, terms, limit=limit, where=where)
-        meaning = vector_leg(self.index, self.embedder, text, limit=limit, where=where)
-        times = self._times(text, limit, where)
-        proposed = {*words.values, *(row for time in times for row in time.rows)}
-        cosines = complete(meaning, self.index, self.embedder, proposed)
-        return Evidence(terms, words, meaning, words.values, cosines, times)
+        keywords = keyword_leg(self.index, terms, limit=limit, where=where)
+        vectors = vector_leg(self.index, self.embedder, text, limit=limit, where=where)
+        days = []
+        for span in named_days(text, self._today()):
+            matches = self.index.keyword(date_tokens_of(span), limit=limit, where=where)
+            days.append(NamedDays(span, frozenset(match.rowid for match in matches)))
+        proposed = {*keywords.values, *(row for named in days for row in named.rows)}
+        cosines = complete(vectors, self.index, self.embedder, proposed)
+        return Candidates(terms, keywords, vectors, cosines, days)
 
-    def _times(self, text: str, limit: int, where: Filter) -> list[Time]:
-        """The days that the text names by their distance from today, with the chunks of these days."""
-        times = []
-        for span in days_meant(text, self._today()):
-            named = self.index.keyword(tokens_of(span), limit=limit, where=where)
-            times.append(Time(span, frozenset(match.rowid for match in named)))
-        return times
-
-    def _with_neighbours(self, evidence: Evidence, around: Mapping[int, Sequence[int]]) -> Evidence:
-        """The same evidence, with the nearness of the chunks around the shortlist."""
-        near = {other for others in around.values() for other in others}
-        cosines = complete(evidence.meaning, self.index, self.embedder, near | evidence.cosines.keys())
-        return replace(evidence, cosines=cosines)
-
-    def _in_context(self, evidence: Evidence, shortlist: Sequence[int]) -> list[Scored]:
-        """Score the shortlist again, each chunk with what it and the chunks around it are worth together."""
-        around = self.index.around(shortlist, reach=REACH)
-        legs = self._legs(self._with_neighbours(evidence, around))
-        weight = sum(leg.weight for leg in legs) * CONTEXT_SHARE / (1 - CONTEXT_SHARE)
-        legs.append(Leg("context", weight, context_leg(worth(legs), around)))
-        return scored(legs, around)
-
-    def _legs(self, evidence: Evidence) -> list[Leg]:
-        """The legs that found something. Between meaning and words, an empty one leaves its weight to the other."""
-        options = self.options
+    def _legs(self, candidates: Candidates) -> list[Leg]:
+        """Weigh the legs that found something. Of vectors and keywords, an empty one leaves its weight to the other."""
+        options, keywords, cosines = self.options, candidates.keywords.values, candidates.cosines
         both = options.vector_weight + options.text_weight
         legs = [
-            Leg("vector", options.vector_weight if evidence.keyword else both, evidence.cosines),
-            Leg("keyword", options.text_weight if evidence.cosines else both, evidence.keyword),
+            Leg("vector", options.vector_weight if keywords else both, cosines),
+            Leg("keyword", options.text_weight if cosines else both, keywords),
         ]
-        if evidence.names_a_date:
-            dates = self.index.dates_of(evidence.rows)
-            legs.append(Leg("date", DATE_WEIGHT, date_leg(evidence.terms, dates, evidence.times)))
+        if candidates.names_a_date:
+            dates = self.index.dates_of(candidates.rows)
+            legs.append(Leg("date", DATE_WEIGHT, date_leg(candidates.terms, dates, candidates.days)))
         return FUSIONS[options.fusion]([leg for leg in legs if leg.values])
 
-    def _aged(self, scored: list[Scored]) -> list[Scored]:
+    def _rank(self, candidates: Candidates, shortlist: Sequence[int]) -> list[Scored]:
+        """Score the shortlist again, each chunk together with the chunks around it, and lower old notes."""
+        around = self.index.around(shortlist, reach=CONTEXT_REACH)
+        rows = {row for others in around.values() for row in others} | candidates.cosines.keys()
+        cosines = complete(candidates.vectors, self.index, self.embedder, rows)
+        legs = self._legs(replace(candidates, cosines=cosines))
+        weight = sum(leg.weight for leg in legs) * CONTEXT_SHARE / (1 - CONTEXT_SHARE)
+        legs.append(Leg("context", weight, context_leg(rank.total_scores(legs), around)))
+        ranked = rank.scored(legs, around)
         if self.options.half_life_days is None:
-            return scored
-        dates = self.index.dates_of(item.rowid for item in scored)
-        return rank.aged(scored, dates, half_life_days=self.options.half_life_days, today=self._today())
+            return ranked
+        dates = self.index.dates_of(item.rowid for item in ranked)
+        return rank.aged(ranked, dates, half_life_days=self.options.half_life_days, today=self._today())
 
-    def _chosen(
-        self, evidence: Evidence, ranked: list[Scored], floor: float, max_results: int
+    def _choose(
+        self, candidates: Candidates, ranked: list[Scored], min_score: float, limit: int
     ) -> list[Scored]:
-        """The hits: the best that reach the floor, or hold the query word for word."""
-        enough = len(ranked) >= max_results > 0 and ranked[max_results - 1].score >= floor
-        if enough and not self.options.diversity:
-            return ranked[:max_results]  # whatever is below the floor comes after them
-        exact = self._exact(evidence, [item.rowid for item in ranked if item.score < floor])
-        passing = rank.above(ranked, floor, lambda item: item.rowid in exact)
-        return self._spread(passing, max_results)[:max_results]
+        """Return the best that reach the threshold or contain all words of the query."""
+        is_full = len(ranked) >= limit > 0 and ranked[limit - 1].score >= min_score
+        if is_full and not self.options.diversity:
+            return ranked[:limit]  # whatever is below the threshold comes after them
+        below = [
+            row
+            for item in ranked
+            if item.score < min_score and (row := item.rowid) in candidates.keywords.values
+        ]
+        exact = {
+            row
+            for row, stored in self.index.chunks(below).items()
+            if candidates.keywords.is_exact(row, _matched_terms(stored, candidates.terms))
+        }
+        passing = rank.above(ranked, min_score, lambda item: item.rowid in exact)
+        if self.options.diversity and self.embedder is not None:
+            vectors = self.index.vectors_of([item.rowid for item in passing], self.embedder.identity)
+            passing = rank.diversify(passing, vectors, diversity=self.options.diversity, limit=limit)
+        return passing[:limit]
 
-    def _exact(self, evidence: Evidence, rowids: Sequence[int]) -> set[int]:
-        """Those of the rows that hold the whole query in words."""
-        rows = self.index.chunks(row for row in rowids if row in evidence.keyword)
-        terms = evidence.terms
-        return {row for row, stored in rows.items() if evidence.words.is_exact(row, _matched(stored, terms))}
-
-    def _spread(self, scored: list[Scored], limit: int) -> list[Scored]:
-        if not self.options.diversity or self.embedder is None:
-            return scored
-        vectors = self.index.vectors_of([item.rowid for item in scored], self.embedder.identity)
-        return rank.spread(scored, vectors, diversity=self.options.diversity, limit=limit)
-
-    def _hit(self, item: Scored, stored: StoredChunk, evidence: Evidence) -> Hit:
+    def _hit(self, item: Scored, stored: StoredChunk, candidates: Candidates) -> Hit:
         chunk = stored.chunk
-        matched = _matched(stored, evidence.terms) if evidence.words.may_hold(item.rowid) else ()
+        may_match = candidates.keywords.may_contain(item.rowid)
+        matched = _matched_terms(stored, candidates.terms) if may_match else ()
+        details = _DETAILS | {"keyword": f"matches {', '.join(matched)}"}
+        parts = tuple(replace(part, detail=details.get(part.name, part.detail)) for part in item.parts)
         return Hit(
             path=chunk.path,
             start_line=chunk.start_line,
@@ -216,23 +212,14 @@ class Searcher:
             snippet=snippet(chunk.text, matched, self.options.snippet_chars),
             source=chunk.source,
             citation=f"{chunk.path}#L{chunk.start_line}-L{chunk.end_line}",
-            explain=Explanation(
-                self.options.fusion, tuple(_in_words(part, matched) for part in item.parts), matched
-            ),
+            explain=Explanation(self.options.fusion, parts, matched),
             chunk_id=chunk.id,
             date=chunk.date,
             trust=chunk.trust,
         )
 
 
-def _matched(stored: StoredChunk, terms: Sequence[str]) -> tuple[str, ...]:
-    """The query's terms that the chunk, its headings or its date hold."""
+def _matched_terms(stored: StoredChunk, terms: Sequence[str]) -> tuple[str, ...]:
+    """Return the query terms that occur in the chunk, its headings or its date."""
     present = all_tokens(stored.chunk)
     return tuple(term for term in terms if term in present)
-
-
-def _in_words(part: Part, matched: Sequence[str]) -> Part:
-    matches = f"matches {', '.join(matched)}" if part.name == "keyword" else part.detail
-    return Part(
-        part.name, part.value, part.weight, part.contribution, detail=_DETAILS.get(part.name, matches)
-    )

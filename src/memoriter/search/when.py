@@ -1,8 +1,7 @@
-"""Which days does a query mean by "yesterday", "last Wednesday", 上个月 or 去年十月?
+"""The days that a query means by "yesterday", "last Wednesday", 上个月 or 去年十月.
 
-Days that are counted from today, in English and Chinese; weeks begin on Monday. What a date says by itself is read by
-``memoriter.text``, and what the days are worth is decided by the date leg. Only queries are read so: a note's own
-"yesterday" was counted from another day.
+Reads expressions relative to today, in English and Chinese. Weeks start on Monday. ``memoriter.text`` reads absolute
+dates. Only queries are read this way, because "yesterday" in a note is relative to the day on which it was written.
 """
 
 from __future__ import annotations
@@ -16,11 +15,15 @@ from itertools import chain, islice
 from memoriter.text.dates import read_number
 from memoriter.text.tokens import folded
 
-Span = tuple[date, date]  #: first and last day
+#: First and last day.
+Span = tuple[date, date]
 
-_A_MONTH, _A_YEAR = 28, 365  #: the fewest days of one
-_MOST = 8  #: expressions of one query that are read
-_FIRST_YEAR = 1900  #: the index knows none before
+#: The fewest days of a month and of a year.
+_MIN_MONTH_DAYS, _MIN_YEAR_DAYS = 28, 365
+#: Further expressions of a query are ignored.
+_MAX_EXPRESSIONS = 8
+#: The index has no dates before this year.
+_FIRST_YEAR = 1900
 
 _DISTANCES = """
     -3 大前天
@@ -46,7 +49,7 @@ _COUNTS |= {"eight": 8, "nine": 9, "ten": 10}
 _LENGTHS = {"day": 1, "week": 7, "month": 31, "year": 366}
 _UNITS = {"天": "day", "日": "day", "周": "week", "星期": "week", "礼拜": "week", "月": "month", "年": "year"}
 
-# A glance that spares most queries the forms below, which take some milliseconds to make ready.
+# A quick check that spares most queries the patterns below, which take some milliseconds to compile.
 _HINTS = (
     "ago",
     "last",
@@ -61,7 +64,7 @@ _HINTS = (
 )
 
 
-# Those that end another word here: 说明|日志, 当前|日期, 一下|周报, 版本|周期, 附近|一日游.
+# Characters before which the key ends another word: 说明|日志, 当前|日期, 一下|周报, 版本|周期, 附近|一日游.
 _ENDING = {
     "前": "目当以之从提此先",
     "后": "以之今然最雨",
@@ -77,10 +80,10 @@ _ENDING = {
 
 @cache
 def _english() -> re.Pattern[str]:
-    """What stands around the words tells "this may fail" and "will last two days" from days."""
+    """Compile the English pattern. The surrounding words exclude "this may fail" and "will last two days"."""
     figures = "|".join(name for name in _COUNTS if name not in ("a", "an"))
     verbs = "".join(rf"(?<!\b{verb}\s)" for verb in ("will", "would", "should", "could", "can", "must"))
-    # "Twenty-two", "twenty two", "2.5", "1,000" and "half a" are other numbers than they end with.
+    # "Twenty-two", "twenty two", "2.5", "1,000" and "half a" end with another number.
     whole = r"(?<![-.,])(?<!twenty\s)(?<!thirty\s)(?<!half\s)"
     return re.compile(
         rf"""\b(?:
@@ -98,7 +101,7 @@ def _english() -> re.Pattern[str]:
 
 @cache
 def _chinese() -> re.Pattern[str]:
-    """What stands around the words keeps 以后天天, 日本周边, 2024年前 and the like from being taken for days."""
+    """Compile the Chinese pattern. The surrounding characters exclude 以后天天, 日本周边 and 2024年前."""
     # By value: 两三天 is two or three days, not 23.
     figure = r"\d{1,3}|[二三四五六七八九]?十[一二三四五六七八九]?|[一二三四五六七八九两]"
     unit = "|".join(_UNITS)
@@ -122,10 +125,10 @@ def _chinese() -> re.Pattern[str]:
     )
 
 
-def days_meant(text: str, today: date) -> list[Span]:
-    """What a query names by its distance from today, each as first and last day.
+def named_days(text: str, today: date) -> list[Span]:
+    """Return the days that a query names relative to today.
 
-    >>> days_meant("what did Mia say yesterday?", date(2026, 3, 5))
+    >>> named_days("what did Mia say yesterday?", date(2026, 3, 5))
     [(datetime.date(2026, 3, 4), datetime.date(2026, 3, 4))]
     """
     text = " ".join(text.lower().split())
@@ -135,66 +138,65 @@ def days_meant(text: str, today: date) -> list[Span]:
     if not text.isascii():
         found = chain(found, _chinese().finditer(folded(text)))
     spans = []
-    for match in islice(found, _MOST):
-        said = {name: part for name, part in match.groupdict().items() if part}
+    for match in islice(found, _MAX_EXPRESSIONS):
+        groups = {name: part for name, part in match.groupdict().items() if part}
         try:
-            spans.append(_span(said, today))
-        except (OverflowError, ValueError):  # 去年二月三十日 is no day, nor is one before the year 1
+            spans.append(_span(groups, today))
+        except (OverflowError, ValueError):  # 去年二月三十日, or a day before the year 1
             continue
     return list(dict.fromkeys(spans))
 
 
-def tokens_of(span: Span) -> list[str]:
-    """The tokens under which the index knows these days; with more than a few, their months or years."""
+def date_tokens_of(span: Span) -> list[str]:
+    """Return the tokens of these days in the index. Long spans are months or years."""
     first, last = span
     days = (last - first).days + 1
-    if days >= _A_YEAR:
+    if days >= _MIN_YEAR_DAYS:
         return [f"@{year:04}" for year in range(min(max(first.year, _FIRST_YEAR), last.year), last.year + 1)]
-    form = "%Y-%m-%d" if days < _A_MONTH else "%Y-%m"
+    form = "%Y-%m-%d" if days < _MIN_MONTH_DAYS else "%Y-%m"
     return list(dict.fromkeys(f"@{first + timedelta(number):{form}}" for number in range(days)))
 
 
-def _span(said: Mapping[str, str], today: date) -> Span:
-    """The days of one expression, by its parts."""
-    if "day" in said:
-        return _day(today + timedelta(_DAYS[said["day"]]))
-    if "shift" in said:
-        return _shifted(said, today, _SHIFTS[said["shift"]])
-    if "year" in said:
-        year = today.year + _YEARS[said["year"]]
-        if "month" not in said:
+def _span(groups: Mapping[str, str], today: date) -> Span:
+    """Return the days of one expression from the groups of its match."""
+    if "day" in groups:
+        return _day(today + timedelta(_DAYS[groups["day"]]))
+    if "shift" in groups:
+        return _shifted(groups, today, _SHIFTS[groups["shift"]])
+    if "year" in groups:
+        year = today.year + _YEARS[groups["year"]]
+        if "month" not in groups:
             return date(year, 1, 1), date(year, 12, 31)
-        return _in_month(year, _count(said["month"]), said.get("date"))
-    if "ago" in said:
-        return _distant(today, -_count(said["ago"]), _UNITS.get(said["of"], said["of"]))
-    length = _LENGTHS[_UNITS.get(said["length"], said["length"])]
-    return today - timedelta(_count(said["past"]) * length), today
+        return _in_month(year, _count(groups["month"]), groups.get("date"))
+    if "ago" in groups:
+        return _distant(today, -_count(groups["ago"]), _UNITS.get(groups["of"], groups["of"]))
+    length = _LENGTHS[_UNITS.get(groups["length"], groups["length"])]
+    return today - timedelta(_count(groups["past"]) * length), today
 
 
-def _shifted(said: Mapping[str, str], today: date, shift: int) -> Span:
-    """The last, this or next week, month or year, or a day or month of it."""
-    if "moon" in said:
+def _shifted(groups: Mapping[str, str], today: date, shift: int) -> Span:
+    """Return the last, this or next week, month or year, or a day or month of it."""
+    if "moon" in groups:
         first = _distant(today, shift, "month")[0]
-        return _in_month(first.year, first.month, said.get("on"))
-    if name := said.get("month"):  # the last May is the one before this month, whatever its year
+        return _in_month(first.year, first.month, groups.get("on"))
+    if name := groups.get("month"):  # the last May is the one before this month, in whichever year
         month = _MONTHS.index(name) + 1
         passed = (month < today.month) - (month > today.month)
         return _in_month(today.year + (shift if shift * passed >= 0 else 0), month)
     monday = today + timedelta(7 * shift - today.weekday())
-    if name := said.get("weekday"):
-        if (
-            name in _WEEKDAYS and shift < 0
-        ):  # the last Friday is the one before today, 上周五 that of the week before
+    if name := groups.get("weekday"):
+        if name in _WEEKDAYS and shift < 0:
+            # "Last Friday" is the one before today, 上周五 that of the previous week.
             return _day(today - timedelta((today.weekday() - _WEEKDAYS.index(name) - 1) % 7 + 1))
         number = _WEEKDAYS.index(name) if name in _WEEKDAYS else "一二三四五六日".find(name) % 7
         return _day(monday + timedelta(number))
-    if "weekend" in said:
+    if "weekend" in groups:
         return monday + timedelta(5), monday + timedelta(6)
-    return _distant(today, shift, _UNITS.get(said["unit"], said["unit"]))
+    return _distant(today, shift, _UNITS.get(groups["unit"], groups["unit"]))
 
 
 def _distant(today: date, distance: int, unit: str) -> Span:
-    """The whole day, week, month or year that lies so far away."""
+    """Return the whole day, week, month or year at this distance."""
     if unit == "day":
         return _day(today + timedelta(distance))
     if unit == "week":

@@ -213,9 +213,9 @@ class Index:
         with self._database.read() as connection:
             return documents.dates(connection, rowids)
 
-    def nearness(self, rowids: Iterable[int], vector: Vector, identity: Identity) -> dict[int, float]:
+    def cosines(self, rowids: Iterable[int], vector: Vector, identity: Identity) -> dict[int, float]:
         """How near the chunks in these rows are, where they have a vector: the cosine, 0 where it is negative."""
-        return self._vectors.nearness(rowids, vector, identity)
+        return self._vectors.cosines(rowids, vector, identity)
 
     def vectors_of(self, rowids: Iterable[int], identity: Identity) -> dict[int, Vector]:
         """The vectors of the chunks in these rows, where they have one of this identity."""

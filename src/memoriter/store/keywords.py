@@ -57,7 +57,8 @@ class KeywordMatch(NamedTuple):
 
     rowid: int
     score: float  #: > 0, larger is better: BM25
-    held: float  #: weight (idf) of the terms that it holds, however often
+    #: The summed weight (idf) of the terms that it contains, however often.
+    contained: float
 
 
 def columns(chunk: Chunk) -> tuple[str, str]:

@@ -40,7 +40,7 @@ class VectorIndex(Protocol):
     ) -> list[tuple[int, float]]:
         """The nearest rows as (rowid, cosine), best first, of those allowed. Zero vectors are never found."""
 
-    def nearness(
+    def cosines(
         self, connection: apsw.Connection, query: Vector, identity: Identity, rows: Rows
     ) -> dict[int, float]:
         """How near these rows are, of those that have a vector: the cosine, 0 where it is negative."""

@@ -91,7 +91,7 @@ class Lance:
                 found += self._tail(connection, query, identity, 0, limit, allow, until=pointer["last"])
         return sorted(found, key=lambda hit: (-hit[1], hit[0]))[:limit]
 
-    def nearness(
+    def cosines(
         self, connection: apsw.Connection, query: Vector, identity: Identity, rows: Rows
     ) -> dict[int, float]:
         """How near these rows are, of those that have a vector: the cosine, 0 where it is negative."""

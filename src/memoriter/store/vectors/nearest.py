@@ -56,7 +56,7 @@ class Nearest:
                 return self.engine.search(connection, query, identity, limit=limit, allow=allow)
             return alive[:limit]
 
-    def nearness(self, rowids: Iterable[int], vector: Vector, identity: Identity) -> dict[int, float]:
+    def cosines(self, rowids: Iterable[int], vector: Vector, identity: Identity) -> dict[int, float]:
         """How near these rows are, of those that have a vector: the cosine, 0 where it is negative."""
         query = codec.unit(vector, identity.dimensions)
         rows = np.sort(np.fromiter(set(rowids), dtype=np.int64))
@@ -64,7 +64,7 @@ class Nearest:
             return {}
         self.engine.ready(identity)
         with self._database.snapshot() as connection:
-            return self.engine.nearness(connection, query, identity, rows)
+            return self.engine.cosines(connection, query, identity, rows)
 
 
 def _gone(connection: apsw.Connection, rows: list[int]) -> set[int]:

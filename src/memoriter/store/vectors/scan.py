@@ -131,7 +131,7 @@ class Scan:
         order = np.lexsort((rows, -scores))[:limit]
         return list(zip(rows[order].tolist(), scores[order].tolist(), strict=True))
 
-    def nearness(
+    def cosines(
         self, connection: apsw.Connection, query: Vector, identity: Identity, rows: Rows
     ) -> dict[int, float]:
         """How near these rows are, of those that have a vector: the cosine, 0 where it is negative."""

@@ -90,7 +90,7 @@ class SqliteVec:
         found = [(row, 1.0 - far) for row, far in connection.execute(statement, bound) if far is not None]
         return sorted(found, key=lambda hit: (-hit[1], hit[0]))
 
-    def nearness(
+    def cosines(
         self, connection: apsw.Connection, query: Vector, identity: Identity, rows: Rows
     ) -> dict[int, float]:
         """How near these rows are, of those that have a vector: the cosine, 0 where it is negative."""
