@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from memoriter.errors import ChatError, EmbeddingError
-from memoriter.llm import Reply
+from memoriter.llm.chat import Reply, Schema
 from memoriter.records import Identity
 from memoriter.text import tokenize
 
@@ -101,7 +101,7 @@ class ScriptedChat:
         self._answers = list(answers)
         self.asked: list[str] = []  #: the prompts so far
 
-    def complete(self, system: str, user: str, *, max_tokens: int) -> Reply:
+    def complete(self, system: str, user: str, *, max_tokens: int, schema: Schema | None = None) -> Reply:  # noqa: ARG002
         """The next answer."""
         self.asked.append(f"{system}\n\n{user}")
         answer = self._answers.pop(0) if self._answers else ChatError("the script is at its end")

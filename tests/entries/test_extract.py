@@ -68,7 +68,7 @@ def test_trust_comes_from_the_turn_and_not_from_the_model(keeper: Entries) -> No
 
 
 def test_answers_are_read_tolerantly(keeper: Entries) -> None:
-    fenced = 'Here you are:\n```json\n{"memories": [{"content": "The user lives in Ghent", "confidence": 0.9,},]}\n```'
+    fenced = 'Here you are:\n```json\n{"memories": [{"content": "The user lives in Ghent", "confidence": 0.9}]}\n```'
     assert [done.action for done in extracted(keeper, fenced)] == ["added"]
     assert extracted(keeper, "[]") == []
 

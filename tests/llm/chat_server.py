@@ -49,7 +49,7 @@ def ok(body: bytes) -> Answer:
 
 
 class Server:
-    """Answers with what it is told; keeps what it was asked."""
+    """Returns the given answers and records the requests."""
 
     def __init__(self) -> None:
         self.answers: list[Answer | Callable[[], Answer]] = []

@@ -1,4 +1,4 @@
-"""The vendors' own clients against a server that speaks their protocol and fails in every way."""
+"""The vendors' clients with a server that speaks their protocols and fails in many ways."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def answer(provider: str, text: str) -> bytes:
     return PROVIDERS[provider][1](text)
 
 
-def test_it_answers_and_says_what_it_cost(provider: str, chat: Chat, server: Server) -> None:
+def test_an_answer_has_its_cost(provider: str, chat: Chat, server: Server) -> None:
     server.answers = [ok(answer(provider, "好的。"))]
     assert chat.complete("be brief", "你好", max_tokens=50) == Reply("好的。", 11, 7)
     assert chat.name == f"{provider}/m"
@@ -42,7 +42,7 @@ def test_it_answers_and_says_what_it_cost(provider: str, chat: Chat, server: Ser
     assert headers.get("x-api-key", headers.get("authorization", "")).endswith("k-1")
 
 
-def test_a_busy_server_is_asked_again(provider: str, chat: Chat, server: Server) -> None:
+def test_a_call_to_a_busy_server_is_retried(provider: str, chat: Chat, server: Server) -> None:
     server.answers = [
         (429, {"retry-after-ms": "10", "retry-after": "0.01"}, b"{}"),
         ok(answer(provider, "done")),
@@ -65,7 +65,7 @@ def test_a_busy_server_is_asked_again(provider: str, chat: Chat, server: Server)
     ],
     ids=["500", "400", "html", "cut off", "empty object", "list", "null", "redirect"],
 )
-def test_every_fault_is_one_error_in_words(
+def test_every_fault_is_a_chat_error(
     chat: Chat, server: Server, fault: tuple[int, dict[str, str], bytes]
 ) -> None:
     server.answers = [fault]
@@ -80,14 +80,14 @@ def test_an_answer_without_text_is_an_error(provider: str, chat: Chat, server: S
         chat.complete("s", "u", max_tokens=5)
 
 
-def test_a_refused_key_is_said_and_not_shown(chat: Chat, server: Server) -> None:
+def test_a_rejected_key_is_reported_and_not_shown(chat: Chat, server: Server) -> None:
     server.answers = [(401, {}, b'{"error": {"message": "bad key sk-abcdefghijklmnopqrstuvwxyz012345"}}')]
-    with pytest.raises(ChatUnavailable, match="refuses the key") as told:
+    with pytest.raises(ChatUnavailable, match="rejected the key") as caught:
         chat.complete("s", "u", max_tokens=5)
-    assert "abcdefghij" not in str(told.value)
+    assert "abcdefghij" not in str(caught.value)
 
 
-def test_a_silent_server_is_given_up_in_time(chat: Chat, server: Server) -> None:
+def test_a_server_that_hangs_times_out(chat: Chat, server: Server) -> None:
     release = threading.Event()
 
     def hang() -> tuple[int, dict[str, str], bytes]:
@@ -100,7 +100,7 @@ def test_a_silent_server_is_given_up_in_time(chat: Chat, server: Server) -> None
     release.set()
 
 
-def test_nobody_listens(provider: str) -> None:
+def test_an_unreachable_server_is_an_error(provider: str) -> None:
     chat = open_chat(
         provider, model="m", base_url="http://127.0.0.1:9", api_key="k", timeout_s=0.5, retries=0
     )
@@ -109,7 +109,7 @@ def test_nobody_listens(provider: str) -> None:
     chat.close()
 
 
-def test_a_key_of_the_environment_goes_to_no_other_address(
+def test_a_key_from_the_environment_is_not_sent_to_another_address(
     provider: str, server: Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "from-the-environment")
@@ -121,7 +121,7 @@ def test_a_key_of_the_environment_goes_to_no_other_address(
     assert "from-the-environment" not in str(server.headers)
 
 
-def test_without_a_provider_nobody_answers() -> None:
+def test_without_a_provider_there_is_no_answer() -> None:
     chat = open_chat("none")
     assert isinstance(chat, NoChat)
     with pytest.raises(ChatUnavailable, match="No language model is configured"):
@@ -129,14 +129,62 @@ def test_without_a_provider_nobody_answers() -> None:
     chat.close()
 
 
-def test_wrong_settings_are_said(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_wrong_settings_are_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(ChatUnavailable, match=r"llm\.model"):
         open_chat("openai")
-    with pytest.raises(ChatError, match=r"no llm\.provider 'mars'"):
+    with pytest.raises(ChatError, match=r"Unknown llm\.provider 'mars'"):
         open_chat("mars", model="m")
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
     with pytest.raises(ChatUnavailable):
         open_chat("openai", model="m")
-    monkeypatch.setitem(__import__("sys").modules, "memoriter.llm.anthropic", None)
+    monkeypatch.setitem(__import__("sys").modules, "anthropic", None)
     with pytest.raises(ChatUnavailable, match=r"memoriter\[anthropic\]"):
         open_chat("anthropic", model="m")
+
+
+SCHEMA = {
+    "type": "object",
+    "title": "Answer",
+    "properties": {"title": {"type": "string", "minLength": 1}, "points": {"type": "array", "default": []}},
+}
+STRICT = {
+    "type": "object",
+    "properties": {"title": {"type": "string"}, "points": {"type": "array"}},
+    "required": ["title", "points"],
+    "additionalProperties": False,
+}
+
+
+def test_a_schema_becomes_the_structured_output_of_the_provider(
+    provider: str, chat: Chat, server: Server
+) -> None:
+    server.answers = [ok(answer(provider, "{}"))]
+    chat.complete("s", "u", max_tokens=5, schema=SCHEMA)
+    request = server.asked[0]
+    if provider == "anthropic":
+        assert request["output_config"] == {"format": {"type": "json_schema", "schema": STRICT}}
+    else:
+        assert request["response_format"] == {"type": "json_object"}
+
+
+def test_openai_itself_gets_the_whole_schema(monkeypatch: pytest.MonkeyPatch, server: Server) -> None:
+    monkeypatch.setenv("OPENAI_BASE_URL", server.url + "/v1")
+    server.answers = [ok(openai_body("{}"))]
+    chat = open_chat("openai", model="m", api_key="k")
+    chat.complete("s", "u", max_tokens=5, schema=SCHEMA)
+    chat.close()
+    assert server.asked[0]["response_format"] == {
+        "type": "json_schema",
+        "json_schema": {"name": "answer", "schema": STRICT, "strict": True},
+    }
+
+
+def test_a_server_without_structured_output_is_called_without_it(
+    provider: str, chat: Chat, server: Server
+) -> None:
+    unsupported = (400, {}, b'{"error": {"message": "unknown field"}}')
+    server.answers = [unsupported, ok(answer(provider, "{}"))]
+    for _ in range(2):
+        assert chat.complete("s", "u", max_tokens=5, schema=SCHEMA).text == "{}"
+    structured = ["response_format" in request or "output_config" in request for request in server.asked]
+    assert structured == [True, False, False]

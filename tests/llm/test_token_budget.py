@@ -1,4 +1,4 @@
-"""Tokens of a day: enforced before the call, kept on disk, given back when not used."""
+"""The daily limit of tokens: enforced before a call, stored on disk, returned when unused."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from memoriter.errors import BudgetSpent, ChatError, ChatUnavailable
-from memoriter.llm import Deferred, Reply
+from memoriter.llm import Deferred, Reply, Schema
 from memoriter.llm.budget import Budgeted
 
 
@@ -20,7 +20,7 @@ class Counting:
     def __init__(self, cost: tuple[int, int] = (10, 10)) -> None:
         self.cost, self.calls, self.fails = cost, 0, False
 
-    def complete(self, system: str, user: str, *, max_tokens: int) -> Reply:
+    def complete(self, system: str, user: str, *, max_tokens: int, schema: Schema | None = None) -> Reply:
         self.calls += 1
         if self.fails:
             raise ChatError("no")
@@ -37,7 +37,7 @@ def budgeted(chat: Counting, tmp_path: Path, limit: int = 100) -> Budgeted:
     return Budgeted(chat, tmp_path / "agent/tokens.json", daily_tokens=limit, today=lambda: DAYS[-1])
 
 
-def test_what_is_used_is_counted_and_survives_a_restart(tmp_path: Path) -> None:
+def test_used_tokens_are_counted_across_restarts(tmp_path: Path) -> None:
     chat = Counting()
     budgeted(chat, tmp_path).complete("s", "u", max_tokens=50)
     again = budgeted(chat, tmp_path)
@@ -58,7 +58,7 @@ def test_a_call_that_might_cost_too_much_is_not_made(tmp_path: Path) -> None:
         budget.complete("s", "字" * 100, max_tokens=1)
 
 
-def test_a_new_day_begins_with_nothing_spent(tmp_path: Path) -> None:
+def test_a_new_day_starts_with_nothing_spent(tmp_path: Path) -> None:
     chat = Counting((40, 40))
     budget = budgeted(chat, tmp_path)
     budget.complete("s", "u", max_tokens=50)
@@ -70,7 +70,7 @@ def test_a_new_day_begins_with_nothing_spent(tmp_path: Path) -> None:
         DAYS.pop()
 
 
-def test_a_failed_call_stays_booked_for_it_may_have_been_billed(tmp_path: Path) -> None:
+def test_a_failed_call_stays_booked_because_it_may_have_been_billed(tmp_path: Path) -> None:
     chat = Counting()
     chat.fails = True
     budget = budgeted(chat, tmp_path)
@@ -79,13 +79,13 @@ def test_a_failed_call_stays_booked_for_it_may_have_been_billed(tmp_path: Path) 
     assert budget.spent() >= 50
 
 
-def test_a_server_that_does_not_count_is_taken_at_the_estimate(tmp_path: Path) -> None:
+def test_the_estimate_counts_if_the_server_reports_no_usage(tmp_path: Path) -> None:
     budget = budgeted(Counting((0, 0)), tmp_path)
     budget.complete("s", "u", max_tokens=50)
     assert budget.spent() >= 50
 
 
-def test_a_broken_ledger_is_begun_anew(tmp_path: Path) -> None:
+def test_a_broken_ledger_is_replaced(tmp_path: Path) -> None:
     budget = budgeted(Counting(), tmp_path)
     budget.complete("s", "u", max_tokens=50)
     (tmp_path / "agent/tokens.json").write_text("{broken")

@@ -10,15 +10,16 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from pydantic import BaseModel, model_validator
+
 from memoriter import logs
 from memoriter.entries.capture import TurnLike, capture
 from memoriter.entries.capture_rules import STRONG, WEIGHTY
 from memoriter.entries.drafts import Draft, clamped, type_of
 from memoriter.entries.relation import statement
 from memoriter.errors import ChatError, WriteError
-from memoriter.llm.prompts import prompt
-from memoriter.llm.structured import loads
-from memoriter.records import Entry, Remembered, Trust
+from memoriter.llm.prompts import ask, prompt
+from memoriter.records import Entry, EntryType, Remembered, Trust
 
 if TYPE_CHECKING:
     from memoriter.entries.collection import Entries
@@ -41,6 +42,38 @@ class Gates:
     min_importance: float = 2.0
     message_interval: int = 10
     on_session_end: bool = True
+
+
+class _Statement(BaseModel):
+    """One statement, as the model is asked for it."""
+
+    content: str
+    type: EntryType
+    category: str
+    importance: float
+    confidence: float
+    tags: list[str]
+    turn: int
+    replaces: int | None
+
+
+class _Statements(BaseModel):
+    """The answer that the model is asked for."""
+
+    statements: list[_Statement]
+
+
+class _Answer(BaseModel):
+    """The answer as it is read: a bare list or another name is accepted, and unusable statements are left out later."""
+
+    statements: list[Any]
+
+    @model_validator(mode="before")
+    @classmethod
+    def _find_list(cls, answer: object) -> object:
+        if isinstance(answer, dict):
+            answer = next((value for value in answer.values() if isinstance(value, list)), [answer])
+        return {"statements": answer}
 
 
 class Extractor:
@@ -108,12 +141,9 @@ class Extractor:
                 for number, turn in enumerate(heard, 1)
             ),
         )
-        answer = loads(self.chat.complete(asked.system, asked.user, max_tokens=MAX_TOKENS).text)
-        if isinstance(answer, dict):
-            answer = next((value for value in answer.values() if isinstance(value, list)), [answer])
-        if not isinstance(answer, list):
-            raise ChatError(f"{self.chat.name} did not answer with a list")
-        return [one for one in answer if isinstance(one, dict)]
+        schema = _Statements.model_json_schema()
+        answer = ask(self.chat, asked, _Answer, schema=schema, max_tokens=MAX_TOKENS)
+        return [one for one in answer.statements if isinstance(one, dict)]
 
     def _draft(self, one: Mapping[str, Any], heard: Sequence[TurnLike], session: str | None) -> Draft | None:
         """A statement of the model's, if it passes the gates; what cannot be read is left out."""

@@ -1,7 +1,7 @@
-"""How many tokens may be spent in a day, whichever process spends them.
+"""A daily limit of tokens, shared by all processes.
 
-What a call may cost at most is taken from the day's budget before it is made, and what it did not use is given back:
-two processes together cannot overspend, and one that dies has spent too much on paper rather than in truth.
+Before a call, the most that it can cost is taken from the day's budget. Afterwards the unused part is returned. Two
+processes cannot overspend together, and a process that dies has at worst booked too much.
 """
 
 from __future__ import annotations
@@ -14,15 +14,15 @@ from pathlib import Path
 from memoriter.errors import BudgetSpent, ChatError, ChatUnavailable, LockTimeout
 from memoriter.files import durable
 from memoriter.files.locks import file_lock
-from memoriter.llm import Chat, Reply
+from memoriter.llm.chat import Chat, Reply, Schema
 from memoriter.text.measure import estimate_tokens
 
-#: An estimate may be short of what a provider counts; so much is added to be on the safe side.
+#: Our estimate may be lower than a provider's count, so this factor is added.
 _MARGIN = 1.25
 
 
 def local_today() -> date:
-    """The day by the system's own clock and zone."""
+    """Return the day in the system's time zone."""
     return date.today()  # noqa: DTZ011
 
 
@@ -38,22 +38,22 @@ class Budgeted:
         self._ledger = ledger
         self._today = today
 
-    def complete(self, system: str, user: str, *, max_tokens: int) -> Reply:
-        """Answer one prompt; raises `BudgetSpent` instead of asking when the day's tokens might not suffice."""
+    def complete(self, system: str, user: str, *, max_tokens: int, schema: Schema | None = None) -> Reply:
+        """Answer one prompt, or raise `BudgetSpent` without a call if the day's tokens might not suffice."""
         reserved = int(estimate_tokens(system + user) * _MARGIN) + max_tokens
         day = self._book(reserved, refuse=True)
         try:
-            reply = self._chat.complete(system, user, max_tokens=max_tokens)
+            reply = self._chat.complete(system, user, max_tokens=max_tokens, schema=schema)
         except ChatUnavailable:
-            self._book(-reserved, day=day)  # nobody was asked, so nothing was spent
+            self._book(-reserved, day=day)  # the model was not called
             raise
         used = reply.input_tokens + reply.output_tokens
-        if used:  # a server that does not count is taken at our estimate
+        if used:  # otherwise the server does not count, and the estimate stays
             self._book(used - reserved, day=day)
         return reply
 
     def spent(self) -> int:
-        """Tokens of today."""
+        """Return the tokens spent today."""
         day, used = self._read()
         return used if day == self._today().isoformat() else 0
 
@@ -62,19 +62,21 @@ class Budgeted:
         self._chat.close()
 
     def _book(self, tokens: int, *, refuse: bool = False, day: str = "") -> str:
-        """Add to the day's tokens; what is given back after midnight belonged to another day."""
+        """Add to the day's tokens. Tokens returned after midnight belong to the day before and are dropped."""
         try:
             with file_lock(self._ledger.with_name(f"{self._ledger.name}.lock")):
-                return self._booked(tokens, refuse, day)
+                return self._book_locked(tokens, refuse, day)
         except LockTimeout as error:
-            raise ChatError(f"{self.name} is not asked: another process holds {self._ledger}.") from error
+            raise ChatError(
+                f"{self.name} was not called: another process has locked {self._ledger}."
+            ) from error
 
-    def _booked(self, tokens: int, refuse: bool, day: str) -> str:
+    def _book_locked(self, tokens: int, refuse: bool, day: str) -> str:
         today, used = self._today().isoformat(), self.spent()
         if refuse and used + tokens > self.daily_tokens:
             raise BudgetSpent(
-                f"{self.name} is not asked: {used} of {self.daily_tokens} tokens (llm.daily_tokens)"
-                f" are spent today, and this may take {tokens}."
+                f"{self.name} was not called: {used} of {self.daily_tokens} tokens (llm.daily_tokens)"
+                f" are spent today, and this call may take {tokens}."
             )
         if not day or day == today:
             self._write({"day": today, "used": max(0, used + tokens)})
@@ -82,10 +84,10 @@ class Budgeted:
 
     def _read(self) -> tuple[str, int]:
         try:
-            kept = json.loads(self._ledger.read_text(encoding="utf-8"))
-            return str(kept["day"]), int(kept["used"])
+            stored = json.loads(self._ledger.read_text(encoding="utf-8"))
+            return str(stored["day"]), int(stored["used"])
         except (OSError, ValueError, KeyError, TypeError):
             return "", 0
 
-    def _write(self, kept: dict[str, object]) -> None:
-        durable.write(self._ledger, json.dumps(kept).encode())
+    def _write(self, stored: dict[str, object]) -> None:
+        durable.write(self._ledger, json.dumps(stored).encode())

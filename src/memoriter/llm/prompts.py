@@ -1,39 +1,50 @@
-"""Prompts are files in `prompts/`: a system part and a user part, with ``{{name}}`` where values go.
+"""Prompts, and answers to them as data.
 
-What people said is data in a prompt: it stands between tags that it cannot close.
+A prompt is a file in `prompts/` with a system part and a user part, and ``{{name}}`` where values go. Conversations are
+data in a prompt: they are between tags that they cannot close. Answers are JSON. An invalid answer is requested once
+more, with the reason.
 """
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterable
 from functools import cache
 from importlib import resources
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
+from pydantic import BaseModel, ValidationError
+
+from memoriter.errors import ChatError
+from memoriter.llm.chat import Chat, Schema
 from memoriter.records import Turn
 from memoriter.text.measure import estimate_tokens
 
-NAMES = ("flush", "session_summary")
+Shape = TypeVar("Shape", bound=BaseModel)
 
-_PLACE = re.compile(r"\{\{(\w+)\}\}")
+NAMES = ("flush", "session_summary")
+#: Characters of an invalid answer that the model sees again.
+MAX_QUOTED_CHARS = 4000
+
+_PLACEHOLDER = re.compile(r"\{\{(\w+)\}\}")
 _PARTS = re.compile(r"\A<!-- system -->\n(.+?)\n<!-- user -->\n(.+)\Z", re.DOTALL)
 
 
 class Prompt(NamedTuple):
-    """What is sent."""
+    """The two parts of a prompt."""
 
     system: str
     user: str
 
 
 def prompt(name: str, **values: str) -> Prompt:
-    """A prompt with its values; a value that is missing or not asked for is a mistake of ours."""
+    """Return a prompt with its values. Raises KeyError if a value is missing or unknown."""
     system, user = _template(name)
-    wanted = set(_PLACE.findall(system + user))
-    if wanted != values.keys():
-        raise KeyError(f"the prompt {name} takes {sorted(wanted)}, not {sorted(values)}")
-    return Prompt(*(_PLACE.sub(lambda place: values[place.group(1)], part) for part in (system, user)))
+    expected = set(_PLACEHOLDER.findall(system + user))
+    if expected != values.keys():
+        raise KeyError(f"the prompt {name} takes {sorted(expected)}, not {sorted(values)}")
+    return Prompt(*(_PLACEHOLDER.sub(lambda place: values[place.group(1)], part) for part in (system, user)))
 
 
 @cache
@@ -46,22 +57,68 @@ def _template(name: str) -> Prompt:
 
 
 def conversation(turns: Iterable[Turn], *, max_tokens: int = 24_000) -> str:
-    """The turns as data for a prompt; of a long session its beginning and, mostly, its end."""
+    """Return the turns as text for a prompt. A long session keeps its beginning and most of its end."""
     lines = [f"{turn.role}: {turn.text}".replace("<", "‹").replace(">", "›") for turn in turns]
     costs = [estimate_tokens(line) + 2 for line in lines]
     if sum(costs) <= max_tokens:
         return "\n\n".join(lines)
-    first = _fitting(costs, max_tokens // 4)
-    last = _fitting(costs[first:][::-1], max_tokens - sum(costs[:first]))
+    first = _count_fitting(costs, max_tokens // 4)
+    last = _count_fitting(costs[first:][::-1], max_tokens - sum(costs[:first]))
     return "\n\n".join(
         [*lines[:first], f"[{len(lines) - first - last} turns left out]", *lines[len(lines) - last :]]
     )
 
 
-def _fitting(costs: list[int], budget: int) -> int:
-    """How many of the first items fit."""
+def _count_fitting(costs: list[int], budget: int) -> int:
+    """Return how many of the first items fit into the budget."""
     count, used = 0, 0
     while count < len(costs) and used + costs[count] <= budget:
         used += costs[count]
         count += 1
     return count
+
+
+def ask(
+    chat: Chat,
+    request: Prompt,
+    shape: type[Shape],
+    *,
+    schema: Schema | None = None,
+    max_tokens: int = 1024,
+) -> Shape:
+    """Return the model's answer as ``shape``. Raises `ChatError` when it is invalid twice.
+
+    ``schema`` is what the provider is asked for, if it differs from what ``shape`` accepts.
+    """
+    schema = schema or shape.model_json_schema()
+    text = chat.complete(request.system, request.user, max_tokens=max_tokens, schema=schema).text
+    try:
+        return shape.model_validate(loads(text))
+    except ValueError as error:
+        again = (
+            f"{request.user}\n\nYour last answer was invalid ({_brief(error)}):\n\n{text[:MAX_QUOTED_CHARS]}\n\n"
+            "Answer again with only the JSON object."
+        )
+    text = chat.complete(request.system, again, max_tokens=max_tokens, schema=schema).text
+    try:
+        return shape.model_validate(loads(text))
+    except ValueError as error:
+        raise ChatError(f"{chat.name} returned an invalid answer twice ({_brief(error)}).") from error
+
+
+def loads(text: str) -> object:
+    """Return the JSON in a text: alone, in a fenced code block, or between sentences. Raises ValueError."""
+    start = min((at for at in (text.find("{"), text.find("[")) if at >= 0), default=-1)
+    if start < 0:
+        raise ValueError("there is no JSON")
+    try:
+        return json.JSONDecoder(strict=False).raw_decode(text, start)[0]
+    except RecursionError as error:
+        raise ValueError("nested too deeply") from error
+
+
+def _brief(error: ValueError) -> str:
+    if isinstance(error, ValidationError):
+        first = error.errors(include_url=False)[0]
+        return f"{'.'.join(map(str, first['loc'])) or 'the answer'}: {first['msg']}"[:200]
+    return str(error)[:200]

@@ -17,8 +17,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
 from memoriter.errors import ChatError
 from memoriter.llm import Chat, NoChat
-from memoriter.llm.prompts import conversation, prompt
-from memoriter.llm.structured import ask
+from memoriter.llm.prompts import ask, conversation, prompt
 from memoriter.records import Turn
 from memoriter.text.encoding import encodable
 from memoriter.text.redaction import redact, without_private
@@ -149,7 +148,7 @@ def make_points(turns: Sequence[Turn], chat: Chat, *, task: str, date: str) -> P
         return PointsResult(extract(turns), "extractive", None)
     try:
         asked = prompt(task, date=date, conversation=conversation(turns))
-        points = ask(chat, asked.system, asked.user, Points, max_tokens=MAX_OUTPUT_TOKENS)
+        points = ask(chat, asked, Points, max_tokens=MAX_OUTPUT_TOKENS)
         failure = f"{chat.name} found nothing to keep." if points.empty else None
     except ChatError as error:
         failure = str(error)
