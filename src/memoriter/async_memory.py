@@ -1,57 +1,145 @@
 """AsyncMemory: `Memory` for programs that run an event loop.
 
-It forwards to threads: files, SQLite and the embedder block anyway, so there is one implementation.
+Files, SQLite and the embedder block, so there is one implementation, and every call runs in a thread.
 """
 
 from __future__ import annotations
 
 import asyncio
+import functools
 import threading
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Generator, Iterable, Mapping
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, ParamSpec, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec, Self, TypeVar
 
 from memoriter.background import cancellable
+from memoriter.entries.collection import Entries
 from memoriter.memory import Memory
-from memoriter.records import (
-    Answer,
-    Excerpt,
-    ProgressCallback,
-    Query,
-    Saved,
-    Source,
-    Status,
-    SyncReport,
-    Trust,
-)
+from memoriter.notes.collection import Notes
 
 if TYPE_CHECKING:
+    from memoriter.config import Settings
     from memoriter.embedding import Embedder
 
 P = ParamSpec("P")
 T = TypeVar("T")
+Target = TypeVar("Target")
+
+Forwarded = Callable[Concatenate[Any, P], Coroutine[Any, Any, T]]
 
 
 async def in_thread(call: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-    """What the call gives, without keeping the event loop; who is cancelled stops waiting at once."""
+    """Make the call in a thread and return its result. A caller that is cancelled stops waiting immediately."""
     given_up = threading.Event()
     with cancellable(given_up):
         try:
             return await asyncio.to_thread(call, *args, **kwargs)
         except asyncio.CancelledError:
-            given_up.set()  # an outside program that works for us is stopped; the thread itself cannot be
+            given_up.set()  # stops an external program that works for the call; the thread itself cannot be stopped
             raise
 
 
-class AsyncMemory:
-    """`Memory` for event loops: every call runs in a thread and can be awaited."""
+def forward(method: Callable[Concatenate[Any, P], T]) -> Forwarded[P, T]:
+    """Return the method as a coroutine function with the same signature."""
+
+    @functools.wraps(method)
+    async def call(self: _Forwarding[Any], /, *args: P.args, **kwargs: P.kwargs) -> T:
+        return await in_thread(lambda: method(self._target(), *args, **kwargs))
+
+    return call
+
+
+def forward_list(method: Callable[Concatenate[Any, P], Iterable[T]]) -> Forwarded[P, list[T]]:
+    """Do the same for a method that yields its results one by one: return all of them."""
+
+    @functools.wraps(method)
+    async def call(self: _Forwarding[Any], /, *args: P.args, **kwargs: P.kwargs) -> list[T]:
+        return await in_thread(lambda: list(method(self._target(), *args, **kwargs)))
+
+    return call
+
+
+class _Forwarding(Generic[Target]):
+    """Calls the methods of another object in threads. The object is looked up there, because opening it may block."""
+
+    def __init__(self, target: Callable[[], Target]) -> None:
+        self._target = target
+
+
+class AsyncEntries(_Forwarding[Entries]):
+    """`Entries` for event loops."""
+
+    add = forward(Entries.add)
+    add_draft = forward(Entries.add_draft)
+    capture = forward(Entries.capture)
+    get = forward(Entries.get)
+    get_many = forward(Entries.get_many)
+    detail = forward(Entries.detail)
+    list = forward(Entries.list)
+    page = forward(Entries.page)
+    search = forward(Entries.search)
+    mark_used = forward(Entries.mark_used)
+    as_of_now = forward(Entries.as_of_now)
+    complete_ids = forward(Entries.complete_ids)
+    replaced_by = forward(Entries.replaced_by)
+    update = forward(Entries.update)
+    merge = forward(Entries.merge)
+    supersede = forward(Entries.supersede)
+    history = forward(Entries.history)
+    undo = forward(Entries.undo)
+    approve = forward(Entries.approve)
+    reject = forward(Entries.reject)
+    forget = forward(Entries.forget)
+    cleanup = forward(Entries.cleanup)
+    cleanup_if_due = forward(Entries.cleanup_if_due)
+    export = forward_list(Entries.export)
+    import_ = forward(Entries.import_)
+    stats = forward(Entries.stats)
+    facets = forward(Entries.facets)
+    count_pending = forward(Entries.count_pending)
+    timeline = forward(Entries.timeline)
+    map = forward(Entries.map)
+    recalls = forward(Entries.recalls)
+    get_recall = forward(Entries.get_recall)
+    add_recall = forward(Entries.add_recall)
+    update_index = forward(Entries.update_index)
+    digest = forward(Entries.digest)
+    external_changes = forward(Entries.external_changes)
+    check = forward(Entries.check)
+
+
+class AsyncNotes(_Forwarding[Notes]):
+    """`Notes` for event loops."""
+
+    list = forward(Notes.list)
+    paths = forward(Notes.paths)
+    get = forward(Notes.get)
+    read = forward(Notes.read)
+    chunks = forward(Notes.chunks)
+    save = forward(Notes.save)
+    erase_lines = forward(Notes.erase_lines)
+    find_quote = forward(Notes.find_quote)
+
+
+class AsyncMemory(_Forwarding[Memory]):
+    """`Memory` for event loops: every method runs in a thread and can be awaited.
+
+    async with AsyncMemory.open("~/notes") as memory:
+        answer = await memory.search("indentation?")
+    """
 
     def __init__(self, memory: Memory) -> None:
+        super().__init__(lambda: memory)
+        #: The memory that answers.
         self.memory = memory
+        #: `Memory.entries`, with methods to await.
+        self.entries = AsyncEntries(lambda: memory.entries)
+        #: `Memory.notes`, with methods to await.
+        self.notes = AsyncNotes(lambda: memory.notes)
 
     @classmethod
-    async def open(
+    def open(
         cls,
         workspace: Path | str | None = None,
         *,
@@ -60,10 +148,11 @@ class AsyncMemory:
         config: Path | str | None = None,
         overrides: Mapping[str, object] | None = None,
         embedder: Embedder | None = None,
-    ) -> AsyncMemory:
-        """Open the memory of a workspace, as `Memory.open` does."""
-        return cls(
-            await in_thread(
+        settings: Settings | None = None,
+    ) -> Opening:
+        """Open the memory of a workspace, as `Memory.open` does. Use ``async with``, or await it and close it."""
+        return Opening(
+            functools.partial(
                 Memory.open,
                 workspace,
                 home=home,
@@ -71,79 +160,38 @@ class AsyncMemory:
                 config=config,
                 overrides=overrides,
                 embedder=embedder,
+                settings=settings,
             )
         )
 
-    async def sync(
-        self,
-        *,
-        force: bool = False,
-        verify: bool = False,
-        batch: bool = False,
-        progress: ProgressCallback | None = None,
-    ) -> SyncReport:
-        """As `Memory.sync`."""
-        return await in_thread(self.memory.sync, force=force, verify=verify, batch=batch, progress=progress)
-
-    async def search(
-        self,
-        query: str | Query,
-        *,
-        max_results: int | None = None,
-        min_score: float | None = None,
-        source: Source | None = None,
-        path_prefix: str | None = None,
-        session_key: str | None = None,
-    ) -> Answer:
-        """As `Memory.search`."""
-        return await in_thread(
-            self.memory.search,
-            query,
-            max_results=max_results,
-            min_score=min_score,
-            source=source,
-            path_prefix=path_prefix,
-            session_key=session_key,
-        )
-
-    async def read(self, path: str, start: int = 1, lines: int | None = None) -> Excerpt:
-        """As `Memory.read`."""
-        return await in_thread(self.memory.read, path, start, lines)
-
-    async def save(
-        self,
-        content: str,
-        title: str = "",
-        tags: Sequence[str] = (),
-        category: str | None = None,
-        *,
-        trust: Trust = "owner",
-    ) -> Saved:
-        """As `Memory.save`."""
-        return await in_thread(self.memory.save, content, title, tags, category, trust=trust)
-
-    async def summarise(self, messages: Iterable[Mapping[str, object]], session: str) -> Saved | None:
-        """As `Memory.summarise`."""
-        return await in_thread(self.memory.summarise, messages, session)
-
-    async def flush(
-        self,
-        messages: Iterable[Mapping[str, object]],
-        session: str,
-        *,
-        window: int | None,
-        tokens: int | None = None,
-    ) -> Saved | None:
-        """As `Memory.flush`."""
-        return await in_thread(self.memory.flush, messages, session, window=window, tokens=tokens)
-
-    async def status(self, *, deep: bool = False) -> Status:
-        """As `Memory.status`."""
-        return await in_thread(self.memory.status, deep=deep)
-
-    async def close(self) -> None:
-        """As `Memory.close`."""
-        await in_thread(self.memory.close)
+    close = forward(Memory.close)
+    search = forward(Memory.search)
+    search_for_prompt = forward(Memory.search_for_prompt)
+    read = forward(Memory.read)
+    sync = forward(Memory.sync)
+    remember = forward(Memory.remember)
+    forget = forward(Memory.forget)
+    recall = forward(Memory.recall)
+    brief = forward(Memory.brief)
+    capture = forward(Memory.capture)
+    capture_messages = forward(Memory.capture_messages)
+    session_began = forward(Memory.session_began)
+    session_ended = forward(Memory.session_ended)
+    count_waiting_turns = forward(Memory.count_waiting_turns)
+    save = forward(Memory.save)
+    summarise = forward(Memory.summarise)
+    summarise_transcript = forward(Memory.summarise_transcript)
+    flush = forward(Memory.flush)
+    transcript_writer = forward(Memory.transcript_writer)
+    agent_folder = forward(Memory.agent_folder)
+    mark_changed = forward(Memory.mark_changed)
+    status = forward(Memory.status)
+    count_stale = forward(Memory.count_stale)
+    probe = forward(Memory.probe)
+    warm_up = forward(Memory.warm_up)
+    maintain = forward(Memory.maintain)
+    allows = forward(Memory.allows)
+    prompt_section = forward(Memory.prompt_section)
 
     async def __aenter__(self) -> Self:
         return self
@@ -152,3 +200,27 @@ class AsyncMemory:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         await self.close()
+
+
+class Opening:
+    """A memory that is about to be opened: await it, or use it with ``async with``."""
+
+    def __init__(self, open_memory: Callable[[], Memory]) -> None:
+        self._open_memory = open_memory
+        self._memory: AsyncMemory | None = None
+
+    async def _open(self) -> AsyncMemory:
+        return AsyncMemory(await in_thread(self._open_memory))
+
+    def __await__(self) -> Generator[Any, None, AsyncMemory]:
+        return self._open().__await__()
+
+    async def __aenter__(self) -> AsyncMemory:
+        self._memory = await self._open()
+        return self._memory
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._memory is not None:
+            await self._memory.close()

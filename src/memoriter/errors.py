@@ -5,6 +5,7 @@ MemoriterError
 │   └── UntrustedConfig    a workspace's own settings file tries to set what only the owner may
 ├── BadArgument            an argument of a tool is unknown, missing or wrong
 ├── MemoryDisabled         the owner switched memory off
+├── MemoryClosed           the memory was used after it was closed
 ├── SourceError            a file cannot be used; syncs collect it in their report
 │   └── PathRefused        a path that is not inside the workspace or its extra paths
 ├── NotFound               the named file or thing does not exist; offers the nearest
@@ -52,6 +53,10 @@ class BadArgument(MemoriterError):
 
 class MemoryDisabled(MemoriterError):
     """The owner's settings leave the memory slot empty."""
+
+
+class MemoryClosed(MemoriterError):
+    """The memory was used after it was closed."""
 
 
 class SourceError(MemoriterError):

@@ -1,6 +1,6 @@
-"""Memory: what a program asks of the rooms, in one place. How they are made and joined is `assembly`'s duty.
+"""Memory: the public object of the package. It joins the engine, the entries and the notes of one agent.
 
-Programs that run an event loop take `AsyncMemory`, which forwards here.
+Programs that run an event loop use `AsyncMemory`, which forwards to this class.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Self, TypeVar
+from typing import TYPE_CHECKING, Self, TypeVar, Unpack
 
 from memoriter.build import (
     build_engine,
@@ -27,7 +27,7 @@ from memoriter.build import (
 )
 from memoriter.engines import Engine
 from memoriter.engines.fallback import warm_up
-from memoriter.errors import MemoriterError
+from memoriter.errors import MemoriterError, MemoryClosed, NotFound
 from memoriter.recall.render import Language, memory_section
 from memoriter.records import (
     Answer,
@@ -52,6 +52,7 @@ if TYPE_CHECKING:
     from memoriter.config import Settings
     from memoriter.embedding import Embedder
     from memoriter.entries import Entries
+    from memoriter.entries.collection import DraftFields
     from memoriter.entries.extract import Extractor
     from memoriter.integrations.items import Items
     from memoriter.notes.agent_folder import AgentFolder
@@ -61,28 +62,33 @@ if TYPE_CHECKING:
     from memoriter.sessions.seen_turns import SeenTurns
     from memoriter.sessions.transcript_writer import TranscriptWriter
 
+Messages = Iterable[Mapping[str, object]]
 SavedOrNone = TypeVar("SavedOrNone", Saved, Saved | None)
 
 
 class Memory:
-    """The memory of one agent over one workspace."""
+    """The memory of one agent over one workspace. Open it with `memoriter.open`, and close it when done.
+
+    Every method may be called from several threads. After `close`, every method raises `MemoryClosed`.
+    """
 
     def __init__(self, settings: Settings, engine: Engine) -> None:
+        #: The settings that this memory was opened with.
         self.settings = settings
-        self.engine = engine
+        self._engine = engine
         self._entries: Entries | None = None
+        self._notes: Notes | None = None
         self._items: Items | None = None
         self._injector: Injector | None = None
         self._extractor: Extractor | None = None
         self._writer: NoteWriter | None = None
-        self._hearing: SeenTurns | None = None
-        self._guard: ScopeCheck | None = None
-        self._shelf: Notes | None = None
-        self.watching: Callable[[], str] | None = (
-            None  #: how changes are noticed, in words, while a service does
-        )
+        self._seen_turns: SeenTurns | None = None
+        self._scope: ScopeCheck | None = None
+        #: Set by a running `MemoryService`.
+        self._watch_state: Callable[[], str] | None = None
         self._closed = False
-        self._lock = threading.RLock()  #: over what is opened at first use: threads may be the first together
+        # Parts are opened at first use, possibly by several threads at the same time.
+        self._lock = threading.RLock()
 
     @classmethod
     def open(
@@ -94,37 +100,44 @@ class Memory:
         config: Path | str | None = None,
         overrides: Mapping[str, object] | None = None,
         embedder: Embedder | None = None,
+        settings: Settings | None = None,
     ) -> Memory:
         """Open the memory of a workspace.
 
-        ``overrides`` sets single settings by their dotted key, such as ``{"search.max_results": 10}``; ``embedder``
-        is used instead of the configured one.
+        Without ``workspace`` the settings name it. ``home`` is the folder for indexes and entries (default:
+        ``~/.memoriter``), ``agent`` the name of the agent (default: ``main``) and ``config`` the settings file.
+        ``overrides`` sets single settings by their dotted key, such as ``{"search.max_results": 10}``. ``embedder``
+        replaces the configured one. ``settings`` are used as they are; the other arguments but ``embedder`` are then
+        ignored.
         """
-        from memoriter.config import load
+        if settings is None:
+            from memoriter.config import load
 
-        given = {"workspace": workspace, "home": home, "agent": agent}
-        arguments = {key: value for key, value in given.items() if value is not None} | dict(overrides or {})
-        settings = load(config=Path(config) if config else None, arguments=arguments)
-        return cls.of(settings, embedder)
-
-    @classmethod
-    def of(cls, settings: Settings, embedder: Embedder | None = None) -> Memory:
-        """Open the memory that settings describe which are loaded already."""
+            places = {"workspace": workspace, "home": home, "agent": agent}
+            named = {key: value for key, value in places.items() if value is not None}
+            settings = load(config=Path(config) if config else None, arguments={**named, **(overrides or {})})
         return cls(settings, build_engine(settings, embedder))
 
-    def sync(
-        self,
-        *,
-        force: bool = False,
-        verify: bool = False,
-        batch: bool = False,
-        progress: ProgressCallback | None = None,
-    ) -> SyncReport:
-        """Make the index say what the files say; ``force`` builds it anew beside the old one.
+    def close(self) -> None:
+        """Close files and stop threads. Closing a closed memory does nothing."""
+        with self._lock:  # waits for parts that are being opened; none is opened afterwards
+            if self._closed:
+                return
+            self._closed = True
+        for part in (self._entries, self._items, self._writer):
+            if part is not None:
+                part.close()
+        self._engine.close()
 
-        ``batch`` embeds through the provider's batch API, where it has one: cheaper, and slower.
-        """
-        return self.engine.sync(force=force, verify=verify, batch=batch, progress=progress)
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    # ---- searching and reading -------------------------------------------------------------------------------
 
     def search(
         self,
@@ -139,8 +152,9 @@ class Memory:
         """Return the few lines that answer the query, best first, each with its citation and its score.
 
         Notes, sessions and entries are searched together, unless ``source`` names one of them. Keyword arguments
-        replace fields of a `Query`.
+        replace fields of a `Query`. Failures do not raise: the answer's ``degraded`` says what is missing.
         """
+        self._check_open()
         query = Query.of(
             query,
             max_results=max_results,
@@ -153,18 +167,13 @@ class Memory:
             cited = shows_citations(self.settings.memory.citations, query.session_key)
             answer = Answer((), "none", "", citations=cited)
         else:
-            answer = self.engine.search(query)
+            answer = self._engine.search(query)
         if query.source in (None, "entries") and query.path_prefix is None:
             answer = self._with_entries(answer, query)
         return answer
 
-    def _has_entries(self, session_key: str | None) -> bool:
-        """Whether anything was learned that this session may see; asked without opening what is not there."""
-        known = self._entries is not None or (self.settings.agent_folder / "memory.db").exists()
-        return known and self.admits(session_key)
-
     def _with_entries(self, answer: Answer, query: Query) -> Answer:
-        if not self._has_entries(query.session_key):
+        if not self._entries_exist() or not self.allows(query.session_key):
             return answer
         from memoriter.entries.search import joined
 
@@ -179,208 +188,65 @@ class Memory:
         """Search for a model to read: citations below the snippets, all within `memory.max_injected_chars`."""
         return for_prompt(self.search(query), self.settings.memory.max_injected_chars)
 
-    def admits(self, session_key: str | None) -> bool:
-        """Whether this session may use the memory at all (`memory.scope`)."""
-        if self._guard is None:
-            self._guard = ScopeCheck(scope_of(self.settings))
-        return self._guard.admits(session_key)
-
-    def prompt_section(
-        self, hints: Mapping[str, str], *, language: Language = "en", session_key: str | None = None
-    ) -> str:
-        """What the system prompt says of the memory to an agent with these tools; nothing to one who may not use it."""
-        cited = shows_citations(self.settings.memory.citations, session_key)
-        return memory_section(hints, language=language, citations=cited) if self.admits(session_key) else ""
-
-    def changed(self) -> None:
-        """Say that a note was just written: the next search takes it in first."""
-        self.engine.mark_changed()
-
-    def start(self) -> str | None:
-        """Warm up an outside engine; one sentence when it does not work, which `status` repeats."""
-        return None if self.settings.memory.backend == "builtin" else warm_up(self.engine)
-
     def read(self, path: str, start: int = 1, lines: int | None = None) -> Excerpt:
-        """Some lines of a file; ``path`` may be a whole citation, such as ``memory/2026-02-08.md#L10-L25``."""
-        if path.startswith("entries/") and self._has_entries(None):
-            return self._entry(path)
+        """Return some lines of a note, a transcript or an entry.
+
+        ``path`` may also be a citation, such as ``memory/2026-02-08.md#L10-L25``.
+        """
+        self._check_open()
+        if path.startswith("entries/") and self.has_entries:
+            return self._read_entry(path)
         cited = parse_citation(path)
         if cited and lines is None and start == 1:
             path, start, lines = cited
-        return self.engine.read_file(path, start, lines)
+        excerpt = self._engine.read_file(path, start, lines)
+        try:
+            return replace(excerpt, trust=self.notes.get(excerpt.path).trust)
+        except NotFound:  # an external engine may read files that are not listed here
+            return replace(excerpt, trust="untrusted")
 
-    def _entry(self, path: str) -> Excerpt:
-        """What was learned, under the path that its hits have."""
-        text = self.entries.get(path.removeprefix("entries/")).text
-        last = text.count("\n") + 1
-        return Excerpt(path, text, 1, last, last)
+    def _read_entry(self, path: str) -> Excerpt:
+        entry = self.entries.get(path.removeprefix("entries/"))
+        last = entry.text.count("\n") + 1
+        return Excerpt(path, entry.text, 1, last, last, entry.trust)
 
-    def trust_of(self, path: str) -> Trust:
-        """Whose words stand under a path that `read` has given; `untrusted` ones come from outside."""
-        if path.startswith("entries/") and self._has_entries(None):
-            return self.entries.get(path.removeprefix("entries/")).trust
-        return self.notes.get(path).trust
-
-    def status(self, *, deep: bool = False) -> Status:
-        """What is indexed, by which embedder, and what is wrong."""
-        return self.engine.status(deep=deep)
-
-    def behind(self) -> int | None:
-        """How many files differ from the index by their stat; None where an outside engine keeps that to itself."""
-        return self.engine.count_stale()
-
-    def save(
+    def sync(
         self,
-        content: str,
-        title: str = "",
-        tags: Sequence[str] = (),
-        category: str | None = None,
         *,
-        trust: Trust = "owner",
-    ) -> Saved:
-        """Write something down for good: into the author's log of the day, or `memory/<category>/<title>.md`."""
-        return self._written(self.writer.save(content, title, tags, category, trust=trust))
+        force: bool = False,
+        verify: bool = False,
+        batch: bool = False,
+        progress: ProgressCallback | None = None,
+    ) -> SyncReport:
+        """Bring the index up to date with the files.
 
-    def summarise(self, messages: Iterable[Mapping[str, object]], session: str) -> Saved | None:
-        """Write the summary of a session that has ended; None when nothing was said."""
-        return self._written(self.writer.summarise(messages, session))
-
-    def summarise_transcript(self, transcript: Path | str) -> Saved | None:
-        """The same from a transcript: a file, or as it is cited."""
-        return self._written(self.writer.summarise_transcript(transcript))
-
-    def flush(
-        self,
-        messages: Iterable[Mapping[str, object]],
-        session: str,
-        *,
-        window: int | None,
-        tokens: int | None = None,
-    ) -> Saved | None:
-        """Before a conversation is shortened: write down what it would lose, once for each overflow.
-
-        With ``window`` it is judged whether it is time; None: the caller says that it is.
+        ``force`` rebuilds the index beside the old one, and ``verify`` compares contents instead of file times.
+        ``batch`` embeds through the provider's batch API, where there is one: cheaper, but slower.
         """
-        if not self.settings.writing.flush:
-            return None
-        return self._written(self.writer.flush(messages, session, window=window, tokens=tokens))
+        self._check_open()
+        return self._engine.sync(force=force, verify=verify, batch=batch, progress=progress)
 
-    def _written(self, saved: SavedOrNone) -> SavedOrNone:
-        if saved is not None and not saved.already:
-            self.changed()
-        return saved
-
-    @property
-    def writer(self) -> NoteWriter:
-        """What is written down; opened at first use."""
-        with self._open():
-            if self._writer is None:
-                self._writer = build_writer(self.settings, self.engine)
-            return self._writer
-
-    @property
-    def notes(self) -> Notes:
-        """The notes and transcripts themselves, to look through."""
-        with self._open():
-            if self._shelf is None:
-                self._shelf = build_notes(self.settings, self.engine, self.save)
-            return self._shelf
+    # ---- what was learned ------------------------------------------------------------------------------------
 
     @property
     def entries(self) -> Entries:
-        """What was learned in conversation; opened at first use."""
-        with self._open():
+        """What the agent has learned: add, get, list, search, update, undo, approve, export and more."""
+        with self._opening():
             if self._entries is None:
-                self._entries = build_entries(self.settings, self.engine)
+                self._entries = build_entries(self.settings, self._engine)
             return self._entries
 
     @property
-    def items(self) -> Items:
-        """What programs keep by name, apart from what agents remember; opened at first use."""
-        with self._open():
-            if self._items is None:
-                self._items = build_items(self.settings, self.engine)
-            return self._items
+    def has_entries(self) -> bool:
+        """Whether anything was ever learned that the owner may see. Unlike `entries`, this creates no database."""
+        return self.allows(None) and self._entries_exist()
 
-    def capture(self, turns: Sequence[Turn], *, session: str) -> list[Remembered]:
-        """Remember what turns are worth: by a language model where `extraction.auto_extract` is on, else by rules.
+    def _entries_exist(self) -> bool:
+        return self._entries is not None or (self.settings.agent_folder / "memory.db").exists()
 
-        ``turns`` may be the whole conversation each time: what was heard before does not count again.
-        """
-        with self.hearing.of(session) as heard:
-            if not self.settings.extraction.auto_extract:
-                new = heard.new(turns)
-                done = self.entries.capture(new, session=session)
-                heard.add(new)
-                return done
-            waiting = self.extractor.waiting(session)
-            new = heard.new(turns, also=waiting)
-            done = self.extractor.observe(new, session=session)
-            if not self.extractor.waiting(session):
-                # The model has seen them. Until then they may be lost with this process, and are sent again.
-                heard.add([*waiting, *new])
-            return done
-
-    def journal(self, session: str) -> TranscriptWriter:
-        """The transcript of a session that a program keeps through us; say `changed` when it was written."""
-        from memoriter.sessions.transcript_writer import TranscriptWriter
-
-        return TranscriptWriter(self.settings.agent_folder / "sessions", session)
-
-    def shelf(self, folder: str = "memory", *, shown: str = "") -> AgentFolder:
-        """A folder of the workspace that an agent works in by itself; say `changed` when it was written."""
-        from memoriter.notes.agent_folder import AgentFolder
-
-        known = partial(was_there, self.engine)
-        return AgentFolder(self.settings.workspace, folder, shown=shown, was_there=known)
-
-    @property
-    def hearing(self) -> SeenTurns:
-        """What of each session was heard already."""
-        with self._open():
-            if self._hearing is None:
-                from memoriter.sessions.seen_turns import SeenTurns
-
-                self._hearing = SeenTurns(self.settings.agent_folder, self.entries.digest)
-            return self._hearing
-
-    def session_ended(self, session: str) -> list[Remembered]:
-        """A conversation is over: let the language model see the turns that still wait for it."""
-        with self.hearing.of(session) as heard:
-            done: list[Remembered] = []
-            if self.settings.extraction.auto_extract:
-                waiting = self.extractor.waiting(session)
-                done = self.extractor.end(session=session)
-                heard.add(waiting)
-            heard.over()
-            return done
-
-    def session_began(self, session: str) -> None:
-        """A conversation begins, or goes on: what it begins with will tell whether it is another of the same name."""
-        if self._has_entries(None):
-            with self.hearing.of(session) as heard:
-                heard.over()
-
-    def capture_messages(
-        self, messages: Iterable[Mapping[str, object]], *, session: str, trust: Trust = "owner"
-    ) -> list[Remembered]:
-        """As `capture`, from a conversation's messages as hosts have them.
-
-        ``trust="agent"``: who brings them does not speak for the owner, and neither does what is kept of them.
-        """
-        from memoriter.sessions.messages import turns_of_messages
-
-        turns = turns_of_messages(messages)
-        limited = [replace(turn, trust=least_trusted(turn.trust, trust)) for turn in turns]
-        return self.capture(limited, session=session)
-
-    @property
-    def extractor(self) -> Extractor:
-        """What a language model learns from conversations; opened at first use."""
-        with self._open():
-            if self._extractor is None:
-                self._extractor = build_extractor(self.settings, self.entries, self.writer.chat)
-            return self._extractor
+    def remember(self, text: str, type: str = "other", **fields: Unpack[DraftFields]) -> Remembered:  # noqa: A002
+        """Remember one statement and return what became of it; the same as `Entries.add`."""
+        return self.entries.add(text, type, **fields)
 
     def forget(
         self,
@@ -408,80 +274,17 @@ class Memory:
             until=until,
             dry_run=dry_run,
             actor=trust,
-            remove_copies=lambda texts: self._strike(texts, trust),
+            remove_copies=lambda texts: self._erase_lines(texts, trust),
         )
 
-    def _strike(self, texts: Sequence[str], trust: Trust) -> tuple[tuple[str, ...], tuple[str, ...]]:
-        """What went from the notes, and what stays there, in words."""
-        from memoriter.notes.collection import erase_lines
-
-        done = erase_lines(self.settings.workspace, texts, trust=trust)
-        if done.changed:
+    def _erase_lines(self, texts: Sequence[str], trust: Trust) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        """Erase lines from the daily logs; return what was erased and what could not be, as text."""
+        result = self.notes.erase_lines(texts, trust=trust)
+        if result.changed:
             self.sync()
-            self.engine.purge()
-        went = f"lines that said just this, in {', '.join(done.changed)}"
-        return (went,) if done.changed else (), done.left
-
-    def import_openclaw(self, place: Path | None = None, *, dry_run: bool = False) -> ImportReport:
-        """Take in what OpenClaw has kept: notes, sessions and entries; nothing that is here is overwritten."""
-        from memoriter.integrations.openclaw.importing import OpenClaw
-
-        found = OpenClaw.find(place, self.settings.agent)
-        folder = self.settings.agent_folder / "sessions"
-        if not dry_run:
-            self.writer.notebook.ready()
-        report = found.take_in(self.settings.workspace, folder, self.entries, dry_run=dry_run)
-        if not dry_run:
-            self.changed()
-        return report
-
-    def import_claude_code(self, place: Path | None = None, *, dry_run: bool = False) -> ImportReport:
-        """Take in Claude Code's transcripts, before it deletes them; nothing that is here is overwritten."""
-        from memoriter.integrations.claude_code import importing
-
-        folder = self.settings.agent_folder / "sessions"
-        report = importing.take_in(place, folder, agent=self.settings.agent, dry_run=dry_run)
-        if not dry_run:
-            self.changed()
-        return report
-
-    def tend(self) -> None:
-        """Do what is due of itself: old marks of flushes go; expired entries are marked and, in their time, erased."""
-        from memoriter.notes.flush import prune_flush_states
-
-        prune_flush_states(
-            self.settings.agent_folder, time.time() - self.settings.cleanup.ledger_days * 86_400
-        )
-        if self._has_entries(None):
-            self.entries.cleanup_if_due()
-
-    def entry_stats(self) -> dict[str, object] | None:
-        """Counts and averages of what was learned; None when nothing was yet."""
-        return self.entries.stats() if self._has_entries(None) else None
-
-    def item_namespaces(self) -> int | None:
-        """In how many namespaces programs keep items; None when nothing was ever kept."""
-        known = self._items is not None or (self.settings.agent_folder / "items.db").exists()
-        return len(self.items.namespaces()) if known else None
-
-    def waiting_entries(self) -> dict[str, int]:
-        """Entries that wait for something: for a vector, and for the owner's word."""
-        if not self._has_entries(None):
-            return {"vectors": 0, "staged": 0}
-        return self.entries.count_pending()
-
-    @property
-    def injector(self) -> Injector:
-        """What is put before the agent by itself; opened at first use."""
-        with self._open():
-            if self._injector is None:
-                from memoriter.recall.inject import Injector
-
-                self._injector = Injector(self.entries, self._notes)
-            return self._injector
-
-    def _notes(self, query: str, limit: int) -> Answer:
-        return self.engine.search(Query(query, max_results=limit))
+            self._engine.purge()
+        erased = f"lines that said just this, in {', '.join(result.changed)}"
+        return (erased,) if result.changed else (), result.left
 
     def recall(
         self,
@@ -495,32 +298,32 @@ class Memory:
         given_up: Callable[[], bool] = lambda: False,
         session: str | None = None,
     ) -> Recalled:
-        """The fenced block that tells the agent what is remembered about this; empty when nothing is.
+        """Return the block of text that tells an agent what is remembered about the query; empty if nothing is.
 
-        ``session`` is the session's name in the ledger, if it is another than its key.
-        ``entries`` and ``notes`` are the most of each kind, if not as many as the settings say; 0: none. When nobody
-        waits for the block any more (``given_up``), it is empty, and the ledger knows nothing of it.
+        The block is marked as data, not instructions. ``entries`` and ``notes`` are the maximum number of each, and
+        ``tokens`` limits the whole. ``door`` names the interface in the recall ledger, and ``session`` the session if
+        that differs from its key. If ``given_up`` returns true, the caller no longer waits: the block is empty and
+        the ledger has no record of it.
         """
         from memoriter.recall.inject import Budget, Recalled
 
-        if not self.admits(session_key):
+        if not self.allows(session_key):
             return Recalled("", "")
-        wanted = self.settings.retrieval
+        limits = self.settings.retrieval
         budget = Budget(
-            max_entries=wanted.max_memories if entries is None else entries,
+            max_entries=limits.max_memories if entries is None else entries,
             max_notes=Budget().max_notes if notes is None else notes,
-            threshold=wanted.similarity_threshold,
-            note_threshold=wanted.note_threshold,
+            threshold=limits.similarity_threshold,
+            note_threshold=limits.note_threshold,
             characters=self.settings.memory.max_injected_chars,
             tokens=tokens,
         )
-        places = shows_citations(self.settings.memory.citations, session_key)
-        return self.injector.recall(
+        return self._open_injector().recall(
             query,
             budget=budget,
             door=door,
             session=session or session_key,
-            show_places=places,
+            show_places=shows_citations(self.settings.memory.citations, session_key),
             given_up=given_up,
         )
 
@@ -533,51 +336,298 @@ class Memory:
         door: str = "brief",
         session: str | None = None,
     ) -> Recalled:
-        """The fenced block for an agent that begins: what matters before anything was asked, as `recall` would tell it.
+        """Return the block of text for an agent that starts, before anything was asked.
 
-        ``about`` names the project at hand, and ``sessions`` are those that were in it.
+        ``about`` names the current project, and ``sessions`` are earlier sessions in it.
         """
         from memoriter.recall.inject import Budget, Recalled
 
-        if not self.admits(session_key):
+        if not self.allows(session_key):
             return Recalled("", "")
         budget = Budget(
             max_entries=self.settings.retrieval.max_memories,
             characters=self.settings.memory.max_injected_chars,
         )
-        places = shows_citations(self.settings.memory.citations, session_key)
-        return self.injector.brief(
+        return self._open_injector().brief(
             about,
             sessions=sessions,
             budget=budget,
             door=door,
             session=session or session_key,
-            show_places=places,
+            show_places=shows_citations(self.settings.memory.citations, session_key),
         )
 
-    def close(self) -> None:
-        """Give back files and threads; closing again does nothing, for others may share the engine."""
-        with self._lock:  # what is being opened is waited for, and nothing is opened afterwards
-            if self._closed:
-                return
-            self._closed = True
-        for room in (self._entries, self._items, self._writer):
-            if room is not None:
-                room.close()
-        self.engine.close()
+    def _open_injector(self) -> Injector:
+        with self._opening():
+            if self._injector is None:
+                from memoriter.recall.inject import Injector
+
+                def search_notes(query: str, limit: int) -> Answer:
+                    return self._engine.search(Query(query, max_results=limit))
+
+                self._injector = Injector(self.entries, search_notes)
+            return self._injector
+
+    # ---- conversations ---------------------------------------------------------------------------------------
+
+    def capture(self, turns: Sequence[Turn], *, session: str) -> list[Remembered]:
+        """Remember what is worth it in a conversation; return what became of each statement.
+
+        A language model decides where `extraction.auto_extract` is on, otherwise rules do. ``turns`` may be the whole
+        conversation each time: turns that were processed before do not count again.
+        """
+        with self._open_seen_turns().of(session) as seen:
+            if not self.settings.extraction.auto_extract:
+                new = seen.new(turns)
+                remembered = self.entries.capture(new, session=session)
+                seen.add(new)
+                return remembered
+            extractor = self._open_extractor()
+            waiting = extractor.waiting(session)
+            new = seen.new(turns, also=waiting)
+            remembered = extractor.observe(new, session=session)
+            if not extractor.waiting(session):
+                # Until the model has seen them, they are lost if this process ends, and must be sent again.
+                seen.add([*waiting, *new])
+            return remembered
+
+    def capture_messages(
+        self, messages: Messages, *, session: str, trust: Trust = "owner"
+    ) -> list[Remembered]:
+        """Do the same as `capture` with messages as chat APIs have them (``role`` and ``content``).
+
+        ``trust="agent"``: the caller does not speak for the owner, so nothing is remembered as the owner's words.
+        """
+        from memoriter.sessions.messages import turns_of_messages
+
+        turns = turns_of_messages(messages)
+        limited = [replace(turn, trust=least_trusted(turn.trust, trust)) for turn in turns]
+        return self.capture(limited, session=session)
+
+    def session_began(self, session: str) -> None:
+        """Note that a session starts or continues, so that its first turns tell whether it is a new one."""
+        if self.has_entries:
+            with self._open_seen_turns().of(session) as seen:
+                seen.over()
+
+    def session_ended(self, session: str) -> list[Remembered]:
+        """Note that a session is over, and show the turns that still wait for the language model to it."""
+        with self._open_seen_turns().of(session) as seen:
+            remembered: list[Remembered] = []
+            if self.settings.extraction.auto_extract:
+                waiting = self._open_extractor().waiting(session)
+                remembered = self._open_extractor().end(session=session)
+                seen.add(waiting)
+            seen.over()
+            return remembered
+
+    def count_waiting_turns(self, session: str) -> int:
+        """Count the turns of a session that were captured but that the language model has not seen yet."""
+        self._check_open()
+        return len(self._open_extractor().waiting(session)) if self.settings.extraction.auto_extract else 0
+
+    def _open_seen_turns(self) -> SeenTurns:
+        with self._opening():
+            if self._seen_turns is None:
+                from memoriter.sessions.seen_turns import SeenTurns
+
+                self._seen_turns = SeenTurns(self.settings.agent_folder, self.entries.digest)
+            return self._seen_turns
+
+    def _open_extractor(self) -> Extractor:
+        with self._opening():
+            if self._extractor is None:
+                self._extractor = build_extractor(self.settings, self.entries, self._open_writer().chat)
+            return self._extractor
+
+    # ---- notes -----------------------------------------------------------------------------------------------
+
+    @property
+    def notes(self) -> Notes:
+        """The notes and transcripts of the workspace."""
+        with self._opening():
+            if self._notes is None:
+                self._notes = build_notes(self.settings, self._engine, self.save)
+            return self._notes
+
+    def save(
+        self,
+        content: str,
+        title: str = "",
+        tags: Sequence[str] = (),
+        category: str | None = None,
+        *,
+        trust: Trust = "owner",
+    ) -> Saved:
+        """Write a note: into the author's log of the day, or with a category into `memory/<category>/<title>.md`."""
+        return self._noted(self._open_writer().save(content, title, tags, category, trust=trust))
+
+    def summarise(self, messages: Messages, session: str) -> Saved | None:
+        """Write the summary of a session that has ended; None if nothing was said."""
+        return self._noted(self._open_writer().summarise(messages, session))
+
+    def summarise_transcript(self, transcript: Path | str) -> Saved | None:
+        """Write the summary of a session from its transcript, named by its file or its citation."""
+        return self._noted(self._open_writer().summarise_transcript(transcript))
+
+    def flush(
+        self,
+        messages: Messages,
+        session: str,
+        *,
+        window: int | None,
+        tokens: int | None = None,
+    ) -> Saved | None:
+        """Before a conversation is shortened, write down what it would lose, once for each overflow.
+
+        ``window`` is the model's context window in tokens, from which this method judges whether it is time; with
+        None the caller has decided that it is.
+        """
+        self._check_open()
+        if not self.settings.writing.flush:
+            return None
+        return self._noted(self._open_writer().flush(messages, session, window=window, tokens=tokens))
+
+    def transcript_writer(self, session: str) -> TranscriptWriter:
+        """Return the transcript of a session that this program keeps."""
+        from memoriter.sessions.transcript_writer import TranscriptWriter
+
+        self._check_open()
+        return TranscriptWriter(self.settings.agent_folder / "sessions", session)
+
+    def agent_folder(self, folder: str = "memory", *, shown: str = "") -> AgentFolder:
+        """Return a folder of the workspace in which an agent reads every note and changes its own."""
+        from memoriter.notes.agent_folder import AgentFolder
+
+        self._check_open()
+        known = partial(was_there, self._engine)
+        return AgentFolder(self.settings.workspace, folder, shown=shown, was_there=known)
+
+    def mark_changed(self) -> None:
+        """Tell the memory that files were just written, so that the next search indexes them first."""
+        self._check_open()
+        self._engine.mark_changed()
+
+    def _noted(self, saved: SavedOrNone) -> SavedOrNone:
+        if saved is not None and not saved.already:
+            self._engine.mark_changed()
+        return saved
+
+    def _open_writer(self) -> NoteWriter:
+        with self._opening():
+            if self._writer is None:
+                self._writer = build_writer(self.settings, self._engine)
+            return self._writer
+
+    # ---- state and upkeep ------------------------------------------------------------------------------------
+
+    def status(self, *, deep: bool = False) -> Status:
+        """Describe what is indexed, by which embedder, and what is wrong. ``deep`` also tries the embedder."""
+        self._check_open()
+        return self._engine.status(deep=deep)
+
+    def count_stale(self) -> int | None:
+        """Count the files that differ from the index, or None if an external engine does not say."""
+        self._check_open()
+        return self._engine.count_stale()
+
+    def probe(self) -> dict[str, str | None]:
+        """Try the embedder ("embedding") and a vector search ("vectors"); None for each that works, else an error."""
+        self._check_open()
+        return {"embedding": self._engine.probe_embedding(), "vectors": self._engine.probe_vector()}
+
+    def warm_up(self, *, load_model: bool = False) -> str | None:
+        """Start an external engine, so that the first search is fast; return an error message if it does not work.
+
+        ``load_model`` also loads the embedder of the builtin engine.
+        """
+        self._check_open()
+        if self.settings.memory.backend != "builtin":
+            return warm_up(self._engine)
+        return self._engine.probe_embedding() if load_model else None
+
+    def maintain(self) -> None:
+        """Do the upkeep that is due: expire entries, and erase what has been expired for long enough.
+
+        A running `MemoryService` calls this after every sync.
+        """
+        from memoriter.notes.flush import prune_flush_states
+
+        self._check_open()
+        oldest = time.time() - self.settings.cleanup.ledger_days * 86_400
+        prune_flush_states(self.settings.agent_folder, oldest)
+        if self.has_entries:
+            self.entries.cleanup_if_due()
+
+    @property
+    def watching(self) -> str | None:
+        """How file changes are noticed, as text; None if no `MemoryService` runs."""
+        self._check_open()
+        state = self._watch_state
+        return state() if state else None
+
+    def allows(self, session_key: str | None) -> bool:
+        """Return whether this session may use the memory (`memory.scope`)."""
+        self._check_open()
+        if self._scope is None:
+            self._scope = ScopeCheck(scope_of(self.settings))
+        return self._scope.admits(session_key)
+
+    def prompt_section(
+        self, hints: Mapping[str, str], *, language: Language = "en", session_key: str | None = None
+    ) -> str:
+        """Return what the system prompt says about the memory to an agent with these tools.
+
+        ``hints`` are the names of the tools with one line each. Empty for a session that may not use the memory.
+        """
+        cited = shows_citations(self.settings.memory.citations, session_key)
+        return memory_section(hints, language=language, citations=cited) if self.allows(session_key) else ""
 
     @contextmanager
-    def _open(self) -> Iterator[None]:
-        """Over what is opened at first use: one thread at a time, and none once the memory is closed."""
+    def _opening(self) -> Iterator[None]:
+        """Let one thread at a time open a part, and none once the memory is closed."""
         with self._lock:
-            if self._closed:
-                raise MemoriterError("This memory is closed; open it again with `Memory.open`.")
+            self._check_open()
             yield
 
-    def __enter__(self) -> Self:
-        return self
+    def _check_open(self) -> None:
+        if self._closed:
+            raise MemoryClosed("This memory is closed. Open it again with `memoriter.open`.")
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
+    # ---- moving out ------------------------------------------------------------------------------------------
+
+    @property
+    def items(self) -> Items:
+        """What programs keep by name, apart from what agents remember; opened at first use."""
+        with self._opening():
+            if self._items is None:
+                self._items = build_items(self.settings, self._engine)
+            return self._items
+
+    def item_namespaces(self) -> int | None:
+        """In how many namespaces programs keep items; None when nothing was ever kept."""
+        known = self._items is not None or (self.settings.agent_folder / "items.db").exists()
+        return len(self.items.namespaces()) if known else None
+
+    def import_openclaw(self, place: Path | None = None, *, dry_run: bool = False) -> ImportReport:
+        """Take in what OpenClaw has kept: notes, sessions and entries; nothing that is here is overwritten."""
+        from memoriter.integrations.openclaw.importing import OpenClaw
+
+        found = OpenClaw.find(place, self.settings.agent)
+        folder = self.settings.agent_folder / "sessions"
+        if not dry_run:
+            self._open_writer().notebook.ready()
+        report = found.take_in(self.settings.workspace, folder, self.entries, dry_run=dry_run)
+        if not dry_run:
+            self._engine.mark_changed()
+        return report
+
+    def import_claude_code(self, place: Path | None = None, *, dry_run: bool = False) -> ImportReport:
+        """Take in Claude Code's transcripts, before it deletes them; nothing that is here is overwritten."""
+        from memoriter.integrations.claude_code import importing
+
+        folder = self.settings.agent_folder / "sessions"
+        report = importing.take_in(place, folder, agent=self.settings.agent, dry_run=dry_run)
+        if not dry_run:
+            self._engine.mark_changed()
+        return report

@@ -7,7 +7,7 @@ no behaviour beyond what follows from their own fields, and they import nothing 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
@@ -201,6 +201,15 @@ class Answer:
     citations: bool = True  #: whether this session is shown the places of the hits
     degraded: str | None = None  #: in words, what this answer went without
 
+    def __iter__(self) -> Iterator[Hit]:
+        return iter(self.hits)
+
+    def __len__(self) -> int:
+        return len(self.hits)
+
+    def __bool__(self) -> bool:
+        return bool(self.hits)
+
 
 @dataclass(frozen=True, slots=True)
 class Excerpt:
@@ -211,6 +220,8 @@ class Excerpt:
     start_line: int
     end_line: int
     total_lines: int
+    #: Whose words the file holds.
+    trust: Trust = "owner"
 
 
 @dataclass(frozen=True, slots=True)

@@ -332,7 +332,7 @@ def talkative(open_host: OpenHost) -> tuple[Agent, list[str]]:
     learned = '[{"content": "The user prefers tea over coffee.", "type": "user_preference", "turn": 1}]'
     chat = ScriptedChat(learned, learned, learned)
     host = open_host("memory-lancedb", extraction__auto_extract=True, extraction__trigger__message_interval=6)
-    host.memory.writer.chat = chat
+    host.memory._open_writer().chat = chat
     return host, chat.asked
 
 

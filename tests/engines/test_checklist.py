@@ -31,8 +31,8 @@ def test_1_when_qmd_dies_the_builtin_engine_takes_over(note, open_with_qmd, stan
     assert memory.search("heron").provider == "qmd"
     standin.fault("exit1")
     answer = memory.search("heron")
-    assert isinstance(memory.engine, FallbackEngine)
-    assert memory.engine.primary_failed
+    assert isinstance(memory._engine, FallbackEngine)
+    assert memory._engine.primary_failed
     assert (answer.fallback, [hit.path for hit in answer.hits]) == (True, ["memory/a.md"])
 
 
@@ -85,7 +85,7 @@ def test_6_a_search_waits_for_what_was_just_written(note, open_with_qmd) -> None
     note("memory/a.md", "heron\n")
     memory.search("heron")
     note("memory/b.md", "stork\n")
-    memory.changed()
+    memory.mark_changed()
     assert [hit.path for hit in memory.search("stork").hits] == ["memory/b.md"]
 
 
@@ -100,7 +100,7 @@ def test_7_a_session_outside_the_scope_finds_nothing(note, open_with_qmd) -> Non
 
 def test_8_wrong_settings_of_qmd_are_reported_at_the_start(open_with_qmd) -> None:
     memory = open_with_qmd(memory__qmd__command="/nowhere/qmd")
-    problem = memory.start()
+    problem = memory.warm_up()
     assert problem is not None
     assert "/nowhere/qmd does not exist" in problem
     assert "/nowhere/qmd does not exist" in (memory.status().degraded or "")

@@ -49,7 +49,7 @@ def test_the_front_matter_of_a_note_decides_its_trust(note, open_with_qmd) -> No
         ("memory/a.md", "owner"),
         ("memory/web.md", "untrusted"),
     ]
-    assert memory.trust_of("memory/web.md") == "untrusted"
+    assert memory.read("memory/web.md").trust == "untrusted"
 
 
 FAULTS = ["exit1", "garbage", "flood", "hang", "deaf", "vanish"]
@@ -114,20 +114,20 @@ def test_eight_threads_get_answers_while_qmd_fails_and_the_engine_switches_once(
         answers = list(pool.map(lambda _: memory.search("heron"), range(16)))
     assert [[hit.path for hit in answer.hits] for answer in answers] == [["memory/a.md"]] * 16
     assert {answer.fallback for answer in answers} == {True}
-    assert isinstance(memory.engine, FallbackEngine)
-    assert memory.engine.switches == 1
+    assert isinstance(memory._engine, FallbackEngine)
+    assert memory._engine.switches == 1
 
 
 def test_two_memories_of_one_agent_share_an_engine_until_both_are_closed(note, open_with_qmd) -> None:
     note("memory/a.md", "heron\n")
     one, other = open_with_qmd(), open_with_qmd()
-    assert one.engine is other.engine
+    assert one._engine is other._engine
     one.close()
     one.close()
     assert other.search("heron").provider == "qmd"
     other.close()
     third = open_with_qmd()
-    assert third.engine is not other.engine
+    assert third._engine is not other._engine
     assert third.search("heron").provider == "qmd"
 
 
@@ -137,7 +137,7 @@ def test_a_marked_change_is_found_immediately(note, open_with_qmd) -> None:
     memory.search("heron")
     note("memory/b.md", "stork\n")
     assert memory.search("stork").hits == ()
-    memory.changed()
+    memory.mark_changed()
     assert [hit.path for hit in memory.search("stork").hits] == ["memory/b.md"]
 
 
@@ -150,7 +150,7 @@ def test_builtin_finds_a_marked_change_within_its_interval(
     memory.search("heron")
     note("memory/b.md", "stork\n")
     assert [hit.path for hit in memory.search("stork", min_score=0.5).hits] == []
-    memory.changed()
+    memory.mark_changed()
     assert [hit.path for hit in memory.search("stork", min_score=0.5).hits] == ["memory/b.md"]
 
 
@@ -186,7 +186,7 @@ def test_warm_up_and_status_report_the_same_problem(
     note("memory/a.md", "heron\n")
     memory = open_with_qmd(memory__qmd__search_mode="query", memory__qmd__embed_model="/nowhere/model.gguf")
     with caplog.at_level(logging.INFO, "memoriter"):
-        problem = memory.start()
+        problem = memory.warm_up()
     assert problem is not None
     assert "no embedding model" in problem
     assert memory.status().degraded == problem
@@ -215,8 +215,8 @@ def test_a_cancelled_search_stops_qmd_without_a_failure(note, open_with_qmd, sta
     assert standin.leftover_processes() == []
     standin.repair()
     assert memory.search("heron").provider == "qmd"
-    assert isinstance(memory.engine, FallbackEngine)
-    assert memory.engine.switches == 0
+    assert isinstance(memory._engine, FallbackEngine)
+    assert memory._engine.switches == 0
 
 
 def test_an_empty_memory_slot_is_reported(open_memory) -> None:

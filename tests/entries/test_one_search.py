@@ -60,7 +60,7 @@ def test_capture_is_by_rules_and_by_a_model_only_where_the_settings_want_it(open
     assert memory.session_ended("s1") == []
     asking: Memory = open_memory(extraction__auto_extract=True, extraction__trigger__message_interval=2)
     chat = ScriptedChat('[{"content": "The user drinks tea", "confidence": 0.9, "importance": 3}]')
-    asking.writer.chat = chat
+    asking._open_writer().chat = chat
     (done,) = asking.capture(turns, session="s2")
     assert done.entry is not None
     assert (done.entry.text, done.entry.session, len(chat.asked)) == ("The user drinks tea", "s2", 1)

@@ -404,7 +404,7 @@ def test_many_edits_of_one_note_at_once_lose_nothing(tool: MemoriterMemoryTool, 
 
 
 def test_an_edit_by_a_person_meanwhile_is_not_overwritten(memory: Memory, workspace: Path) -> None:
-    shelf = memory.shelf()
+    shelf = memory.agent_folder()
     shelf.create("a.md", "one\n")
     file = workspace / "memory/a.md"
 

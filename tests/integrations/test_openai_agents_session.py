@@ -236,7 +236,8 @@ import asyncio, os, sys
 from memoriter import Memory
 
 memory = Memory.open(sys.argv[1], home=sys.argv[2], overrides={"embedding.provider": "none"})
-journal = memory.journal("shared")  # what the session writes to, without the seconds that the SDK takes to load
+# What the session writes to, without the seconds that the SDK takes to load.
+journal = memory.transcript_writer("shared")
 
 
 async def main():

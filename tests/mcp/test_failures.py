@@ -144,7 +144,7 @@ def test_a_host_that_was_replaced_is_closed_after_a_while(workspace: Path, tmp_p
     owner = Owner(workspace, tmp_path / "state")
     host = ReloadingAgent(owner, check_interval_s=0.0, grace_s=0.1)
     first = host()
-    first.memory.engine.close = closed.set  # type: ignore[method-assign]
+    first.memory._engine.close = closed.set  # type: ignore[method-assign]
     owner.given |= {"search.max_results": 3}
     assert host() is not first
     assert closed.wait(20)

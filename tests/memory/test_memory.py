@@ -251,7 +251,7 @@ def test_what_is_opened_at_first_use_is_opened_once(open_memory) -> None:
 def test_a_home_that_cannot_be_locked_is_told_in_the_answer(note, open_memory, tmp_path) -> None:
     note("memory/a.md", "heron")
     memory = open_memory()
-    (tmp_path / "state/agents/main/sync.lock").mkdir()
+    (tmp_path / "state/agents/main/sync.lock").symlink_to("missing/lock")  # cannot be created
     answer = memory.search("heron")
     assert answer.hits == ()
     assert answer.degraded is not None

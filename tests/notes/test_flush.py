@@ -189,11 +189,11 @@ def test_marks_of_sessions_that_are_long_over_go(
         marks[session] = mark
         written = time.time() - (0, 7, 29, 90, 365)[age] * 86_400
         os.utime(mark, (written, written))
-    memory.tend()
+    memory.maintain()
     assert sorted(folder.iterdir()) == sorted(
         path for name in ("new", "week", "month") for path in (marks[name], marks[name].with_suffix(".lock"))
     )
     monkeypatch.setattr("memoriter.notes.flush.MAX_SESSIONS", 1)
-    memory.tend()
+    memory.maintain()
     assert sorted(folder.glob("*.json")) == [marks["new"]]
     assert memory.flush(talk, "new", window=None) is None

@@ -23,7 +23,7 @@ WRITERS: dict[str, Callable[[Memory], object]] = {
     "an item": lambda memory: memory.save("Ship in March.", "Goals", category="project"),
     "a summary": lambda memory: memory.summarise(TALK, "s"),
     "a flush": lambda memory: memory.flush(TALK, "s", window=None),
-    "the agent's folder": lambda memory: memory.shelf().create("notes", "Tea."),
+    "the agent's folder": lambda memory: memory.agent_folder().create("notes", "Tea."),
 }
 
 

@@ -258,7 +258,7 @@ def test_keywords_and_vectors_together_with_a_real_model(
         memory__qmd__update__command_timeout=200,
     )
     assert memory.sync().degraded is None
-    manager = memory.engine
+    manager = memory._engine
     assert isinstance(manager, FallbackEngine)
     assert isinstance(manager._primary, QmdEngine)
     manager._primary.updater.wait_for_embedding(300)
@@ -296,7 +296,7 @@ def test_agents_do_not_see_each_other(
 def test_warming_up_the_real_program(note, open_qmd: OpenMemory) -> None:
     note("memory/a.md", "heron\n")
     memory = open_qmd()
-    assert memory.start() is None
+    assert memory.warm_up() is None
     status = memory.status(deep=True)
     assert (status.backend, status.degraded, status.details["store"]) == ("qmd", None, "ok")
     assert str(status.details["qmd"]).startswith("qmd 2.")

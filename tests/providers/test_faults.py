@@ -78,9 +78,9 @@ def stored(memory: Memory) -> np.ndarray:
 
 def reconnect(memory: Memory) -> None:
     """Let the next call open a new connection."""
-    assert isinstance(memory.engine, BuiltinEngine)
-    assert memory.engine.choice.embedder is not None
-    memory.engine.choice.embedder.close()
+    assert isinstance(memory._engine, BuiltinEngine)
+    assert memory._engine.choice.embedder is not None
+    memory._engine.choice.embedder.close()
 
 
 @pytest.mark.parametrize("fault", FAULTS)

@@ -31,8 +31,8 @@ def notes(note: Note) -> None:
 
 
 def builtin(memory: Memory) -> BuiltinEngine:
-    assert isinstance(memory.engine, BuiltinEngine)
-    return memory.engine
+    assert isinstance(memory._engine, BuiltinEngine)
+    return memory._engine
 
 
 def models(memory: Memory) -> set[str]:

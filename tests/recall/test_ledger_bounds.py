@@ -95,7 +95,7 @@ def test_maintenance_deletes_recalls_that_are_older_than_the_settings_allow(tmp_
         with memory.entries._store.database.write() as connection:
             connection.execute("update recalls set at = at - 31 * 86400 where id = ?", (told[1],))
             connection.execute("delete from meta where key = 'last_cleanup'")
-        memory.tend()
+        memory.maintain()
         assert [head.id for head in memory.entries.recalls(limit=100).recalls] == [told[2], told[0]]
         with memory.entries._store.database.read() as connection:
             assert value(connection, "select count(*) from recalls") == 2

@@ -24,7 +24,7 @@ def line(text: str, role: str = "user") -> str:
 
 def rows(memory: Memory) -> list[tuple[object, ...]]:
     """Everything that the index says of the transcripts."""
-    index = memory.engine.index  # type: ignore[attr-defined]
+    index = memory._engine.index  # type: ignore[attr-defined]
     with index._database.read() as connection:
         found = connection.execute(
             "select path, start_line, end_line, id, text, date, trust, model, source from chunks"
@@ -93,7 +93,7 @@ class GrowingSessions(RuleBasedStateMachine):
 
     @invariant()
     def nothing_is_damaged(self) -> None:
-        assert not self.memory.engine.index.check()  # type: ignore[attr-defined]
+        assert not self.memory._engine.index.check()  # type: ignore[attr-defined]
 
     def teardown(self) -> None:
         self.memory.sync()
@@ -115,7 +115,7 @@ def test_an_embedder_that_failed_makes_up_for_it_later(open_memory: OpenMemory, 
     embedder = FailingEmbedder()
     memory = open_memory(embedder)
     assert memory.sync().pending == 1
-    source = memory.engine.indexer.sessions  # type: ignore[attr-defined]
+    source = memory._engine.indexer.sessions  # type: ignore[attr-defined]
     (folder / "long.jsonl").write_text(line("x") * 3000, encoding="utf-8")
     assert memory.sync().pending > 1
     before = source.bytes_read
@@ -154,7 +154,7 @@ def test_two_hundred_megabytes_that_grow_by_a_kilobyte(open_memory: OpenMemory, 
     assert transcript.stat().st_size > 190_000_000
     memory = open_memory()
     memory.sync()
-    source = memory.engine.indexer.sessions  # type: ignore[attr-defined]
+    source = memory._engine.indexer.sessions  # type: ignore[attr-defined]
     before = source.bytes_read
     with transcript.open("a", encoding="utf-8") as file:
         file.write(line("A stork came by. " * 60))

@@ -38,10 +38,14 @@ def test_no_canary_is_kept_anywhere(
     chat = ScriptedChat(
         *[json.dumps({"title": "Keys", "facts": [f"It is {one}." for one in CANARIES[:8]]})] * 2
     )
+    writer = memory._open_writer()
     asked = NoteWriter(
-        memory.writer.notebook, chat, state=tmp_path / "other", threshold=memory.writer._flush.threshold,
-        sessions=memory.writer.sessions,
-    )  # fmt: skip
+        writer.notebook,
+        chat,
+        state=tmp_path / "other",
+        threshold=writer._flush.threshold,
+        sessions=writer.sessions,
+    )
     asked.summarise(messages, "s-3")
     memory.sync()
     memory.close()

@@ -195,7 +195,7 @@ def test_no_arguments_make_a_tool_raise(toolbox: Toolbox, name: str, arguments) 
 
 def test_a_mistake_of_our_own_does_not_break_the_agent(note, open_memory) -> None:
     class Broken:
-        def admits(self, session_key: str | None) -> bool:
+        def allows(self, session_key: str | None) -> bool:
             return True
 
         def search_for_prompt(self, *args: object, **kwargs: object) -> None:

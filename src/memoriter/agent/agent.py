@@ -85,7 +85,7 @@ class Agent:
             if plugin is None:
                 raise MemoryDisabled(f"Memory is switched off: `{SLOT}` is `{NONE}`.")  # noqa: TRY301
             opened = service or MemoryService(
-                Memory.of(settings, embedder), on_sync=on_sync, on_progress=on_progress
+                Memory.open(settings=settings, embedder=embedder), on_sync=on_sync, on_progress=on_progress
             )
             host = cls(opened, plugin, observer=observer, owned=service is None)
             plugin.register(host.bus, opened)

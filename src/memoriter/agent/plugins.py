@@ -161,7 +161,7 @@ class Acts:
 
     def capture(self, moment: Moment) -> Effect | None:
         """Remember what was said since the last capture of this session."""
-        if not self._memory.admits(moment.session_key):
+        if not self._memory.allows(moment.session_key):
             return None
         return Effect(remembered=tuple(self._captured(moment)))
 
@@ -170,7 +170,7 @@ class Acts:
 
     def flush(self, moment: Moment) -> Effect | None:
         """Write down what the conversation is about to lose."""
-        if not self._memory.admits(moment.session_key):
+        if not self._memory.allows(moment.session_key):
             return None
         return _effect(
             self._service.maybe_flush_memory(moment.tokens, moment.window, said_at(moment), moment.session)
@@ -178,7 +178,7 @@ class Acts:
 
     def end(self, moment: Moment) -> Effect | None:
         """A session is over: what waited is learned, and its summary is written."""
-        if not self._memory.admits(moment.session_key):
+        if not self._memory.allows(moment.session_key):
             return None
         remembered: list[Remembered] = []
         if self._entries:

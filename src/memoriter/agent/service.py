@@ -81,8 +81,8 @@ class MemoryService:
 
     def start(self) -> Synced:
         """Bring the index up to date, then watch, unless it was stopped meanwhile. A service is started once."""
-        self.memory.start()
-        self.memory.watching = lambda: self.watching
+        self.memory.warm_up()
+        self.memory._watch_state = lambda: self.watching
         if self._sessions:
             self._growth.begin((str(found.absolute), found.size) for found in self._sessions.scan().files)
         first = self._synced("start")
@@ -103,7 +103,7 @@ class MemoryService:
             self._watcher.stop()
         self._refresher.stop()
         self._started = False
-        self.memory.watching = None
+        self.memory._watch_state = None
 
     def __enter__(self) -> Self:
         self.start()
@@ -217,7 +217,7 @@ class MemoryService:
         with logs.concerning(str(self.memory.settings.agent_folder)):
             try:
                 done = Synced(reason, self.memory.sync(progress=self._on_progress))
-                self.memory.tend()
+                self.memory.maintain()
             except MemoriterError as error:
                 log.warning("the index could not be brought up to date (%s): %s", reason, error)
                 done = Synced(reason, None, str(error))

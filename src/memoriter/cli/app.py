@@ -64,7 +64,7 @@ class Globals:
 
         # A command ends when its answer is there; what would go on in the background is `index`'s work.
         settings = self.settings(**{"embedding.background": False})
-        with Memory.of(settings) as memory:
+        with Memory.open(settings=settings) as memory:
             yield memory
 
 
@@ -214,7 +214,7 @@ def stats(context: typer.Context, as_json: Json = False) -> None:
     with context.obj.memory() as memory:
         now = memory.status()
         try:
-            learned, note = memory.entry_stats(), None
+            learned, note = memory.entries.stats() if memory.has_entries else None, None
         except MemoriterError as error:  # the files can be counted all the same
             learned, note = None, str(error)
         render.stats(now, as_json, learned, note)

@@ -39,20 +39,20 @@ class MemoryCommands:
 
     def __init__(self, memory: Memory, folder: str, session_key: str | None) -> None:
         self._memory = memory
-        self._shelf = memory.shelf(folder, shown=ROOT)
+        self._shelf = memory.agent_folder(folder, shown=ROOT)
         self._session_key = session_key
 
     def run(self, given: object) -> str:
         """Run a command as the model wrote it."""
         name, arguments = _checked(given)
-        if not self._memory.admits(self._session_key):
+        if not self._memory.allows(self._session_key):
             raise WrongCommand("This session may not use this memory.")
         try:
             done: str = getattr(self, name)(**arguments)
         except MemoriterError as error:
             raise WrongCommand(str(error)) from error
         if name != "view":
-            self._memory.changed()
+            self._memory.mark_changed()
         return done
 
     def view(self, path: str, view_range: Any = None) -> str:
@@ -132,7 +132,7 @@ class MemoryCommands:
     def clear(self) -> str:
         """Delete every note of the agent's own."""
         self._shelf.clear()
-        self._memory.changed()
+        self._memory.mark_changed()
         return "All memory cleared"
 
 

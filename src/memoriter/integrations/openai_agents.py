@@ -50,7 +50,7 @@ class MemoriterSession:
         self.session_id = session_id
         self.session_settings: SessionSettings | None = session_settings or SessionSettings()
         self._memory = memory
-        self._journal = memory.journal(session_id)
+        self._journal = memory.transcript_writer(session_id)
         self._capture = capture
 
     async def get_items(self, limit: int | None = None) -> list[TResponseInputItem]:
@@ -75,7 +75,7 @@ class MemoriterSession:
     def _add(self, items: list[TResponseInputItem]) -> None:
         plain = [dict(item) for item in items]
         self._journal.add(plain)
-        self._memory.changed()
+        self._memory.mark_changed()
         if self._capture:
             try:
                 self._memory.capture_messages(plain, session=self.session_id)
@@ -84,12 +84,12 @@ class MemoriterSession:
 
     def _pop(self) -> object:
         item = self._journal.pop()
-        self._memory.changed()
+        self._memory.mark_changed()
         return item
 
     def _clear(self) -> None:
         self._journal.clear()
-        self._memory.changed()
+        self._memory.mark_changed()
 
 
 async def _settled(call: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:

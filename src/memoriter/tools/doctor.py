@@ -49,7 +49,7 @@ def examine(
         return findings  # without it there is nothing that an index could be compared with
     try:
         with opened() as memory:
-            memory.start()
+            memory.warm_up()
             findings += inside(memory, memory.status(deep=True))
     except MemoryDisabled as error:
         findings.append(Finding("memory", "note", str(error), "Set it to `memory-core` to switch memory on."))
@@ -88,7 +88,7 @@ def _items(memory: Memory) -> Iterator[Finding]:
 def _entries(memory: Memory) -> Iterator[Finding]:
     """`memory.db` is truth, not a cache: damage to it is the owner's to mend."""
     try:
-        counted = memory.entry_stats()
+        counted = memory.entries.stats() if memory.has_entries else None
     except MemoriterError as error:
         mend = "Restore the file from a backup, or set it aside and `memoriter import` an export."
         yield Finding("entries", "wrong", str(error), mend)

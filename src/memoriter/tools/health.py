@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
@@ -128,7 +129,7 @@ def _health(call: Call[HealthArguments]) -> HealthResult:
         freshness=FreshnessJson(
             behind=behind,
             last_sync=status.last_sync if status else None,
-            watching=memory.watching() if memory.watching else None,
+            watching=memory.watching,
         ),
         embedder=EmbedderJson.model_validate(status) if status else EmbedderJson(),
         backend=status.backend if status else "none",
@@ -156,16 +157,15 @@ def _behind(memory: Memory, status: Status | None) -> int | None:
     if isinstance(known, int):
         return known
     try:
-        return memory.behind()
+        return memory.count_stale()
     except (MemoriterError, OSError):
         return None
 
 
 def _queue(memory: Memory, status: Status | None) -> QueueJson:
-    try:
-        waiting = memory.waiting_entries()
-    except (MemoriterError, OSError):
-        waiting = {"vectors": 0, "staged": 0}
+    waiting = {"vectors": 0, "staged": 0}
+    with suppress(MemoriterError, OSError):
+        waiting = memory.entries.count_pending() if memory.has_entries else waiting
     makes_vectors = status is not None and status.backend == "builtin" and status.provider != "none"
     missing = status.chunks - status.embedded if status and makes_vectors else 0
     return QueueJson(pending=missing, pending_entries=waiting["vectors"], staged=waiting["staged"])
@@ -173,7 +173,7 @@ def _queue(memory: Memory, status: Status | None) -> QueueJson:
 
 def _counts(memory: Memory, status: Status | None) -> dict[str, int]:
     try:
-        entries = (memory.entry_stats() or {}).get("total", 0)
+        entries = (memory.entries.stats() if memory.has_entries else {}).get("total", 0)
     except (MemoriterError, OSError):
         entries = 0
     indexed = {"files": status.files, "chunks": status.chunks} if status else {"files": 0, "chunks": 0}

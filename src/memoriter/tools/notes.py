@@ -170,7 +170,7 @@ def _get(call: Call[ReadArguments]) -> ReadResult:
         next_from=following if shown and following <= excerpt.total_lines else None,
         source=file.source if file else "entries",
         mtime=file.mtime if file else None,
-        trust=file.trust if file else call.memory.trust_of(excerpt.path),
+        trust=excerpt.trust,
     )
 
 

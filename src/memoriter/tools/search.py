@@ -184,7 +184,7 @@ def _get(call: Call[GetArguments]) -> GetResult:
         total_lines=excerpt.total_lines,
         next_from=start + shown if shown and start + shown <= excerpt.total_lines else None,
         truncated=shown == 1 and len(text) < len(lines[0]),
-        trust=call.memory.trust_of(excerpt.path),
+        trust=excerpt.trust,
     )
 
 
@@ -314,8 +314,8 @@ def _sync(call: Call[SyncArguments]) -> SyncResult:
 
 
 def _probe(call: Call[NoArguments]) -> ProbeResult:
-    engine = call.memory.engine
-    return ProbeResult(embedding=engine.probe_embedding() or "ok", vectors=engine.probe_vector() or "ok")
+    errors = call.memory.probe()
+    return ProbeResult(embedding=errors["embedding"] or "ok", vectors=errors["vectors"] or "ok")
 
 
 # ---- the table ----------------------------------------------------------------------------------------------------

@@ -115,7 +115,7 @@ class Toolbox:
                 return "broken", {**tool.empty, "disabled": False, "error": sentence}
 
     def _run(self, tool: Tool, call: Call[Any]) -> tuple[Outcome, Result]:
-        if call.memory.admits(self._session_key):
+        if call.memory.allows(self._session_key):
             return "ok", {**tool.run(call).to_json(), "disabled": False}
         refused = {} if tool.read_only else {"error": "This session may not write to this memory."}
         return ("refused" if refused else "ok"), {**tool.empty, "disabled": False, **refused}

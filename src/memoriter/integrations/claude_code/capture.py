@@ -129,5 +129,4 @@ def _heard(request: SessionRequest, known: SessionState, mark: TailPosition) -> 
 
 def _model_waits(host: Agent, session: str) -> bool:
     """Whether a language model is to be asked once there is more: the next hook must find these turns again."""
-    memory = host.memory
-    return memory.settings.extraction.auto_extract and bool(memory.extractor.waiting(session))
+    return host.memory.count_waiting_turns(session) > 0

@@ -115,7 +115,7 @@ def _fetch(call: Call[FetchArguments], *, only_entries: bool = False) -> FetchRe
             "path": read.path,
             "lines": f"{first}-{last}",
             "totalLines": str(read.total_lines),
-            "trust": call.memory.trust_of(read.path),
+            "trust": read.trust,
         },
     )
 

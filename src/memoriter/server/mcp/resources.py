@@ -113,7 +113,7 @@ def _note(file: NoteFile) -> types.Resource:
 
 
 def _list_entries(memory: Memory, after: str, limit: int) -> tuple[list[types.Resource], str | None]:
-    if memory.entry_stats() is None:
+    if not memory.has_entries:
         return [], None  # a memory without entries stays without a database
     arguments = {"cursor": after} if after else {}
     listed = _call(memory, "entries.list", limit=limit, **arguments)
@@ -164,7 +164,7 @@ def read(view: View, uri: str) -> types.TextResourceContents:
     if uri.startswith(ENTRIES) and uri != ENTRIES and view.has_entries:
         entry = memory.entries.get(unquote(uri.removeprefix(ENTRIES)))
         text = json.dumps(MemoryJson.model_validate(entry).to_json(), ensure_ascii=False, indent=1)
-        return _contents(uri, JSON, text, memory.trust_of(f"entries/{entry.id}"))
+        return _contents(uri, JSON, text, entry.trust)
     if uri.startswith(NOTES) and view.has_notes:
         path, mark, lines = uri.removeprefix(NOTES).partition("#")
         path = unquote(path)
@@ -172,7 +172,7 @@ def read(view: View, uri: str) -> types.TextResourceContents:
             raise NotFound(f"{uri} not found. The address of an entry is {ENTRIES}{{id}}.")
         excerpt = memory.read(f"{path}#{lines}") if mark else memory.read(path, 1, MAX_READ_LINES)
         text = _shortened(excerpt, whole=not mark)
-        return _contents(uri, _mime_type(excerpt.path), text, memory.trust_of(excerpt.path))
+        return _contents(uri, _mime_type(excerpt.path), text, excerpt.trust)
     raise NotFound(f"{uri[:200]} not found. Addresses start with {NOTES} or {ENTRIES}.")
 
 
@@ -206,7 +206,7 @@ def complete(view: View, template: str, name: str, prefix: str) -> types.Complet
     values = list[str]()
     if template == f"{NOTES}{{+path}}" and name == "path" and view.has_notes:
         values = [path for path in memory.notes.paths() if path.startswith(prefix)]
-    elif template == f"{ENTRIES}{{id}}" and name == "id" and view.has_entries and memory.entry_stats():
+    elif template == f"{ENTRIES}{{id}}" and name == "id" and view.has_entries and memory.has_entries:
         values = memory.entries.complete_ids(prefix, limit=MAX_COMPLETIONS + 1)
     more = len(values) > MAX_COMPLETIONS
     total = None if more and template.startswith(ENTRIES) else len(values)

@@ -43,9 +43,7 @@ def serve(agent: ReloadingAgent, *, access: Access, session: str | None = None) 
 def _warm_up(agent: ReloadingAgent) -> None:
     """Open the memory and load the local model. The tools report any failure later."""
     with suppress(MemoriterError, OSError):
-        memory = agent().memory
-        if memory.settings.memory.backend == "builtin":
-            memory.engine.probe_embedding()
+        agent().memory.warm_up(load_model=True)
 
 
 async def _serve(agent: ReloadingAgent) -> None:

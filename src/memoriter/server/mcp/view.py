@@ -93,6 +93,6 @@ class View:
     def memory(self) -> Memory:
         """Return the memory. Raise if it is disabled, or if this session may not use it."""
         memory = self.agent.memory
-        if not memory.admits(self.session_key):
+        if not memory.allows(self.session_key):
             raise PathRefused("This session may not use this memory.")
         return memory
