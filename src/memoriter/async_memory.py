@@ -164,6 +164,21 @@ class AsyncMemory(_Forwarding[Memory]):
             )
         )
 
+    @property
+    def settings(self) -> Settings:
+        """The settings that this memory was opened with."""
+        return self.memory.settings
+
+    @property
+    def has_entries(self) -> bool:
+        """Whether anything was ever learned, as `Memory.has_entries`."""
+        return self.memory.has_entries
+
+    @property
+    def watching(self) -> str | None:
+        """How file changes are noticed, as `Memory.watching`."""
+        return self.memory.watching
+
     close = forward(Memory.close)
     search = forward(Memory.search)
     search_for_prompt = forward(Memory.search_for_prompt)

@@ -33,7 +33,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "engines": SHARED | LEAVES | JOINERS,
     "build": SHARED | LEAVES | JOINERS | {"config", "integrations"},
     "memory": SHARED | LEAVES | JOINERS | {"config", "build", "integrations"},
-    "async_memory": SHARED | {"memory", "embedding"},
+    "async_memory": SHARED | {"memory", "entries", "notes", "embedding", "config"},
     "agent": SHARED | {"memory", "build", "config", "index", "notes", "sessions", "recall", "text"},
     "tools": SHARED | {"memory", "agent", "config"},
     "integrations": SHARED | LEAVES | JOINERS | {"memory", "agent", "tools", "config"},
@@ -41,7 +41,19 @@ MAY_IMPORT: dict[str, set[str]] = {
     "cli": SHARED | {"memory", "agent", "tools", "server", "integrations", "config", ""},
     "testing": SHARED | LEAVES,
     "__main__": {"cli"},
-    "": {"records", "errors", "memory", "async_memory", "agent", "config"},
+    "": {
+        "records",
+        "errors",
+        "memory",
+        "async_memory",
+        "agent",
+        "config",
+        "embedding",
+        "entries",
+        "notes",
+        "recall",
+        "tools",
+    },
 }
 
 

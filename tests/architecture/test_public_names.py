@@ -1,32 +1,77 @@
+"""The public names of the package, and what importing it costs."""
+
 from __future__ import annotations
 
+import inspect
 import json
 import subprocess
 import sys
 
+import pytest
+
 import memoriter
+from memoriter import errors
+
+ERRORS = {
+    name
+    for name, value in vars(errors).items()
+    if isinstance(value, type) and issubclass(value, memoriter.MemoriterError)
+}
 
 
 def test_the_public_names_are_these() -> None:
-    assert memoriter.__all__ == [
+    assert set(memoriter.__all__) - ERRORS == {
+        "Agent",
         "Answer",
         "AsyncMemory",
+        "Effect",
+        "Embedder",
+        "Entries",
+        "Entry",
         "Excerpt",
         "Hit",
-        "MemoriterError",
+        "Identity",
         "Memory",
         "MemoryService",
+        "Moment",
+        "Notes",
+        "Query",
+        "Recalled",
+        "Receipt",
+        "Remembered",
         "Saved",
         "Settings",
         "Status",
         "SyncReport",
+        "Toolbox",
+        "Turn",
         "__version__",
-    ]
-    assert all(getattr(memoriter, name) is not None for name in memoriter.__all__)
+        "open",
+    }
+
+
+def test_every_error_is_a_public_name() -> None:
+    assert set(memoriter.__all__) >= ERRORS
+
+
+@pytest.mark.parametrize("name", memoriter.__all__)
+def test_every_public_name_exists_and_is_documented(name: str) -> None:
+    value = getattr(memoriter, name)
+    assert value is not None
+    assert isinstance(value, str) or inspect.getdoc(value)
+
+
+def test_open_takes_the_arguments_of_memory_open() -> None:
+    assert inspect.signature(memoriter.open) == inspect.signature(memoriter.Memory.open)
+
+
+def test_a_name_that_does_not_exist_is_an_attribute_error() -> None:
+    with pytest.raises(AttributeError, match="has no attribute 'Host'"):
+        _ = memoriter.Host  # type: ignore[attr-defined]
 
 
 def loaded_after(code: str) -> set[str]:
-    """The top-level modules that a fresh interpreter has loaded after the code."""
+    """Return the top-level modules that a new interpreter has loaded after the code."""
     probe = f"import sys, json\n{code}\nprint(json.dumps([m.split('.')[0] for m in sys.modules]))"
     done = subprocess.run([sys.executable, "-c", probe], capture_output=True, text=True, check=True)
     return set(json.loads(done.stdout.splitlines()[-1]))
@@ -39,18 +84,18 @@ def test_importing_the_package_loads_nothing_heavy() -> None:
     assert loaded_after("import memoriter") & HEAVY == set()
 
 
-def test_the_help_of_the_command_line_loads_nothing_of_the_engine() -> None:
+def test_the_help_of_the_command_line_loads_no_engine() -> None:
     code = "import memoriter.cli.app"
     assert loaded_after(code) & (HEAVY - {"rich"}) == set()
 
 
 def test_a_keyword_search_loads_neither_numpy_nor_the_model(tmp_path) -> None:
     code = f"""
-from memoriter import Memory
+import memoriter
 from pathlib import Path
 root = Path({str(tmp_path)!r}); (root / "memory").mkdir(); (root / "MEMORY.md").write_text("the heron flies")
-with Memory.open(root, home=root / "home", overrides={{"embedding.provider": "none"}}) as memory:
+with memoriter.open(root, home=root / "home", overrides={{"embedding.provider": "none"}}) as memory:
     memory.sync()
-    assert memory.search("heron").hits
+    assert memory.search("heron")
 """
     assert loaded_after(code) & {"numpy", "onnxruntime", "tokenizers"} == set()
