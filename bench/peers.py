@@ -12,7 +12,7 @@ import apsw
 
 from bench.built import DIMS
 from bench.vectors import Matrix, synthetic
-from memoriter.store.vectors.extension import load_vec0
+from memoriter.store.vectors.sqlite_vec import load_vec0
 
 TOP = 50
 

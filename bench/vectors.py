@@ -28,7 +28,7 @@ import numpy.typing as npt
 
 from memoriter.records import Identity
 from memoriter.store import Filter, Index, open_index
-from memoriter.store.vectors.extension import load_vec0
+from memoriter.store.vectors.sqlite_vec import load_vec0
 
 Matrix = npt.NDArray[np.float32]
 CLUSTERS = 3_000

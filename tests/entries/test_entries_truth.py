@@ -15,7 +15,7 @@ from memoriter.entries.drafts import CATEGORIES, TYPES, category_of, expiry, fro
 from memoriter.entries.exchange import export_lines, import_lines, parse_lines
 from memoriter.errors import EditConflict, NotFound, WriteError
 from memoriter.records import Entry
-from memoriter.store.digests import normal_form
+from memoriter.text.words import normal_form
 
 DAY = 86_400.0
 

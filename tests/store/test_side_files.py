@@ -13,11 +13,10 @@ from store_samples import ALICE, put_vector, units
 from memoriter.errors import StoreError
 from memoriter.records import Identity
 from memoriter.store import Filter, Index, open_index
-from memoriter.store.files import store_lock
+from memoriter.store.connection import store_lock
 from memoriter.store.vectors import scan
-from memoriter.store.vectors.allowed import after_prefix
-from memoriter.store.vectors.building import build
-from memoriter.store.vectors.sidefiles import open_files
+from memoriter.store.vectors.nearest import after_prefix
+from memoriter.store.vectors.sidefiles import build, open_files
 
 WIDE = Identity("local", "wide", 100)  #: no multiple of 64
 LIMITS = scan.Limits(threshold=50, tail_rows=10, dead_share=0.2)
@@ -138,7 +137,7 @@ def test_files_that_cannot_be_written_are_a_sentence_and_nothing_is_left_of_them
     def full_disk(*_: object) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("memoriter.store.vectors.building._quantise", full_disk)
+    monkeypatch.setattr("memoriter.store.vectors.sidefiles._quantise", full_disk)
     with pytest.raises(StoreError, match="No space left on device"):
         index.refresh(ALICE)
     assert (generations(index), len(index.nearest(units(1, 8)[0], ALICE, limit=100))) == ([], 60)

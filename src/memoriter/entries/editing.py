@@ -14,8 +14,8 @@ from memoriter.entries import merge
 from memoriter.entries.drafts import MAX_TAGS, Draft, expiry, type_of
 from memoriter.errors import EditConflict, NotFound, WriteError
 from memoriter.records import Entry, Event, Remembered, least_trusted
-from memoriter.store.digests import normal_form
 from memoriter.store.entry_store import Edit, EntryStore
+from memoriter.text.words import normal_form
 
 
 def undo(

@@ -14,7 +14,7 @@ from memoriter.errors import MemoriterError
 from memoriter.index.follow import Follower
 from memoriter.records import EntryHit, Receipt
 from memoriter.store import erasure
-from memoriter.store.digests import normal_form
+from memoriter.text.words import normal_form
 
 if TYPE_CHECKING:
     from memoriter.store.entry_store import EntryStore

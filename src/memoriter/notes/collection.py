@@ -16,9 +16,9 @@ from memoriter.errors import MemoriterError, NotFound, WriteError
 from memoriter.files import edits
 from memoriter.notes.chunking import trust_of_note
 from memoriter.records import Excerpt, FoundFile, NoteChunk, NoteFile, Saved, Source, Trust
-from memoriter.store.digests import normal_form
 from memoriter.text import estimate_tokens
 from memoriter.text.measure import split_lines
+from memoriter.text.words import normal_form
 
 if TYPE_CHECKING:
     from memoriter.notes.workspace import Workspace

@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, Any
 from memoriter.recall.render import NOTES, Line
 from memoriter.records import Turn, is_trusted_like
 from memoriter.sessions.messages import turns_of_messages
-from memoriter.store.digests import normal_form
 from memoriter.text import query_terms
 from memoriter.text.tokens import find_words
+from memoriter.text.words import normal_form
 
 if TYPE_CHECKING:
     from memoriter.records import Entry, EntryHit, Hit, Part, Trust

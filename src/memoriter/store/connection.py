@@ -6,17 +6,18 @@ but SQLite: closing any other descriptor of it would drop this process's locks.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import stat
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
 import apsw
 
-from memoriter.errors import SchemaTooNew, StoreBroken, StoreError
-from memoriter.store.files import make_private_file, make_private_folder, store_lock, tighten
+from memoriter.errors import LockTimeout, SchemaTooNew, StoreBroken, StoreError, StoreLocked
+from memoriter.files.locks import file_lock
 
 SIDE_FILES = ("-wal", "-shm")
 """What SQLite keeps beside the database while it is in use."""
@@ -174,3 +175,91 @@ def roll_back(connection: apsw.Connection) -> None:
             run(connection, "rollback")
     except apsw.Error:
         connection.close(True)
+
+
+# ---- errors -------------------------------------------------------------------------------------------------------
+
+
+@contextlib.contextmanager
+def translated(path: Path) -> Iterator[None]:
+    """Inside, an error of SQLite on the database at ``path`` becomes one of ours."""
+    try:
+        yield
+    except apsw.Error as error:
+        raise _translate(error, path) from error
+    except UnicodeDecodeError as error:
+        raise StoreBroken(f"{path}: holds text that is not UTF-8") from error
+    except UnicodeEncodeError as error:
+        raise StoreError(f"{path}: cannot hold a text with a lone surrogate ({error.reason})") from error
+
+
+def _translate(error: apsw.Error, path: Path) -> StoreError:
+    match error:
+        case apsw.CorruptError() | apsw.NotADBError() | apsw.FormatError():
+            return StoreBroken(f"{path}: is damaged ({error})")
+        case apsw.SQLError() if _misses_schema(str(error)):
+            return StoreBroken(f"{path}: its schema is damaged ({error})")
+        case apsw.BusyError() | apsw.LockedError():
+            return StoreLocked(f"{path}: another process holds it for longer than we wait")
+        case apsw.FullError():
+            return StoreError(f"{path}: the disk is full")
+        case apsw.CantOpenError() | apsw.ReadOnlyError() | apsw.PermissionsError():
+            return StoreError(f"{path}: cannot be opened for writing ({error})")
+        case _:
+            return StoreError(f"{path}: {error}")
+
+
+def _misses_schema(message: str) -> bool:
+    """Our statements name only what the migrations made: a name that is missing has been lost."""
+    return message.startswith(("no such table", "no such column", "malformed database schema"))
+
+
+# ---- private files ------------------------------------------------------------------------------------------------
+
+
+def make_private_folder(folder: Path) -> None:
+    """Make the folder and its missing parents, 0700 whatever the umask; what exists is left as it is."""
+    try:
+        for place in reversed([folder, *folder.parents]):
+            if not place.is_dir():
+                place.mkdir(mode=0o700, exist_ok=True)
+                place.chmod(0o700)
+    except OSError as error:
+        raise StoreError(f"{folder}: cannot be made ({error.strerror})") from error
+
+
+def make_private_file(path: Path) -> None:
+    """Make an empty file, 0600 whatever the umask, unless one is there. Call it under ``store_lock``.
+
+    It comes to its name after our descriptor of it is closed: closing one later would drop SQLite's locks.
+    """
+    made = path.with_name(path.name + ".new")
+    try:
+        os.close(os.open(made, os.O_CREAT | os.O_WRONLY, 0o600))
+        made.chmod(0o600)
+        if path.exists():
+            made.unlink()
+        else:
+            made.rename(path)
+    except OSError as error:
+        raise StoreError(f"{path}: cannot be made ({error.strerror})") from error
+
+
+def tighten(path: Path, *suffixes: str) -> None:
+    """Take other people's rights off a file and off those beside it. What is not ours to change stays."""
+    for place in (path, *(path.with_name(path.name + suffix) for suffix in suffixes)):
+        with contextlib.suppress(OSError):
+            place.chmod(0o600)
+
+
+@contextlib.contextmanager
+def store_lock(path: Path, *, timeout_s: float) -> Iterator[None]:
+    """Hold ``<path>.lock`` against every other thread and process; ``StoreLocked`` when it takes too long."""
+    with contextlib.ExitStack() as stack:
+        try:
+            stack.enter_context(file_lock(path.with_name(path.name + ".lock"), timeout_s))
+        except LockTimeout as error:
+            raise StoreLocked(str(error)) from error
+        except OSError as error:
+            raise StoreError(f"{path}: its lock cannot be taken ({error.strerror})") from error
+        yield

@@ -7,6 +7,8 @@ and no vectors: those are derived, by comparing sequence numbers. What is worth 
 from __future__ import annotations
 
 import contextlib
+import hashlib
+import hmac
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -19,10 +21,10 @@ from memoriter.records import Bucket, Chunk, Document, Entry, Event, Facets
 from memoriter.store import entry_lists, entry_rows
 from memoriter.store.connection import value
 from memoriter.store.database import Database
-from memoriter.store.digests import digest
 from memoriter.store.entry_lists import After, Wanted
 from memoriter.store.entry_rows import EntryFilter
 from memoriter.store.entry_schema import APPLICATION_ID, MIGRATIONS
+from memoriter.text.words import normal_form
 
 IN_FORCE = EntryFilter()
 
@@ -249,3 +251,11 @@ class EntryStore:
 
 
 Clock = Callable[[], float]
+
+
+def digest(key: bytes, text: str) -> str:
+    """Return a keyed digest of the text's normal form.
+
+    It tells whether two texts are the same without storing either, as a tombstone needs.
+    """
+    return hmac.new(key, normal_form(text).encode("utf-8", "surrogatepass"), hashlib.sha256).hexdigest()

@@ -17,12 +17,11 @@ import apsw
 
 from memoriter.errors import SchemaTooNew, StoreBroken, StoreError
 from memoriter.records import Chunk, Document, Identity
-from memoriter.store import cache, documents, healing, keywords
+from memoriter.store import cache, documents, keywords
 from memoriter.store.connection import inode_of, value
-from memoriter.store.database import Database
-from memoriter.store.documents import Counts, FileRow, Holding, StoredChunk
+from memoriter.store.database import Database, set_aside
+from memoriter.store.documents import APPLICATION_ID, MIGRATIONS, Counts, FileRow, Holding, StoredChunk
 from memoriter.store.keywords import Filter, KeywordMatch
-from memoriter.store.schema import APPLICATION_ID, MIGRATIONS
 
 if TYPE_CHECKING:
     from memoriter.store.vectors import Vector, VectorIndex
@@ -39,7 +38,7 @@ def open_index(folder: Path, *, engine: str = "scan", timeout_s: float = 30.0) -
     try:
         return Index(folder, engine=engine, timeout_s=timeout_s)
     except (StoreBroken, SchemaTooNew) as error:
-        aside = healing.set_aside(path, broken=found, timeout_s=timeout_s)
+        aside = set_aside(path, broken=found, timeout_s=timeout_s)
         index = Index(folder, engine=engine, timeout_s=timeout_s)
         index.healed = _healed(str(error), aside)
         return index
@@ -219,12 +218,12 @@ class Index:
 
     def vectors_of(self, rowids: Iterable[int], identity: Identity) -> dict[int, Vector]:
         """The vectors of the chunks in these rows, where they have one of this identity."""
-        from memoriter.store.vectors import codec
+        from memoriter.store.vectors import nearest
 
         bound = (json.dumps(list(rowids)), *cache.key_of(identity), str(identity))
         with self._database.read() as connection:
             rows: Any = connection.execute(cache.OF_ROWS, bound)
-            return {rowid: codec.decode(blob) for rowid, blob in rows}
+            return {rowid: nearest.decode(blob) for rowid, blob in rows}
 
     def refresh(self, identity: Identity) -> None:
         """After a sync: let the vector engine put its own files or tables in order."""
@@ -264,17 +263,17 @@ class Index:
 
     def load(self, identity: Identity, hashes: Iterable[str]) -> dict[str, Vector]:
         """The vectors of this identity that are there, by hash."""
-        from memoriter.store.vectors import codec
+        from memoriter.store.vectors import nearest
 
         with self._database.read() as connection:
             blobs = cache.load(connection, identity, hashes)
-        return {hash_: codec.decode(blob) for hash_, blob in blobs.items()}
+        return {hash_: nearest.decode(blob) for hash_, blob in blobs.items()}
 
     def save(self, identity: Identity, vectors: Mapping[str, Vector]) -> None:
         """Keep vectors of this identity, by hash. A wrong length, NaN or infinity is refused."""
-        from memoriter.store.vectors import codec
+        from memoriter.store.vectors import nearest
 
-        blobs = {hash_: codec.encode(vector, identity.dimensions) for hash_, vector in vectors.items()}
+        blobs = {hash_: nearest.encode(vector, identity.dimensions) for hash_, vector in vectors.items()}
         with self._database.write() as connection:
             cache.save(connection, identity, blobs)
 
@@ -315,7 +314,7 @@ class Index:
     def heal(self, reason: str) -> None:
         """Set the file aside and begin an empty one, unless another thread or process has just done so."""
         broken = self._database.used_inode() or inode_of(self.path)
-        aside = healing.set_aside(self.path, broken=broken, timeout_s=self._timeout_s)
+        aside = set_aside(self.path, broken=broken, timeout_s=self._timeout_s)
         self.healed = _healed(reason, aside)
         self._nearest = None
         self._database.reader()  # begins the new file
@@ -337,7 +336,7 @@ def _extension(engine: str) -> Callable[[apsw.Connection], None] | None:
         raise StoreError(f"there is no vector engine {engine!r}; choose one of {', '.join(ENGINES)}")
     if engine != "sqlite-vec":
         return None
-    from memoriter.store.vectors.extension import load_vec0
+    from memoriter.store.vectors.sqlite_vec import load_vec0
 
     return load_vec0
 

@@ -192,3 +192,20 @@ def _without_final_e(word: str) -> str:
     if len(word) < 5 or word[-1] != "e" or _LOST_E.fullmatch(base) or not _VOWEL_THEN_CONSONANT.search(base):
         return word
     return base
+
+
+_PAUSES = re.compile(
+    r"""[.,;:!?…。，；：！？、"'“”‘’「」『』()（）]+(?=\s|$|[\u3400-\u9fff])|(?<![^\s])["'“‘「(（]+"""
+)
+_SPACES = re.compile(r"\s+")
+_BETWEEN_CJK = re.compile(r"(?<=[\u3000-\u9fff]) | (?=[\u3000-\u9fff])")
+
+
+def normal_form(text: str) -> str:
+    """Return the text without differences in case, width, spacing and punctuation between sentences.
+
+    Symbols inside words stay: C++ is not C.
+    """
+    folded = unicodedata.normalize("NFKC", text).casefold()
+    spaced = _SPACES.sub(" ", _PAUSES.sub(" ", folded))
+    return _BETWEEN_CJK.sub("", spaced).strip()

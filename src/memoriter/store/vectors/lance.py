@@ -26,10 +26,9 @@ from memoriter import logs
 from memoriter.errors import StoreError, StoreLocked
 from memoriter.records import Identity
 from memoriter.store import cache
-from memoriter.store.connection import value
+from memoriter.store.connection import make_private_folder, store_lock, value
 from memoriter.store.database import Database
-from memoriter.store.files import make_private_folder, store_lock
-from memoriter.store.vectors import codec
+from memoriter.store.vectors.nearest import blocks
 from memoriter.store.vectors.sidefiles import best, identity_key, positions
 
 if TYPE_CHECKING:
@@ -176,7 +175,7 @@ class Lance:
         """The nearest of the rows after ``last``, by looking at each."""
         found: list[tuple[int, float]] = []
         rows: Any = connection.execute(cache.AFTER_ROW, (last, *cache.key_of(identity), str(identity)))
-        for _, ids, matrix in codec.blocks(rows, identity.dimensions):
+        for _, ids, matrix in blocks(rows, identity.dimensions):
             at = np.arange(len(ids)) if allow is None else positions(ids, allow)
             at = at if until is None else at[ids[at] <= until]
             top, near = best(ids[at], matrix[at] @ query, limit)
@@ -220,7 +219,7 @@ class Lance:
 
         with self._database.snapshot() as connection:
             rows: Any = connection.execute(cache.AFTER_ROW, (last, *cache.key_of(identity), str(identity)))
-            for seen, ids, matrix in codec.blocks(rows, identity.dimensions):
+            for seen, ids, matrix in blocks(rows, identity.dimensions):
                 flat = pa.array(matrix.reshape(-1), type=pa.float32())
                 vectors = pa.FixedSizeListArray.from_arrays(flat, identity.dimensions)
                 table.add(pa.table({"rowid": pa.array(ids), "vector": vectors}))

@@ -19,13 +19,19 @@ import numpy as np
 from memoriter.errors import StoreLocked
 from memoriter.records import Identity
 from memoriter.store import cache
+from memoriter.store.connection import store_lock
 from memoriter.store.database import Database
-from memoriter.store.files import store_lock
 from memoriter.store.keywords import Filter
-from memoriter.store.vectors import codec
-from memoriter.store.vectors.allowed import allowed
-from memoriter.store.vectors.building import build, remove_others
-from memoriter.store.vectors.sidefiles import SideFiles, best, finite, open_files, positions
+from memoriter.store.vectors.nearest import allowed, blocks
+from memoriter.store.vectors.sidefiles import (
+    SideFiles,
+    best,
+    build,
+    finite,
+    open_files,
+    positions,
+    remove_others,
+)
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -169,7 +175,7 @@ class Scan:
     def _caught_up(self, connection: apsw.Connection, state: _State) -> _State:
         identity = state.key[2]
         rows: Any = connection.execute(cache.AFTER_ROW, (state.last, *cache.key_of(identity), str(identity)))
-        for last, ids, matrix in codec.blocks(rows, identity.dimensions):
+        for last, ids, matrix in blocks(rows, identity.dimensions):
             state.tail.append(ids, matrix)
             state.last = last
         if state.tail.count > state.room:
@@ -217,7 +223,7 @@ class Scan:
         with contextlib.suppress(StoreLocked), store_lock(self._folder, timeout_s=0):  # one builder is enough
             with self._database.snapshot() as connection:
                 rows: Any = connection.execute(cache.AFTER_ROW, (0, *cache.key_of(identity), str(identity)))
-                pointer = build(self._folder, codec.blocks(rows, identity.dimensions), identity)
+                pointer = build(self._folder, blocks(rows, identity.dimensions), identity)
             self._point(pointer)
 
     def _point(self, pointer: str | None) -> None:

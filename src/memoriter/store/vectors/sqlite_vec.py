@@ -6,11 +6,14 @@ they have followed the chunks, so that rows written under another engine are cau
 
 from __future__ import annotations
 
+import importlib.util
 import json
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import apsw
 
+from memoriter.errors import StoreError
 from memoriter.records import Identity
 from memoriter.store import cache
 from memoriter.store.connection import value
@@ -121,3 +124,23 @@ def _followed(connection: apsw.Connection, identity: Identity) -> int | None:
         return None
     *key, last = json.loads(pointer)
     return int(last) if tuple(key) == cache.key_of(identity) else None
+
+
+def load_vec0(connection: apsw.Connection) -> None:
+    """Give a connection the vec0 tables. Extensions can be loaded during this call only."""
+    library = _library()
+    connection.enable_load_extension(True)
+    try:
+        connection.load_extension(library)
+    except apsw.ExtensionLoadingError as error:
+        raise StoreError(f"sqlite-vec cannot be loaded ({error}); use the vector engine 'scan'") from error
+    finally:
+        connection.enable_load_extension(False)
+
+
+def _library() -> str:
+    # Importing sqlite_vec would import numpy with it; only its place is wanted.
+    spec = importlib.util.find_spec("sqlite_vec")
+    if spec is None or spec.origin is None:
+        raise StoreError("the vector engine sqlite-vec is not installed: pip install 'memoriter[sqlite-vec]'")
+    return str(Path(spec.origin).parent / "vec0")
