@@ -1,9 +1,11 @@
-"""The table of rooms, kept true: who may import whom. Read it first."""
+"""The rooms of the package: which may import which, and how interfaces use a memory. Start reading here."""
 
 from __future__ import annotations
 
 import ast
 from pathlib import Path
+
+import pytest
 
 import memoriter
 
@@ -63,7 +65,7 @@ def room_of(file: Path) -> str:
 
 
 def imported_rooms(file: Path) -> set[str]:
-    """Every room that the file imports, at its head, in functions, or for types."""
+    """Return every room that the file imports, at its top, in functions, or for types."""
     rooms = set[str]()
     for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
         if isinstance(node, ast.ImportFrom):
@@ -92,6 +94,95 @@ def test_every_import_follows_the_table() -> None:
     assert broken == []
 
 
-def test_every_room_is_in_the_table() -> None:
-    rooms = {room_of(file) for file in ROOT.rglob("*.py")}
-    assert rooms <= set(MAY_IMPORT)
+def test_the_table_names_every_room_and_no_other() -> None:
+    assert {room_of(file) for file in ROOT.rglob("*.py")} == set(MAY_IMPORT)
+
+
+# ---- attribute chains -----------------------------------------------------------------------------------------
+
+#: Rooms that use a `Memory` as any program does, through its public methods.
+USERS = ("cli", "server", "tools", "integrations")
+
+#: Public objects of a `Memory`, whose own public methods may be called.
+PARTS = ("entries", "notes", "settings")
+
+STILL_ALLOWED = ("integrations/langgraph.py: self._memory.items",)
+
+
+def is_memory(node: ast.expr) -> bool:
+    """Whether an expression is a memory by its name: `memory`, `self._memory`, `call.memory`, `view.memory()`."""
+    if isinstance(node, ast.Call):
+        node = node.func
+    name = node.id if isinstance(node, ast.Name) else node.attr if isinstance(node, ast.Attribute) else ""
+    return name in ("memory", "_memory")
+
+
+def reaches_inside(node: ast.Attribute) -> bool:
+    """Whether an attribute belongs to an inner object of a memory, such as `memory.entries.store.path`."""
+    inner = node.value
+    if not isinstance(inner, ast.Attribute):
+        return False
+    if is_memory(inner.value):
+        return inner.attr not in PARTS
+    outer = inner.value
+    return isinstance(outer, ast.Attribute) and is_memory(outer.value) and outer.attr in ("entries", "notes")
+
+
+def is_private_of_another(node: ast.Attribute, own: set[str]) -> bool:
+    """Whether an attribute is private to a class of another module; `os._exit` is a public function."""
+    private = node.attr.startswith("_") and not node.attr.startswith("__") and node.attr != "_exit"
+    return private and node.attr not in own
+
+
+def defined_names(tree: ast.Module) -> set[str]:
+    """Return the attributes and functions that a module defines itself."""
+    assigned = {
+        node.attr
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Attribute)
+        and isinstance(node.value, ast.Name)
+        and node.value.id in ("self", "cls")
+    }
+    defined = {
+        node.name for node in ast.walk(tree) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+    }
+    return assigned | defined
+
+
+def chains_in(source: str) -> list[str]:
+    """Return the attribute chains of a module that reach into a memory or into another module's classes."""
+    tree = ast.parse(source)
+    own = defined_names(tree)
+    return [
+        ast.unparse(node)
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Attribute) and (reaches_inside(node) or is_private_of_another(node, own))
+    ]
+
+
+def test_interfaces_use_the_public_methods_of_a_memory_and_nothing_deeper() -> None:
+    found = [
+        f"{file.relative_to(ROOT)}: {chain}"
+        for room in USERS
+        for file in sorted((ROOT / room).rglob("*.py"))
+        for chain in chains_in(file.read_text(encoding="utf-8"))
+    ]
+    assert [chain for chain in found if not chain.startswith(STILL_ALLOWED)] == []
+
+
+@pytest.mark.parametrize(
+    ("source", "chains"),
+    [
+        ("memory.search('x').hits", []),
+        ("memory.entries.list()", []),
+        ("call.memory.notes.get('x').trust", []),
+        ("memory.settings.search.max_results", []),
+        ("self._memory.sync()", []),
+        ("memory._engine.sync()", ["memory._engine.sync", "memory._engine"]),
+        ("view.memory().engine.sync()", ["view.memory().engine.sync"]),
+        ("memory.entries.store.path", ["memory.entries.store.path"]),
+        ("entries = memory.entries\nentries._store", ["entries._store"]),
+    ],
+)
+def test_the_check_of_chains_finds_what_reaches_inside(source: str, chains: list[str]) -> None:
+    assert chains_in(source) == chains
