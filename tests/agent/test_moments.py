@@ -226,7 +226,7 @@ def test_what_the_owner_forgot_does_not_come_back_with_the_conversation(open_hos
     assert done.entry
     host.memory.forget(done.entry.id)
     host.close()
-    heard = next((host.service.memory.settings.agent_folder / "heard").glob("*.json")).read_text("utf-8")
+    heard = next((host.service.memory.settings.agent_folder / "seen_turns").glob("*.json")).read_text("utf-8")
     assert "tea" not in heard
     again = open_host("memory-full")
     assert said(again, "agent_end", *TEA).remembered == ()
@@ -253,7 +253,7 @@ def test_a_transcript_that_is_no_file_keeps_nobody_waiting(open_host: OpenHost, 
     host = open_host("memory-full")
     for path in (pipe, tmp_path):
         (warning,) = said(host, "agent_end", transcript=path).warnings
-        assert f"{path} is not a plain file" in warning
+        assert f"{path} is not a regular file" in warning
     assert len(said(host, "agent_end", *TEA).remembered) == 1
 
 

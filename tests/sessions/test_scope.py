@@ -85,8 +85,8 @@ def test_a_refusal_is_logged_once_for_each_session(caplog: pytest.LogCaptureFixt
             assert not guard.admits(key)
         assert guard.admits("agent:main:main")
     assert [record.getMessage() for record in caplog.records] == [
-        "session 'agent:main:x:group:1' may not search this memory (memory.scope); it is answered with nothing",
-        "session 'agent:main:x:group:2' may not search this memory (memory.scope); it is answered with nothing",
+        "session 'agent:main:x:group:1' may not use this memory (memory.scope); it gets empty answers",
+        "session 'agent:main:x:group:2' may not use this memory (memory.scope); it gets empty answers",
     ]
 
 

@@ -120,7 +120,7 @@ def test_sessions_are_heard_apart(host: Agent) -> None:
 
 def test_not_a_word_is_kept(host: Agent, tmp_path: Path) -> None:
     host.sends(TEA, YES)
-    (file,) = (tmp_path / "heard").glob("*.json")
+    (file,) = (tmp_path / "seen_turns").glob("*.json")
     assert not {"tea", "Noted"} & set(file.read_text("utf-8").replace('"', " ").split())
     assert file.stat().st_mode & 0o077 == 0
 
@@ -138,7 +138,7 @@ def test_a_conversation_longer_than_what_is_kept_is_still_known(
 
 def test_a_file_that_is_not_ours_costs_a_repetition_and_nothing_else(host: Agent, tmp_path: Path) -> None:
     host.sends(TEA)
-    (file,) = (tmp_path / "heard").glob("*.json")
+    (file,) = (tmp_path / "seen_turns").glob("*.json")
     for damage in ("{half", "[1, 2]", '{"known": 3, "at": "x"}', ""):
         file.write_text(damage, encoding="utf-8")
         assert host.sends(TEA) == ["I prefer tea."]
@@ -152,8 +152,10 @@ def test_what_was_heard_is_known_of_a_bounded_number_of_sessions(
     host = Agent(tmp_path)
     for number in range(6):
         host.sends(TEA, session=f"s{number}")
-        for file in (tmp_path / "heard").glob("*.json"):
+        for file in (tmp_path / "seen_turns").glob("*.json"):
             os.utime(file, (file.stat().st_mtime - 10,) * 2)  # the clock of a file may be coarse
-    assert sorted(file.suffix for file in (tmp_path / "heard").iterdir()) == [".json"] * 3 + [".lock"] * 3
+    assert (
+        sorted(file.suffix for file in (tmp_path / "seen_turns").iterdir()) == [".json"] * 3 + [".lock"] * 3
+    )
     assert host.sends(TEA, session="s5") == []
     assert host.sends(TEA, session="s0") == [TEA[1]]

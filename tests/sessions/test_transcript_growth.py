@@ -64,7 +64,7 @@ def test_turns_stand_together_with_the_lines_of_the_file(folder: Path) -> None:
         (5, 5, "User: " + "x" * 24, "owner"),
     ]
     assert held.passages[0].date == "2026-02-08"
-    assert held.note == "1 damaged line is left out"
+    assert held.note == "1 damaged line was left out"
     assert found(source).path == "sessions/a.jsonl"
     assert found(source).source == "sessions"
 

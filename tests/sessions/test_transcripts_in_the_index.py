@@ -135,7 +135,7 @@ def test_damaged_lines_are_reported_and_cost_nothing_else(open_memory: OpenMemor
     report = open_memory().sync()
     assert (report.files, report.chunks, report.failed) == (1, 1, 0)
     assert [(one.path, one.reason) for one in report.problems] == [
-        ("sessions/a.jsonl", "2 damaged lines are left out")
+        ("sessions/a.jsonl", "2 damaged lines were left out")
     ]
 
 

@@ -1,7 +1,6 @@
-"""What was said that has not been taken in yet?
+"""Session transcripts: what was said, by whom, and how far it has been processed.
 
-A host that starts a process for every moment has no memory between them. This room gives it one: marks that say how
-far each session was heard, and a spool of sessions that wait to be heard. Of hosts that hand over whole conversations
-each time, `heard` knows the turns that were taken in. None of them holds a word of what was said. What is learned from
-it is not decided here.
+``messages``, ``passages`` and ``transcripts`` read transcripts for the index. ``queue``, ``progress``, ``tail`` and
+``seen_turns`` are for hosts that start a new process for every event or that send the whole conversation each time.
+They store positions and digests, never text of a conversation. ``scope`` decides which sessions may use the memory.
 """

@@ -1,8 +1,8 @@
-"""One line of a session's transcript: who said what, when.
+"""Parse the lines of a transcript into messages and turns: who said what, and when.
 
-Three forms are told apart line by line, by what the line holds: OpenClaw's (``{"type": "message", "message": …}``),
-Claude Code's (``{"type": "user" | "assistant", "message": …}``) and a plain one (``{"role", "content", "time"}``). Only
-what a person or the agent said is taken. Where the lines come from is not known here.
+Three formats are recognised, line by line: OpenClaw (``{"type": "message", "message": …}``), Claude Code
+(``{"type": "user" | "assistant", "message": …}``) and a plain format (``{"role", "content", "time"}``). Only the words
+of people and agents become turns.
 """
 
 from __future__ import annotations
@@ -28,25 +28,28 @@ Role = Literal["user", "assistant"]
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """What a line says that matters to a memory."""
+    """What one line of a transcript says."""
 
-    role: Role | None = None  #: None when nobody said anything: a tool's result, a header
+    #: None if the line contains no speech, such as the result of a tool or a header.
+    role: Role | None = None
     text: str = ""
     time: float | None = None
-    session: str | None = None  #: the id of the session, where the line gives it
-    use: ToolUse = field(default_factory=ToolUse)  #: of tools, which may bring in text from the network
-    stranger: bool = False  #: not the owner's words, nor the agent's own: a host says so
+    #: The id of the session, if the line contains it.
+    session: str | None = None
+    use: ToolUse = field(default_factory=ToolUse)
+    #: Whether the host marked these as words of someone other than the owner and the agent.
+    stranger: bool = False
 
 
 class DamagedLine(ValueError):
-    """The line is not JSON, or not an object."""
+    """The line is not a JSON object."""
 
 
 EMPTY_MESSAGE = Message()
 
 
 def parse(line: bytes | str) -> Message:
-    """What the line says; raises `DamagedLine`."""
+    """Parse one line. Raises `DamagedLine`."""
     try:
         record = json.loads(line)
     except (ValueError, RecursionError) as error:
@@ -57,7 +60,7 @@ def parse(line: bytes | str) -> Message:
 
 
 def read_record(record: Mapping[str, object]) -> Message:
-    """What a record of a transcript says, or a message as hosts hand it over."""
+    """Interpret a record of a transcript, or a message that a host sends."""
     body = _body(record)
     if body is None:
         return Message(
@@ -66,7 +69,7 @@ def read_record(record: Mapping[str, object]) -> Message:
     role = body.get("role")
     text = ""
     if role in ("user", "assistant") and not _is_bookkeeping(record) and not _is_internal(body):
-        text = clean(_said(body.get("content")))
+        text = clean(_text_of(body.get("content")))
     return Message(
         role=cast("Role", role) if text else None,
         text=text,
@@ -78,7 +81,7 @@ def read_record(record: Mapping[str, object]) -> Message:
 
 
 def _body(record: Mapping[str, object]) -> Mapping[str, object] | None:
-    """The part of the record that holds role and content, in any of the three forms."""
+    """Return the part of the record that contains role and content, in any of the three formats."""
     inner = record.get("message")
     if isinstance(inner, dict) and record.get("type") in ("message", "user", "assistant"):
         return inner
@@ -86,14 +89,14 @@ def _body(record: Mapping[str, object]) -> Mapping[str, object] | None:
 
 
 def _is_bookkeeping(record: Mapping[str, object]) -> bool:
-    """What the harness wrote in a person's name, and what a sub-agent said to its agent."""
+    """Return whether the host wrote this in the name of a person, or a sub-agent said it to its agent."""
     origin = record.get("origin")
     if (
         record.get("type") == "user"
         and isinstance(origin, dict)
         and origin.get("kind") not in (None, "human")
     ):
-        return True  # Claude Code says who it was: a task that ended, another program
+        return True  # Claude Code names the origin: a finished task, another program
     return any(
         record.get(mark) is True
         for mark in (
@@ -107,13 +110,13 @@ def _is_bookkeeping(record: Mapping[str, object]) -> bool:
 
 
 def _is_internal(body: Mapping[str, object]) -> bool:
-    """What OpenClaw says to its agent in a person's name: heartbeats, recalled memories, what another session says."""
+    """Return whether OpenClaw wrote this in the name of a person, such as a heartbeat or a recalled memory."""
     provenance = body.get("provenance")
     return isinstance(provenance, dict) and provenance.get("kind") in ("internal_system", "inter_session")
 
 
 def _is_strangers(body: Mapping[str, object]) -> bool:
-    """Whether OpenClaw notes that it was not the owner who sent this, or what the agent had read when it said it."""
+    """Return whether OpenClaw marks a message as not sent by the owner, or an answer as based on such text."""
     noted = body.get("__openclaw")
     if not isinstance(noted, dict):
         return False
@@ -124,7 +127,7 @@ def _is_strangers(body: Mapping[str, object]) -> bool:
     )
 
 
-def _said(content: object) -> str:
+def _text_of(content: object) -> str:
     if isinstance(content, str):
         return content
     return "\n\n".join(
@@ -164,13 +167,13 @@ def _time(record: Mapping[str, object], body: Mapping[str, object]) -> float | N
 
 
 def _seconds(value: object) -> float | None:
-    """Seconds since the epoch, from an ISO time, seconds or milliseconds."""
+    """Convert an ISO time, seconds or milliseconds to seconds since the epoch."""
     if isinstance(value, str):
         try:
             moment = datetime.fromisoformat(value)
         except ValueError:
             return None
-        # A time without a zone is taken as UTC, which is what programs write.
+        # Programs write times without a zone in UTC.
         value = (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
     if isinstance(value, bool) or not isinstance(value, int | float):
         return None
@@ -178,7 +181,7 @@ def _seconds(value: object) -> float | None:
     return seconds if 0 < seconds < 1e11 else None
 
 
-# ---- what nobody said -----------------------------------------------------------------------------------------
+# ---- cleaning -------------------------------------------------------------------------------------------------
 
 _METADATA = re.compile(
     r"^[A-Z][A-Za-z ,]{2,60} \(untrusted[a-z ,]{0,40}\):\n```json\n[^`]{0,20000}\n```\n?"
@@ -189,20 +192,20 @@ _SILENT = ("NO_REPLY", "HEARTBEAT_OK", "[Request interrupted by user", "Read HEA
 
 
 def clean(text: str) -> str:
-    """The words of the speaker alone, as they may be kept: no injected blocks, private spans or secrets."""
-    said = without_private(_METADATA.sub("", without_blocks(text.replace("\x00", ""))))
-    said = redact(encodable(said)).strip()
-    return "" if said.startswith(_SILENT) else said
+    """Return the words of the speaker without injected blocks, private spans and secrets."""
+    words = without_private(_METADATA.sub("", without_blocks(text.replace("\x00", ""))))
+    words = redact(encodable(words)).strip()
+    return "" if words.startswith(_SILENT) else words
 
 
 # ---- turns -------------------------------------------------------------------------------------------------------
 
 
 def turn_of(message: Message, line: int, before: OutsideText) -> tuple[Turn | None, OutsideText]:
-    """What was said, with whose words it is, and whether text from outside is in play after it.
+    """Return the turn of a message with its trust, and the state of outside text after it.
 
-    What an agent says after a tool brought in text from the network may be a stranger's words, until a person speaks;
-    so may what it answers to a stranger.
+    After a tool fetched text from the network, the words of the agent may come from that text until a person speaks.
+    The same holds for its answers to a stranger.
     """
     outside = before.after(message.use, person=message.role == "user", stranger=message.stranger)
     if message.role is None:
@@ -213,7 +216,7 @@ def turn_of(message: Message, line: int, before: OutsideText) -> tuple[Turn | No
 
 
 def turns_of_messages(messages: Iterable[Mapping[str, object]]) -> list[Turn]:
-    """What was said in messages that a host hands over, in any form that a transcript may have."""
+    """Return the turns of messages from a host, in any format that a transcript may have."""
     turns, outside = list[Turn](), OutsideText()
     for number, message in enumerate(messages, 1):
         turn, outside = turn_of(read_record(message), number, outside)
@@ -222,7 +225,7 @@ def turns_of_messages(messages: Iterable[Mapping[str, object]]) -> list[Turn]:
 
 
 def turns_of_file(file: BinaryIO) -> Iterator[Turn | None]:
-    """One item a line, from the start: what was said there, or None."""
+    """Yield the turn of each line, or None for a line without speech."""
     outside, number = OutsideText(), 0
     while line := file.readline(MAX_LINE):
         number += 1
@@ -235,7 +238,7 @@ def turns_of_file(file: BinaryIO) -> Iterator[Turn | None]:
 
 
 def parse_or_empty(line: bytes) -> Message:
-    """What the line says; nothing when it is damaged."""
+    """Parse one line. A damaged line is an empty message."""
     try:
         return parse(line)
     except DamagedLine:

@@ -1,7 +1,7 @@
-"""Which turns of a session stand together: as many as fit, in order, each whole.
+"""Group the turns of a session into passages: consecutive whole turns, as many as fit.
 
-A fold over the turns: what is still open is all that must be remembered to go on when the transcript has grown, so a
-transcript read in pieces gives the same passages as one read whole.
+The open turns are the only state. A transcript that is read in pieces therefore gives the same passages as one that is
+read at once.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ from memoriter.text.measure import width
 
 _LABEL = {"user": "User", "assistant": "Assistant"}
 
-#: A pause this long ends a passage: what is said next morning is about something else.
+#: A pause this long ends a passage. The next morning, people talk about something else.
 PAUSE_S = 6 * 3600.0
 
 
 class Passages:
-    """Gathers turns into passages of about ``target`` and at most ``tokens`` tokens."""
+    """Groups turns into passages of about ``target`` and at most ``tokens`` tokens."""
 
     def __init__(self, tokens: int = 512, target: int = 512, open_turns: Iterable[Turn] = ()) -> None:
         self.budget = max(32, tokens * 4)
@@ -40,104 +40,114 @@ class Passages:
         self.open: list[Turn] = list(open_turns)
 
     def add(self, turn: Turn) -> list[Passage]:
-        """Take a turn; the passages that it completes."""
+        """Add a turn and return the passages that it completes."""
         done: list[Passage] = []
         if self.open and not self._joins(turn):
             done.append(passage(self.open))
             self.open = []
         self.open.append(turn)
-        if width(_said(turn)) > self.budget:
-            # Too long for any company: complete at once, so that its pieces never change.
+        if width(_text(turn)) > self.budget:
+            # A turn over the budget is a passage of its own, so that its pieces never change.
             done.append(passage(self.open))
             self.open = []
         return done
 
     def rest(self) -> list[Passage]:
-        """What is open, as if the session had ended here."""
+        """Return the open turns as a passage, as if the session ended here."""
         return [passage(self.open)] if self.open else []
 
     def _joins(self, turn: Turn) -> bool:
         last = self.open[-1]
-        used = sum(width(_said(one)) + 2 for one in self.open)
-        # Text from outside stands alone: it must not lower the trust of what people said.
+        used = sum(width(_text(one)) + 2 for one in self.open)
+        # Text from outside gets its own passage. Otherwise it would lower the trust of what people said.
         same_side = (turn.trust == "untrusted") == (last.trust == "untrusted")
         pause = turn.time - last.time if turn.time and last.time else 0.0
-        # A passage ends before a question rather than between a question and its answer.
+        # End a passage before a question, not between a question and its answer.
         enough = self.target if turn.role == "user" else 3 * self.target
-        fits = used < enough and used + width(_said(turn)) <= self.budget
+        fits = used < enough and used + width(_text(turn)) <= self.budget
         return same_side and pause < PAUSE_S and fits
 
 
 def passage(turns: Sequence[Turn]) -> Passage:
-    """The turns as one text; the least trusted of them speaks for all."""
+    """Join turns into one passage. It has the lowest trust of its turns."""
     first = next((turn.time for turn in turns if turn.time), None)
     return Passage(
         start_line=turns[0].line,
         end_line=turns[-1].line,
-        text="\n\n".join(map(_said, turns)),
+        text="\n\n".join(map(_text, turns)),
         date=local_time(first).date().isoformat() if first else None,
         trust=least_trusted(*(turn.trust for turn in turns)),
     )
 
 
 def local_time(seconds: float) -> datetime:
-    """A moment as the people of this machine would name it."""
+    """Convert seconds since the epoch to local time."""
     return datetime.fromtimestamp(seconds).astimezone()
 
 
-def _said(turn: Turn) -> str:
+def _text(turn: Turn) -> str:
     return f"{_LABEL[turn.role]}: {turn.text}"
 
 
-# ---- a growing file ----------------------------------------------------------------------------------------------
+# ---- reading a growing transcript -----------------------------------------------------------------------------
 
-SLICE_BYTES = 8 * 1024 * 1024  #: read at a time, so that a huge transcript never stands in memory whole
+#: Bytes that are read at a time, so that a huge transcript is never in memory as a whole.
+SLICE_BYTES = 8 * 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True)
 class ReadPosition:
-    """How far a transcript was read, and what it must look like for the reading to go on from there."""
+    """How far a transcript has been read, and what identifies the part that was read."""
 
     inode: int = 0
-    head: str = ""  #: digest of its first bytes
-    tail: str = ""  #: digest of the last bytes before ``offset``
+    #: Digest of the first bytes.
+    head: str = ""
+    #: Digest of the last bytes before ``offset``.
+    tail: str = ""
     offset: int = 0
-    line: int = 0  #: whole lines before ``offset``
+    #: Complete lines before ``offset``.
+    line: int = 0
     damaged: int = 0
-    tainted: bool = False  #: text from the network came in since a person last spoke
-    calls: tuple[str, ...] = ()  #: of tools that bring in such text, not answered yet
+    #: Whether text from the network was added since a person last spoke.
+    tainted: bool = False
+    #: Calls of tools that fetch such text, without a result yet.
+    calls: tuple[str, ...] = ()
     session: str = ""
-    open: tuple[Turn, ...] = ()  #: turns whose passage is not complete
+    #: Turns whose passage is not complete.
+    open: tuple[Turn, ...] = ()
 
     def to_json(self) -> str:
+        """Serialise the position for the index."""
         fields = {name: getattr(self, name) for name in self.__slots__ if name != "open"}
         turns = [[turn.role, turn.text, turn.line, turn.time, turn.trust] for turn in self.open]
         return json.dumps({**fields, "open": turns}, ensure_ascii=False)
 
     @classmethod
     def from_json(cls, text: str) -> ReadPosition:
+        """Parse a stored position. An unreadable one means reading from the start."""
         try:
             fields = json.loads(text)
             turns = tuple(Turn(*turn) for turn in fields["open"])
             return cls(**{**fields, "calls": tuple(fields["calls"]), "open": turns})
         except (ValueError, TypeError, KeyError):
-            return cls()  # not ours, or of another release: read from the start
+            return cls()
 
 
 class PassageReader:
-    """Turns lines into passages and keeps count."""
+    """Reads lines from a transcript and groups them into passages."""
 
     def __init__(self, mark: ReadPosition, tokens: int, target: int) -> None:
         self._sizes = (tokens, target)
         self._passages = Passages(*self._sizes, mark.open)
-        self._ending: Turn | None = None  #: said by a last line that has no line end yet
+        #: The turn of a last line without a line break.
+        self._ending: Turn | None = None
         self.done: list[Passage] = []
         self.taken = 0
         self.offset, self.line, self.damaged = mark.offset, mark.line, mark.damaged
         self.outside, self.session = OutsideText(mark.tainted, mark.calls), mark.session
 
     def take(self, file: BinaryIO) -> bool:
-        """Read a slice of whole lines; whether there is more."""
+        """Read a slice of complete lines. Return whether there is more."""
         while self.taken < SLICE_BYTES:
             line = file.readline(MAX_LINE)
             self.taken += len(line)
@@ -146,7 +156,7 @@ class PassageReader:
             if line.endswith(b"\n"):
                 self._whole(line)
             elif len(line) < MAX_LINE:
-                # The last line, perhaps half written: shown if it makes sense already, read again next time.
+                # The last line may be incomplete. Use it if it parses, and read it again next time.
                 self._ending, _ = turn_of(parse_or_empty(line), self.line + 1, self.outside)
                 return False
             elif not self._skip(file, len(line)):
@@ -171,7 +181,7 @@ class PassageReader:
         return turn
 
     def _skip(self, file: BinaryIO, length: int) -> bool:
-        """Pass over a line that is too long to matter; False when its end is not written yet."""
+        """Skip a line that is too long. Return False if its end has not been written yet."""
         while part := file.readline(MAX_LINE):
             self.taken += len(part)
             length += len(part)
@@ -182,6 +192,7 @@ class PassageReader:
         return False
 
     def mark(self) -> ReadPosition:
+        """Return the position after the lines that were read."""
         return ReadPosition(
             offset=self.offset,
             line=self.line,
@@ -193,6 +204,6 @@ class PassageReader:
         )
 
     def rest(self) -> list[Passage]:
-        """The passages that are not complete, as they stand now; the mark knows nothing of them."""
+        """Return the incomplete passages. They are not part of the position."""
         ending = Passages(*self._sizes, self._passages.open)
         return [*(ending.add(self._ending) if self._ending else []), *ending.rest()]

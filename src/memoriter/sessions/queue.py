@@ -1,9 +1,8 @@
-"""Sessions that wait to be heard, in the order in which they asked: one small file each, synced before it counts.
+"""A durable queue of sessions to process, oldest first: one small file for each request.
 
-Whoever comes next drains the spool. A request goes only after it was done, so a kill in between means that it is done
-again; what is done must therefore be fit to be repeated. One that takes long is done in pieces, and between two of them
-every other session has its turn. Requests name a transcript and how far it went, so the spool holds no word of what was
-said.
+A request is removed after it was processed. If the process is killed before that, the request is processed again, so
+handlers must be repeatable. Long sessions are processed in pieces, and other sessions get their turn between two
+pieces. A request names a transcript and a size, and contains no text of the conversation.
 """
 
 from __future__ import annotations
@@ -22,17 +21,21 @@ from memoriter.errors import LockTimeout, MemoriterError
 from memoriter.files import durable
 from memoriter.files.locks import file_lock
 
-log = logs.get("listening")
+log = logs.get("sessions")
 
-MAX_REQUESTS = 1_000  #: requests that may wait; by then nobody has been able to write for days
-MAX_AGE_S = 14 * 24 * 3600.0  #: what could not be done for so long is given up
+#: Requests that may be queued. More mean that nothing could be processed for days.
+MAX_REQUESTS = 1_000
+#: Requests older than this are dropped.
+MAX_AGE_S = 14 * 24 * 3600.0
+#: Age at which temporary files of killed writers are removed.
+_TEMPORARY_AGE_S = 3600.0
 
 _counter = itertools.count()
 
 
 @dataclass(frozen=True, slots=True)
 class SessionRequest:
-    """A session asks to be heard up to where its transcript was then."""
+    """A request to process a session up to the size that its transcript had at that time."""
 
     event: str
     session: str
@@ -43,27 +46,27 @@ class SessionRequest:
 
 
 Handler = Callable[[SessionRequest], bool | None]
-"""Do what is asked; False when it could not be done now, None when a piece of it was done and there is more."""
+"""Process a request. Return False if it cannot be processed now, and None if a piece was processed and more is left."""
 
 
 class SessionQueue:
-    """The requests of one agent."""
+    """The queued requests of one agent."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self._lock = folder / "drain.lock"
 
     def add(self, request: SessionRequest) -> Path | None:
-        """Keep a request: its file, on the disk when this returns. None when too many wait already."""
+        """Add a request and return its file, which is on disk by then. Return None if the queue is full."""
         if len(self.waiting()) >= MAX_REQUESTS:
-            log.error("%d requests wait in %s already; this one is not kept", MAX_REQUESTS, self.folder)
+            log.error("the queue %s is full (%d requests); a request was dropped", self.folder, MAX_REQUESTS)
             return None
         path = self.folder / f"{time.time_ns():020d}-{os.getpid()}-{next(_counter)}.json"
         durable.write(path, json.dumps(asdict(request)).encode())
         return path
 
     def waiting(self) -> list[Path]:
-        """The requests' files, oldest first."""
+        """Return the files of all queued requests, oldest first."""
         try:
             paths = sorted(self.folder.iterdir())
         except OSError:
@@ -73,38 +76,40 @@ class SessionQueue:
     def drain(
         self, handle: Handler, *, wait_s: float = 0.0, until: float | None = None, own: Path | None = None
     ) -> int:
-        """Do what waits, oldest first, until a point of the monotonic clock; how many were done.
+        """Process queued requests, oldest first, and return how many were finished.
 
-        Another process that drains is waited for so long, then left to it; ``own``: only until it has done this one.
-        What cannot be done now is left for later, with all that its session asked after that.
+        ``wait_s``: how long to wait for another process that drains the queue. After that, the work is left to it.
+        ``own``: stop waiting as soon as the other process has finished this request.
+        ``until``: stop at this time of the monotonic clock.
+        A request that cannot be processed now stays queued, with all later requests of its session.
         """
         if not self.waiting():
             return 0
 
-        def is_done() -> bool:
+        def is_finished() -> bool:
             return own is not None and not own.exists()
 
-        with contextlib.suppress(LockTimeout), file_lock(self._lock, wait_s, give_up=is_done):
+        with contextlib.suppress(LockTimeout), file_lock(self._lock, wait_s, give_up=is_finished):
             return self._drain(handle, until)
         return 0
 
     def _drain(self, handle: Handler, until: float | None) -> int:
-        done, left, stuck = 0, set[Path](), set[str]()
-        # What was added meanwhile is taken along: its process may have left it to us.
-        while paths := [path for path in self.waiting() if path not in left]:
-            unfinished = set[str]()  # sessions of which there is more: the next round goes on with them
+        finished, postponed, blocked = 0, set[Path](), set[str]()
+        # Requests that were added in the meantime are processed too: their process may have left them to this one.
+        while paths := [path for path in self.waiting() if path not in postponed]:
+            unfinished = set[str]()  # sessions with more pieces, which continue in the next round
             for path in paths:
                 if until is not None and time.monotonic() >= until:
-                    return done
-                ended = self._one(path, handle, stuck, unfinished)
-                done += ended is True
-                if ended is False:
-                    left.add(path)
-        durable.remove_temporary_files(self.folder, time.time() - 3600)
-        return done
+                    return finished
+                result = self._process(path, handle, blocked, unfinished)
+                finished += result is True
+                if result is False:
+                    postponed.add(path)
+        durable.remove_temporary_files(self.folder, time.time() - _TEMPORARY_AGE_S)
+        return finished
 
     def is_drained(self) -> bool:
-        """Whether somebody hears what waits just now."""
+        """Return whether a process is draining the queue now."""
         if not self.folder.is_dir():
             return False
         try:
@@ -113,33 +118,33 @@ class SessionQueue:
         except LockTimeout:
             return True
 
-    def _one(self, path: Path, handle: Handler, stuck: set[str], unfinished: set[str]) -> bool | None:
-        """Whether the request of this file needs to wait no more; None: its turn comes again."""
+    def _process(self, path: Path, handle: Handler, blocked: set[str], unfinished: set[str]) -> bool | None:
+        """Process one file. Return True if it left the queue, False to postpone it, None if it continues."""
         request = None
         try:
             request = _read(path)
             if request is None or request.at < time.time() - MAX_AGE_S:
-                log.warning("a request that cannot be done any more is dropped: %s", path.name)
-            elif request.session in stuck:
+                log.warning("dropped an unreadable or outdated request: %s", path.name)
+            elif request.session in blocked:
                 return False
             elif request.session in unfinished:
                 return None
             else:
-                ended = handle(request)
-                if ended is None:
+                result = handle(request)
+                if result is None:
                     unfinished.add(request.session)
                     return None
-                if not ended:
-                    stuck.add(request.session)
+                if not result:
+                    blocked.add(request.session)
                     return False
-            path.unlink(missing_ok=True)  # only now: a kill before this means that it is done once more
-        except Exception as error:  # noqa: BLE001 - one session that cannot be heard must not hold up the others
+            path.unlink(missing_ok=True)  # last, so that a killed process leaves the request in the queue
+        except Exception as error:  # noqa: BLE001 - one broken session must not block the others
             if request is not None:
-                stuck.add(request.session)
-            said = (
-                error if isinstance(error, MemoriterError | OSError) else f"{type(error).__name__}: {error}"
+                blocked.add(request.session)
+            known = isinstance(error, MemoriterError | OSError)
+            log.warning(
+                "a session is processed later: %s", error if known else f"{type(error).__name__}: {error}"
             )
-            log.warning("a session waits to be heard later: %s", said)
             return False
         return True
 

@@ -1,8 +1,8 @@
-"""Which sessions may see this memory at all.
+"""Which sessions may use the memory.
 
-Notes are private: unless the owner says otherwise they are found in direct chats and nowhere else. Rules are tried in
-order and the first that matches decides. A session that is not allowed gets an empty answer, not an error, so that
-nobody in a group learns that there was something to find.
+By default, the memory is available in direct chats only, because notes are private. Rules are tried in order, and the
+first match decides. A session that is not allowed gets an empty answer instead of an error, so that members of a group
+do not learn that there are notes.
 """
 
 from __future__ import annotations
@@ -15,23 +15,25 @@ from typing import Literal, NamedTuple
 from memoriter import logs
 
 _SHARED = {"group": "group", "supergroup": "group", "room": "group", "channel": "channel"}
-#: Work that nobody chats with: what it reads may end up anywhere, so it counts as no direct chat.
+#: Automated work without a person in the chat. Its output may go anywhere, so it is not a direct chat.
 _UNATTENDED = {"subagent", "cron", "hook", "webhook", "heartbeat"}
-#: Words of a key that name no channel.
+#: Words in a key that are not channels.
 _NO_CHANNEL = {"main", "direct", "dm", "thread", *_SHARED, *_UNATTENDED}
 
 
 class SessionKey(NamedTuple):
-    """A session key in parts, all in small letters."""
+    """A parsed session key, in lower case."""
 
     whole: str
-    rest: str  #: without "agent:<id>:"
+    #: The key without "agent:<id>:".
+    rest: str
     channel: str | None
-    chat_type: str  #: "direct", "group", "channel" or "unattended"
+    #: "direct", "group", "channel" or "unattended".
+    chat_type: str
 
     @classmethod
     def parse(cls, text: str) -> SessionKey:
-        """The parts of a key; every text is one."""
+        """Parse a session key. Any text is valid."""
         whole = text.strip().lower()
         parts = whole.split(":")
         if parts[0] == "agent" and len(parts) > 2:
@@ -41,34 +43,35 @@ class SessionKey(NamedTuple):
 
 
 def _chat_type(parts: list[str]) -> str:
-    # A key that names a group anywhere is a group's: a mistake must hide notes, not show them.
+    # A key that mentions a group anywhere is a group. If in doubt, notes are hidden.
     for part in parts:
         if part in _SHARED:
             return _SHARED[part]
     return "unattended" if _UNATTENDED.intersection(parts) else "direct"
 
 
-log = logs.get("managers")
+log = logs.get("sessions")
 
 Action = Literal["allow", "deny"]
 
-#: So many refused sessions are remembered, to be logged once each.
+#: Refused sessions that are remembered, so that each is logged once.
 MAX_LOGGED_SESSIONS = 1000
 
 
 @dataclass(frozen=True, slots=True)
 class ScopeRule:
-    """What is done with sessions of this kind; what is not given matches every session."""
+    """Allow or deny sessions of one kind. Conditions that are None match every session."""
 
     action: Action
-    channel: str | None = None  #: "telegram", "slack"
-    chat_type: str | None = None  #: "direct", "group", "channel"
-    key_prefix: str | None = (
-        None  #: of the key below "agent:<id>:", or of the whole key if it begins with "agent:"
-    )
+    #: Such as "telegram" or "slack".
+    channel: str | None = None
+    #: "direct", "group" or "channel".
+    chat_type: str | None = None
+    #: Prefix of the key after "agent:<id>:", or of the whole key if the prefix starts with "agent:".
+    key_prefix: str | None = None
 
     def matches(self, key: SessionKey) -> bool:
-        """Whether everything that the rule names is so."""
+        """Return whether all conditions of the rule hold."""
         if self.channel is not None and self.channel.lower() != key.channel:
             return False
         if self.chat_type is not None and self.chat_type.lower() != key.chat_type:
@@ -81,13 +84,13 @@ class ScopeRule:
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """The rules, and what holds when none matches."""
+    """A list of rules, and the action if none matches."""
 
     rules: Sequence[ScopeRule] = (ScopeRule("allow", chat_type="direct"),)
     default: Action = "deny"
 
     def allows(self, session_key: str | None) -> bool:
-        """Whether this session may search. No key means the owner's own terminal or program."""
+        """Return whether a session may use the memory. No key means the owner's terminal or program."""
         if session_key is None:
             return True
         key = SessionKey.parse(session_key)
@@ -95,7 +98,7 @@ class Scope:
 
 
 class ScopeCheck:
-    """A scope that says once for each session that it was refused."""
+    """Checks sessions against a scope, and logs each refused session once."""
 
     def __init__(self, scope: Scope | None = None) -> None:
         self.scope = scope or Scope()
@@ -103,7 +106,7 @@ class ScopeCheck:
         self._lock = threading.Lock()
 
     def admits(self, session_key: str | None) -> bool:
-        """Whether this session may search; the first refusal is logged."""
+        """Return whether a session may use the memory."""
         if self.scope.allows(session_key):
             return True
         with self._lock:
@@ -113,7 +116,7 @@ class ScopeCheck:
                 self._refused.pop(next(iter(self._refused)))
         if not known:
             log.info(
-                "session %r may not search this memory (memory.scope); it is answered with nothing",
+                "session %r may not use this memory (memory.scope); it gets empty answers",
                 session_key,
             )
         return False

@@ -1,10 +1,9 @@
-"""What of a session was heard already: hosts hand over the whole conversation each time, and what was said once must
-not count again.
+"""Which turns of a session have been processed, for hosts that send the whole conversation each time.
 
-Of each turn a keyed digest is kept, with its time where the host gives one, never a word of it. A conversation that its
-host has shortened is known by what is left of it, so no place in a transcript, as `marks` has it, would do. Hosts that
-call every conversation by the same name are noticed: one that begins otherwise, after the last was over or long silent,
-is a new one, and all of it is news. What is learned from a turn is not decided here.
+For each turn a keyed digest is stored, with its time if the host sends one, but no text. A host may shorten a
+conversation, so positions as in ``progress`` would not work. A host may also use the same name for every conversation.
+If a conversation starts differently after the last one ended, or after a long silence, it is a new one, and all of its
+turns are new.
 """
 
 from __future__ import annotations
@@ -22,15 +21,20 @@ from memoriter.errors import LockTimeout
 from memoriter.files import durable
 from memoriter.files.locks import file_lock
 
-MAX_SESSIONS = 2_000  #: sessions of which it is known what was heard; the oldest go first
-LOCK_WAIT_S = 300.0  #: for another process that listens to the same session
-MAX_OLD_TURNS = 4_000  #: turns that are known of a session beside those of the conversation as it is now
-DIGEST_CHARS = 16  #: characters of a digest that are kept: 64 bits, for some thousand turns
-SILENCE_S = 6 * 3600.0  #: after which what begins otherwise is another conversation
+#: Sessions whose turns are stored. The oldest are removed first.
+MAX_SESSIONS = 2_000
+#: How long to wait for another process that handles the same session.
+LOCK_WAIT_S = 300.0
+#: Turns of a session that are stored beyond those of the current conversation.
+MAX_OLD_TURNS = 4_000
+#: Characters of a digest that are stored: 64 bits, for a few thousand turns.
+DIGEST_CHARS = 16
+#: Silence after which a different start means a new conversation.
+SILENCE_S = 6 * 3600.0
 
 
 class TurnLike(Protocol):
-    """What is looked at of a turn; its ``time`` too, where it has one."""
+    """A turn with a role and a text, and optionally a ``time``."""
 
     @property
     def role(self) -> str: ...
@@ -38,16 +42,16 @@ class TurnLike(Protocol):
     def text(self) -> str: ...
 
 
-S = TypeVar("S", bound=TurnLike)
+T = TypeVar("T", bound=TurnLike)
 Digest = Callable[[str], str]
 
 
 class SeenSession:
-    """The turns of one session that were heard."""
+    """The processed turns of one session."""
 
     def __init__(self, state: dict[str, object], digest: Digest, now: float) -> None:
         known = state.get("known")
-        self._known = [str(one) for one in known] if isinstance(known, list) else []
+        self._known = [str(key) for key in known] if isinstance(known, list) else []
         self._first = str(state.get("first") or "")
         last = state.get("at")
         self._over = state.get("over") is True or not isinstance(last, float) or now - last > SILENCE_S
@@ -56,32 +60,33 @@ class SeenSession:
         self._present = set[str]()
         self.changed = False
 
-    def new(self, turns: Sequence[S], also: Sequence[TurnLike] = ()) -> list[S]:
-        """The turns that were not heard yet; ``also``: others that count as heard.
+    def new(self, turns: Sequence[T], also: Sequence[TurnLike] = ()) -> list[T]:
+        """Return the turns that have not been processed. ``also``: turns that count as processed.
 
-        What is said a second time in a conversation is new when the conversation holds it twice.
+        A repeated text is new if the conversation contains it more often than before.
         """
         keys = [self._key(turn) for turn in turns]
-        if keys and self._over and keys[0] != self._first and not _Left(self._known).take(keys[0]):
-            self._known = [key for key in self._known if "@" in key]  # a time is never another's
-        left = _Left([*self._known, *map(self._key, also)])
+        if keys and self._over and keys[0] != self._first and not _Remaining(self._known).take(keys[0]):
+            # Turns with a time cannot belong to the new conversation, so they stay known.
+            self._known = [key for key in self._known if "@" in key]
+        remaining = _Remaining([*self._known, *map(self._key, also)])
         self._first = keys[0] if keys else self._first
         self._present.update(keys)
-        return [turn for turn, key in zip(turns, keys, strict=True) if not left.take(key)]
+        return [turn for turn, key in zip(turns, keys, strict=True) if not remaining.take(key)]
 
     def add(self, turns: Sequence[TurnLike]) -> None:
-        """Say that these were heard."""
+        """Record turns as processed."""
         self.changed = self.changed or bool(turns)
         self._known += map(self._key, turns)
         self._over = False
 
     def over(self) -> None:
-        """Say that the conversation is over, or that another may begin under its name."""
+        """Record that the conversation ended. The next one under this name may be a new one."""
         self.changed = self.changed or bool(self._known)
         self._over = True
 
     def state(self) -> dict[str, object]:
-        """What is written down of it."""
+        """Return the state to store."""
         others = [key for key in self._known if key not in self._present]
         present = [key for key in self._known if key in self._present]
         return {
@@ -93,24 +98,24 @@ class SeenSession:
 
     def _key(self, turn: TurnLike) -> str:
         digest = self._digest(f"{turn.role} {turn.text}")[:DIGEST_CHARS]
-        said_at = getattr(turn, "time", None)
-        return digest if said_at is None else f"{digest}@{said_at:.3f}"
+        time_key = getattr(turn, "time", None)
+        return digest if time_key is None else f"{digest}@{time_key:.3f}"
 
 
-class _Left:
-    """Turns that are taken away one by one, by their words and their time."""
+class _Remaining:
+    """Known turns that are matched one by one, by text and time."""
 
     def __init__(self, keys: Sequence[str]) -> None:
         self._times: dict[str, Counter[str]] = {}
         for key in keys:
-            digest, _, said_at = key.partition("@")
-            self._times.setdefault(digest, Counter())[said_at] += 1
+            digest, _, time_key = key.partition("@")
+            self._times.setdefault(digest, Counter())[time_key] += 1
 
     def take(self, key: str) -> bool:
-        """Whether it is among them. Where one of the two has no time, their words are enough."""
-        digest, _, said_at = key.partition("@")
+        """Match and remove one turn. If one of the two has no time, the text is enough."""
+        digest, _, time_key = key.partition("@")
         times = self._times.get(digest, Counter[str]())
-        for known in (said_at, "") if said_at else ("", *times):
+        for known in (time_key, "") if time_key else ("", *times):
             if times[known] > 0:
                 times[known] -= 1
                 return True
@@ -118,29 +123,29 @@ class _Left:
 
 
 class SeenTurns:
-    """What was heard of every session of one agent."""
+    """The processed turns of all sessions of one agent."""
 
     def __init__(self, state: Path, digest: Digest, *, clock: Callable[[], float] = time.time) -> None:
-        self._folder = state / "heard"
+        self._folder = state / "seen_turns"
         self._digest = digest
         self._clock = clock
 
     @contextlib.contextmanager
     def of(self, session: str) -> Iterator[SeenSession]:
-        """What was heard of a session; what is added is on the disk afterwards, and nobody else listens meanwhile."""
+        """Yield the processed turns of a session under a lock. Additions are written to disk at the end."""
         name = hashlib.sha256(session.encode("utf-8", "surrogatepass")).hexdigest()[:24]
         file = self._folder / f"{name}.json"
         with file_lock(file.with_suffix(".lock"), LOCK_WAIT_S):
-            heard = SeenSession(_load(file), self._digest, self._clock())
-            yield heard
-            if heard.changed:
+            seen = SeenSession(_load(file), self._digest, self._clock())
+            yield seen
+            if seen.changed:
                 is_new = not file.exists()
-                durable.write(file, json.dumps(heard.state()).encode())
+                durable.write(file, json.dumps(seen.state()).encode())
                 if is_new:
                     self._prune()
 
     def _prune(self) -> None:
-        """Drop the oldest where there are too many; what was learned there is not touched."""
+        """Remove the oldest sessions beyond `MAX_SESSIONS`. What was learned from them stays."""
         for file in durable.newest_state_files(self._folder)[MAX_SESSIONS:]:
             lock = file.with_suffix(".lock")
             with contextlib.suppress(OSError, LockTimeout), file_lock(lock, 0.0):
@@ -152,5 +157,5 @@ def _load(file: Path) -> dict[str, object]:
     try:
         state = json.loads(file.read_bytes())
     except (OSError, ValueError):
-        return {}  # nothing yet, or not ours: what is heard twice is counted twice, and nothing is lost
+        return {}  # missing or unreadable: turns are processed again, and nothing is lost
     return state if isinstance(state, dict) else {}

@@ -1,6 +1,6 @@
-"""A transcript from where it was last heard: the records in which somebody spoke, as the host wrote them.
+"""Read the new turns of a transcript since the last position, as the records that the host wrote.
 
-Records are handed on whole, so that whoever reads them sees the tools that were used and knows whose words are whose.
+Records are returned unchanged, so that their reader sees the tools that were used and can tell whose words they are.
 """
 
 from __future__ import annotations
@@ -19,57 +19,64 @@ from memoriter.errors import SourceError
 from memoriter.sessions.messages import MAX_LINE, Message, read_record
 from memoriter.sessions.untrusted_tools import OutsideText
 
-HEAD_BYTES = 1024  #: bytes at the beginning that must be the same when hearing goes on
-SLICE_BYTES = (
-    512 * 1024
-)  #: bytes that are heard at a time: what is noted is at most so far behind what was done
-END_BYTES = 8 * 1024 * 1024  #: bytes at the end of the whole that are looked at
+#: Bytes at the start of a file that must be unchanged to continue reading it.
+HEAD_BYTES = 1024
+#: Bytes that are read at a time. After a crash, at most this much is processed again.
+SLICE_BYTES = 512 * 1024
+#: Bytes at the end of a transcript that are read without a position.
+END_BYTES = 8 * 1024 * 1024
 
 Record = Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
 class TailPosition:
-    """How far a transcript was heard."""
+    """How far a transcript has been read."""
 
     inode: int = 0
-    head: str = ""  #: digest of its first bytes
+    #: Digest of the first bytes.
+    head: str = ""
     offset: int = 0
-    tainted: bool = False  #: text from the network came in since a person last spoke
-    calls: tuple[str, ...] = ()  #: of tools that bring in such text, not answered yet
+    #: Whether text from the network was added since a person last spoke.
+    tainted: bool = False
+    #: Calls of tools that fetch such text, without a result yet.
+    calls: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class NewTurns:
-    """What was said beyond a mark, and the mark after it."""
+    """New records and the position after them."""
 
     records: tuple[Record, ...]
     mark: TailPosition
-    more: bool = False  #: whether there is more beyond the new mark
+    #: Whether the transcript continues after the new position.
+    more: bool = False
 
 
 class RecordFilter:
-    """Which records are handed on: those in which somebody spoke, with the tools that say whose words they are."""
+    """Selects the records with speech, and the tool records that decide whose words it is."""
 
     def __init__(self, outside: OutsideText) -> None:
-        self.outside = outside  #: where it stands, of all that was looked at
-        self._told = OutsideText()  #: where whoever reads what is handed on believes that it stands
+        #: The state after all records, selected or not.
+        self.outside = outside
+        #: The state as a reader of the selected records computes it.
+        self._selected = OutsideText()
 
-    def takes_up(self, said: Message, *, others: bool = False) -> bool:
-        """Whether this record is handed on; ``others``: it is none of this session's own."""
-        person = said.role == "user"
-        self.outside = self.outside.after(said.use, person=person, stranger=said.stranger)
-        told = self._told.after(said.use, person=person, stranger=said.stranger)
-        if others or (self.outside.tainted and not told.tainted and not person):
-            return False  # what an agent made of text from outside is not taken up without that
-        if not said.role and told == self._told:
+    def accepts(self, message: Message, *, copied: bool = False) -> bool:
+        """Return whether to select this record. ``copied``: it belongs to another session."""
+        person = message.role == "user"
+        self.outside = self.outside.after(message.use, person=person, stranger=message.stranger)
+        selected = self._selected.after(message.use, person=person, stranger=message.stranger)
+        if copied or (self.outside.tainted and not selected.tainted and not person):
+            return False  # an answer about text from outside needs the record of that text
+        if not message.role and selected == self._selected:
             return False
-        self._told = told
+        self._selected = selected
         return True
 
 
 def file_size(path: Path) -> int | None:
-    """How many bytes the transcript has now; None when it is not a file."""
+    """Return the size of a transcript in bytes, or None if it is not a regular file."""
     try:
         status = path.stat()
     except (OSError, ValueError):
@@ -78,19 +85,19 @@ def file_size(path: Path) -> int | None:
 
 
 def read_new_turns(path: Path, mark: TailPosition | None = None, upto: int | None = None) -> NewTurns:
-    """The records beyond the mark, or the last ones of the whole without one; raises `SourceError`."""
+    """Read the records after a position, or the last ones without a position. Raises `SourceError`."""
     with _opened(path) as (file, status):
         end = status.st_size if upto is None else min(upto, status.st_size)
         if mark is None:
             start = max(0, end - END_BYTES)
-            outside = OutsideText(tainted=start > 0)  # what came before is not known
+            outside = OutsideText(tainted=start > 0)  # the part before is unknown
             if start:
-                start += len(_line(file, start - 1)) - 1  # at the next whole line
-        elif _goes_on(file, status, mark):
+                start += len(_line(file, start - 1)) - 1  # start at the next complete line
+        elif _is_same_file(file, status, mark):
             start, outside = mark.offset, OutsideText(mark.tainted, mark.calls)
         else:
             start, outside = 0, OutsideText()
-        records, telling = list[Record](), RecordFilter(outside)
+        records, records_filter = list[Record](), RecordFilter(outside)
         offset, more = start, False
         for line, after in _lines(file, start, end):
             if mark is not None and offset - start >= SLICE_BYTES:
@@ -98,10 +105,10 @@ def read_new_turns(path: Path, mark: TailPosition | None = None, upto: int | Non
                 break
             offset = after
             record = _record(line)
-            if telling.takes_up(read_record(record)):
+            if records_filter.accepts(read_record(record)):
                 records.append(record)
         head = _digest(file, min(HEAD_BYTES, offset))
-        outside = telling.outside
+        outside = records_filter.outside
         return NewTurns(
             tuple(records), TailPosition(status.st_ino, head, offset, outside.tainted, outside.calls), more
         )
@@ -115,15 +122,15 @@ def _opened(path: Path) -> Iterator[tuple[BinaryIO, os.stat_result]]:
     except (OSError, ValueError) as error:
         raise SourceError(f"The transcript {path} cannot be read: {error}.") from error
     status = os.fstat(descriptor)
-    if not stat.S_ISREG(status.st_mode):  # before Python opens it: a folder it would not
+    if not stat.S_ISREG(status.st_mode):  # check before fdopen, which fails on a folder
         os.close(descriptor)
-        raise SourceError(f"The transcript {path} is not a plain file.")
+        raise SourceError(f"The transcript {path} is not a regular file.")
     with os.fdopen(descriptor, "rb") as file:
         yield file, status
 
 
-def _goes_on(file: BinaryIO, status: os.stat_result, mark: TailPosition) -> bool:
-    """Whether the file is still the one that was heard: it may have been cut or written anew."""
+def _is_same_file(file: BinaryIO, status: os.stat_result, mark: TailPosition) -> bool:
+    """Return whether this is still the file that was read. It may have been truncated or replaced."""
     if status.st_ino != mark.inode or status.st_size < mark.offset:
         return False
     return _digest(file, min(HEAD_BYTES, mark.offset)) == mark.head
@@ -140,17 +147,17 @@ def _line(file: BinaryIO, start: int) -> bytes:
 
 
 def _lines(file: BinaryIO, start: int, end: int) -> Iterator[tuple[bytes, int]]:
-    """Each whole line before ``end``, with the place after it; a line that is too long is empty."""
+    """Yield each complete line before ``end`` with the offset after it. A line that is too long is empty."""
     file.seek(start)
     at = start
     while at < end and (line := file.readline(MAX_LINE)):
         at += len(line)
-        kept = line
+        content = line
         while not line.endswith(b"\n") and (line := file.readline(MAX_LINE)):
-            at, kept = at + len(line), b""
+            at, content = at + len(line), b""
         if at > end or not line.endswith(b"\n"):
             return
-        yield kept, at
+        yield content, at
 
 
 def _record(line: bytes) -> Record:

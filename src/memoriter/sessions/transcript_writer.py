@@ -1,10 +1,8 @@
-"""A session's transcript that a program keeps through us: items are added, the last is taken back, all are cleared.
+"""Write the transcript of a session for a program: add items, remove the last one, clear all.
 
-One JSON object a line, in a form that `sources.messages` reads, so that the conversation is found like every other. An
-item is appended in place and synced: the index then reads the growth alone. What is taken back is cut off the end, and
-what a killed writer left half written is cut off before the next item is added.
-
-What the items mean is known to the program; it gets back exactly what it gave.
+Each line is a JSON object that ``messages`` can read, so the conversation can be searched like any other. Items are
+appended in place and synced, so the index reads only the new part. Removed items, and lines that a killed writer left
+incomplete, are cut off the end of the file. The program gets back exactly the items that it added.
 """
 
 from __future__ import annotations
@@ -24,10 +22,11 @@ from memoriter.files.locks import file_lock
 from memoriter.text.encoding import slug
 
 _MODE = 0o600
-_BLOCK = 1 << 16  #: bytes of the end that are read first
+#: Bytes at the end of the file that are read first.
+_BLOCK = 1 << 16
 _PLAIN = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_BINARY", 0) | getattr(os, "O_CLOEXEC", 0)
 
-Moment = Callable[[], datetime]
+Clock = Callable[[], datetime]
 
 
 def _now() -> datetime:
@@ -35,19 +34,19 @@ def _now() -> datetime:
 
 
 class TranscriptWriter:
-    """The transcript of one session. Safe to use from many threads and processes at once."""
+    """The transcript of one session. It may be used by several threads and processes at the same time."""
 
-    def __init__(self, folder: Path, session: str, *, now: Moment = _now) -> None:
+    def __init__(self, folder: Path, session: str, *, now: Clock = _now) -> None:
         if not session:
             raise WriteError("A session needs a name.")
-        # Two names may look alike to a file system; the digest tells them apart.
+        # A file system may treat two names as the same. The digest distinguishes them.
         digest = hashlib.sha256(session.encode("utf-8", "surrogatepass")).hexdigest()[:12]
         self.path = folder / f"{slug(session)}-{digest}.jsonl"
         self.session = session
         self._now = now
 
     def items(self, last: int | None = None) -> list[dict[str, Any]]:
-        """Every item, oldest first, or the last of them; fewer than none means every one."""
+        """Return all items, oldest first, or the last ones. A negative number means all."""
         if last is not None and last < 0:
             last = None
         with self._reading() as file:
@@ -55,7 +54,7 @@ class TranscriptWriter:
         return found if last is None else found[max(0, len(found) - last) :]
 
     def add(self, items: Sequence[Mapping[str, Any]]) -> None:
-        """Add items, all or none; on the disk when this returns."""
+        """Add items, all or none. They are on disk when this returns."""
         if not items:
             return
         lines = b"".join(self._line(item) for item in items)
@@ -69,7 +68,7 @@ class TranscriptWriter:
                 raise
 
     def pop(self) -> dict[str, Any] | None:
-        """Take back the last item; None when there is none."""
+        """Remove and return the last item, or return None if there is none."""
         if not self.path.exists():
             return None
         with self._opened(os.O_RDWR) as file:
@@ -82,8 +81,8 @@ class TranscriptWriter:
             return item
 
     def clear(self) -> None:
-        """Take back everything: the transcript is gone."""
-        with self._alone(), contextlib.suppress(FileNotFoundError):
+        """Delete the transcript."""
+        with self._locked(), contextlib.suppress(FileNotFoundError):
             self.path.unlink()
             sync_folder(self.path.parent)
 
@@ -93,7 +92,7 @@ class TranscriptWriter:
         return _json({"type": "session", "id": self.session, "timestamp": self._now().isoformat()})
 
     def _line(self, item: Mapping[str, Any]) -> bytes:
-        """An item as a line: what somebody said, or a tool's use, as it is."""
+        """Encode an item as a line."""
         stamp = {"type": "message", "timestamp": self._now().isoformat(), "sessionId": self.session}
         return _json({**stamp, "message": dict(item)})
 
@@ -101,7 +100,7 @@ class TranscriptWriter:
 
     @contextlib.contextmanager
     def _reading(self) -> Iterator[int | None]:
-        """The file, open for reading; None when there is none."""
+        """Open the file for reading, or yield None if it does not exist."""
         try:
             file = os.open(self.path, os.O_RDONLY | _PLAIN)
         except FileNotFoundError:
@@ -116,7 +115,7 @@ class TranscriptWriter:
 
     @contextlib.contextmanager
     def _opened(self, flags: int) -> Iterator[int]:
-        with self._alone():
+        with self._locked():
             new = not self.path.exists()
             file = os.open(self.path, flags | _PLAIN, _MODE)
             try:
@@ -127,7 +126,7 @@ class TranscriptWriter:
                 sync_folder(self.path.parent)
 
     @contextlib.contextmanager
-    def _alone(self) -> Iterator[None]:
+    def _locked(self) -> Iterator[None]:
         try:
             make_folder(self.path.parent)
             with file_lock(self.path.parent):
@@ -136,7 +135,7 @@ class TranscriptWriter:
             raise WriteError(f"{self.path} was not written. {error}") from error
         except OSError as error:
             raise WriteError(
-                f"{self.path} could not be written ({error.strerror or error}); it is as it was."
+                f"{self.path} could not be written ({error.strerror or error}). It is unchanged."
             ) from error
 
 
@@ -144,22 +143,22 @@ def _json(record: Mapping[str, Any]) -> bytes:
     try:
         try:
             return json.dumps(record, ensure_ascii=False).encode() + b"\n"
-        except UnicodeEncodeError:  # half a character somewhere: JSON can write it in ASCII
+        except UnicodeEncodeError:  # a lone surrogate, which JSON can escape
             return json.dumps(record).encode() + b"\n"
     except (TypeError, ValueError, RecursionError) as error:
         raise WriteError(f"The item cannot be written as JSON: {error}.") from error
 
 
 def _newest(file: int, wanted: int | None) -> list[tuple[int, dict[str, Any]]]:
-    """At least so many items of the end, or all, with the places at which their lines begin, oldest first.
+    """Return at least ``wanted`` items from the end, or all, with the offsets of their lines, oldest first.
 
-    Each attempt reads the end anew and in one go: somebody may take items back meanwhile.
+    Each attempt reads the end of the file again, because another process may remove items in the meantime.
     """
     size = _BLOCK
     while True:
         start = 0 if wanted is None else max(0, os.lseek(file, 0, os.SEEK_END) - size)
         content = _content(file, start)
-        whole = content.find(b"\n") + 1 if start else 0  # before it stands the rest of a line
+        whole = content.find(b"\n") + 1 if start else 0  # the first line is incomplete
         found = _parsed(content[whole:], start + whole)
         if wanted is None or not start or len(found) >= wanted:
             return found
@@ -167,9 +166,9 @@ def _newest(file: int, wanted: int | None) -> list[tuple[int, dict[str, Any]]]:
 
 
 def _parsed(content: bytes, at: int) -> list[tuple[int, dict[str, Any]]]:
-    """The items of these lines; a line that is no item of ours is passed over."""
+    """Return the items of these lines. Lines without an item are skipped."""
     found = list[tuple[int, dict[str, Any]]]()
-    for line in content.split(b"\n")[:-1]:  # after the last line end stands what is not whole
+    for line in content.split(b"\n")[:-1]:  # the part after the last line break is incomplete
         start, at = at, at + len(line) + 1
         with contextlib.suppress(ValueError, RecursionError):
             record = json.loads(line)
@@ -189,7 +188,7 @@ def _content(file: int, start: int = 0, end: int | None = None) -> bytes:
 
 
 def _whole(file: int) -> int:
-    """Where the last whole line ends."""
+    """Return the end of the last complete line."""
     end = os.lseek(file, 0, os.SEEK_END)
     while end:
         start = max(0, end - 4096)

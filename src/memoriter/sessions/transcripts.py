@@ -1,8 +1,7 @@
-"""Sessions that agents leave behind: JSONL files that only grow.
+"""Session transcripts: JSONL files that only grow.
 
-A transcript is read from where the last reading stopped, after making sure that it is still the same file; one that
-was cut or replaced is read from its start. What is read becomes passages with the true line numbers of the file.
-Damaged lines are counted and left out. What a line means is the duty of ``messages``.
+Reading continues at the last position if the file is still the same one. A truncated or replaced file is read from the
+start. The result are passages with the line numbers of the file. Damaged lines are counted and left out.
 """
 
 from __future__ import annotations
@@ -24,45 +23,47 @@ from memoriter.sessions.messages import parse_or_empty, turns_of_file
 from memoriter.sessions.passages import PassageReader, ReadPosition, local_time
 
 PREFIX = "sessions/"
-CHECKED_BYTES = 1024  #: bytes at both ends of what was read that must be the same when reading goes on
+#: Bytes at both ends of the part that was read. They must be unchanged to continue.
+CHECKED_BYTES = 1024
 EXCERPT_LINES = 50
 
 _JSONL = re.compile(r"(?:(?!\.)[^/]+/)*(?!\.)[^/]+\.jsonl")
 
 
 class Transcripts:
-    """The transcripts in some folders, or named one by one."""
+    """The transcripts in a list of folders and files."""
 
     def __init__(self, roots: Sequence[Path], *, tokens: int = 512, target: int | None = None) -> None:
         self.roots = tuple(Path(root) for root in roots)
         self.tokens = tokens
         self.target = tokens if target is None else target
-        self.bytes_read = 0  #: since this object was made
+        #: Bytes read by this object, for tests.
+        self.bytes_read = 0
 
     # ---- listing ----------------------------------------------------------------------------------------------
 
     def scan(self) -> Scan:
-        """List the transcripts by their stat."""
+        """List the transcripts without opening them."""
         files: dict[str, FoundFile] = {}
         problems: list[Problem] = []
         for tree in self._trees():
             walk = Walk(tree)
             problems += walk.problems
             for found in walk.files:
-                # Two folders may hold the same name: the second is cited by its full path.
+                # Two folders may contain the same name. The second file is cited by its full path.
                 path = str(found.absolute) if found.path in files else found.path
                 files[path] = replace(found, path=path, source="sessions")
         return Scan(tuple(files[path] for path in sorted(files)), tuple(problems))
 
     def find(self, path: str) -> FoundFile | None:
-        """The one transcript under this path, by its stat alone; None where there is none that can be read."""
+        """Find one transcript by its path without opening it, or return None."""
         for tree in self._trees():
             if path.startswith(PREFIX) and (found := _found(tree, path.removeprefix(PREFIX), path)):
                 return found
             if tree.holds(path):
                 relative = tree.relative(path)
                 first = self.find(PREFIX + relative)
-                # Only the second of a name is cited by its full path.
+                # Only the second file of a name is cited by its full path.
                 if first and str(first.absolute) != path and (found := _found(tree, relative, path)):
                     return found
         return None
@@ -79,10 +80,10 @@ class Transcripts:
     # ---- reading ----------------------------------------------------------------------------------------------
 
     def read(self, found: FoundFile, state: str = "") -> Iterator[Document]:
-        """What the transcript says beyond ``state``, a bounded slice at a time; raises `SourceError`."""
+        """Read a transcript from the position ``state``, one bounded slice at a time. Raises `SourceError`."""
         mark = ReadPosition.from_json(state) if state else ReadPosition()
         with self._opened(found) as (file, status):
-            if not self._goes_on(file, status, mark):
+            if not self._is_same_file(file, status, mark):
                 mark = ReadPosition()
             more = True
             while more:
@@ -93,10 +94,10 @@ class Transcripts:
         for tree in self._trees():
             if tree.holds(str(found.absolute)):
                 return _Opened(tree.real, tree.relative(str(found.absolute)))
-        raise PathRefused("It lies outside the folders of transcripts.")
+        raise PathRefused("The file is not in a transcript folder.")
 
-    def _goes_on(self, file: BinaryIO, status: os.stat_result, mark: ReadPosition) -> bool:
-        """Whether the file still begins with what was read: it may have been cut, replaced or written anew."""
+    def _is_same_file(self, file: BinaryIO, status: os.stat_result, mark: ReadPosition) -> bool:
+        """Return whether the file still starts with the part that was read."""
         if mark.offset == 0 or status.st_size < mark.offset or status.st_ino != mark.inode:
             return False
         return (self._head(file, mark.offset), self._tail(file, mark.offset)) == (mark.head, mark.tail)
@@ -116,7 +117,7 @@ class Transcripts:
     def _slice(
         self, file: BinaryIO, status: os.stat_result, found: FoundFile, mark: ReadPosition
     ) -> tuple[Document, ReadPosition, bool]:
-        """Read on from the mark; the document of the new lines, the new mark, and whether there is more."""
+        """Read one slice. Return its document, the new position, and whether there is more."""
         reading = PassageReader(mark, self.tokens, self.target)
         first = mark.open[0].line if mark.open else mark.line + 1
         file.seek(mark.offset)
@@ -143,12 +144,12 @@ class Transcripts:
         return document, after, more
 
     def turns(self, found: FoundFile) -> Iterator[Turn]:
-        """Everything that was said, from the start."""
+        """Yield all turns from the start."""
         with self._opened(found) as (file, _):
             yield from (turn for turn in turns_of_file(file) if turn)
 
     def session(self, found: FoundFile) -> str:
-        """The session's id, as its first lines give it, or else the file's name."""
+        """Return the id of the session from its first lines, or the name of the file."""
         with self._opened(found) as (file, _):
             for _, line in zip(range(50), file, strict=False):
                 session = parse_or_empty(line).session
@@ -159,9 +160,9 @@ class Transcripts:
     # ---- a few lines ------------------------------------------------------------------------------------------
 
     def excerpt(self, path: str, start: int = 1, lines: int | None = None) -> Excerpt:
-        """Some lines of a transcript as a person would read them: cleaned, with speaker and time.
+        """Return some lines of a transcript for people: cleaned, with speaker and time.
 
-        A line of the excerpt is a line of the file; one on which nobody spoke is empty.
+        Each line of the excerpt is one line of the file. Lines without speech are empty.
         """
         if start < 1 or (lines is not None and lines < 1):
             raise SourceError(f"Lines are counted from 1: from {start}, {lines} lines cannot be read.")
@@ -179,7 +180,7 @@ class Transcripts:
 
 
 class _Opened:
-    """An open transcript; `open_inside` with a buffer."""
+    """An open transcript with a read buffer."""
 
     def __init__(self, root: str, relative: str) -> None:
         self._opening = open_inside(root, relative)
@@ -209,7 +210,7 @@ def _found(tree: Tree, relative: str, path: str) -> FoundFile | None:
 
 
 def _damage(lines: int) -> str | None:
-    return f"{lines} damaged {'line is' if lines == 1 else 'lines are'} left out" if lines else None
+    return f"{lines} damaged {'line was' if lines == 1 else 'lines were'} left out" if lines else None
 
 
 def _shown(turn: Turn) -> str:

@@ -1,8 +1,7 @@
-"""The tools that a record of a conversation calls or answers for, and which of them bring in text from outside.
+"""Find tool calls and tool results in the records of a conversation, and the tools that fetch text from outside.
 
-Forms: blocks of the content (Anthropic, OpenClaw), ``tool_calls`` and ``role: tool`` (OpenAI's chat), items whose type
-ends in ``_call`` (OpenAI's responses). A call is known by its id, because an answer need not name its tool. Whose words
-follow from that is `growth`'s duty.
+Formats: content blocks (Anthropic, OpenClaw), ``tool_calls`` and ``role: tool`` (OpenAI chat), and items whose type
+ends in ``_call`` (OpenAI responses). Calls are matched by id, because a result does not always name its tool.
 """
 
 from __future__ import annotations
@@ -13,7 +12,8 @@ from dataclasses import dataclass
 
 Record = Mapping[str, object]
 
-MAX_OPEN_CALLS = 64  #: calls that may wait for their answer at once
+#: Calls without a result that are remembered.
+MAX_OPEN_CALLS = 64
 
 _NETWORK = re.compile(r"web|fetch|brows|http|url|crawl|scrape|mail|inbox|computer", re.IGNORECASE)
 _CALLS = ("tool_use", "toolCall", "server_tool_use", "mcp_tool_use")
@@ -22,35 +22,40 @@ _ANSWERING = ("tool", "function", "toolResult")
 
 @dataclass(frozen=True, slots=True)
 class ToolUse:
-    """What one record has to do with tools from outside."""
+    """The use of tools in one record."""
 
-    outside: bool = False  #: it names one
-    calls: tuple[str, ...] = ()  #: ids of its calls of such tools
-    answers: tuple[str, ...] = ()  #: ids of the calls that it answers, of whatever tool
+    #: Whether the record names a tool that fetches text from outside.
+    outside: bool = False
+    #: Ids of its calls of such tools.
+    calls: tuple[str, ...] = ()
+    #: Ids of the calls whose results it contains, for any tool.
+    answers: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class OutsideText:
-    """Where a conversation stands: a fold over its records."""
+    """Whether text from outside is part of a conversation, computed record by record."""
 
-    tainted: bool = False  #: text from outside came in since a person last spoke
-    calls: tuple[str, ...] = ()  #: of tools that bring in such text, not answered yet
+    #: Whether text from outside was added since a person last spoke.
+    tainted: bool = False
+    #: Calls of tools that fetch such text, without a result yet.
+    calls: tuple[str, ...] = ()
 
     def after(self, use: ToolUse, *, person: bool, stranger: bool = False) -> OutsideText:
-        """Where it stands after a record; ``person``: in which a person spoke; ``stranger``: who is not the owner."""
-        brought = stranger or use.outside or not set(self.calls).isdisjoint(use.answers)
+        """Return the state after a record. ``person``: a person speaks in it. ``stranger``: not the owner."""
+        added = stranger or use.outside or not set(self.calls).isdisjoint(use.answers)
         calls = [call for call in (*self.calls, *use.calls) if call not in use.answers]
-        return OutsideText((self.tainted and not person) or brought, tuple(calls[-MAX_OPEN_CALLS:]))
+        return OutsideText((self.tainted and not person) or added, tuple(calls[-MAX_OPEN_CALLS:]))
 
 
 def is_tool_record(record: Record) -> bool:
-    """Whether a record is about tools, though nobody speaks in it."""
+    """Return whether a record without role and content is about tools."""
     kind = record.get("type")
     return "tool_calls" in record or (isinstance(kind, str) and kind.endswith(("_call", "_call_output")))
 
 
 def tool_use_of(body: Record) -> ToolUse:
-    """What a record's body has to do with tools from outside."""
+    """Return the use of tools in the body of a record."""
     called, answered = list(_called(body)), list(_answered(body))
     return ToolUse(
         outside=any(_NETWORK.search(name) for name, _ in (*called, *answered)),
@@ -60,7 +65,7 @@ def tool_use_of(body: Record) -> ToolUse:
 
 
 def _called(body: Record) -> Iterator[tuple[str, str]]:
-    """Each call: the words that name its tool, and its id."""
+    """Yield the tool name and the id of each call."""
     for block in (body, *_dicts(body.get("content"))):
         kind = _string(block, "type")
         if kind in _CALLS or kind.endswith("_call"):
@@ -72,16 +77,18 @@ def _called(body: Record) -> Iterator[tuple[str, str]]:
 
 
 def _answered(body: Record) -> Iterator[tuple[str, str]]:
-    """Each answer: its tool, where it names one, and the id of the call."""
+    """Yield the tool name, if there is one, and the call id of each result."""
     for block in _dicts(body.get("content")):
         kind = _string(block, "type")
-        if kind.endswith("tool_result"):  # Anthropic's own tools give the result's type their name
+        if kind.endswith(
+            "tool_result"
+        ):  # for Anthropic's server tools, the type contains the name of the tool
             yield kind, _string(block, "tool_use_id")
     if body.get("role") in _ANSWERING or "toolName" in body:
         name = _string(body, "toolName") or _string(body, "name")
         yield name, _string(body, "tool_call_id") or _string(body, "toolCallId")
     if _string(body, "customType").startswith("openclaw.nested-tool"):
-        # OpenClaw's agent calls most tools through another one, which alone is named in the call and its answer.
+        # OpenClaw's agent calls most tools through a wrapper tool. Only the details name the inner tool.
         for inner in _dicts([body.get("details")]):
             yield _string(inner, "toolName"), _string(inner, "toolCallId")
     if _string(body, "type").endswith("_call_output"):
