@@ -46,6 +46,7 @@ from memoriter.records import (
     least_trusted,
 )
 from memoriter.search.citations import for_prompt, parse_citation, shows_citations
+from memoriter.sentences import sentence
 from memoriter.sessions.scope import ScopeCheck
 
 if TYPE_CHECKING:
@@ -283,7 +284,7 @@ class Memory:
         if result.changed:
             self.sync()
             self._engine.purge()
-        erased = f"lines that said just this, in {', '.join(result.changed)}"
+        erased = sentence("forget.lines", files=", ".join(result.changed))
         return (erased,) if result.changed else (), result.left
 
     def recall(

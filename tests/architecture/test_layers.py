@@ -11,13 +11,14 @@ import memoriter
 
 ROOT = Path(memoriter.__file__).parent
 
-SHARED = {"records", "errors", "logs", "files", "background"}
+SHARED = {"records", "errors", "sentences", "logs", "files", "background"}
 LEAVES = {"text", "embedding", "llm", "store"}
 JOINERS = {"notes", "sessions", "index", "search", "entries", "recall", "engines"}
 
 MAY_IMPORT: dict[str, set[str]] = {
     "records": set(),
     "errors": set(),
+    "sentences": set(),
     "logs": set(),
     "background": {"errors"},
     "files": SHARED,

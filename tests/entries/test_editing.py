@@ -54,7 +54,7 @@ def test_a_change_that_somebody_made_meanwhile_is_a_conflict_and_not_lost(keeper
         lambda: keeper.undo(entry.id, if_seq=entry.seq),
         lambda: keeper.undo(if_seq=entry.seq),
     ):
-        with pytest.raises(EditConflict, match="changed meanwhile"):
+        with pytest.raises(EditConflict, match="changed in the meantime"):
             act()
     assert keeper.get(entry.id).importance == 4
     assert len(keeper.list()) == 2
@@ -64,7 +64,7 @@ def test_a_change_that_somebody_made_meanwhile_is_a_conflict_and_not_lost(keeper
     ("changes", "sentence"),
     [
         ({"trust": "owner"}, "trust cannot be changed"),
-        ({"text": "…"}, "holds no word"),
+        ({"text": "…"}, "contains no word"),
         ({"text": "x " * 2_000}, "at most 2000 characters"),
         ({"type": "mood"}, "no type 'mood'"),
         ({"importance": float("nan")}, "must be numbers"),
@@ -82,11 +82,11 @@ def test_what_cannot_be_is_refused_in_a_sentence(
 def test_an_edit_never_makes_two_entries_say_the_same(keeper: Entries) -> None:
     tea = remember(keeper, "I drink green tea")
     heron = remember(keeper, "The heron nests in the marsh")
-    with pytest.raises(EditConflict, match=f"{tea.id} says just this: merge"):
+    with pytest.raises(EditConflict, match=f"{tea.id} says exactly this"):
         keeper.update(heron.id, text="i drink green tea!")
-    with pytest.raises(EditConflict, match="merge"):
+    with pytest.raises(EditConflict, match="Merge"):
         keeper.supersede(heron.id, "I drink green tea")
-    with pytest.raises(WriteError, match="says already"):
+    with pytest.raises(WriteError, match="already says"):
         keeper.supersede(tea.id, "i drink green tea.")
 
 

@@ -76,7 +76,7 @@ def test_a_forgotten_text_is_in_no_file(
         again._store.get(merged.id)
     assert [event.kind for event in again.history(merged.id)][-1] == "forget"
     assert all(event.before is None and event.after is None for event in again.history(merged.id))
-    with pytest.raises(EditConflict, match="cannot come back"):
+    with pytest.raises(EditConflict, match="cannot be restored"):
         again.undo(merged.id)
 
 
@@ -226,7 +226,7 @@ def test_an_agent_that_forgets_leaves_the_owners_log_and_says_so(open_memory: An
     receipt = memory.forget(entry.id, trust="agent")
     assert log.read_text() == text
     assert [line for line in receipt.not_covered if "2026-02-08.md" in line] == [
-        "logs of the owner that say it, and are changed by the owner alone: 2026-02-08.md"
+        "daily logs of the owner that say it, which only the owner may change: 2026-02-08.md"
     ]
     assert memory.entries.list() == []
 
@@ -239,7 +239,7 @@ def test_a_log_that_cannot_be_read_is_named_and_hinders_nothing(
     log = note("memory/2026-02-08.md", f"- {OLD}\n- something else\n")
     memory = open_memory()
     memory.sync()
-    left = "logs that could not be read or written, and may say it: 2026-02-06.md, 2026-02-07.md"
+    left = "daily logs that could not be read or written and may contain it: 2026-02-06.md, 2026-02-07.md"
     receipt = memory.forget(memory.entries.add(OLD, "fact").entry.id)
     assert any("2026-02-08.md" in line for line in receipt.covered)
     assert left in receipt.not_covered

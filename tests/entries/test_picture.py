@@ -83,7 +83,7 @@ def test_without_an_embedder_there_is_no_map_and_a_sentence(tmp_path: Path) -> N
         keeper.add_draft(Draft("I drink tea"))
         drawn = keeper.map()
         assert drawn.points == ()
-        assert drawn.degraded == "There is no map without an embedder: entries have no vectors."
+        assert drawn.degraded == "The map needs an embedder: entries have no vectors."
     finally:
         keeper.close()
 

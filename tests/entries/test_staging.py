@@ -176,7 +176,7 @@ def test_only_what_waits_can_be_approved_or_rejected(careful: Entries) -> None:
     waits = stored(careful, "The deploy key is in the vault")
     assert mine is not None
     for act in (careful.approve, careful.reject):
-        with pytest.raises(WriteError, match="it is active"):
+        with pytest.raises(WriteError, match="is active"):
             act([waits.id, mine.id])
         with pytest.raises(NotFound):
             act(["ffffffff-no"])
@@ -257,6 +257,6 @@ def test_only_one_of_two_owners_approves(careful: Entries, open_: Any) -> None:
     entry = stored(careful, "The deploy key is in the vault")
     other = open_(options=EntryOptions(approval="agent"))
     other.reject([entry.id])
-    with pytest.raises(WriteError, match="it is rejected"):
+    with pytest.raises(WriteError, match="is rejected"):
         careful.approve([entry.id])
     assert careful.get(entry.id).state == "rejected"

@@ -26,7 +26,7 @@ def test_an_unknown_tool_is_an_error_that_names_the_known_ones(talk: Talk) -> No
 
     code, said = talk(call)
     assert code == -32602
-    assert said.startswith("There is no tool 'rm -rf'; there are: memory_search, memory_get,")
+    assert said.startswith("There is no tool 'rm -rf'. The tools are: memory_search, memory_get,")
 
 
 @pytest.mark.parametrize(

@@ -98,7 +98,7 @@ def test_the_offer_to_undo_takes_back_nobody_elses_change(gateway: Served, visit
     expect(undo).to_be_visible()
     gateway.ask("entries.edit", id=entry, text="The ladder lies in the shed")
     undo.click()
-    expect(page.locator(".said")).to_contain_text("Something was changed meanwhile")
+    expect(page.locator(".said")).to_contain_text("Something was changed in the meantime")
     assert text_of(gateway, entry) == "The ladder lies in the shed"
 
 
@@ -121,7 +121,7 @@ def test_the_offer_to_undo_brings_back_what_was_superseded_or_merged(gateway: Se
     (made,) = gateway.ask("entries.list", query="Things for the snow")["entries"]
     gateway.ask("entries.edit", id=made["id"], text="Things for the snow and the ice")
     undo.click()
-    expect(page.locator(".said")).to_contain_text("Something was changed meanwhile")
+    expect(page.locator(".said")).to_contain_text("Something was changed in the meantime")
     assert text_of(gateway, made["id"]) == "Things for the snow and the ice"
 
 

@@ -71,7 +71,7 @@ def test_why_tells_what_entered_which_prompt_and_why(keeper: Entries, injector: 
     assert (told.id, told.session, told.door, told.query) == (done.id, "s1", "hook", "drink tea morning")
     assert (told.characters, told.tokens > 0) == (len(done.text), True)
     assert [(one.ref, one.entered) for one in told.considered] == [(first, True), (second, False)]
-    assert told.considered[1].reason == "enough of its kind had entered"
+    assert told.considered[1].reason == "enough of this kind was added already"
     for one in told.considered:
         assert sum(part.contribution for part in one.parts) == pytest.approx(one.score)
     assert [head.id for head in keeper.recalls(entry=first).recalls] == [done.id]

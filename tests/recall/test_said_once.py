@@ -40,7 +40,7 @@ def test_a_note_that_says_what_an_entry_says_is_left_out(open_memory: OpenMemory
         "We decided to keep the backups in Porto",
         "We decided to keep the backups in Porto, until the lease ends in May.",
     ]
-    assert reasons(memory, query) == {"memory/log.md": "another line says just this"}
+    assert reasons(memory, query) == {"memory/log.md": "another line says the same"}
 
 
 def test_a_small_word_that_turns_a_statement_round_is_another_statement(

@@ -90,7 +90,7 @@ def test_changes_by_hand_show_in_the_history_and_are_undone(open_memory) -> None
     ]
     assert edited["text"] == HOSTILE
     stale = call(memory, "entries.edit", {"id": entry["id"], "text": "x", "ifSeq": entry["seq"]})
-    assert stale["error"].endswith("was changed meanwhile: look at it again.")
+    assert stale["error"].endswith("was changed in the meantime. Look at it again.")
     again = {"id": entry["id"], "text": "x", "ifSeq": entry["seq"]}
     assert Toolbox(memory, tools=OPERATIONS).outcome("entries.edit", again)[0] == "conflict"
     history = call(memory, "entries.get", {"id": entry["id"]})["history"]
@@ -123,7 +123,9 @@ def test_what_an_agent_stored_is_approved_or_rejected_by_name(open_memory) -> No
     assert (approved["action"], approved["memory"]["id"]) == ("added", tea)
     assert call(memory, "entries.reject", {"ids": [vault]})["rejected"] == [vault]
     assert [one["id"] for one in call(memory, "memory_recall", {"query": "tea vault"})["memories"]] == [tea]
-    assert call(memory, "entries.approve", {"ids": [vault]})["error"].endswith("it is rejected.")
+    assert call(memory, "entries.approve", {"ids": [vault]})["error"].endswith(
+        "only staged entries can be approved or rejected."
+    )
 
 
 def test_forgetting_by_name_gives_a_receipt(open_memory) -> None:
@@ -135,9 +137,9 @@ def test_forgetting_by_name_gives_a_receipt(open_memory) -> None:
     assert receipt["forgotten"] == [entry["id"]]
     assert receipt["covered"]
     assert receipt["notCovered"]
-    assert call(memory, "entries.get", {"id": entry["id"]})["error"].startswith("there is no entry")
-    assert call(memory, "entries.forget", {})["error"].startswith("name what to forget in one way")
-    assert call(memory, "entries.undo", {})["error"].endswith("cannot come back.")
+    assert call(memory, "entries.get", {"id": entry["id"]})["error"].startswith("There is no entry")
+    assert call(memory, "entries.forget", {})["error"].startswith("Name what to forget in exactly one way")
+    assert call(memory, "entries.undo", {})["error"].endswith("cannot be restored.")
 
 
 def test_an_export_by_name_can_be_taken_in_elsewhere(open_memory, tmp_path: Path) -> None:
@@ -313,7 +315,7 @@ def test_health_without_an_embedder_says_so(note, open_memory) -> None:
     health = call(memory, "health.get")
     assert (health["status"], health["embedder"]["provider"]) == ("degraded", "none")
     assert any(one["name"] == "embedder" and one["state"] == "note" for one in health["findings"])
-    assert call(memory, "map.get")["degraded"].startswith("There is no map without an embedder")
+    assert call(memory, "map.get")["degraded"].startswith("The map needs an embedder")
 
 
 def test_health_of_a_damaged_memory_is_an_answer(note, open_memory, tmp_path: Path) -> None:
@@ -332,7 +334,7 @@ def test_health_looks_at_what_programs_keep_too(open_memory, tmp_path: Path) -> 
     memory = open_memory()
     memory.items.put([Put(("users", "anna"), "tea", {"likes": "tea"})])
     findings = call(memory, "health.get")["findings"]
-    assert ("items", "ok", "kept in 1 namespace") in [
+    assert ("items", "ok", "items in 1 namespaces") in [
         (one["name"], one["state"], one["text"]) for one in findings
     ]
     memory.close()

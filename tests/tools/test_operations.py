@@ -35,7 +35,7 @@ def test_sync_status_and_probe(note, open_memory) -> None:
 def test_mistakes_and_scope(open_memory) -> None:
     memory = open_memory()
     assert call(memory, "memory.drop")["error"].startswith(
-        "There is no tool 'memory.drop'; there are: memory_search"
+        "There is no tool 'memory.drop'. The tools are: memory_search"
     )
     assert call(memory, "memory.sync", {"force": "yes"})["error"] == "`force` must be true or false."
     assert call(memory, "memory.search", {"query": "x"}, session_key=GROUP)["results"] == []

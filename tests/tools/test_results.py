@@ -103,7 +103,7 @@ def test_results_have_the_promised_shape(toolbox: Toolbox) -> None:
         wrong += wrong_with(name, result)
         failed += [f"{name}: {result['error']}"] if "error" in result else []
     assert wrong == []
-    assert failed == ["memory: there is no entry 'no such'."]
+    assert failed == ["memory: There is no entry 'no such'."]
 
 
 def _filled(given: dict[str, object], toolbox: Toolbox) -> dict[str, object]:

@@ -157,6 +157,36 @@ def test_a_wrong_argument_is_a_sentence_for_the_model(toolbox: Toolbox, argument
     assert (result["error"], result["results"], result["disabled"]) == (error, [], False)
 
 
+@pytest.mark.parametrize(
+    ("name", "arguments", "code", "details"),
+    [
+        ("memory_search", {"maxResults": 0}, "bad_argument", {"arguments": ["query", "maxResults"]}),
+        (
+            "memory_get",
+            {"path": "memory/lang.md"},
+            "note.other",
+            {"path": "memory/lang.md", "name": "memory/long.md"},
+        ),
+        ("memory_get", {"path": "../secret.md"}, "path_refused", {}),
+        ("memory", {"action": "delete", "id": "none"}, "entry.not_found", {"id": "none"}),
+        ("memory_serch", {}, "unknown_tool", {"name": "memory_serch"}),
+    ],
+)
+def test_an_error_has_a_code_and_its_arguments(toolbox: Toolbox, name, arguments, code, details) -> None:
+    result = toolbox.call(name, arguments)
+    assert (result["code"], result["details"]) == (code, details)
+
+
+def test_codes_of_sentences_are_in_the_result_on_request(open_memory) -> None:
+    memory = open_memory()
+    memory.entries.add("I drink green tea")
+    asked = {"query": "I drink green tea"}
+    assert "codes" not in Toolbox(memory).call("memory_forget", asked)
+    memory.entries.add("I drink green tea")
+    receipt = Toolbox(memory, codes=True).call("memory_forget", asked)
+    assert receipt["codes"]["its history"] == {"code": "forget.history", "details": {}}
+
+
 def test_what_models_write_is_understood(toolbox: Toolbox) -> None:
     text = '{"query": "heron", "maxResults": "1", "minScore": "0", "source": null}'
     assert len(toolbox.call("memory_search", text)["results"]) == 1
@@ -170,7 +200,7 @@ def test_arguments_that_are_nested_too_deep_are_a_sentence(toolbox: Toolbox) -> 
 
 def test_an_unknown_tool_is_a_sentence(toolbox: Toolbox) -> None:
     error = toolbox.call("memory_serch")["error"]
-    assert error.startswith("There is no tool 'memory_serch'; there are: memory_search, ")
+    assert error.startswith("There is no tool 'memory_serch'. The tools are: memory_search, ")
 
 
 JSON = st.recursive(
@@ -237,7 +267,14 @@ def test_disabled_memory_is_one_clear_sentence_from_every_tool(
     toolbox = Toolbox.open(**broken(tmp_path))
     arguments = dict.fromkeys(TOOLS[name].schema()["required"], "x")
     result = toolbox.call(name, arguments)
-    assert result == {**TOOLS[name].empty, "disabled": True, "error": result["error"]}
+    why = result["error"].removeprefix("Memory is disabled: ")
+    assert result == {
+        **TOOLS[name].empty,
+        "disabled": True,
+        "error": f"Memory is disabled: {why}",
+        "code": "memory_disabled",
+        "details": {"why": why},
+    }
     assert result["error"].startswith("Memory is disabled: ")
     assert reason in result["error"]
     assert "\n" not in result["error"]
@@ -273,6 +310,8 @@ def test_a_session_outside_the_scope_cannot_write(open_memory) -> None:
     assert toolbox.call("write") == {
         "disabled": False,
         "error": "This session may not write to this memory.",
+        "code": "session_refused",
+        "details": {},
     }
 
 

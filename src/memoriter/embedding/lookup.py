@@ -18,6 +18,7 @@ from memoriter.embedding.protocol import Embedder, EmbedderSpec
 from memoriter.embedding.remote import Limits, Remote, Service, is_installed, missing_extra
 from memoriter.embedding.transport import is_local
 from memoriter.errors import EmbedderUnavailable
+from memoriter.sentences import sentence
 
 #: Entry point group of callables that take no argument and return an Embedder.
 ENTRY_POINTS = "memoriter.embedders"
@@ -63,7 +64,7 @@ class Choice:
         """Use an embedder that the caller made. It gets a time limit for queries, but no cooldown."""
         identity = embedder.identity
         guarded = Guarded(embedder, query_s=(spec or EmbedderSpec()).local_query_s)
-        return cls(guarded, identity.provider, identity.model, "given by the caller")
+        return cls(guarded, identity.provider, identity.model, sentence("embedder.caller"))
 
     @property
     def limits(self) -> Limits | None:
@@ -75,7 +76,7 @@ def resolve(spec: EmbedderSpec | None = None) -> Choice:
     """Choose the embedder. Never raises: without an embedder, the choice says how to get one."""
     spec = spec or EmbedderSpec()
     if spec.provider == "none":
-        return Choice(None, "none", "", "keyword search only, as configured")
+        return Choice(None, "none", "", sentence("embedder.none"))
     if spec.provider == "auto":
         return _auto(spec)
     try:
@@ -117,7 +118,9 @@ def _auto(spec: EmbedderSpec) -> Choice:
         unused = [other for other in PROVIDERS if other != name and other not in others]
         others |= dict.fromkeys(unused, f"not needed: {name} comes first")
         return replace(choice, others=others, fallback=_fallback(spec))
-    return Choice(None, "none", "", f"keyword search only: {others[names[0]]}", missing=True, others=others)
+    return Choice(
+        None, "none", "", sentence("embedder.missing", why=others[names[0]]), missing=True, others=others
+    )
 
 
 def _instead(spec: EmbedderSpec, reason: str) -> Choice:
@@ -125,9 +128,9 @@ def _instead(spec: EmbedderSpec, reason: str) -> Choice:
     fallback = _fallback(spec)
     others = {spec.provider: reason}
     if fallback is None or fallback.embedder is None:
-        why = f"keyword search only: {reason}" + (f"; {fallback.reason}" if fallback else "")
+        why = sentence("embedder.missing", why=reason + (f"; {fallback.reason}" if fallback else ""))
         return Choice(None, "none", "", why, missing=True, others=others)
-    why = f"the fallback, because {spec.provider} is not available: {reason}"
+    why = sentence("embedder.fallback", name=spec.provider, why=reason)
     return replace(fallback, reason=why, others=others, instead=spec.provider)
 
 
@@ -157,9 +160,7 @@ def _local(spec: EmbedderSpec) -> Choice:
     folder = spec.model_path or bundled_model()
     if folder is None:
         raise EmbedderUnavailable(f"no model came with this installation; {HOW_TO_GET_A_MODEL}")
-    reason = (
-        f"the model in {folder}, as configured" if spec.model_path else "the model that comes with memoriter"
-    )
+    reason = sentence("embedder.folder", path=folder) if spec.model_path else sentence("embedder.bundled")
     return _in_process(LocalEmbedder(folder, threads=spec.threads), spec, reason)
 
 
@@ -169,7 +170,7 @@ def _llama_cpp(spec: EmbedderSpec) -> Choice:
     if spec.model_path is None:
         raise EmbedderUnavailable("no model: set embedding.model_path to a GGUF file")
     return _in_process(
-        LlamaCpp(spec.model_path, threads=spec.threads), spec, f"the model {spec.model_path}, as configured"
+        LlamaCpp(spec.model_path, threads=spec.threads), spec, sentence("embedder.file", path=spec.model_path)
     )
 
 
@@ -191,7 +192,7 @@ def _installed(spec: EmbedderSpec) -> Choice:
     except Exception as error:
         # Another package may fail in any way. The memory continues with keywords and says so.
         raise EmbedderUnavailable(f"the embedder {name!r} failed to start: {error}") from error
-    return _in_process(embedder, spec, f"{name}, as configured")
+    return _in_process(embedder, spec, sentence("embedder.chosen", name=name))
 
 
 def _in_process(embedder: Embedder, spec: EmbedderSpec, reason: str) -> Choice:

@@ -16,6 +16,7 @@ from memoriter.errors import EmbeddingError, SourceError, StoreBroken, StoreErro
 from memoriter.records import Answer, CitationMode, Excerpt, ProgressCallback, Query, Status, SyncReport
 from memoriter.search import Found
 from memoriter.search.citations import shows_citations
+from memoriter.sentences import join
 from memoriter.sessions.scope import ScopeCheck
 
 if TYPE_CHECKING:
@@ -92,7 +93,7 @@ class BuiltinEngine:
             missing = self._catch_up()
             active = self.embedders.active()
             if self.indexer.is_foreign:
-                found, missing = Found(()), _sentences(missing, OTHER_WORKSPACE)
+                found, missing = Found(()), join(missing, OTHER_WORKSPACE)
             else:
                 found, active = self._find(query, active)
             if self.options.background and self.embedders.outdated:
@@ -106,7 +107,7 @@ class BuiltinEngine:
             model=active.model,
             fallback=active.fallback,
             citations=cited,
-            degraded=_sentences(active.note, found.degraded, missing),
+            degraded=join(active.note, found.degraded, missing),
         )
 
     def _find(self, query: Query, active: ActiveEmbedder) -> tuple[Found, ActiveEmbedder]:
@@ -228,7 +229,7 @@ class BuiltinEngine:
             index_bytes=self.index.size(),
             last_sync=float(last_sync) if last_sync else None,
             fallback=active.fallback,
-            degraded=_sentences(active.note, self._workspace_problem()),
+            degraded=join(active.note, self._workspace_problem()),
             details=details,
         )
 
@@ -266,7 +267,3 @@ class BuiltinEngine:
         for choice in (self.choice, self.choice.fallback):
             if choice and choice.embedder:
                 choice.embedder.close()
-
-
-def _sentences(*parts: str | None) -> str | None:
-    return " ".join(part for part in parts if part) or None

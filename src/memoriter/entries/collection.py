@@ -45,6 +45,7 @@ from memoriter.records import (
     is_trusted_like,
     least_trusted,
 )
+from memoriter.sentences import sentence
 from memoriter.store.entry_rows import EntryFilter
 from memoriter.store.entry_store import EntryStore
 from memoriter.store.erasure import vector_hash
@@ -151,7 +152,7 @@ class Entries:
             if refusal := self._refusal(draft, start_seq):
                 return Remembered(None, "refused", note=refusal)
             if self._store.seq() != judged_seq:
-                raise EditConflict("the entries were changed meanwhile")
+                raise EditConflict(sentence("entry.conflict"))
             at = self._clock()
             entries = self._store.apply(merge.edits(verdict, draft, at), at=at, by=actor)
         self._follower.follow({} if vector is None else {vector_hash(draft.text): vector})
@@ -161,7 +162,7 @@ class Entries:
         """Decide what to do with a draft; return the verdict and the draft's vector if it was computed."""
         same = [entry for entry in self._store.same_text(draft.text) if entry.state == "active"]
         if same:  # no model is needed
-            return merge.Verdict("repeat", (same[0],), "said before"), None
+            return merge.Verdict("repeat", (same[0],), sentence("history.repeated")), None
         self._follower.follow()
         vector = self._follower.vector(draft.text)
         verdict = merge.judge(draft, merge.neighbours(self._store, self._follower, draft, vector))
@@ -173,7 +174,7 @@ class Entries:
         old = self._store.load([entry_id]).get(entry_id)
         if old is None or old.state != "active" or not is_trusted_like(draft.trust, old.trust):
             return merge.Verdict("add")
-        return merge.Verdict("supersede", (old,), "said to be true no longer")
+        return merge.Verdict("supersede", (old,), sentence("history.no_longer"))
 
     def _refusal(self, draft: Draft, start_seq: int) -> str | None:
         """Return why a forgotten text is refused. Storing it again on purpose, later, clears the tombstone."""
@@ -183,7 +184,7 @@ class Entries:
         if draft.on_purpose and forgotten_seq <= start_seq:
             self._store.clear_tombstone(draft.text)
             return None
-        return "this was forgotten on request, and is not taken in again by itself"
+        return sentence("entry.forgotten")
 
     def capture(self, turns: Iterable[TurnLike], *, session: str | None = None) -> builtins.list[Remembered]:
         """Remember what the owner's turns are worth, by rules (no model)."""
@@ -350,7 +351,7 @@ class Entries:
         """
         by_time = None if since is None and until is None else (since, until)
         if sum(way is not None for way in (entry_id, query, session, source, by_time)) != 1:
-            raise WriteError("name what to forget in one way: an id, a query, a session, a source or a time")
+            raise WriteError(sentence("forget.how"))
         if query is not None:
             found = self.search(query, threshold=MIN_CANDIDATE_SIMILARITY, limit=MAX_CANDIDATES).hits
             hit = sure_hit(query, found)

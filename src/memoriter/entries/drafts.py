@@ -11,6 +11,7 @@ from typing import Literal, get_args
 
 from memoriter.errors import WriteError
 from memoriter.records import Entry, EntryType, Trust
+from memoriter.sentences import sentence
 from memoriter.text.redaction import redact, without_private
 
 DAY = 86_400.0
@@ -116,14 +117,14 @@ class Draft:
         """The draft without secrets, private spans and control characters; refuses what is no statement."""
         text = _CONTROLS.sub("", redact(without_private(self.text))).strip()
         if not any(char.isalnum() for char in text):
-            raise WriteError("there is nothing to remember: the text holds no word")
+            raise WriteError(sentence("entry.empty"))
         if len(text) > MAX_CHARS:
-            raise WriteError(f"an entry has at most {MAX_CHARS} characters, this text has {len(text)}")
+            raise WriteError(sentence("entry.too_long", limit=MAX_CHARS, length=len(text)))
         if not (math.isfinite(self.importance) and math.isfinite(self.confidence)):
             raise WriteError("importance and confidence must be numbers")
         tags = tuple(dict.fromkeys(tag for tag in map(_tag, self.tags) if tag))
         if len(tags) > MAX_TAGS:
-            raise WriteError(f"an entry has at most {MAX_TAGS} tags")
+            raise WriteError(sentence("entry.too_many_tags", limit=MAX_TAGS))
         return replace(
             self,
             text=text,

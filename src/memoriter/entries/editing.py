@@ -14,6 +14,7 @@ from memoriter.entries import merge
 from memoriter.entries.drafts import MAX_TAGS, Draft, expiry, type_of
 from memoriter.errors import EditConflict, NotFound, WriteError
 from memoriter.records import Entry, Event, Remembered, least_trusted
+from memoriter.sentences import sentence
 from memoriter.store.entry_store import Edit, EntryStore
 from memoriter.text.words import normal_form
 
@@ -25,14 +26,14 @@ def undo(
     with store.transaction():
         events = store.last_change(entry_id)
         if not events:
-            raise NotFound(
-                "nothing has been changed yet" if entry_id is None else f"there is no entry {entry_id!r}"
-            )
+            if entry_id is None:
+                raise NotFound(sentence("entry.undo_nothing"))
+            raise NotFound(sentence("entry.not_found", id=entry_id))
         newest = max(event.seq for event in events if entry_id in (None, event.entry_id))
         if if_seq is not None and newest != if_seq:
-            raise EditConflict("something was changed meanwhile: look at it again")
+            raise EditConflict(sentence("entry.conflict"))
         if any(event.kind == "forget" for event in events):
-            raise EditConflict("the newest change was to forget, and what is forgotten cannot come back")
+            raise EditConflict(sentence("entry.undo_forget"))
         now = store.load(event.entry_id for event in events)
         edits = [_inverse(event, now.get(event.entry_id)) for event in reversed(events)]
         return events, store.apply(edits, at=at, by=actor)
@@ -40,11 +41,11 @@ def undo(
 
 def _inverse(event: Event, now: Entry | None) -> Edit:
     if (now.seq if now else None) != (event.after.seq if event.after else None):
-        raise EditConflict(f"the entry {event.entry_id} has changed again since; undo that first, by its id")
+        raise EditConflict(sentence("entry.undo_newer", id=event.entry_id))
     before = event.before
     if before and now:  # usage counts are not part of the change
         before = replace(before, access_count=now.access_count, last_accessed_at=now.last_accessed_at)
-    return Edit("undo", before, now, note=f"takes back {event.kind} {event.seq}")
+    return Edit("undo", before, now, note=sentence("history.undo", kind=event.kind, seq=event.seq))
 
 
 #: Maximum number of entries in one merge.
@@ -108,8 +109,10 @@ class EntryEditor:
             new = _union(old, text or max((one.text for one in old), key=len), at)
             self._refuse_double(new.text, {one.id for one in old})
             self._store.clear_tombstone(new.text)
-            ended = [_ended(one, new.id, at, "merged by hand") for one in old]
-            made = self._store.apply([Edit("merge", new, note="merged by hand"), *ended], at=at, by=actor)
+            ended = [_ended(one, new.id, at, sentence("history.merged")) for one in old]
+            made = self._store.apply(
+                [Edit("merge", new, note=sentence("history.merged")), *ended], at=at, by=actor
+            )
         return made[0]
 
     def supersede(
@@ -117,13 +120,13 @@ class EntryEditor:
     ) -> Remembered:
         """Replace an entry by a new statement of the owner with the same type."""
         with self._store.transaction():
-            old, at, why = self._checked(entry_id, if_seq), self._clock(), "replaced by hand"
+            old, at, why = self._checked(entry_id, if_seq), self._clock(), sentence("history.replaced")
             _in_force(old)
             draft = Draft(
                 text, old.type, old.category, old.importance, tags=old.tags, source="owner"
             ).cleaned()
             if normal_form(draft.text) == normal_form(old.text):
-                raise WriteError("this is what the entry says already")
+                raise WriteError(sentence("entry.same"))
             self._refuse_double(draft.text, {old.id})
             self._store.clear_tombstone(draft.text)
             verdict = merge.Verdict("supersede", (old,), why)
@@ -146,18 +149,18 @@ class EntryEditor:
         """Return the entry, or raise if it was changed since it had this sequence number."""
         entry = self._store.get(self._store.complete_id(entry_id))
         if if_seq is not None and entry.seq != if_seq:
-            raise EditConflict(f"the entry {entry.id} was changed meanwhile: look at it again")
+            raise EditConflict(sentence("entry.changed", id=entry.id))
         return entry
 
     def _refuse_double(self, text: str, besides: set[str]) -> None:
         same = [one for one in self._store.same_text(text) if one.state == "active" and one.id not in besides]
         if same:
-            raise EditConflict(f"the entry {same[0].id} says just this: merge the two instead")
+            raise EditConflict(sentence("entry.duplicate", id=same[0].id))
 
 
 def _in_force(entry: Entry) -> None:
     if entry.state != "active":
-        raise WriteError(f"the entry {entry.id} is {entry.state}: only one in force can be replaced")
+        raise WriteError(sentence("entry.not_active", id=entry.id, state=entry.state))
 
 
 def _cleaned(entry: Entry) -> Entry:

@@ -13,6 +13,7 @@ from memoriter import logs
 from memoriter.errors import MemoriterError
 from memoriter.index.follow import Follower
 from memoriter.records import EntryHit, Receipt
+from memoriter.sentences import sentence
 from memoriter.store import erasure
 from memoriter.text.words import normal_form
 
@@ -28,19 +29,10 @@ SURE_LEAD = 0.1
 MIN_CANDIDATE_SIMILARITY = 0.3
 MAX_CANDIDATES = 5
 
-COVERED = (
-    "the entry and the versions merged with it",
-    "its history",
-    "keywords",
-    "vectors, the embedding cache, older versions of them, and the map",
-    "the logs of both databases",
-    "queries and reasons in the recall ledger",
+COVERED = tuple(
+    sentence(f"forget.{copy}") for copy in ("entry", "history", "keywords", "vectors", "logs", "ledger")
 )
-NOT_COVERED = (
-    "backups and exports made before",
-    "prompts that it has entered already, and the transcripts of those sessions",
-    "notes that people or agents wrote in files",
-)
+NOT_COVERED = tuple(sentence(f"forget.{copy}") for copy in ("backups", "prompts", "notes"))
 RemoveCopies = Callable[[Sequence[str]], tuple[tuple[str, ...], tuple[str, ...]]]
 """Removes copies of texts kept elsewhere; returns descriptions of what was removed and of what remains."""
 
@@ -85,11 +77,7 @@ class Eraser:
             for entry_id in family:
                 erasure.erase(connection, entry_id, at=self._clock(), by=actor, kind=kind, digest=digest)
         clean = self.complete()
-        busy = (
-            ()
-            if clean
-            else ("the databases' logs, which another process is reading now: they go when it ends",)
-        )
+        busy = () if clean else (sentence("forget.busy_logs"),)
         return Receipt(family, (*COVERED, *removed), (*NOT_COVERED, *remaining, *busy))
 
     def complete(self) -> bool:

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 from memoriter.index.follow import Follower
 from memoriter.records import Picture, Point
+from memoriter.sentences import sentence
 from memoriter.store.entry_rows import chunk_of
 from memoriter.store.entry_store import EntryStore
 
@@ -58,9 +59,7 @@ class MapBuilder:
         embedder = self.follower.embedder
         seq = self.store.seq()
         if embedder is None:
-            return Picture(
-                (), 0, seq, degraded="There is no map without an embedder: entries have no vectors."
-            )
+            return Picture((), 0, seq, degraded=sentence("map.no_embedder"))
         sample, total = self.store.sample(MAX_POINTS, self._clock())
         places = self._kept(seq)
         if places is None or not places.keys() >= set(sample):
@@ -71,7 +70,7 @@ class MapBuilder:
                 self._keep(seq, places)
         drawn = [id_ for id_ in sample if id_ in places]
         missing = len(sample) - len(drawn)
-        degraded = f"{missing} entries have no vector yet and are not shown." if missing else None
+        degraded = sentence("map.missing", n=missing) if missing else None
         entries = self.store.load(drawn[:limit])
         points = (Point(entries[id_], *places[id_]) for id_ in drawn[:limit] if id_ in entries)
         return Picture(tuple(points), total, seq, degraded=degraded)

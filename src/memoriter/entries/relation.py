@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Literal
 
+from memoriter.sentences import sentence
 from memoriter.text.words import normal_form, stem
 
 _PIECE = re.compile(r"[a-z0-9][a-z0-9_.@+#'’:/-]*[a-z0-9+#]|[a-z0-9]|[\u3400-\u9fff]|[^\W_]+")
@@ -176,7 +177,7 @@ def relation(old: str, new: str, cosine: float | None) -> Relation:
     """Judge two statements; ``cosine`` is None where there are no vectors, and words judge alone."""
     before, after = statement(old), statement(new)
     if before.form == after.form:
-        return Relation("same", "equal but for case, spacing and punctuation")
+        return Relation("same", sentence("history.equal"))
     if before.subject and after.subject and before.subject != after.subject:
         return Relation("different", "about somebody else")
     return (
@@ -202,7 +203,7 @@ def _denial(before: Statement, after: Statement, cosine: float | None) -> Relati
     smaller = min(len(before.words), len(after.words))
     common = len(before.words & after.words)
     if smaller and common / smaller >= 0.75 and _near(cosine, DENIES):
-        return Relation("contradiction", "one denies what the other says")
+        return Relation("contradiction", sentence("history.negation"))
     return Relation("different", "one denies, the other does not")
 
 
@@ -237,7 +238,7 @@ def _slot(before: Statement, after: Statement) -> Relation | None:
         if pattern.search(before.form) and pattern.search(after.form):
             lost, gained = before.words - after.words, after.words - before.words
             if lost and gained:
-                return Relation("contradiction", f"both say {name}")
+                return Relation("contradiction", sentence("history.slot", name=name))
     return None
 
 
@@ -248,8 +249,8 @@ def _bag(before: Statement, after: Statement, cosine: float | None) -> Relation 
     if before.compares and after.compares and before.pieces != after.pieces:
         order = [piece for piece in before.pieces if piece in before.words]
         if order != [piece for piece in after.pieces if piece in after.words]:
-            return Relation("contradiction", "the same words compared the other way round")
-    return Relation("same", "the same words") if _near(cosine, REFINES) else None
+            return Relation("contradiction", sentence("history.comparison"))
+    return Relation("same", sentence("history.same_words")) if _near(cosine, REFINES) else None
 
 
 _FROM = re.compile(
@@ -268,7 +269,7 @@ def _ending(before: Statement, after: Statement, cosine: float | None) -> Relati
         return None
     named = statement(next(group for group in found.groups() if group)).words
     if named and named <= before.words and _near(cosine, DENIES):
-        return Relation("contradiction", "names the former value as ended")
+        return Relation("contradiction", sentence("history.ended"))
     return None
 
 
@@ -298,9 +299,9 @@ def _value(before: Statement, after: Statement, cosine: float | None) -> Relatio
         return None  # "is a": one may be several things
     single = bool(_SINGLE.search(lead)) and (not tail or _short(tail))
     if single and _near(cosine, DENIES):
-        return Relation("contradiction", "the same with another value")
+        return Relation("contradiction", sentence("history.value"))
     if after.changes and len(tail) + len(head) >= 2 and _near(cosine, REPLACES):
-        return Relation("contradiction", "tells of a change in the same")
+        return Relation("contradiction", sentence("history.change"))
     return None
 
 
@@ -314,7 +315,7 @@ def _number(lead: str, head: Pieces, old: Pieces, tail: Pieces, changes: bool) -
     else:
         measured = single or bool(tail) or _says(lead)
     if measured and len(head) > 1:
-        return Relation("contradiction", "the same with another number or day")
+        return Relation("contradiction", sentence("history.number"))
     return None
 
 
@@ -357,9 +358,9 @@ def _containment(before: Statement, after: Statement, cosine: float | None) -> R
     if after.changes and not before.changes:
         return None  # "… now" may mean that it was otherwise
     if before.words < after.words and before.words and _near(cosine, REFINES) and len(before.words) > 1:
-        return Relation("refinement", "says all of it, and more")
+        return Relation("refinement", sentence("history.more"))
     if after.words < before.words and len(after.words) > 1 and _near(cosine, REFINES):
-        return Relation("same", "says a part of it again")
+        return Relation("same", sentence("history.part"))
     return None
 
 
@@ -369,5 +370,5 @@ def _nearness(before: Statement, after: Statement, cosine: float | None) -> Rela
     if cosine is None or cosine < SAME or any(is_number(piece) for piece in lost | gained):
         return None
     if len(lost) <= 1 and len(gained) <= 1:
-        return Relation("same", "nearly the same words, and the same in meaning")
+        return Relation("same", sentence("history.similar"))
     return None

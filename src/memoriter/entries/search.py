@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Literal
 from memoriter.index.follow import Follower
 from memoriter.records import Answer, Entry, EntryHit, Explanation, Hit, Part
 from memoriter.search.legs import KeywordLeg, VectorLeg, complete, keyword_leg, vector_leg
+from memoriter.sentences import join
 from memoriter.store import Filter
 from memoriter.store.entry_rows import EntryFilter, chunk_of
 from memoriter.store.entry_store import IN_FORCE, EntryStore
@@ -187,5 +188,4 @@ def joined(answer: Answer, found: FoundEntries, limit: int) -> Answer:
     """One answer of both, best first."""
     entries = [as_hit(hit, cited=answer.citations) for hit in found.hits]
     hits: Sequence[Hit] = sorted([*answer.hits, *entries], key=lambda hit: -hit.score)
-    degraded = " ".join(part for part in (answer.degraded, found.degraded) if part)
-    return replace(answer, hits=tuple(hits[:limit]), degraded=degraded or None)
+    return replace(answer, hits=tuple(hits[:limit]), degraded=join(answer.degraded, found.degraded))

@@ -15,6 +15,7 @@ from memoriter.entries import merge
 from memoriter.entries.drafts import Draft
 from memoriter.errors import EditConflict, NotFound, WriteError
 from memoriter.records import Entry, Remembered
+from memoriter.sentences import sentence
 from memoriter.store.entry_store import Edit, EntryStore
 from memoriter.store.erasure import vector_hash
 
@@ -28,7 +29,7 @@ Approval = Literal["none", "agent", "all"]
 
 #: How often an entry is judged again because another process changed the entries meanwhile.
 MAX_ATTEMPTS = 5
-STAGED_NOTE = "it waits until the owner approves it"
+STAGED_NOTE = sentence("entry.staged")
 
 Judge = Callable[[Draft, str | None], "tuple[Verdict, Matrix | None]"]
 
@@ -61,13 +62,13 @@ class StagingArea:
         with self._store.transaction():
             forgotten_seq = self._store.tombstone_seq(draft.text)
             if forgotten_seq is not None and not (draft.on_purpose and forgotten_seq <= start_seq):
-                note = "this was forgotten on request, and is not taken in again by itself"
+                note = sentence("entry.forgotten")
                 return Remembered(None, "refused", note=note)
             known = {one.state: one for one in self._store.same_text(draft.text)}
             if "active" in known:
-                return Remembered(known["active"], "repeated", note="said before")
+                return Remembered(known["active"], "repeated", note=sentence("history.repeated"))
             if "rejected" in known:
-                return Remembered(None, "refused", note="the owner has rejected this")
+                return Remembered(None, "refused", note=sentence("entry.rejected"))
             at, old = self._clock(), known.get("staged")
             if old is not None:
                 edit = Edit("repeat", replace(old, repetitions=old.repetitions + 1, updated_at=at), old)
@@ -97,10 +98,10 @@ class StagingArea:
         found = self._store.load(whole)
         for entry_id in whole:
             if entry_id not in found:
-                raise NotFound(f"there is no entry {entry_id!r}")
+                raise NotFound(sentence("entry.not_found", id=entry_id))
             if found[entry_id].state != "staged":
                 state = found[entry_id].state
-                raise WriteError(f"the entry {entry_id} does not wait for anybody: it is {state}")
+                raise WriteError(sentence("entry.not_staged", id=entry_id, state=state))
         return [found[entry_id] for entry_id in whole]
 
     def _approve(self, entry_id: str, actor: str) -> Remembered:
@@ -117,7 +118,7 @@ class StagingArea:
         verdict, vector = self._judge(draft, staged.related[0] if staged.related else None)
         with self._store.transaction():
             if self._store.seq() != judged_seq:
-                raise EditConflict("the entries were changed meanwhile")
+                raise EditConflict(sentence("entry.conflict"))
             self._store.clear_tombstone(draft.text)
             at = self._clock()
             entries = self._store.apply(merge.approval(verdict, staged, draft, at), at=at, by=actor)

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Protocol
 from memoriter import logs
 from memoriter.errors import EmbeddingError, StoreBroken
 from memoriter.records import Chunk, Document
+from memoriter.sentences import sentence
 from memoriter.store.index import Index
 from memoriter.text import TOKENIZER_VERSION
 
@@ -212,7 +213,7 @@ class Follower:
         except EmbeddingError as error:
             if self.degraded is None:
                 log.warning("new %s can be found by keyword only: %s", self._name, error)
-            self.degraded = f"Keyword search only for new {self._name}: {error}"
+            self.degraded = sentence(f"{self._name}.keywords_only", why=error)
             return {}
         self.degraded = None
         return dict(zip(texts, rows, strict=True))

@@ -16,6 +16,7 @@ from memoriter.errors import MemoriterError, NotFound, WriteError
 from memoriter.files import edits
 from memoriter.notes.chunking import trust_of_note
 from memoriter.records import Excerpt, FoundFile, NoteChunk, NoteFile, Saved, Source, Trust
+from memoriter.sentences import sentence
 from memoriter.text import estimate_tokens
 from memoriter.text.measure import split_lines
 from memoriter.text.words import normal_form
@@ -254,11 +255,11 @@ def erase_lines(root: Path, texts: Iterable[str], *, trust: Trust = "owner") -> 
         except (WriteError, OSError):
             failed.append(path.name)
     left = {
-        "logs of the owner that say it, and are changed by the owner alone": owners,
-        "logs that could not be read or written, and may say it": failed,
+        "forget.owner_logs": owners,
+        "forget.unreadable_logs": failed,
     }
     return ErasedLines(
-        tuple(changed), tuple(f"{reason}: {', '.join(names)}" for reason, names in left.items() if names)
+        tuple(changed), tuple(sentence(code, files=", ".join(names)) for code, names in left.items() if names)
     )
 
 

@@ -18,6 +18,7 @@ from memoriter.errors import NotFound, PathRefused, SourceError
 from memoriter.files.paths import open_inside
 from memoriter.files.scan import Scan, Tree, Walk, absolute, is_citable, trees_of
 from memoriter.records import Document, Excerpt, FoundFile, Problem
+from memoriter.sentences import sentence
 from memoriter.text.blocks import without_annotations
 from memoriter.text.encoding import decode
 from memoriter.text.measure import split_lines
@@ -163,8 +164,9 @@ class Workspace:
     def _not_found(self, path: str) -> NotFound:
         known = {found.path.lower(): found.path for found in self.scan().files}
         nearest = difflib.get_close_matches(path.lower(), known, n=1)
-        offer = f" Did you mean {known[nearest[0]]!r}?" if nearest else ""
-        return NotFound(f"{path!r} does not exist.{offer}")
+        if nearest:
+            return NotFound(sentence("note.other", path=path, name=known[nearest[0]]))
+        return NotFound(sentence("note.not_found", path=path))
 
 
 def _head(data: bytes) -> bytes:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from memoriter.recall.render import NOTES, Line
 from memoriter.records import Turn, is_trusted_like
+from memoriter.sentences import sentence
 from memoriter.sessions.messages import turns_of_messages
 from memoriter.text import query_terms
 from memoriter.text.tokens import find_words
@@ -78,7 +79,7 @@ class Candidate:
 
 def of_entry(hit: EntryHit, show_places: bool) -> Candidate:
     """An entry that was found, unless it comes from outside."""
-    refused = "untrusted memories are never put before an agent by themselves"
+    refused = sentence("recall.untrusted_memory")
     found = entry_as(hit.entry, hit.score, hit.explain.parts, show_places)
     return replace(found, refused=refused if found.trust == "untrusted" else "")
 
@@ -91,12 +92,11 @@ def entry_as(entry: Entry, score: float, parts: tuple[Part, ...], show_places: b
 
 def of_note(hit: Hit, show_places: bool, least: float) -> Candidate:
     """A piece of a note, unless it comes from outside, holds nothing to tell, or fits less than it must."""
-    refused = "untrusted text is never put before an agent by itself" if hit.trust == "untrusted" else ""
+    refused = sentence("recall.untrusted_text") if hit.trust == "untrusted" else ""
     text = _OURS.sub("", _FRONT.sub("", hit.snippet)).strip()
-    refused = refused or ("" if text else "it holds nothing but marks for programs")
-    refused = refused or (
-        "" if hit.score >= least else f"it fits too little: {hit.score:.3f}, less than {least:g}"
-    )
+    refused = refused or ("" if text else sentence("recall.markup"))
+    if not refused and hit.score < least:
+        refused = sentence("recall.weak", score=round(hit.score, 3), threshold=least)
     place = f"{hit.path}#L{hit.start_line}-L{hit.end_line}"
     line = Line(hit.citation or "" if show_places else "", NOTES, text)
     return Candidate(line, "note", place, hit.score, hit.explain.parts, refused, hit.trust)

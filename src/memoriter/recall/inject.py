@@ -17,6 +17,7 @@ from memoriter.errors import MemoriterError, StoreError
 from memoriter.recall.candidates import Candidate, entry_as, is_said, of_entry, of_note, ranked
 from memoriter.recall.render import Line, in_order, language_of, render
 from memoriter.records import Considered, Entry, EntryType, Part, Recall, Trust
+from memoriter.sentences import sentence
 from memoriter.text import estimate_tokens
 from memoriter.text.blocks import without_blocks
 
@@ -208,13 +209,13 @@ class Injector:
                 lines = in_order(each.line for each in (*chosen, one))
                 wider = render(lines, recall_id, language)
                 said = one.kind == "note" and is_said(one, chosen)
-                reason = "another line says just this" if said else ""
-                reason = reason or ("" if left[one.kind] else "enough of its kind had entered")
-                reason = reason or ("" if _fits(wider, budget) else "no room was left")
+                reason = sentence("recall.duplicate") if said else ""
+                reason = reason or ("" if left[one.kind] else sentence("recall.enough"))
+                reason = reason or ("" if _fits(wider, budget) else sentence("recall.no_room"))
                 if not reason:
                     chosen, text = [*chosen, one], wider
                     left[one.kind] -= 1
-            why = reason or f"fits, score {one.score:.3f}"
+            why = reason or sentence("recall.fits", score=round(one.score, 3))
             considered.append(Considered(one.kind, one.ref, not reason, why, one.score, one.parts))
         return in_order(one.line for one in chosen), considered, text, recall_id
 

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 from memoriter import logs
 from memoriter.errors import EmbeddingError
 from memoriter.search.when import Span
+from memoriter.sentences import sentence
 from memoriter.store import Filter, Index, KeywordMatch
 from memoriter.store.keywords import MIN_BUDGET
 from memoriter.text import date_tokens
@@ -103,7 +104,7 @@ def vector_leg(index: Index, embedder: Embedder | None, text: str, *, limit: int
         query = embedder.embed_query(text)
     except EmbeddingError as error:
         log.warning("cannot embed the query, searching by keyword only: %s", error)
-        return VectorLeg(degraded=f"Keyword search only: {error}")
+        return VectorLeg(degraded=sentence("search.keywords_only", why=error))
     if not query.any():
         return VectorLeg()
     near = index.nearest(query, embedder.identity, limit=limit, where=where)

@@ -12,6 +12,7 @@ from typing import Any, Literal
 import apsw
 
 from memoriter.records import Chunk, Document, Entry, EntryState, EntryType, Event, Trust
+from memoriter.sentences import pack, unpack
 from memoriter.store.connection import value
 
 COLUMNS = tuple(field.name for field in fields(Entry))
@@ -163,7 +164,7 @@ def last_seq(connection: apsw.Connection) -> int:
 
 def add_event(connection: apsw.Connection, event: Event) -> None:
     """Write an event under its own number."""
-    head = (event.seq, event.change, event.at, event.kind, event.entry_id, event.by, event.note)
+    head = (event.seq, event.change, event.at, event.kind, event.entry_id, event.by, pack(event.note))
     connection.execute(_EVENT, (*head, packed(event.before), packed(event.after)))
 
 
@@ -177,7 +178,7 @@ def events(connection: apsw.Connection, clause: str, *bound: str | int) -> list[
 
 def _event(seq: int, change: int, at: float, kind: str, entry_id: str, *rest: Any) -> Event:
     by, note, before, after = rest
-    return Event(seq, change, at, kind, entry_id, by, note, unpacked(before), unpacked(after))
+    return Event(seq, change, at, kind, entry_id, by, unpack(note), unpacked(before), unpacked(after))
 
 
 def packed(entry: Entry | None) -> str | None:

@@ -18,6 +18,7 @@ import apsw
 
 from memoriter.errors import EditConflict, NotFound
 from memoriter.records import Bucket, Chunk, Document, Entry, Event, Facets
+from memoriter.sentences import sentence
 from memoriter.store import entry_lists, entry_rows
 from memoriter.store.connection import value
 from memoriter.store.database import Database
@@ -68,7 +69,7 @@ class EntryStore:
         """The entry of this id."""
         found = self.load([entry_id])
         if entry_id not in found:
-            raise NotFound(f"there is no entry {entry_id!r}")
+            raise NotFound(sentence("entry.not_found", id=entry_id))
         return found[entry_id]
 
     def load(self, ids: Iterable[str]) -> dict[str, Entry]:
@@ -137,9 +138,9 @@ class EntryStore:
         with self.database.read() as connection:
             found = [str(row[0]) for row in connection.execute(statement, (beginning.lower(),))]
         if not beginning or not found:
-            raise NotFound(f"there is no entry {beginning!r}")
+            raise NotFound(sentence("entry.not_found", id=beginning))
         if len(found) > 1:
-            raise NotFound(f"more than one entry begins with {beginning!r}: give more of its id")
+            raise NotFound(sentence("entry.ambiguous", id=beginning))
         return found[0]
 
     # ---- changing --------------------------------------------------------------------------------------------
@@ -162,7 +163,7 @@ class EntryStore:
     ) -> Entry | None:
         stored = entry_rows.load(connection, [edit.entry_id]).get(edit.entry_id)
         if (stored.seq if stored else None) != (edit.before.seq if edit.before else None):
-            raise EditConflict(f"the entry {edit.entry_id} was changed meanwhile")
+            raise EditConflict(sentence("entry.changed", id=edit.entry_id))
         seq = entry_rows.next_seq(connection)
         after = replace(edit.after, seq=seq) if edit.after else None
         if after is None:

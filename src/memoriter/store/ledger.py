@@ -14,6 +14,7 @@ import apsw
 
 from memoriter.errors import NotFound
 from memoriter.records import Considered, Part, Recall, RecallHead, RecallPage
+from memoriter.sentences import pack, sentence, unpack
 from memoriter.store.connection import value
 from memoriter.store.database import Database
 
@@ -63,7 +64,16 @@ class Ledger:
         """Note a recall, and count the entries that entered."""
         head = (recall.id, recall.at, recall.door, recall.session, recall.query[:KEPT_QUERY_CHARS])
         rows = [
-            (recall.id, place, one.kind, one.ref, one.entered, one.reason, one.score, _packed(one.parts))
+            (
+                recall.id,
+                place,
+                one.kind,
+                one.ref,
+                one.entered,
+                pack(one.reason),
+                one.score,
+                _packed(one.parts),
+            )
             for place, one in enumerate(recall.considered)
         ]
         with self._database.write() as connection:
@@ -92,7 +102,7 @@ class Ledger:
                 (recall_id,),
             ).fetchall()
             if not recall_id or len(found) != 1:
-                raise NotFound(f"there is no recall {recall_id!r}")
+                raise NotFound(sentence("recall.not_found", id=recall_id))
             rows: Any = connection.execute(
                 "select kind, ref, entered, reason, score, parts from recalled where recall_id = ? order by position",
                 (found[0][0],),
@@ -137,4 +147,4 @@ def _packed(parts: Sequence[Part]) -> str:
 
 def _considered(kind: str, ref: str, entered: int, reason: str, score: float, parts: str) -> Considered:
     found = tuple(Part(**part) for part in json.loads(parts))
-    return Considered(kind, ref, bool(entered), reason, score, found)
+    return Considered(kind, ref, bool(entered), unpack(reason), score, found)

@@ -1,6 +1,7 @@
-"""Is everything in order, and if not, how is it mended? One examination for every door that is asked.
+"""Check whether everything works, and say how to fix what does not.
 
-It looks and says; it mends nothing.
+`examine` makes the report for the command line; `around` and `inside` are its two halves, which `health.get` uses too.
+The checks change nothing.
 """
 
 from __future__ import annotations
@@ -16,58 +17,66 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 from memoriter.errors import MemoriterError, MemoryDisabled
+from memoriter.sentences import sentence
 
 if TYPE_CHECKING:
     from memoriter.config import Settings
     from memoriter.memory import Memory
     from memoriter.records import Status
 
-#: The index of a large workspace needs some hundred megabytes; less than this is a warning.
+#: The index of a large workspace needs some hundred megabytes. Less free space than this is a warning.
 LOW_DISK_BYTES = 500 * 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One thing that was looked at."""
+    """One check and its result."""
 
     name: str
     state: Literal["ok", "note", "wrong"]
     text: str
+    #: How to fix it; empty if nothing has to be done.
     mend: str = ""
+
+
+def coded(error: Exception) -> str:
+    """Return the message of an error, with its code if it has one."""
+    message = error.args[0] if isinstance(error, MemoriterError) and error.args else ""
+    return message if isinstance(message, str) and message else str(error)
 
 
 def examine(
     load: Callable[[], Settings], opened: Callable[[], AbstractContextManager[Memory]]
 ) -> list[Finding]:
-    """Look at everything; a check that cannot be made is itself a finding."""
+    """Run all checks. A check that cannot run is a finding as well."""
     try:
         settings = load()
     except MemoriterError as error:
-        return [Finding("settings", "wrong", str(error), "Mend the named key, then run this again.")]
+        return [Finding("settings", "wrong", coded(error), sentence("check.fix_setting"))]
     findings = list(around(settings))
     if any(finding.name == "workspace" and finding.state == "wrong" for finding in findings):
-        return findings  # without it there is nothing that an index could be compared with
+        return findings  # without a workspace there is nothing to compare the index with
     try:
         with opened() as memory:
             memory.warm_up()
             findings += inside(memory, memory.status(deep=True))
     except MemoryDisabled as error:
-        findings.append(Finding("memory", "note", str(error), "Set it to `memory-core` to switch memory on."))
+        findings.append(Finding("memory", "note", coded(error), sentence("check.switch_on")))
     except MemoriterError as error:
-        findings.append(Finding("index", "wrong", str(error), "Run `memoriter index --force`."))
+        findings.append(Finding("index", "wrong", coded(error), sentence("check.rebuild")))
     return findings
 
 
 def around(settings: Settings) -> Iterator[Finding]:
-    """The machine and the places that the settings name."""
-    yield Finding("settings", "ok", f"valid; home {settings.home}")
+    """Check the machine and the folders that the settings name."""
+    yield Finding("settings", "ok", sentence("check.settings", home=settings.home))
     yield from _machine()
     yield _workspace(settings)
     yield from _home(settings)
 
 
 def inside(memory: Memory, status: Status) -> Iterator[Finding]:
-    """What an open memory says of itself; the more, the deeper the status looked."""
+    """Check an open memory. A deep status gives more findings."""
     yield from _backend(memory.settings, status)
     yield from _index(status)
     yield from _entries(memory)
@@ -75,53 +84,46 @@ def inside(memory: Memory, status: Status) -> Iterator[Finding]:
 
 
 def _items(memory: Memory) -> Iterator[Finding]:
-    """`items.db` is truth as well."""
+    """Check `items.db`. It is a source of truth and cannot be rebuilt."""
     try:
-        counted = memory.item_namespaces()
+        namespaces = memory.item_namespaces()
     except (MemoriterError, OSError) as error:
-        yield Finding("items", "wrong", str(error), "Restore the file from a backup, or set it aside.")
+        yield Finding("items", "wrong", coded(error), sentence("check.restore"))
         return
-    if counted is not None:
-        yield Finding("items", "ok", f"kept in {counted} {'namespace' if counted == 1 else 'namespaces'}")
+    if namespaces is not None:
+        yield Finding("items", "ok", sentence("check.items", n=namespaces))
 
 
 def _entries(memory: Memory) -> Iterator[Finding]:
-    """`memory.db` is truth, not a cache: damage to it is the owner's to mend."""
+    """Check `memory.db`. It is a source of truth and cannot be rebuilt."""
     try:
-        counted = memory.entries.stats() if memory.has_entries else None
+        stats = memory.entries.stats() if memory.has_entries else None
     except MemoriterError as error:
-        mend = "Restore the file from a backup, or set it aside and `memoriter import` an export."
-        yield Finding("entries", "wrong", str(error), mend)
+        yield Finding("entries", "wrong", coded(error), sentence("check.restore_entries"))
         return
-    if counted is not None:
-        yield Finding("entries", "ok", f"{counted['total']} kept")
+    if stats is not None:
+        yield Finding("entries", "ok", sentence("check.entries", n=stats["total"]))
 
 
 def _machine() -> Iterator[Finding]:
     import apsw
 
     python = ".".join(str(part) for part in sys.version_info[:3])
-    yield Finding("python", "ok", f"Python {python}, SQLite {apsw.sqlite_lib_version()}")
+    yield Finding("python", "ok", sentence("check.python", python=python, sqlite=apsw.sqlite_lib_version()))
     if importlib.util.find_spec("sqlite_vec") is None:
-        yield Finding(
-            "sqlite-vec",
-            "note",
-            "not installed; the default engine `scan` does not need it",
-            "pip install 'memoriter[sqlite-vec]'",
-        )
+        fix = sentence("check.install", package="memoriter[sqlite-vec]")
+        yield Finding("sqlite-vec", "note", sentence("check.no_sqlite_vec"), fix)
 
 
 def _workspace(settings: Settings) -> Finding:
     root = settings.workspace
     if not root.is_dir():
-        return Finding(
-            "workspace", "wrong", f"{root} is not a folder", "Run `memoriter init`, or name --workspace."
-        )
+        text = sentence("check.no_workspace", path=root)
+        return Finding("workspace", "wrong", text, sentence("check.set_workspace"))
     if not any((root / name).exists() for name in ("MEMORY.md", "memory.md", "memory")):
-        return Finding(
-            "workspace", "note", f"{root} has no notes yet", "Run `memoriter init`, then write some."
-        )
-    return Finding("workspace", "ok", str(root))
+        text = sentence("check.no_notes", path=root)
+        return Finding("workspace", "note", text, sentence("check.write_notes"))
+    return Finding("workspace", "ok", sentence("check.workspace", path=root))
 
 
 def _home(settings: Settings) -> Iterator[Finding]:
@@ -129,41 +131,45 @@ def _home(settings: Settings) -> Iterator[Finding]:
     if not home.exists():
         return
     if os.name == "posix" and stat.S_IMODE(home.stat().st_mode) & 0o077:
-        yield Finding("home", "note", f"{home} can be read by other users", f"chmod 700 {home}")
+        fix = sentence("check.chmod", path=home)
+        yield Finding("home", "note", sentence("check.readable", path=home), fix)
     free = shutil.disk_usage(home).free
     if free < LOW_DISK_BYTES:
-        yield Finding("disk", "note", f"only {free >> 20} MB are free under {home}", "Make room.")
+        text = sentence("check.disk", megabytes=free >> 20, path=home)
+        yield Finding("disk", "note", text, sentence("check.free_disk"))
 
 
 def _backend(settings: Settings, status: Status) -> Iterator[Finding]:
-    """Whether the engine that the settings name is the one that answers, and answers as it should."""
+    """Check whether the engine that the settings name is the one that answers."""
     if settings.memory.backend == "builtin":
         return
     if status.fallback:
-        mend = "Mend what is named, or set `memory.backend: builtin`."
-        yield Finding("backend", "wrong", str(status.details["last_error"]), mend)
+        yield Finding("backend", "wrong", str(status.details["last_error"]), sentence("check.backend"))
     else:
         version = status.details.get(settings.memory.backend, settings.memory.backend)
         yield Finding("backend", "note" if status.degraded else "ok", status.degraded or str(version))
-    if trouble := status.details.get("upkeep"):
-        yield Finding("upkeep", "note", str(trouble), "It is tried again by itself.")
+    if problem := status.details.get("upkeep"):
+        yield Finding("upkeep", "note", str(problem), sentence("check.retried"))
 
 
 def _index(status: Status) -> Iterator[Finding]:
     details = status.details
     store = str(details.get("store", "ok"))
-    damaged = store != "ok"
-    yield Finding(
-        "index",
-        "wrong" if damaged else "ok",
-        store if damaged else f"{status.files} files, {status.chunks} chunks",
-        "Run `memoriter index`: it is rebuilt from the files." if damaged else "",
-    )
-    if behind := details.get("behind"):
-        yield Finding("freshness", "note", f"{behind} files differ from the index", "Run `memoriter index`.")
-    trouble = str(details.get("embedding", "ok" if status.provider != "none" else details["embedder"]))
-    working = trouble == "ok"
-    if working and status.backend == "builtin" and status.embedded < status.chunks:
-        missing = status.chunks - status.embedded
-        yield Finding("vectors", "note", f"{missing} chunks have no vector", "Run `memoriter index`.")
-    yield Finding("embedder", "ok" if working else "note", str(details["embedder"]) if working else trouble)
+    if store == "ok":
+        yield Finding("index", "ok", sentence("check.indexed", files=status.files, chunks=status.chunks))
+    else:
+        yield Finding("index", "wrong", store, sentence("check.rebuilds"))
+    if stale := details.get("behind"):
+        yield Finding("freshness", "note", sentence("check.stale", n=stale), sentence("check.index"))
+    yield from _embedder(status)
+
+
+def _embedder(status: Status) -> Iterator[Finding]:
+    details = status.details
+    problem = details.get("embedding", "ok" if status.provider != "none" else details["embedder"])
+    works = problem == "ok"
+    if works and status.backend == "builtin" and status.embedded < status.chunks:
+        missing = sentence("check.no_vectors", n=status.chunks - status.embedded)
+        yield Finding("vectors", "note", missing, sentence("check.index"))
+    text = details["embedder"] if works else problem
+    yield Finding("embedder", "ok" if works else "note", text if isinstance(text, str) else str(text))

@@ -13,7 +13,18 @@ from memoriter.errors import BadArgument
 from memoriter.records import Entry, EntrySort, EntryState, EntryType, Trust
 from memoriter.tools.entry_tools import MemoryJson
 from memoriter.tools.search import NoArguments
-from memoriter.tools.tool import LATEST, Arguments, Call, Count, Degraded, Score, Shape, Tool, omitted_if_none
+from memoriter.tools.tool import (
+    LATEST,
+    Arguments,
+    Call,
+    Count,
+    Degraded,
+    Prose,
+    Score,
+    Shape,
+    Tool,
+    omitted_if_none,
+)
 
 #: The most entries or recalls on one page.
 MAX_PAGE = 500
@@ -95,7 +106,7 @@ class EventJson(Shape):
     kind: str
     entry_id: str
     by: str
-    note: str
+    note: Prose
     before: EntryJson | None
     after: EntryJson | None
 

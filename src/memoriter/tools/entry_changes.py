@@ -16,7 +16,7 @@ from memoriter.errors import BadArgument
 from memoriter.records import Entry, EntryType
 from memoriter.tools.entries import EntryJson, EventJson, IdArguments, Time
 from memoriter.tools.entry_tools import ReceiptJson, RememberAction, RememberedJson
-from memoriter.tools.tool import Arguments, Call, Count, Shape, Tool
+from memoriter.tools.tool import Arguments, Call, Count, Prose, Shape, Tool
 
 #: Entries in one export. The command line exports all of them.
 MAX_EXPORTED = 20_000
@@ -58,7 +58,7 @@ class AddResult(Shape):
     action: RememberAction = "refused"
     entry: EntryJson | None = None
     replaced: str | None = Field(default=None, description="The id of the entry that this one supersedes.")
-    note: str | None = Field(default=None, description="The reason.")
+    note: Prose | None = Field(default=None, description="The reason.")
 
 
 class EditArguments(IdArguments):

@@ -13,7 +13,7 @@ from pydantic import AliasChoices, Field
 from memoriter import logs
 from memoriter.errors import BadArgument, StoreError
 from memoriter.records import EntryHit, EntryType, Receipt, Trust
-from memoriter.tools.tool import Arguments, Call, Count, Degraded, Result, Score, Shape, Tool
+from memoriter.tools.tool import Arguments, Call, Count, Degraded, Prose, Result, Score, Shape, Tool
 
 log = logs.get("tools")
 
@@ -62,15 +62,15 @@ class RememberedJson(Shape):
     action: RememberAction = "refused"
     memory: MemoryJson | None = Field(default=None, validation_alias="entry")
     replaced: str | None = Field(default=None, description="The id of the entry that this one supersedes.")
-    note: str | None = Field(default=None, description="The reason.")
+    note: Prose | None = Field(default=None, description="The reason.")
 
 
 class ReceiptJson(Shape):
     """What was forgotten."""
 
     forgotten: list[str] = Field(default=[], description="The ids of the erased entries.")
-    covered: list[str] = Field(default=[], description="Which copies were erased.")
-    not_covered: list[str] = Field(default=[], description="Which copies are out of reach.")
+    covered: list[Prose] = Field(default=[], description="Which copies were erased.")
+    not_covered: list[Prose] = Field(default=[], description="Which copies are out of reach.")
     candidates: list[MemoryHitJson] = Field(
         [], description="Entries that may be meant, if none matched exactly."
     )
@@ -99,9 +99,9 @@ class ManageResult(Shape):
     action: str | None = None
     memory: MemoryJson | None = None
     replaced: str | None = None
-    note: str | None = None
+    note: Prose | None = None
     forgotten: list[str] = Field(default=[])
-    covered: list[str] = Field(default=[])
+    covered: list[Prose] = Field(default=[])
     not_covered: list[str] = Field(default=[])
     candidates: list[MemoryHitJson] = Field(default=[])
     memories: list[MemoryHitJson | MemoryJson] = Field(default=[])

@@ -10,8 +10,9 @@ from pydantic import Field
 
 from memoriter import logs
 from memoriter.errors import MemoriterError
-from memoriter.tools.doctor import Finding, around, inside
-from memoriter.tools.tool import Arguments, Call, Count, Degraded, Shape, Tool
+from memoriter.sentences import sentence
+from memoriter.tools.doctor import Finding, around, coded, inside
+from memoriter.tools.tool import Arguments, Call, Count, Degraded, Prose, Shape, Tool
 
 if TYPE_CHECKING:
     from memoriter.memory import Memory
@@ -77,8 +78,8 @@ class FindingJson(Shape):
 
     name: str
     state: Literal["ok", "note", "wrong"]
-    text: str
-    mend: str = Field(description="How to fix it; empty if nothing has to be done.")
+    text: Prose
+    mend: Prose = Field(description="How to fix it; empty if nothing has to be done.")
 
 
 class ErrorJson(Shape):
@@ -118,11 +119,11 @@ def _health(call: Call[HealthArguments]) -> HealthResult:
         status = memory.status(deep=call.arguments.deep)
         findings += inside(memory, status)
     except (MemoriterError, OSError) as error:
-        findings.append(Finding("index", "wrong", str(error), "Run `memoriter index --force`."))
+        findings.append(Finding("index", "wrong", coded(error), sentence("check.rebuild")))
     behind = _behind(memory, status)
     if behind and not any(finding.name == "freshness" for finding in findings):
         findings.append(
-            Finding("freshness", "note", f"{behind} files differ from the index", "Run `memoriter index`.")
+            Finding("freshness", "note", sentence("check.stale", n=behind), sentence("check.index"))
         )
     return HealthResult(
         status=_summary(findings, status),

@@ -11,6 +11,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from memoriter.sentences import Sentence
+
 #: Of any result, what is a sentence of ours.
 SENTENCES = frozenset({"error", "degraded", "note"})
 
@@ -43,6 +45,8 @@ def sentences_shortened(result: Mapping[str, Any], places: Sequence[Path] = ()) 
 
 def shortened_within(value: Any, places: Sequence[Path] = ()) -> Any:
     """The same of every text in plain data."""
+    if isinstance(value, Sentence):
+        return Sentence(shortened(value, places), value.code, shortened_within(value.details, places))
     if isinstance(value, str):
         return shortened(value, places)
     if isinstance(value, Mapping):

@@ -9,7 +9,7 @@ from pydantic import Field
 from memoriter.records import Considered, Entry
 from memoriter.tools.entries import Cursor, PageArguments, RecallJson, Time, decode_cursor, encode_cursor
 from memoriter.tools.search import PartJson
-from memoriter.tools.tool import Arguments, Call, Count, Score, Shape, Tool, omitted_if_none
+from memoriter.tools.tool import Arguments, Call, Count, Prose, Score, Shape, Tool, omitted_if_none
 
 _ORDER = "recalls"
 
@@ -50,7 +50,7 @@ class ConsideredJson(Shape):
     kind: Literal["entry", "note"]
     ref: str
     entered: bool
-    reason: str
+    reason: Prose
     score: Score
     parts: list[PartJson]
     text: str | None = omitted_if_none("The text of an entry that still exists.")

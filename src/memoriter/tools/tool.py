@@ -13,7 +13,15 @@ from dataclasses import dataclass, field
 from functools import cache
 from typing import TYPE_CHECKING, Annotated, Any, Generic, Literal, TypeVar
 
-from pydantic import AfterValidator, AliasChoices, BaseModel, ConfigDict, Field, ValidationError
+from pydantic import (
+    AfterValidator,
+    AliasChoices,
+    BaseModel,
+    ConfigDict,
+    Field,
+    ValidationError,
+    WrapValidator,
+)
 from pydantic.alias_generators import to_camel
 
 from memoriter.errors import BadArgument
@@ -86,7 +94,9 @@ class Shape(BaseModel):
 
 Count = Annotated[int, Field(ge=0)]
 Score = Annotated[float, AfterValidator(lambda value: round(value, 6))]
-Degraded = Annotated[str | None, Field(description="What is missing from this answer, and why.")]
+#: A string that may be a `Sentence`. Pydantic would otherwise turn it into a plain string.
+Prose = Annotated[str, WrapValidator(lambda value, check: value if isinstance(value, str) else check(value))]
+Degraded = Annotated[Prose | None, Field(description="What is missing from this answer, and why.")]
 
 
 def omitted_if_none(description: str | None = None) -> Any:
@@ -276,7 +286,13 @@ _PYTHON: Mapping[str, type] = {
     "string": str, "integer": int, "number": float, "boolean": bool, "array": list, "object": dict,
 }  # fmt: skip
 
-_ALWAYS: Schema = {"disabled": {"type": "boolean"}, "error": {"type": "string"}}
+_ALWAYS: Schema = {
+    "disabled": {"type": "boolean"},
+    "error": {"type": "string"},
+    "code": {"type": "string", "description": "A stable name of the error, for programs."},
+    "details": {"type": "object", "description": "Values that the error mentions."},
+    "codes": {"type": "object", "description": "The code and the arguments of sentences in the result."},
+}
 
 
 def grants(granted: Access, needed: Access) -> bool:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 
 from memoriter import logs
 from memoriter.errors import BadArgument, EditConflict, MemoriterError, NotFound, PathRefused
+from memoriter.sentences import Sentence, codes
 from memoriter.tools.entry_tools import ENTRY_TOOLS
 from memoriter.tools.hide_paths import sentences_shortened, shortened_within
 from memoriter.tools.notes import MEMORY_SAVE
@@ -50,10 +51,12 @@ class Toolbox:
         names: Collection[str] | None = None,
         tools: Mapping[str, Tool] = TOOLS,
         access: Access = "admin",
+        codes: bool = False,
     ) -> None:
         self._memory = memory if callable(memory) else lambda: memory
         self._session_key = session_key
         self._access: Access = access
+        self._codes = codes
         self.tools = {name: tool for name, tool in tools.items() if names is None or name in names}
         self._close: Callable[[], None] = lambda: None
         self._places: tuple[Path, ...] = ()  #: folders of the memory that was opened last
@@ -83,11 +86,13 @@ class Toolbox:
     ) -> tuple[Outcome, Result]:
         """As `call`, and in one word what became of it, for doors that answer with a status."""
         outcome, result = self._outcome(name, arguments, progress)
-        if grants(self._access, "admin"):
-            return outcome, result
-        names_paths = outcome != "ok" or self.tools[name].reveals_paths
-        shorten = shortened_within if names_paths else sentences_shortened
-        return outcome, shorten(result, self._places)
+        if not grants(self._access, "admin"):
+            names_paths = outcome != "ok" or self.tools[name].reveals_paths
+            shorten = shortened_within if names_paths else sentences_shortened
+            result = shorten(result, self._places)
+        if self._codes and (found := codes(result)):
+            result = {**result, "codes": found}
+        return outcome, result
 
     def _outcome(
         self, name: str, arguments: Mapping[str, object] | str | None, progress: ProgressCallback | None
@@ -95,12 +100,14 @@ class Toolbox:
         tool = self.tools.get(name)
         if tool is None:
             known = ", ".join(self.tools) or "none"
-            return "unknown", {"disabled": False, "error": f"There is no tool {name!r}; there are: {known}."}
+            message = f"There is no tool {name!r}. The tools are: {known}."
+            return "unknown", _error({}, message, "unknown_tool", {"name": name})
         try:
             memory = self._memory()
         except (MemoriterError, OSError) as error:
-            sentence = f"Memory is disabled: {_sentence(error)}"
-            return "disabled", {**tool.empty, "disabled": True, "error": sentence}
+            message = f"Memory is disabled: {_message(error)}"
+            failure = _error(tool.empty, message, "memory_disabled", {"why": _message(error)})
+            return "disabled", {**failure, "disabled": True}
         with logs.concerning(_whom(memory)):
             try:
                 if not grants(self._access, "admin"):
@@ -108,17 +115,18 @@ class Toolbox:
                 checked = tool.check(_mapping(arguments))
                 return self._run(tool, Call(memory, checked, self._session_key, progress, self._access))
             except (BadArgument, MemoriterError, OSError) as error:
-                return _kind(error), {**tool.empty, "disabled": False, "error": _sentence(error)}
-            except Exception as error:  # a mistake of ours must not break the agent that calls
+                return _kind(error), _error(tool.empty, _message(error), *_code(error))
+            except Exception as error:  # a bug must not break the agent that calls the tool
                 log.exception("the tool %s failed", name)
-                sentence = f"{name} failed: {type(error).__name__}."
-                return "broken", {**tool.empty, "disabled": False, "error": sentence}
+                message = f"{name} failed: {type(error).__name__}."
+                return "broken", _error(tool.empty, message, "internal_error", {"name": name})
 
     def _run(self, tool: Tool, call: Call[Any]) -> tuple[Outcome, Result]:
         if call.memory.allows(self._session_key):
             return "ok", {**tool.run(call).to_json(), "disabled": False}
-        refused = {} if tool.read_only else {"error": "This session may not write to this memory."}
-        return ("refused" if refused else "ok"), {**tool.empty, "disabled": False, **refused}
+        if tool.read_only:
+            return "ok", {**tool.empty, "disabled": False}
+        return "refused", _error(tool.empty, "This session may not write to this memory.", "session_refused")
 
     def function(self, name: str) -> Callable[..., Result]:
         """A tool as a plain Python function, with the signature and the words that frameworks look at."""
@@ -217,7 +225,20 @@ def _kind(error: Exception) -> Outcome:
     return "conflict" if isinstance(error, EditConflict) else "failed"
 
 
-def _sentence(error: Exception) -> str:
+def _error(empty: Result, message: str, code: str, details: Mapping[str, object] | None = None) -> Result:
+    """Return the result of a call that failed."""
+    return {**empty, "disabled": False, "error": message, "code": code, "details": dict(details or {})}
+
+
+def _code(error: Exception) -> tuple[str, Mapping[str, object]]:
+    """Return the code of an error and the values that its message mentions."""
+    if not isinstance(error, MemoriterError):
+        return "io_error", {}
+    message = error.args[0] if error.args else ""
+    return message.code if isinstance(message, Sentence) and message.code else error.code, error.details
+
+
+def _message(error: Exception) -> str:
     text = (
         f"{error.strerror} ({error.filename})"
         if isinstance(error, OSError) and error.strerror

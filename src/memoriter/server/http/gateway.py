@@ -71,7 +71,11 @@ class Gateway:
         def work() -> tuple[Outcome, Result]:
             table = {tool.name: self.operations[tool.name]}
             toolbox = Toolbox(
-                lambda: self.agents[agent]().memory, session_key=session, tools=table, access=caller.access
+                lambda: self.agents[agent]().memory,
+                session_key=session,
+                tools=table,
+                access=caller.access,
+                codes=True,
             )
             return toolbox.outcome(tool.name, arguments)
 

@@ -1,5 +1,6 @@
 // Asks the gateway. One operation is one POST; what goes wrong is one sentence.
 
+import { learn } from "./i18n.js";
 import { remember, remembered } from "./prefs.js";
 
 const FIRST_AGENT = "main"; // the name that settings give unless the owner chooses another
@@ -7,9 +8,11 @@ const FIRST_AGENT = "main"; // the name that settings give unless the owner choo
 let agentName = remembered("agent") ?? FIRST_AGENT;
 
 export class Failed extends Error {
-  constructor(status, sentence) {
-    super(sentence);
+  constructor(status, body) {
+    super(typeof body?.error === "string" ? body.error : "");
     this.status = status;
+    this.code = body?.code;
+    this.details = body?.details;
   }
 }
 
@@ -87,19 +90,14 @@ async function answered(request) {
     response = await request;
   } catch (error) {
     if (givenUp(error)) throw error;
-    throw new Failed(0, "");
+    throw new Failed(0);
   }
   const body = await response.json().catch((error) => {
     if (givenUp(error)) throw error;
     return {};
   });
   if (response.status === 401) document.dispatchEvent(new CustomEvent("memoriter:ended"));
-  if (!response.ok)
-    throw new Failed(response.status, sentence(body));
-  if (body.error) throw new Failed(response.status, sentence(body));
+  if (!response.ok || body.error) throw new Failed(response.status, body);
+  learn(body.codes);
   return body;
-}
-
-function sentence(body) {
-  return typeof body?.error === "string" ? body.error : "";
 }

@@ -42,29 +42,38 @@ export function tn(key, count) {
   return t(form, { n: number(count) });
 }
 
-const SAID = Object.keys(WORDS)
-  .filter((key) => key.startsWith("said."))
-  .map((key) => [key.slice("said.".length), form(WORDS[key][0])]);
+// The code and the arguments of the sentences that the gateway has sent, by sentence.
+const codes = new Map();
+const MAX_CODES = 5000;
 
-/** The form of a sentence of the gateway: `{n}` is a number, `{name}` any words. */
-function form(text) {
-  const plain = text.replace(/[.*+?^$()|[\]\\]/g, "\\$&");
-  const open = plain.replace(/\{(\w+)\}/g, (_, name) => `(?<${name}>${name.length > 1 ? ".+" : "[-+.\\de]+"})`);
-  return new RegExp(`^${open}\\.?$`, "s"); // a refusal ends with a full stop
+/** Remember the codes that came with an answer, so that `translated` can translate its sentences. */
+export function learn(known) {
+  if (codes.size > MAX_CODES) codes.clear();
+  for (const [sentence, one] of Object.entries(known ?? {})) codes.set(sentence, one);
 }
 
-/** What the gateway said, in the reader's language where the sentence is known; else as it came. */
-export function told(sentence) {
-  if (current === "en") return sentence;
-  for (const [name, known] of SAID) {
-    const found = known.exec(sentence);
-    if (!found) continue;
-    const values = { ...found.groups };
-    if (values.why) values.why = told(values.why);
-    if (values.kind) values.kind = t(`event.${values.kind}`);
-    return t(`said.${name}`, values);
-  }
-  return sentence;
+/** A sentence of the gateway in the reader's language; one without a code stays as it is. */
+export function translated(sentence) {
+  const known = codes.get(sentence);
+  return known ? coded(known.code, known.details, sentence) : sentence;
+}
+
+/** The text of a code. Arguments may have codes of their own; a code that is not in the table gives the sentence. */
+export function coded(code, details, sentence) {
+  if (code === "all") return details.parts.map(argument).join(" ");
+  const key = `code.${code}`;
+  if (!(key in WORDS)) return sentence;
+  const values = { message: sentence };
+  for (const [name, value] of Object.entries(details ?? {})) values[name] = argument(value);
+  if (values.kind) values.kind = t(`event.${values.kind}`);
+  if (values.state) values.state = t(`state.${values.state}`);
+  return t(details?.n === 1 && `${key}.one` in WORDS ? `${key}.one` : key, values);
+}
+
+function argument(value) {
+  if (Array.isArray(value)) return value.map(argument).join(", ");
+  if (value?.code !== undefined) return coded(value.code, value.details, value.text);
+  return typeof value === "number" ? number(value, 3) : value;
 }
 
 export function number(value, digits = 0, { exactly = false } = {}) {

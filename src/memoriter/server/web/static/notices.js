@@ -1,7 +1,7 @@
 // What is said in place of content: that it loads, that there is none, that it failed and how to try again.
 
 import { el, fill } from "./dom.js";
-import { t, told } from "./i18n.js";
+import { coded, t } from "./i18n.js";
 
 export function loading() {
   return el("p", { class: "loading", role: "status" }, t("notice.loading"));
@@ -25,7 +25,7 @@ export function failure(error, again) {
 
 export function sentence(error) {
   if (error?.status === 401) return t("ended.short");
-  if (error?.message) return capital(told(error.message));
+  if (error?.message) return capital(coded(error.code, error.details, error.message));
   return error?.status ? t("notice.failed", { status: error.status }) : t("notice.unreachable");
 }
 

@@ -2,7 +2,7 @@
 
 import { actions } from "../dialogs.js";
 import { el } from "../dom.js";
-import { number, t, tn, told } from "../i18n.js";
+import { number, t, tn, translated } from "../i18n.js";
 import { label, when } from "../parts.js";
 
 /** The last question: these go, this is reached, that is not. */
@@ -55,7 +55,7 @@ export function covers(receipt, title = t("forget.covered")) {
       el(
         "ul",
         { class: kind },
-        names.map((name) => el("li", {}, told(name))),
+        names.map((name) => el("li", {}, translated(name))),
       ),
     ];
   return [

@@ -2,7 +2,7 @@
 
 import { el } from "../dom.js";
 import { isLive } from "../events.js";
-import { bytes, moment, number, t, tn, told } from "../i18n.js";
+import { bytes, moment, number, t, tn, translated } from "../i18n.js";
 import { facts, when } from "../parts.js";
 
 function card(title, ...children) {
@@ -36,7 +36,7 @@ export function embedder(who, backend, fallback) {
   return card(
     "health.embedder",
     figure(who.model || who.provider),
-    who.degraded && el("p", { class: "degraded" }, told(who.degraded)),
+    who.degraded && el("p", { class: "degraded" }, translated(who.degraded)),
     facts([
       [t("health.provider"), who.provider],
       [t("health.backend"), fallback ? t("health.fallback", { backend }) : backend],
@@ -77,8 +77,8 @@ function finding({ name, state, text, mend }) {
     el(
       "div",
       {},
-      el("p", {}, el("b", {}, t(`check.${name}`)), " ", told(text)),
-      mend && el("p", { class: "mend" }, told(mend)),
+      el("p", {}, el("b", {}, t(`check.${name}`)), " ", translated(text)),
+      mend && el("p", { class: "mend" }, translated(mend)),
     ),
   );
 }

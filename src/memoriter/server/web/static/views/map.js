@@ -5,7 +5,7 @@ import { givenUp, newest } from "../api.js";
 import { el, fill, refill } from "../dom.js";
 import { scatter } from "../draw/scatter.js";
 import { timeLegend, timeline } from "../draw/timeline.js";
-import { number, t, tn, told } from "../i18n.js";
+import { number, t, tn, translated } from "../i18n.js";
 import { step } from "../keys.js";
 import { failure, loading, nothing } from "../notices.js";
 import { dateField, fromDateField } from "../parts.js";
@@ -114,7 +114,7 @@ export function mapView(main) {
       drawn = true;
       stale ||= Boolean(answer.degraded) && answer.points.length > points.length; // each call makes more vectors
       points = answer.points;
-      missing = told(answer.degraded ?? "");
+      missing = translated(answer.degraded ?? "");
       split.classList.remove("empty");
       if (missing && points.length) fill(problem, el("p", { class: "degraded" }, missing));
       if (points.length === 0) {

@@ -2,7 +2,7 @@
 
 import { compared } from "../diff.js";
 import { el } from "../dom.js";
-import { moment, number, t, told } from "../i18n.js";
+import { moment, number, t, translated } from "../i18n.js";
 import { when } from "../parts.js";
 
 /** What became of a memory, newest first, each change with what it changed. */
@@ -23,7 +23,7 @@ export function history(events) {
           el("span", { class: "faint" }, t("entry.by", { who: t(`who.${event.by}`) }), " · "),
           when(event.at),
         ),
-        event.note && el("p", { class: "faint" }, told(event.note)),
+        event.note && el("p", { class: "faint" }, translated(event.note)),
         difference(event.before, event.after),
       ),
     ),

@@ -2,7 +2,7 @@
 
 import { el } from "../dom.js";
 import { scoreBar } from "../draw/score.js";
-import { moment, t, tn, told } from "../i18n.js";
+import { moment, t, tn, translated } from "../i18n.js";
 import { facts } from "../parts.js";
 import { address } from "../router.js";
 
@@ -51,7 +51,7 @@ function one(item) {
     "li",
     {},
     el("a", { href: place }, item.text || item.citation || item.ref),
-    el("p", { class: "reason" }, told(item.reason)),
+    el("p", { class: "reason" }, translated(item.reason)),
     item.parts?.length > 0 && scoreBar(item.score, item.parts),
   );
 }

@@ -2,7 +2,7 @@
 
 import { givenUp, news, newest } from "../api.js";
 import { el, fill, icon, refill, typed } from "../dom.js";
-import { number, t, tn, told } from "../i18n.js";
+import { number, t, tn, translated } from "../i18n.js";
 import { step } from "../keys.js";
 import { failure, nothing } from "../notices.js";
 import { segments } from "../parts.js";
@@ -125,7 +125,7 @@ export function searchView(main) {
     fill(
       summary,
       more ? t("search.best", { n: number(hits.length) }) : tn("search.found", hits.length),
-      answer.degraded && el("span", { class: "degraded" }, told(answer.degraded)),
+      answer.degraded && el("span", { class: "degraded" }, translated(answer.degraded)),
     );
     refill(
       results,

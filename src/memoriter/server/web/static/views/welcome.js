@@ -3,7 +3,7 @@
 
 import { news } from "../api.js";
 import { el, fill, refill } from "../dom.js";
-import { t, tn, told } from "../i18n.js";
+import { t, tn, translated } from "../i18n.js";
 import { loading } from "../notices.js";
 import { entryLine, when } from "../parts.js";
 import { address } from "../router.js";
@@ -51,7 +51,7 @@ function holdings(status) {
     { class: "welcome holdings" },
     el("p", { class: "lead" }, t("search.holds", counts)),
     el("p", { class: "faint" }, t("search.hint")),
-    status.degraded && el("p", { class: "degraded" }, told(status.degraded)),
+    status.degraded && el("p", { class: "degraded" }, translated(status.degraded)),
   );
 }
 

@@ -1,0 +1,197 @@
+"""Sentences with a code: notes, reasons and errors that the web page shows in the reader's language.
+
+`sentence` makes one. It is an ordinary string, in English, that also carries its code and its arguments. Tools return
+both, so a client can translate by code instead of reading English. `pack` and `unpack` store a sentence in a database
+without losing the code.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+SENTENCES: Mapping[str, str] = {
+    # Why something was added to a prompt, or left out.
+    "recall.fits": "relevant, score {score}",
+    "recall.weak": "not relevant enough: score {score} is below {threshold}",
+    "recall.enough": "enough of this kind was added already",
+    "recall.no_room": "no room was left",
+    "recall.duplicate": "another line says the same",
+    "recall.markup": "contains only markup",
+    "recall.untrusted_text": "untrusted text is never added to a prompt automatically",
+    "recall.untrusted_memory": "untrusted memories are never added to a prompt automatically",
+    # What forgetting erases, and what it cannot reach.
+    "forget.entry": "the entry and the versions merged with it",
+    "forget.history": "its history",
+    "forget.keywords": "keywords",
+    "forget.vectors": "vectors, the embedding cache, older versions of both, and the map",
+    "forget.logs": "the logs of both databases",
+    "forget.ledger": "queries and reasons in the recall ledger",
+    "forget.lines": "lines that say exactly this, in {files}",
+    "forget.backups": "backups and exports made before",
+    "forget.prompts": "prompts that already contained it, and the transcripts of those sessions",
+    "forget.notes": "notes that people or agents wrote in files",
+    "forget.busy_logs": "the databases' logs, which another process is reading; they are erased when it ends",
+    "forget.owner_logs": "daily logs of the owner that say it, which only the owner may change: {files}",
+    "forget.unreadable_logs": "daily logs that could not be read or written and may contain it: {files}",
+    # What is missing from an answer.
+    "search.keywords_only": "Keyword search only: {why}",
+    "entries.keywords_only": "Keyword search only for new entries: {why}",
+    "items.keywords_only": "Keyword search only for new items: {why}",
+    "map.no_embedder": "The map needs an embedder: entries have no vectors.",
+    "map.missing": "{n} entries have no vector yet and are not shown.",
+    # Which embedder answers, and why.
+    "embedder.bundled": "the model that comes with memoriter",
+    "embedder.folder": "the model in {path}, as configured",
+    "embedder.file": "the model {path}, as configured",
+    "embedder.chosen": "{name}, as configured",
+    "embedder.caller": "passed by the caller",
+    "embedder.none": "keyword search only, as configured",
+    "embedder.missing": "keyword search only: {why}",
+    "embedder.fallback": "the fallback, because {name} is not available: {why}",
+    # Findings of `doctor` and `health.get`, and how to fix them.
+    "check.settings": "valid; home {home}",
+    "check.fix_setting": "Fix the setting, then run this again.",
+    "check.switch_on": "Set it to `memory-core` to switch memory on.",
+    "check.rebuild": "Run `memoriter index --force`.",
+    "check.index": "Run `memoriter index`.",
+    "check.rebuilds": "Run `memoriter index`. It rebuilds the index from the files.",
+    "check.indexed": "{files} files, {chunks} chunks",
+    "check.stale": "{n} files differ from the index",
+    "check.no_vectors": "{n} chunks have no vector",
+    "check.items": "items in {n} namespaces",
+    "check.restore": "Restore the file from a backup, or move it away.",
+    "check.entries": "{n} entries",
+    "check.restore_entries": "Restore the file from a backup, or move it away and `memoriter import` an export.",
+    "check.python": "Python {python}, SQLite {sqlite}",
+    "check.no_sqlite_vec": "not installed; the default engine `scan` does not need it",
+    "check.install": "pip install '{package}'",
+    "check.workspace": "{path}",
+    "check.no_workspace": "{path} is not a folder",
+    "check.set_workspace": "Run `memoriter init`, or pass --workspace.",
+    "check.no_notes": "{path} has no notes yet",
+    "check.write_notes": "Run `memoriter init`, then write some notes.",
+    "check.readable": "other users can read {path}",
+    "check.chmod": "chmod 700 {path}",
+    "check.disk": "only {megabytes} MB are free in {path}",
+    "check.free_disk": "Free some disk space.",
+    "check.backend": "Fix the problem, or set `memory.backend: builtin`.",
+    "check.retried": "It is retried automatically.",
+    # Why the history of an entry changed.
+    "history.merged": "merged by the owner",
+    "history.replaced": "replaced by the owner",
+    "history.repeated": "stated before",
+    "history.no_longer": "no longer true, according to a newer statement",
+    "history.undo": "undoes change {seq} ({kind})",
+    "history.equal": "equal except for case, spacing and punctuation",
+    "history.negation": "one statement denies the other",
+    "history.slot": "both state {name}",
+    "history.comparison": "the same comparison the other way round",
+    "history.same_words": "the same words",
+    "history.ended": "names the old value as ended",
+    "history.value": "the same with another value",
+    "history.change": "describes a change of the same thing",
+    "history.number": "the same with another number or date",
+    "history.more": "says the same and more",
+    "history.part": "repeats a part of it",
+    "history.similar": "nearly the same words and the same meaning",
+    # What became of a statement.
+    "entry.staged": "it waits for the owner's approval",
+    "entry.rejected": "the owner has rejected this",
+    "entry.forgotten": "this was forgotten on request and is not captured again automatically",
+    # Errors of operations on entries, recalls and notes.
+    "entry.not_found": "There is no entry {id!r}.",
+    "entry.ambiguous": "More than one entry starts with {id!r}. Give more of its id.",
+    "entry.changed": "The entry {id} was changed in the meantime. Look at it again.",
+    "entry.conflict": "Something was changed in the meantime. Look at it again.",
+    "entry.duplicate": "The entry {id} says exactly this. Merge the two instead.",
+    "entry.undo_newer": "The entry {id} has changed again since. Undo that change first, by its id.",
+    "entry.undo_forget": "The newest change was to forget. Forgotten entries cannot be restored.",
+    "entry.undo_nothing": "There is nothing to undo.",
+    "entry.not_staged": "The entry {id} is {state}: only staged entries can be approved or rejected.",
+    "entry.not_active": "The entry {id} is {state}: only active entries can be replaced.",
+    "entry.same": "The entry already says this.",
+    "entry.empty": "There is nothing to remember: the text contains no word.",
+    "entry.too_long": "An entry has at most {limit} characters. This text has {length}.",
+    "entry.too_many_tags": "An entry has at most {limit} tags.",
+    "forget.how": "Name what to forget in exactly one way: an id, a query, a session, a source or a time.",
+    "recall.not_found": "There is no recall {id!r}.",
+    "note.not_found": "{path!r} does not exist.",
+    "note.other": "{path!r} does not exist. Did you mean {name!r}?",
+}
+"""The English text of every code. The page has the same codes in `words.js`."""
+
+
+class Sentence(str):
+    """A string with the code and the arguments it was made from."""
+
+    code: str
+    details: Mapping[str, Any]
+
+    def __new__(cls, text: str, code: str = "", details: Mapping[str, Any] | None = None) -> Sentence:
+        """Make a sentence; use `sentence` unless the text is not in the table."""
+        made = super().__new__(cls, text)
+        made.code = code
+        made.details = details or {}
+        return made
+
+
+def sentence(code: str, **details: object) -> Sentence:
+    """Return the sentence with this code. An argument may itself be a sentence, or an error."""
+    plain = {name: _plain(value) for name, value in details.items()}
+    shown = {name: value["text"] if isinstance(value, dict) else value for name, value in plain.items()}
+    return Sentence(SENTENCES[code].format(**shown), code, plain)
+
+
+def _plain(value: object) -> Any:
+    """Return an argument as JSON data."""
+    if isinstance(value, Sentence):
+        return {"text": str(value), "code": value.code, "details": dict(value.details)}
+    if isinstance(value, Exception):
+        inner = value.args[0] if value.args else ""
+        return _plain(inner) if isinstance(inner, Sentence) else str(value)
+    return value if isinstance(value, int | float | dict) else str(value)
+
+
+def join(*parts: str | None) -> str | None:
+    """Join sentences into one string that still knows the code of each; None if there are none."""
+    texts = [part for part in parts if part]
+    if len(texts) < 2:
+        return texts[0] if texts else None
+    return Sentence(" ".join(texts), "all", {"parts": [_plain(part) for part in texts]})
+
+
+def pack(text: str) -> str:
+    """Return a sentence as one string for a database column."""
+    if not isinstance(text, Sentence) or text.code not in SENTENCES:
+        return str(text)
+    return json.dumps({"code": text.code, "details": dict(text.details)}, ensure_ascii=False)
+
+
+def unpack(text: str) -> str:
+    """Return the sentence that `pack` made a string of; other text is returned as it is."""
+    if not text.startswith('{"code": '):
+        return text
+    stored = json.loads(text)
+    return sentence(stored["code"], **stored["details"])
+
+
+def codes(data: object) -> dict[str, dict[str, Any]]:
+    """Return the code and the arguments of every sentence in a result, by its text."""
+    return {
+        str(found): {"code": found.code, "details": dict(found.details)}
+        for found in _sentences(data)
+        if found.code
+    }
+
+
+def _sentences(data: object) -> Iterator[Sentence]:
+    if isinstance(data, Sentence):
+        yield data
+    elif isinstance(data, Mapping):
+        for value in data.values():
+            yield from _sentences(value)
+    elif isinstance(data, list | tuple):
+        for value in data:
+            yield from _sentences(value)
