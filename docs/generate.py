@@ -45,7 +45,7 @@ def config() -> str:
     lines: list[str] = []
     for section, group in groupby(keys().items(), key=lambda item: item[0].rpartition(".")[0]):
         kind = _section(Settings, section) if section else None
-        lines += [f"### `{section}`", "", (kind.__doc__ or "").strip()] if kind else ["### Where and whose"]
+        lines += [f"### `{section}`", "", (kind.__doc__ or "").strip()] if kind else ["### General"]
         lines += ["", "| key | default | environment variable | meaning |", "| --- | --- | --- | --- |"]
         lines += [_setting_row(key, field.default, field.description or "") for key, field in group]
         lines += [""]
@@ -67,7 +67,7 @@ def _setting_row(key: str, default: object, meaning: str) -> str:
 def _shown(default: object) -> str:
     """A default as one would write it in the settings file."""
     match default:
-        case None:
+        case None | "":
             return "not set"
         case bool():
             return f"`{str(default).lower()}`"

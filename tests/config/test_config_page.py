@@ -30,12 +30,12 @@ def test_a_stale_page_is_reported_and_then_rewritten(tmp_path: Path) -> None:
     result = run(generator, "--check")
     assert (result.returncode, result.stderr) == (
         1,
-        "docs/page.md, line 3: 'old' should be '### Where and whose'; run `python docs/generate.py`\n",
+        "docs/page.md, line 3: 'old' should be '### General'; run `python docs/generate.py`\n",
     )
     assert run(generator).returncode == 0
     assert run(generator, "--check").returncode == 0
     text = page.read_text("utf-8")
-    assert text.startswith("# Page\n<!-- generated: config -->\n### Where and whose\n")
+    assert text.startswith("# Page\n<!-- generated: config -->\n### General\n")
     assert text.endswith("<!-- end -->\nprose\n")
 
 
