@@ -32,7 +32,6 @@ from memoriter.recall.render import Language, memory_section
 from memoriter.records import (
     Answer,
     Excerpt,
-    ImportReport,
     ProgressCallback,
     Query,
     Receipt,
@@ -504,6 +503,10 @@ class Memory:
         known = partial(was_there, self._engine)
         return AgentFolder(self.settings.workspace, folder, shown=shown, was_there=known)
 
+    def check_workspace(self) -> None:
+        """Raise `WriteError` if the workspace is missing although its notes are indexed, as when it is unmounted."""
+        self._open_writer().notebook.ready()
+
     def mark_changed(self) -> None:
         """Tell the memory that files were just written, so that the next search indexes them first."""
         self._check_open()
@@ -609,26 +612,3 @@ class Memory:
         """In how many namespaces programs keep items; None when nothing was ever kept."""
         known = self._items is not None or (self.settings.agent_folder / "items.db").exists()
         return len(self.items.namespaces()) if known else None
-
-    def import_openclaw(self, place: Path | None = None, *, dry_run: bool = False) -> ImportReport:
-        """Take in what OpenClaw has kept: notes, sessions and entries; nothing that is here is overwritten."""
-        from memoriter.integrations.openclaw.importing import OpenClaw
-
-        found = OpenClaw.find(place, self.settings.agent)
-        folder = self.settings.agent_folder / "sessions"
-        if not dry_run:
-            self._open_writer().notebook.ready()
-        report = found.take_in(self.settings.workspace, folder, self.entries, dry_run=dry_run)
-        if not dry_run:
-            self._engine.mark_changed()
-        return report
-
-    def import_claude_code(self, place: Path | None = None, *, dry_run: bool = False) -> ImportReport:
-        """Take in Claude Code's transcripts, before it deletes them; nothing that is here is overwritten."""
-        from memoriter.integrations.claude_code import importing
-
-        folder = self.settings.agent_folder / "sessions"
-        report = importing.take_in(place, folder, agent=self.settings.agent, dry_run=dry_run)
-        if not dry_run:
-            self._engine.mark_changed()
-        return report

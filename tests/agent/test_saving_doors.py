@@ -131,7 +131,7 @@ def test_save_and_summarise_on_the_command_line(
         .endswith("Anna prefers tea.\n\nTags: people, tea\n")
     )
     again = memoriter("save", "Anna prefers tea.")
-    assert again.stdout.startswith("It stands there already: memory/")
+    assert again.stdout.startswith("Already saved: memory/")
     folder = tmp_path / "state/agents/main/sessions"
     folder.mkdir(parents=True)
     talk = [("user", "我们把发布改到周四，可以吗？"), ("assistant", "可以，发布改到每周四上午十点。")]

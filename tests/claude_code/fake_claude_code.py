@@ -149,7 +149,7 @@ class ClaudeCode:
 
     def waiting(self) -> list[Path]:
         """The requests in the spool."""
-        return sorted((self.home / "agents" / "main" / "spool").glob("[0-9]*.json"))
+        return sorted((self.home / "agents" / "main" / "queue").glob("[0-9]*.json"))
 
     def log(self) -> str:
         file = self.home / "hooks.log"

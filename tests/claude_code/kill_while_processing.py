@@ -15,14 +15,14 @@ import time
 from memoriter.agent import Agent
 from memoriter.config import load
 from memoriter.integrations.claude_code import capture
-from memoriter.integrations.claude_code.capture import drain, marks_of, spool_of
+from memoriter.integrations.claude_code.capture import process_queue, session_progress, session_queue
 from memoriter.sessions.progress import SessionProgress
 from memoriter.sessions.queue import SessionRequest, _read
 
 
 def drained(naive: bool, pipe: int) -> None:
     """What a hook does after its answer; a byte is sent whenever it begins to hear a session."""
-    hear = capture._hear
+    hear = capture._process
 
     def told(
         host: Agent, marks: SessionProgress, request: SessionRequest, until: float | None = None
@@ -30,17 +30,17 @@ def drained(naive: bool, pipe: int) -> None:
         os.write(pipe, b".")
         return hear(host, marks, request, until)
 
-    capture._hear = told
+    capture._process = told
     with Agent.open(load(), slot="memory-full") as host:
         if not naive:
-            drain(host)
+            process_queue(host)
             return
         settings = host.memory.settings
-        for path in spool_of(settings).waiting():
+        for path in session_queue(settings).waiting():
             request = _read(path)
             path.unlink()
             assert request is not None
-            told(host, marks_of(settings), request)
+            told(host, session_progress(settings), request)
 
 
 def main(kills: int, naive: bool) -> None:

@@ -7,6 +7,8 @@ from pathlib import Path
 import pytest
 from fake_claude_code import ClaudeCode
 
+from memoriter.integrations.claude_code import import_claude_code
+
 
 def test_transcripts_are_imported_before_claude_code_deletes_them(
     claude: ClaudeCode, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -19,7 +21,7 @@ def test_transcripts_are_imported_before_claude_code_deletes_them(
     monkeypatch.setenv("CLAUDE_CONFIG_DIR", str(tmp_path / "claude"))
     with claude.memory() as memory:
         for action in ("new", "same"):
-            report = memory.import_claude_code()
+            report = import_claude_code(memory)
             assert [(step.source.name, step.action) for step in report.steps] == [(said.name, action)]
         (projects / said.name).unlink()
         (hit,) = memory.search("queue for mail", source="sessions", max_results=1).hits
@@ -27,7 +29,7 @@ def test_transcripts_are_imported_before_claude_code_deletes_them(
     command = ["import", "claude-code", str(tmp_path / "claude"), "--dry-run"]
     done = claude.run(command, b"", claude.environment, claude.project)
     assert done.output.decode().splitlines()[0] == (
-        f"Claude Code in {tmp_path / 'claude'}, agent main (nothing is changed)"
+        f"Claude Code in {tmp_path / 'claude'}, agent main (dry run: nothing is changed)"
     )
 
 
@@ -39,4 +41,4 @@ def test_transcripts_in_a_linked_folder_are_not_imported(claude: ClaudeCode, tmp
     projects.mkdir(parents=True)
     (projects / "-linked").symlink_to(outside)
     with claude.memory() as memory:
-        assert memory.import_claude_code(tmp_path / "claude").steps == ()
+        assert import_claude_code(memory, tmp_path / "claude").steps == ()

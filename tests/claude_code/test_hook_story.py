@@ -82,7 +82,7 @@ def test_what_the_host_would_cut_is_not_told(claude: ClaudeCode) -> None:
         for number in range(10):
             memory.entries.add(f"Rule {number} of the house: {'🦉' * 900}", "user_preference")
     assert claude.told("UserPromptSubmit", prompt="Which rules of the house are there?") == ""
-    assert "too many for a prompt; nothing was told" in claude.log()
+    assert "too many for a prompt; nothing was injected" in claude.log()
 
 
 def test_a_prompt_about_no_note_is_told_of_none(claude: ClaudeCode) -> None:

@@ -134,10 +134,10 @@ def test_installing_adds_our_hooks_and_our_server_and_changes_nothing_else(
         known = json.loads(place.paths[0].read_bytes())
         place.install()
         ours, servers = (json.loads(path.read_bytes()) for path in place.paths)
-        for moment in settings_file.MOMENTS:
+        for moment in settings_file.EVENTS:
             *others, group = ours["hooks"][moment]
             assert others == known.get("hooks", {}).get(moment, [])
-            assert [settings_file.is_ours(hook) for hook in group["hooks"]] == [True]
+            assert [settings_file.is_our_hook(hook) for hook in group["hooks"]] == [True]
         assert _same(_without(ours, "hooks"), _without(known, "hooks"))
         assert "memoriter" in servers["mcpServers"]
         assert _same(_without(servers, "mcpServers"), _without(known, "mcpServers"))
@@ -188,7 +188,7 @@ def test_what_somebody_made_of_our_hooks_goes_too_and_theirs_beside_it_stay() ->
     text = json.dumps(
         {"hooks": {"Stop": [{"matcher": "", "hooks": [theirs, ours]}], "SessionEnd": [{"hooks": [ours]}]}}
     )
-    assert json.loads(settings_file.without_hooks(text, "{}")) == {
+    assert json.loads(settings_file.remove_hooks(text, "{}")) == {
         "hooks": {"Stop": [{"matcher": "", "hooks": [theirs]}]}
     }
 
@@ -208,7 +208,7 @@ def test_what_somebody_made_of_our_hooks_goes_too_and_theirs_beside_it_stay() ->
 def test_settings_that_cannot_be_changed_safely_are_left_as_they_are(tmp_path: Path, text: str) -> None:
     place = Place(str(tmp_path))
     place.paths[0].write_text(text)
-    with pytest.raises(ConfigError, match="it is left as it is"):
+    with pytest.raises(ConfigError, match="The file was not changed"):
         place.install()
     assert place.read() == [text.encode(), None]
 
@@ -287,7 +287,7 @@ def _edited(path: Path) -> None:
 def test_a_hook_to_which_somebody_added_a_command_is_theirs(more: str, ours: bool) -> None:
     command = "memoriter --workspace '/a && b; c' hook claude-code Stop"
     settings_ = {"hooks": {"Stop": [{"hooks": [{"type": "command", "command": command + more}]}]}}
-    assert json.loads(settings_file.without_hooks(json.dumps(settings_), "{}")) == ({} if ours else settings_)
+    assert json.loads(settings_file.remove_hooks(json.dumps(settings_), "{}")) == ({} if ours else settings_)
 
 
 # ---- the command line -----------------------------------------------------------------------------------------
@@ -352,4 +352,4 @@ def test_a_file_that_is_no_json_is_one_sentence(memoriter: Memoriter, tmp_path: 
     file.write_text("{")
     done = memoriter("install", "claude-code", "--settings", str(file), "--no-mcp")
     assert (done.code, done.output, file.read_text()) == (1, b"", "{")
-    assert done.error.decode().startswith(f"memoriter: {file}: it is not JSON that can be changed safely")
+    assert done.error.decode().startswith(f"memoriter: {file}: it is not valid JSON")

@@ -14,7 +14,7 @@ from fake_claude_code import SESSION, ClaudeCode, until
 from memoriter import MemoryService
 from memoriter.agent import Agent, Effect, Moment
 from memoriter.agent.agent import Observer
-from memoriter.integrations.claude_code.capture import drain, hear_waiting
+from memoriter.integrations.claude_code.capture import process_queue, process_queue_of
 from memoriter.sessions.queue import SessionQueue, SessionRequest
 
 FAR = 4e9  #: a time at which nothing is too old
@@ -29,7 +29,7 @@ def test_a_piece_that_takes_long_is_kept(claude: ClaudeCode, monkeypatch: pytest
     claude.say("I never work on Fridays.")
     _spool(claude).add(_request(path, "SessionEnd"))
     with claude.memory() as memory, MemoryService(memory) as service:
-        assert (hear_waiting(service), len(memory.entries.list())) == (1, 2)
+        assert (process_queue_of(service), len(memory.entries.list())) == (1, 2)
     assert claude.waiting() == []
 
 
@@ -56,7 +56,7 @@ def test_every_piece_is_noted_when_it_is_done(claude: ClaudeCode, monkeypatch: p
             raise SystemExit
 
     with _host(claude, killed) as host, pytest.raises(SystemExit):
-        drain(host)
+        process_queue(host)
     assert len(claude.waiting()) == 1
     after = list[tuple[str, str]]()
 
@@ -65,7 +65,7 @@ def test_every_piece_is_noted_when_it_is_done(claude: ClaudeCode, monkeypatch: p
         seen.append((moment.event, str(moment.heard)))
 
     with _host(claude, noted) as host:
-        assert drain(host) == 1
+        assert process_queue(host) == 1
     assert seen[:2] == [(texts[0],), (texts[1],)]
     # The piece at which the process was killed was not noted: it is looked at once more, and its turns are known.
     assert after == [("added", text) for text in texts[3:]]
@@ -74,7 +74,7 @@ def test_every_piece_is_noted_when_it_is_done(claude: ClaudeCode, monkeypatch: p
 
 
 def test_other_sessions_have_their_turn_between_two_pieces(tmp_path: Path) -> None:
-    spool, heard = SessionQueue(tmp_path / "spool"), list[str]()
+    spool, heard = SessionQueue(tmp_path / "queue"), list[str]()
     for session in ("long", "short", "long", "other"):
         spool.add(_request(tmp_path / "x.jsonl", session=session))
 
@@ -88,7 +88,7 @@ def test_other_sessions_have_their_turn_between_two_pieces(tmp_path: Path) -> No
 
 
 def test_whoever_asked_waits_for_its_own_session_alone(tmp_path: Path) -> None:
-    spool = SessionQueue(tmp_path / "spool")
+    spool = SessionQueue(tmp_path / "queue")
     spool.add(_request(tmp_path / "x.jsonl", session="long"))
     begun, asked, over = threading.Event(), threading.Event(), threading.Event()
     pieces = list[str]()
@@ -133,7 +133,7 @@ def test_a_session_in_which_nobody_spoke_is_not_heard_again(claude: ClaudeCode) 
     _spool(claude).add(_request(path, session=SESSION))
     moments = list[Moment]()
     with _host(claude, lambda moment, _: moments.append(moment)) as host:
-        assert (drain(host), moments) == (1, [])
+        assert (process_queue(host), moments) == (1, [])
 
 
 @contextmanager
@@ -151,7 +151,7 @@ def _deadlines() -> dict[str, float]:
 
 
 def _spool(claude: ClaudeCode) -> SessionQueue:
-    return SessionQueue(claude.home / "agents" / "main" / "spool")
+    return SessionQueue(claude.home / "agents" / "main" / "queue")
 
 
 def _request(path: Path, event: str = "Stop", session: str = "s") -> SessionRequest:

@@ -14,7 +14,7 @@ import pytest
 from fake_claude_code import ClaudeCode, until
 
 from memoriter import MemoryService
-from memoriter.integrations.claude_code.capture import hear_waiting
+from memoriter.integrations.claude_code.capture import process_queue_of
 from memoriter.sessions.messages import turns_of_messages
 from memoriter.sessions.progress import SessionProgress, SessionState
 from memoriter.sessions.queue import SessionQueue, SessionRequest
@@ -42,25 +42,25 @@ def test_a_session_is_heard_once_the_store_is_free(claude: ClaudeCode) -> None:
 
 def test_what_waits_is_known_to_the_next_session(claude: ClaudeCode) -> None:
     path = claude.say("I prefer tabs in Go code.")
-    SessionQueue(claude.home / "agents" / "main" / "spool").add(_request(path))
+    SessionQueue(claude.home / "agents" / "main" / "queue").add(_request(path))
     assert "I prefer tabs in Go code." in claude.told("SessionStart", session="next", source="startup")
     assert claude.waiting() == []
 
 
 def test_what_waits_is_heard_by_hand_and_by_a_service_that_starts(claude: ClaudeCode) -> None:
-    spool = SessionQueue(claude.home / "agents" / "main" / "spool")
+    spool = SessionQueue(claude.home / "agents" / "main" / "queue")
     spool.add(_request(claude.say("I prefer tabs in Go code.", session="one"), session="one"))
-    done = claude.run(["spool", "--json"], b"", claude.environment, claude.project)
+    done = claude.run(["process-queue", "--json"], b"", claude.environment, claude.project)
     assert (done.code, json.loads(done.output)) == (0, {"done": 1, "waiting": 0})
     spool.add(_request(claude.say("I never work on Fridays.", session="two"), session="two"))
     with claude.memory() as memory, MemoryService(memory) as service:
-        assert hear_waiting(service) == 1
+        assert process_queue_of(service) == 1
         assert len(memory.entries.list()) == 2
 
 
 def test_sessions_are_heard_in_the_order_in_which_they_asked(claude: ClaudeCode) -> None:
     """What was said later takes the place of what it contradicts, though both waited."""
-    spool = SessionQueue(claude.home / "agents" / "main" / "spool")
+    spool = SessionQueue(claude.home / "agents" / "main" / "queue")
     first = claude.say("My editor is Vim.", session="one")
     spool.add(_request(first, session="one"))
     second = claude.say("My editor is Emacs.", session="two")
@@ -72,11 +72,11 @@ def test_sessions_are_heard_in_the_order_in_which_they_asked(claude: ClaudeCode)
 
 
 def test_a_session_that_cannot_be_heard_does_not_hold_up_the_others(tmp_path: Path) -> None:
-    spool, heard = SessionQueue(tmp_path / "spool"), list[str]()
+    spool, heard = SessionQueue(tmp_path / "queue"), list[str]()
     for session in ("stuck", "fine", "stuck", "fine"):
         spool.add(_request(tmp_path / "x.jsonl", session=session))
-    (tmp_path / "spool" / f"{0:020d}-1-1.json").write_text("{}")
-    (tmp_path / "spool" / ".left.json.1-1.tmp").write_text("half")
+    (tmp_path / "queue" / f"{0:020d}-1-1.json").write_text("{}")
+    (tmp_path / "queue" / ".left.json.1-1.tmp").write_text("half")
 
     def handle(request: SessionRequest) -> bool:
         heard.append(request.session)
@@ -88,7 +88,7 @@ def test_a_session_that_cannot_be_heard_does_not_hold_up_the_others(tmp_path: Pa
 
 
 def test_a_session_whose_hearing_breaks_does_not_hold_up_the_others(tmp_path: Path) -> None:
-    spool, heard = SessionQueue(tmp_path / "spool"), list[str]()
+    spool, heard = SessionQueue(tmp_path / "queue"), list[str]()
     for session in ("broken", "fine", "broken"):
         spool.add(_request(tmp_path / "x.jsonl", session=session))
 
@@ -136,8 +136,8 @@ def test_a_broken_mark_means_that_the_session_is_heard_from_its_beginning(claude
     known = json.loads(mark.read_text())
     mark.write_text(json.dumps({**known, "mark": {**known["mark"], "offset": "many"}}))
     path = claude.say("I never work on Fridays.")
-    SessionQueue(claude.home / "agents" / "main" / "spool").add(_request(path, session=known["id"]))
-    done = claude.run(["spool", "--json"], b"", claude.environment, claude.project)
+    SessionQueue(claude.home / "agents" / "main" / "queue").add(_request(path, session=known["id"]))
+    done = claude.run(["process-queue", "--json"], b"", claude.environment, claude.project)
     assert (done.code, done.error, json.loads(done.output)) == (0, b"", {"done": 1, "waiting": 0})
     assert claude.learned() == ["I prefer tabs in Go code.", "I never work on Fridays."]
 
@@ -146,7 +146,7 @@ def test_a_spool_that_nobody_drains_does_not_grow_for_ever(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("memoriter.sessions.queue.MAX_REQUESTS", 3)
-    spool = SessionQueue(tmp_path / "spool")
+    spool = SessionQueue(tmp_path / "queue")
     kept = [spool.add(_request(tmp_path / "x.jsonl")) for _ in range(5)]
     assert [path is not None for path in kept] == [True, True, True, False, False]
     assert len(spool.waiting()) == 3
@@ -175,9 +175,9 @@ def test_a_long_transcript_is_heard_piece_by_piece(tmp_path: Path, monkeypatch: 
 
 
 def test_only_one_process_drains_at_a_time(tmp_path: Path) -> None:
-    spool = SessionQueue(tmp_path / "spool")
+    spool = SessionQueue(tmp_path / "queue")
     spool.add(_request(tmp_path / "x.jsonl"))
-    assert spool.drain(lambda _: SessionQueue(tmp_path / "spool").drain(lambda _: True) == 0) == 1
+    assert spool.drain(lambda _: SessionQueue(tmp_path / "queue").drain(lambda _: True) == 0) == 1
 
 
 @pytest.mark.timeout(1800)
@@ -203,7 +203,7 @@ def _said(claude: ClaudeCode) -> list[tuple[str, str]]:
 
 def _killed_while_draining(claude: ClaudeCode, *mode: str) -> list[str]:
     """What is known after draining a spool, killed again and again, in the order in which it was said."""
-    spool = SessionQueue(claude.home / "agents" / "main" / "spool")
+    spool = SessionQueue(claude.home / "agents" / "main" / "queue")
     for text, session in _said(claude):
         spool.add(_request(claude.say(text, session=session), session=session))
     script = Path(__file__).with_name("kill_while_processing.py")

@@ -113,7 +113,7 @@ def test_a_file_that_is_not_text_is_refused_in_a_sentence(run: Run, tmp_path: Pa
     file = tmp_path / "latin.jsonl"
     file.write_bytes(b'["caf\xe9"]')
     for more in ([], ["--json"]):
-        sentence = f"{file} is not UTF-8 text (byte 5); nothing was taken in."
+        sentence = f"{file} is not UTF-8 text (byte 5). Nothing was imported."
         assert run("import", str(file), *more, fails=True) == sentence
 
 
@@ -172,10 +172,7 @@ def test_a_foreign_file_with_nonsense_in_it_is_refused_whole(run: Run, tmp_path:
     assert json.loads(run("list", "--json")) == []
 
 
-def test_all_that_waits_is_more_than_a_page(
-    run: Run, workspace: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("memoriter.cli.staged.PAGE", 2)
+def test_all_staged_entries_can_be_listed_and_rejected(run: Run, workspace: Path, tmp_path: Path) -> None:
     overrides = {"entries.approval": "agent", "embedding.provider": "none"}
     with Memory.open(workspace, home=tmp_path / "home", overrides=overrides) as memory:
         for number in range(5):
@@ -202,7 +199,9 @@ def test_what_waits_is_listed_approved_rejected_and_taken_back(
     run("undo", gone["id"])
     assert "Added" in run("approve", "--all")
     assert json.loads(run("staged", "--json")) == []
-    assert (run("approve", "--all"), run("reject", "--all")) == ("Nothing waits to be approved.\n",) * 2
+    assert (run("approve", "--all"), run("reject", "--all")) == (
+        "No entries are waiting for approval.\n",
+    ) * 2
     assert json.loads(run("approve", "--all", "--json")) == json.loads(run("reject", "--all", "--json")) == []
     assert len(json.loads(run("list", "--json"))) == 3
     assert "is active" in run("approve", done["entry"]["id"], fails=True)

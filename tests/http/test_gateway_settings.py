@@ -154,4 +154,4 @@ def test_an_open_address_is_warned_of(tmp_path: Path, monkeypatch: pytest.Monkey
     quiet = CliRunner().invoke(app, given)
     loud = CliRunner().invoke(app, [*given, "--host", "0.0.0.0"])
     assert (quiet.exit_code, quiet.stderr) == (0, "")
-    assert "0.0.0.0 can be reached from a network" in loud.stderr
+    assert "0.0.0.0 is reachable from the network" in loud.stderr

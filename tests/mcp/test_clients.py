@@ -78,9 +78,3 @@ def test_the_folder_one_stands_in_is_named_in_the_entry(
     monkeypatch.chdir(workspace)
     settings, _ = printed("mcp", "--print-config", "json")
     assert json.loads(settings)["memoriter"]["args"] == ["--workspace", str(workspace), "mcp"]
-
-
-def test_http_is_pointed_to_the_gateway() -> None:
-    done = CliRunner().invoke(app, ["mcp", "--http"])
-    assert done.exit_code == 2
-    assert "`memoriter serve` offers it at /mcp" in " ".join(done.stderr.split())

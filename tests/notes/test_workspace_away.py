@@ -11,7 +11,7 @@ import pytest
 from memoriter import Memory, MemoryService
 from memoriter.agent import Agent
 from memoriter.errors import SourceError, WriteError
-from memoriter.integrations.claude_code.capture import drain
+from memoriter.integrations.claude_code.capture import process_queue
 from memoriter.sessions.queue import SessionQueue, SessionRequest
 
 TALK = (
@@ -74,14 +74,14 @@ def test_a_session_that_ends_meanwhile_waits_until_it_is_back(
 ) -> None:
     talk = tmp_path / "talk.jsonl"
     talk.write_text('{"role": "user", "content": "I prefer tabs in Go code."}\n', encoding="utf-8")
-    spool = SessionQueue(tmp_path / "state" / "agents" / "main" / "spool")
+    spool = SessionQueue(tmp_path / "state" / "agents" / "main" / "queue")
     spool.add(SessionRequest("SessionEnd", "s", str(talk), talk.stat().st_size, "", 4e9))
 
     def heard() -> tuple[int, int, list[str]]:
         with known() as memory:
             host = Agent.open(memory.settings, service=MemoryService(memory), slot="memory-full")
             with host:
-                done = drain(host)
+                done = process_queue(host)
             return done, len(spool.waiting()), [entry.text for entry in memory.entries.list()]
 
     shutil.move(workspace, tmp_path / "away")

@@ -15,6 +15,7 @@ import pytest
 
 from memoriter import Memory
 from memoriter.errors import NotFound
+from memoriter.integrations.openclaw import import_openclaw
 from memoriter.text.blocks import without_annotations
 
 DAY = "# 2026-02-08\n\n- The backup goes to the bucket heron. <!-- importance: 8 --> <!-- trigger: backup, s3 -->\n"
@@ -127,20 +128,20 @@ def test_a_groups_conversation_that_does_not_say_who_speaks_is_left_out(
     }
     (sessions / "sessions.json").write_text(json.dumps(keys))
     memory = open_memory()
-    report = memory.import_openclaw(openclaw)
+    report = import_openclaw(memory, openclaw)
     assert actions(report, "session") == {"77ab.jsonl": "other", "9f1c.jsonl": "new"}
     assert [step.note for step in report.steps if step.action == "other"] == [
-        "a group's conversation, which does not say who speaks"
+        "a group conversation that does not record who speaks"
     ]
     assert [path.name for path in memory.settings.agent_folder.rglob("*.jsonl")] == ["9f1c.jsonl"]
 
 
 def test_everything_is_taken_in_once(openclaw: Path, entries: None, open_memory: OpenMemory) -> None:
     memory = open_memory()
-    preview = memory.import_openclaw(openclaw, dry_run=True)
+    preview = import_openclaw(memory, openclaw, dry_run=True)
     assert list(memory.settings.workspace.rglob("*.md")) == []
     assert memory.entries.list() == []
-    first = memory.import_openclaw(openclaw)
+    first = import_openclaw(memory, openclaw)
     assert (first.steps, first.entries) == (preview.steps, preview.entries)
     assert actions(first, "note") == dict.fromkeys(
         ["MEMORY.md", "USER.md", "2026-02-08.md", "people/priya.md"], "new"
@@ -150,7 +151,7 @@ def test_everything_is_taken_in_once(openclaw: Path, entries: None, open_memory:
     copied = memory.settings.workspace / "memory" / "imports" / "openclaw" / "2026-02-08.md"
     original = openclaw / "workspace" / "memory" / "2026-02-08.md"
     assert (copied.read_text(), copied.stat().st_mtime_ns) == (DAY, original.stat().st_mtime_ns)
-    again = memory.import_openclaw(openclaw)
+    again = import_openclaw(memory, openclaw)
     assert {step.action for step in again.steps} == {"same"}
     assert (again.entries.added, again.entries.already) == (0, 2)
 
@@ -159,7 +160,7 @@ def test_entries_keep_where_they_come_from_and_are_nobodys_own_words(
     openclaw: Path, entries: None, open_memory: OpenMemory
 ) -> None:
     memory = open_memory()
-    report = memory.import_openclaw(openclaw)
+    report = import_openclaw(memory, openclaw)
     kept = {
         entry.text: (entry.type, entry.trust, entry.source, entry.tags, round(entry.created_at))
         for entry in memory.entries.list()
@@ -169,20 +170,20 @@ def test_entries_keep_where_they_come_from_and_are_nobodys_own_words(
         "We chose NATS": ("technical_decision", "agent", "openclaw", ("scope:mail",), 1_770_516_065),
     }
     assert [remark.partition(":")[0] for remark in report.remarks] == [
-        "Agents with memories of their own are not taken in",
-        f"{openclaw / 'memory' / 'main.sqlite'} is an index of the notes, and is not needed.",
-        "An entry is left out (6f1c2d3e-0000-4000-8000-000000000004)",
+        "Other agents are not imported",
+        f"{openclaw / 'memory' / 'main.sqlite'} is an index of the notes and is not needed.",
+        "Skipped the entry 6f1c2d3e-0000-4000-8000-000000000004",
     ]
 
 
 def test_what_stands_in_the_way_is_left_and_named(openclaw: Path, open_memory: OpenMemory) -> None:
     memory = open_memory()
-    memory.import_openclaw(openclaw)
+    import_openclaw(memory, openclaw)
     mine = memory.settings.workspace / "memory" / "imports" / "openclaw" / "USER.md"
     mine.write_text("# I have edited this\n")
     grown = openclaw / "agents" / "main" / "sessions" / "9f1c.jsonl"
     grown.write_text(grown.read_text() + "\n")
-    report = memory.import_openclaw(openclaw)
+    report = import_openclaw(memory, openclaw)
     assert actions(report, "note")["USER.md"] == "other"
     assert mine.read_text() == "# I have edited this\n"
     assert actions(report, "session") == {"9f1c.jsonl": "grown"}
@@ -200,8 +201,8 @@ def test_no_copy_goes_through_a_link(openclaw: Path, open_memory: OpenMemory, tm
     ):
         link.parent.mkdir(parents=True, exist_ok=True)
         link.symlink_to(outside)
-    preview = memory.import_openclaw(openclaw, dry_run=True)
-    report = memory.import_openclaw(openclaw)
+    preview = import_openclaw(memory, openclaw, dry_run=True)
+    report = import_openclaw(memory, openclaw)
     refused = "is not a folder, or it is a symbolic link. Links are not followed."
     assert {(step.kind, step.action, step.note) for step in report.steps} == {
         ("note", "other", f"'imports' {refused}"),
@@ -217,12 +218,12 @@ def test_notes_in_a_linked_folder_are_not_imported(
     outside.mkdir()
     (outside / "secret.md").write_text("# Another user's note\n")
     (openclaw / "workspace" / "memory" / "linked").symlink_to(outside)
-    assert "linked/secret.md" not in actions(open_memory().import_openclaw(openclaw), "note")
+    assert "linked/secret.md" not in actions(import_openclaw(open_memory(), openclaw), "note")
 
 
 def test_what_was_taken_in_is_found(openclaw: Path, open_memory: OpenMemory) -> None:
     memory = open_memory()
-    memory.import_openclaw(openclaw)
+    import_openclaw(memory, openclaw)
     (hit,) = memory.search("bucket heron", max_results=1).hits
     assert hit.citation == "memory/imports/openclaw/2026-02-08.md#L1-L3"
     (said,) = memory.search("queue for mail", source="sessions", max_results=1).hits
@@ -233,15 +234,15 @@ def test_its_own_workspace_is_not_copied_into_itself(openclaw: Path, tmp_path: P
     with Memory.open(
         openclaw / "workspace", home=tmp_path / "state", overrides={"embedding.provider": "none"}
     ) as memory:
-        report = memory.import_openclaw(openclaw)
+        report = import_openclaw(memory, openclaw)
     assert actions(report, "note") == {}
-    assert "The notes are used where they are: this is OpenClaw's own workspace." in report.remarks
+    assert "The notes are used in place: this is OpenClaw's own workspace." in report.remarks
     assert not (openclaw / "workspace" / "memory" / "imports").exists()
 
 
 def test_a_folder_that_is_not_there_is_one_sentence(tmp_path: Path, open_memory: OpenMemory) -> None:
     with pytest.raises(NotFound, match="is not a folder"):
-        open_memory().import_openclaw(tmp_path / "nowhere")
+        import_openclaw(open_memory(), tmp_path / "nowhere")
 
 
 def test_the_command_reports_what_it_imported(openclaw: Path, workspace: Path, tmp_path: Path) -> None:
@@ -265,12 +266,12 @@ def test_the_command_reports_what_it_imported(openclaw: Path, workspace: Path, t
 
     told = run("--dry-run").splitlines()
     assert told[:4] == [
-        f"OpenClaw in {openclaw}, agent main (nothing is changed)",
+        f"OpenClaw in {openclaw}, agent main (dry run: nothing is changed)",
         "notes: 4 new",
         "sessions: 1 new",
-        "entries: 0 new, 0 there already",
+        "entries: 0 new, 0 unchanged",
     ]
-    assert run().splitlines()[1:4] == ["notes: 4 new", "sessions: 1 new", "entries: 0 new, 0 there already"]
+    assert run().splitlines()[1:4] == ["notes: 4 new", "sessions: 1 new", "entries: 0 new, 0 unchanged"]
     assert {file["action"] for file in json.loads(run("--json"))["files"]} == {"same"}
 
 

@@ -16,7 +16,8 @@ from openclaw_tables import Database, play_back, recording, said, used
 
 from memoriter import Memory
 from memoriter.errors import SourceError
-from memoriter.integrations.openclaw.database import opened
+from memoriter.integrations.openclaw import import_openclaw
+from memoriter.integrations.openclaw.database import open_sessions
 
 OpenMemory = Callable[..., Memory]
 
@@ -54,9 +55,9 @@ def test_what_the_real_program_wrote_is_taken_in_and_found(home: Path, open_memo
     play_back(home)
     assert recording()["program"] == "openclaw 2026.9.6"
     memory = open_memory()
-    report = memory.import_openclaw(home)
+    report = import_openclaw(memory, home)
     assert sorted(action for action, _ in sessions(report).values()) == ["new"] * 4
-    assert report.remarks == ("Sessions that OpenClaw was told to forget are left out: 1.",)
+    assert report.remarks == ("Skipped 1 session that OpenClaw was told to forget.",)
     assert spoken(memory, "which queue for mail")[0] == (
         "User: Which queue do we use for mail?\n\nAssistant: NATS, since March.",
         "agent",
@@ -76,19 +77,19 @@ def test_a_session_is_told_once_and_follows_what_openclaw_makes_of_it(
 ) -> None:
     database.session("one", TALK)
     memory = open_memory()
-    preview = memory.import_openclaw(database.home, dry_run=True)
+    preview = import_openclaw(memory, database.home, dry_run=True)
     assert not taken(memory, "one").exists()
-    first = memory.import_openclaw(database.home)
+    first = import_openclaw(memory, database.home)
     assert (first.steps, sessions(first)) == (preview.steps, {"one": ("new", "")})
     assert taken(memory, "one").stat().st_mtime_ns == 1_770_516_065_000 * 1_000_000
-    assert sessions(memory.import_openclaw(database.home)) == {"one": ("same", "")}
+    assert sessions(import_openclaw(memory, database.home)) == {"one": ("same", "")}
 
     more = said(3, "user", "And for heron pictures?")
     database.put("transcript_events", session_id="one", seq=3, event_json=json.dumps(more))
-    assert sessions(memory.import_openclaw(database.home)) == {"one": ("grown", "")}
+    assert sessions(import_openclaw(memory, database.home)) == {"one": ("grown", "")}
     rewritten = json.dumps(said(2, "assistant", "Kafka, it turns out."))
     database.change("UPDATE transcript_events SET event_json = ? WHERE seq = 2", rewritten)
-    assert sessions(memory.import_openclaw(database.home)) == {"one": ("grown", "")}
+    assert sessions(import_openclaw(memory, database.home)) == {"one": ("grown", "")}
     assert sorted(spoken(memory, "queue for mail Kafka heron")) == [
         ("User: And for heron pictures?", "owner"),
         ("User: Which queue do we use for mail?\n\nAssistant: Kafka, it turns out.", "agent"),
@@ -100,11 +101,11 @@ def test_a_transcript_that_somebody_edited_is_left_and_named(
 ) -> None:
     database.session("one", TALK)
     memory = open_memory()
-    memory.import_openclaw(database.home)
+    import_openclaw(memory, database.home)
     mine = taken(memory, "one").read_bytes().replace(b"March", b"April")
     taken(memory, "one").write_bytes(mine)
-    report = memory.import_openclaw(database.home)
-    assert sessions(report) == {"one": ("other", "another file stands there")}
+    report = import_openclaw(memory, database.home)
+    assert sessions(report) == {"one": ("other", "a different file exists there")}
     assert taken(memory, "one").read_bytes() == mine
 
 
@@ -115,11 +116,11 @@ def test_a_session_that_moved_from_a_file_into_the_database_stays_one(
     file.parent.mkdir(parents=True)
     file.write_text("".join(json.dumps(line) + "\n" for line in [{"type": "session", "id": "one"}, *TALK]))
     memory = open_memory()
-    assert sessions(memory.import_openclaw(database.home)) == {"one": ("new", "")}
+    assert sessions(import_openclaw(memory, database.home)) == {"one": ("new", "")}
     database.session("one", [*TALK, said(3, "user", "Good.")])
-    assert sessions(memory.import_openclaw(database.home)) == {"one": ("grown", "")}
+    assert sessions(import_openclaw(memory, database.home)) == {"one": ("grown", "")}
     file.unlink()
-    assert sessions(memory.import_openclaw(database.home)) == {"one": ("same", "")}
+    assert sessions(import_openclaw(memory, database.home)) == {"one": ("same", "")}
 
 
 def test_sessions_in_which_no_person_spoke_are_left_out(database: Database, open_memory: OpenMemory) -> None:
@@ -139,7 +140,7 @@ def test_sessions_in_which_no_person_spoke_are_left_out(database: Database, open
     ]
     for number, (key, owner) in enumerate(others):
         database.session(f"other-{number}", TALK, key, **owner)
-    assert sessions(open_memory().import_openclaw(database.home)) == {"talk": ("new", "")}
+    assert sessions(import_openclaw(open_memory(), database.home)) == {"talk": ("new", "")}
 
 
 def test_what_openclaw_was_told_to_forget_is_not_remembered(
@@ -152,11 +153,11 @@ def test_what_openclaw_was_told_to_forget_is_not_remembered(
     file.write_text(json.dumps(TALK[0]) + "\n")
     database.put("memory_session_tombstones", session_id="two")
     database.put("session_transcript_cold_archives", session_id="three")
-    report = open_memory().import_openclaw(database.home)
+    report = import_openclaw(open_memory(), database.home)
     assert sessions(report) == {"one": ("new", "")}
     assert report.remarks == (
-        "Sessions that OpenClaw was told to forget are left out: 1.",
-        "Sessions in OpenClaw's cold storage are left out: 1.",
+        "Skipped 1 session that OpenClaw was told to forget.",
+        "Skipped 1 session in OpenClaw's cold storage.",
     )
 
 
@@ -166,7 +167,7 @@ def test_only_the_branch_that_goes_on_is_told(database: Database, open_memory: O
     )
     database.go_on_with("one", 1, 3)
     memory = open_memory()
-    memory.import_openclaw(database.home)
+    import_openclaw(memory, database.home)
     assert spoken(memory, "queue for mail") == [
         ("User: Which queue do we use for mail?\n\nAssistant: NATS, since March.", "agent")
     ]
@@ -191,7 +192,7 @@ def test_words_keep_their_owner(database: Database, open_memory: OpenMemory) -> 
     del nobody["message"]["__openclaw"]
     database.session("one", [*events, nobody, said(12, "user", "The grebe has none.", __openclaw=None)])
     memory = open_memory()
-    memory.import_openclaw(database.home)
+    import_openclaw(memory, database.home)
     whose = {
         line.partition(": ")[2]: trust
         for query in ("stork", "crane", "heron", "egret", "osprey", "bittern", "grebe")
@@ -224,7 +225,7 @@ def test_who_spoke_in_a_group_is_nobody_we_know_where_no_sender_was_noted_yet(
         "UPDATE transcript_events SET event_json = json_set(event_json, '$.version', 3) WHERE seq = 0"
     )
     memory = open_memory()
-    memory.import_openclaw(database.home)
+    import_openclaw(memory, database.home)
     assert sorted(trust for _, trust in spoken(memory, "meets at noon")) == ["owner", "untrusted"]
 
 
@@ -232,7 +233,7 @@ def test_what_tools_answered_is_not_copied(database: Database, open_memory: Open
     result = said(3, "toolResult", "a long answer", toolName="exec", toolCallId="c3", isError=False)
     database.session("one", [*TALK, result, used(4, "web_fetch")])
     memory = open_memory()
-    memory.import_openclaw(database.home)
+    import_openclaw(memory, database.home)
     *_, answered, nested = (
         json.loads(line)["message"] for line in taken(memory, "one").read_text().splitlines()[1:]
     )
@@ -255,7 +256,7 @@ def test_a_session_is_read_while_openclaw_writes_to_it(database: Database, open_
         writer.commit()
         writer.execute("DELETE FROM transcript_events")
         held = {path.name: path.read_bytes() for path in database.file.parent.iterdir()}
-        assert sessions(memory.import_openclaw(database.home)) == {"one": ("new", "")}
+        assert sessions(import_openclaw(memory, database.home)) == {"one": ("new", "")}
         after = {path.name: path.read_bytes() for path in database.file.parent.iterdir()}
         writer.rollback()
     locks = "openclaw-agent.sqlite-shm"
@@ -267,7 +268,7 @@ def test_a_database_that_nobody_uses_is_not_touched(database: Database, open_mem
     database.session("one", TALK)
     before = {path.name: path.read_bytes() for path in database.file.parent.iterdir()}
     assert list(before) == ["openclaw-agent.sqlite"]
-    assert sessions(open_memory().import_openclaw(database.home)) == {"one": ("new", "")}
+    assert sessions(import_openclaw(open_memory(), database.home)) == {"one": ("new", "")}
     assert {path.name: path.read_bytes() for path in database.file.parent.iterdir()} == before
 
 
@@ -275,11 +276,11 @@ def test_what_changed_while_nobody_seemed_to_write_is_said(database: Database) -
     database.session("one", TALK)
 
     def read() -> None:
-        with opened(database.file) as held:
+        with open_sessions(database.file) as held:
             assert [session.id for session in held] == ["one"]
             database.session("two", TALK)  # opened and closed again: no log is left
 
-    with pytest.raises(SourceError, match="began to write"):
+    with pytest.raises(SourceError, match="started to write"):
         read()
 
 
@@ -294,7 +295,7 @@ def test_a_change_that_was_broken_off_is_not_read(database: Database, open_memor
         for end in ("", "-journal"):
             shutil.copy(f"{database.file}{end}", f"{broken.file}{end}")
     assert b"half" in broken.file.read_bytes()
-    report = open_memory().import_openclaw(broken.home)
+    report = import_openclaw(open_memory(), broken.home)
     assert (sessions(report), [remark.partition(": ")[0] for remark in report.remarks]) == (
         {},
         [str(broken.file)],
@@ -311,25 +312,24 @@ def test_the_first_form_of_the_database_is_read_too(home: Path, open_memory: Ope
         "memory_session_tombstones",
     ):
         database.change(f"DROP TABLE {table}")
-    assert sessions(open_memory().import_openclaw(home)) == {"one": ("new", "")}
+    assert sessions(import_openclaw(open_memory(), home)) == {"one": ("new", "")}
 
 
 def test_an_unknown_form_is_one_sentence(database: Database, open_memory: OpenMemory) -> None:
     database.session("one", TALK)
     database.change("ALTER TABLE transcript_events RENAME COLUMN event_json TO event_cbor")
     database.change("PRAGMA user_version = 99")
-    report = open_memory().import_openclaw(database.home)
-    unknown = "sessions are kept there in a form that is not known here"
+    report = import_openclaw(open_memory(), database.home)
     assert (sessions(report), report.remarks) == (
         {},
-        (f"{database.file}: {unknown} (version 99 of its tables).",),
+        (f"{database.file}: its schema is not supported (version 99).",),
     )
 
 
 def test_a_damaged_database_is_one_sentence(database: Database, open_memory: OpenMemory) -> None:
     database.file.parent.mkdir(parents=True)
     database.file.write_bytes(b"no database at all" * 100)
-    (remark,) = open_memory().import_openclaw(database.home).remarks
+    (remark,) = import_openclaw(open_memory(), database.home).remarks
     assert remark.startswith(f"{database.file}: its sessions cannot be read: ")
 
 
@@ -340,7 +340,7 @@ def test_a_damaged_session_costs_no_other(database: Database, open_memory: OpenM
     database.change(
         "UPDATE transcript_events SET event_json = NULL, event_zstd = x'00' WHERE session_id = 'two' AND seq = 2"
     )
-    found = sessions(open_memory().import_openclaw(database.home))
+    found = sessions(import_openclaw(open_memory(), database.home))
     assert {name: (action, note.partition(":")[0]) for name, (action, note) in found.items()} == {
         "one": ("other", "it cannot be read"),
         "two": ("other", "a message in it is damaged"),
@@ -355,12 +355,12 @@ def test_compressed_messages_need_an_extra_and_say_so(
     play_back(home)
     memory = open_memory()
     monkeypatch.setitem(sys.modules, "zstandard", None)
-    notes = [note for action, note in sessions(memory.import_openclaw(home)).values() if action == "other"]
+    notes = [note for action, note in sessions(import_openclaw(memory, home)).values() if action == "other"]
     assert set(notes) == {
-        "it holds compressed messages: pip install 'memoriter[openclaw]', then import again"
+        "it contains compressed messages. Run `pip install 'memoriter[openclaw]'`, then import again"
     }
     monkeypatch.undo()
-    assert {action for action, _ in sessions(memory.import_openclaw(home)).values()} == {"new", "same"}
+    assert {action for action, _ in sessions(import_openclaw(memory, home)).values()} == {"new", "same"}
 
 
 def test_times_and_versions_that_are_none_cost_nothing(database: Database, open_memory: OpenMemory) -> None:
@@ -371,7 +371,7 @@ def test_times_and_versions_that_are_none_cost_nothing(database: Database, open_
         "UPDATE transcript_events SET event_json = ? WHERE seq = 0", '{"type": "session", "version": "x"}'
     )
     memory = open_memory()
-    assert sessions(memory.import_openclaw(database.home)) == dict.fromkeys(
+    assert sessions(import_openclaw(memory, database.home)) == dict.fromkeys(
         ("one", "two", "three"), ("new", "")
     )
     assert {taken(memory, name).stat().st_mtime for name in ("one", "two", "three")} == {0}
@@ -382,7 +382,9 @@ def test_ids_that_are_no_texts_are_one_sentence(database: Database, open_memory:
     memory = open_memory()
     taken(memory, "one").parent.mkdir(parents=True)
     taken(memory, "one").write_text(json.dumps({"type": "session", "id": "one"}) + "\n")
-    assert sessions(memory.import_openclaw(database.home)) == {"one": ("other", "another file stands there")}
+    assert sessions(import_openclaw(memory, database.home)) == {
+        "one": ("other", "a different file exists there")
+    }
 
 
 def test_a_session_without_words_or_with_a_name_that_is_no_name_is_passed_over(
@@ -390,7 +392,7 @@ def test_a_session_without_words_or_with_a_name_that_is_no_name_is_passed_over(
 ) -> None:
     database.session("empty", [])
     database.session("../../escaped", TALK)
-    assert sessions(open_memory().import_openclaw(database.home)) == {}
+    assert sessions(import_openclaw(open_memory(), database.home)) == {}
 
 
 # ---- where it keeps things ------------------------------------------------------------------------------------
@@ -412,7 +414,7 @@ def note(folder: Path, name: str = "MEMORY.md") -> str:
 
 def test_a_workspace_with_nothing_but_the_user_in_it_is_one(home: Path, open_memory: OpenMemory) -> None:
     user = note(home / "workspace", "USER.md")
-    assert notes(open_memory().import_openclaw(home)) == [user]
+    assert notes(import_openclaw(open_memory(), home)) == [user]
 
 
 def test_notes_are_where_the_settings_say(home: Path, tmp_path: Path, open_memory: OpenMemory) -> None:
@@ -432,7 +434,7 @@ def test_notes_are_where_the_settings_say(home: Path, tmp_path: Path, open_memor
         ),
     ):
         settings(home, agents)
-        assert notes(memory.import_openclaw(home, dry_run=True)) == [wanted]
+        assert notes(import_openclaw(memory, home, dry_run=True)) == [wanted]
 
 
 def test_a_home_that_was_copied_is_read_where_it_lies_now(
@@ -444,17 +446,16 @@ def test_a_home_that_was_copied_is_read_where_it_lies_now(
     (home / "agents" / "main" / "agent").mkdir(parents=True)
     agent = {"workspace": str(former / "workspace"), "agentDir": str(former / "agents" / "main" / "agent")}
     settings(home, {"entries": {"main": agent}})
-    assert notes(open_memory().import_openclaw(home, dry_run=True)) == [here]
+    assert notes(import_openclaw(open_memory(), home, dry_run=True)) == [here]
 
 
 def test_settings_that_cannot_be_read_are_said(home: Path, open_memory: OpenMemory) -> None:
     here = note(home / "workspace")
     (home / "openclaw.json").write_text("{ agents: {}, // by hand\n}")
-    report = open_memory().import_openclaw(home)
-    instead = "everything is looked for in its usual place."
+    report = import_openclaw(open_memory(), home)
     assert (notes(report), report.remarks) == (
         [here],
-        (f"{home / 'openclaw.json'} is not plain JSON, and is not read: {instead}",),
+        (f"{home / 'openclaw.json'} is not plain JSON and was not read. The default places were used.",),
     )
 
 
@@ -462,7 +463,7 @@ def test_a_home_is_no_workspace_because_of_what_lies_beside(home: Path, open_mem
     here = note(home / "workspace")
     note(home / "memory", "old.md")
     settings(home, {})
-    assert notes(open_memory().import_openclaw(home)) == [here]
+    assert notes(import_openclaw(open_memory(), home)) == [here]
 
 
 def test_marks_that_openclaw_sets_for_itself_are_no_part_of_a_note(
@@ -475,7 +476,7 @@ def test_marks_that_openclaw_sets_for_itself_are_no_part_of_a_note(
     note(home / "workspace")
     (home / "workspace" / "MEMORY.md").write_text(f"# Memory\n\n{marks[0]}- Ada prefers tea.\n{marks[1]}")
     memory = open_memory()
-    memory.import_openclaw(home)
+    import_openclaw(memory, home)
     (tea,) = memory.search("tea", source="memory", max_results=1).hits
     assert (tea.snippet.splitlines()[-1], "openclaw-memory" in tea.snippet) == ("- Ada prefers tea.", False)
     assert memory.search("dreaming promotion", source="memory").hits == ()

@@ -15,6 +15,7 @@ from openai_api import Call, OpenAiApi, Say
 from openclaw_itself import RECORDED, RECORDING, SCRIPT, RealOpenClaw, free_port, lived
 
 from memoriter import Memory
+from memoriter.integrations.openclaw import import_openclaw
 
 pytestmark = [
     pytest.mark.integration,
@@ -48,7 +49,7 @@ def test_notes_and_sessions_are_taken_in_while_it_runs(real: Lived, tmp_path: Pa
     openclaw, _ = real
     workspace = tmp_path / "workspace"
     with Memory.open(workspace, home=tmp_path / "state", overrides={"embedding.provider": "none"}) as memory:
-        report = memory.import_openclaw(openclaw.state)
+        report = import_openclaw(memory, openclaw.state)
         assert sorted(step.target.name for step in report.steps if step.kind == "note") == [
             "2026-02-08.md",
             "MEMORY.md",
@@ -64,11 +65,11 @@ def test_notes_and_sessions_are_taken_in_while_it_runs(real: Lived, tmp_path: Pa
         assert said["Assistant: The page says that the moon is a stork."] == "untrusted"
         assert memory.search("secret", source="sessions").hits == ()
         assert memory.search("birds of the pond", source="sessions", min_score=0.9).hits == ()
-        again = memory.import_openclaw(openclaw.state)
+        again = import_openclaw(memory, openclaw.state)
         assert {step.action for step in again.steps} == {"same"}
 
         openclaw.say("And for pictures of herons?", "agent:main:main")
-        grown = memory.import_openclaw(openclaw.state)
+        grown = import_openclaw(memory, openclaw.state)
         assert (
             sorted(step.action for step in grown.steps if step.kind == "session") == ["grown"] + ["same"] * 3
         )
@@ -79,7 +80,7 @@ def test_its_workspace_is_read_in_place(real: Lived, tmp_path: Path) -> None:
     with Memory.open(
         openclaw.workspace, home=tmp_path / "state", overrides={"embedding.provider": "none"}
     ) as memory:
-        report = memory.import_openclaw(openclaw.state)
+        report = import_openclaw(memory, openclaw.state)
         assert {step.kind for step in report.steps} == {"session"}
         (tea,) = memory.search("who prefers tea", source="memory", max_results=1).hits
         assert (tea.path, tea.snippet.splitlines()[-1]) == ("MEMORY.md", "- Ada prefers tea.")
@@ -134,7 +135,7 @@ def test_sessions_that_it_moves_into_its_database_stay_one(tmp_path: Path) -> No
     ) as memory:
 
         def taken_in() -> list[str]:
-            report = memory.import_openclaw(openclaw.state)
+            report = import_openclaw(memory, openclaw.state)
             return [step.action for step in report.steps if step.kind == "session"]
 
         assert taken_in() == ["new"]

@@ -1,6 +1,6 @@
-"""The command line. Exit status: 0 done, 1 failed (one sentence on stderr), 2 wrong usage.
+"""The command line. Exit status: 0 on success, 1 on failure (one sentence on stderr), 2 on wrong usage.
 
-With ``--json`` a failure of either kind is also an object on standard output, with the sentence as ``error``.
+With ``--json``, a failure also prints an object with the sentence as ``error`` on standard output.
 """
 
 from __future__ import annotations
@@ -8,48 +8,62 @@ from __future__ import annotations
 import json
 import os
 import sys
+from typing import TYPE_CHECKING, NoReturn
+
+if TYPE_CHECKING:
+    import typer
 
 
 def main() -> None:
-    """Run the command line; every failure that we foresee is one sentence."""
-    # One search multiplies too little to share: a second thread would only wait beside the first.
+    """Run the command line. Every expected failure is reported as one sentence."""
+    # One search multiplies too little to gain from a second BLAS thread.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     if "hook" in sys.argv[1:]:
-        from memoriter.integrations.claude_code.hook import main as answer
+        from memoriter.integrations.claude_code.hook import main as run_hook
         from memoriter.integrations.claude_code.hook import parse
 
-        if wanted := parse(sys.argv[1:]):
-            answer(wanted)
-    from memoriter.cli.app import Abort, WrongUsage, app
+        if command := parse(sys.argv[1:]):
+            run_hook(command)
+    import typer
+
+    from memoriter.cli.app import app
     from memoriter.errors import MemoriterError
 
     try:
         status = app(standalone_mode=False)
-    except WrongUsage as error:
-        _say_as_json(error.format_message())
-        error.show()
-        raise SystemExit(error.exit_code) from None
-    except Abort:
-        _fail("Not done.")
+    except typer.TyperException as error:
+        _fail_usage(error)
+    except typer.Abort:
+        _fail("Cancelled.")
     except MemoriterError as error:
         _fail(str(error))
     except BrokenPipeError:
-        # The reader, such as `head`, has seen enough: no failure. Python must not try to flush again at exit.
+        # The reader, such as `head`, has closed the pipe. Python must not try to flush again at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     except OSError as error:
-        place = f" ({error.filename})" if error.filename else ""
-        _fail(f"The system refused: {error.strerror or error}{place}.")
+        path = f" ({error.filename})" if error.filename else ""
+        _fail(f"The operating system reported an error: {error.strerror or error}{path}.")
     else:
         raise SystemExit(status if isinstance(status, int) else 0)
 
 
-def _say_as_json(sentence: str) -> None:
-    if "--json" in sys.argv[1:]:
-        sys.stdout.write(json.dumps({"error": sentence}, ensure_ascii=False) + "\n")
-        sys.stdout.flush()
+def _fail_usage(error: typer.TyperException) -> NoReturn:
+    message = error.format_message()
+    _print_json_error(message)
+    context: typer.Context | None = getattr(error, "ctx", None)
+    if context is not None:
+        sys.stderr.write(f"{context.get_usage()}\nTry '{context.command_path} --help' for help.\n\n")
+    sys.stderr.write(f"Error: {message}\n")
+    raise SystemExit(error.exit_code)
 
 
-def _fail(sentence: str) -> None:
-    _say_as_json(sentence)
-    sys.stderr.write(f"memoriter: {sentence}\n")
+def _fail(message: str) -> NoReturn:
+    _print_json_error(message)
+    sys.stderr.write(f"memoriter: {message}\n")
     raise SystemExit(1)
+
+
+def _print_json_error(message: str) -> None:
+    if "--json" in sys.argv[1:]:
+        sys.stdout.write(json.dumps({"error": message}, ensure_ascii=False) + "\n")
+        sys.stdout.flush()

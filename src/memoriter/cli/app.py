@@ -1,75 +1,37 @@
-"""The commands: what each takes, and which call of `Memory` it is. How answers look is `render`'s duty.
+"""The command line application and the commands for setup, search and health.
 
-Imports of the package stay inside the functions, so that ``--help`` and completion cost no more than typer itself.
+Imports of the package stay inside the functions, so that ``--help`` and completion load only typer.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass
+import json
+import sys
+from contextlib import ExitStack
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import Annotated, Literal
 
 import typer
 
-from memoriter.cli import call, entries, hooks, mcp, server, sessions
-from memoriter.cli.context import Json
-
-if TYPE_CHECKING:
-    from memoriter.config import Settings
-    from memoriter.memory import Memory
+from memoriter.cli import entries, server, sessions, setup
+from memoriter.cli.context import GlobalOptions, Json
 
 app = typer.Typer(
     name="memoriter",
-    help="Long-term memory for AI agents: your Markdown notes, found by meaning and by keyword, offline.",
+    help="Long-term memory for AI agents: search your Markdown notes by meaning and by keyword, offline.",
     epilog="Start with: memoriter init && memoriter index && memoriter search 'what did we decide?'",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-#: What click raises for an argument that is wrong: typer may have a click of its own, and exports this part of it.
-WrongUsage: Any = typer.BadParameter.__mro__[2]
-Abort = typer.Abort  #: a question that was answered with no
-
-config_app = typer.Typer(help="The settings and where each came from.", no_args_is_help=True)
+app.command(epilog="Example: memoriter --workspace ~/notes init")(setup.init)
+config_app = typer.Typer(help="Show the settings and where each value comes from.", no_args_is_help=True)
 app.add_typer(config_app, name="config")
 
 
-@dataclass(frozen=True, slots=True)
-class Globals:
-    """What was typed before the command."""
-
-    workspace: Path | None = None
-    home: Path | None = None
-    agent: str | None = None
-    config: Path | None = None
-
-    def arguments(self, **more: object) -> dict[str, object]:
-        given = {"workspace": self.workspace, "home": self.home, "agent": self.agent, **more}
-        return {key: value for key, value in given.items() if value is not None}
-
-    def settings(self, **more: object) -> Settings:
-        from memoriter import logs
-        from memoriter.config import load
-
-        settings = load(config=self.config, arguments=self.arguments(**more))
-        logs.setup(settings.logging.level)
-        return settings
-
-    @contextmanager
-    def memory(self) -> Iterator[Memory]:
-        from memoriter.memory import Memory
-
-        # A command ends when its answer is there; what would go on in the background is `index`'s work.
-        settings = self.settings(**{"embedding.background": False})
-        with Memory.open(settings=settings) as memory:
-            yield memory
-
-
-def _print_version(wanted: bool) -> None:
-    if wanted:
+def _print_version(requested: bool) -> None:
+    if requested:
         from memoriter import __version__
 
         typer.echo(f"memoriter {__version__}")
@@ -77,46 +39,35 @@ def _print_version(wanted: bool) -> None:
 
 
 @app.callback()
-def _globals(
+def _set_options(
     context: typer.Context,
     workspace: Annotated[
-        Path | None, typer.Option(help="The folder with MEMORY.md and memory/.", show_default=False)
+        Path | None, typer.Option(help="Folder with MEMORY.md and memory/.", show_default=False)
     ] = None,
     home: Annotated[
         Path | None,
-        typer.Option(help="Where memoriter keeps its own files [~/.memoriter].", show_default=False),
+        typer.Option(help="Folder for memoriter's own files (default: ~/.memoriter).", show_default=False),
     ] = None,
-    agent: Annotated[str | None, typer.Option(help="Whose memory [main].", show_default=False)] = None,
+    agent: Annotated[str | None, typer.Option(help="Agent name (default: main).", show_default=False)] = None,
     config: Annotated[
-        Path | None, typer.Option(help="The settings file [<home>/config.yaml].", show_default=False)
+        Path | None, typer.Option(help="Settings file (default: <home>/config.yaml).", show_default=False)
     ] = None,
     _version: Annotated[
         bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version.")
     ] = False,
 ) -> None:
-    context.obj = Globals(workspace, home, agent, config)
-
-
-@app.command(epilog="Example: memoriter --workspace ~/notes init")
-def init(context: typer.Context, as_json: Json = False) -> None:
-    """Set up a workspace and the settings file; what exists is left as it is."""
-    from memoriter.cli import render
-    from memoriter.cli.setup import set_up
-
-    render.setup(set_up(context.obj.settings()), as_json)
+    context.obj = GlobalOptions(workspace, home, agent, config)
 
 
 @app.command(epilog="Examples: memoriter index --force · memoriter index --batch")
 def index(
     context: typer.Context,
     force: Annotated[
-        bool, typer.Option("--force", help="Build everything anew, beside the old index, then switch.")
+        bool, typer.Option("--force", help="Rebuild the whole index. The old one is used until it is ready.")
     ] = False,
     batch: Annotated[
         bool,
-        typer.Option(
-            "--batch", help="Embed through the provider's batch API: cheaper, and up to an hour slower."
-        ),
+        typer.Option("--batch", help="Use the provider's batch API: cheaper, but up to an hour slower."),
     ] = False,
     as_json: Json = False,
 ) -> None:
@@ -128,43 +79,34 @@ def index(
     render.sync_report(report, as_json)
 
 
-@app.command(hidden=True)
-def sync(context: typer.Context, as_json: Json = False) -> None:
-    """Another name of `index`."""
-    index(context, force=False, batch=False, as_json=as_json)
-
-
-@app.command(hidden=True)
-def reindex(context: typer.Context, as_json: Json = False) -> None:
-    """Another name of `index --force`."""
-    index(context, force=True, batch=False, as_json=as_json)
-
-
 @app.command(
     epilog="Examples: memoriter search 'how do we back up?' · memoriter search 数据库 --max-results 3 --explain"
 )
 def search(
     context: typer.Context,
-    query: Annotated[str, typer.Argument(help="What to look for: words, a question, in Chinese or English.")],
+    query: Annotated[str, typer.Argument(help="Keywords or a question, in Chinese or English.")],
     max_results: Annotated[
         int | None,
-        typer.Option("--max-results", "-n", min=1, help="At most so many hits [6].", show_default=False),
+        typer.Option(
+            "--max-results", "-n", min=1, help="Maximum number of results (default: 6).", show_default=False
+        ),
     ] = None,
     min_score: Annotated[
         float | None,
-        typer.Option(min=0.0, max=1.0, help="Only hits that score at least this.", show_default=False),
+        typer.Option(min=0.0, max=1.0, help="Minimum score of a result.", show_default=False),
     ] = None,
     source: Annotated[
         Literal["memory", "sessions", "entries"] | None,
-        typer.Option(help="Only from notes, from sessions, or from what was learned."),
+        typer.Option(help="Search only notes (memory), session transcripts or entries."),
     ] = None,
     path: Annotated[
-        str | None, typer.Option(help="Only from files whose path begins so.", show_default=False)
+        str | None,
+        typer.Option(help="Only search files whose path starts with this prefix.", show_default=False),
     ] = None,
-    explain: Annotated[bool, typer.Option("--explain", help="Show how each score was made.")] = False,
+    explain: Annotated[bool, typer.Option("--explain", help="Show how each score is computed.")] = False,
     as_json: Json = False,
 ) -> None:
-    """Find the few lines that answer a query."""
+    """Search notes, session transcripts and entries."""
     from memoriter.cli import render
 
     with context.obj.memory() as memory:
@@ -177,12 +119,12 @@ def search(
 @app.command(epilog="Example: memoriter get memory/2026-02-08.md --from 10 --lines 20")
 def get(
     context: typer.Context,
-    path: Annotated[str, typer.Argument(help="A file of the workspace, as a citation names it.")],
-    start: Annotated[int, typer.Option("--from", help="The first line.")] = 1,
-    lines: Annotated[int | None, typer.Option(help="How many lines.", show_default=False)] = None,
+    path: Annotated[str, typer.Argument(help="Path or citation of a file in the workspace.")],
+    start: Annotated[int, typer.Option("--from", help="First line.")] = 1,
+    lines: Annotated[int | None, typer.Option(help="Number of lines.", show_default=False)] = None,
     as_json: Json = False,
 ) -> None:
-    """Read some lines of a note."""
+    """Print lines of a note or transcript."""
     from memoriter.cli import render
 
     with context.obj.memory() as memory:
@@ -194,11 +136,11 @@ def get(
 def status(
     context: typer.Context,
     deep: Annotated[
-        bool, typer.Option("--deep", help="Also try the embedder and check the store's bytes.")
+        bool, typer.Option("--deep", help="Also call the embedder and check the integrity of the index.")
     ] = False,
     as_json: Json = False,
 ) -> None:
-    """Say what is indexed, by which embedder, and what is missing."""
+    """Show what is indexed, by which embedder, and what is missing."""
     from memoriter.cli import render
 
     with context.obj.memory() as memory:
@@ -207,26 +149,30 @@ def status(
 
 @app.command()
 def stats(context: typer.Context, as_json: Json = False) -> None:
-    """Count files, chunks, bytes, and what was learned."""
+    """Count files, chunks, bytes and entries."""
     from memoriter.cli import render
     from memoriter.errors import MemoriterError
 
     with context.obj.memory() as memory:
-        now = memory.status()
+        status = memory.status()
         try:
-            learned, note = memory.entries.stats() if memory.has_entries else None, None
-        except MemoriterError as error:  # the files can be counted all the same
-            learned, note = None, str(error)
-        render.stats(now, as_json, learned, note)
+            entry_counts, note = memory.entries.stats() if memory.has_entries else None, None
+        except MemoriterError as error:  # the files can still be counted
+            entry_counts, note = None, str(error)
+        render.stats(status, as_json, entry_counts, note)
 
 
 @app.command()
 def doctor(context: typer.Context, as_json: Json = False) -> None:
-    """Check everything, and say how to mend what is wrong. Exits with 1 when something is."""
+    """Check the installation and suggest fixes. Exits with status 1 if a problem is found."""
+    from memoriter import __version__
     from memoriter.cli import render
-    from memoriter.tools.doctor import examine
+    from memoriter.tools.doctor import Finding, examine
 
-    findings = examine(context.obj.settings, context.obj.memory)
+    findings = [
+        Finding("memoriter", "ok", f"version {__version__}"),
+        *examine(context.obj.settings, context.obj.memory),
+    ]
     render.findings(findings, as_json)
     if any(finding.state == "wrong" for finding in findings):
         raise typer.Exit(1)
@@ -234,15 +180,48 @@ def doctor(context: typer.Context, as_json: Json = False) -> None:
 
 @config_app.command("show")
 def config_show(context: typer.Context, as_json: Json = False) -> None:
-    """Print every setting with its value and where it came from."""
+    """Print every setting with its value and its origin."""
     from memoriter.cli import render
 
     render.settings(context.obj.settings(), as_json)
 
 
+def call(
+    context: typer.Context,
+    operation: Annotated[
+        str | None, typer.Argument(help="Name of the operation. Without one, list them.", show_default=False)
+    ] = None,
+    arguments: Annotated[
+        str, typer.Argument(help="Arguments as a JSON object, or '-' to read them from standard input.")
+    ] = "{}",
+    session: Annotated[
+        str | None, typer.Option(help="Key of the session that makes the call.", show_default=False)
+    ] = None,
+) -> None:
+    """Call a tool or operation by name and print its result as JSON."""
+    from memoriter.tools.table import OPERATIONS
+    from memoriter.tools.toolbox import Toolbox
+
+    if operation is None:
+        for tool in OPERATIONS.values():
+            typer.echo(f"{tool.name:<20} {tool.access:<6} {tool.description.split('. ')[0].rstrip('.')}")
+        return
+    text = sys.stdin.read() if arguments == "-" else arguments
+    with ExitStack() as stack:
+        # The toolbox opens the memory itself, so that a memory that cannot be opened is an ordinary error result.
+        toolbox = Toolbox(
+            lambda: stack.enter_context(context.obj.memory()), session_key=session, tools=OPERATIONS
+        )
+        result = toolbox.call(operation, text)
+    typer.echo(json.dumps(result, ensure_ascii=False, indent=2))
+    if "error" in result:
+        raise typer.Exit(1)
+
+
 entries.register(app)
 sessions.register(app)
+setup.register(app)
 server.register(app)
-mcp.register(app)
-hooks.register(app)
-call.register(app)
+app.command(
+    epilog='Examples: memoriter call memory_search \'{"query": "backups"}\' · memoriter call entries.list'
+)(call)

@@ -1,9 +1,51 @@
-"""Options that many commands take, said once."""
+"""Options that commands share: those typed before the command, and ``--json``."""
 
 from __future__ import annotations
 
-from typing import Annotated
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-Json = Annotated[bool, typer.Option("--json", help="Print JSON for machines.")]
+if TYPE_CHECKING:
+    from memoriter.config import Settings
+    from memoriter.memory import Memory
+
+Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+
+
+@dataclass(frozen=True, slots=True)
+class GlobalOptions:
+    """The options typed before the command."""
+
+    workspace: Path | None = None
+    home: Path | None = None
+    agent: str | None = None
+    config: Path | None = None
+
+    def arguments(self, **overrides: object) -> dict[str, object]:
+        """Return the options that were given, together with overrides of single settings."""
+        options = {"workspace": self.workspace, "home": self.home, "agent": self.agent, **overrides}
+        return {key: value for key, value in options.items() if value is not None}
+
+    def settings(self, **overrides: object) -> Settings:
+        """Load the settings and set up logging."""
+        from memoriter import logs
+        from memoriter.config import load
+
+        settings = load(config=self.config, arguments=self.arguments(**overrides))
+        logs.setup(settings.logging.level)
+        return settings
+
+    @contextmanager
+    def memory(self) -> Iterator[Memory]:
+        """Open the memory for the duration of a command."""
+        from memoriter.memory import Memory
+
+        # A command ends with its answer, so embedding in the background is left to `memoriter index`.
+        settings = self.settings(**{"embedding.background": False})
+        with Memory.open(settings=settings) as memory:
+            yield memory

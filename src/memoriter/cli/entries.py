@@ -1,19 +1,22 @@
-"""The commands about entries: what each takes, and which call of the keeper it is. Looks are `entry_tables`' duty.
+"""Commands for entries: add, list, history, undo, export, forget, approval and the recall ledger.
 
-Imports of the package stay inside the functions, so that ``--help`` costs no more than typer itself.
+Imports of the package stay inside the functions, so that ``--help`` loads only typer.
 """
 
 from __future__ import annotations
 
 import sys
+from dataclasses import asdict
 from datetime import datetime
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from memoriter.cli import staged
 from memoriter.cli.context import Json
+
+if TYPE_CHECKING:
+    from memoriter.memory import Memory
 
 Type = Annotated[
     str | None,
@@ -23,50 +26,73 @@ Type = Annotated[
         show_default=False,
     ),
 ]
-PROGRAMS = ("openclaw", "claude-code")  #: whose whole memory can be taken in
+Ids = Annotated[
+    list[str] | None,
+    typer.Argument(help="Entry ids, or unique prefixes of them.", show_default=False),
+]
+AllStaged = Annotated[bool, typer.Option("--all", help="All staged entries.")]
+
+NOTHING_STAGED = "No entries are waiting for approval."
+
+
+def register(app: typer.Typer) -> None:
+    """Add the commands of this module."""
+    app.command(epilog="Example: memoriter add 'I prefer tabs' --type user_preference --importance 4")(add)
+    app.command("list", epilog="Example: memoriter list --type fact --limit 20")(list_)
+    app.command(epilog="Example: memoriter history 1f0c2a9e")(history)
+    app.command(epilog="Examples: memoriter undo · memoriter undo 1f0c2a9e")(undo)
+    app.command(epilog="Example: memoriter export --output entries.jsonl")(export)
+    app.command(epilog="Example: memoriter forget --query 'my old address' --dry-run")(forget)
+    app.command()(cleanup)
+    app.command(epilog="Example: memoriter why 7c1e09ab")(why)
+    app.command()(staged)
+    app.command(epilog="Example: memoriter approve 1f0c2a9e 77ab0310")(approve)
+    app.command(epilog="Example: memoriter reject --all")(reject)
 
 
 def add(
     context: typer.Context,
-    text: Annotated[str, typer.Argument(help="One statement worth remembering.")],
+    text: Annotated[str, typer.Argument(help="One statement to remember.")],
     type_: Type = None,
-    importance: Annotated[float, typer.Option(min=1, max=5, help="1 to 5; 5 never expires.")] = 3,
-    tags: Annotated[str, typer.Option(help="Separated by commas.", show_default=False)] = "",
+    importance: Annotated[float, typer.Option(min=1, max=5, help="1 to 5. 5 never expires.")] = 3,
+    tags: Annotated[str, typer.Option(help="Tags, separated by commas.", show_default=False)] = "",
     as_json: Json = False,
 ) -> None:
-    """Remember a statement."""
+    """Add an entry."""
     from memoriter.cli import entry_tables
 
     with context.obj.memory() as memory:
-        done = memory.entries.add(
-            text, type_ or "other", importance=importance, tags=_words(tags), source="cli"
+        remembered = memory.entries.add(
+            text, type_ or "other", importance=importance, tags=_split(tags), source="cli"
         )
-        entry_tables.remembered(done, as_json)
+        entry_tables.remembered(remembered, as_json)
 
 
 def list_(
     context: typer.Context,
     type_: Type = None,
-    tags: Annotated[str, typer.Option(help="Only with all of these tags.", show_default=False)] = "",
-    everything: Annotated[bool, typer.Option("--all", help="Also superseded and expired ones.")] = False,
-    limit: Annotated[int, typer.Option("--limit", "-n", min=1, help="At most so many.")] = 100,
+    tags: Annotated[str, typer.Option(help="Only entries with all of these tags.", show_default=False)] = "",
+    everything: Annotated[
+        bool, typer.Option("--all", help="Also list superseded and expired entries.")
+    ] = False,
+    limit: Annotated[int, typer.Option("--limit", "-n", min=1, help="Maximum number of entries.")] = 100,
     as_json: Json = False,
 ) -> None:
-    """List what was learned, newest first."""
+    """List entries, newest first."""
     from memoriter.cli import entry_tables
 
     with context.obj.memory() as memory:
         states = () if everything else None
-        found = memory.entries.list(type_, tags=_words(tags), states=states, limit=limit)
-        entry_tables.entries(found, as_json)
+        entries = memory.entries.list(type_, tags=_split(tags), states=states, limit=limit)
+        entry_tables.entries(entries, as_json)
 
 
 def history(
     context: typer.Context,
-    entry_id: Annotated[str, typer.Argument(help="The entry's id, or the beginning of it.")],
+    entry_id: Annotated[str, typer.Argument(help="Entry id, or a unique prefix of it.")],
     as_json: Json = False,
 ) -> None:
-    """Show everything that happened to an entry."""
+    """Show every change of an entry."""
     from memoriter.cli import entry_tables
 
     with context.obj.memory() as memory:
@@ -76,27 +102,28 @@ def history(
 def undo(
     context: typer.Context,
     entry_id: Annotated[
-        str | None, typer.Argument(help="Only changes of this entry.", show_default=False)
+        str | None, typer.Argument(help="Undo the newest change of this entry.", show_default=False)
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """Take back the newest change."""
+    """Undo the newest change."""
     from memoriter.cli import entry_tables
 
     with context.obj.memory() as memory:
-        undone, now = memory.entries.undo(entry_id)
-        entry_tables.undone(undone, now, as_json)
+        events, entries = memory.entries.undo(entry_id)
+        entry_tables.undone(events, entries, as_json)
 
 
 def export(
     context: typer.Context,
     output: Annotated[
-        Path | None, typer.Option("--output", "-o", help="The file to write.", show_default=False)
+        Path | None,
+        typer.Option("--output", "-o", help="File to write (default: standard output).", show_default=False),
     ] = None,
     type_: Type = None,
     as_json: Json = False,
 ) -> None:
-    """Write all entries with their history, one JSON object a line."""
+    """Export all entries with their history, one JSON object per line."""
     from memoriter.cli import entry_tables
 
     with context.obj.memory() as memory:
@@ -108,82 +135,49 @@ def export(
         entry_tables.exported(entry_tables.write_private(output, lines), output, as_json)
 
 
-def import_(
-    context: typer.Context,
-    file: Annotated[
-        Path,
-        typer.Argument(
-            help="An export of memoriter, mem0 or ChatGPT, or plain JSON; or the word openclaw or claude-code."
-        ),
-    ],
-    place: Annotated[
-        Path | None,
-        typer.Argument(help="For those: their folder, if it is another than usual.", show_default=False),
-    ] = None,
-    dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="For those: only say what would be done.")
-    ] = False,
-    as_json: Json = False,
-) -> None:
-    """Take in what another program kept, or an export: what is there already is left as it is."""
-    from memoriter.cli import entry_tables
-
-    program = str(file) if place is not None or not file.is_file() else ""
-    if program not in PROGRAMS and (place or dry_run):
-        raise typer.BadParameter(
-            "a second place and --dry-run are for: memoriter import openclaw|claude-code"
-        )
-    with context.obj.memory() as memory:
-        if program in PROGRAMS:
-            from memoriter.cli import importing
-
-            take_in = memory.import_openclaw if program == "openclaw" else memory.import_claude_code
-            importing.report(take_in(place, dry_run=dry_run), as_json)
-        else:
-            entry_tables.imported(memory.entries.import_(_text_of(file)), as_json)
-
-
 def forget(
     context: typer.Context,
     entry_id: Annotated[
-        str | None, typer.Argument(help="The entry's id, or the beginning of it.", show_default=False)
+        str | None, typer.Argument(help="Entry id, or a unique prefix of it.", show_default=False)
     ] = None,
-    query: Annotated[str | None, typer.Option(help="What the entry says.", show_default=False)] = None,
+    query: Annotated[
+        str | None, typer.Option(help="Forget the entry that says this.", show_default=False)
+    ] = None,
     session: Annotated[
-        str | None, typer.Option(help="All that was learned in this session.", show_default=False)
+        str | None, typer.Option(help="Forget all entries from this session.", show_default=False)
     ] = None,
     source: Annotated[
-        str | None, typer.Option(help="All that came from this source.", show_default=False)
+        str | None, typer.Option(help="Forget all entries from this source.", show_default=False)
     ] = None,
     since: Annotated[
-        str | None, typer.Option(help="All that was learned since this day (YYYY-MM-DD).", show_default=False)
+        str | None,
+        typer.Option(help="Forget all entries created since this day (YYYY-MM-DD).", show_default=False),
     ] = None,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would be forgotten.")] = False,
-    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only show what would be forgotten.")] = False,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask for confirmation.")] = False,
     as_json: Json = False,
 ) -> None:
-    """Erase entries for good, every copy of them, and say what was covered."""
+    """Permanently erase entries and all copies of them, and report what was covered."""
     from memoriter.cli import entry_tables
 
     if as_json and not (yes or dry_run):
-        # A machine cannot be asked, and to want JSON is not to agree.
         raise typer.BadParameter(
-            "--json does not ask: add --yes to forget, or --dry-run to see what would go."
+            "--json cannot ask for confirmation. Add --yes to forget, or --dry-run to see what would be erased."
         )
+    selection = {"query": query, "session": session, "source": source, "since": _parse_day(since)}
     with context.obj.memory() as memory:
-        what = {"query": query, "session": session, "source": source, "since": _day(since)}
-        receipt = memory.entries.forget(entry_id, **what, dry_run=True)
+        receipt = memory.entries.forget(entry_id, **selection, dry_run=True)
         if receipt.forgotten and not dry_run:
             if not yes:
-                typer.confirm(f"Forget {len(receipt.forgotten)} entries for good?", abort=True)
-            receipt = memory.forget(entry_id, **what)
+                typer.confirm(f"Permanently forget {_count(len(receipt.forgotten))}?", abort=True)
+            receipt = memory.forget(entry_id, **selection)
         entry_tables.receipt(receipt, as_json)
     if query is not None and not receipt.forgotten and not dry_run:
-        raise typer.Exit(1)  # somebody wanted something gone, and it is still there
+        raise typer.Exit(1)  # scripts must notice that nothing was erased
 
 
 def cleanup(context: typer.Context, as_json: Json = False) -> None:
-    """Mark what has expired, and erase what expired long ago."""
+    """Mark expired entries, and erase those that expired long ago."""
     from memoriter.cli import entry_tables
 
     with context.obj.memory() as memory:
@@ -192,49 +186,82 @@ def cleanup(context: typer.Context, as_json: Json = False) -> None:
 
 def why(
     context: typer.Context,
-    recall_id: Annotated[str, typer.Argument(help="The id in the block that the agent was told.")],
+    recall_id: Annotated[str, typer.Argument(help="Id in the block of memories that the agent received.")],
     as_json: Json = False,
 ) -> None:
-    """Say what entered a prompt, what did not, and why."""
+    """Show which memories entered a prompt, which did not, and why."""
     from memoriter.cli import entry_tables
 
     with context.obj.memory() as memory:
         entry_tables.recall(memory.entries.get_recall(recall_id), as_json)
 
 
-def _text_of(file: Path) -> str:
-    from memoriter.errors import SourceError
-
-    try:
-        return file.read_text(encoding="utf-8")
-    except UnicodeDecodeError as error:
-        raise SourceError(f"{file} is not UTF-8 text (byte {error.start}); nothing was taken in.") from error
+# ---- approval -------------------------------------------------------------------------------------------------
 
 
-def _day(text: str | None) -> float | None:
+def staged(context: typer.Context, as_json: Json = False) -> None:
+    """List entries that wait for your approval."""
+    from memoriter.cli import entry_tables
+
+    with context.obj.memory() as memory:
+        entry_tables.entries(memory.entries.list(states=("staged",)), as_json)
+
+
+def approve(
+    context: typer.Context, ids: Ids = None, everything: AllStaged = False, as_json: Json = False
+) -> None:
+    """Approve staged entries. Duplicates of known entries are counted, not stored again."""
+    from memoriter.cli import entry_tables
+    from memoriter.cli.render import to_json
+
+    with context.obj.memory() as memory:
+        selected = _select_ids(memory, ids, everything)
+        if not selected and not as_json:
+            typer.echo(NOTHING_STAGED)
+        outcomes = memory.entries.approve(selected)
+        if as_json:
+            to_json([asdict(outcome) for outcome in outcomes])
+            return
+        for outcome in outcomes:
+            entry_tables.remembered(outcome, as_json=False)
+
+
+def reject(
+    context: typer.Context, ids: Ids = None, everything: AllStaged = False, as_json: Json = False
+) -> None:
+    """Reject staged entries. `memoriter undo ID` restores one until it is erased."""
+    from memoriter.cli import entry_tables
+
+    with context.obj.memory() as memory:
+        selected = _select_ids(memory, ids, everything)
+        if not selected and not as_json:
+            typer.echo(NOTHING_STAGED)
+            return
+        entry_tables.entries(memory.entries.reject(selected), as_json)
+
+
+def _select_ids(memory: Memory, ids: list[str] | None, everything: bool) -> list[str]:
+    if bool(ids) == everything:
+        raise typer.BadParameter("Give the ids of entries, or --all.")
+    return ids or [entry.id for entry in memory.entries.list(states=("staged",))]
+
+
+# ---- arguments ------------------------------------------------------------------------------------------------
+
+
+def _count(number: int) -> str:
+    return f"{number} {'entry' if number == 1 else 'entries'}"
+
+
+def _parse_day(text: str | None) -> float | None:
     if text is None:
         return None
     try:
-        found = datetime.fromisoformat(text)
+        day = datetime.fromisoformat(text)
     except ValueError as error:
-        raise typer.BadParameter("must be a day, such as 2026-02-08") from error
-    return found.astimezone().timestamp()
+        raise typer.BadParameter(f"{text!r} is not a day. Write it as 2026-02-08.") from error
+    return day.astimezone().timestamp()
 
 
-def _words(text: str) -> tuple[str, ...]:
+def _split(text: str) -> tuple[str, ...]:
     return tuple(part for part in (piece.strip() for piece in text.split(",")) if part)
-
-
-def register(app: typer.Typer) -> None:
-    """Give the application the commands of this module."""
-    app.command(epilog="Example: memoriter add 'I prefer tabs' --type user_preference --importance 4")(add)
-    app.command("list")(list_)
-    app.command()(history)
-    app.command()(undo)
-    app.command()(export)
-    app.command("import", epilog="Example: memoriter import openclaw --dry-run")(import_)
-    app.command(epilog="Example: memoriter forget --query 'my old address' --dry-run")(forget)
-    app.command("delete", hidden=True)(forget)
-    app.command()(cleanup)
-    app.command()(why)
-    staged.register(app)

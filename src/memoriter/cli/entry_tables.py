@@ -1,4 +1,4 @@
-"""How entries look: tables with stars for people, JSON for machines."""
+"""Output of the commands for entries: tables for people, JSON for programs."""
 
 from __future__ import annotations
 
@@ -9,16 +9,14 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from memoriter.cli.render import _console as console
-from memoriter.cli.render import _table as table
-from memoriter.cli.render import plain, to_json
+from memoriter.cli.render import console, plain, table, to_json
 
 if TYPE_CHECKING:
     from memoriter.records import CleanedUp, Entry, Event, Imported, Part, Recall, Receipt, Remembered
 
 
 def stars(importance: float) -> str:
-    """Importance as stars.
+    """Return importance as stars.
 
     >>> stars(3.8)
     '★★★★☆'
@@ -28,33 +26,33 @@ def stars(importance: float) -> str:
 
 
 def day(seconds: float | None) -> str:
-    """A time as people write days; empty for none."""
+    """Return the day of a time, or an empty string for None."""
     return f"{datetime.fromtimestamp(seconds, UTC):%Y-%m-%d}" if seconds is not None else ""
 
 
 def one_line(text: str, width: int = 80) -> str:
-    """A text fit for a table's cell."""
+    """Return text that fits into one cell of a table."""
     flat = " ".join(plain(text).split())
     return flat if len(flat) <= width else flat[: width - 1] + "…"
 
 
-def remembered(done: Remembered, as_json: bool) -> None:
-    """What became of a statement."""
-    entry = done.entry
+def remembered(outcome: Remembered, as_json: bool) -> None:
+    """Print what happened to a statement."""
+    entry = outcome.entry
     if as_json:
         head = asdict(entry) if entry else {"id": None}
-        to_json({**head, "action": done.action, "replaced": done.replaced, "note": done.note})
+        to_json({**head, "action": outcome.action, "replaced": outcome.replaced, "note": outcome.note})
         return
     if entry is None:
-        console().print(f"Not remembered: {done.note}")
+        console().print(f"Not stored: {outcome.note}")
         return
-    console().print(f"{done.action.capitalize()}: {entry.id}  {entry.type}  {stars(entry.importance)}")
-    if done.note:
-        console().print(f"Note: {done.note}")
+    console().print(f"{outcome.action.capitalize()}: {entry.id}  {entry.type}  {stars(entry.importance)}")
+    if outcome.note:
+        console().print(f"Note: {outcome.note}")
 
 
 def entries(found: Sequence[Entry], as_json: bool) -> None:
-    """A list of entries."""
+    """Print a list of entries."""
     if as_json:
         to_json([asdict(entry) for entry in found])
         return
@@ -78,33 +76,37 @@ def _state(entry: Entry) -> str:
 
 
 def events(found: Sequence[Event], as_json: bool) -> None:
-    """The history of an entry."""
+    """Print the history of an entry."""
     if as_json:
         to_json([asdict(event) for event in found])
         return
-    rows = [(str(e.seq), day(e.at), e.kind, e.by, _change(e), e.note) for e in found]
-    console().print(table(rows, "event", "day", "what", "by", "text", "note"))
+    rows = [
+        (str(event.seq), day(event.at), event.kind, event.by, _change(event), event.note) for event in found
+    ]
+    console().print(table(rows, "event", "day", "change", "by", "text", "note"))
 
 
 def _change(event: Event) -> str:
     after = event.after.text if event.after else ""
     if event.before and event.before.text != after:
-        return f"{one_line(event.before.text, 40)} → {one_line(after, 40) or 'nothing'}"
+        return f"{one_line(event.before.text, 40)} → {one_line(after, 40) or '(erased)'}"
     return one_line(after)
 
 
-def undone(taken_back: Sequence[Event], now: Sequence[Entry], as_json: bool) -> None:
-    """What an undo did."""
+def undone(changes: Sequence[Event], restored: Sequence[Entry], as_json: bool) -> None:
+    """Print what an undo changed."""
     if as_json:
-        to_json({"undone": [event.seq for event in taken_back], "entries": [asdict(entry) for entry in now]})
+        to_json(
+            {"undone": [event.seq for event in changes], "entries": [asdict(entry) for entry in restored]}
+        )
         return
-    for event in taken_back:
-        console().print(f"Took back: {event.kind} of {event.entry_id[:8]}  {_change(event)}")
+    for event in changes:
+        console().print(f"Undone: {event.kind} of {event.entry_id[:8]}  {_change(event)}")
 
 
 def write_private(path: Path, lines: Iterable[str]) -> int:
-    """Write lines into a file that only its owner may read; how many entries they are."""
-    count = -1  # the head line is no entry
+    """Write an export to a file that only its owner may read; return the number of entries."""
+    count = -1  # the first line is a header
     with os.fdopen(
         os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w", encoding="utf-8"
     ) as file:
@@ -117,61 +119,67 @@ def write_private(path: Path, lines: Iterable[str]) -> int:
 
 
 def exported(count: int, path: Path, as_json: bool) -> None:
-    """How much was written where."""
+    """Print how many entries were written, and where."""
     if as_json:
         to_json({"exported": count, "path": str(path)})
     else:
-        console().print(f"{count} entries written to {path}.")
+        console().print(f"Exported {count} entries to {path}.")
 
 
-def imported(done: Imported, as_json: bool) -> None:
-    """What an import did."""
+def imported(counts: Imported, as_json: bool) -> None:
+    """Print how many entries an import added."""
     if as_json:
-        to_json(asdict(done))
+        to_json(asdict(counts))
     else:
-        console().print(f"{done.added} entries taken in, {done.already} were there already.")
+        console().print(f"Imported {counts.added} entries; {counts.already} existed already.")
 
 
-def receipt(done: Receipt, as_json: bool) -> None:
-    """What was forgotten, which copies went, and which are out of reach."""
+def receipt(result: Receipt, as_json: bool) -> None:
+    """Print what was forgotten, which copies were erased, and which could not be."""
     if as_json:
-        to_json(asdict(done))
+        to_json(asdict(result))
         return
-    if done.candidates:
-        console().print(
-            "It is not clear which one is meant; nothing was forgotten. Name one of these by its id:"
-        )
-        entries([hit.entry for hit in done.candidates], as_json=False)
+    if result.candidates:
+        console().print("Several entries may match. Nothing was forgotten. Name one of these by its id:")
+        entries([hit.entry for hit in result.candidates], as_json=False)
         return
-    verb = "Would forget" if done.dry_run else "Forgot"
+    verb = "Would forget" if result.dry_run else "Forgot"
     console().print(
-        f"{verb} {len(done.forgotten)} entries: {', '.join(id_[:8] for id_ in done.forgotten) or 'none'}"
+        f"{verb} {len(result.forgotten)} entries: {', '.join(id_[:8] for id_ in result.forgotten) or 'none'}"
     )
-    for title, lines in (("Covered", done.covered), ("Not covered", done.not_covered)):
+    for title, lines in (("Covered", result.covered), ("Not covered", result.not_covered)):
         for line in lines:
             console().print(f"  {title}: {line}")
 
 
-def cleaned_up(done: CleanedUp, as_json: bool) -> None:
-    """What a cleanup did."""
+def cleaned_up(counts: CleanedUp, as_json: bool) -> None:
+    """Print what a cleanup changed."""
     if as_json:
-        to_json(asdict(done))
+        to_json(asdict(counts))
     else:
-        console().print(f"{done.expired} entries expired, {done.purged} erased.")
+        console().print(f"{counts.expired} entries expired, {counts.purged} erased.")
 
 
-def recall(told: Recall, as_json: bool) -> None:
-    """What entered a prompt, and why."""
+def recall(record: Recall, as_json: bool) -> None:
+    """Print what entered a prompt, and why."""
     if as_json:
-        to_json(asdict(told))
+        to_json(asdict(record))
         return
-    console().print(f"Recall {told.id} on {day(told.at)}, by {told.door}, session {told.session or 'none'}")
-    console().print(plain(f"Asked: {told.query or '(forgotten)'}"))
+    console().print(
+        f"Recall {record.id} on {day(record.at)}, by {record.door}, session {record.session or 'none'}"
+    )
+    console().print(plain(f"Query: {record.query or '(forgotten)'}"))
     rows = [
-        ("entered" if one.entered else "left out", one.ref, f"{one.score:.3f}", one.reason, _parts(one.parts))
-        for one in told.considered
+        (
+            "included" if candidate.entered else "left out",
+            candidate.ref,
+            f"{candidate.score:.3f}",
+            candidate.reason,
+            _parts(candidate.parts),
+        )
+        for candidate in record.considered
     ]
-    console().print(table(rows, "", "what", "score", "why", "made of"))
+    console().print(table(rows, "", "memory", "score", "reason", "parts of the score"))
 
 
 def _parts(parts: Sequence[Part]) -> str:

@@ -1,6 +1,6 @@
-"""How answers look: tables and text for people, JSON for machines.
+"""Output of commands: tables and text for people, JSON for programs.
 
-Text from notes is shown as it is, never as markup or terminal control codes. rich is imported only to draw.
+Text from notes is printed literally, never as markup or terminal control codes. rich is imported on first use.
 """
 
 from __future__ import annotations
@@ -18,9 +18,18 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
 
-    from memoriter.cli.setup import Made
+    from memoriter.cli.setup import SetupReport
     from memoriter.config import Settings
-    from memoriter.records import Answer, Excerpt, Hit, Progress, Status, SyncReport
+    from memoriter.records import (
+        Answer,
+        Excerpt,
+        Hit,
+        ImportAction,
+        ImportReport,
+        Progress,
+        Status,
+        SyncReport,
+    )
     from memoriter.tools.doctor import Finding
 
 
@@ -29,12 +38,12 @@ def to_json(value: object) -> None:
     sys.stdout.write(json.dumps(value, ensure_ascii=False, indent=2, default=str) + "\n")
 
 
-#: Control characters, but for line break and tab: a note could move the cursor, rename the window, or worse.
+#: Control characters except line break and tab. A note could move the cursor or rename the window with them.
 _CONTROLS = {code: None for code in (*range(32), *range(127, 160)) if chr(code) not in "\n\t"}
 
 
 def plain(text: str) -> str:
-    """Text that cannot command a terminal."""
+    """Remove control characters, so that text cannot control the terminal."""
     return text.translate(_CONTROLS)
 
 
@@ -47,28 +56,30 @@ def _camel_keys(value: Mapping[str, object]) -> dict[str, object]:
     return {_camel(key): item for key, item in value.items()}
 
 
-def _console() -> Console:
+def console() -> Console:
+    """Return a console that prints text literally."""
     from rich.console import Console
 
     return Console(highlight=False, markup=False, emoji=False, soft_wrap=True)
 
 
-def _table(rows: Sequence[Sequence[str]], *titles: str) -> RenderableType:
+def table(rows: Sequence[Sequence[str]], *titles: str) -> RenderableType:
+    """Return a table; without titles it has no header."""
     from rich import box
     from rich.table import Table
     from rich.text import Text
 
-    table = Table(*titles, box=box.SIMPLE_HEAD if titles else None, show_header=bool(titles), pad_edge=False)
+    result = Table(*titles, box=box.SIMPLE_HEAD if titles else None, show_header=bool(titles), pad_edge=False)
     for row in rows:
-        table.add_row(*(Text(plain(cell)) for cell in row))
-    return table
+        result.add_row(*(Text(plain(cell)) for cell in row))
+    return result
 
 
 # ---- search -----------------------------------------------------------------------------------------------------
 
 
 def answer(found: Answer, *, as_json: bool, explain: bool) -> None:
-    """The hits of a search."""
+    """Print the results of a search."""
     if as_json:
         to_json(
             {
@@ -81,17 +92,17 @@ def answer(found: Answer, *, as_json: bool, explain: bool) -> None:
             }
         )
         return
-    console = _console()
+    out = console()
     if not found.hits:
-        console.print("Nothing found.")
+        out.print("Nothing found.")
     for number, hit in enumerate(found.hits, 1):
-        _print_hit(console, number, hit, explain)
+        _print_hit(out, number, hit, explain)
     if found.degraded:
-        console.print(f"Note: {found.degraded}", style="yellow")
+        out.print(f"Note: {found.degraded}", style="yellow")
 
 
 def hit_json(hit: Hit, explain: bool = False) -> dict[str, object]:
-    """One hit in the form that agents know."""
+    """Return a hit with the field names that the tools use."""
     shown: dict[str, object] = {
         "path": hit.path,
         "startLine": hit.start_line,
@@ -107,17 +118,17 @@ def hit_json(hit: Hit, explain: bool = False) -> dict[str, object]:
     return shown
 
 
-def _print_hit(console: Console, number: int, hit: Hit, explain: bool) -> None:
+def _print_hit(out: Console, number: int, hit: Hit, explain: bool) -> None:
     from rich.text import Text
 
     place = plain(hit.citation or hit.path)
-    console.print(Text.assemble(f"{number}. ", (place, "bold cyan"), f"  {hit.score:.3f}"))
-    console.print(Text(indent(plain(hit.snippet).strip("\n"), "   ")))
+    out.print(Text.assemble(f"{number}. ", (place, "bold cyan"), f"  {hit.score:.3f}"))
+    out.print(Text(indent(plain(hit.snippet).strip("\n"), "   ")))
     if explain:
         for part in hit.explain.parts:
-            sum_ = f"{part.contribution:+.3f} = {part.weight:.2f} × {part.value:.3f}"
-            console.print(Text(f"   {part.name:<8} {sum_}  {part.detail}", "dim"))
-    console.print()
+            product = f"{part.contribution:+.3f} = {part.weight:.2f} × {part.value:.3f}"
+            out.print(Text(f"   {part.name:<8} {product}  {part.detail}", "dim"))
+    out.print()
 
 
 # ---- index ------------------------------------------------------------------------------------------------------
@@ -125,7 +136,7 @@ def _print_hit(console: Console, number: int, hit: Hit, explain: bool) -> None:
 
 @contextmanager
 def progress(as_json: bool) -> Iterator[Callable[[Progress], None] | None]:
-    """A progress bar on stderr, when somebody is there to see it."""
+    """Show a progress bar on stderr if it is a terminal."""
     if as_json or not sys.stderr.isatty():
         yield None
         return
@@ -133,7 +144,7 @@ def progress(as_json: bool) -> Iterator[Callable[[Progress], None] | None]:
     from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
     from rich.progress import Progress as Bar
 
-    words = {"embed": "Embedding", "batch": "Waiting for the batch job", "write": "Indexing"}
+    stages = {"embed": "Embedding", "batch": "Waiting for the batch job", "write": "Indexing"}
     columns = (
         TextColumn("{task.description}"),
         BarColumn(),
@@ -142,39 +153,39 @@ def progress(as_json: bool) -> Iterator[Callable[[Progress], None] | None]:
         TimeRemainingColumn(),
     )
     with Bar(*columns, console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task("Looking", total=None, rate="")
+        task = bar.add_task("Scanning", total=None, rate="")
 
         def show(step: Progress) -> None:
             speed = bar.tasks[0].speed
             rate = f"{speed:.0f} files/s" if speed else ""
-            name = words.get(step.stage, step.stage)
+            name = stages.get(step.stage, step.stage)
             bar.update(task, description=name, completed=step.done, total=step.total, rate=rate)
 
         yield show
 
 
 def sync_report(report: SyncReport, as_json: bool) -> None:
-    """What a sync did."""
+    """Print the report of a sync."""
     if as_json:
         to_json(asdict(report))
         return
-    console = _console()
-    did = f"{report.changed} indexed, {report.unchanged} unchanged, {report.removed} removed"
+    out = console()
+    files = f"{report.changed} indexed, {report.unchanged} unchanged, {report.removed} removed"
     vectors = f"{report.embedded} embedded, {report.cached} from the cache"
-    console.print(f"{report.files} files, {report.chunks} chunks: {did}; {vectors}; {report.seconds:.1f} s.")
+    out.print(f"{report.files} files, {report.chunks} chunks: {files}; {vectors}; {report.seconds:.1f} s.")
     if report.healed:
-        console.print(f"Healed: {report.healed}", style="yellow")
+        out.print(f"Repaired: {report.healed}", style="yellow")
     for problem in report.problems:
-        console.print(plain(f"  {problem.path}: {problem.reason}"), style="yellow")
+        out.print(plain(f"  {problem.path}: {problem.reason}"), style="yellow")
     if report.degraded:
-        console.print(f"Note: {report.degraded}", style="yellow")
+        out.print(f"Note: {report.degraded}", style="yellow")
 
 
-# ---- the rest ---------------------------------------------------------------------------------------------------
+# ---- files and status -------------------------------------------------------------------------------------------
 
 
 def excerpt(lines: Excerpt, as_json: bool) -> None:
-    """Lines of a file, just as they are."""
+    """Print lines of a file."""
     if as_json:
         to_json(_camel_keys(asdict(lines)))
         return
@@ -186,7 +197,7 @@ def excerpt(lines: Excerpt, as_json: bool) -> None:
 
 
 def status(now: Status, as_json: bool) -> None:
-    """What a manager says about itself."""
+    """Print the status of the memory."""
     if as_json:
         to_json(_camel_keys(asdict(now)))
         return
@@ -207,7 +218,7 @@ def status(now: Status, as_json: bool) -> None:
     ]
     if now.degraded:
         rows.append(("note", now.degraded))
-    _console().print(_table(rows))
+    console().print(table(rows))
 
 
 def _shown(value: object) -> str:
@@ -219,61 +230,121 @@ def _shown(value: object) -> str:
 def stats(
     now: Status, as_json: bool, entries: Mapping[str, object] | None = None, note: str | None = None
 ) -> None:
-    """Counts, under the names that the tools use; those of entries beside them, or a note why there are none."""
+    """Print counts with the names that the tools use, and those of entries or a note that explains their absence."""
     counts = {"file_count": now.files, "chunk_count": now.chunks, "total_size": now.details["source_bytes"]}
     if as_json:
         to_json({**counts, **({"entries": entries} if entries else {}), **({"note": note} if note else {})})
         return
-    rows = [(key, f"{value}") for key, value in counts.items()]
+    rows = [(key, str(value)) for key, value in counts.items()]
     rows += [
         (f"entries {key}".replace("_", " "), _counted(key, value)) for key, value in (entries or {}).items()
     ]
     if note:
         rows.append(("note", note))
-    _console().print(_table(rows))
+    console().print(table(rows))
 
 
 def _counted(key: str, value: object) -> str:
-    """A figure about entries as a person reads it; a dash where there is nothing to count."""
+    """Format a figure about entries; a dash stands for no value."""
     if isinstance(value, float) and key in ("oldest", "newest"):
         return f"{datetime.fromtimestamp(value).astimezone():%Y-%m-%d %H:%M}"
     return "–" if value is None or value == {} else _shown(value)
 
 
 def findings(found: Sequence[Finding], as_json: bool) -> None:
-    """What the doctor saw."""
+    """Print the findings of `doctor`."""
     if as_json:
         to_json([asdict(finding) for finding in found])
         return
-    signs = {"ok": "ok", "note": "note", "wrong": "WRONG"}
-    rows = [(signs[f.state], f.name, f.text + (f"\n→ {f.mend}" if f.mend else "")) for f in found]
-    _console().print(_table(rows))
+    labels = {"ok": "ok", "note": "note", "wrong": "PROBLEM"}
+    rows = [(labels[f.state], f.name, f.text + (f"\n→ {f.mend}" if f.mend else "")) for f in found]
+    console().print(table(rows))
 
 
 def settings(loaded: Settings, as_json: bool) -> None:
-    """Every setting with its origin."""
+    """Print every setting with its origin."""
     rows = loaded.describe()
     if as_json:
         to_json({key: {"value": value, "origin": origin} for key, value, origin in rows})
         return
-    _console().print(
-        _table([(key, str(value), str(origin)) for key, value, origin in rows], "key", "value", "from")
+    console().print(
+        table([(key, str(value), str(origin)) for key, value, origin in rows], "key", "value", "from")
     )
 
 
-def setup(done: Made, as_json: bool) -> None:
-    """What `init` made."""
+def setup_report(report: SetupReport, as_json: bool) -> None:
+    """Print what `init` created."""
     if as_json:
-        to_json(asdict(done))
+        to_json(asdict(report))
         return
-    console = _console()
-    for path in done.made:
-        console.print(f"made  {_home_short(path)}")
-    for path in done.kept:
-        console.print(f"kept  {_home_short(path)}")
-    console.print("Next: write a note under memory/, then `memoriter index` and `memoriter search …`.")
+    for path in report.made:
+        console().print(f"created  {_shorten_home(path)}")
+    for path in report.kept:
+        console().print(f"kept     {_shorten_home(path)}")
+    console().print("Next: write a note under memory/, then run `memoriter index` and `memoriter search …`.")
 
 
-def _home_short(path: Path) -> str:
+def _shorten_home(path: Path) -> str:
     home = Path.home()
     return f"~/{path.relative_to(home)}" if path.is_relative_to(home) else str(path)
+
+
+# ---- import -----------------------------------------------------------------------------------------------------
+
+#: Files that a dry run lists one by one.
+MAX_LISTED_FILES = 20
+IMPORT_ACTIONS: dict[ImportAction, str] = {
+    "new": "new",
+    "grown": "updated",
+    "same": "unchanged",
+    "other": "skipped",
+}
+
+
+def import_report(report: ImportReport, as_json: bool) -> None:
+    """Print what an import from another program copied, and what it skipped."""
+    if as_json:
+        to_json(_import_json(report))
+        return
+    lines = [
+        f"{report.program} in {report.home}, agent {report.agent}"
+        + (" (dry run: nothing is changed)" if report.dry_run else "")
+    ]
+    for kind, title in (("note", "notes"), ("session", "sessions")):
+        actions = [step.action for step in report.steps if step.kind == kind]
+        counts = [(actions.count(action), label) for action, label in IMPORT_ACTIONS.items()]
+        lines.append(
+            f"{title}: {', '.join(f'{count} {label}' for count, label in counts if count) or 'none'}"
+        )
+    lines.append(f"entries: {report.entries.added} new, {report.entries.already} unchanged")
+    if report.dry_run:
+        copies = [step for step in report.steps if step.action in ("new", "grown")]
+        lines += [
+            f"  {IMPORT_ACTIONS[step.action]} {step.source} -> {step.target}"
+            for step in copies[:MAX_LISTED_FILES]
+        ]
+        lines += [f"  and {len(copies) - MAX_LISTED_FILES} more"] if len(copies) > MAX_LISTED_FILES else []
+    lines += [f"skipped: {step.source}: {step.note}" for step in report.steps if step.action == "other"]
+    lines += report.remarks
+    sys.stdout.write(plain("\n".join(lines)) + "\n")
+
+
+def _import_json(report: ImportReport) -> dict[str, object]:
+    return {
+        "program": report.program,
+        "home": str(report.home),
+        "agent": report.agent,
+        "dryRun": report.dry_run,
+        "files": [
+            {
+                "kind": step.kind,
+                "source": str(step.source),
+                "target": str(step.target),
+                "action": step.action,
+                "note": step.note or None,
+            }
+            for step in report.steps
+        ],
+        "entries": {"added": report.entries.added, "already": report.entries.already},
+        "remarks": list(report.remarks),
+    }

@@ -1,6 +1,6 @@
-"""The commands that write down and keep fresh: `save`, `summarise`, `watch`. Looks are here too, for they are one line.
+"""Commands for notes and conversations: `save`, `summarise`, `watch`, `recall` and `capture`.
 
-Imports of the package stay inside the functions, so that ``--help`` costs no more than typer itself.
+Imports of the package stay inside the functions, so that ``--help`` loads only typer.
 """
 
 from __future__ import annotations
@@ -11,43 +11,56 @@ import signal
 import sys
 import threading
 import time
-from typing import TYPE_CHECKING, Annotated
+from collections.abc import Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from memoriter.cli.context import Json
+from memoriter.cli.context import GlobalOptions, Json
 
 if TYPE_CHECKING:
     from memoriter.agent.service import Synced
     from memoriter.records import Saved
 
+Messages = Annotated[
+    str,
+    typer.Option(help="File with messages: a JSON array, or one JSON object per line. '-': standard input."),
+]
+#: Recent messages that describe what a conversation is about.
+MAX_RECALL_MESSAGES = 50
+#: Messages that one call of the `capture` operation accepts.
+MAX_CAPTURE_MESSAGES = 2_000
+
 
 def register(app: typer.Typer) -> None:
-    """Add the commands to the command line."""
+    """Add the commands of this module."""
     app.command(epilog="Example: memoriter save 'Anna prefers tea.' --title Anna --tags people")(save)
     app.command(epilog="Example: memoriter summarise sessions/3f2a.jsonl")(summarise)
     app.command(epilog="Example: memoriter watch")(watch)
+    app.command(epilog="Example: memoriter recall --messages conversation.json")(recall)
+    app.command(epilog="Example: memoriter capture --messages conversation.jsonl --session 3f2a")(capture)
 
 
 def save(
     context: typer.Context,
-    content: Annotated[str, typer.Argument(help="What to write down; '-' reads it from standard input.")],
-    title: Annotated[str, typer.Option(help="A few words that name it.", show_default=False)] = "",
-    tags: Annotated[str, typer.Option(help="Separated by commas.", show_default=False)] = "",
+    content: Annotated[str, typer.Argument(help="Text of the note. '-': read it from standard input.")],
+    title: Annotated[str, typer.Option(help="Title of the note.", show_default=False)] = "",
+    tags: Annotated[str, typer.Option(help="Tags, separated by commas.", show_default=False)] = "",
     category: Annotated[
-        str | None, typer.Option(help="Into memory/<category>/<title>.md.", show_default=False)
+        str | None, typer.Option(help="Write to memory/<category>/<title>.md.", show_default=False)
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """Write something down for good: into the day's log, or into an item of a category."""
-    text = _standard_input() if content == "-" else content
-    words = [tag.strip() for tag in tags.split(",") if tag.strip()]
+    """Save a note, to today's log or to a file of a category."""
+    text = _read_standard_input() if content == "-" else content
+    tag_list = [tag.strip() for tag in tags.split(",") if tag.strip()]
     with context.obj.memory() as memory:
-        _saved(memory.save(text, title, words, category), as_json)
+        _print_saved(memory.save(text, title, tag_list, category), as_json)
 
 
-def _standard_input() -> str:
-    """What is piped in; a byte that is no text is marked, whatever the locale does with it."""
+def _read_standard_input() -> str:
+    """Read piped text. Invalid bytes are replaced in every locale."""
     if isinstance(sys.stdin, io.TextIOWrapper):
         sys.stdin.reconfigure(errors="replace")
     return sys.stdin.read()
@@ -56,38 +69,58 @@ def _standard_input() -> str:
 def summarise(
     context: typer.Context,
     transcript: Annotated[
-        str, typer.Argument(help="A transcript's file, or as it is cited: sessions/….jsonl.")
+        str, typer.Argument(help="Path of a transcript, or its citation: sessions/….jsonl.")
     ],
     as_json: Json = False,
 ) -> None:
-    """Write the summary of a session that has ended into memory/, once."""
+    """Write the summary of a finished session to memory/, once."""
     with context.obj.memory() as memory:
         saved = memory.summarise_transcript(transcript)
     if saved is None and not as_json:
-        sys.stdout.write("Nobody said anything in this session; nothing was written.\n")
+        sys.stdout.write("The session has no messages. Nothing was written.\n")
     else:
-        _saved(saved, as_json)
+        _print_saved(saved, as_json)
+
+
+def _print_saved(saved: Saved | None, as_json: bool) -> None:
+    from memoriter.cli import render
+
+    if as_json:
+        render.to_json(_saved_json(saved))
+    elif saved:
+        verb = "Already saved" if saved.already else "Saved"
+        sys.stdout.write(render.plain(f"{verb}: {saved.citation}\n{saved.note or ''}").rstrip() + "\n")
+
+
+def _saved_json(saved: Saved | None) -> dict[str, object]:
+    if saved is None:
+        return {"path": None}
+    lines = {"path": saved.path, "startLine": saved.start_line, "endLine": saved.end_line}
+    return {**lines, "citation": saved.citation, "already": saved.already, "note": saved.note}
+
+
+# ---- watch ----------------------------------------------------------------------------------------------------
 
 
 def watch(context: typer.Context, as_json: Json = False) -> None:
-    """Keep the index fresh while files change, and show what happens; Ctrl-C ends it."""
+    """Keep the index up to date while files change, and print each update. Stop with Ctrl-C."""
     from memoriter.agent.service import MemoryService
-    from memoriter.integrations.claude_code.capture import hear_waiting
+    from memoriter.integrations.claude_code.capture import process_queue_of
 
     with context.obj.memory() as memory:
-        service = MemoryService(memory, on_sync=lambda synced: _synced(synced, as_json))
+        service = MemoryService(memory, on_sync=lambda synced: _print_synced(synced, as_json))
         with service:
-            hear_waiting(service)
+            process_queue_of(service)
             if not as_json:
                 sys.stdout.write(f"{memory.settings.workspace}: {service.watching}\n")
                 sys.stdout.flush()
-            _until_interrupted()
+            _wait_for_interrupt()
 
 
-def _until_interrupted() -> None:
-    # Said outright: a program that a shell started in the background does not hear Ctrl-C otherwise.
-    for sign in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(sign, signal.default_int_handler)
+def _wait_for_interrupt() -> None:
+    # A shell makes background programs ignore SIGINT, so the handler is set explicitly.
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, signal.default_int_handler)
     try:
         while not threading.Event().wait(3600):
             pass
@@ -95,24 +128,7 @@ def _until_interrupted() -> None:
         return
 
 
-def _saved(saved: Saved | None, as_json: bool) -> None:
-    from memoriter.cli import render
-
-    if as_json:
-        render.to_json(_saved_json(saved))
-    elif saved:
-        said = "It stands there already" if saved.already else "Saved"
-        sys.stdout.write(render.plain(f"{said}: {saved.citation}\n{saved.note or ''}").rstrip() + "\n")
-
-
-def _saved_json(saved: Saved | None) -> dict[str, object]:
-    if saved is None:
-        return {"path": None}
-    place = {"path": saved.path, "startLine": saved.start_line, "endLine": saved.end_line}
-    return {**place, "citation": saved.citation, "already": saved.already, "note": saved.note}
-
-
-def _synced(synced: Synced, as_json: bool) -> None:
+def _print_synced(synced: Synced, as_json: bool) -> None:
     report = synced.report
     counts = {
         name: getattr(report, name) if report else 0
@@ -121,10 +137,111 @@ def _synced(synced: Synced, as_json: bool) -> None:
     if as_json:
         line = json.dumps({"reason": synced.reason, **counts, "error": synced.error}, ensure_ascii=False)
     else:
-        told = synced.error or "{changed} changed, {removed} removed; {files} files, {chunks} chunks".format(
+        text = synced.error or "{changed} changed, {removed} removed; {files} files, {chunks} chunks".format(
             **counts
         )
-        line = f"{time.strftime('%H:%M:%S')} {synced.reason}: {told}"
+        line = f"{time.strftime('%H:%M:%S')} {synced.reason}: {text}"
     if as_json or synced.error or counts["changed"] or counts["removed"] or synced.reason == "start":
         sys.stdout.write(line + "\n")
         sys.stdout.flush()
+
+
+# ---- conversations --------------------------------------------------------------------------------------------
+
+
+def recall(
+    context: typer.Context,
+    messages: Messages,
+    session: Annotated[
+        str | None, typer.Option(help="Session id to record in the ledger.", show_default=False)
+    ] = None,
+    tokens: Annotated[
+        int | None, typer.Option(min=0, help="Maximum number of tokens of the block.", show_default=False)
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Print the block of memories for a conversation, as it is put into the agent's prompt."""
+    recent = _read_messages(messages)[-MAX_RECALL_MESSAGES:]
+    result = _run_operation(context.obj, "recall", {"messages": recent, "session": session, "tokens": tokens})
+    if as_json:
+        from memoriter.cli import render
+
+        render.to_json(result)
+        return
+    if result["degraded"]:
+        sys.stderr.write(f"memoriter: {result['degraded']}\n")
+    sys.stdout.write(f"{result['text']}\n" if result["text"] else "")
+
+
+def capture(
+    context: typer.Context,
+    messages: Messages,
+    session: Annotated[str, typer.Option(help="Session id.")] = "main",
+    as_json: Json = False,
+) -> None:
+    """Extract memories from a conversation. Safe to call with the full history each time."""
+    from memoriter.cli import render
+
+    conversation, remembered = _read_messages(messages), list[dict[str, Any]]()
+    for first in range(0, len(conversation), MAX_CAPTURE_MESSAGES):
+        arguments = {"messages": conversation[first : first + MAX_CAPTURE_MESSAGES], "session": session}
+        remembered += _run_operation(context.obj, "capture", arguments)["remembered"]
+    if as_json:
+        render.to_json({"remembered": remembered})
+        return
+    for outcome in remembered:
+        text = outcome["memory"]["text"] if outcome.get("memory") else outcome.get("note") or ""
+        sys.stdout.write(render.plain(f"{outcome['action']}: {text}\n"))
+    if not remembered:
+        sys.stdout.write("Nothing new to remember.\n")
+
+
+def _run_operation(options: GlobalOptions, name: str, arguments: dict[str, Any]) -> dict[str, Any]:
+    """Run the operation of this name; raise `MemoriterError` if its result is an error."""
+    from memoriter.errors import MemoriterError
+    from memoriter.tools.table import call
+
+    with options.memory() as memory:
+        result = call(memory, name, {key: value for key, value in arguments.items() if value is not None})
+    if result.get("error"):
+        raise MemoriterError(str(result["error"]))
+    return result
+
+
+def _read_messages(path: str) -> list[dict[str, Any]]:
+    """Read messages: a JSON array, one object per line, or an object that holds a list of messages."""
+    from memoriter.errors import SourceError
+
+    try:
+        data = sys.stdin.buffer.read() if path == "-" else Path(path).expanduser().read_bytes()
+        text = data.decode()
+    except UnicodeDecodeError as error:
+        raise SourceError(f"{path} is not UTF-8 text (byte {error.start}).") from error
+    try:
+        messages = list(_parse_messages(text))
+    except (ValueError, RecursionError) as error:
+        raise SourceError(f"{path} does not contain messages: {error}.") from error
+    if not all(isinstance(message, dict) for message in messages):
+        raise SourceError(
+            f"{path} does not contain messages. Each must be an object with `role` and `content`."
+        )
+    return messages
+
+
+def _parse_messages(text: str) -> Iterable[Any]:
+    if text.lstrip()[:1] == "[":
+        parsed = json.loads(text)
+        return parsed if isinstance(parsed, list) else [parsed]
+    pieces = text.split("\n") if _is_json_lines(text) else [text]
+    objects = [json.loads(piece) for piece in pieces if piece.strip()]
+    if len(objects) == 1 and isinstance(objects[0], dict) and isinstance(objects[0].get("messages"), list):
+        return list(objects[0]["messages"])  # a request to a language model
+    return objects
+
+
+def _is_json_lines(text: str) -> bool:
+    try:
+        json.loads(text.lstrip().split("\n", 1)[0])
+    except ValueError:
+        return False
+    return True

@@ -1,22 +1,32 @@
-"""`memoriter init`: make what is missing, touch nothing that exists."""
+"""Commands that set up a memory and connect it to other programs: `init`, `import`, `install`, `hook` and others.
+
+Imports of the package stay inside the functions, so that ``--help`` loads only typer.
+"""
 
 from __future__ import annotations
 
 import os
+import sys
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import typer
+
+from memoriter.cli.context import GlobalOptions, Json
 
 if TYPE_CHECKING:
     from memoriter.config import Settings
+    from memoriter.integrations.claude_code.install import Change
 
-# In comments that no search reads, and without a heading: a new memory is empty, and a search of it finds nothing.
+# The text is inside comments that the index ignores, so a search in a new memory finds nothing.
 MEMORY_MD = """\
-<!-- memoriter: lasting facts go here, one to a line: who, what, how things are done. -->
-<!-- memoriter: the day's notes go to memory/YYYY-MM-DD.md, longer topics to memory/<topic>/<name>.md. -->
+<!-- memoriter: keep lasting facts here, one per line: people, decisions, how things are done. -->
+<!-- memoriter: daily notes go to memory/YYYY-MM-DD.md, longer topics to memory/<topic>/<name>.md. -->
 """
 
-CONFIG_YAML = """# Settings of memoriter. Everything has a default; `memoriter config show` lists all of it.
+CONFIG_YAML = """# Settings of memoriter. Every setting has a default; `memoriter config show` lists them all.
 # workspace: {workspace}
 # search:
 #   max_results: 6
@@ -24,10 +34,41 @@ CONFIG_YAML = """# Settings of memoriter. Everything has a default; `memoriter c
 #   provider: auto
 """
 
+#: Programs whose whole memory can be imported.
+PROGRAMS = ("openclaw", "claude-code")
+
+HostName = Annotated[str, typer.Argument(metavar="HOST", help="Program that runs the agent: claude-code.")]
+Scope = Annotated[
+    Literal["user", "project"],
+    typer.Option(help="Install for all projects, or only for the project in the current folder."),
+]
+SettingsFile = Annotated[
+    Path | None,
+    typer.Option("--settings", help="Use this settings.json instead of the default one.", show_default=False),
+]
+ServersFile = Annotated[
+    Path | None,
+    typer.Option("--mcp-file", help="Use this file of MCP servers instead.", show_default=False),
+]
+Server = Annotated[str, typer.Option(help="Name of the MCP server.")]
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Only show what would change.")]
+
+
+def register(app: typer.Typer) -> None:
+    """Add the commands of this module, except `init`, which is listed first."""
+    app.command("import", epilog="Example: memoriter import openclaw --dry-run")(import_)
+    app.command(epilog="Example: memoriter --workspace ~/notes install claude-code --dry-run")(install)
+    app.command(epilog="Example: memoriter uninstall claude-code")(uninstall)
+    app.command(epilog="Example: memoriter hook claude-code UserPromptSubmit < event.json")(hook)
+    app.command("process-queue")(process_queue)
+
+
+# ---- init -----------------------------------------------------------------------------------------------------
+
 
 @dataclass(frozen=True, slots=True)
-class Made:
-    """What `init` made, and what it found there already."""
+class SetupReport:
+    """The files and folders that `init` created, and those that existed."""
 
     workspace: Path
     home: Path
@@ -35,33 +76,249 @@ class Made:
     kept: tuple[Path, ...]
 
 
-def set_up(settings: Settings) -> Made:
-    """Make the workspace's and the home's first files."""
+def init(context: typer.Context, as_json: Json = False) -> None:
+    """Create a workspace and the settings file. Existing files are kept."""
+    from memoriter.cli import render
+
+    render.setup_report(create_files(context.obj.settings()), as_json)
+
+
+def create_files(settings: Settings) -> SetupReport:
+    """Create the first files of the workspace and of the home folder."""
     root, home = settings.workspace, settings.home
-    notes = root / "memory"
     core = next(
         (root / name for name in ("MEMORY.md", "memory.md") if (root / name).is_file()), root / "MEMORY.md"
     )
-    made, kept = list[Path](), list[Path]()
-    for folder, mode in ((root, 0o777), (notes, 0o777), (home, 0o700)):
-        (kept if folder.is_dir() else made).append(folder)
+    created, existing = list[Path](), list[Path]()
+    for folder, mode in ((root, 0o777), (root / "memory", 0o777), (home, 0o700)):
+        (existing if folder.is_dir() else created).append(folder)
         folder.mkdir(mode=mode, parents=True, exist_ok=True)
     for file, text, mode in (
         (core, MEMORY_MD, 0o666),
         (home / "config.yaml", CONFIG_YAML.format(workspace=root), 0o600),
     ):
-        (made if _create(file, text, mode) else kept).append(file)
-    return Made(root, home, tuple(made), tuple(kept))
+        (created if _create_file(file, text, mode) else existing).append(file)
+    return SetupReport(root, home, tuple(created), tuple(existing))
 
 
-def _create(file: Path, text: str, mode: int) -> bool:
-    """Write a new file; False when there is one, whoever made it and however lately."""
+def _create_file(file: Path, text: str, mode: int) -> bool:
+    """Write a new file; return False if it exists."""
     try:
-        handle = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
+        descriptor = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
     except FileExistsError:
         return False
-    with os.fdopen(handle, "w", encoding="utf-8") as opened:
-        opened.write(text)
-        opened.flush()
-        os.fsync(handle)
+    with os.fdopen(descriptor, "w", encoding="utf-8") as stream:
+        stream.write(text)
+        stream.flush()
+        os.fsync(descriptor)
     return True
+
+
+# ---- import ---------------------------------------------------------------------------------------------------
+
+
+def import_(
+    context: typer.Context,
+    source: Annotated[
+        Path,
+        typer.Argument(
+            help="An export of memoriter, mem0 or ChatGPT, a JSON file, or one of: openclaw, claude-code."
+        ),
+    ],
+    folder: Annotated[
+        Path | None,
+        typer.Argument(
+            help="For openclaw and claude-code: their folder, if not the default one.", show_default=False
+        ),
+    ] = None,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="For openclaw and claude-code: only show what would change.")
+    ] = False,
+    as_json: Json = False,
+) -> None:
+    """Import an export file, or the memory of another program. Existing data is kept."""
+    from memoriter.cli import entry_tables, render
+
+    program = str(source) if folder is not None or not source.is_file() else ""
+    if program not in PROGRAMS and (folder or dry_run):
+        raise typer.BadParameter("A folder and --dry-run apply only to: openclaw, claude-code.")
+    with context.obj.memory() as memory:
+        if program == "openclaw":
+            from memoriter.integrations.openclaw import import_openclaw
+
+            render.import_report(import_openclaw(memory, folder, dry_run=dry_run), as_json)
+        elif program == "claude-code":
+            from memoriter.integrations.claude_code import import_claude_code
+
+            render.import_report(import_claude_code(memory, folder, dry_run=dry_run), as_json)
+        else:
+            entry_tables.imported(memory.entries.import_(_read_text(source)), as_json)
+
+
+def _read_text(file: Path) -> str:
+    from memoriter.errors import SourceError
+
+    try:
+        return file.read_text(encoding="utf-8")
+    except UnicodeDecodeError as error:
+        raise SourceError(f"{file} is not UTF-8 text (byte {error.start}). Nothing was imported.") from error
+
+
+# ---- install --------------------------------------------------------------------------------------------------
+
+
+def install(
+    context: typer.Context,
+    host: HostName,
+    scope: Scope = "user",
+    settings_file: SettingsFile = None,
+    servers_file: ServersFile = None,
+    server: Server = "memoriter",
+    no_mcp: Annotated[bool, typer.Option("--no-mcp", help="Install the hooks, not the MCP server.")] = False,
+    dry_run: DryRun = False,
+    as_json: Json = False,
+) -> None:
+    """Connect a host to this memory: add hooks and the MCP server to its settings. Other settings are kept."""
+    from memoriter.integrations.claude_code.install import Files
+    from memoriter.integrations.claude_code.install import install as add_to_settings
+
+    _check_host(host)
+    settings = _hook_settings(context.obj)
+    files = Files.of(scope, settings_file, servers_file, with_server=not no_mcp)
+    options = _hook_options(context.obj, settings)
+    changes = add_to_settings(settings.home, files, options, server, dry_run=dry_run)
+    if not dry_run:
+        create_files(settings)
+    _print_changes(host, changes, settings, as_json=as_json, dry_run=dry_run)
+    if not dry_run and not as_json:
+        sys.stdout.write(f"Installed: {host}, workspace {settings.workspace}\n")
+        if any(change.is_change for change in changes):
+            sys.stdout.write(f"Backups of the changed files: {settings.home / 'installed'}\n")
+
+
+def uninstall(
+    context: typer.Context,
+    host: HostName,
+    scope: Scope = "user",
+    settings_file: SettingsFile = None,
+    servers_file: ServersFile = None,
+    server: Server = "memoriter",
+    dry_run: DryRun = False,
+    as_json: Json = False,
+) -> None:
+    """Remove from a host's settings what `install` added. The memory is kept."""
+    from memoriter.integrations.claude_code.install import Files
+    from memoriter.integrations.claude_code.install import uninstall as remove_from_settings
+
+    _check_host(host)
+    settings = _hook_settings(context.obj)
+    files = Files.of(scope, settings_file, servers_file, with_server=True)
+    changes = remove_from_settings(settings.home, files, server, dry_run=dry_run)
+    _print_changes(host, changes, settings, as_json=as_json, dry_run=dry_run)
+    if not dry_run and not as_json:
+        sys.stdout.write(f"Uninstalled: {host}\n")
+
+
+def _check_host(host: str) -> None:
+    if host != "claude-code":
+        raise typer.BadParameter(f"Unknown host {host!r}. Supported: claude-code.", param_hint="HOST")
+
+
+def _hook_settings(options: GlobalOptions) -> Settings:
+    """Load the settings as the hooks will: the current folder is a project, never the workspace."""
+    from memoriter.config import load
+
+    paths = {"workspace": options.workspace, "home": options.home}
+    absolute = {name: path.expanduser().absolute() for name, path in paths.items() if path}
+    return load(config=_config_path(options), arguments={**options.arguments(), **absolute}, cwd=Path.home())
+
+
+def _config_path(options: GlobalOptions) -> Path | None:
+    return options.config.expanduser().absolute() if options.config else None
+
+
+def _hook_options(options: GlobalOptions, settings: Settings) -> dict[str, str]:
+    """Return the options that hooks need to find the same memory: all that is not in the owner's settings file."""
+    needed = dict[str, str]()
+    config = _config_path(options)
+    if config:
+        needed["config"] = str(config)
+    for name in ("home", "workspace", "agent"):
+        origin = settings.origin(name)
+        is_default = origin == "default" and name != "workspace"
+        if not is_default and not origin.endswith((".yaml", ".yml")):
+            needed[name] = str(getattr(settings, name))
+    return needed
+
+
+def _print_changes(
+    host: str, changes: Sequence[Change], settings: Settings, *, as_json: bool, dry_run: bool
+) -> None:
+    from memoriter.cli import render
+
+    if as_json:
+        files = [
+            {
+                "path": str(change.path),
+                "changed": change.is_change,
+                "diff": change.diff() if dry_run else None,
+            }
+            for change in changes
+        ]
+        render.to_json(
+            {"host": host, "dryRun": dry_run, "workspace": str(settings.workspace), "files": files}
+        )
+        return
+    for change in changes:
+        if dry_run and change.is_change:
+            sys.stdout.write(render.plain(change.diff()))
+        else:
+            state = "unchanged" if not change.is_change else "removed" if change.after is None else "changed"
+            sys.stdout.write(render.plain(f"{change.path}: {state}\n"))
+
+
+# ---- hooks ----------------------------------------------------------------------------------------------------
+
+
+def hook(
+    context: typer.Context,
+    host: Annotated[str, typer.Argument(help="Program that runs the agent: claude-code.")],
+    event: Annotated[
+        str, typer.Argument(help="SessionStart, UserPromptSubmit, Stop, SessionEnd or PreCompact.")
+    ] = "",
+    deadline: Annotated[float, typer.Option(help="Seconds within which the hook answers.")] = 2.0,
+    server: Annotated[
+        str, typer.Option(help="Name of the memoriter MCP server in the host's settings.", show_default=False)
+    ] = "",
+    wait: Annotated[
+        bool, typer.Option("--wait", help="Exit when all work is finished, not when the answer is printed.")
+    ] = False,
+) -> None:
+    """Answer a hook: read its JSON from standard input, print at most one JSON object, and exit with status 0."""
+    from memoriter.integrations.claude_code.hook import main
+    from memoriter.integrations.claude_code.hook_input import HookCommand
+
+    # `memoriter.cli.main` answers hooks without typer. This function serves `--help` and programs that run the app.
+    options: GlobalOptions = context.obj
+    named = {**options.arguments(), "config": options.config}
+    given = {name: str(value) for name, value in named.items() if value is not None}
+    main(HookCommand(host, event, deadline, wait, server, given))
+
+
+def process_queue(context: typer.Context, as_json: Json = False) -> None:
+    """Process queued sessions."""
+    from memoriter.agent import Agent
+    from memoriter.cli import render
+    from memoriter.integrations.claude_code import capture
+
+    settings = context.obj.settings(**{"embedding.background": False})
+    with Agent.open(settings, slot="memory-full") as agent:
+        agent.service  # noqa: B018 - raises the reason if there is no memory
+        processed = capture.process_queue(agent)
+    queue = capture.session_queue(settings)
+    waiting = len(queue.waiting())
+    if as_json:
+        render.to_json({"done": processed, "waiting": waiting})
+    else:
+        busy = "; another process is working on them" if waiting and queue.is_drained() else ""
+        sys.stdout.write(f"{processed} processed, {waiting} waiting{busy}\n")

@@ -1,8 +1,8 @@
-"""A file of somebody else's, copied to the byte to where nothing stands; what stands there is compared, never replaced.
+"""Copy files of other programs into the memory without overwriting anything.
 
-A transcript is the exception: it only grows, so a copy that is the beginning of it is brought up to date. One that was
-told from a database is sealed: as long as the seal fits nobody has changed it, and a newer telling may take its place.
-Copies go below a folder of ours and nowhere else: no link on the way is followed.
+A file that exists at the target is compared and never replaced. There are two exceptions. A transcript only grows, so a
+copy that is its beginning is updated. A transcript built from a database carries a digest (the seal); as long as the
+seal matches, the copy was not edited and a newer version may replace it. Links in the target path are not followed.
 """
 
 from __future__ import annotations
@@ -24,36 +24,44 @@ from memoriter.files.edits import rename_without_replacing
 from memoriter.files.paths import open_folder
 from memoriter.records import ImportAction, ImportStep
 
-MOST = 512 * 1024 * 1024  #: bytes of one file
-SEAL = "sealed"  #: the key in a head
+MAX_FILE_BYTES = 512 * 1024 * 1024
+BLOCK_BYTES = 1024 * 1024
+#: The key of the digest in the first record.
+SEAL = "sealed"
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
-    """A transcript that is no file yet: records of a session, the first of which is its head."""
+class SealedTranscript:
+    """A transcript built from a database. Its first record is the session's header."""
 
     records: Sequence[Mapping[str, Any]]
     written_ns: int
 
-    def sealed(self) -> bytes:
-        """Its bytes; the head holds a digest of what follows."""
-        head, *rest = self.records
+    def to_bytes(self) -> bytes:
+        """Return the transcript with a digest of the body in its header."""
+        header, *rest = self.records
         body = b"".join(_line(record) for record in rest)
-        return _line({**head, SEAL: hashlib.sha256(body).hexdigest()}) + body
+        return _line({**header, SEAL: hashlib.sha256(body).hexdigest()}) + body
 
-    def may_replace(self, there: bytes) -> bool:
-        """Whether what stands there is an earlier telling, or a copy of the file that held the session before."""
-        first, _, body = there.partition(b"\n")
+    def may_replace(self, existing: bytes) -> bool:
+        """Return whether the existing file is an earlier version, or a copy of the session's former file."""
+        first, _, body = existing.partition(b"\n")
         try:
             seal = json.loads(first).get(SEAL)
             if seal is not None:
                 return bool(seal == hashlib.sha256(body).hexdigest())
-            messages = [one for one in map(json.loads, there.splitlines()) if one.get("type") == "message"]
+            records = map(json.loads, existing.splitlines())
+            messages = [record for record in records if record.get("type") == "message"]
             known = {record.get("id") for record in self.records}
             return bool(json.loads(first).get("id") == self.records[0].get("id")) and all(
-                one.get("id") in known for one in messages
+                message.get("id") in known for message in messages
             )
-        except (ValueError, AttributeError, RecursionError, TypeError):  # the last: an id that is no text
+        except (
+            ValueError,
+            AttributeError,
+            RecursionError,
+            TypeError,
+        ):  # TypeError: an id that is not hashable
             return False
 
 
@@ -61,96 +69,108 @@ def _line(record: Mapping[str, Any]) -> bytes:
     return json.dumps(record, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "replace") + b"\n"
 
 
-def step_of(
-    kind: Literal["note", "session"], source: Path, root: Path, *below: str, told: Told | None = None
+def plan_copy(
+    kind: Literal["note", "session"],
+    source: Path,
+    root: Path,
+    *parts: str,
+    transcript: SealedTranscript | None = None,
 ) -> ImportStep:
-    """What copying a file to this place below the root would do, or putting there what was told."""
-    target = root.joinpath(*below)
+    """Return what copying a file, or writing a transcript, to this path below the root would do."""
+    target = root.joinpath(*parts)
     try:
-        action = compared(source, root, target, grows=kind == "session", told=told)
+        action = _compare(source, root, target, grows=kind == "session", transcript=transcript)
     except (SourceError, OSError) as error:
         return ImportStep(kind, source, target, "other", str(error))
-    return ImportStep(kind, source, target, action, "another file stands there" if action == "other" else "")
+    return ImportStep(
+        kind, source, target, action, "a different file exists there" if action == "other" else ""
+    )
 
 
-def copied(step: ImportStep, root: Path, told: Told | None = None) -> ImportStep:
-    """The step, done below the root if there is anything to do, or with the reason why it was not."""
+def copy_file(step: ImportStep, root: Path, transcript: SealedTranscript | None = None) -> ImportStep:
+    """Carry out a step; return it, or a skipped step with the reason."""
     if step.action not in ("new", "grown"):
         return step
     try:
-        copy(step.source, root, step.target, step.action, told)
+        _write(step, root, transcript)
     except (SourceError, NotFound, OSError) as error:
         return ImportStep(step.kind, step.source, step.target, "other", str(error))
     return step
 
 
-def compared(
-    source: Path, root: Path, target: Path, *, grows: bool, told: Told | None = None
+# ---- comparing ------------------------------------------------------------------------------------------------
+
+
+def _compare(
+    source: Path, root: Path, target: Path, *, grows: bool, transcript: SealedTranscript | None
 ) -> ImportAction:
-    """What copying would do."""
     try:
         with open_folder(root, target.relative_to(root).parts[:-1]) as folder:
-            there = folder / target.name
-            return _compared_told(told, there) if told else _compared(source, there, grows=grows)
+            existing = folder / target.name
+            if transcript:
+                return _compare_transcript(transcript, existing)
+            return _compare_files(source, existing, grows=grows)
     except (NotFound, FileNotFoundError):
         return "new"
 
 
-def _compared(source: Path, target: Path, *, grows: bool) -> ImportAction:
-    there = target.lstat()
-    if not stat.S_ISREG(there.st_mode):
+def _compare_files(source: Path, existing: Path, *, grows: bool) -> ImportAction:
+    if not stat.S_ISREG(existing.lstat().st_mode):
         return "other"
-    with _opened(source) as ours, target.open("rb") as theirs:
-        while part := theirs.read(1024 * 1024):
-            if ours.read(len(part)) != part:
+    with _open_regular(source) as new, existing.open("rb") as old:
+        while block := old.read(BLOCK_BYTES):
+            if new.read(len(block)) != block:
                 return "other"
-        if not ours.read(1):
+        if not new.read(1):
             return "same"
     return "grown" if grows else "other"
 
 
-def _compared_told(told: Told, target: Path) -> ImportAction:
-    there = target.lstat()
-    if not stat.S_ISREG(there.st_mode) or there.st_size > MOST:
+def _compare_transcript(transcript: SealedTranscript, existing: Path) -> ImportAction:
+    status = existing.lstat()
+    if not stat.S_ISREG(status.st_mode) or status.st_size > MAX_FILE_BYTES:
         return "other"
-    held = target.read_bytes()
-    return "same" if held == told.sealed() else "grown" if told.may_replace(held) else "other"
+    data = existing.read_bytes()
+    return "same" if data == transcript.to_bytes() else "grown" if transcript.may_replace(data) else "other"
 
 
-def copy(source: Path, root: Path, target: Path, action: ImportAction, told: Told | None = None) -> None:
-    """Copy a file that is new or has grown, or put there what was told; on the disk when this returns."""
+# ---- writing --------------------------------------------------------------------------------------------------
+
+
+def _write(step: ImportStep, root: Path, transcript: SealedTranscript | None) -> None:
+    """Write the target durably. It keeps the modification time of its source."""
     make_folder(root)
-    with open_folder(root, target.relative_to(root).parts[:-1], make=True) as folder:
-        there = folder / target.name
-        with io.BytesIO(told.sealed()) if told else _opened(source) as ours:
-            beside = write_beside(there, iter(lambda: ours.read(1024 * 1024), b""))
-            written = told.written_ns if told else os.fstat(ours.fileno()).st_mtime_ns
+    with open_folder(root, step.target.relative_to(root).parts[:-1], make=True) as folder:
+        target = folder / step.target.name
+        with io.BytesIO(transcript.to_bytes()) if transcript else _open_regular(step.source) as source:
+            temporary = write_beside(target, iter(lambda: source.read(BLOCK_BYTES), b""))
+            written = transcript.written_ns if transcript else os.fstat(source.fileno()).st_mtime_ns
         try:
-            os.utime(beside, ns=(written, written))  # its age says when it was written
-            if action == "new":
-                rename_without_replacing(beside, there)
+            os.utime(temporary, ns=(written, written))
+            if step.action == "new":
+                rename_without_replacing(temporary, target)
             else:
-                beside.replace(there)
+                temporary.replace(target)
         except FileExistsError as error:
             raise SourceError(
-                f"{target} was made by somebody else meanwhile, and is left as it is."
+                f"{step.target} was created by another program and is left unchanged."
             ) from error
         finally:
-            beside.unlink(missing_ok=True)
+            temporary.unlink(missing_ok=True)
         sync_folder(folder)
 
 
 @contextlib.contextmanager
-def _opened(source: Path) -> Iterator[BinaryIO]:
-    """A regular file, never through a link."""
+def _open_regular(source: Path) -> Iterator[BinaryIO]:
+    """Open a regular file without following links."""
     try:
         descriptor = os.open(
             source, os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
         )
     except OSError as error:
-        raise SourceError(f"{source} cannot be read: {error.strerror or error}.") from error
+        raise SourceError(f"Cannot read {source}: {error.strerror or error}.") from error
     with os.fdopen(descriptor, "rb") as file:
         status = os.fstat(descriptor)
-        if not stat.S_ISREG(status.st_mode) or status.st_size > MOST:
-            raise SourceError(f"{source} is not a plain file of a usable size.")
+        if not stat.S_ISREG(status.st_mode) or status.st_size > MAX_FILE_BYTES:
+            raise SourceError(f"{source} is not a regular file, or is too large.")
         yield file

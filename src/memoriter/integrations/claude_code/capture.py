@@ -1,7 +1,7 @@
-"""Sessions that ask to be heard: noted in the spool at once, heard when the store has time for it.
+"""Process the transcripts of Claude Code's sessions.
 
-Every request goes through the spool, so a hook that is killed, or comes while the store is busy, loses nothing: the
-next one does what it left. Heard is what is new in the transcript; what is learned from it is the plugin's duty.
+Every request goes through the queue. If a hook is killed, or the store is busy, the next hook continues its work. Only
+new records of a transcript are processed; the memory plugin decides what is learned from them.
 """
 
 from __future__ import annotations
@@ -27,106 +27,112 @@ log = logs.get("hooks")
 
 Records = tuple[Mapping[str, object], ...]
 
-WAIT_S = 30.0  #: for another process that listens to the same agent's sessions
-PATIENCE_S = (
-    3600.0  #: for a piece of a session: nobody waits for it, and on a slow machine it is kept all the same
-)
+#: Time to wait for another process that works on the same queue.
+QUEUE_WAIT_S = 30.0
+#: Time for one piece of a session when no caller waits for it. A slow machine must not lose it.
+PIECE_TIMEOUT_S = 3600.0
 
 
-def spool_of(settings: Settings) -> SessionQueue:
-    """Where the agent's sessions wait to be heard."""
-    return SessionQueue(settings.agent_folder / "spool")
+def session_queue(settings: Settings) -> SessionQueue:
+    """Return the queue of sessions to process."""
+    return SessionQueue(settings.agent_folder / "queue")
 
 
-def marks_of(settings: Settings) -> SessionProgress:
-    """How far the agent's sessions were heard."""
+def session_progress(settings: Settings) -> SessionProgress:
+    """Return how far each session has been processed."""
     return SessionProgress(settings.agent_folder / "hooks")
 
 
-def drain(host: Agent, *, wait_s: float = WAIT_S, until: float | None = None, own: Path | None = None) -> int:
-    """Hear every session that waits; how many requests were done. A host without memory hears nothing.
+def process_queue(
+    agent: Agent, *, wait_s: float = QUEUE_WAIT_S, until: float | None = None, own: Path | None = None
+) -> int:
+    """Process all queued sessions; return the number of finished requests, 0 if the agent has no memory.
 
-    ``until``: somebody waits for us, so long; then only what was said is heard, and summaries are left for later.
-    ``own``: the request of whoever calls, as `SessionQueue.drain` takes it.
+    ``until``: a caller waits until this time, so only new turns are processed and summaries are left for later.
+    ``own``: the caller's own request, as in `SessionQueue.drain`.
     """
-    if host.error:
+    if agent.error:
         return 0
-    settings = host.memory.settings
-    spool, marks = spool_of(settings), marks_of(settings)
-    done = spool.drain(
-        lambda request: _hear(host, marks, request, until), wait_s=wait_s, until=until, own=own
+    settings = agent.memory.settings
+    queue, progress = session_queue(settings), session_progress(settings)
+    finished = queue.drain(
+        lambda request: _process(agent, progress, request, until), wait_s=wait_s, until=until, own=own
     )
-    if done:
-        marks.prune()
-    return done
+    if finished:
+        progress.prune()
+    return finished
 
 
-def hear_waiting(service: MemoryService) -> int:
-    """The same over a memory that is open already; it stays its owner's."""
-    host = Agent.open(service.memory.settings, service=service, slot="memory-full")
+def process_queue_of(service: MemoryService) -> int:
+    """Process all queued sessions with a memory that is already open, and leave it open."""
+    agent = Agent.open(service.memory.settings, service=service, slot="memory-full")
     try:
-        return drain(host)
+        return process_queue(agent)
     finally:
-        host.close()
+        agent.close()
 
 
-def _hear(
-    host: Agent, marks: SessionProgress, request: SessionRequest, until: float | None = None
+def _process(
+    agent: Agent, progress: SessionProgress, request: SessionRequest, until: float | None = None
 ) -> bool | None:
-    """Hear the next piece of a session, up to where it was; as `Handle` says what came of it."""
+    """Process the next piece of a session. The result is that of `Handle` in `sessions.queue`."""
     path = Path(request.transcript)
-    known = marks.get(request.session)
+    known = progress.get(request.session)
     try:
         new = read_new_turns(path, known.mark, request.size)
-        if not _kept(host, _said(request, known, new.records), until):
+        if not _emit(agent, _turns_moment(request, known, new.records), until):
             return False
-        heard = _heard(request, known, new.mark)
-        waits = _model_waits(host, request.session)
-        # Turns that the model has not seen are in this process alone: the next one must find them again.
-        (marks.reach if waits else marks.put)(heard)
+        reached = _reached(request, known, new.mark)
+        waits = _waits_for_model(agent, request.session)
+        # Turns that the model has not seen exist only in this process, so the next one must read them again.
+        (progress.reach if waits else progress.put)(reached)
         if new.more:
             return None
         if request.event != "Stop":
             if until is not None:
                 return False
-            if not _kept(host, _over(request, known, read_new_turns(path, None, request.size).records)):
+            if not _emit(
+                agent, _end_moment(request, known, read_new_turns(path, None, request.size).records)
+            ):
                 return False
-            if waits and not _model_waits(host, request.session):
-                marks.put(heard)
+            if waits and not _waits_for_model(agent, request.session):
+                progress.put(reached)
     except SourceError as error:
-        log.warning("a session cannot be heard any more: %s", error)
+        log.warning("cannot process a session: %s", error)
     return True
 
 
-def _said(request: SessionRequest, known: SessionState, new: Records) -> Moment | None:
-    """What is new in the session, in the words of plugins; None when nobody said anything."""
-    said = known.own(new)
-    path = Path(request.transcript)
-    return Moment("agent_end", request.session, messages=said, transcript=path) if said else None
+def _turns_moment(request: SessionRequest, known: SessionState, records: Records) -> Moment | None:
+    """Return the moment for the new turns of a session, or None if there are none."""
+    messages = known.own(records)
+    transcript = Path(request.transcript)
+    return (
+        Moment("agent_end", request.session, messages=messages, transcript=transcript) if messages else None
+    )
 
 
-def _over(request: SessionRequest, known: SessionState, whole: Records) -> Moment:
-    """What happens to the session, all of which was heard."""
+def _end_moment(request: SessionRequest, known: SessionState, records: Records) -> Moment:
+    """Return the moment for the end or the compaction of a session whose turns have all been processed."""
     event: Event = "session_end" if request.event == "SessionEnd" else "before_compaction"
-    said = known.own(whole)
-    # Where there are no messages a plugin reads the transcript: that of a fork begins with another session's words.
-    transcript = Path(request.transcript) if said or not known.forked_at else None
-    return Moment(event, request.session, messages=said, transcript=transcript, heard=True)
+    messages = known.own(records)
+    # Without messages a plugin reads the transcript. That of a fork begins with another session's turns.
+    transcript = Path(request.transcript) if messages or not known.forked_at else None
+    return Moment(event, request.session, messages=messages, transcript=transcript, heard=True)
 
 
-def _kept(host: Agent, moment: Moment | None, until: float | None = None) -> bool:
-    """Whether everything was kept; what was not is told by the plugin's bus."""
+def _emit(agent: Agent, moment: Moment | None, until: float | None = None) -> bool:
+    """Emit a moment; return whether every plugin processed it. The agent logs failures."""
     if moment is None:
         return True
-    wait_s = PATIENCE_S if until is None else max(0.0, until - time.monotonic())
-    return not host.emit(moment, wait_s=wait_s).warnings
+    wait_s = PIECE_TIMEOUT_S if until is None else max(0.0, until - time.monotonic())
+    return not agent.emit(moment, wait_s=wait_s).warnings
 
 
-def _heard(request: SessionRequest, known: SessionState, mark: TailPosition) -> SessionState:
+def _reached(request: SessionRequest, known: SessionState, mark: TailPosition) -> SessionState:
     project = request.project or known.project
     return replace(known, project=project, transcript=request.transcript, at=time.time(), mark=mark)
 
 
-def _model_waits(host: Agent, session: str) -> bool:
-    """Whether a language model is to be asked once there is more: the next hook must find these turns again."""
-    return host.memory.count_waiting_turns(session) > 0
+def _waits_for_model(agent: Agent, session: str) -> bool:
+    """Return whether turns are collected until there are enough for a language model."""
+    return agent.memory.count_waiting_turns(session) > 0

@@ -1,4 +1,7 @@
-"""What was typed after `memoriter hook`, and what the host said on standard input: read tolerantly, never refused."""
+"""Input of `memoriter hook`: its command line and the JSON that Claude Code writes to standard input.
+
+Both are read tolerantly. A mistake is reported in the log and never rejected.
+"""
 
 from __future__ import annotations
 
@@ -10,82 +13,89 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-INSIDE = "MEMORITER_INSIDE_HOOK"
-"""Set while a hook works: a session that is started by it is our own, and neither told nor heard."""
-
-TOLD = ("SessionStart", "UserPromptSubmit")
-HEARD = ("Stop", "SessionEnd", "PreCompact")
-SILENT = ("PreCompact",)
-"""Of these Claude Code reads the output as words for its model, even an empty object: here, how to summarise."""
+#: Set while a hook runs. A session that the hook itself starts is ignored.
+INSIDE_HOOK = "MEMORITER_INSIDE_HOOK"
+#: Events that are answered with text for the prompt.
+PROMPT_EVENTS = ("SessionStart", "UserPromptSubmit")
+#: Events after which the session is processed.
+SESSION_EVENTS = ("Stop", "SessionEnd", "PreCompact")
+#: Claude Code passes any output of these events to its model, even an empty object.
+SILENT_EVENTS = ("PreCompact",)
 DEADLINE_S = 2.0
-MOST_ASKED = 20_000  #: characters of a prompt that are looked at; a longer one is a paste, with the question at its end
-_PLACES = ("workspace", "home", "agent", "config")
+#: Characters of a prompt that are used. A longer prompt is pasted text with the question at its end.
+MAX_PROMPT_CHARS = 20_000
+MAX_SESSION_ID_CHARS = 200
+
+_OPTIONS = ("workspace", "home", "agent", "config")
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
-    """A hook as it was called."""
+class HookCommand:
+    """The command line of a hook."""
 
     host: str = ""
     event: str = ""
     deadline_s: float = DEADLINE_S
-    wait: bool = False  #: end only when all is done, not when the answer is there
-    server: str = ""  #: the name under which the host knows our MCP server
-    places: Mapping[str, str] = field(default_factory=dict)  #: workspace, home, agent, config
+    #: Exit when all work is finished, not when the answer is printed.
+    wait: bool = False
+    #: The name of our MCP server in the host's settings.
+    server: str = ""
+    #: The options workspace, home, agent and config, where given.
+    options: Mapping[str, str] = field(default_factory=dict)
     mistake: str = ""
 
 
-def parse(arguments: Sequence[str]) -> Wanted | None:
-    """The hook that is called; None when something else is, or help is asked for.
+def parse(arguments: Sequence[str]) -> HookCommand | None:
+    """Parse the command line; return None if it is not a hook or asks for help.
 
-    Claude Code is answered whatever else was typed: an option without its value, as when a variable is not set, or one
-    that is unknown, must not be taken for wrong usage.
+    Claude Code always gets an answer. An option without a value, as with an unset variable, or an unknown option is
+    not treated as wrong usage.
     """
     at = next((n for n, pair in enumerate(pairwise(arguments)) if pair == ("hook", "claude-code")), None)
     if at is None:
         if any(word in ("--help", "-h") for word in arguments):
             return None
-        options, words, unknown = _sorted_out(arguments)
+        options, words, mistakes = _split_arguments(arguments)
         if words[:1] != ["hook"]:
             return None
     else:
-        options, strays, unknown = _sorted_out(arguments[:at])
-        more, words, unknown_too = _sorted_out(arguments[at + 2 :])
-        options, unknown = {**options, **more}, [*unknown, *strays, *unknown_too]
+        before, strays, mistakes = _split_arguments(arguments[:at])
+        after, words, more_mistakes = _split_arguments(arguments[at + 2 :])
+        options, mistakes = {**before, **after}, [*mistakes, *strays, *more_mistakes]
         words = ["hook", "claude-code", *words]
     _, host, event = (*words, "", "")[:3]
-    return Wanted(
+    return HookCommand(
         host,
         event,
-        _seconds(options.get("deadline", "")),
+        _parse_seconds(options.get("deadline", "")),
         "wait" in options,
         options.get("server", ""),
-        {name: options[name] for name in _PLACES if options.get(name)},
-        f"a hook has no {', '.join(unknown)}" if unknown else "",
+        {name: options[name] for name in _OPTIONS if options.get(name)},
+        f"ignored unknown arguments: {', '.join(mistakes)}" if mistakes else "",
     )
 
 
-def _sorted_out(arguments: Sequence[str]) -> tuple[dict[str, str], list[str], list[str]]:
-    """The options with their values, the words that are none, and what is unknown or missing."""
-    options, words, unknown = dict[str, str](), list[str](), list[str]()
-    rest = list(arguments)
-    while rest:
-        word = rest.pop(0)
+def _split_arguments(arguments: Sequence[str]) -> tuple[dict[str, str], list[str], list[str]]:
+    """Return the options with their values, the positional arguments, and the unknown or incomplete ones."""
+    options, words, mistakes = dict[str, str](), list[str](), list[str]()
+    remaining = list(arguments)
+    while remaining:
+        word = remaining.pop(0)
         name, equals, value = word.removeprefix("--").partition("=")
         if not word.startswith("-"):
             words.append(word)
         elif name == "wait":
             options[name] = "yes"
-        elif name in (*_PLACES, "deadline", "server"):
-            if not equals and not rest:
-                unknown.append(f"value for {word}")
-            options[name] = value if equals else rest.pop(0) if rest else ""
+        elif name in (*_OPTIONS, "deadline", "server"):
+            if not equals and not remaining:
+                mistakes.append(f"{word} without a value")
+            options[name] = value if equals else remaining.pop(0) if remaining else ""
         else:
-            unknown.append(word)
-    return options, words, unknown
+            mistakes.append(word)
+    return options, words, mistakes
 
 
-def _seconds(text: str) -> float:
+def _parse_seconds(text: str) -> float:
     try:
         seconds = float(text)
     except ValueError:
@@ -94,50 +104,54 @@ def _seconds(text: str) -> float:
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
-    """What Claude Code says of a moment."""
+class HookEvent:
+    """An event of Claude Code."""
 
-    event: str
+    name: str
     session: str = ""
     transcript: Path | None = None
-    project: str = ""  #: the folder of the repository, or the current one
+    #: The folder of the repository, or the current folder.
+    project: str = ""
     prompt: str = ""
-    source: str = ""  #: of SessionStart: startup, resume, clear, compact
-    again: bool = False  #: a Stop that a hook has made go on
-    subagent: bool = False
+    #: Of SessionStart: startup, resume, clear, compact or fork.
+    source: str = ""
+    #: Whether another hook made the agent continue after a Stop.
+    is_continued: bool = False
+    is_subagent: bool = False
 
     @classmethod
-    def read(cls, data: bytes, event: str) -> Said:
-        """What standard input holds; raises `ValueError` when it is no object."""
+    def read(cls, data: bytes, name: str) -> HookEvent:
+        """Read an event from JSON; raise `ValueError` if it is not an object."""
         try:
-            given = json.loads(data)
+            fields = json.loads(data)
         except RecursionError as error:
-            raise ValueError("it is nested too deeply") from error
-        if not isinstance(given, dict):
-            raise ValueError("it is no object")  # noqa: TRY004 - one kind of error for one kind of sentence
-        return cls._of(given, event)
+            raise ValueError("the JSON is nested too deeply") from error
+        if not isinstance(fields, dict):
+            raise ValueError("the JSON is not an object")  # noqa: TRY004 - callers handle one error type
+        return cls._from_fields(fields, name)
 
     @classmethod
-    def _of(cls, given: Mapping[str, Any], event: str) -> Said:
-        transcript = _path(given.get("transcript_path"))
+    def _from_fields(cls, fields: Mapping[str, Any], name: str) -> HookEvent:
+        transcript = _path(fields.get("transcript_path"))
         parts = transcript.parts if transcript else ()
+        session = _text(fields.get("session_id")) or (transcript.stem if transcript else "")
         return cls(
-            event=event or _text(given.get("hook_event_name")),
-            session=_text(given.get("session_id"))[:200] or (transcript.stem[:200] if transcript else ""),
+            name=name or _text(fields.get("hook_event_name")),
+            session=session[:MAX_SESSION_ID_CHARS],
             transcript=transcript,
-            project=project_of(_text(given.get("cwd"))),
-            prompt=_text(given.get("prompt"))[-MOST_ASKED:],
-            source=_text(given.get("source")),
-            again=given.get("stop_hook_active") is True,
-            # A sub-agent's words were said by an agent to an agent.
-            subagent=bool(_text(given.get("agent_id")))
+            project=find_project(_text(fields.get("cwd"))),
+            prompt=_text(fields.get("prompt"))[-MAX_PROMPT_CHARS:],
+            source=_text(fields.get("source")),
+            is_continued=fields.get("stop_hook_active") is True,
+            # The prompts of a sub-agent come from an agent, not from the user.
+            is_subagent=bool(_text(fields.get("agent_id")))
             or "subagents" in parts
             or bool(parts and parts[-1].startswith("agent-")),
         )
 
 
 def _text(value: object) -> str:
-    """A text that can be written down; everything else is none."""
+    """Return a string that can be encoded as UTF-8; empty for other types."""
     return value.encode("utf-8", "replace").decode() if isinstance(value, str) else ""
 
 
@@ -151,12 +165,12 @@ def _path(value: object) -> Path | None:
         return None
 
 
-def project_of(folder: str) -> str:
-    """The folder of the repository that holds this one, or else itself; found by names alone."""
+def find_project(folder: str) -> str:
+    """Return the repository folder that contains this folder, or the folder itself."""
     if not folder or "\0" in folder or not os.path.isabs(folder):  # noqa: PTH117
         return ""
     at = Path(os.path.normpath(folder))
     try:
-        return str(next((one for one in (at, *at.parents) if (one / ".git").exists()), at))
+        return str(next((path for path in (at, *at.parents) if (path / ".git").exists()), at))
     except OSError:
         return str(at)

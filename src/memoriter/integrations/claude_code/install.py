@@ -1,8 +1,8 @@
-"""Settings files of a host, changed and changed back: whole, never over somebody else's edit, and never without a copy.
+"""Add our hooks and MCP server to Claude Code's settings, and remove them again.
 
-For each file a record is kept in our home: its text before, what we made of it, and what our part is called there.
-While the file is still what we made, it is put back to the byte; once somebody has changed it, only what is ours is
-taken out.
+For each changed file the home folder holds a record: the file's text before, a digest of the text after, and the name
+of our part. While the file has not changed since, uninstalling restores it to the byte. Otherwise only our part is
+removed.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import shlex
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -26,151 +26,247 @@ from memoriter.errors import ConfigError, EditConflict
 from memoriter.files.durable import make_folder, write
 from memoriter.integrations.claude_code import settings_file
 
-ATTEMPTS = 5
+MAX_ATTEMPTS = 5
 
+Scope = Literal["user", "project"]
 Add = Callable[[str], str]
-"""What the text is with our part in it."""
+"""Return a text with our part added."""
 Remove = Callable[[str, str | None], str]
-"""What the text is without our part, given the text as it was before us; None when nobody knows."""
+"""Return a text with our part removed, given the text before the installation, or None if it is unknown."""
 
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """What happens to one file."""
+    """A change of one file."""
 
     path: Path
-    before: str | None  #: None: there is no such file
-    after: str | None  #: None: the file goes
+    #: None if the file does not exist.
+    before: str | None
+    #: None if the file is deleted.
+    after: str | None
 
     @property
-    def is_any(self) -> bool:
-        """Whether anything changes at all."""
+    def is_change(self) -> bool:
+        """Whether the text differs."""
         return self.before != self.after
 
     def diff(self) -> str:
-        """The change, as people read changes."""
+        """Return the change as a unified diff."""
         old, new = (_lines(text) for text in (self.before, self.after))
         name = str(self.path)
         return "".join(difflib.unified_diff(old, new, name, name, n=2))
 
 
+@dataclass(frozen=True, slots=True)
+class Files:
+    """Claude Code's settings file and its file of MCP servers."""
+
+    settings: Path
+    #: None if the MCP server is not installed.
+    servers: Path | None
+
+    @classmethod
+    def of(cls, scope: Scope, settings: Path | None, servers: Path | None, *, with_server: bool) -> Files:
+        """Return the files of the user, or those of the project in the current folder."""
+        if scope == "project":
+            defaults = (Path.cwd() / ".claude" / "settings.json", Path.cwd() / ".mcp.json")
+        elif folder := os.environ.get("CLAUDE_CONFIG_DIR"):
+            defaults = (Path(folder) / "settings.json", Path(folder) / ".claude.json")
+        else:
+            defaults = (Path.home() / ".claude" / "settings.json", Path.home() / ".claude.json")
+        server_file = (servers or defaults[1]).expanduser() if with_server else None
+        return cls((settings or defaults[0]).expanduser(), server_file)
+
+
+# ---- install and uninstall ------------------------------------------------------------------------------------
+
+
+def install(
+    home: Path, files: Files, options: Mapping[str, str], server: str, *, dry_run: bool
+) -> tuple[Change, ...]:
+    """Add our hooks and our MCP server to the files, replacing earlier ones of ours."""
+    server_name = server if files.servers else ""
+    groups = settings_file.hook_groups(lambda event: hook_command(options, server_name, event))
+    installed = Installed(home)
+
+    def add_hooks(*, dry_run: bool) -> Change:
+        return installed.add(
+            files.settings,
+            lambda text: settings_file.add_hooks(text, groups),
+            settings_file.remove_hooks,
+            dry_run=dry_run,
+        )
+
+    changes = [add_hooks(dry_run=True)]  # fails before the other file is changed
+    if files.servers is not None:
+        changes.append(_add_server(installed, files.servers, server, options, dry_run=dry_run))
+    if not dry_run:
+        changes[0] = add_hooks(dry_run=False)
+    return tuple(changes)
+
+
+def uninstall(home: Path, files: Files, server: str, *, dry_run: bool) -> tuple[Change, ...]:
+    """Remove what `install` added. ``server`` is the name of our MCP server if the record does not have it."""
+    installed = Installed(home)
+    changes = [installed.remove(files.settings, settings_file.remove_hooks, dry_run=dry_run)]
+    if files.servers is not None:
+        remove = _remove_server(installed.part_name(files.servers) or server)
+        changes.append(installed.remove(files.servers, remove, dry_run=dry_run))
+    return tuple(changes)
+
+
+def _add_server(
+    installed: Installed, path: Path, name: str, options: Mapping[str, str], *, dry_run: bool
+) -> Change:
+    if not name.replace("-", "").replace("_", "").isalnum() or not name.isascii():
+        raise ConfigError(f"Invalid MCP server name {name!r}. Use letters, digits, '-' and '_'.")
+    command = [*program(), *_flags(options), "mcp", "--slot", "memory-full"]
+    return installed.add(
+        path,
+        lambda text: settings_file.add_server(text, name, command),
+        _remove_server(installed.part_name(path) or name),
+        dry_run=dry_run,
+        part_name=name,
+    )
+
+
+def _remove_server(name: str) -> Remove:
+    # Without a record the server may have been added by the user, so it stays.
+    return lambda text, before: text if before is None else settings_file.remove_server(text, name, before)
+
+
+@cache
+def program() -> tuple[str, ...]:
+    """Return the command that starts memoriter from any folder."""
+    found = shutil.which("memoriter", path=str(Path(sys.executable).parent)) or shutil.which("memoriter")
+    return (found,) if found else (sys.executable, "-m", "memoriter")
+
+
+def hook_command(options: Mapping[str, str], server: str, event: str) -> str:
+    """Return the command of one hook, quoted for the shell in which Claude Code runs it."""
+    server_flag = ["--server", server] if server else []
+    words = [*program(), *_flags(options), "hook", "claude-code", event, *server_flag]
+    return subprocess.list2cmdline(words) if sys.platform == "win32" else shlex.join(words)
+
+
+def _flags(options: Mapping[str, str]) -> list[str]:
+    return [part for name, value in options.items() for part in (f"--{name}", value)]
+
+
+# ---- records --------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class _Record:
+    before: str | None
+    after_digest: str
+    part_name: str
+
+
 class Installed:
-    """The records of what we changed."""
+    """Changes settings files and keeps the records of the changes."""
 
     def __init__(self, home: Path) -> None:
         self._folder = home / "installed"
 
-    def add(
-        self, path: Path, add: Add, remove: Remove, *, empty: str, dry_run: bool, named: str = ""
-    ) -> Change:
-        """Put our part into a file, in place of an older one of ours; ``named``: what it is called there."""
+    def add(self, path: Path, add: Add, remove: Remove, *, dry_run: bool, part_name: str = "") -> Change:
+        """Add our part to a file, replacing an earlier one; ``part_name`` is its name in the file."""
         path = Path(os.path.realpath(path))
 
         def change(text: str | None) -> str | None:
-            plain = self._without(path, text, remove)
-            return add(empty if plain is None or not plain.strip() else plain)
+            without = self._without_part(path, text, remove)
+            return add(settings_file.EMPTY if without is None or not without.strip() else without)
 
-        return self._change(path, change, remove, dry_run=dry_run, named=named)
+        return self._change(path, change, remove, dry_run=dry_run, part_name=part_name)
 
     def remove(self, path: Path, remove: Remove, *, dry_run: bool) -> Change:
-        """Take our part out of a file."""
+        """Remove our part from a file."""
         path = Path(os.path.realpath(path))
-        done = self._change(path, lambda text: self._without(path, text, remove), remove, dry_run=dry_run)
+        change = self._change(
+            path, lambda text: self._without_part(path, text, remove), remove, dry_run=dry_run
+        )
         if not dry_run:
-            for file in (self._record(path), self._copy(path)):
+            for file in (self._record_path(path), self._backup_path(path)):
                 file.unlink(missing_ok=True)
-        return done
+        return change
 
-    def named(self, path: Path) -> str:
-        """What our part of a file is called; nothing when it has no name, or nobody knows."""
-        known = self._known(Path(os.path.realpath(path)))
-        return "" if known is None else known.named
-
-    def copy_of(self, path: Path) -> Path | None:
-        """The file as it was before us, where there was one."""
-        copy = self._copy(Path(os.path.realpath(path)))
-        return copy if copy.exists() else None
-
-    # ---- one file ---------------------------------------------------------------------------------------------
+    def part_name(self, path: Path) -> str:
+        """Return the name of our part of a file; empty if it is unknown."""
+        record = self._read_record(Path(os.path.realpath(path)))
+        return "" if record is None else record.part_name
 
     def _change(
         self,
         path: Path,
-        change: Callable[[str | None], str | None],
+        edit: Callable[[str | None], str | None],
         remove: Remove,
         *,
         dry_run: bool,
-        named: str = "",
+        part_name: str = "",
     ) -> Change:
-        for _ in range(ATTEMPTS):
+        for _ in range(MAX_ATTEMPTS):
             before = _read(path)
             try:
-                done = Change(path, before, change(before))
+                change = Change(path, before, edit(before))
             except ConfigError as error:
-                raise ConfigError(f"{path}: {error}; it is left as it is.") from error
+                raise ConfigError(f"{path}: {error}. The file was not changed.") from error
             if dry_run:
-                return done
-            if done.after is not None and (done.is_any or self._known(path) is None):
-                self._note(path, self._without(path, before, remove), done.after, named)
-            if not done.is_any or _put(done):
-                return done
-        raise EditConflict(f"{path} is being changed by somebody else all the time; try again.")
+                return change
+            if change.after is not None and (change.is_change or self._read_record(path) is None):
+                self._write_record(path, self._without_part(path, before, remove), change.after, part_name)
+            if not change.is_change or _replace(change):
+                return change
+        raise EditConflict(f"Another program keeps changing {path}. Try again.")
 
-    def _without(self, path: Path, text: str | None, remove: Remove) -> str | None:
-        """The file's text without us, to the byte where nobody else has changed it since."""
+    def _without_part(self, path: Path, text: str | None, remove: Remove) -> str | None:
+        """Return the text without our part, identical to the original if the file has not changed since."""
         if text is None:
             return None
-        known = self._known(path)
-        if known is not None and known.after == _digest(text):
-            return known.before
-        plain = remove(text, None if known is None else known.before or "{}")
-        if known is not None and known.before is None and not _says_anything(plain):
-            return None  # we made it, and nobody else has put anything into it
-        return plain
+        record = self._read_record(path)
+        if record is not None and record.after_digest == _digest(text):
+            return record.before
+        without = remove(text, None if record is None else record.before or settings_file.EMPTY)
+        if record is not None and record.before is None and _is_empty_object(without):
+            return None  # the installation created this file, and it holds nothing else
+        return without
 
-    # ---- records ----------------------------------------------------------------------------------------------
-
-    def _note(self, path: Path, before: str | None, after: str, named: str) -> None:
+    def _write_record(self, path: Path, before: str | None, after: str, part_name: str) -> None:
         make_folder(self._folder)
         if before is None:
-            self._copy(path).unlink(missing_ok=True)
+            self._backup_path(path).unlink(missing_ok=True)
         else:
-            write(self._copy(path), before.encode())
+            write(self._backup_path(path), before.encode())
         record = {
             "path": str(path),
             "existed": before is not None,
             "after": _digest(after),
-            "named": named,
+            "named": part_name,
         }
-        write(self._record(path), json.dumps(record, indent=2).encode())
+        write(self._record_path(path), json.dumps(record, indent=2).encode())
 
-    def _known(self, path: Path) -> _Known | None:
+    def _read_record(self, path: Path) -> _Record | None:
         try:
-            record = json.loads(self._record(path).read_bytes())
-            before = self._copy(path).read_bytes().decode() if record["existed"] else None
-            return _Known(before, str(record["after"]), str(record.get("named", "")))
+            record = json.loads(self._record_path(path).read_bytes())
+            before = self._backup_path(path).read_bytes().decode() if record["existed"] else None
+            return _Record(before, str(record["after"]), str(record.get("named", "")))
         except (OSError, ValueError, KeyError, TypeError, AttributeError):
             return None
 
-    def _record(self, path: Path) -> Path:
+    def _record_path(self, path: Path) -> Path:
         return self._folder / f"{_digest(str(path))[:16]}.json"
 
-    def _copy(self, path: Path) -> Path:
+    def _backup_path(self, path: Path) -> Path:
         return self._folder / f"{_digest(str(path))[:16]}-{path.name}"
 
 
-@dataclass(frozen=True, slots=True)
-class _Known:
-    before: str | None
-    after: str  #: digest
-    named: str  #: what our part is called there
+# ---- files ----------------------------------------------------------------------------------------------------
 
 
-def _says_anything(text: str) -> bool:
+def _is_empty_object(text: str) -> bool:
     try:
-        return bool(json.loads(text) != {})
+        return bool(json.loads(text) == {})
     except ValueError:
-        return True
+        return False
 
 
 def _digest(text: str) -> str:
@@ -178,7 +274,7 @@ def _digest(text: str) -> str:
 
 
 def _lines(text: str | None) -> list[str]:
-    """Lines that end, so that a diff of a file without a last line end can be read."""
+    """Split into lines that all end with a line break, so that a diff is readable."""
     return [line if line.endswith("\n") else f"{line}\n" for line in (text or "").splitlines(keepends=True)]
 
 
@@ -188,11 +284,11 @@ def _read(path: Path) -> str | None:
     except FileNotFoundError:
         return None
     except UnicodeDecodeError as error:
-        raise ConfigError(f"{path} is not UTF-8 (byte {error.start}); it is left as it is.") from error
+        raise ConfigError(f"{path} is not UTF-8 (byte {error.start}). The file was not changed.") from error
 
 
-def _put(change: Change) -> bool:
-    """Put the new text in place, unless the file is no longer what the change was made from."""
+def _replace(change: Change) -> bool:
+    """Write the new text; return False if the file has changed since it was read."""
     mode = 0o600
     with contextlib.suppress(FileNotFoundError):
         mode = change.path.stat().st_mode & 0o7777
@@ -205,103 +301,3 @@ def _put(change: Change) -> bool:
     return write(
         change.path, change.after.encode(), mode=mode, unless=lambda: _read(change.path) != change.before
     )
-
-
-Scope = Literal["user", "project"]
-
-
-@dataclass(frozen=True, slots=True)
-class Files:
-    """Where Claude Code keeps its settings and its MCP servers."""
-
-    settings: Path
-    servers: Path | None  #: None: the server is not to be touched
-
-    @classmethod
-    def of(cls, scope: Scope, settings: Path | None, servers: Path | None, *, with_server: bool) -> Files:
-        """The files of one's own, or of the project in the current folder."""
-        if scope == "project":
-            known = (Path.cwd() / ".claude" / "settings.json", Path.cwd() / ".mcp.json")
-        elif folder := os.environ.get("CLAUDE_CONFIG_DIR"):
-            known = (Path(folder) / "settings.json", Path(folder) / ".claude.json")
-        else:
-            known = (Path.home() / ".claude" / "settings.json", Path.home() / ".claude.json")
-        place = (servers or known[1]).expanduser() if with_server else None
-        return cls((settings or known[0]).expanduser(), place)
-
-
-@cache
-def program() -> tuple[str, ...]:
-    """How we are started from anywhere."""
-    found = shutil.which("memoriter", path=str(Path(sys.executable).parent)) or shutil.which("memoriter")
-    return (found,) if found else (sys.executable, "-m", "memoriter")
-
-
-def command(places: Mapping[str, str], server: str, moment: str) -> str:
-    """The command of one hook, quoted for the shell that Claude Code runs it in."""
-    options = [part for name, value in places.items() for part in (f"--{name}", value)]
-    named = ["--server", server] if server else []
-    words = [*program(), *options, "hook", "claude-code", moment, *named]
-    return subprocess.list2cmdline(words) if sys.platform == "win32" else shlex.join(words)
-
-
-def install(
-    home: Path, files: Files, places: Mapping[str, str], server: str, *, dry_run: bool
-) -> tuple[Change, ...]:
-    """Put our hooks and our server into the files; either may be there already."""
-    known = server if files.servers else ""
-    groups = settings_file.hooks_of(lambda moment: command(places, known, moment))
-    installed = Installed(home)
-    changes = [
-        installed.add(
-            files.settings,
-            lambda text: settings_file.with_hooks(text, groups),
-            settings_file.without_hooks,
-            empty=settings_file.EMPTY,
-            dry_run=True,
-        )
-    ]
-    started = [*program(), *_options(places), "mcp", "--slot", "memory-full"]
-    if files.servers is not None:
-        changes.append(_server(installed, files.servers, server, started, dry_run=dry_run))
-    if not dry_run:  # the second file could be changed, so the first may be too
-        changes[0] = installed.add(
-            files.settings,
-            lambda text: settings_file.with_hooks(text, groups),
-            settings_file.without_hooks,
-            empty=settings_file.EMPTY,
-            dry_run=False,
-        )
-    return tuple(changes)
-
-
-def _server(installed: Installed, path: Path, name: str, started: Sequence[str], *, dry_run: bool) -> Change:
-    if not name.replace("-", "").replace("_", "").isalnum() or not name.isascii():
-        raise ConfigError(f"{name!r} cannot name an MCP server: letters, digits, '-' and '_' can.")
-    return installed.add(
-        path,
-        lambda text: settings_file.with_server(text, name, started),
-        _without_server(installed.named(path) or name),
-        empty=settings_file.EMPTY,
-        dry_run=dry_run,
-        named=name,
-    )
-
-
-def _without_server(name: str) -> Remove:
-    # One that nobody knows to be our doing is somebody's own, and stays.
-    return lambda text, before: text if before is None else settings_file.without_server(text, name, before)
-
-
-def uninstall(home: Path, files: Files, server: str, *, dry_run: bool) -> tuple[Change, ...]:
-    """Take out of the files what `install` put there; ``server`` is its name where the record has none."""
-    installed = Installed(home)
-    changes = [installed.remove(files.settings, settings_file.without_hooks, dry_run=dry_run)]
-    if files.servers is not None:
-        without = _without_server(installed.named(files.servers) or server)
-        changes.append(installed.remove(files.servers, without, dry_run=dry_run))
-    return tuple(changes)
-
-
-def _options(places: Mapping[str, str]) -> list[str]:
-    return [part for name, value in places.items() for part in (f"--{name}", value)]

@@ -1,7 +1,4 @@
-"""What Claude Code's settings say of us: the hooks and the MCP server, put into a text and taken out of it again.
-
-Only texts are looked at here; files are `installing`'s duty.
-"""
+"""Add our hooks and MCP server to the text of Claude Code's settings, and remove them, without changing other text."""
 
 from __future__ import annotations
 
@@ -16,131 +13,11 @@ from typing import Any
 
 from memoriter.errors import ConfigError
 
-_SPACE = re.compile(r"[ \t\r\n]*")
-_INDENT = re.compile(r"^[{\[][ \t]*\r?\n([ \t]+)", re.MULTILINE)
-_decoder = json.JSONDecoder()
-
-
-@dataclass(frozen=True, slots=True)
-class Element:
-    """A member of an object or an item of an array, with its place in the text."""
-
-    start: int
-    end: int
-    value: Any
-    at: int  #: where the value begins; for an item, the start
-    key: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Container:
-    """An object or an array, with its place in the text."""
-
-    start: int  #: of the opening bracket
-    end: int  #: after the closing one
-    depth: int
-    elements: tuple[Element, ...]
-
-    def get(self, key: str) -> Element | None:
-        """The member of this name; of several the last, as JSON is read."""
-        return next((one for one in reversed(self.elements) if one.key == key), None)
-
-
-def root(text: str) -> Container:
-    """The object that the text is; raises `ValueError` when it is none."""
-    json.loads(text)  # whole and nothing else
-    start = _skip(text, 0)
-    if text[start] != "{":
-        raise ValueError("it is no object")
-    return container(text, start, 0)
-
-
-def container(text: str, start: int, depth: int) -> Container:
-    """The object or array that begins here."""
-    is_object = text[start] == "{"
-    elements, at = list[Element](), _skip(text, start + 1)
-    while text[at] not in "}]":
-        begun, key = at, None
-        if is_object:
-            key, at = json.decoder.scanstring(text, at + 1)  # type: ignore[attr-defined]
-            at = _skip(text, _skip(text, at) + 1)  # past the colon
-        value, end = _decoder.raw_decode(text, at)
-        elements.append(Element(begun, end, value, at, key))
-        at = _skip(text, end)
-        if text[at] == ",":
-            at = _skip(text, at + 1)
-    return Container(start, at + 1, depth, tuple(elements))
-
-
-def inside(text: str, holder: Container, element: Element) -> Container:
-    """The container that is an element's value."""
-    return container(text, element.at, holder.depth + 1)
-
-
-def added(text: str, holder: Container, value: object, key: str | None = None) -> str:
-    """The text with one more element at the end of a container, written as the text around it is."""
-    style = _Style.of(text)
-    if holder.elements and "\n" not in text[holder.start : holder.end]:
-        style = _Style(None, style.newline)  # it stands on one line
-    element = style.written(value, key, holder.depth + 1)
-    if holder.elements:
-        at = holder.elements[-1].end
-        return text[:at] + "," + style.gap(holder.depth + 1) + element + text[at:]
-    whole = style.first(holder.depth + 1) + element + style.first(holder.depth)
-    return text[: holder.start + 1] + whole + text[holder.end - 1 :]
-
-
-def removed(text: str, holder: Container, element: Element) -> str:
-    """The text without an element of a container, and without the comma that joined it."""
-    place = holder.elements.index(element)
-    if len(holder.elements) == 1:
-        return text[: holder.start + 1] + text[holder.end - 1 :]
-    if place == 0:
-        return text[: element.start] + text[holder.elements[1].start :]
-    return text[: holder.elements[place - 1].end] + text[element.end :]
-
-
-def _skip(text: str, at: int) -> int:
-    found = _SPACE.match(text, at)
-    return found.end() if found else at
-
-
-@dataclass(frozen=True, slots=True)
-class _Style:
-    """How a text is laid out: on one line, or over lines with an indent."""
-
-    indent: str | None
-    newline: str
-
-    @classmethod
-    def of(cls, text: str) -> _Style:
-        newline = "\r\n" if "\r\n" in text else "\n"
-        if text.strip() in ("", "{}"):
-            return cls("  ", newline)
-        found = _INDENT.search(text)
-        if found:
-            return cls(found[1], newline)
-        return cls("  " if "\n" in text.strip() else None, newline)
-
-    def first(self, depth: int) -> str:
-        """What stands between a bracket and its element."""
-        return "" if self.indent is None else self.newline + self.indent * depth
-
-    def gap(self, depth: int) -> str:
-        """What stands between a comma and the next element."""
-        return " " if self.indent is None else self.first(depth)
-
-    def written(self, value: object, key: str | None, depth: int) -> str:
-        lines = json.dumps(value, indent=self.indent, ensure_ascii=False).split("\n")
-        name = "" if key is None else f"{json.dumps(key, ensure_ascii=False)}: "
-        return name + f"{self.newline}{(self.indent or '') * depth}".join(lines)
-
-
 EMPTY = "{}\n"
 
-#: Each moment with what its hook says beside the command. Claude Code waits for the others, but not for Stop. The time
-#: of SessionEnd also raises what it grants all hooks at its end, which is 1.5 s otherwise.
-MOMENTS: Mapping[str, Mapping[str, object]] = {
+#: The events with the options of their hooks. Claude Code waits for all of them except Stop. The timeout of SessionEnd
+#: also raises the time that Claude Code grants all hooks when it exits (1.5 s by default).
+EVENTS: Mapping[str, Mapping[str, object]] = {
     "SessionStart": {"timeout": 10},
     "UserPromptSubmit": {"timeout": 10},
     "Stop": {"timeout": 30, "async": True},
@@ -150,155 +27,191 @@ MOMENTS: Mapping[str, Mapping[str, object]] = {
 
 _PROGRAM = re.compile(r"memoriter(\.exe)?", re.IGNORECASE)
 _PYTHON = re.compile(r"python[\d.]*(\.exe)?", re.IGNORECASE)
-_MORE = frozenset("();|&\n")  #: by these a shell goes on with another command; a redirection is none
+#: Characters after which a shell runs another command. A redirection is not one.
+_SEPARATORS = frozenset("();|&\n")
 
 
 # ---- hooks ----------------------------------------------------------------------------------------------------
 
 
-def hooks_of(command: Callable[[str], str]) -> dict[str, dict[str, Any]]:
-    """For each moment the group of hooks that we add."""
+def hook_groups(command: Callable[[str], str]) -> dict[str, dict[str, Any]]:
+    """Return the group of hooks to add for each event."""
     return {
-        moment: {"hooks": [{"type": "command", "command": command(moment), **more}]}
-        for moment, more in MOMENTS.items()
+        event: {"hooks": [{"type": "command", "command": command(event), **options}]}
+        for event, options in EVENTS.items()
     }
 
 
-def with_hooks(text: str, groups: Mapping[str, object]) -> str:
-    """The settings with our hooks, each beside those of its moment that are there."""
-    for moment, group in groups.items():
-        whole = _root(text)
-        hooks = whole.get("hooks")
+def add_hooks(text: str, groups: Mapping[str, object]) -> str:
+    """Return the settings with our hooks added after the existing ones of each event."""
+    for event, group in groups.items():
+        settings = _parse(text)
+        hooks = settings.get("hooks")
         if hooks is None:
-            text = added(text, whole, {moment: [group]}, "hooks")
+            text = _insert(text, settings, {event: [group]}, "hooks")
             continue
-        held = _container(text, whole, hooks, "{", "hooks must be an object of moments")
-        listed = held.get(moment)
+        events = _enter_checked(text, settings, hooks, "{", "`hooks` must be an object of events")
+        listed = events.get(event)
         if listed is None:
-            text = added(text, held, [group], moment)
+            text = _insert(text, events, [group], event)
         else:
-            of_moment = _container(text, held, listed, "[", f"hooks.{moment} must be a list")
-            text = added(text, of_moment, group)
+            of_event = _enter_checked(text, events, listed, "[", f"`hooks.{event}` must be a list")
+            text = _insert(text, of_event, group)
     return text
 
 
-def without_hooks(text: str, before: str | None) -> str:
-    """The settings without our hooks; what held nothing but them goes too, unless it was there before."""
-    had = _value(before or EMPTY).get("hooks")
-    given = text
-    moments = _value(text).get("hooks")
-    for moment in moments if isinstance(moments, dict) else ():
-        while (shorter := _one_less(text, moment, isinstance(had, dict) and moment in had)) is not None:
+def remove_hooks(text: str, before: str | None) -> str:
+    """Return the settings without our hooks. A container that becomes empty is removed, unless it was there before."""
+    hooks_before = _load_object(before or EMPTY).get("hooks")
+    original = text
+    events = _load_object(text).get("hooks")
+    for event in events if isinstance(events, dict) else ():
+        keep_list = isinstance(hooks_before, dict) and event in hooks_before
+        while (shorter := _remove_one_hook(text, event, keep_list)) is not None:
             text = shorter
-    whole = _root(text)
-    hooks = whole.get("hooks")
-    if hooks is not None and hooks.value == {} and had is None and text != given:
-        text = removed(text, whole, hooks)
+    settings = _parse(text)
+    hooks = settings.get("hooks")
+    if hooks is not None and hooks.value == {} and hooks_before is None and text != original:
+        text = _delete(text, settings, hooks)
     return text
 
 
-def _one_less(text: str, moment: str, keep: bool) -> str | None:
-    """The settings with one hook of ours less in this moment; None when there is none."""
-    whole = _root(text)
-    hooks = whole.get("hooks")
+def _remove_one_hook(text: str, event: str, keep_list: bool) -> str | None:
+    """Return the settings without the first hook of ours for this event; None if there is none."""
+    settings = _parse(text)
+    hooks = settings.get("hooks")
     if hooks is None or not isinstance(hooks.value, dict):
         return None
-    held = inside(text, whole, hooks)
-    listed = held.get(moment)
+    events = _enter(text, settings, hooks)
+    listed = events.get(event)
     if listed is None or not isinstance(listed.value, list):
         return None
-    of_moment = inside(text, held, listed)
-    for group in of_moment.elements:
+    groups = _enter(text, events, listed)
+    for group in groups.elements:
         if not isinstance(group.value, dict) or not isinstance(group.value.get("hooks"), list):
             continue
-        ours = [is_ours(hook) for hook in group.value["hooks"]]
+        ours = [is_our_hook(hook) for hook in group.value["hooks"]]
         if not any(ours):
             continue
         if not all(ours):
-            inner = inside(text, of_moment, group)
-            member = inner.get("hooks")
+            members = _enter(text, groups, group)
+            member = members.get("hooks")
             assert member is not None
-            commands = inside(text, inner, member)
-            return removed(text, commands, commands.elements[ours.index(True)])
-        if len(of_moment.elements) == 1 and not keep:
-            return removed(text, held, listed)
-        return removed(text, of_moment, group)
+            commands = _enter(text, members, member)
+            return _delete(text, commands, commands.elements[ours.index(True)])
+        if len(groups.elements) == 1 and not keep_list:
+            return _delete(text, events, listed)
+        return _delete(text, groups, group)
     return None
 
 
-def is_ours(hook: object) -> bool:
-    """Whether a hook of Claude Code's starts us and nothing else, however it was edited since."""
+def is_our_hook(hook: object) -> bool:
+    """Return whether a hook runs memoriter and nothing else, even if its options were edited."""
     command = hook.get("command") if isinstance(hook, dict) else None
     if not isinstance(command, str):
         return False
-    parts = shlex.shlex(command.strip(), posix=True, punctuation_chars="();<>|&\n")
-    parts.whitespace, parts.whitespace_split, parts.commenters = " \t\r", True, ""
+    lexer = shlex.shlex(command.strip(), posix=True, punctuation_chars="();<>|&\n")
+    lexer.whitespace, lexer.whitespace_split, lexer.commenters = " \t\r", True, ""
     try:
-        words = list(parts)
+        words = list(lexer)
     except ValueError:
         return False
-    if any(word and set(word) <= _MORE for word in words):
-        return False  # somebody has put a command of theirs beside ours, so the line is theirs
-    return _starts_us(words) and ("hook", "claude-code") in itertools.pairwise(words)
+    if any(word and set(word) <= _SEPARATORS for word in words):
+        return False  # the user added another command, so the line is theirs
+    return _starts_memoriter(words) and ("hook", "claude-code") in itertools.pairwise(words)
 
 
-def _starts_us(words: Sequence[str]) -> bool:
+def _starts_memoriter(words: Sequence[str]) -> bool:
     name = PurePath(words[0].replace("\\", "/")).name if words else ""
     if _PYTHON.fullmatch(name):
         return list(words[1:3]) == ["-m", "memoriter"]
     return _PROGRAM.fullmatch(name) is not None
 
 
-# ---- the MCP server -------------------------------------------------------------------------------------------
+# ---- MCP server -----------------------------------------------------------------------------------------------
 
 
-def with_server(text: str, name: str, started: Sequence[str]) -> str:
-    """The settings with our server; one of this name that is there stays, whoever's it is."""
-    whole = _root(text)
-    server = {"type": "stdio", "command": started[0], "args": list(started[1:])}
-    servers = whole.get("mcpServers")
+def add_server(text: str, name: str, command: Sequence[str]) -> str:
+    """Return the settings with our server. An existing server of this name is kept."""
+    settings = _parse(text)
+    server = {"type": "stdio", "command": command[0], "args": list(command[1:])}
+    servers = settings.get("mcpServers")
     if servers is None:
-        return added(text, whole, {name: server}, "mcpServers")
-    held = _container(text, whole, servers, "{", "mcpServers must be an object of servers")
-    return text if held.get(name) else added(text, held, server, name)
+        return _insert(text, settings, {name: server}, "mcpServers")
+    listed = _enter_checked(text, settings, servers, "{", "`mcpServers` must be an object of servers")
+    return text if listed.get(name) else _insert(text, listed, server, name)
 
 
-def without_server(text: str, name: str, before: str) -> str:
-    """The settings without our server, if it was not there before and starts us."""
-    had = _value(before).get("mcpServers")
-    whole = _root(text)
-    servers = whole.get("mcpServers")
-    if servers is None or not isinstance(servers.value, dict) or (isinstance(had, dict) and name in had):
+def remove_server(text: str, name: str, before: str) -> str:
+    """Return the settings without our server, unless it was there before or does not start memoriter."""
+    servers_before = _load_object(before).get("mcpServers")
+    settings = _parse(text)
+    servers = settings.get("mcpServers")
+    was_there = isinstance(servers_before, dict) and name in servers_before
+    if servers is None or not isinstance(servers.value, dict) or was_there:
         return text
-    held = inside(text, whole, servers)
-    server = held.get(name)
-    if server is None or not is_our_server(server.value):
+    listed = _enter(text, settings, servers)
+    server = listed.get(name)
+    if server is None or not _is_our_server(server.value):
         return text
-    if len(held.elements) == 1 and had is None:
-        return removed(text, whole, servers)
-    return removed(text, held, server)
+    if len(listed.elements) == 1 and servers_before is None:
+        return _delete(text, settings, servers)
+    return _delete(text, listed, server)
 
 
-def is_our_server(server: object) -> bool:
-    """Whether an MCP server is ours."""
+def _is_our_server(server: object) -> bool:
     if not isinstance(server, dict) or not isinstance(server.get("command"), str):
         return False
     arguments = server.get("args")
     words = [server["command"], *(arguments if isinstance(arguments, list) else [])]
-    return all(isinstance(word, str) for word in words) and _starts_us(words) and "mcp" in words
+    return all(isinstance(word, str) for word in words) and _starts_memoriter(words) and "mcp" in words
 
 
-# ---- reading --------------------------------------------------------------------------------------------------
+# ---- JSON text ------------------------------------------------------------------------------------------------
+
+_SPACE = re.compile(r"[ \t\r\n]*")
+_INDENT = re.compile(r"^[{\[][ \t]*\r?\n([ \t]+)", re.MULTILINE)
+_decoder = json.JSONDecoder()
 
 
-def _root(text: str) -> Container:
+@dataclass(frozen=True, slots=True)
+class _Element:
+    """A member of an object or an item of an array, with its position in the text."""
+
+    start: int
+    end: int
+    value: Any
+    #: Where the value starts. For an item this is ``start``.
+    value_start: int
+    key: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class _Container:
+    """An object or an array, with its position in the text."""
+
+    start: int
+    end: int
+    depth: int
+    elements: tuple[_Element, ...]
+
+    def get(self, key: str) -> _Element | None:
+        """Return the member of this name, the last one if there are several, as JSON parsers do."""
+        return next((element for element in reversed(self.elements) if element.key == key), None)
+
+
+def _parse(text: str) -> _Container:
     try:
-        return root(text)
+        json.loads(text)  # rejects everything that is not exactly one JSON value
+        start = _skip_space(text, 0)
+        if text[start] != "{":
+            raise ConfigError("it is not a JSON object")
+        return _scan(text, start, 0)
     except (ValueError, RecursionError) as error:
-        raise ConfigError(f"it is not JSON that can be changed safely ({error})") from error
+        raise ConfigError(f"it is not valid JSON ({error})") from error
 
 
-def _value(text: str) -> Mapping[str, Any]:
+def _load_object(text: str) -> Mapping[str, Any]:
     try:
         value = json.loads(text)
     except (ValueError, RecursionError):
@@ -306,7 +219,87 @@ def _value(text: str) -> Mapping[str, Any]:
     return value if isinstance(value, dict) else {}
 
 
-def _container(text: str, holder: Container, element: Element, bracket: str, otherwise: str) -> Container:
-    if text[element.at] != bracket:
-        raise ConfigError(otherwise)
-    return inside(text, holder, element)
+def _scan(text: str, start: int, depth: int) -> _Container:
+    """Return the object or array that starts here. The text must be valid JSON."""
+    is_object = text[start] == "{"
+    elements, at = list[_Element](), _skip_space(text, start + 1)
+    while text[at] not in "}]":
+        element_start, key = at, None
+        if is_object:
+            key, at = _decoder.raw_decode(text, at)
+            at = _skip_space(text, _skip_space(text, at) + 1)  # skip the colon
+        value, end = _decoder.raw_decode(text, at)
+        elements.append(_Element(element_start, end, value, at, key))
+        at = _skip_space(text, end)
+        if text[at] == ",":
+            at = _skip_space(text, at + 1)
+    return _Container(start, at + 1, depth, tuple(elements))
+
+
+def _skip_space(text: str, at: int) -> int:
+    match = _SPACE.match(text, at)
+    return match.end() if match else at
+
+
+def _enter(text: str, holder: _Container, element: _Element) -> _Container:
+    return _scan(text, element.value_start, holder.depth + 1)
+
+
+def _enter_checked(
+    text: str, holder: _Container, element: _Element, bracket: str, problem: str
+) -> _Container:
+    if text[element.value_start] != bracket:
+        raise ConfigError(problem)
+    return _enter(text, holder, element)
+
+
+def _insert(text: str, holder: _Container, value: object, key: str | None = None) -> str:
+    """Return the text with one more element at the end of a container, in the style of the text."""
+    style = _Style.of(text)
+    if holder.elements and "\n" not in text[holder.start : holder.end]:
+        style = _Style(None, style.newline)  # the container is on one line
+    element = style.format(value, key, holder.depth + 1)
+    if holder.elements:
+        at = holder.elements[-1].end
+        return text[:at] + "," + style.after_comma(holder.depth + 1) + element + text[at:]
+    content = style.line_start(holder.depth + 1) + element + style.line_start(holder.depth)
+    return text[: holder.start + 1] + content + text[holder.end - 1 :]
+
+
+def _delete(text: str, holder: _Container, element: _Element) -> str:
+    """Return the text without an element of a container and its comma."""
+    position = holder.elements.index(element)
+    if len(holder.elements) == 1:
+        return text[: holder.start + 1] + text[holder.end - 1 :]
+    if position == 0:
+        return text[: element.start] + text[holder.elements[1].start :]
+    return text[: holder.elements[position - 1].end] + text[element.end :]
+
+
+@dataclass(frozen=True, slots=True)
+class _Style:
+    """The layout of a text: on one line, or indented."""
+
+    indent: str | None
+    newline: str
+
+    @classmethod
+    def of(cls, text: str) -> _Style:
+        newline = "\r\n" if "\r\n" in text else "\n"
+        if text.strip() in ("", "{}"):
+            return cls("  ", newline)
+        match = _INDENT.search(text)
+        if match:
+            return cls(match[1], newline)
+        return cls("  " if "\n" in text.strip() else None, newline)
+
+    def line_start(self, depth: int) -> str:
+        return "" if self.indent is None else self.newline + self.indent * depth
+
+    def after_comma(self, depth: int) -> str:
+        return " " if self.indent is None else self.line_start(depth)
+
+    def format(self, value: object, key: str | None, depth: int) -> str:
+        lines = json.dumps(value, indent=self.indent, ensure_ascii=False).split("\n")
+        name = "" if key is None else f"{json.dumps(key, ensure_ascii=False)}: "
+        return name + f"{self.newline}{(self.indent or '') * depth}".join(lines)

@@ -1,10 +1,8 @@
-"""One moment, one answer, in time: whatever happens to the work, standard output holds one JSON object and we exit 0.
+"""Run the work of a hook so that the host always gets one JSON object in time and exit status 0.
 
-Where a host takes whatever is printed for words to its agent, an answer that says nothing is not printed.
-
-The work is done by a child, so that neither a crash nor a call that never returns can reach the answer. A child whose
-answer comes too late is ended, unless the work is worth having without it. After its answer it has nothing to do with
-the host any more, and may go on with what is to be kept, within a limit of its own.
+The work runs in a child process, so neither a crash nor a call that never returns affects the answer. A child that
+misses the deadline is killed, unless its work is useful without an answer. After its answer the child is detached from
+the host and may continue in the background for a limited time.
 """
 
 from __future__ import annotations
@@ -20,25 +18,26 @@ import time
 from collections.abc import Callable
 from typing import NoReturn
 
-LIMIT_S = 180  #: seconds that a child may live; what it has not done by then waits in the spool
-MOST_READ = 16 * 1024 * 1024  #: bytes of standard input
+#: Maximum lifetime of a child. Unfinished sessions stay in the queue.
+MAX_CHILD_S = 180
+MAX_INPUT_BYTES = 16 * 1024 * 1024
 
-Say = Callable[[dict[str, object]], None]
-"""Give the answer; what is done after that is done in the background."""
-Work = Callable[[bytes, Say], None]
-"""What is to be done with what the host said."""
-Rest = Callable[[], object]
-"""Wait until all is done."""
-Note = Callable[[str], None]
-"""Write down, for the owner, why the work gave no answer."""
-
-
-class Deadline(Exception):
-    """The answer is due."""
+Respond = Callable[[dict[str, object]], None]
+"""Send the answer. Work after this call runs in the background."""
+Work = Callable[[bytes, Respond], None]
+"""The work for the bytes of standard input."""
+Wait = Callable[[], object]
+"""Wait until the work has finished."""
+LogFailure = Callable[[str], None]
+"""Log why the work gave no answer."""
 
 
-class Ended(Exception):
-    """The host waits no longer."""
+class DeadlineMissed(Exception):
+    """The child did not answer in time."""
+
+
+class Interrupted(Exception):
+    """The host ended the hook."""
 
 
 def run(
@@ -46,169 +45,174 @@ def run(
     deadline_s: float,
     *,
     wait: bool = False,
-    goes_on: bool = False,
+    continue_late: bool = False,
     silent: bool = False,
-    note: Note = lambda _: None,
+    log_failure: LogFailure = lambda _: None,
 ) -> NoReturn:
-    """Answer for this process. ``wait``: stay until all is done, not only until the answer is there.
+    """Run the work, print its answer and end the process with status 0.
 
-    ``goes_on``: what has no answer in time is done all the same, in the background. ``silent``: nothing is printed
-    where there is nothing to say.
+    ``wait``: exit when all work has finished, not when the answer is printed. ``continue_late``: work that misses the
+    deadline continues in the background. ``silent``: do not print an empty answer.
     """
-    answer, reason = b"", ""
-    rest: Rest = _nothing
+    answer, failure = b"", ""
+    wait_for_work: Wait = _no_wait
     try:
         if hasattr(os, "fork"):
-            answer, reason, rest = _in_child(work, deadline_s, goes_on)
+            answer, failure, wait_for_work = _run_in_child(work, deadline_s, continue_late)
         else:
-            answer, reason, rest = _in_thread(work, deadline_s, wait)
-    except BaseException as error:  # noqa: BLE001  an interrupt too: the host gets its answer
-        reason = f"memoriter: {error or type(error).__name__}"
-    if not answer and not reason:
-        reason = "memoriter: the memory ended without an answer, so there is none"
-    if reason:
+            answer, failure, wait_for_work = _run_in_thread(work, deadline_s, wait)
+    except BaseException as error:  # noqa: BLE001  after an interrupt the host still gets its answer
+        failure = f"memoriter: {error or type(error).__name__}"
+    if not answer and not failure:
+        failure = "memoriter: the hook ended without an answer; no memory was injected"
+    if failure:
         with contextlib.suppress(OSError, ValueError):
-            sys.stderr.write(f"{reason}\n")
+            sys.stderr.write(f"{failure}\n")
             sys.stderr.flush()
-    given = answer if _is_object(answer) else b"{}"
-    if given != b"{}" or not silent:
+    output = answer if _is_json_object(answer) else b"{}"
+    if output != b"{}" or not silent:
         with contextlib.suppress(OSError):
-            os.write(1, given + b"\n")
+            os.write(1, output + b"\n")
     if not answer:
         with contextlib.suppress(BaseException):
-            note(reason.removeprefix("memoriter: "))
+            log_failure(failure.removeprefix("memoriter: "))
     if wait:
-        with contextlib.suppress(BaseException):  # the answer is given, so the host may end us as it likes
-            rest()
+        with contextlib.suppress(BaseException):  # the host has its answer and may end this process
+            wait_for_work()
     os._exit(0)
 
 
-def _nothing() -> None:
-    """There is nothing left to wait for."""
+def _no_wait() -> None:
+    """There is no work to wait for."""
 
 
-def _is_object(answer: bytes) -> bool:
+def _is_json_object(answer: bytes) -> bool:
     try:
         return isinstance(json.loads(answer), dict)
     except (ValueError, RecursionError):
         return False
 
 
-# ---- a child --------------------------------------------------------------------------------------------------
+def _late(deadline_s: float, *, continues: bool = False) -> str:
+    outcome = "the session is processed in the background" if continues else "no memory was injected"
+    return f"memoriter: timed out after {deadline_s:g} s; {outcome}"
 
 
-def _in_child(work: Work, deadline_s: float, goes_on: bool) -> tuple[bytes, str, Rest]:
+# ---- child process --------------------------------------------------------------------------------------------
+
+
+def _run_in_child(work: Work, deadline_s: float, continue_late: bool) -> tuple[bytes, str, Wait]:
     until = time.monotonic() + deadline_s
-    answers, theirs = os.pipe()
-    told, telling = os.pipe()
+    answer_in, answer_out = os.pipe()
+    error_in, error_out = os.pipe()
     child = os.fork()
     if child == 0:
-        os.close(answers)
-        os.close(told)
-        _be_child(work, theirs, telling)
-    os.close(theirs)
-    os.close(telling)
+        os.close(answer_in)
+        os.close(error_in)
+        _be_child(work, answer_out, error_out)
+    os.close(answer_out)
+    os.close(error_out)
     for name in ("SIGTERM", "SIGINT", "SIGHUP"):
-        signal.signal(getattr(signal, name), _interrupted)
+        signal.signal(getattr(signal, name), _raise_interrupted)
     try:
-        answer, reason = _heard(answers, told, until)
+        answer, failure = _read_answer(answer_in, error_in, until)
     except BaseException as error:
-        if not goes_on:
+        if not continue_late:
             with contextlib.suppress(OSError):
                 os.kill(child, signal.SIGKILL)
-        if not isinstance(error, Deadline):
+        if not isinstance(error, DeadlineMissed):
             raise
-        answer, reason = b"", f"memoriter: {error}".encode()
-    return answer, reason.decode("utf-8", "replace").strip(), lambda: os.waitpid(child, 0)
+        answer, failure = b"", _late(deadline_s, continues=continue_late).encode()
+    return answer, failure.decode("utf-8", "replace").strip(), lambda: os.waitpid(child, 0)
 
 
-def _interrupted(number: int, _: object) -> None:
-    raise Ended(f"the host ended the hook (signal {number})")
+def _raise_interrupted(number: int, _: object) -> None:
+    raise Interrupted(f"the host ended the hook (signal {number})")
 
 
-def _heard(answers: int, told: int, until: float) -> tuple[bytes, bytes]:
-    """The child's answer, once it is whole, and what else it told by then; raises `Deadline`."""
-    heard = {answers: b"", told: b""}
-    is_open = set(heard)
-    while answers in is_open:
+def _read_answer(answer_in: int, error_in: int, until: float) -> tuple[bytes, bytes]:
+    """Return the complete answer of the child and its standard error so far; raise `DeadlineMissed`."""
+    received = {answer_in: b"", error_in: b""}
+    is_open = set(received)
+    while answer_in in is_open:
         ready, _, _ = select.select(list(is_open), [], [], max(0.0, until - time.monotonic()))
         if not ready:
-            raise Deadline("the memory had no answer in time, so there is none")
+            raise DeadlineMissed
         for descriptor in ready:
             part = os.read(descriptor, 65536)
-            heard[descriptor] += part
+            received[descriptor] += part
             if not part:
                 is_open.discard(descriptor)
-    while told in is_open and select.select([told], [], [], 0)[0]:
-        part = os.read(told, 65536)
-        heard[told] += part
+    while error_in in is_open and select.select([error_in], [], [], 0)[0]:
+        part = os.read(error_in, 65536)
+        received[error_in] += part
         if not part:
             break
-    return heard[answers], heard[told]
+    return received[answer_in], received[error_in]
 
 
-def _be_child(work: Work, answering: int, telling: int) -> NoReturn:
-    """Do the work with nothing of the host's in our hands but its words."""
+def _be_child(work: Work, answer_out: int, error_out: int) -> NoReturn:
+    """Run the work, detached from the host except for its input."""
     with contextlib.suppress(BaseException):
-        signal.alarm(LIMIT_S)  # the system ends us, wherever we hang
-        os.setsid()  # the host's terminal and its group are none of ours
-        # Whoever waits for the ends of our streams must not wait for the background.
-        nothing = os.open(os.devnull, os.O_RDWR)
-        os.dup2(nothing, 1)
-        os.dup2(telling, 2)
-        os.close(telling)
-        said = _input()
-        os.dup2(nothing, 0)
+        signal.alarm(MAX_CHILD_S)  # the system ends the child wherever it hangs
+        os.setsid()  # leave the host's terminal and process group
+        # A host that waits for the end of our streams must not wait for the background work.
+        devnull = os.open(os.devnull, os.O_RDWR)
+        os.dup2(devnull, 1)
+        os.dup2(error_out, 2)
+        os.close(error_out)
+        data = _read_input()
+        os.dup2(devnull, 0)
 
-        def say(answer: dict[str, object]) -> None:
-            data = memoryview(json.dumps(answer).encode())
-            with contextlib.suppress(BrokenPipeError):  # too late: the host has its answer
-                while data:
-                    data = data[os.write(answering, data) :]
-            os.dup2(nothing, 2)
-            os.close(answering)
+        def respond(answer: dict[str, object]) -> None:
+            remaining = memoryview(json.dumps(answer).encode())
+            with contextlib.suppress(BrokenPipeError):  # too late: the parent has answered
+                while remaining:
+                    remaining = remaining[os.write(answer_out, remaining) :]
+            os.dup2(devnull, 2)
+            os.close(answer_out)
 
         try:
-            work(said, say)
-        except BaseException as error:  # noqa: BLE001  the parent tells it
+            work(data, respond)
+        except BaseException as error:  # noqa: BLE001  the parent prints it
             os.write(2, f"{type(error).__name__}: {error}".encode())
     os._exit(0)
 
 
-def _input() -> bytes:
+def _read_input() -> bytes:
     parts, size = list[bytes](), 0
-    while size <= MOST_READ and (part := os.read(0, 1024 * 1024)):
+    while size <= MAX_INPUT_BYTES and (part := os.read(0, 1024 * 1024)):
         parts.append(part)
         size += len(part)
     return b"".join(parts)
 
 
-# ---- where there are no children ------------------------------------------------------------------------------
+# ---- systems without fork -------------------------------------------------------------------------------------
 
 
-def _in_thread(work: Work, deadline_s: float, wait: bool) -> tuple[bytes, str, Rest]:
-    """Elsewhere a thread has to do; it ends with this process, and the spool keeps what it did not get to."""
+def _run_in_thread(work: Work, deadline_s: float, wait: bool) -> tuple[bytes, str, Wait]:
+    """Run the work in a thread. It ends with this process; unfinished sessions stay in the queue."""
     answers: list[dict[str, object]] = []
-    answered = threading.Event()
+    has_answered = threading.Event()
 
-    def say(answer: dict[str, object]) -> None:
+    def respond(answer: dict[str, object]) -> None:
         answers.append(answer)
-        answered.set()
+        has_answered.set()
 
-    def do() -> None:
+    def run_work() -> None:
         try:
-            work(_input(), say)
-        except BaseException as error:  # noqa: BLE001  the host gets its answer
+            work(_read_input(), respond)
+        except BaseException as error:  # noqa: BLE001  the host still gets its answer
             sys.stderr.write(f"memoriter: {type(error).__name__}: {error}\n")
         finally:
-            answered.set()
+            has_answered.set()
 
     until = time.monotonic() + deadline_s
-    worker = threading.Thread(target=do, daemon=True)
-    worker.start()
-    late = not answered.wait(deadline_s)
+    thread = threading.Thread(target=run_work, daemon=True)
+    thread.start()
+    is_late = not has_answered.wait(deadline_s)
     if not wait:
-        worker.join(max(0.0, until - time.monotonic()))
-    reason = "memoriter: the memory had no answer in time, so there is none" if late else ""
-    answer = json.dumps(answers[0]).encode() if answers and not late else b""
-    return answer, reason, lambda: worker.join(LIMIT_S)
+        thread.join(max(0.0, until - time.monotonic()))
+    failure = _late(deadline_s) if is_late else ""
+    answer = json.dumps(answers[0]).encode() if answers and not is_late else b""
+    return answer, failure, lambda: thread.join(MAX_CHILD_S)

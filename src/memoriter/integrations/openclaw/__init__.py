@@ -1,1 +1,27 @@
-"""What did another memory leave behind? Found, previewed, and taken in without overwriting anything."""
+"""OpenClaw: import of its notes, sessions and entries."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from memoriter.memory import Memory
+    from memoriter.records import ImportReport
+
+
+def import_openclaw(memory: Memory, folder: Path | None = None, *, dry_run: bool = False) -> ImportReport:
+    """Import the notes, sessions and entries of an OpenClaw agent. Existing data is kept.
+
+    ``folder`` is OpenClaw's home, or one of its workspaces (default: ``OPENCLAW_STATE_DIR`` or ``~/.openclaw``). A
+    repeated import copies only what is new.
+    """
+    from memoriter.integrations.openclaw.importing import OpenClaw
+
+    openclaw = OpenClaw.find(folder, memory.settings.agent)
+    if not dry_run:
+        memory.check_workspace()
+    report = openclaw.import_into(memory, dry_run=dry_run)
+    if not dry_run:
+        memory.mark_changed()
+    return report

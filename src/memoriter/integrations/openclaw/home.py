@@ -1,7 +1,7 @@
-"""Where OpenClaw keeps what one of its agents has written: in its home, or where its settings say.
+"""Where OpenClaw keeps the files of one of its agents: in its home, or where its settings say.
 
-Its settings may be written by hand in a dialect of JSON that is not read here: then the usual places are looked at, and
-a remark says so. What lies in the places is the duty of others.
+OpenClaw's settings may be JSON5, which is not read here. In that case the default places are used, and a remark says
+so.
 """
 
 from __future__ import annotations
@@ -15,129 +15,139 @@ from pathlib import Path
 from typing import Any
 
 HOME = Path("~/.openclaw")
-CORE = ("MEMORY.md", "USER.md", "DREAMS.md")
-MOST = 4 * 1024 * 1024  #: bytes of the settings, or of the list of sessions
+CORE_NOTES = ("MEMORY.md", "USER.md", "DREAMS.md")
+#: Maximum size of the settings and of the list of sessions.
+MAX_JSON_CHARS = 4 * 1024 * 1024
 
 _NAME = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9_.-]*", re.ASCII)
 _SHARED = re.compile(r"(?:.*:)?(?:group|channel|room):")
 
 
 def is_workspace(folder: Path) -> bool:
-    """Whether an agent keeps notes in this folder."""
-    return any((folder / name).is_file() for name in CORE) or any((folder / "memory").glob("**/*.md"))
+    """Return whether an agent keeps notes in this folder."""
+    return any((folder / name).is_file() for name in CORE_NOTES) or any((folder / "memory").glob("**/*.md"))
 
 
 def is_shared(session_key: str) -> bool:
-    """Whether a session is that of a group or channel, where others speak too."""
+    """Return whether a session belongs to a group or channel, in which several people write."""
     return _SHARED.match(session_key) is not None
 
 
 def is_home(folder: Path) -> bool:
-    """Whether OpenClaw keeps its own things in this folder."""
+    """Return whether this folder is a home of OpenClaw."""
     return (folder / "openclaw.json").is_file() or any(
-        (one / name).is_dir() for one in (folder / "agents").glob("*") for name in ("agent", "sessions")
+        (agent / name).is_dir() for agent in (folder / "agents").glob("*") for name in ("agent", "sessions")
     )
 
 
 @dataclass(frozen=True, slots=True)
 class Home:
-    """OpenClaw's home, and the agent in it that is asked for."""
+    """OpenClaw's home and the selected agent."""
 
     folder: Path
     agent: str
     others: tuple[str, ...]
-    agents: Mapping[str, Any] = field(default_factory=dict)  #: what the settings say of agents
+    #: The section `agents` of the settings.
+    agents: Mapping[str, Any] = field(default_factory=dict)
     problem: str = ""
 
     @classmethod
     def read(cls, folder: Path, agent: str) -> Home:
-        """The home with the agent of this name in it, or else the main one."""
-        settings, problem = _settings(folder / "openclaw.json")
+        """Read the home and select the agent of this name, or else the main one."""
+        settings, problem = _read_json(folder / "openclaw.json")
         agents = settings.get("agents")
         agents = agents if isinstance(agents, dict) else {}
-        known = sorted(one.name for one in (folder / "agents").glob("*") if one.is_dir())
-        chosen = agent if agent in known or not known else "main" if "main" in known else known[0]
-        others = tuple(name for name in known if name != chosen and _NAME.fullmatch(name))
-        return cls(folder, chosen, others, agents, problem)
+        names = sorted(path.name for path in (folder / "agents").glob("*") if path.is_dir())
+        selected = agent if agent in names or not names else "main" if "main" in names else names[0]
+        others = tuple(name for name in names if name != selected and _NAME.fullmatch(name))
+        return cls(folder, selected, others, agents, problem)
 
     # ---- places -----------------------------------------------------------------------------------------------
 
     def workspace(self) -> Path | None:
-        """The folder of notes: as the settings say, or by its usual name."""
-        said = [self._path(told.get("workspace")) for told in (self._own(), self._defaults())]
-        usual = (self.folder / f"workspace-{self.agent}", self.folder / "workspace")
-        return next((one for one in (*said, *usual) if one and is_workspace(one)), None)
+        """Return the folder of notes: from the settings, or a default one."""
+        configured = [
+            self._path(section.get("workspace")) for section in (self._agent_section(), self._defaults())
+        ]
+        defaults = (self.folder / f"workspace-{self.agent}", self.folder / "workspace")
+        return next((path for path in (*configured, *defaults) if path and is_workspace(path)), None)
 
     def sessions(self) -> Path | None:
-        """Transcripts in files, as older versions write them."""
-        return _folder(self.folder / "agents" / self.agent / "sessions")
+        """Return the folder of transcript files, which older versions write."""
+        return _existing_folder(self.folder / "agents" / self.agent / "sessions")
 
     def shared(self) -> frozenset[str]:
-        """Names of transcripts in files that are of groups and channels; the files do not say so themselves."""
-        known, _ = _settings(self.folder / "agents" / self.agent / "sessions" / "sessions.json")
-        ids = (one.get("sessionId") for key, one in known.items() if is_shared(key) and isinstance(one, dict))
-        return frozenset(one for one in ids if isinstance(one, str))
+        """Return the names of transcript files of groups and channels. The files themselves do not say so."""
+        sessions, _ = _read_json(self.folder / "agents" / self.agent / "sessions" / "sessions.json")
+        ids = (
+            session.get("sessionId")
+            for key, session in sessions.items()
+            if is_shared(key) and isinstance(session, dict)
+        )
+        return frozenset(session_id for session_id in ids if isinstance(session_id, str))
 
     def database(self) -> Path | None:
-        """Sessions in a database, as newer versions keep them."""
-        folders = (self._path(self._own().get("agentDir")), self.folder / "agents" / self.agent / "agent")
-        files = (one / "openclaw-agent.sqlite" for one in folders if one)
-        return next((one for one in files if one.is_file() and not one.is_symlink()), None)
+        """Return the database of sessions, which newer versions use."""
+        folders = (
+            self._path(self._agent_section().get("agentDir")),
+            self.folder / "agents" / self.agent / "agent",
+        )
+        files = (folder / "openclaw-agent.sqlite" for folder in folders if folder)
+        return next((file for file in files if file.is_file() and not file.is_symlink()), None)
 
     def entries(self) -> Path | None:
-        """What the plugin memory-lancedb keeps."""
-        return _folder(self.folder / "memory" / "lancedb")
+        """Return the database of the plugin memory-lancedb."""
+        return _existing_folder(self.folder / "memory" / "lancedb")
 
     def remarks(self) -> Iterator[str]:
-        """What is left where it is, in words."""
+        """Return sentences about what is not imported."""
         if self.problem:
             yield self.problem
         if self.others:
-            yield f"Agents with memories of their own are not taken in: {', '.join(self.others)}."
-        old = self.folder / "memory" / f"{self.agent}.sqlite"
-        if old.is_file():
-            yield f"{old} is an index of the notes, and is not needed."
+            yield f"Other agents are not imported: {', '.join(self.others)}."
+        index = self.folder / "memory" / f"{self.agent}.sqlite"
+        if index.is_file():
+            yield f"{index} is an index of the notes and is not needed."
 
     # ---- settings ---------------------------------------------------------------------------------------------
 
-    def _own(self) -> Mapping[str, Any]:
-        """What the settings say of this agent: by its name, or in a list as in older versions."""
+    def _agent_section(self) -> Mapping[str, Any]:
+        """Return the settings of this agent: by its name, or from a list as in older versions."""
         entries, listed = self.agents.get("entries"), self.agents.get("list")
-        found = entries.get(self.agent) if isinstance(entries, dict) else None
-        for one in listed if isinstance(listed, list) else ():
-            if isinstance(one, dict) and one.get("id") == self.agent:
-                found = found or one
-        return found if isinstance(found, dict) else {}
+        section = entries.get(self.agent) if isinstance(entries, dict) else None
+        for item in listed if isinstance(listed, list) else ():
+            if isinstance(item, dict) and item.get("id") == self.agent:
+                section = section or item
+        return section if isinstance(section, dict) else {}
 
     def _defaults(self) -> Mapping[str, Any]:
         defaults = self.agents.get("defaults")
         return defaults if isinstance(defaults, dict) else {}
 
     def _path(self, value: object) -> Path | None:
-        """A folder that the settings name; one in the home lies there still when the home was moved or copied."""
+        """Return a folder that the settings name. A path in a moved or copied home is found at its new place."""
         if not isinstance(value, str) or not value.strip() or "\x00" in value:
             return None
-        path = Path(os.path.normpath(os.path.expanduser(value)))  # noqa: PTH111 - a user who is unknown is no error
-        own = self._own().get("agentDir")
-        below = ("agents", self.agent, "agent")
-        if isinstance(own, str) and Path(own).parts[-3:] == below:
-            former = Path(os.path.expanduser(own)).parents[2]  # noqa: PTH111
-            if path.is_relative_to(former):
-                return self.folder / path.relative_to(former)
+        path = Path(os.path.normpath(os.path.expanduser(value)))  # noqa: PTH111 - Path raises for unknown users
+        agent_dir = self._agent_section().get("agentDir")
+        if isinstance(agent_dir, str) and Path(agent_dir).parts[-3:] == ("agents", self.agent, "agent"):
+            former_home = Path(os.path.expanduser(agent_dir)).parents[2]  # noqa: PTH111
+            if path.is_relative_to(former_home):
+                return self.folder / path.relative_to(former_home)
         return path if path.is_absolute() else None
 
 
-def _settings(file: Path) -> tuple[Mapping[str, Any], str]:
-    """What OpenClaw's settings say, or why they cannot be read."""
+def _read_json(file: Path) -> tuple[Mapping[str, Any], str]:
+    """Return the object in a file, and a remark if the file cannot be read."""
     if not file.is_file():
         return {}, ""
     try:
-        with file.open(encoding="utf-8-sig") as opened:
-            settings = json.loads(opened.read(MOST))
+        with file.open(encoding="utf-8-sig") as stream:
+            value = json.loads(stream.read(MAX_JSON_CHARS))
     except (OSError, ValueError, RecursionError):
-        return {}, f"{file} is not plain JSON, and is not read: everything is looked for in its usual place."
-    return (settings, "") if isinstance(settings, dict) else ({}, "")
+        return {}, f"{file} is not plain JSON and was not read. The default places were used."
+    return (value, "") if isinstance(value, dict) else ({}, "")
 
 
-def _folder(path: Path) -> Path | None:
+def _existing_folder(path: Path) -> Path | None:
     return path if path.is_dir() else None
