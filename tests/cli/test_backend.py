@@ -66,7 +66,7 @@ def test_a_qmd_that_is_not_there_is_found_by_doctor_and_status_and_search_still_
     doctor = memoriter("doctor", "--json", **gone)
     state, text = findings(doctor)["backend"]
     assert (doctor.returncode, state) == (1, "wrong")
-    assert text == "/nowhere/qmd does not exist; set memory.qmd.command to where qmd is."
+    assert text == "/nowhere/qmd does not exist. Set memory.qmd.command to the path of qmd."
     status = json.loads(memoriter("status", "--json", **gone).stdout)
     assert (status["backend"], status["fallback"]) == ("builtin", True)
     assert "/nowhere/qmd does not exist" in status["degraded"]

@@ -1,8 +1,8 @@
-"""Anthropic's memory tool (`memory_20250818`) over the workspace: what Claude writes to `/memories` are notes.
+"""Anthropic's memory tool (`memory_20250818`), with the notes of a workspace as `/memories`.
 
-Give it to the SDK's tool runner as ``tools=[MemoriterMemoryTool(memory)]``. `/memories` is the workspace's `memory/`:
-Claude sees every note and changes its own. They are Markdown that people read and edit, and every search finds them.
-This module keeps the reference's rules and words; the notes are held by `Memory.shelf`.
+Pass it to the SDK's tool runner as ``tools=[MemoriterMemoryTool(memory)]``. `/memories` is the workspace's `memory/`.
+Claude can read every note and change its own. They are Markdown files that people can read and edit, and searches find
+them.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ try:
 except ImportError as error:
     raise FrameworkMissing("The Anthropic SDK", "anthropic") from error
 
-from memoriter.integrations.memory_commands import MemoryCommands, WrongCommand
+from memoriter.integrations.memory_commands import CommandFailed, MemoryCommands
 
 if TYPE_CHECKING:
     from memoriter.memory import Memory
@@ -35,9 +35,9 @@ __all__ = ["MemoriterAsyncMemoryTool", "MemoriterMemoryTool"]
 
 
 class MemoriterMemoryTool(BetaAbstractMemoryTool):
-    """The memory tool over the notes of one workspace.
+    """The memory tool for the notes of one workspace.
 
-    ``folder`` is the part of the workspace that Claude calls `/memories`, by default all of `memory/`.
+    ``folder`` is the part of the workspace that Claude sees as `/memories` (default: all of `memory/`).
     """
 
     def __init__(
@@ -51,20 +51,20 @@ class MemoriterMemoryTool(BetaAbstractMemoryTool):
         super().__init__(cache_control=cache_control)
         self._commands = MemoryCommands(memory, folder, session_key)
 
-    def call(self, input: object) -> str:  # noqa: A002 - the SDK's own name
-        """Run a command as the model wrote it; whatever is wrong with it is a `ToolError` in words."""
+    def call(self, input: object) -> str:  # noqa: A002 - the name that the SDK uses
+        """Run a command as the model wrote it; raise `ToolError` with a message for the model if it fails."""
         return _run(self._commands, input)
 
     def view(self, command: BetaMemoryTool20250818ViewCommand) -> str:
-        """The lines of a note, or what a folder holds."""
+        """Return the lines of a note, or list a folder."""
         return self.call(command.to_dict())
 
     def create(self, command: BetaMemoryTool20250818CreateCommand) -> str:
-        """Make a new note."""
+        """Create a note."""
         return self.call(command.to_dict())
 
     def str_replace(self, command: BetaMemoryTool20250818StrReplaceCommand) -> str:
-        """Replace a text that stands in a note once."""
+        """Replace text that occurs once in a note."""
         return self.call(command.to_dict())
 
     def insert(self, command: BetaMemoryTool20250818InsertCommand) -> str:
@@ -72,20 +72,20 @@ class MemoriterMemoryTool(BetaAbstractMemoryTool):
         return self.call(command.to_dict())
 
     def delete(self, command: BetaMemoryTool20250818DeleteCommand) -> str:
-        """Delete a note, or a folder."""
+        """Delete a note or a folder."""
         return self.call(command.to_dict())
 
     def rename(self, command: BetaMemoryTool20250818RenameCommand) -> str:
-        """Give a note, or a folder, another name."""
+        """Rename a note or a folder."""
         return self.call(command.to_dict())
 
     def clear_all_memory(self) -> str:
-        """Delete every note of Claude's own; the owner's stay."""
+        """Delete every note that Claude wrote. The owner's notes stay."""
         return self._commands.clear()
 
 
 class MemoriterAsyncMemoryTool(BetaAsyncAbstractMemoryTool):
-    """As `MemoriterMemoryTool`, for the asynchronous client; each command runs in a thread."""
+    """The memory tool for the asynchronous client. Each command runs in a thread."""
 
     def __init__(
         self,
@@ -98,20 +98,20 @@ class MemoriterAsyncMemoryTool(BetaAsyncAbstractMemoryTool):
         super().__init__(cache_control=cache_control)
         self._commands = MemoryCommands(memory, folder, session_key)
 
-    async def call(self, input: object) -> str:  # noqa: A002 - the SDK's own name
-        """As `MemoriterMemoryTool.call`."""
+    async def call(self, input: object) -> str:  # noqa: A002 - the name that the SDK uses
+        """Run a command as `MemoriterMemoryTool.call` does."""
         return await asyncio.to_thread(_run, self._commands, input)
 
     async def view(self, command: BetaMemoryTool20250818ViewCommand) -> str:
-        """The lines of a note, or what a folder holds."""
+        """Return the lines of a note, or list a folder."""
         return await self.call(command.to_dict())
 
     async def create(self, command: BetaMemoryTool20250818CreateCommand) -> str:
-        """Make a new note."""
+        """Create a note."""
         return await self.call(command.to_dict())
 
     async def str_replace(self, command: BetaMemoryTool20250818StrReplaceCommand) -> str:
-        """Replace a text that stands in a note once."""
+        """Replace text that occurs once in a note."""
         return await self.call(command.to_dict())
 
     async def insert(self, command: BetaMemoryTool20250818InsertCommand) -> str:
@@ -119,20 +119,20 @@ class MemoriterAsyncMemoryTool(BetaAsyncAbstractMemoryTool):
         return await self.call(command.to_dict())
 
     async def delete(self, command: BetaMemoryTool20250818DeleteCommand) -> str:
-        """Delete a note, or a folder."""
+        """Delete a note or a folder."""
         return await self.call(command.to_dict())
 
     async def rename(self, command: BetaMemoryTool20250818RenameCommand) -> str:
-        """Give a note, or a folder, another name."""
+        """Rename a note or a folder."""
         return await self.call(command.to_dict())
 
     async def clear_all_memory(self) -> str:
-        """Delete every note of Claude's own; the owner's stay."""
+        """Delete every note that Claude wrote. The owner's notes stay."""
         return await asyncio.to_thread(self._commands.clear)
 
 
-def _run(commands: MemoryCommands, given: object) -> str:
+def _run(commands: MemoryCommands, command: object) -> str:
     try:
-        return commands.run(given)
-    except WrongCommand as error:
+        return commands.run(command)
+    except CommandFailed as error:
         raise ToolError(str(error)) from error

@@ -1,7 +1,7 @@
-"""The commands of Anthropic's memory tool, over a shelf of notes: the reference's rules and words.
+"""The commands of Anthropic's memory tool, with the rules and messages of Anthropic's reference implementation.
 
-It knows nothing of the SDK: a command comes in as the model wrote it, and whatever is wrong with it is a
-`WrongCommand` with a sentence for the model.
+This module does not need the SDK. It takes a command as the model wrote it, and raises `CommandFailed` with a message
+for the model.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ MAX_LINES = 999_999
 MAX_LISTED = 1_000
 WIDTH = len(str(MAX_LINES))
 
+#: The commands with their required arguments.
 COMMANDS: Mapping[str, Mapping[str, type]] = {
     "view": {"path": str},
     "create": {"path": str, "file_text": str},
@@ -27,88 +28,91 @@ COMMANDS: Mapping[str, Mapping[str, type]] = {
     "delete": {"path": str},
     "rename": {"old_path": str, "new_path": str},
 }
-"""Every command with what it needs."""
 
 
-class WrongCommand(Exception):
-    """A command that was not carried out; nothing has changed."""
+class CommandFailed(Exception):
+    """A command failed and changed nothing."""
 
 
 class MemoryCommands:
-    """The commands over one shelf of notes."""
+    """The commands for one folder of notes."""
 
     def __init__(self, memory: Memory, folder: str, session_key: str | None) -> None:
         self._memory = memory
-        self._shelf = memory.agent_folder(folder, shown=ROOT)
+        self._folder = memory.agent_folder(folder, shown=ROOT)
         self._session_key = session_key
 
-    def run(self, given: object) -> str:
+    def run(self, command: object) -> str:
         """Run a command as the model wrote it."""
-        name, arguments = _checked(given)
+        name, arguments = _parse(command)
         if not self._memory.allows(self._session_key):
-            raise WrongCommand("This session may not use this memory.")
+            raise CommandFailed("This session may not use the memory.")
         try:
-            done: str = getattr(self, name)(**arguments)
+            result: str = getattr(self, name)(**arguments)
         except MemoriterError as error:
-            raise WrongCommand(str(error)) from error
+            raise CommandFailed(str(error)) from error
         if name != "view":
             self._memory.mark_changed()
-        return done
+        return result
 
     def view(self, path: str, view_range: Any = None) -> str:
-        """The lines of a note, or what a folder holds."""
-        inner = _inside(path)
-        if self._shelf.is_folder(inner):
+        """Return the lines of a note, or list a folder."""
+        inner = _relative(path)
+        if self._folder.is_folder(inner):
             return self._listing(path, inner)
-        lines = self._shelf.read(inner).split("\n")
+        lines = self._folder.read(inner).split("\n")
         if len(lines) > MAX_LINES:
-            raise WrongCommand(f"File {path} exceeds maximum line limit of 999,999 lines.")
+            raise CommandFailed(f"File {path} exceeds maximum line limit of 999,999 lines.")
         first, last = _range(view_range, len(lines))
         return f"Here's the content of {path} with line numbers:\n{_numbered(lines, first, last)}"
 
     def _listing(self, path: str, inner: str) -> str:
-        found = self._shelf.listed(inner)
+        found = self._folder.listed(inner)
         path = path.rstrip("/")
         lines = [
-            f"{_size(one.size)}\t{path}/{one.path}{'/' if one.is_folder else ''}"
-            for one in found[:MAX_LISTED]
+            f"{_size(item.size)}\t{path}/{item.path}{'/' if item.is_folder else ''}"
+            for item in found[:MAX_LISTED]
         ]
-        more = [f"… and {len(found) - MAX_LISTED} more: view a folder"] if len(found) > MAX_LISTED else []
-        total = _size(sum(one.size for one in found if not one.is_folder))
+        more = (
+            [f"… and {len(found) - MAX_LISTED} more. View a subfolder to see them."]
+            if len(found) > MAX_LISTED
+            else []
+        )
+        total = _size(sum(item.size for item in found if not item.is_folder))
         head = f"Here're the files and directories up to 2 levels deep in {path}, excluding hidden items:"
         return "\n".join([head, f"{total}\t{path}", *lines, *more])
 
     def create(self, path: str, file_text: str) -> str:
-        """Make a new note."""
-        made, left_out = self._shelf.create(_inside(path), file_text)
-        return _said(f"File created successfully at: {made}", left_out)
+        """Create a note."""
+        created, left_out = self._folder.create(_relative(path), file_text)
+        return _with_note(f"File created successfully at: {created}", left_out)
 
     def str_replace(self, path: str, old_str: str, new_str: str) -> str:
-        """Replace a text that stands in a note once."""
-        new, left_out = self._shelf.kept(new_str)
+        """Replace text that occurs once in a note."""
+        new, left_out = self._folder.kept(new_str)
         at = 0
 
         def change(text: str) -> str:
             nonlocal at
-            at = _only_place(text, old_str, path)
+            at = _find_once(text, old_str, path)
             return text[:at] + new + text[at + len(old_str) :]
 
-        text = self._shelf.edit(_inside(path), change)
+        text = self._folder.edit(_relative(path), change)
         line, lines = text.count("\n", 0, at), text.split("\n")
         shown = _numbered(lines, max(0, line - 2), min(len(lines), line + 3))
         head = "The memory file has been edited. Here is the snippet showing the change (with line numbers):"
-        return _said(f"{head}\n{shown}", left_out)
+        return _with_note(f"{head}\n{shown}", left_out)
 
     def insert(self, path: str, insert_line: int, insert_text: str) -> str:
-        """Insert lines after the given one."""
-        new, left_out = self._shelf.kept(insert_text)
+        """Insert lines after a line."""
+        new, left_out = self._folder.kept(insert_text)
 
         def change(text: str) -> str:
             lines = text.split("\n")
             if not lines[-1]:
                 lines.pop()
             if not 0 <= insert_line <= len(lines):
-                raise WrongCommand(
+                raise CommandFailed(
                     f"Invalid `insert_line` parameter: {insert_line}. "
                     f"It should be within the range [0, {len(lines)}]."
                 )
@@ -116,88 +120,88 @@ class MemoryCommands:
             new_text = "\n".join(lines)
             return new_text if new_text.endswith("\n") else f"{new_text}\n"
 
-        self._shelf.edit(_inside(path), change)
-        return _said(f"The file {path} has been edited.", left_out)
+        self._folder.edit(_relative(path), change)
+        return _with_note(f"The file {path} has been edited.", left_out)
 
     def delete(self, path: str) -> str:
-        """Delete a note, or a folder."""
-        self._shelf.delete(_inside(path))
+        """Delete a note or a folder."""
+        self._folder.delete(_relative(path))
         return f"Successfully deleted {path}"
 
     def rename(self, old_path: str, new_path: str) -> str:
-        """Give a note, or a folder, another name."""
-        made = self._shelf.rename(_inside(old_path), _inside(new_path))
-        return f"Successfully renamed {old_path} to {made}"
+        """Rename a note or a folder."""
+        renamed = self._folder.rename(_relative(old_path), _relative(new_path))
+        return f"Successfully renamed {old_path} to {renamed}"
 
     def clear(self) -> str:
-        """Delete every note of the agent's own."""
-        self._shelf.clear()
+        """Delete every note that the agent wrote."""
+        self._folder.clear()
         self._memory.mark_changed()
         return "All memory cleared"
 
 
-# ---- what the model wrote ------------------------------------------------------------------------------------
+# ---- arguments -----------------------------------------------------------------------------------------------
 
 
-def _checked(given: object) -> tuple[str, dict[str, Any]]:
-    """The command and its arguments."""
-    if not isinstance(given, Mapping):
-        raise WrongCommand("The input must be an object with a command.")
-    name = given.get("command")
+def _parse(command: object) -> tuple[str, dict[str, Any]]:
+    """Return the name of the command and its arguments."""
+    if not isinstance(command, Mapping):
+        raise CommandFailed("The input must be an object with a `command`.")
+    name = command.get("command")
     needed = COMMANDS.get(name) if isinstance(name, str) else None
     if not isinstance(name, str) or needed is None:
-        raise WrongCommand(f"There is no command {name!r}; there are: {', '.join(COMMANDS)}.")
+        raise CommandFailed(f"Unknown command {name!r}. Supported: {', '.join(COMMANDS)}.")
     for field, kind in needed.items():
-        if not isinstance(given.get(field), kind) or isinstance(given.get(field), bool):
-            what = "a whole number" if kind is int else "a text"
-            raise WrongCommand(f"{name} needs {field}, which must be {what}.")
-    arguments = {field: given[field] for field in needed}
-    if name == "view" and given.get("view_range") is not None:
-        arguments["view_range"] = given["view_range"]
+        if not isinstance(command.get(field), kind) or isinstance(command.get(field), bool):
+            type_name = "an integer" if kind is int else "a string"
+            raise CommandFailed(f"{name} requires `{field}`, which must be {type_name}.")
+    arguments = {field: command[field] for field in needed}
+    if name == "view" and command.get("view_range") is not None:
+        arguments["view_range"] = command["view_range"]
     return name, arguments
 
 
-def _inside(path: str) -> str:
-    """The path from the shelf down."""
+def _relative(path: str) -> str:
+    """Return the path below the root."""
     if path != ROOT and not path.startswith(f"{ROOT}/"):
-        raise WrongCommand(f"Path must start with {ROOT}, got: {path[:200]}")
+        raise CommandFailed(f"Path must start with {ROOT}, got: {path[:200]}")
     return path[len(ROOT) :].strip("/")
 
 
 def _range(view_range: Any, total: int) -> tuple[int, int]:
-    """Which lines are shown, counted from 0; -1 as the second means the last."""
+    """Return the range of lines to show, counted from 0. -1 as the second number means the last line."""
     if view_range is None:
         return 0, total
-    if not isinstance(view_range, list) or [type(one) for one in view_range] != [int, int]:
-        raise WrongCommand(
-            "view_range must be two whole numbers: the first line and the last, or -1 for the end."
+    if not isinstance(view_range, list) or [type(number) for number in view_range] != [int, int]:
+        raise CommandFailed(
+            "`view_range` must be two integers: the first line, and the last line or -1 for the end."
         )
     first, last = max(1, view_range[0]) - 1, total if view_range[1] == -1 else view_range[1]
     return first, max(first, min(last, total))
 
 
-def _only_place(text: str, old: str, path: str) -> int:
-    """Where a text stands, if it stands there once."""
+def _find_once(text: str, old: str, path: str) -> int:
+    """Return the position of a text that occurs exactly once."""
     if not old:
-        raise WrongCommand("No replacement was performed: old_str is empty.")
-    places, at = list[int](), text.find(old)
+        raise CommandFailed("No replacement was performed: old_str is empty.")
+    positions, at = list[int](), text.find(old)
     while at >= 0:
-        places.append(at)
+        positions.append(at)
         at = text.find(old, at + 1)
-    if not places:
-        raise WrongCommand(
+    if not positions:
+        raise CommandFailed(
             f"No replacement was performed, old_str `{old}` did not appear verbatim in {path}."
         )
-    if len(places) > 1:
-        lines = ", ".join(str(text.count("\n", 0, place) + 1) for place in places)
-        raise WrongCommand(
+    if len(positions) > 1:
+        lines = ", ".join(str(text.count("\n", 0, position) + 1) for position in positions)
+        raise CommandFailed(
             f"No replacement was performed. Multiple occurrences of old_str `{old}` in lines: {lines}. "
             "Please ensure it is unique"
         )
-    return places[0]
+    return positions[0]
 
 
-# ---- what the model reads ------------------------------------------------------------------------------------
+# ---- results -------------------------------------------------------------------------------------------------
 
 
 def _numbered(lines: list[str], first: int, last: int) -> str:
@@ -212,5 +216,5 @@ def _size(size: float) -> str:
     return f"{size:.1f}".removesuffix(".0") + "G"
 
 
-def _said(text: str, left_out: str | None) -> str:
+def _with_note(text: str, left_out: str | None) -> str:
     return f"{text}\n{left_out}" if left_out else text

@@ -1,8 +1,7 @@
-"""The OpenAI Agents SDK's `Session`: a conversation's items, kept as a transcript that memoriter indexes.
+"""A `Session` of the OpenAI Agents SDK that stores a conversation as a transcript, which memoriter indexes.
 
-Give it to a run as ``Runner.run(agent, "…", session=MemoriterSession("user-7", memory))``. The next run of the same
-session knows what was said, in this process or another; and what was said in any session is found by a search. This
-module forwards to `Memory.journal`.
+Pass it to a run as ``Runner.run(agent, "…", session=MemoriterSession("user-7", memory))``. The next run of the same
+session, in this process or another, continues the conversation. A search finds all conversations.
 """
 
 from __future__ import annotations
@@ -33,10 +32,9 @@ T = TypeVar("T")
 
 
 class MemoriterSession:
-    """One conversation in the memory of one agent; the SDK's `Session` by its methods.
+    """One conversation of an agent. It has the methods of the SDK's `Session` protocol.
 
-    ``capture=True``: what the user says of lasting worth is also remembered as entries, across sessions. A turn that a
-    hook captures too counts once.
+    ``capture=True`` also extracts entries from the user's messages. A turn that a hook captures too counts once.
     """
 
     def __init__(
@@ -54,23 +52,21 @@ class MemoriterSession:
         self._capture = capture
 
     async def get_items(self, limit: int | None = None) -> list[TResponseInputItem]:
-        """The conversation so far, oldest first; with a limit, the end of it."""
+        """Return the items of the conversation, oldest first. With a limit, return the last ones."""
         last = resolve_session_limit(limit, self.session_settings)
         return cast("list[TResponseInputItem]", await asyncio.to_thread(self._journal.items, last))
 
     async def add_items(self, items: list[TResponseInputItem]) -> None:
-        """Add to the conversation; on the disk when this returns."""
-        await _settled(self._add, items)
+        """Append items. They are on disk when this returns."""
+        await _run_to_end(self._add, items)
 
     async def pop_item(self) -> TResponseInputItem | None:
-        """Take the last item back."""
-        return cast("TResponseInputItem | None", await _settled(self._pop))
+        """Remove and return the last item."""
+        return cast("TResponseInputItem | None", await _run_to_end(self._pop))
 
     async def clear_session(self) -> None:
-        """Take the whole conversation back."""
-        await _settled(self._clear)
-
-    # ---- in a thread -----------------------------------------------------------------------------------------
+        """Remove all items."""
+        await _run_to_end(self._clear)
 
     def _add(self, items: list[TResponseInputItem]) -> None:
         plain = [dict(item) for item in items]
@@ -79,8 +75,8 @@ class MemoriterSession:
         if self._capture:
             try:
                 self._memory.capture_messages(plain, session=self.session_id)
-            except MemoriterError as error:  # the conversation is kept all the same
-                log.warning("nothing was remembered of session %s: %s", self.session_id, error)
+            except MemoriterError as error:  # the conversation itself is stored
+                log.warning("could not capture session %s: %s", self.session_id, error)
 
     def _pop(self) -> object:
         item = self._journal.pop()
@@ -92,8 +88,8 @@ class MemoriterSession:
         self._memory.mark_changed()
 
 
-async def _settled(call: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-    """Run a change in a thread; one that has begun is waited for even when the caller gives up meanwhile."""
+async def _run_to_end(call: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+    """Run a change in a thread. If the caller is cancelled, wait until the change is finished."""
     task = asyncio.ensure_future(asyncio.to_thread(call, *args, **kwargs))
     try:
         return await asyncio.shield(task)

@@ -1,9 +1,8 @@
-"""Memory for pydantic-ai: our tools as they stand in the table, and what is remembered put before the user's prompt.
+"""Memory for pydantic-ai: the memory tools, and recalled memories before the user's prompt.
 
-Give it to an agent as ``Agent(model, capabilities=[MemoriterMemory(memory)])``; or the tools alone, as
-``toolsets=[MemoriterToolset(memory)]``. What is recalled was written by others: it stands in the user's turn, as data,
-and never among the instructions. Whatever goes wrong in a call is a result in words, so no call is retried for its own
-sake.
+Pass it to an agent as ``Agent(model, capabilities=[MemoriterMemory(memory)])``, or only the tools as
+``toolsets=[MemoriterToolset(memory)]``. Recalled memories are data in the user's turn and never part of the
+instructions. A failed call returns an error message as its result, so pydantic-ai does not retry it.
 """
 
 from __future__ import annotations
@@ -38,14 +37,14 @@ __all__ = ["MemoriterMemory", "MemoriterToolset"]
 
 log = logs.get("frameworks")
 
+#: Accepts any object. The tools check their arguments and return an error message.
 _ANY_OBJECT = SchemaValidator(core_schema.dict_schema(core_schema.str_schema()))
-"""The tools check their arguments themselves, and answer in words what is wrong with them."""
 
 
 class MemoriterToolset(AbstractToolset[AgentDepsT]):
-    """The memory of one agent as tools, with the section that says when to use them.
+    """The memory tools of one agent, with instructions on when to use them.
 
-    ``names`` hands out some of the tools only; ``language`` is that of the section.
+    ``names`` selects some of the tools. ``language`` is the language of the instructions.
     """
 
     def __init__(
@@ -55,7 +54,7 @@ class MemoriterToolset(AbstractToolset[AgentDepsT]):
         session_key: str | None = None,
         names: Collection[str] | None = None,
         language: str = "en",
-        id: str | None = "memoriter",  # noqa: A002 - the framework's own name
+        id: str | None = "memoriter",  # noqa: A002 - the name that the framework uses
     ) -> None:
         self._toolbox = Toolbox(memory, session_key=session_key, names=names)
         self._language = language
@@ -64,12 +63,12 @@ class MemoriterToolset(AbstractToolset[AgentDepsT]):
     @property
     @override
     def id(self) -> str | None:
-        """The toolset's name among those of an agent."""
+        """The name of the toolset."""
         return self._id
 
     @override
     async def get_tools(self, ctx: RunContext[AgentDepsT]) -> dict[str, ToolsetTool[AgentDepsT]]:
-        """Every tool, as it stands in the table."""
+        """Return the definitions of the tools."""
         return {
             name: ToolsetTool(
                 toolset=self,
@@ -90,20 +89,20 @@ class MemoriterToolset(AbstractToolset[AgentDepsT]):
     async def call_tool(
         self, name: str, tool_args: dict[str, Any], ctx: RunContext[AgentDepsT], tool: ToolsetTool[AgentDepsT]
     ) -> Any:
-        """Call a tool in a thread; its result holds an `error` where it could not be done."""
+        """Call a tool in a thread. Its result has an `error` if the call failed."""
         return await asyncio.to_thread(self._toolbox.call, name, tool_args)
 
     @override
     async def get_instructions(self, ctx: RunContext[AgentDepsT]) -> list[InstructionPart]:
-        """When to use the tools."""
+        """Return the instructions on when to use the tools."""
         section = await asyncio.to_thread(self._toolbox.prompt, self._language)
         return [InstructionPart(section)] if section else []
 
 
 class MemoriterMemory(AbstractCapability[AgentDepsT]):
-    """The memory of one agent: its tools, and what it holds about the run's own prompt, found once a run.
+    """The memory of one agent: its tools, and the memories that match the prompt of a run.
 
-    ``recall=False`` leaves out what is remembered; ``names`` and ``language`` are as for `MemoriterToolset`.
+    ``recall=False`` disables recalled memories. ``names`` and ``language`` are as in `MemoriterToolset`.
     """
 
     def __init__(
@@ -114,7 +113,7 @@ class MemoriterMemory(AbstractCapability[AgentDepsT]):
         names: Collection[str] | None = None,
         recall: bool = True,
         language: str = "en",
-        id: str | None = None,  # noqa: A002 - the framework's own name
+        id: str | None = None,  # noqa: A002 - the name that the framework uses
     ) -> None:
         self.id = id
         self._memory = memory
@@ -123,74 +122,75 @@ class MemoriterMemory(AbstractCapability[AgentDepsT]):
         self._toolset = MemoriterToolset[AgentDepsT](
             memory, session_key=session_key, names=names, language=language, id=id or "memoriter"
         )
-        self._told: tuple[str, str] | None = None  # of one run: what was asked, and the block for it
+        # The prompt of the current run and the block recalled for it.
+        self._recalled: tuple[str, str] | None = None
 
     @override
     async def for_run(self, ctx: RunContext[AgentDepsT]) -> MemoriterMemory[AgentDepsT]:
-        """One of this run's own, which recalls once."""
-        fresh = copy.copy(self)
-        fresh._told = None
-        return fresh
+        """Return a copy for this run, which recalls once."""
+        for_run = copy.copy(self)
+        for_run._recalled = None
+        return for_run
 
     @override
     def get_toolset(self) -> AbstractToolset[AgentDepsT]:
-        """Our tools."""
+        """Return the memory tools."""
         return self._toolset
 
     @override
     async def before_model_request(
         self, ctx: RunContext[AgentDepsT], request_context: ModelRequestContext
     ) -> ModelRequestContext:
-        """Put what is remembered before what was asked, in what this request sends; the history stays as it is."""
-        asked = _words(ctx.prompt) or _last_words(request_context.messages)
-        block = await self._remembered(asked) if self._recall and asked else ""
+        """Insert recalled memories before the prompt in this request. The history is not changed."""
+        prompt = _text(ctx.prompt) or _last_prompt(request_context.messages)
+        block = await self._recall_once(prompt) if self._recall and prompt else ""
         if not block:
             return request_context
-        return replace(request_context, messages=_with_block(request_context.messages, asked, block))
+        return replace(request_context, messages=_insert_block(request_context.messages, prompt, block))
 
-    async def _remembered(self, asked: str) -> str:
-        if self._told is None or self._told[0] != asked:
-            self._told = (asked, await asyncio.to_thread(self._block, asked))
-        return self._told[1]
+    async def _recall_once(self, prompt: str) -> str:
+        if self._recalled is None or self._recalled[0] != prompt:
+            self._recalled = (prompt, await asyncio.to_thread(self._recall_block, prompt))
+        return self._recalled[1]
 
-    def _block(self, asked: str) -> str:
+    def _recall_block(self, prompt: str) -> str:
         try:
-            return self._memory.recall(asked, session_key=self._session_key, door="pydantic-ai").text
-        except MemoriterError as error:  # memory never breaks the agent
-            log.warning("nothing could be recalled: %s", error)
+            return self._memory.recall(prompt, session_key=self._session_key, door="pydantic-ai").text
+        except MemoriterError as error:  # a failure of the memory must not stop the agent
+            log.warning("could not recall memories: %s", error)
             return ""
 
 
 # ---- messages ------------------------------------------------------------------------------------------------
 
 
-def _with_block(messages: Sequence[ModelMessage], asked: str, block: str) -> list[ModelMessage]:
-    """New messages, in which the block stands right before the last place where this was asked."""
+def _insert_block(messages: Sequence[ModelMessage], prompt: str, block: str) -> list[ModelMessage]:
+    """Return new messages with the block directly before the last occurrence of the prompt."""
     result = list(messages)
     for at in reversed(range(len(result))):
         message = result[at]
         if not isinstance(message, ModelRequest):
             continue
-        for place in reversed(range(len(message.parts))):
-            part = message.parts[place]
-            if isinstance(part, UserPromptPart) and _words(part.content) == asked:
-                told = UserPromptPart(block, timestamp=part.timestamp)
-                parts = [*message.parts[:place], told, *message.parts[place:]]
+        for position in reversed(range(len(message.parts))):
+            part = message.parts[position]
+            if isinstance(part, UserPromptPart) and _text(part.content) == prompt:
+                block_part = UserPromptPart(block, timestamp=part.timestamp)
+                parts = [*message.parts[:position], block_part, *message.parts[position:]]
                 result[at] = replace(message, parts=parts)
                 return result
-    return result  # a history processor took the prompt out: there is nothing to put it before
+    return result  # a history processor removed the prompt
 
 
-def _last_words(messages: Sequence[ModelMessage]) -> str:
+def _last_prompt(messages: Sequence[ModelMessage]) -> str:
     for message in reversed(messages):
         if isinstance(message, ModelRequest):
             for part in reversed(message.parts):
-                if isinstance(part, UserPromptPart) and (words := _words(part.content)):
-                    return words
+                if isinstance(part, UserPromptPart) and (text := _text(part.content)):
+                    return text
     return ""
 
 
-def _words(content: str | Sequence[UserContent] | None) -> str:
+def _text(content: str | Sequence[UserContent] | None) -> str:
     if content is None or isinstance(content, str):
         return content or ""
     return "\n".join(part for part in content if isinstance(part, str))
