@@ -87,7 +87,7 @@ def test_claude_writes_a_note_that_a_person_reads_and_a_search_finds(
     assert again == ("File /memories/mira.md already exists", True)
     assert edited[0].endswith("     1\t# Mira\n     2\t\n     3\t- allergic to walnuts\n     4\t")
     assert unknown == (
-        "There is no command 'dance'; there are: view, create, str_replace, insert, delete, rename.",
+        "Unknown command 'dance'. Supported: view, create, str_replace, insert, delete, rename.",
         True,
     )
     assert (workspace / "memory/mira.md").read_text() == f"{HEAD}# Mira\n\n- allergic to walnuts\n"
@@ -283,7 +283,7 @@ def test_a_workspace_that_is_not_there_yet_is_empty_and_is_made_by_the_first_not
 def test_a_session_outside_the_scope_gets_nothing(open_memory: OpenMemory) -> None:
     memory = open_memory(memory__scope__default="deny")
     tool = MemoriterMemoryTool(memory, session_key="agent:main:discord:group:1")
-    assert refused(tool, command="view", path="/memories") == "This session may not use this memory."
+    assert refused(tool, command="view", path="/memories") == "This session may not use the memory."
 
 
 # ---- the jail ----------------------------------------------------------------------------------------------------
@@ -426,16 +426,16 @@ def test_an_edit_by_a_person_meanwhile_is_not_overwritten(memory: Memory, worksp
 @pytest.mark.parametrize(
     ("command", "sentence"),
     [
-        (None, "The input must be an object with a command."),
-        ({}, "There is no command None; there are: view, create, str_replace, insert, delete, rename."),
-        ({"command": "view"}, "view needs path, which must be a text."),
+        (None, "The input must be an object with a `command`."),
+        ({}, "Unknown command None. Supported: view, create, str_replace, insert, delete, rename."),
+        ({"command": "view"}, "view requires `path`, which must be a string."),
         (
             {"command": "insert", "path": "/memories/a.md", "insert_line": "1", "insert_text": "x"},
-            "insert needs insert_line, which must be a whole number.",
+            "insert requires `insert_line`, which must be an integer.",
         ),
         (
             {"command": "view", "path": "/memories/a.md", "view_range": [1]},
-            "view_range must be two whole numbers: the first line and the last, or -1 for the end.",
+            "`view_range` must be two integers: the first line, and the last line or -1 for the end.",
         ),
         (
             {"command": "str_replace", "path": "/memories/a.md", "old_str": "", "new_str": "x"},

@@ -217,17 +217,17 @@ def mcp(
 ) -> None:
     """Serve the memory to an MCP client over standard input and output. For MCP over HTTP, use `memoriter serve`."""
     if print_config is not None:
-        from memoriter.server.mcp.client_config import command, entry, place
+        from memoriter.server.mcp.client_config import client_entry, client_location, server_command
 
         options = {"--access": access if access != "write" else None, "--session": session, "--slot": slot}
-        server_command = command(_absolute_options(context.obj), _flatten(options))
-        sys.stdout.write(entry(print_config, server_command) + "\n")
-        sys.stderr.write(place(print_config, server_command) + "\n")
+        command = server_command(_absolute_options(context.obj), _flatten(options))
+        sys.stdout.write(client_entry(print_config, command) + "\n")
+        sys.stderr.write(client_location(print_config, command) + "\n")
         return
     from memoriter.agent import ReloadingAgent
     from memoriter.server.mcp.stdio import serve as serve_stdio
 
-    serve_stdio(ReloadingAgent(context.obj.settings, slot=slot), granted=access, session=session)
+    serve_stdio(ReloadingAgent(context.obj.settings, slot=slot), access=access, session=session)
 
 
 def _absolute_options(options: GlobalOptions) -> list[str]:
