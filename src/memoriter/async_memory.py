@@ -199,6 +199,7 @@ class AsyncMemory(_Forwarding[Memory]):
     flush = forward(Memory.flush)
     transcript_writer = forward(Memory.transcript_writer)
     agent_folder = forward(Memory.agent_folder)
+    check_workspace = forward(Memory.check_workspace)
     mark_changed = forward(Memory.mark_changed)
     status = forward(Memory.status)
     count_stale = forward(Memory.count_stale)
