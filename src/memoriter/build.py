@@ -1,6 +1,6 @@
-"""Make the parts as the settings say, and join them. Using them is `memory`'s duty.
+"""Build the parts of a memory from the settings.
 
-This is the only place that knows both the settings and the rooms: a room is handed plain values.
+This is the only module that knows both the settings and the parts; a part receives plain values.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from memoriter import logs
 from memoriter.engines import Engine
 from memoriter.engines.builtin import BuiltinEngine, EngineOptions
-from memoriter.engines.fallback import EnginePool, Selection, cache_key, select_builtin
+from memoriter.engines.fallback import Cooldown, EnginePool, cache_key, select_builtin
 from memoriter.errors import MemoriterError, MemoryDisabled, StoreError
 from memoriter.index.sync import Indexer, Rules
 from memoriter.notes.workspace import Workspace
@@ -34,59 +34,53 @@ if TYPE_CHECKING:
     from memoriter.notes.collection import Notes, Save
     from memoriter.notes.writer import NoteWriter
 
-log = logs.get("assembly")
+log = logs.get("build")
 
-ENGINE = "entries.vector_engine"
+#: The setting that chooses where the vectors of entries are searched.
+VECTOR_ENGINE_KEY = "entries.vector_engine"
 #: Seconds in which repeated searches do not check the disk again. Shorter than anyone can switch to an editor and back.
 SYNC_INTERVAL_S = 2.0
-#: Seconds for which a failed qmd is not tried again. Doubles with every further failure, up to ten minutes.
-QMD_COOLDOWN_S = 60.0
 #: Where qmd keeps downloaded models. All agents share them, because each is hundreds of megabytes.
 QMD_MODELS = Path("~/.cache/qmd/models")
 
-_engines: dict[float, EnginePool] = {}  #: of outside engines, by how long a failed one is left alone
+#: The external engines of this process. Memories of the same agent and settings share one, because each keeps a program
+#: running, and because a failed one stays in its cooldown when the memory is opened again.
+EXTERNAL_ENGINES = EnginePool(cooldown=Cooldown(60.0, 600.0))
 
 
 def build_engine(settings: Settings, embedder: Embedder | None = None) -> Engine:
-    """The engine that the settings name; raises what stands in its way."""
-    selection = select_engine(settings, embedder)
-    if selection.engine is None:
-        raise selection.cause or MemoriterError(selection.error)
-    return selection.engine
-
-
-def select_engine(settings: Settings, embedder: Embedder | None = None) -> Selection:
-    """The engine that the settings name, or builtin in its stead, or one sentence why there is none."""
+    """Build the engine that the settings name, with the builtin engine as a fallback for an external one."""
     if settings.plugins.slots.memory == "none":
-        off = MemoryDisabled("Memory is switched off: `plugins.slots.memory` is `none`.")
-        return Selection(None, str(off), off)
+        raise MemoryDisabled("Memory is switched off: `plugins.slots.memory` is `none`.")
     guard = ScopeCheck(scope_of(settings))
 
     def builtin() -> Engine:
         return build_builtin(settings, embedder, guard)
 
     if settings.memory.backend == "builtin":
-        return select_builtin(builtin)
-    from memoriter.engines.fallback import Cooldown
-    from memoriter.engines.qmd import Exports, QmdEngine
+        selection = select_builtin(builtin)
+    else:
+        from memoriter.engines.qmd import Exports, QmdEngine
 
-    wanted = _qmd_settings(settings)
+        qmd_settings = _qmd_settings(settings)
 
-    def qmd() -> Engine:
-        sessions = _sessions(settings) if wanted.sessions else None
-        exports = Exports(sessions, wanted.folder / "sessions") if sessions else None
-        return QmdEngine.create(wanted, _workspace(settings), exports=exports, guard=guard)
+        def qmd() -> Engine:
+            sessions = _sessions(settings) if qmd_settings.sessions else None
+            exports = Exports(sessions, qmd_settings.folder / "sessions") if sessions else None
+            return QmdEngine.create(qmd_settings, _workspace(settings), exports=exports, guard=guard)
 
-    cooldown = Cooldown(QMD_COOLDOWN_S, max(QMD_COOLDOWN_S, 600.0))
-    engines = _engines.setdefault(QMD_COOLDOWN_S, EnginePool(cooldown=cooldown))
-    return engines.get(cache_key(settings.agent, (wanted, guard.scope)), qmd, builtin)
+        key = cache_key(settings.agent, (qmd_settings, guard.scope))
+        selection = EXTERNAL_ENGINES.get(key, qmd, builtin)
+    if selection.engine is None:
+        raise selection.cause or MemoriterError(selection.error)
+    return selection.engine
 
 
 def scope_of(settings: Settings) -> Scope:
-    """Which sessions may use the memory."""
-    given = settings.memory.scope
-    rules = (ScopeRule(rule.action, rule.channel, rule.chat_type, rule.key_prefix) for rule in given.rules)
-    return Scope(tuple(rules), given.default)
+    """Return which sessions may use the memory."""
+    scope = settings.memory.scope
+    rules = (ScopeRule(rule.action, rule.channel, rule.chat_type, rule.key_prefix) for rule in scope.rules)
+    return Scope(tuple(rules), scope.default)
 
 
 def _qmd_settings(settings: Settings) -> QmdSettings:
@@ -122,7 +116,7 @@ def _qmd_settings(settings: Settings) -> QmdSettings:
 
 
 def _extra_paths(settings: Settings) -> tuple[Path, ...]:
-    """What is indexed beside the workspace's own files; by both engines, so that a fallback finds the same."""
+    """Return what is indexed besides the workspace; the same for both engines, so that a fallback finds the same."""
     more = settings.memory.qmd.paths if settings.memory.backend == "qmd" else ()
     return (*settings.files.extra_paths, *more)
 
@@ -132,7 +126,7 @@ def _sessions(settings: Settings) -> Transcripts | None:
 
 
 def transcripts_of(settings: Settings) -> Transcripts:
-    """The transcripts that hosts hand us, and those of the folders that the settings name."""
+    """Return the transcripts in the agent's own folder and in the folders that the settings name."""
     chunking = settings.chunking
     roots = (settings.agent_folder / "sessions", *settings.sessions.paths)
     return Transcripts(roots, tokens=chunking.tokens, target=chunking.target)
@@ -147,7 +141,7 @@ def _workspace(settings: Settings) -> Workspace:
 
 
 def embedder_spec(settings: Settings) -> EmbedderSpec:
-    """What the settings ask of the embedding room."""
+    """Return the embedder that the settings describe."""
     from memoriter.embedding import EmbedderSpec
 
     chosen = settings.embedding
@@ -169,7 +163,7 @@ def embedder_spec(settings: Settings) -> EmbedderSpec:
 
 
 def _cached(choice: Choice | None, index: Index, settings: Settings) -> Cached | None:
-    """The embedder as the indexer uses it: in batches, and never twice for the same text."""
+    """Return the embedder for the indexer, which sends batches and embeds no text twice."""
     from memoriter.embedding import Batched, Cached, Jobs
     from memoriter.embedding.batches import budgets
 
@@ -185,7 +179,7 @@ def _cached(choice: Choice | None, index: Index, settings: Settings) -> Cached |
 
 
 def build_builtin(settings: Settings, embedder: Embedder | None, guard: ScopeCheck) -> BuiltinEngine:
-    """Join the rooms as the settings say."""
+    """Build the builtin engine with its index, indexer and searcher."""
     from memoriter.embedding import Choice, remake, resolve
 
     spec = embedder_spec(settings)
@@ -208,7 +202,7 @@ def build_builtin(settings: Settings, embedder: Embedder | None, guard: ScopeChe
         diversity=search.diversity,
         half_life_days=search.half_life_days,
     )
-    options_of_engine = EngineOptions(
+    engine_options = EngineOptions(
         citations=settings.memory.citations,
         sync_before=search.sync_before,
         sync_interval_s=SYNC_INTERVAL_S,
@@ -227,14 +221,14 @@ def build_builtin(settings: Settings, embedder: Embedder | None, guard: ScopeChe
             rules=rules,
         ),
         Searcher(index, choice.embedder, options, today=_today(settings.writing.timezone)),
-        options_of_engine,
+        engine_options,
         guard=guard,
         remake=lambda recipe: remake(spec, recipe),
     )
 
 
 def _today(zone: str) -> Callable[[], date]:
-    """The day that it is where notes are written, so that a query's "yesterday" is the day of yesterday's note."""
+    """Return a clock for the current day where notes are written, so that "yesterday" means yesterday's note."""
     if not zone:
         return date.today
     from zoneinfo import ZoneInfo
@@ -243,14 +237,14 @@ def _today(zone: str) -> Callable[[], date]:
 
 
 def build_notes(settings: Settings, engine: Engine, save: Save) -> Notes:
-    """The notes and transcripts, to look through; what is known of them is the builtin index's."""
+    """Build the collection of notes and transcripts. The builtin index, if there is one, adds details."""
     from memoriter.notes.collection import Notes
 
     return Notes(_workspace(settings), _sessions(settings), lambda: engine.index, save)
 
 
 def was_there(engine: Engine) -> bool:
-    """Whether the workspace has had notes, as far as the builtin index knows."""
+    """Return whether the workspace had notes, as far as the builtin index knows."""
     try:
         return engine.knows_notes
     except StoreError:
@@ -258,7 +252,7 @@ def was_there(engine: Engine) -> bool:
 
 
 def build_writer(settings: Settings, engine: Engine) -> NoteWriter:
-    """What writes for the agent, with the language model that the settings name."""
+    """Build the writer of notes, with the language model that the settings name."""
     from memoriter.llm import Deferred, NoChat, open_chat
     from memoriter.llm.budget import Budgeted
     from memoriter.notes.flush import Threshold
@@ -268,14 +262,14 @@ def build_writer(settings: Settings, engine: Engine) -> NoteWriter:
     llm, writing = settings.llm, settings.writing
     key = llm.api_key.get_secret_value() if llm.api_key else None
 
-    def opening() -> Chat:
+    def connect() -> Chat:
         return open_chat(
             llm.provider, model=llm.model, base_url=llm.base_url, api_key=key, timeout_s=llm.timeout_s
         )
 
     chat: Chat = NoChat()
     if llm.provider != "none":
-        deferred = Deferred(f"{llm.provider}/{llm.model}", opening)
+        deferred = Deferred(f"{llm.provider}/{llm.model}", connect)
         chat = Budgeted(deferred, settings.agent_folder / "tokens.json", daily_tokens=llm.daily_tokens)
     threshold = Threshold(writing.flush_margin_tokens)
     notebook = Notebook(
@@ -286,7 +280,7 @@ def build_writer(settings: Settings, engine: Engine) -> NoteWriter:
 
 
 def build_entries(settings: Settings, engine: Engine) -> Entries:
-    """The keeper of the agent's entries; it shares the embedder of a builtin engine."""
+    """Build the collection of entries. It shares the embedder of a builtin engine."""
     from memoriter.embedding import resolve
     from memoriter.entries import EntryOptions
     from memoriter.entries.capture import CaptureLimits
@@ -313,23 +307,23 @@ def build_entries(settings: Settings, engine: Engine) -> Entries:
 
 
 def entries_engine(settings: Settings) -> tuple[str, str | None]:
-    """Where the vectors of entries are searched, and what is missing for what the slot would have.
+    """Return where the vectors of entries are searched, and a warning if that is not what the plugin asks for.
 
     The plugin `memory-lancedb` means LanceDB, unless the owner has named another engine.
     """
-    wanted = settings.entries.vector_engine
-    if settings.plugins.slots.memory != "memory-lancedb" or settings.origin(ENGINE) != "default":
-        return wanted, None
+    configured = settings.entries.vector_engine
+    if settings.plugins.slots.memory != "memory-lancedb" or settings.origin(VECTOR_ENGINE_KEY) != "default":
+        return configured, None
     if find_spec("lancedb"):
         return "lancedb", None
-    return wanted, (
-        f"LanceDB is not installed, `{wanted}` searches the vectors of entries: pip install 'memoriter[lancedb]', "
-        f"or name an engine in `{ENGINE}`."
+    return configured, (
+        f"LanceDB is not installed, so `{configured}` searches the vectors of entries. Run "
+        f"`pip install 'memoriter[lancedb]'`, or name an engine in `{VECTOR_ENGINE_KEY}`."
     )
 
 
 def build_items(settings: Settings, engine: Engine) -> Items:
-    """What programs keep by name; it shares the embedder of a builtin engine."""
+    """Build the store of named items. It shares the embedder of a builtin engine."""
     from memoriter.embedding import resolve
     from memoriter.integrations.items import Items
 
@@ -338,11 +332,11 @@ def build_items(settings: Settings, engine: Engine) -> Items:
 
 
 def build_extractor(settings: Settings, entries: Entries, chat: Chat) -> Extractor:
-    """What learns from conversations by a language model."""
+    """Build the extractor, which learns from conversations with a language model."""
     from memoriter.entries.extract import Extractor, Gates
 
-    wanted, trigger = settings.extraction, settings.extraction.trigger
+    extraction, trigger = settings.extraction, settings.extraction.trigger
     gates = Gates(
-        wanted.min_confidence, wanted.min_importance, trigger.message_interval, trigger.on_session_end
+        extraction.min_confidence, extraction.min_importance, trigger.message_interval, trigger.on_session_end
     )
     return Extractor(entries, chat, gates)

@@ -201,8 +201,8 @@ def test_without_lancedb_its_plugin_works_and_says_what_searches_instead(
     host = open_host("memory-lancedb")
     (warning,) = said(host, "session_start").warnings
     assert warning == (
-        "LanceDB is not installed, `scan` searches the vectors of entries: pip install 'memoriter[lancedb]', "
-        "or name an engine in `entries.vector_engine`."
+        "LanceDB is not installed, so `scan` searches the vectors of entries. Run "
+        "`pip install 'memoriter[lancedb]'`, or name an engine in `entries.vector_engine`."
     )
     assert said(host, "agent_end", *TEA).remembered
     assert "tea" in said(host, "before_agent_start", user("Tea or coffee?")).prepend_context

@@ -11,14 +11,14 @@ import pytest
 from standin import StandIn
 
 from memoriter import AsyncMemory, Memory
-from memoriter.engines.fallback import FallbackEngine
+from memoriter.engines.fallback import Cooldown, EnginePool, FallbackEngine
 from memoriter.errors import MemoryDisabled
 
 
 @pytest.fixture
 def open_with_qmd(open_memory, standin: StandIn, monkeypatch: pytest.MonkeyPatch):
     """Return a function that opens a memory whose backend is the fake qmd."""
-    monkeypatch.setattr("memoriter.build.QMD_COOLDOWN_S", 0.0)
+    monkeypatch.setattr("memoriter.build.EXTERNAL_ENGINES", EnginePool(cooldown=Cooldown(0.0, 0.0)))
 
     def open_(**more: object) -> Memory:
         settings = {
@@ -106,7 +106,7 @@ def test_eight_threads_get_answers_while_qmd_fails_and_the_engine_switches_once(
     note, open_with_qmd, standin: StandIn, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     note("memory/a.md", "heron by the river\n")
-    monkeypatch.setattr("memoriter.build.QMD_COOLDOWN_S", 600.0)
+    monkeypatch.setattr("memoriter.build.EXTERNAL_ENGINES", EnginePool(cooldown=Cooldown(600.0, 600.0)))
     memory = open_with_qmd()
     memory.search("heron")
     standin.fault("exit1 on search")
@@ -177,7 +177,7 @@ def test_a_session_outside_the_scope_gets_nothing_from_either_engine(
         standin.fault("exit1")
         assert memory.search("heron").fallback
         assert memory.search("heron", session_key=group).hits == ()
-    assert len([record for record in caplog.records if "may not search" in record.getMessage()]) == 1
+    assert len([record for record in caplog.records if "may not use" in record.getMessage()]) == 1
 
 
 def test_warm_up_and_status_report_the_same_problem(

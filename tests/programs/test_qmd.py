@@ -19,7 +19,7 @@ from pathlib import Path
 import pytest
 
 from memoriter import Answer, Memory
-from memoriter.engines.fallback import FallbackEngine
+from memoriter.engines.fallback import Cooldown, EnginePool, FallbackEngine
 from memoriter.engines.qmd import QmdEngine
 from memoriter.engines.qmd.command import Qmd, as_argument, locate
 from memoriter.testing import HashEmbedder
@@ -104,7 +104,7 @@ OpenMemory = Callable[..., Memory]
 def open_qmd(
     workspace: Path, tmp_path: Path, program: Program, monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[OpenMemory]:
-    monkeypatch.setattr("memoriter.build.QMD_COOLDOWN_S", 0.0)
+    monkeypatch.setattr("memoriter.build.EXTERNAL_ENGINES", EnginePool(cooldown=Cooldown(0.0, 0.0)))
     opened: list[Memory] = []
 
     def open_(**more: object) -> Memory:
