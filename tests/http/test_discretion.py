@@ -10,9 +10,8 @@ import pytest
 from gateways import Running, Start, ask
 
 from memoriter import Memory
-from memoriter.tools.hide_paths import shortened
 from memoriter.tools.table import OPERATIONS
-from memoriter.tools.toolbox import Toolbox
+from memoriter.tools.toolbox import Toolbox, hide_folders
 
 
 @pytest.mark.parametrize(
@@ -28,19 +27,19 @@ from memoriter.tools.toolbox import Toolbox
     ],
 )
 def test_paths_lose_their_folders_and_nothing_else_is_changed(text: str, seen: str) -> None:
-    assert shortened(text) == seen
+    assert hide_folders(text) == seen
 
 
 def test_the_owners_own_folder_goes_whatever_it_is_called(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HOME", "/homes/Mira de Sá")
-    assert shortened("no /homes/Mira de Sá here") == "no ~ here"
-    assert shortened("no /homes/Mira de Sá/acme/notes.md here") == "no …/notes.md here"
+    assert hide_folders("no /homes/Mira de Sá here") == "no ~ here"
+    assert hide_folders("no /homes/Mira de Sá/acme/notes.md here") == "no …/notes.md here"
 
 
 def test_a_folder_whose_name_begins_like_the_owners_is_another(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HOME", "/home/mi")
-    assert shortened("no /home/mira/acme/notes.md here") == "no …/notes.md here"
-    assert shortened("no /home/mi-2/acme/notes.md, in /home/mi.") == "no …/notes.md, in ~."
+    assert hide_folders("no /home/mira/acme/notes.md here") == "no …/notes.md here"
+    assert hide_folders("no /home/mi-2/acme/notes.md, in /home/mi.") == "no …/notes.md, in ~."
 
 
 def test_a_folder_in_use_is_known_with_the_spaces_in_its_name() -> None:
@@ -51,7 +50,7 @@ def test_a_folder_in_use_is_known_with_the_spaces_in_its_name() -> None:
         ("/mnt/a deal/notes/my state/agents/main/index.db", "…/index.db"),
         ("/mnt/a deal/notes/memory/x.md is gone", "…/x.md is gone"),
     ):
-        assert shortened(text, places) == seen
+        assert hide_folders(text, places) == seen
 
 
 def test_tools_name_no_folder_that_a_memory_is_in(tmp_path: Path) -> None:

@@ -64,8 +64,8 @@ def test_a_query_offers_what_it_may_mean_and_only_what_is_ticked_goes(gateway: S
     expect(dialog.get_by_role("alert")).to_have_text("Nothing is ticked.")
     dialog.get_by_label("needs new varnish").check()
     look(dialog)
-    expect(dialog.locator(".doomed")).to_contain_text("needs new varnish")
-    expect(dialog.locator(".doomed")).not_to_contain_text("boathouse")
+    expect(dialog.locator(".to-erase")).to_contain_text("needs new varnish")
+    expect(dialog.locator(".to-erase")).not_to_contain_text("boathouse")
     assert len(kept(gateway, "canoe")) == 2
     dialog.get_by_role("button", name="Erase it for good").click()
     expect(dialog.locator(".receipt")).to_contain_text("Receipt: 1 memory erased")
@@ -92,8 +92,8 @@ def test_a_conversation_is_forgotten_whole_after_it_was_shown(gateway: Served, v
     dialog = page.get_by_role("dialog")
     expect(dialog.get_by_label("Conversation")).to_have_value("harbour talk")
     look(dialog)
-    doomed = dialog.locator(".doomed li")
-    expect(doomed).to_contain_text(["Anchors rust at the ring", "Anchors weigh thirty kilos"])
+    listed = dialog.locator(".to-erase li")
+    expect(listed).to_contain_text(["Anchors rust at the ring", "Anchors weigh thirty kilos"])
     dialog.get_by_role("button", name="Cancel").click()
     assert len(kept(gateway, "Anchors")) == 4
     page.get_by_role("button", name="Forget …").click()
@@ -114,7 +114,7 @@ def test_what_was_learned_since_it_was_shown_is_not_erased_unseen(gateway: Serve
     dialog = opened(page, "A conversation")
     dialog.get_by_label("Conversation").fill("oars")
     look(dialog)
-    expect(dialog.locator(".doomed li")).to_have_count(1)
+    expect(dialog.locator(".to-erase li")).to_have_count(1)
     learned(gateway, "Two oars are broken", session="oars")
     dialog.get_by_role("button", name="Erase it for good").click()
     expect(dialog.get_by_role("alert")).to_contain_text("meanwhile")
@@ -126,7 +126,7 @@ def test_what_went_into_it_since_it_was_shown_is_not_erased_unseen(gateway: Serv
     page = visit(gateway, f"#/memories/{rope}").page
     page.get_by_role("button", name="Forget", exact=True).click()
     dialog = page.get_by_role("dialog")
-    expect(dialog.locator(".doomed li")).to_have_count(1)
+    expect(dialog.locator(".to-erase li")).to_have_count(1)
     gateway.ask("entries.merge", ids=[rope, knot], text="Ropes and knots are done with care")
     dialog.get_by_role("button", name="Erase it for good").click()
     expect(dialog.get_by_role("alert")).to_contain_text("meanwhile")
@@ -141,7 +141,7 @@ def test_what_a_conversation_takes_with_it_is_shown_too(gateway: Served, visit: 
     dialog = opened(page, "A conversation")
     dialog.get_by_label("Conversation").fill("horns")
     look(dialog)
-    shown = dialog.locator(".doomed .entry-text")
+    shown = dialog.locator(".to-erase .entry-text")
     expect(shown.filter(has_text="Bells ring at eight").first).to_be_visible()
     expect(shown).to_have_count(len(gateway.ask("entries.forget", session="horns", dryRun=True)["forgotten"]))
 
@@ -169,7 +169,7 @@ def test_those_that_are_ticked_are_forgotten_together_with_their_versions(
     page.locator(f"tr[data-id='{flag}'] input").check()
     page.locator(".several").get_by_role("button", name="Forget").click()
     dialog = page.get_by_role("dialog")
-    expect(dialog.locator(".doomed li")).to_have_count(4)
+    expect(dialog.locator(".to-erase li")).to_have_count(4)
     dialog.get_by_role("button", name="Erase 4 memories for good").click()
     expect(dialog.locator(".receipt")).to_contain_text("Receipt: 4 memories erased")
     assert kept(gateway, "are kept") == []

@@ -257,7 +257,7 @@ def findings(found: Sequence[Finding], as_json: bool) -> None:
         to_json([asdict(finding) for finding in found])
         return
     labels = {"ok": "ok", "note": "note", "wrong": "PROBLEM"}
-    rows = [(labels[f.state], f.name, f.text + (f"\n→ {f.mend}" if f.mend else "")) for f in found]
+    rows = [(labels[f.state], f.name, f.text + (f"\n→ {f.fix}" if f.fix else "")) for f in found]
     console().print(table(rows))
 
 

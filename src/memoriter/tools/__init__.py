@@ -1,1 +1,1 @@
-"""Tools."""
+"""The tools that agents call, and the operations that hosts and owners call by name."""

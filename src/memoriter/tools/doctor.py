@@ -36,7 +36,7 @@ class Finding:
     state: Literal["ok", "note", "wrong"]
     text: str
     #: How to fix it; empty if nothing has to be done.
-    mend: str = ""
+    fix: str = ""
 
 
 def coded(error: Exception) -> str:

@@ -79,7 +79,7 @@ class FindingJson(Shape):
     name: str
     state: Literal["ok", "note", "wrong"]
     text: Prose
-    mend: Prose = Field(description="How to fix it; empty if nothing has to be done.")
+    fix: Prose = Field(description="How to fix it; empty if nothing has to be done.")
 
 
 class ErrorJson(Shape):

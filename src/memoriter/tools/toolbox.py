@@ -6,26 +6,27 @@ A call never raises. Whatever goes wrong is in the result, as a sentence for the
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Collection, Mapping
+import re
+from collections.abc import Callable, Collection, Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Self
 
 from memoriter import logs
 from memoriter.errors import BadArgument, EditConflict, MemoriterError, NotFound, PathRefused
 from memoriter.sentences import Sentence, codes
 from memoriter.tools.entry_tools import ENTRY_TOOLS
-from memoriter.tools.hide_paths import sentences_shortened, shortened_within
 from memoriter.tools.notes import MEMORY_SAVE
 from memoriter.tools.search import MEMORY_GET, MEMORY_SEARCH, MEMORY_STATS
 from memoriter.tools.tool import Access, Call, Outcome, Result, Tool, grants
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from memoriter.memory import Memory
     from memoriter.records import ProgressCallback
 
 log = logs.get("tools")
 
+#: The keys of a result that hold messages of memoriter itself.
+MESSAGE_KEYS = frozenset({"error", "code", "details", "degraded", "note"})
 #: The most characters of an error message, which may quote an argument.
 MAX_ERROR_CHARS = 500
 
@@ -38,9 +39,9 @@ TOOLS: Mapping[str, Tool] = {
 class Toolbox:
     """The tools of one session, ready to be called.
 
-    ``memory`` is a `Memory`, or a function that gives one at each call and may raise: the tools then answer that
-    memory is disabled, and why. ``access`` is what the caller may do: below `admin` it does not speak for the owner,
-    and is not told where things are.
+    ``memory`` is a `Memory`, or a function that returns one for each call. If the function raises, the tools answer
+    that memory is disabled, and why. ``access`` says what the caller may do. A caller below `admin` does not speak
+    for the owner and does not see the paths of folders. ``codes`` adds the code of each sentence to a result.
     """
 
     def __init__(
@@ -59,22 +60,23 @@ class Toolbox:
         self._codes = codes
         self.tools = {name: tool for name, tool in tools.items() if names is None or name in names}
         self._close: Callable[[], None] = lambda: None
-        self._places: tuple[Path, ...] = ()  #: folders of the memory that was opened last
+        #: Folders of the memory that was opened last, whose paths are hidden from callers other than the owner.
+        self._folders: tuple[Path, ...] = ()
 
     @classmethod
     def open(
         cls, *, session_key: str | None = None, names: Collection[str] | None = None, **arguments: Any
     ) -> Toolbox:
-        """Tools over the memory that `Memory.open` gives for these arguments; it is opened at the first call."""
-        opening = _Opening(arguments)
-        toolbox = cls(opening, session_key=session_key, names=names)
-        toolbox._close = opening.close
+        """Return tools for the memory that `Memory.open` opens with these arguments, at the first call."""
+        memory = _LazyMemory(arguments)
+        toolbox = cls(memory, session_key=session_key, names=names)
+        toolbox._close = memory.close
         return toolbox
 
     # ---- calling ----------------------------------------------------------------------------------------------
 
     def call(self, name: str, arguments: Mapping[str, object] | str | None = None) -> Result:
-        """Call a tool by its name, with arguments as a mapping or as the JSON text that a model wrote."""
+        """Call a tool by its name. Arguments are a mapping, or JSON text as a model wrote it."""
         return self.outcome(name, arguments)[1]
 
     def outcome(
@@ -84,12 +86,14 @@ class Toolbox:
         *,
         progress: ProgressCallback | None = None,
     ) -> tuple[Outcome, Result]:
-        """As `call`, and in one word what became of it, for doors that answer with a status."""
+        """Call a tool and also return how the call ended, for interfaces that answer with a status."""
         outcome, result = self._outcome(name, arguments, progress)
         if not grants(self._access, "admin"):
-            names_paths = outcome != "ok" or self.tools[name].reveals_paths
-            shorten = shortened_within if names_paths else sentences_shortened
-            result = shorten(result, self._places)
+            everywhere = outcome != "ok" or self.tools[name].reveals_paths
+            result = {
+                key: hide_folders_in(value, self._folders) if everywhere or key in MESSAGE_KEYS else value
+                for key, value in result.items()
+            }
         if self._codes and (found := codes(result)):
             result = {**result, "codes": found}
         return outcome, result
@@ -108,13 +112,13 @@ class Toolbox:
             message = f"Memory is disabled: {_message(error)}"
             failure = _error(tool.empty, message, "memory_disabled", {"why": _message(error)})
             return "disabled", {**failure, "disabled": True}
-        with logs.concerning(_whom(memory)):
+        with logs.concerning(_agent_of(memory)):
             try:
                 if not grants(self._access, "admin"):
-                    self._places = (memory.settings.workspace, memory.settings.home)
+                    self._folders = (memory.settings.workspace, memory.settings.home)
                 checked = tool.check(_mapping(arguments))
                 return self._run(tool, Call(memory, checked, self._session_key, progress, self._access))
-            except (BadArgument, MemoriterError, OSError) as error:
+            except (MemoriterError, OSError) as error:
                 return _kind(error), _error(tool.empty, _message(error), *_code(error))
             except Exception as error:  # a bug must not break the agent that calls the tool
                 log.exception("the tool %s failed", name)
@@ -129,7 +133,7 @@ class Toolbox:
         return "refused", _error(tool.empty, "This session may not write to this memory.", "session_refused")
 
     def function(self, name: str) -> Callable[..., Result]:
-        """A tool as a plain Python function, with the signature and the words that frameworks look at."""
+        """Return a tool as a plain Python function, with the signature and docstring that frameworks read."""
         tool = self.tools[name]
         signature = tool.signature()
 
@@ -144,21 +148,21 @@ class Toolbox:
         return call
 
     def functions(self) -> dict[str, Callable[..., Result]]:
-        """Every tool as a plain Python function."""
+        """Return every tool as a plain Python function."""
         return {name: self.function(name) for name in self.tools}
 
     # ---- describing -------------------------------------------------------------------------------------------
 
     def openai(self) -> list[dict[str, object]]:
-        """The tools as OpenAI's chat completions take them."""
+        """Return the tools in the format of OpenAI's chat completions."""
         return [tool.openai() for tool in self.tools.values()]
 
     def anthropic(self) -> list[dict[str, object]]:
-        """The tools as Anthropic's messages take them."""
+        """Return the tools in the format of Anthropic's messages."""
         return [tool.anthropic() for tool in self.tools.values()]
 
     def prompt(self, language: str = "en") -> str:
-        """The section of the system prompt that says when to use these tools; nothing while memory is disabled."""
+        """Return the section of the system prompt about these tools; empty while memory is disabled."""
         spoken: Literal["en", "zh"] = "zh" if language.lower().startswith("zh") else "en"
         try:
             memory = self._memory()
@@ -168,7 +172,7 @@ class Toolbox:
         return memory.prompt_section(hints, language=spoken, session_key=self._session_key)
 
     def close(self) -> None:
-        """Close the memory that `open` opened; one that was handed in stays its owner's."""
+        """Close the memory that `open` opened. A memory that was passed in stays open."""
         self._close()
 
     def __enter__(self) -> Self:
@@ -178,8 +182,8 @@ class Toolbox:
         self.close()
 
 
-class _Opening:
-    """Opens a memory at the first call, and again at the next when that failed: what is mended is used."""
+class _LazyMemory:
+    """Opens a memory at the first call. If that fails, the next call tries again."""
 
     def __init__(self, arguments: Mapping[str, Any]) -> None:
         self._arguments = arguments
@@ -211,8 +215,8 @@ def _mapping(arguments: Mapping[str, object] | str | None) -> Mapping[str, objec
     return arguments
 
 
-def _whom(memory: Memory) -> str:
-    """Whom the messages of a call concern; a stand-in for a memory has no settings."""
+def _agent_of(memory: Memory) -> str:
+    """Return the agent that the log messages of a call concern. A stand-in for a memory has no settings."""
     settings = getattr(memory, "settings", None)
     return str(settings.agent_folder) if settings else ""
 
@@ -247,3 +251,39 @@ def _message(error: Exception) -> str:
     text = " ".join(text.split()) or type(error).__name__
     text = text if len(text) <= MAX_ERROR_CHARS else f"{text[:MAX_ERROR_CHARS]}…"
     return text if text.endswith((".", "!", "?", "。")) else f"{text}."
+
+
+# ---- hiding paths from callers other than the owner ----------------------------------------------------------------
+
+# The folders of an absolute path, up to its last part. Relative paths, URLs and paths that start with "~" do not match.
+_FOLDERS = re.compile(r"(?<![\w.:/\\~…-])(?:/(?:[^\s/]+/)+|[A-Za-z]:\\(?:[^\s\\]+\\)+)")
+#: Stands for the home folder of the owner while other folders are replaced.
+_HOME = "/\x00"
+
+
+def hide_folders(text: str, folders: Sequence[Path] = ()) -> str:
+    """Return a message in which paths have lost their folders: only the names of files remain.
+
+    Nothing in a text shows where a name with a space ends, so the caller passes the ``folders`` it knows.
+    """
+    for folder in sorted(folders, key=lambda folder: -len(str(folder))):
+        if folder.name:
+            text = text.replace(f"{folder}/", f"{_HOME}/")
+            text = f"…/{folder.name}".join(re.split(rf"{re.escape(str(folder))}(?![\w-])", text))
+    home = str(Path.home())  # first, because a name in it may contain a space
+    if len(home) > 1:
+        text = re.sub(rf"{re.escape(home)}(?![\w-])", _HOME, text)
+    return _FOLDERS.sub("…/", text).replace(_HOME, "~")
+
+
+def hide_folders_in(value: Any, folders: Sequence[Path] = ()) -> Any:
+    """Hide the folders in every text of plain data."""
+    if isinstance(value, Sentence):
+        return Sentence(hide_folders(value, folders), value.code, hide_folders_in(value.details, folders))
+    if isinstance(value, str):
+        return hide_folders(value, folders)
+    if isinstance(value, Mapping):
+        return {key: hide_folders_in(item, folders) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [hide_folders_in(item, folders) for item in value]
+    return value

@@ -22,9 +22,9 @@ from prometheus_client.registry import Collector
 
 from memoriter import __version__
 from memoriter.server.http.events import EventKind, Hub
-from memoriter.tools.hide_paths import shortened
 from memoriter.tools.table import OPERATIONS
 from memoriter.tools.tool import Call, Result, Shape, Tool
+from memoriter.tools.toolbox import hide_folders
 
 if TYPE_CHECKING:
     from memoriter.agent.service import Synced
@@ -124,7 +124,7 @@ def publish_sync(hub: Hub, agent: str, synced: Synced) -> None:
         for name in ("changed", "removed", "files", "chunks", "pending")
     }
     # Every caller with `read` access can listen, so absolute paths are removed.
-    error = None if synced.error is None else shortened(synced.error)
+    error = None if synced.error is None else hide_folders(synced.error)
     hub.publish(agent, "sync", reason=synced.reason, error=error, **counts)
 
 

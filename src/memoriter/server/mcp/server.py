@@ -22,9 +22,9 @@ from memoriter.errors import BadArgument, MemoriterError, NotFound, SourceError
 from memoriter.server.mcp import prompts, resources, results
 from memoriter.server.mcp.chatgpt import TOOLS_FOR_CHATGPT
 from memoriter.server.mcp.view import View, granted_access
-from memoriter.tools.hide_paths import shortened
 from memoriter.tools.table import OPERATIONS
 from memoriter.tools.tool import Tool, grants
+from memoriter.tools.toolbox import hide_folders
 
 if TYPE_CHECKING:
     from memoriter.agent import Agent
@@ -179,10 +179,10 @@ class McpServer:
         try:
             return await self._run(lambda: question(View.of(self._get_agent(), self.table)))
         except (BadArgument, NotFound, SourceError, resources.BadCursor) as error:
-            raise MCPError(types.INVALID_PARAMS, shortened(str(error))) from None
+            raise MCPError(types.INVALID_PARAMS, hide_folders(str(error))) from None
         except (MemoriterError, OSError) as error:
             log.warning("a request failed: %s", error)
-            raise MCPError(types.INTERNAL_ERROR, shortened(str(error))) from None
+            raise MCPError(types.INTERNAL_ERROR, hide_folders(str(error))) from None
         except Exception as error:  # a bug must not end the server, and its message may contain user text
             log.exception("a request failed")
             raise MCPError(types.INTERNAL_ERROR, f"The request failed: {type(error).__name__}.") from None

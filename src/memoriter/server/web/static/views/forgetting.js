@@ -93,15 +93,15 @@ async function preview(body, close, way, what, done) {
   const shown = await withVersions(found.entries, trial);
   const deed = asShown(trial, look, () => ask("entries.forget", what));
   fill(body, erasure(shown, trial, () => finish(body, close, deed, done), close));
-  return body.querySelector(".doomed").focus();
+  return body.querySelector(".to-erase").focus();
 }
 
 /** Of these memories those that would go, and the first of what goes with them: versions, learned wherever. */
 async function withVersions(entries, trial) {
-  const doomed = entries.filter((entry) => trial.forgotten.includes(entry.id));
-  const known = new Set(doomed.map((entry) => entry.id));
+  const listed = entries.filter((entry) => trial.forgotten.includes(entry.id));
+  const known = new Set(listed.map((entry) => entry.id));
   const more = trial.forgotten.filter((id) => !known.has(id)).slice(0, VERSIONS);
-  return [...doomed, ...(await Promise.all(more.map(one))).filter(Boolean)];
+  return [...listed, ...(await Promise.all(more.map(one))).filter(Boolean)];
 }
 
 /** What is erased is what was shown: something may have been learned or merged since. */

@@ -21,14 +21,14 @@ export function erasure(entries, trial, deed, close) {
       },
     },
     el("p", { class: "lead" }, t("forget.would")),
-    el("ul", { class: "doomed", tabindex: "0", "aria-label": tn("entry.found", count) }, entries.map(doomed)),
+    el("ul", { class: "to-erase", tabindex: "0", "aria-label": tn("entry.found", count) }, entries.map(erasedLine)),
     rest > 0 && el("p", { class: "faint" }, tn("forget.rest", rest)),
     covers(trial, t("forget.covered.trial")),
     row,
   );
 }
 
-function doomed(entry) {
+function erasedLine(entry) {
   return el(
     "li",
     {},
@@ -43,7 +43,7 @@ export function ticks(entries, ticked) {
     const box = el("input", { type: "checkbox", value: entry.id, checked: ticked.includes(entry.id) });
     return el("li", {}, el("label", {}, box, el("span", { class: "entry-text" }, entry.text)));
   });
-  const node = el("ul", { class: "doomed" }, boxes);
+  const node = el("ul", { class: "to-erase" }, boxes);
   return { node, chosen: () => [...node.querySelectorAll("input:checked")].map((box) => box.value) };
 }
 

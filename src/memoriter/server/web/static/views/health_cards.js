@@ -69,7 +69,7 @@ export function findings(found) {
   return card("health.findings", el("ul", { class: "findings" }, sorted.map(finding)));
 }
 
-function finding({ name, state, text, mend }) {
+function finding({ name, state, text, fix }) {
   return el(
     "li",
     { "data-state": state },
@@ -78,7 +78,7 @@ function finding({ name, state, text, mend }) {
       "div",
       {},
       el("p", {}, el("b", {}, t(`check.${name}`)), " ", translated(text)),
-      mend && el("p", { class: "mend" }, translated(mend)),
+      fix && el("p", { class: "finding-fix" }, translated(fix)),
     ),
   );
 }
