@@ -286,11 +286,13 @@ def build_entries(settings: Settings, engine: Engine) -> Entries:
     from memoriter.entries.capture import CaptureLimits
     from memoriter.entries.collection import open_entries
     from memoriter.entries.lifecycle import CleanupOptions
+    from memoriter.search.rank import Weights
 
     choice = engine.choice or resolve(embedder_spec(settings))
     learning, cleanup = settings.entries, settings.cleanup
     options = EntryOptions(
         threshold=settings.retrieval.similarity_threshold,
+        weights=Weights(settings.search.vector_weight, settings.search.text_weight),
         approval=learning.approval,
         cleanup=CleanupOptions(
             cleanup.auto_cleanup,

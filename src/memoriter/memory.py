@@ -179,7 +179,9 @@ class Memory:
 
         limit = self.settings.search.max_results if query.max_results is None else query.max_results
         try:
-            found = self.entries.search(query.text, limit=limit, threshold=query.min_score)
+            found = self.entries.search(
+                query.text, limit=limit, threshold=query.min_score, beside=answer.hits
+            )
             return joined(answer, found, limit)
         except MemoriterError as error:  # memory never breaks the agent: the failure is part of the answer
             return replace(answer, degraded=f"{answer.degraded or ''} Without entries: {error}".strip())

@@ -27,13 +27,21 @@ def test_every_mode_finds_and_the_parts_sum_to_the_score(filled: Entries, mode: 
     hits = filled.search("heron marsh", mode=mode, threshold=0.05).hits
     assert "The heron stands in the marsh" in [hit.entry.text for hit in hits]
     for hit in hits:
-        assert hit.score == pytest.approx(0.7 * hit.similarity + 0.3 * hit.entry.importance / 5)
+        assert hit.score == pytest.approx(0.98 * hit.similarity + 0.02 * hit.entry.importance / 5)
         assert sum(part.contribution for part in hit.explain.parts) == pytest.approx(hit.score)
     assert texts(filled, "数据库备份", mode=mode)[0] == "数据库每天凌晨备份"
 
 
-def test_the_important_one_of_equals_comes_first(filled: Entries) -> None:
-    assert texts(filled, "heron")[0] == "I prefer the heron to the stork"
+def test_importance_decides_between_entries_that_match_equally_well(keeper: Entries) -> None:
+    keeper.add("The heron nests in the north", "fact", importance=2)
+    keeper.add("The heron nests in the south", "fact", importance=5)
+    assert texts(keeper, "heron nests") == ["The heron nests in the south", "The heron nests in the north"]
+
+
+def test_importance_never_outranks_a_better_match(filled: Entries) -> None:
+    filled.add("Herons are birds", "fact", importance=5)
+    filled.add("The grey heron stands in the marsh at dawn", "fact", importance=1)
+    assert texts(filled, "grey heron in the marsh at dawn")[0] == "The grey heron stands in the marsh at dawn"
 
 
 def test_filters_by_type_tag_importance_origin_and_time(filled: Entries) -> None:

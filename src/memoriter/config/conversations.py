@@ -57,9 +57,9 @@ class RetrievalSettings(Section):
         default=10, ge=0, le=100, description="Maximum number of entries in a prompt."
     )
     similarity_threshold: Share = Field(
-        default=0.3,
-        description="Minimum similarity of an entry to the conversation. 0.3 was measured with the bundled model; "
-        "embedders with higher cosines need more, such as 0.6.",
+        default=0.23,
+        description="Minimum similarity of an entry to the conversation. 0.23 was measured with the bundled model; "
+        "embedders with higher cosines need more, such as 0.4.",
     )
     note_threshold: Share = Field(
         default=0.25,

@@ -19,11 +19,11 @@ from memoriter.entries import capture, editing, exchange, merge
 from memoriter.entries.capture import CaptureLimits, TurnLike
 from memoriter.entries.drafts import TYPES, Draft, type_of
 from memoriter.entries.editing import EntryChanges, EntryEditor
-from memoriter.entries.erase import MAX_CANDIDATES, MIN_CANDIDATE_SIMILARITY, Eraser, RemoveCopies, sure_hit
+from memoriter.entries.erase import MAX_CANDIDATES, Eraser, RemoveCopies, sure_hit
 from memoriter.entries.lifecycle import CleanupOptions, Lifecycle
 from memoriter.entries.listing import EntryDetail, EntryFilters, EntryListing, RecallFilters, build_filter
 from memoriter.entries.map import MAX_POINTS, MapBuilder
-from memoriter.entries.search import EntrySearch, FoundEntries, Mode
+from memoriter.entries.search import MIN_SIMILARITY, EntrySearch, FoundEntries, Mode
 from memoriter.entries.staging import Approval, StagingArea
 from memoriter.errors import EditConflict, WriteError
 from memoriter.index.follow import Follower
@@ -35,6 +35,7 @@ from memoriter.records import (
     EntrySort,
     Event,
     Facets,
+    Hit,
     Imported,
     Picture,
     Recall,
@@ -45,6 +46,7 @@ from memoriter.records import (
     is_trusted_like,
     least_trusted,
 )
+from memoriter.search.rank import Weights
 from memoriter.sentences import sentence
 from memoriter.store.entry_rows import EntryFilter
 from memoriter.store.entry_store import EntryStore
@@ -66,7 +68,8 @@ MAX_ATTEMPTS = 5
 class EntryOptions:
     """How entries are searched, approved, cleaned up and captured. The defaults are those of the settings."""
 
-    threshold: float = 0.3
+    threshold: float = MIN_SIMILARITY
+    weights: Weights = field(default_factory=Weights)
     approval: Approval = "none"
     cleanup: CleanupOptions = field(default_factory=CleanupOptions)
     capture: CaptureLimits = field(default_factory=CaptureLimits)
@@ -103,7 +106,7 @@ class Entries:
         self._clock = clock
         self._judging = threading.Lock()
         self._follower = Follower(store, index, batched, name=INDEX_NAME)
-        self._search = EntrySearch(store, self._follower, embedder, clock=clock)
+        self._search = EntrySearch(store, self._follower, embedder, self._options.weights, clock=clock)
         self._maps = MapBuilder(store, self._follower, clock)
         self._eraser = Eraser(store, self._follower, clock, self._maps.delete)
         self._lifecycle = Lifecycle(store, self._eraser, self._options.cleanup, clock)
@@ -242,16 +245,18 @@ class Entries:
         limit: int = 10,
         threshold: float | None = None,
         mode: Mode = "hybrid",
+        beside: Sequence[Hit] = (),
         **filters: Unpack[EntryFilters],
     ) -> FoundEntries:
         """Return the entries in force that answer a query, best first.
 
         ``threshold`` is the minimum similarity (default: `retrieval.similarity_threshold`). ``mode`` is "hybrid",
-        "semantic" or "keyword".
+        "semantic" or "keyword". ``beside`` are hits of notes for the same query: the scores of the entries then can
+        be compared with theirs.
         """
         floor = self._options.threshold if threshold is None else threshold
         where = build_filter(filters)
-        return self._search.search(query, limit=limit, threshold=floor, mode=mode, where=where)
+        return self._search.search(query, limit=limit, threshold=floor, mode=mode, where=where, beside=beside)
 
     def mark_used(self, ids: Iterable[str]) -> None:
         """Count that these entries were used. This is not a change of the entries and adds no event."""
@@ -353,7 +358,7 @@ class Entries:
         if sum(way is not None for way in (entry_id, query, session, source, by_time)) != 1:
             raise WriteError(sentence("forget.how"))
         if query is not None:
-            found = self.search(query, threshold=MIN_CANDIDATE_SIMILARITY, limit=MAX_CANDIDATES).hits
+            found = self.search(query, threshold=MIN_SIMILARITY, limit=MAX_CANDIDATES).hits
             hit = sure_hit(query, found)
             if hit is None:
                 return Receipt((), candidates=found, dry_run=dry_run)

@@ -25,8 +25,7 @@ log = logs.get("entries")
 #: A query means one hit for certain if its similarity reaches this and it leads the next hit by `SURE_LEAD`.
 SURE_SIMILARITY = 0.9
 SURE_LEAD = 0.1
-#: Minimum similarity of the candidates that are offered when no hit is certain.
-MIN_CANDIDATE_SIMILARITY = 0.3
+#: Maximum number of candidates that are offered when no hit is certain.
 MAX_CANDIDATES = 5
 
 COVERED = tuple(

@@ -1,7 +1,9 @@
-"""Which entries answer this query? By meaning, by keyword, or both; the important ones weigh more.
+"""Search of entries: by meaning, by keyword, or both.
 
-A hit's score is 0.7 × similarity + 0.3 × importance/5. Similarity is the cosine; words that fit as well add to it and
-never take away, so a threshold on it means the same in every mode.
+An entry is scored like a note: 0.6 × cosine + 0.4 × keyword value is its own value (its similarity), and half of a
+score is the context. An entry has no lines around it. Alone, its context is its own value. Beside notes, its context is
+worth as much of its own value as the context of the best note is, so notes and entries can be sorted together. The
+importance of an entry only decides between entries that match about equally well.
 """
 
 from __future__ import annotations
@@ -13,7 +15,9 @@ from typing import TYPE_CHECKING, Literal
 
 from memoriter.index.follow import Follower
 from memoriter.records import Answer, Entry, EntryHit, Explanation, Hit, Part
-from memoriter.search.legs import KeywordLeg, VectorLeg, complete, keyword_leg, vector_leg
+from memoriter.search.legs import VectorLeg, complete, keyword_leg, vector_leg
+from memoriter.search.rank import Leg, Scored, Weights, scored, total_scores
+from memoriter.search.search import CONTEXT_SHARE, MAX_QUERY_CHARS
 from memoriter.sentences import join
 from memoriter.store import Filter
 from memoriter.store.entry_rows import EntryFilter, chunk_of
@@ -26,13 +30,16 @@ if TYPE_CHECKING:
 
 Mode = Literal["semantic", "keyword", "hybrid"]
 MODES: tuple[Mode, ...] = ("semantic", "keyword", "hybrid")
+DEFAULT_WEIGHTS = Weights()
 
-SIMILARITY_WEIGHT = 0.7
-IMPORTANCE_WEIGHT = 0.3
-KEYWORD_SHARE = 0.3  #: of what the cosine leaves open, that matching words may fill
-CANDIDATES = 50  #: rows that each leg proposes at least; more when the filter drops many
-HOLDS = 0.3  #: keyword value below which no entry holds every word: there is no need to look
-MAX_QUERY_CHARS = 8_000
+#: Minimum similarity of an entry that answers a query. Measured with the bundled model (`python -m evals.mixed`).
+MIN_SIMILARITY = 0.23
+#: The share of importance in a score. It is so small that it only separates near-ties.
+IMPORTANCE_WEIGHT = 0.02
+#: Minimum number of rows that each leg proposes; more when the filter drops many.
+CANDIDATES = 50
+#: An entry whose keyword value is below this cannot contain every word of the query.
+MIN_EXACT = 0.3
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,58 +51,73 @@ class FoundEntries:
 
 
 @dataclass(frozen=True, slots=True)
+class NoteScale:
+    """What the notes of an answer say about its scale."""
+
+    #: Whether words count in the scores of the notes.
+    words: bool = False
+    #: What the lines around the best note are worth, as a share of the note's own value; None without notes.
+    context: float | None = None
+
+    @classmethod
+    def of(cls, notes: Sequence[Hit]) -> NoteScale:
+        """Read the scale from the parts of the notes' scores."""
+        if not notes:
+            return cls()
+        parts = {part.name: part.contribution for part in notes[0].explain.parts}
+        own = sum(parts.get(name, 0.0) for name in ("vector", "keyword", "date"))
+        context = min(1.0, parts["context"] / own) if own > 0 and "context" in parts else None
+        words = any(part.name == "keyword" for hit in notes for part in hit.explain.parts)
+        return cls(words, context)
+
+
+@dataclass(frozen=True, slots=True)
 class _Legs:
-    words: KeywordLeg
-    cosines: Mapping[int, float]
-    exhausted: bool  #: a wider look would find nothing more
+    keyword: Mapping[int, float]
+    own: Mapping[int, float]
+    legs: Sequence[Leg]
+    exhausted: bool  #: a wider search would find nothing more
 
 
 @dataclass(frozen=True, slots=True)
 class _Scored:
-    """An entry with what the legs say of it; explained only when it is shown."""
+    """An entry with the parts of its score; explained only when it is shown."""
 
     entry: Entry
-    cosine: float
-    words: float
-
-    @property
-    def keyword_weight(self) -> float:
-        return KEYWORD_SHARE * (1 - self.cosine) if self.cosine else 1.0
-
-    @property
-    def similarity(self) -> float:
-        return self.cosine + self.keyword_weight * self.words
+    similarity: float
+    scored: Scored
+    keyword: float
 
     @property
     def score(self) -> float:
-        return SIMILARITY_WEIGHT * self.similarity + IMPORTANCE_WEIGHT * self.entry.importance / 5
+        return (1 - IMPORTANCE_WEIGHT) * self.scored.score + IMPORTANCE_WEIGHT * self.entry.importance / 5
 
-    def holds(self, terms: Sequence[str]) -> bool:
-        """Whether every word of the query is here."""
-        return bool(terms) and self.words >= HOLDS and len(self.matched(terms)) == len(terms)
+    def is_exact(self, terms: Sequence[str]) -> bool:
+        """Return whether the entry contains every word of the query."""
+        return bool(terms) and self.keyword >= MIN_EXACT and len(self.matched(terms)) == len(terms)
 
     def matched(self, terms: Sequence[str]) -> tuple[str, ...]:
-        present = set(tokenize(self.entry.text)) if self.words else set()
+        present = set(tokenize(self.entry.text)) if self.keyword else set()
         return tuple(term for term in terms if term in present)
 
     def hit(self, terms: Sequence[str]) -> EntryHit:
-        matched, stars = self.matched(terms), self.entry.importance / 5
+        matched, share = self.matched(terms), 1 - IMPORTANCE_WEIGHT
+        details = {
+            "vector": "nearness in meaning",
+            "keyword": f"matches {', '.join(matched)}",
+            "context": "as much as the lines around the best note",
+        }
         parts = [
-            _part("vector", self.cosine, SIMILARITY_WEIGHT, "nearness in meaning"),
-            _part(
-                "keyword",
-                self.words,
-                SIMILARITY_WEIGHT * self.keyword_weight,
-                f"matches {', '.join(matched)}",
-            ),
-            _part("importance", stars, IMPORTANCE_WEIGHT, f"{self.entry.importance:g} of 5"),
+            Part(part.name, part.value, share * part.weight, share * part.contribution, details[part.name])
+            for part in self.scored.parts
+            if part.value
         ]
-        explain = Explanation("entries", tuple(part for part in parts if part.value), matched)
-        return EntryHit(self.entry, self.score, self.similarity, explain)
-
-
-def _part(name: str, value: float, weight: float, detail: str) -> Part:
-    return Part(name, value, weight, weight * value, detail)
+        value = self.entry.importance / 5
+        detail = f"{self.entry.importance:g} of 5"
+        parts.append(Part("importance", value, IMPORTANCE_WEIGHT, IMPORTANCE_WEIGHT * value, detail))
+        return EntryHit(
+            self.entry, self.score, self.similarity, Explanation("entries", tuple(parts), matched)
+        )
 
 
 class EntrySearch:
@@ -106,10 +128,12 @@ class EntrySearch:
         store: EntryStore,
         follower: Follower,
         embedder: Embedder | None,
+        weights: Weights = DEFAULT_WEIGHTS,
         *,
         clock: Callable[[], float] = time.time,
     ) -> None:
         self._store = store
+        self._weights = weights
         self.follower = follower
         self.embedder = embedder
         self._clock = clock
@@ -122,19 +146,24 @@ class EntrySearch:
         threshold: float = 0.0,
         mode: Mode = "hybrid",
         where: EntryFilter = IN_FORCE,
+        beside: Sequence[Hit] = (),
     ) -> FoundEntries:
-        """The entries that fit the query, at most ``limit``; exact keyword hits pass any threshold."""
+        """Return the entries that match the query, best first. Exact keyword matches pass any threshold.
+
+        ``beside`` are the notes of the same answer: the scores of the entries are made comparable with theirs.
+        """
+        scale = NoteScale.of(beside)
         self.follower.follow()
         text, width = query[:MAX_QUERY_CHARS], max(CANDIDATES, 4 * limit)
         terms = query_terms(text) if mode != "semantic" else []
         while True:
             meaning = self._meaning(text, width, mode)
-            legs = self._look(terms, meaning, width)
+            legs = self._look(terms, meaning, width, scale)
             admitted = self._admitted(legs, where)
             if len(admitted) >= limit or legs.exhausted:
                 break
             width *= 8  # the filter dropped many: look further
-        passing = [one for one in admitted if one.similarity >= threshold or one.holds(terms)]
+        passing = [one for one in admitted if one.similarity >= threshold or one.is_exact(terms)]
         best = sorted(passing, key=lambda one: (-one.score, -one.entry.updated_at, one.entry.id))[:limit]
         return FoundEntries(tuple(one.hit(terms) for one in best), meaning.degraded or self.follower.degraded)
 
@@ -142,20 +171,27 @@ class EntrySearch:
         embedder = self.embedder if mode != "keyword" else None
         return vector_leg(self.follower.index, embedder, text, limit=width, where=Filter())
 
-    def _look(self, terms: Sequence[str], meaning: VectorLeg, width: int) -> _Legs:
+    def _look(self, terms: Sequence[str], meaning: VectorLeg, width: int, scale: NoteScale) -> _Legs:
         index = self.follower.index
         words = keyword_leg(index, terms, limit=width, where=Filter())
         cosines = complete(meaning, index, self.embedder, set(words.values))
-        return _Legs(words, cosines, max(len(meaning.values), len(words.values)) < width)
+        own = total_scores(self._weights.legs(cosines, words.values))
+        legs = self._weights.legs(cosines, words.values, split=scale.words)
+        if scale.context is not None:
+            weight = sum(leg.weight for leg in legs) * CONTEXT_SHARE / (1 - CONTEXT_SHARE)
+            context = {row: value * scale.context for row, value in total_scores(legs).items()}
+            legs = [*legs, Leg("context", weight, context)]
+        return _Legs(words.values, own, legs, max(len(meaning.values), len(words.values)) < width)
 
     def _admitted(self, legs: _Legs, where: EntryFilter) -> list[_Scored]:
-        """The entries that the legs propose and the filter lets through."""
-        rows = self.follower.index.chunks(sorted({*legs.words.values, *legs.cosines}))
+        """Return the entries that the legs propose and the filter lets through."""
+        rows = self.follower.index.chunks(sorted(legs.own))
         entries = self._store.load(stored.chunk.path for stored in rows.values())
+        ids = {row: stored.chunk.path for row, stored in rows.items()}
+        admitted = [row for row, id_ in ids.items() if id_ in entries and self._in_force(entries[id_], where)]
         return [
-            _Scored(entry, min(1.0, legs.cosines.get(row, 0.0)), legs.words.values.get(row, 0.0))
-            for row, stored in rows.items()
-            if (entry := entries.get(stored.chunk.path)) and self._in_force(entry, where)
+            _Scored(entries[ids[one.rowid]], legs.own[one.rowid], one, legs.keyword.get(one.rowid, 0.0))
+            for one in scored(legs.legs, admitted)
         ]
 
     def _in_force(self, entry: Entry, where: EntryFilter) -> bool:

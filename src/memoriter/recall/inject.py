@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from memoriter import logs
+from memoriter.entries.search import MIN_SIMILARITY
 from memoriter.errors import MemoriterError, StoreError
 from memoriter.recall.candidates import Candidate, entry_as, is_said, of_entry, of_note, ranked
 from memoriter.recall.render import Line, in_order, language_of, render
@@ -24,7 +25,7 @@ from memoriter.text.blocks import without_blocks
 if TYPE_CHECKING:
     from memoriter.entries import Entries
     from memoriter.entries.listing import EntryFilters
-    from memoriter.records import Answer
+    from memoriter.records import Answer, Hit
 
 
 IMPORTANCE = 0.6  #: weight of an entry's stars
@@ -73,7 +74,7 @@ class Budget:
 
     max_entries: int = 10
     max_notes: int = 3
-    threshold: float = 0.3  #: of an entry's likeness
+    threshold: float = MIN_SIMILARITY  #: minimum similarity of an entry
     note_threshold: float = 0.25  #: of a note's score
     characters: int = 4_000
     tokens: int | None = None  #: None: characters alone bound it
@@ -138,17 +139,18 @@ class Injector:
         query = without_blocks(query).strip()[:QUERY_CHARS]
         if not query:
             return Recalled("", "")
+        notes: Sequence[Hit] = ()
         candidates, degraded = list[Candidate](), None
-        if budget.max_entries:
-            found = self.entries.search(
-                query, limit=budget.candidates, threshold=budget.threshold, trust=TRUSTED
-            )
-            candidates += [of_entry(hit, show_places) for hit in found.hits]
-            degraded = found.degraded
         if self.notes and budget.max_notes:
             answer = self.notes(query, budget.max_notes * SPARE)
-            candidates += [of_note(hit, show_places, budget.note_threshold) for hit in answer.hits]
-            degraded = answer.degraded or degraded
+            notes, degraded = answer.hits, answer.degraded
+            candidates += [of_note(hit, show_places, budget.note_threshold) for hit in notes]
+        if budget.max_entries:
+            found = self.entries.search(
+                query, limit=budget.candidates, threshold=budget.threshold, beside=notes, trust=TRUSTED
+            )
+            candidates += [of_entry(hit, show_places) for hit in found.hits]
+            degraded = degraded or found.degraded
         fitted = self._fitted(candidates, budget, language_of(query))
         if given_up():  # the ledger says what entered a prompt, and this will not
             return Recalled("", "", degraded=degraded)

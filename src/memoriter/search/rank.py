@@ -40,6 +40,30 @@ class Leg:
 
 
 @dataclass(frozen=True, slots=True)
+class Weights:
+    """How much meaning and words count in the score of a text. Notes, entries and items share this formula."""
+
+    vector: float = 0.6
+    keyword: float = 0.4
+
+    def legs(
+        self, cosines: Mapping[int, float], keyword: Mapping[int, float], *, split: bool = False
+    ) -> list[Leg]:
+        """Return the legs of meaning and words. A leg that found nothing leaves its weight to the other.
+
+        With ``split`` the weights stay as they are, because words count in another list of the same answer.
+        """
+        if split and cosines:
+            return [Leg("vector", self.vector, cosines), Leg("keyword", self.keyword, keyword)]
+        both = self.vector + self.keyword
+        legs = (
+            Leg("vector", self.vector if keyword else both, cosines),
+            Leg("keyword", self.keyword if cosines else both, keyword),
+        )
+        return [leg for leg in legs if leg.values]
+
+
+@dataclass(frozen=True, slots=True)
 class Scored:
     """A chunk row with the parts of its score."""
 

@@ -26,7 +26,7 @@ from memoriter.search.legs import (
     keyword_leg,
     vector_leg,
 )
-from memoriter.search.rank import FUSIONS, Leg, Scored
+from memoriter.search.rank import FUSIONS, Leg, Scored, Weights
 from memoriter.search.when import date_tokens_of, named_days
 from memoriter.store import Filter, Index, StoredChunk
 from memoriter.store.keywords import all_tokens
@@ -149,13 +149,10 @@ class Searcher:
         return Candidates(terms, keywords, vectors, cosines, days)
 
     def _legs(self, candidates: Candidates) -> list[Leg]:
-        """Weigh the legs that found something. Of vectors and keywords, an empty one leaves its weight to the other."""
-        options, keywords, cosines = self.options, candidates.keywords.values, candidates.cosines
-        both = options.vector_weight + options.text_weight
-        legs = [
-            Leg("vector", options.vector_weight if keywords else both, cosines),
-            Leg("keyword", options.text_weight if cosines else both, keywords),
-        ]
+        """Return the weighted legs that found something."""
+        options = self.options
+        weights = Weights(options.vector_weight, options.text_weight)
+        legs = weights.legs(candidates.cosines, candidates.keywords.values)
         if candidates.names_a_date:
             dates = self.index.dates_of(candidates.rows)
             legs.append(Leg("date", DATE_WEIGHT, date_leg(candidates.terms, dates, candidates.days)))

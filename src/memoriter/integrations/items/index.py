@@ -14,6 +14,8 @@ from memoriter.integrations.items.store import ItemStore
 from memoriter.notes.chunking import chunk_passages
 from memoriter.records import Chunk, Document, Item, Passage
 from memoriter.search.legs import complete, keyword_leg, vector_leg
+from memoriter.search.rank import Weights, total_scores
+from memoriter.search.search import MAX_QUERY_CHARS
 from memoriter.store import Filter
 from memoriter.store.index import Index
 from memoriter.text import query_terms
@@ -24,8 +26,6 @@ if TYPE_CHECKING:
 
 #: Minimum number of rows that each leg proposes.
 CANDIDATES = 64
-KEYWORD_SHARE = 0.3  #: of what the cosine leaves open, that matching words may fill
-MAX_QUERY_CHARS = 8_000
 
 
 class ItemDocuments:
@@ -63,6 +63,7 @@ class ItemIndex:
         self.store = store
         self.index = index
         self.embedder = embedder
+        self._weights = Weights()
         self.follower = Follower(ItemDocuments(store, clock), index, batched, name="items")
 
     def follow(self) -> None:
@@ -78,12 +79,12 @@ class ItemIndex:
             meaning = vector_leg(self.index, self.embedder, text, limit=width, where=where)
             words = keyword_leg(self.index, terms, limit=width, where=where)
             cosines = complete(meaning, self.index, self.embedder, set(words.values))
+            by_row = total_scores(self._weights.legs(cosines, words.values))
             scores: dict[str, float] = {}
-            for row, stored in self.index.chunks(sorted({*words.values, *cosines})).items():
+            for row, stored in self.index.chunks(sorted(by_row)).items():
                 item_id = stored.chunk.path.rpartition("/")[2]
                 if item_id in ids:  # the best of an item's texts counts
-                    score = _similarity(cosines.get(row, 0.0), words.values.get(row, 0.0))
-                    scores[item_id] = max(score, scores.get(item_id, 0.0))
+                    scores[item_id] = max(by_row[row], scores.get(item_id, 0.0))
             exhausted = max(len(meaning.values), len(words.values)) < width
             if len(scores) >= min(wanted, len(ids)) or exhausted:
                 return scores
@@ -121,9 +122,3 @@ def _folder(namespace: Sequence[str]) -> str:
 
 def _path(namespace: Sequence[str], item_id: str) -> str:
     return _folder(namespace) + item_id
-
-
-def _similarity(cosine: float, words: float) -> float:
-    """The cosine; words that fit as well add to it and never take away. Without a vector, the words alone."""
-    cosine = min(1.0, cosine)
-    return cosine + (KEYWORD_SHARE * (1 - cosine) if cosine else 1.0) * words
