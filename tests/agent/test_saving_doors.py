@@ -61,7 +61,7 @@ def test_memory_save_says_what_is_wrong(open_memory: OpenMemory, workspace: Path
     empty = toolbox.call("memory_save", {"content": "<private>x</private>"})
     assert (empty["saved"], empty["error"]) == (
         False,
-        "There is nothing to save: the content is empty or private.",
+        "Nothing to save: the content is empty or private.",
     )
     assert toolbox.call("memory_save", {})["error"] == "memory_save needs `content`."
     (workspace / "memory").rmdir()

@@ -40,4 +40,4 @@ def test_at_the_systems_limit_it_polls_and_says_so(tmp_path: Path) -> None:
     mode, note = json.loads(done.stdout)
     assert mode == "polling", done.stderr
     assert "watch limit reached" in note
-    assert "they are looked at every 0.01 s instead" in note
+    assert "They are checked every 0.01 s instead" in note

@@ -80,7 +80,7 @@ def test_without_watches_it_looks_at_intervals_and_says_so(
     assert told.until(lambda: told.anything >= 3)
     watcher.stop()
     assert watcher.mode == "polling"
-    assert "they are looked at every 0.01 s instead" in str(watcher.note)
+    assert "They are checked every 0.01 s instead" in str(watcher.note)
     assert "cannot be watched" in caplog.text
 
 

@@ -216,12 +216,12 @@ def test_the_owners_notes_can_be_viewed_and_not_changed(
     file = note("memory/people/own.md", text)
     assert "Dona Graça" in str(tool.call({"command": "view", "path": "/memories/people/own.md"}))
     path = "/memories/people/own.md"
-    sentence = f"{path} holds notes of the owner: they can be viewed, and are changed by the owner alone."
+    sentence = f"{path} contains notes of the owner. You can view them, but only the owner can change them."
     assert refused(tool, command="str_replace", path=path, old_str="key", new_str="lock") == sentence
     assert refused(tool, command="insert", path=path, insert_line=0, insert_text="x") == sentence
     assert refused(tool, command="delete", path=path) == sentence
     assert refused(tool, command="rename", old_path=path, new_path="/memories/x.md") == sentence
-    assert "holds notes of the owner" in refused(tool, command="delete", path="/memories/people")
+    assert "contains notes of the owner" in refused(tool, command="delete", path="/memories/people")
     assert refused(tool, command="create", path=path, file_text="x") == f"File {path} already exists"
     assert file.read_text() == text
 
@@ -415,7 +415,7 @@ def test_an_edit_by_a_person_meanwhile_is_not_overwritten(memory: Memory, worksp
 
     assert shelf.edit("a.md", change) == "one\ntwo\nthree\n"
     file.write_text("mine now\n")
-    with pytest.raises(WriteError, match="holds notes of the owner"):
+    with pytest.raises(WriteError, match="contains notes of the owner"):
         shelf.edit("a.md", change)
     assert file.read_text() == "mine now\n"
 

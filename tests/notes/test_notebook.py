@@ -107,7 +107,7 @@ def test_secrets_and_private_spans_are_left_out_and_said(notebook: Notebook, wor
     assert "[redacted github token]" in text
     assert "4711" not in text
     assert saved.note == "Left out: private spans and secrets."
-    with pytest.raises(WriteError, match="nothing to save"):
+    with pytest.raises(WriteError, match="Nothing to save"):
         notebook.save("<private>all of it</private>")
 
 

@@ -71,7 +71,7 @@ def test_both_spellings_of_the_core_file_are_listed_once_when_they_are_one_file(
 def test_an_empty_workspace_is_no_problem_but_a_missing_one_is(tmp_path: Path) -> None:
     assert Workspace(tmp_path).scan().problems == ()
     missing = tmp_path / "missing"
-    assert Workspace(missing).scan().problems == (Problem(str(missing), "It does not exist."),)
+    assert Workspace(missing).scan().problems == (Problem(str(missing), "The path does not exist."),)
 
 
 def test_extra_paths_are_files_or_folders_with_patterns(tmp_path: Path) -> None:
@@ -85,7 +85,7 @@ def test_extra_paths_are_files_or_folders_with_patterns(tmp_path: Path) -> None:
     assert [found.path for found in scan.files] == sorted(
         ["MEMORY.md", "f.org", "notes/a.md", "notes/sub/c.md", f"{outside}/g.md"]
     )
-    assert scan.problems == (Problem(f"{tmp_path}/nowhere", "It does not exist."),)
+    assert scan.problems == (Problem(f"{tmp_path}/nowhere", "The path does not exist."),)
     assert listed(root, extra_paths=extra[:1], patterns=["*.txt", "sub/*.md"]) == [
         "MEMORY.md",
         "notes/b.txt",

@@ -1,5 +1,6 @@
-"""Where do memories come from?
+"""The notes of a workspace: reading, chunking and watching them, and writing new ones.
 
-From the Markdown files of a workspace, and from the transcripts that sessions leave behind: listed by their stat,
-read safely, whatever their bytes are.
+``workspace`` lists and reads notes, ``chunking`` splits them for the index, ``watch`` reports changes, and
+``collection`` is `memory.notes`. ``notebook`` writes notes, ``summary`` and ``flush`` write what a session said, and
+``agent_folder`` lets an agent edit its own notes.
 """

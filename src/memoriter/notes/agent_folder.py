@@ -1,8 +1,8 @@
-"""A folder of the workspace as an agent works in it by itself: it sees every note, and changes only its own.
+"""A folder of the workspace in which an agent reads every note and changes only its own.
 
-A note is the agent's own when its front matter says ``trust: agent``, which every note that is made here gets; the
-agent works on the text below and never sees those lines. All writing goes through `files`, in folders that are held
-open (`beneath`). Every file is Markdown: a name without ``.md`` gets it, for only notes are found again.
+A note belongs to the agent if its front matter says ``trust: agent``. Every note created here gets this front matter,
+and the agent works on the text below it. Every file is Markdown, because only notes can be found again. The suffix
+``.md`` is added to names without it.
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ from memoriter.text.measure import split_lines
 from memoriter.text.redaction import redact, without_private
 
 AGENT_FRONT_MATTER = front_matter(trust="agent") + "\n"
-"""What stands above the text of every note that an agent makes."""
+"""The front matter of every note that an agent creates."""
 
 _FRONT = re.compile(r"\A---[ \t]*\r?\n.*?\n---[ \t]*\r?\n(?:\r?\n)?", re.DOTALL)
 
 
 def split_front_matter(text: str) -> tuple[str, str]:
-    """The lines that say that a note is the agent's, and its text; of others' notes the text alone."""
+    """Split an agent's note into front matter and text. For other notes, the first part is empty."""
     found = _FRONT.match(text)
     if found is None or trust_of_note(split_lines(text)) != "agent":
         return "", text
@@ -44,7 +44,7 @@ def split_front_matter(text: str) -> tuple[str, str]:
 
 
 def is_all_agents(path: Path) -> bool:
-    """Whether a note, or every file below a folder, is the agent's own."""
+    """Return whether a note, or every file below a folder, belongs to the agent."""
     if stat.S_ISREG(file_mode(path)):
         return bool(split_front_matter(edits.read(path) or "")[0])
     if not stat.S_ISDIR(file_mode(path)):
@@ -56,7 +56,7 @@ def is_all_agents(path: Path) -> bool:
 
 
 def file_mode(path: Path) -> int:
-    """What stands at a path, links not followed; 0 for nothing."""
+    """Return the mode of a file or folder without following links, or 0 if it does not exist."""
     try:
         return path.lstat().st_mode
     except (FileNotFoundError, NotADirectoryError):
@@ -68,15 +68,16 @@ _counter = itertools.count()
 
 @dataclass(frozen=True, slots=True)
 class FolderItem:
-    """A note or a folder, as a list shows it."""
+    """A note or folder in a listing."""
 
-    path: str  #: from the shelf down
+    #: Relative to the listed folder.
+    path: str
     size: int
     is_folder: bool
 
 
 class AgentFolder:
-    """The notes below one folder of a workspace; ``shown`` is what the agent calls that folder."""
+    """The notes below one folder of a workspace. ``shown`` is the name of the folder in messages to the agent."""
 
     def __init__(
         self,
@@ -91,10 +92,10 @@ class AgentFolder:
         self.base = path_parts(folder)
         self.shown = shown or folder
 
-    # ---- looking ---------------------------------------------------------------------------------------------
+    # ---- reading ---------------------------------------------------------------------------------------------
 
     def is_folder(self, path: str) -> bool:
-        """Whether the path names a folder; that of the shelf itself always does."""
+        """Return whether the path is a folder. The empty path always is."""
         parts = path_parts(path)
         try:
             with self._pinned(parts[:-1]) as folder:
@@ -103,28 +104,28 @@ class AgentFolder:
             return not parts
 
     def listed(self, path: str = "", *, levels: int = 2) -> list[FolderItem]:
-        """The notes and folders below a folder, by name, a folder before what it holds."""
+        """List the notes and folders below a folder, by name, each folder before its content."""
         try:
             with self._pinned(path_parts(path)) as folder:
                 return list(_listed(folder, "", levels))
         except NotFound:
             if path_parts(path):
                 raise
-            return []  # nothing was ever written
+            return []  # nothing has been written yet
 
     def read(self, path: str) -> str:
-        """A note's text; of the agent's own without the lines that say so."""
+        """Return the text of a note. The front matter of the agent's own notes is left out."""
         with self._note(path) as note:
             text = edits.read(note)
             if text is None:
                 raise self._missing(path)
             return split_front_matter(text)[1]
 
-    # ---- changing --------------------------------------------------------------------------------------------
+    # ---- writing ---------------------------------------------------------------------------------------------
 
     @staticmethod
     def kept(text: str) -> tuple[str, str | None]:
-        """A text as it may be kept, to the letter but for secrets and private spans; a word on what was left out."""
+        """Remove secrets and private spans. Return the text and a sentence about what was removed, or None."""
         whole = encodable(text).replace("\x00", "")
         open_text = without_private(whole)
         clean = redact(open_text)
@@ -135,7 +136,7 @@ class AgentFolder:
         return clean, f"Left out: {' and '.join(left)}." if left else None
 
     def create(self, path: str, text: str) -> tuple[str, str | None]:
-        """Make a new note: its path, and a word on what was left out."""
+        """Create a note. Return its path and a sentence about what was removed, or None."""
         body, left_out = self.kept(text)
 
         def change(old: str | None) -> str:
@@ -148,7 +149,7 @@ class AgentFolder:
         return self._named(path), left_out
 
     def edit(self, path: str, change: Callable[[str], str]) -> str:
-        """Change one of the agent's own notes by a function of its text; the new text, as it may be kept."""
+        """Change one of the agent's notes by a function of its text. Return the new text, cleaned."""
         body = ""
 
         def whole(old: str | None) -> str:
@@ -158,7 +159,7 @@ class AgentFolder:
             head, text = split_front_matter(old)
             if not head:
                 raise self._not_own(path)
-            body, _ = self.kept(change(text))  # the whole: a secret may have come in by pieces
+            body, _ = self.kept(change(text))  # clean the whole text: a secret may have been added in pieces
             return head + body
 
         with self._note(path) as note:
@@ -166,15 +167,15 @@ class AgentFolder:
         return body
 
     def delete(self, path: str) -> None:
-        """Delete one of the agent's own notes, or a folder that holds nothing else."""
+        """Delete one of the agent's notes, or a folder that contains only such notes."""
         parts = path_parts(path)
         if not parts:
             raise PathRefused(f"Cannot delete the {self.shown} directory itself")
-        with self._pinned(parts[:-1]) as folder, self._alone(folder):
+        with self._pinned(parts[:-1]) as folder, self._locked(folder):
             target = self._own(folder, parts, path)
             aside = target.with_name(f".{target.name[:40]}.{os.getpid()}-{next(_counter)}.tmp")
             _move(target, aside)
-            if not is_all_agents(aside):  # somebody else's words came in between looking and taking
+            if not is_all_agents(aside):  # another note was added after the check
                 _move(aside, target)
                 raise self._not_own(path)
             if aside.is_dir():
@@ -184,15 +185,17 @@ class AgentFolder:
             sync_folder(folder)
 
     def rename(self, old: str, new: str) -> str:
-        """Give one of the agent's own notes, or a folder of them, another name that is free; the new path."""
+        """Rename one of the agent's notes, or a folder of them, and return the new path. The new name must be free."""
         source, target = path_parts(old), path_parts(new)
         if not source or not target:
             raise PathRefused(f"Cannot rename the {self.shown} directory itself")
         if target[: len(source)] == source:
-            raise PathRefused(f"The destination {self.shown}/{new} lies in what is renamed, or is the same")
+            raise PathRefused(
+                f"The destination {self.shown}/{new} is inside the renamed folder, or the same path"
+            )
         with self._pinned(source[:-1]) as one:
-            self._own(one, source, old)  # before a folder is made for it
-            with self._pinned(target[:-1], make=True) as other, self._alone(one, other):
+            self._own(one, source, old)  # check before creating a folder for it
+            with self._pinned(target[:-1], make=True) as other, self._locked(one, other):
                 path = self._own(one, source, old)
                 new_path = other / (target[-1] if path.is_dir() else _note_name(target[-1]))
                 if file_mode(new_path):
@@ -203,13 +206,13 @@ class AgentFolder:
                 return "/".join([self.shown, *target[:-1], new_path.name])
 
     def clear(self) -> None:
-        """Delete every note of the agent's own; everybody else's stay."""
+        """Delete all notes of the agent. Other notes stay."""
         for one in self.listed(levels=16):
             if not one.is_folder:
                 with contextlib.suppress(WriteError, NotFound):
                     self.delete(one.path)
 
-    # ---- places ----------------------------------------------------------------------------------------------
+    # ---- paths -----------------------------------------------------------------------------------------------
 
     @contextlib.contextmanager
     def _pinned(self, parts: Sequence[str], *, make: bool = False) -> Iterator[Path]:
@@ -240,7 +243,7 @@ class AgentFolder:
             raise self._missing(path) from error
 
     def _own(self, folder: Path, parts: Sequence[str], path: str) -> Path:
-        """The note or folder, when all of it is the agent's own."""
+        """Return the note or folder if all of it belongs to the agent."""
         target = folder / parts[-1]
         if not stat.S_ISDIR(file_mode(target)):
             target = folder / _note_name(parts[-1])
@@ -251,8 +254,8 @@ class AgentFolder:
         return target
 
     @contextlib.contextmanager
-    def _alone(self, *folders: Path) -> Iterator[None]:
-        """Writers of ours take turns; two folders are always taken in the same order."""
+    def _locked(self, *folders: Path) -> Iterator[None]:
+        """Lock folders, always in the same order."""
         real = {os.path.realpath(folder): folder for folder in folders}
         with contextlib.ExitStack() as stack:
             try:
@@ -271,7 +274,7 @@ class AgentFolder:
 
     def _not_own(self, path: str) -> WriteError:
         return WriteError(
-            f"{self.shown}/{path} holds notes of the owner: they can be viewed, and are changed by the owner alone."
+            f"{self.shown}/{path} contains notes of the owner. You can view them, but only the owner can change them."
         )
 
 
@@ -280,12 +283,12 @@ def _note_name(name: str) -> str:
 
 
 def _move(source: Path, target: Path) -> None:
-    """Rename, never onto something."""
+    """Rename a note or folder without replacing anything."""
     if source.is_dir():
         source.rename(target)
         return
     rename_without_replacing(source, target)
-    source.unlink(missing_ok=True)  # where a link had to do
+    source.unlink(missing_ok=True)  # after os.link on systems without renameat2
 
 
 def _listed(folder: Path, before: str, levels: int) -> Iterator[FolderItem]:

@@ -1,11 +1,9 @@
-"""Where may a text be cut?
+"""Split notes and transcripts into chunks for the index.
 
-By whole lines, under a budget: before a heading rather than between paragraphs, between paragraphs rather than
-between lines, and not inside a code fence that fits. A heading stays with its text, and a chunk knows the headings it
-stands under and the day of its note. Front matter is no chunk: what it says of the note stands above its chunks as a
-heading does. Only a line that is itself over the budget is cut into pieces.
-
-What a chunk is worth to a query is not its concern, nor who embeds it.
+Chunks consist of whole lines and have a size limit. The best place to split is before a heading, then between
+paragraphs, then between lines. A code fence that fits is not split. A heading stays with its text, and a chunk has the
+headings above it and the date of its note. Front matter is not a chunk; its content is added above the chunks, like a
+heading. Only a line that is longer than the limit is split into pieces.
 """
 
 from __future__ import annotations
@@ -24,35 +22,44 @@ from memoriter.text.markdown import Structure, structure_of
 from memoriter.text.measure import last_boundary, split_lines, width
 
 CHUNKER_VERSION = 2
-"""Raised when the same text is cut otherwise; an index made by another version is built anew."""
+"""Increased when the same text gives other chunks. The index is then rebuilt."""
 
-# How full a chunk must be, as a share of the target, for a heading of this level to begin a new one. Subjects that
-# share a chunk blur each other's vector, so sections part early; but a chunk of one line says too little to be found.
+# How full a chunk must be, as a share of the target, for a heading of this level to start a new one. Several subjects
+# in one chunk blur its vector, so sections are split early. But a chunk of one line is hard to find.
 _FULL_ENOUGH = {1: 0.25, 2: 0.25, 3: 0.5}
 _FULL_ENOUGH_BELOW = 0.75
 
-# How good a cut before a line is, from worst to best; a heading's is above all of them.
+# How good a split before a line is, from worst to best. A heading is better than all of these.
 _INSIDE, _LINE, _ITEM, _PARAGRAPH = range(4)
 _LIST_ITEM = re.compile(r"(?:[-*+]|\d{1,9}[.)])\s")
 
 _DAY_IN_NAME = re.compile(r"(?<!\d)((?:19|20)\d\d)([-_.]?)(\d\d)\2(\d\d)(?!\d)")
 _DAY_IN_FIELD = re.compile(r"(\d{4})[-/.](\d{1,2})[-/.](\d{1,2})(?!\d)")
 
-Path = tuple[tuple[int, str], ...]  # the headings in force, outermost first, each with its level
+#: The headings above a line, outermost first, each with its level.
+HeadingPath = tuple[tuple[int, str], ...]
 
 
 @dataclass(slots=True)
 class _Unit:
-    """Lines that are not parted: one line, a fence that fits, or a heading with what follows it."""
+    """Lines that stay together: one line, a fence that fits, or a heading with the text after it."""
 
-    start: int  #: index of its first line
-    end: int  #: index after its last line that is not blank
-    width: int  #: from its first line to the end of its last that is not blank
-    gap: int  #: width of the blank lines after it
-    level: int  #: of the heading it begins with, or 0
-    path: Path  #: headings in force above it
-    border: int  #: how good a cut right before it is
-    is_heading: bool  #: whether it is nothing but headings so far
+    #: Index of the first line.
+    start: int
+    #: Index after the last line that is not blank.
+    end: int
+    #: Width from ``start`` to ``end``.
+    width: int
+    #: Width of the blank lines after it.
+    gap: int
+    #: Level of the heading it starts with, or 0.
+    level: int
+    #: Headings above it.
+    path: HeadingPath
+    #: How good a split before it is.
+    border: int
+    #: Whether it consists only of headings so far.
+    is_heading: bool
 
     @property
     def full_width(self) -> int:
@@ -62,11 +69,11 @@ class _Unit:
 def chunk_markdown(
     document: Document, *, tokens: int = 512, overlap: int = 64, target: int = 16
 ) -> list[Chunk]:
-    """Cut a document into chunks of at most ``tokens`` (four Latin letters or one Chinese character each).
+    """Split a document into chunks of at most ``tokens`` (four Latin letters or one Chinese character each).
 
-    A chunk ends at the first heading, paragraph or list item after ``target`` tokens: notes hold many small things,
-    and a chunk of few is found more surely and costs a prompt less. Running text is kept whole up to the limit; where
-    it must be cut, the next chunk begins with the lines before the cut, up to ``overlap`` tokens of them.
+    A chunk ends at the first heading, paragraph or list item after ``target`` tokens. Notes contain many small facts,
+    and a small chunk is easier to find and takes less space in a prompt. Running text stays together up to the limit.
+    If it must be split, the next chunk repeats up to ``overlap`` tokens of the lines before the split.
     """
     lines = split_lines(document.text)
     structure = structure_of(lines)
@@ -77,7 +84,7 @@ def chunk_markdown(
     chunks = []
     for first, last in _cuts(units, budget, min(target * 4, budget), min(overlap * 4, budget // 2)):
         start, end = units[first].start, units[last].end
-        # The title of the front matter is often the first heading again.
+        # The title in the front matter is often repeated as the first heading.
         headings = tuple(dict.fromkeys(title for _, title in units[first].path if title))
         for text in _pieces("\n".join(lines[start:end]), budget):
             chunk = Chunk("", document.path, document.source, start + 1, end, text, headings, date, trust)
@@ -86,16 +93,16 @@ def chunk_markdown(
 
 
 def trust_of_note(lines: Sequence[str]) -> Trust:
-    """Whose words a note says it holds, by its front matter."""
+    """Return the trust that a note claims in its front matter."""
     return _trust(structure_of(lines))
 
 
 def chunk_passages(document: Document, *, tokens: int = 512) -> list[Chunk]:
-    """A transcript's passages as chunks; a passage over the budget is one long turn, and cut into pieces."""
+    """Return the passages of a transcript as chunks. A passage over the limit is one long turn and is split."""
     chunks = []
     for passage in document.passages:
         for number, text in enumerate(_pieces(passage.text, max(32, tokens * 4))):
-            # The place is part of the id: a transcript only grows, so a line never moves, and words like "yes" repeat.
+            # The line is part of the id. A transcript only grows, so lines never move, and texts such as "yes" repeat.
             key = "\0".join((document.source, document.path, str(passage.start_line), str(number), text))
             id_ = hashlib.sha256(key.encode("utf-8", "surrogatepass")).hexdigest()[:32]
             place = (passage.start_line, passage.end_line)
@@ -105,12 +112,12 @@ def chunk_passages(document: Document, *, tokens: int = 512) -> list[Chunk]:
     return chunks
 
 
-# ---- what stays together --------------------------------------------------------------------------------------
+# ---- units ----------------------------------------------------------------------------------------------------
 
 
 def _units(lines: Sequence[str], structure: Structure, budget: int) -> Iterator[_Unit]:
-    """The document's lines as units; a heading takes in what follows it, as far as the budget allows."""
-    held: _Unit | None = None  # a heading that waits for its text
+    """Group the lines into units. A heading is joined with the text after it if both fit."""
+    held: _Unit | None = None  # a heading whose text has not been seen yet
     for block in _blocks(lines, structure, budget):
         unit = block
         if held and held.full_width + block.width <= budget:
@@ -127,7 +134,7 @@ def _units(lines: Sequence[str], structure: Structure, budget: int) -> Iterator[
 
 
 def _blocks(lines: Sequence[str], structure: Structure, budget: int) -> Iterator[_Unit]:
-    """The smallest runs of lines that belong together, with the headings above each."""
+    """Yield the smallest groups of lines that belong together, with the headings above each."""
     above = _above_all(lines, structure, budget)
     path, first = above or ((), ())
     ends = _ends_of_blocks(structure)
@@ -156,31 +163,33 @@ def _blocks(lines: Sequence[str], structure: Structure, budget: int) -> Iterator
         number = end + blank
 
 
-def _above_all(lines: Sequence[str], structure: Structure, budget: int) -> tuple[Path, Path] | None:
-    """What the front matter puts above every chunk, and above the first alone.
+def _above_all(
+    lines: Sequence[str], structure: Structure, budget: int
+) -> tuple[HeadingPath, HeadingPath] | None:
+    """Return what the front matter adds above every chunk, and above the first chunk only.
 
-    None where it is text like any other: it is no names and values, there is no other text, or it says too much to
-    stand above something.
+    Return None if the front matter is treated as text: it does not consist of names and values, there is no other
+    text, or it is too long.
     """
     end = structure.front_matter
     if not end or _blank_from(lines, end) == len(lines) - end:
         return None
-    said = read_front_matter(lines[1 : end - 1])
-    if said is None or width(said.rest) > budget // 2:
+    matter = read_front_matter(lines[1 : end - 1])
+    if matter is None or width(matter.rest) > budget // 2:
         return None
-    every = tuple((0, text) for text in (said.title, said.subject) if text)
-    return every, ((0, said.rest),) if said.rest else ()
+    every = tuple((0, text) for text in (matter.title, matter.subject) if text)
+    return every, ((0, matter.rest),) if matter.rest else ()
 
 
 def _ends_of_blocks(structure: Structure) -> dict[int, int]:
-    """First line → line after the last, of every block that is more than a line."""
+    """Map the first line of each block with several lines to the line after it."""
     underlined = {start: start + 2 for start, heading in structure.headings.items() if heading.lines == 2}
     front_matter = {0: structure.front_matter} if structure.front_matter else {}
     return {**structure.fences, **underlined, **front_matter}
 
 
 def _blank_from(lines: Sequence[str], start: int) -> int:
-    """How many blank lines begin here."""
+    """Count the blank lines from here."""
     end = start
     while end < len(lines) and not lines[end].strip():
         end += 1
@@ -188,7 +197,7 @@ def _blank_from(lines: Sequence[str], start: int) -> int:
 
 
 def _border(line: str, level: int, *, after_blank: bool) -> int:
-    """How good a cut before this line is: at a heading, a paragraph, a line of its own, or within a list's item."""
+    """Rate a split before this line."""
     if level:
         return 10 - level
     if line[0] in " \t":
@@ -198,12 +207,12 @@ def _border(line: str, level: int, *, after_blank: bool) -> int:
     return _ITEM if _LIST_ITEM.match(line) else _LINE
 
 
-# ---- where it is cut ------------------------------------------------------------------------------------------
+# ---- splits ---------------------------------------------------------------------------------------------------
 
 
 def _cuts(units: Sequence[_Unit], budget: int, target: int, overlap: int) -> Iterator[tuple[int, int]]:
-    """First and last unit of each chunk. Chunks share units only where one section goes on in the next."""
-    first = fresh = 0  # ``first`` may lie before ``fresh``: the units between were in the last chunk already
+    """Yield the first and last unit of each chunk. Chunks overlap only if a section continues in the next chunk."""
+    first = fresh = 0  # units from ``first`` to ``fresh`` are repeated from the last chunk
     while fresh < len(units):
         used = sum(unit.full_width for unit in units[first:fresh])
         if used + units[fresh].width > budget:
@@ -215,9 +224,9 @@ def _cuts(units: Sequence[_Unit], budget: int, target: int, overlap: int) -> Ite
 
 
 def _filled(units: Sequence[_Unit], fresh: int, used: int, budget: int, target: int) -> int:
-    """The unit before which a chunk that begins with ``fresh`` ends."""
+    """Return the unit before which a chunk that starts with ``fresh`` ends."""
     at = fresh
-    goes_on = fresh > 0 and not units[fresh].level  # the rest of a section is not mixed with the next
+    goes_on = fresh > 0 and not units[fresh].level  # do not mix the rest of a section with the next
     while at < len(units) and (at == fresh or used + units[at].width <= budget):
         level = units[at].level if at > fresh else 0
         if level and (used >= target * _full_enough(level) or (goes_on and level <= 2)):
@@ -234,7 +243,7 @@ def _full_enough(level: int) -> float:
 
 
 def _best_border(units: Sequence[_Unit], fresh: int, at: int) -> int:
-    """The best place to cut in the second half of a full chunk, the latest of equals."""
+    """Return the best split in the second half of a full chunk, and the last one of equals."""
     half = sum(unit.full_width for unit in units[fresh:at]) / 2
     best, left = at, 0
     for place in range(at - 1, fresh, -1):
@@ -247,7 +256,7 @@ def _best_border(units: Sequence[_Unit], fresh: int, at: int) -> int:
 
 
 def _carried(units: Sequence[_Unit], first: int, fresh: int, overlap: int) -> int:
-    """The unit with which the next chunk begins: some units back where running text was cut."""
+    """Return the first unit of the next chunk. If running text was split, it starts some units earlier."""
     at, room = fresh, overlap
     if fresh < len(units) and units[fresh].border < _ITEM:
         while at - 1 > first and not units[at - 1].is_heading and units[at - 1].full_width <= room:
@@ -257,7 +266,7 @@ def _carried(units: Sequence[_Unit], first: int, fresh: int, overlap: int) -> in
 
 
 def _pieces(text: str, budget: int) -> Iterator[str]:
-    """The text itself, or the pieces of a single line that is over the budget."""
+    """Yield the text, or the pieces of a single line that is over the limit."""
     at = 0
     while width(window := text[at : at + budget + 1]) > budget:
         fitting = _longest(window, budget)
@@ -270,7 +279,7 @@ def _pieces(text: str, budget: int) -> Iterator[str]:
 
 
 def _longest(text: str, budget: int) -> int:
-    """How many characters of the text fit into the budget."""
+    """Return how many characters of the text fit."""
     low, high = 1, len(text)
     while low < high:
         middle = (low + high + 1) // 2
@@ -278,24 +287,24 @@ def _longest(text: str, budget: int) -> int:
     return low
 
 
-# ---- what a chunk knows ---------------------------------------------------------------------------------------
+# ---- properties of a chunk ------------------------------------------------------------------------------------
 
 
 def _named(chunk: Chunk, seen: Counter[str]) -> Chunk:
-    """The chunk with its id, which does not change when lines above it come or go."""
+    """Add the id of a chunk. It does not change when lines above the chunk are added or removed."""
     seen[chunk.embedding_text] += 1
     key = "\0".join((chunk.source, chunk.path, chunk.embedding_text, str(seen[chunk.embedding_text])))
     return replace(chunk, id=hashlib.sha256(key.encode("utf-8", "surrogatepass")).hexdigest()[:32])
 
 
 def _trust(structure: Structure) -> Trust:
-    """Whose words the note says it holds. It can only claim less than a note is worth, never more."""
+    """Return the trust that the note claims. It can only lower the trust of a note."""
     claimed = structure.fields.get("trust", "").strip("\"' ")
     return "untrusted" if claimed == "untrusted" else "agent" if claimed == "agent" else "owner"
 
 
 def _date(path: str, structure: Structure) -> str | None:
-    """The note's own day: what its front matter says, else what its file's name says."""
+    """Return the date of a note, from its front matter or its file name."""
     field = structure.fields.get("date") or structure.fields.get("created") or ""
     name = path.rpartition("/")[2]
     days = [
@@ -303,6 +312,6 @@ def _date(path: str, structure: Structure) -> str | None:
         *(match.group(1, 3, 4) for match in _DAY_IN_NAME.finditer(name)),
     ]
     for year, month, day in days:
-        with suppress(ValueError):  # 2026-13-45 is a number, not a day
+        with suppress(ValueError):  # such as 2026-13-45
             return datetime.date(int(year), int(month), int(day)).isoformat()
     return None

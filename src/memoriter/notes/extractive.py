@@ -1,7 +1,8 @@
-"""A summary without a model: the sentences that carry a conversation, told apart into decisions, tasks and facts.
+"""Summarise a conversation: with a language model, or without one by choosing its most important sentences.
 
-A sentence is worth more when it holds the words that the conversation keeps coming back to, when it decides something,
-names somebody, gives a number, or was said by the person; and less when it only asks, greets or reports on the work.
+Without a model, sentences are classified as decisions, tasks and facts. A sentence scores higher if it contains words
+that the conversation repeats, decides something, contains names or numbers, or was said by the person. Questions,
+greetings and reports about the work score lower.
 """
 
 from __future__ import annotations
@@ -48,12 +49,12 @@ FACT = _any(
     "喜欢|偏好|讨厌|总是|从不|我的[^，。]{1,12}是|我们用|我们的[^，。]{1,12}是|习惯|希望|因为|原因",
 )
 
-#: Names, numbers, code: what a person looks for later.
+#: Names, numbers and code, which people search for later.
 NAMED = re.compile(
     r"(?<=[a-z,;:] )[A-Z][a-z]+|\b[A-Z]{2,}\b|\d|`[^`]+`|[\w-]+\.[a-z]{2,4}\b|[A-Za-z]+(?=[\u4e00-\u9fff])"
 )
 
-#: How a sentence begins that says nothing, unless it is long.
+#: Starts of sentences without content, unless they are long.
 EMPTY = _any(
     "ok(?:ay)?|sure|thanks?(?: you)?|great|got it|hello|hi|hey|yes|no|good (?:morning|evening|night)|sorry|certainly",
     "of course|absolutely|you(?:'re| are) welcome|done|let me|anything else|happy to",
@@ -63,7 +64,7 @@ EMPTY = _any(
     start=True,
 )
 
-#: How an agent says that it heard, kept or found something: its own work, or once more what is known already.
+#: Starts of sentences in which an agent reports that it stored or found something.
 ECHO = _any(
     r"i(?:'ve| have)? (?:wrote|written|noted|saved|stored|recorded|remembered) (?:that|this|it|them)\b",
     r"as (?:far as )?i (?:can )?(?:remember|recall)\b|i (?:have )?looked (?:it|that|this) up\b",
@@ -72,21 +73,21 @@ ECHO = _any(
     start=True,
 )
 
-#: What only takes up the other's word.
+#: Words that only acknowledge the previous turn.
 OPENING = re.compile(
     r"^(?:(?:ok(?:ay)?|sure|great|yes|well|so|and|good|right|alright|thanks|hi|hello|hey|done)(?: there)?[,.!:—-]+\s*"
     r"|(?:好的?|嗯+|行|是的|对|那么|你好|您好|谢谢)[，。！、,!]\s*)+",
     re.IGNORECASE,
 )
 
-#: How a request begins before it comes to its matter.
+#: Polite starts of requests.
 POLITE = _any(
     "(?:can|could|would|will) you (?:please )?(?:help me (?:to )?)?|please (?:help me (?:to )?)?|help me (?:to )?",
     "i(?:'d| would) like (?:you )?to |i want (?:you )?to |(?:请问|请|麻烦你?|帮我|我想要?|能不能|可以|看看|看一下)+",
     start=True,
 )
 
-#: With what a title does not end.
+#: Words that do not end a title.
 LOOSE_END = re.compile(
     r"(?:\s+(?:of|the|a|an|to|in|on|at|for|and|or|with|from|by|our|my|your|is|are|that))+$", re.IGNORECASE
 )
@@ -100,15 +101,15 @@ _ASCII_WORDS = re.compile(r"[A-Za-z]+")
 
 
 def _lines(value: object) -> object:
-    """Models like to give one text where a list was asked for, and lists with empty items."""
+    """Clean a list. Models sometimes return one text instead of a list, or empty items."""
     items = [value] if isinstance(value, str) else value
     return (
-        [kept for item in items if (kept := _line(item))][:MAX_POINTS] if isinstance(items, list) else items
+        [line for item in items if (line := _line(item))][:MAX_POINTS] if isinstance(items, list) else items
     )
 
 
 def _line(value: object) -> str:
-    """One line without marks of its own, and without secrets: a model may repeat what it was told."""
+    """Return one line without list marks and secrets. A model may repeat secrets from its input."""
     text = redact(without_private(encodable(str(value))))
     return " ".join(text.split()).lstrip("-*•#> ").strip()
 
@@ -118,7 +119,7 @@ Lines = Annotated[list[str], BeforeValidator(_lines)]
 
 
 class Points(BaseModel):
-    """What is worth keeping of a conversation."""
+    """The important points of a conversation."""
 
     model_config = ConfigDict(frozen=True, extra="ignore")
 
@@ -134,22 +135,22 @@ class Points(BaseModel):
 
 
 class PointsResult(NamedTuple):
-    """Points, by whom, and what went wrong on the way."""
+    """Points, who made them, and a note about problems."""
 
     points: Points
-    by: str  #: the model's name, or "extractive"
+    #: The name of the model, or "extractive".
+    by: str
     note: str | None
 
 
 def make_points(turns: Sequence[Turn], chat: Chat, *, task: str, date: str) -> PointsResult:
-    """Ask the model; if it fails or there is none, take sentences by rules and say so."""
-
+    """Summarise with the language model. If there is none or it fails, choose sentences by rules."""
     if isinstance(chat, NoChat):
         return PointsResult(extract(turns), "extractive", None)
     try:
         asked = prompt(task, date=date, conversation=conversation(turns))
         points = ask(chat, asked, Points, max_tokens=MAX_OUTPUT_TOKENS)
-        failure = f"{chat.name} found nothing to keep." if points.empty else None
+        failure = f"{chat.name} returned an empty summary." if points.empty else None
     except ChatError as error:
         failure = str(error)
     if failure:
@@ -164,23 +165,25 @@ _HEADINGS = {
 
 
 def is_chinese(text: str) -> bool:
-    """Whether a text reads as Chinese: a character says about as much as a word."""
+    """Return whether a text is Chinese. One character counts about as much as one word."""
     return len(_CJK.findall(text)) > 2 * len(_ASCII_WORDS.findall(text))
 
 
 def render(points: Points, *, level: int = 2) -> str:
-    """The points as Markdown, under headings of the language that they are in."""
-    said = " ".join([points.title, points.summary, *points.decisions, *points.facts])
+    """Format the points as Markdown, with headings in their language."""
+    text = " ".join([points.title, points.summary, *points.decisions, *points.facts])
     parts = [points.summary] if points.summary else []
-    for name, heading in _HEADINGS[is_chinese(said)].items():
+    for name, heading in _HEADINGS[is_chinese(text)].items():
         items: list[str] = getattr(points, name)
         if items:
             parts.append("\n".join([f"{'#' * level} {heading}", "", *(f"- {item}" for item in items)]))
     return "\n\n".join(parts)
 
 
+#: Points of each kind.
 MAX_EACH = 6
-MAX_SENTENCES = 4000  #: looked at; of a longer conversation the beginning and the end
+#: Sentences that are considered. Of a longer conversation, the start and the end are used.
+MAX_SENTENCES = 4000
 
 _FENCE = re.compile(r"```.*?(?:```|\Z)", re.DOTALL)
 _END = re.compile(r"(?<=[。！？!?；])\s*|(?<=[.;])\s+(?=[A-Z0-9\u4e00-\u9fff\"“(])|\n+")
@@ -192,7 +195,8 @@ _CODE = re.compile(r"[{}<>=|\\]|::|\(\)|\$ ")
 class _Sentence:
     text: str
     role: str
-    number: int  #: place in the conversation
+    #: Position in the conversation.
+    number: int
     tokens: list[str]
     score: float = 0.0
     kinds: set[str] = field(default_factory=set)
@@ -203,20 +207,22 @@ class _Sentence:
 
 
 def extract(turns: Sequence[Turn]) -> Points:
-    """The points of a conversation, each one of its own sentences."""
+    """Choose the points of a conversation from its sentences."""
     sentences = _bounded(list(_sentences(turns)))
     _score(sentences)
-    first = next((one for one in sentences if one.role == "user"), sentences[0] if sentences else None)
+    first = next(
+        (sentence for sentence in sentences if sentence.role == "user"), sentences[0] if sentences else None
+    )
     taken: list[_Sentence] = []
     decisions = _best(sentences, "decision", taken)
     tasks = _best(sentences, "task", taken)
-    facts = _best([one for one in sentences if one is not first], "", taken)
+    facts = _best([sentence for sentence in sentences if sentence is not first], "", taken)
     return Points(
         title=_title(first, decisions or facts),
         summary=_summary(first),
-        decisions=[_finished(one.text) for one in decisions],
-        facts=[_finished(one.text) for one in facts],
-        todo=[_finished(one.text) for one in tasks],
+        decisions=[_finished(sentence.text) for sentence in decisions],
+        facts=[_finished(sentence.text) for sentence in facts],
+        todo=[_finished(sentence.text) for sentence in tasks],
     )
 
 
@@ -234,7 +240,7 @@ def _sentences(turns: Iterable[Turn]) -> Iterator[_Sentence]:
 
 
 def _plain(piece: str) -> str:
-    """The sentence without list marks, emphasis, and the word that only takes up the other's."""
+    """Remove list marks, emphasis and acknowledgements from a sentence."""
     text = _BULLET.sub("", piece).replace("**", "").replace("__", "").strip(" \t|*_")
     return OPENING.sub("", " ".join(text.split()))
 
@@ -256,51 +262,51 @@ def _bounded(sentences: list[_Sentence]) -> list[_Sentence]:
 
 
 def _score(sentences: Sequence[_Sentence]) -> None:
-    counts = Counter(token for one in sentences for token in set(one.tokens))
+    counts = Counter(token for sentence in sentences for token in set(sentence.tokens))
     last = max(1, len(sentences) - 1)
-    for place, one in enumerate(sentences):
-        heavy = sum(math.log(counts[token]) + 0.3 for token in set(one.tokens))
-        one.score = heavy / math.sqrt(len(one.tokens) + 4)
-        one.score += 0.4 * (one.role == "user") + 0.3 * min(3, len(NAMED.findall(one.text)))
-        one.score += 0.4 * (place / last)  # what is said last holds
-        if not one.asks:
-            _classify(one)
+    for place, sentence in enumerate(sentences):
+        heavy = sum(math.log(counts[token]) + 0.3 for token in set(sentence.tokens))
+        sentence.score = heavy / math.sqrt(len(sentence.tokens) + 4)
+        sentence.score += 0.4 * (sentence.role == "user") + 0.3 * min(3, len(NAMED.findall(sentence.text)))
+        sentence.score += 0.4 * (place / last)  # later sentences are more likely to be final
+        if not sentence.asks:
+            _classify(sentence)
 
 
-def _classify(one: _Sentence) -> None:
-    if DECISION.search(one.text):
-        one.kinds.add("decision")
-        one.score += 1.0
-    if TASK.search(one.text):
-        one.kinds.add("task")
-        one.score += 0.5
-    if FACT.search(one.text):
-        one.score += 0.8
+def _classify(sentence: _Sentence) -> None:
+    if DECISION.search(sentence.text):
+        sentence.kinds.add("decision")
+        sentence.score += 1.0
+    if TASK.search(sentence.text):
+        sentence.kinds.add("task")
+        sentence.score += 0.5
+    if FACT.search(sentence.text):
+        sentence.score += 0.8
 
 
 def _best(sentences: Sequence[_Sentence], kind: str, taken: list[_Sentence]) -> list[_Sentence]:
-    """The best sentences of a kind in the order of the conversation; none says what another said already."""
+    """Return the best sentences of a kind in the order of the conversation, without repetitions."""
     chosen: list[_Sentence] = []
     floor = 0.0 if kind else 0.6
-    for one in sorted(sentences, key=lambda sentence: -sentence.score):
-        fits = (kind in one.kinds if kind else not one.asks) and one.score > floor
-        if fits and len(chosen) < MAX_EACH and not any(_alike(one, other) for other in taken):
-            chosen.append(one)
-            taken.append(one)
+    for sentence in sorted(sentences, key=lambda sentence: -sentence.score):
+        fits = (kind in sentence.kinds if kind else not sentence.asks) and sentence.score > floor
+        if fits and len(chosen) < MAX_EACH and not any(_alike(sentence, other) for other in taken):
+            chosen.append(sentence)
+            taken.append(sentence)
     return sorted(chosen, key=lambda sentence: sentence.number)
 
 
-def _alike(one: _Sentence, other: _Sentence) -> bool:
-    mine, theirs = set(one.tokens), set(other.tokens)
+def _alike(sentence: _Sentence, other: _Sentence) -> bool:
+    mine, theirs = set(sentence.tokens), set(other.tokens)
     both, fewer = len(mine & theirs), min(len(mine), len(theirs))
-    return one is other or (fewer >= 4 and both > 0.6 * fewer) or both > 0.6 * len(mine | theirs)
+    return sentence is other or (fewer >= 4 and both > 0.6 * fewer) or both > 0.6 * len(mine | theirs)
 
 
-# ---- words ----------------------------------------------------------------------------------------------------
+# ---- text -----------------------------------------------------------------------------------------------------
 
 
 def _title(first: _Sentence | None, chosen: Sequence[_Sentence]) -> str:
-    """What the person asked for, in a few words; without a question, what was decided or said."""
+    """Return a short title: what the person asked for, or else what was decided or said."""
     source = first or next(iter(chosen), None)
     if source is None:
         return "Session"
@@ -319,7 +325,7 @@ def _summary(first: _Sentence | None) -> str:
 
 
 def _finished(text: str) -> str:
-    """The sentence with a beginning and an end."""
+    """Capitalise a sentence and add a full stop."""
     text = text[:1].upper() + text[1:]
     if text.endswith(tuple("。！？.!?…”\"'）)")):
         return text

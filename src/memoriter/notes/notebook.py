@@ -1,10 +1,10 @@
-"""The workspace as a place to write: the day's log `memory/YYYY-MM-DD.md`, and items `memory/<category>/<title>.md`.
+"""Write notes into a workspace: the daily log `memory/YYYY-MM-DD.md` and `memory/<category>/<title>.md`.
 
-An agent's words go to notes of their own, `memory/YYYY-MM-DD-agent.md` and items whose front matter says so: a note is
-trusted as a whole, and an agent must not speak in a person's name, nor a person's words count as an agent's.
+The words of agents go to separate notes, `memory/YYYY-MM-DD-agent.md` and notes whose front matter says so. A note has
+one trust as a whole, so the words of agents and of the owner must not be mixed in one note.
 
-Every text is cleaned here before it is written, and what stands in the file already is not written again, so a caller
-that does not know whether its last try succeeded can simply try again.
+Every text is cleaned before it is written. A text that the note already contains is not written again, so a caller can
+safely repeat a call whose result it does not know.
 """
 
 from __future__ import annotations
@@ -29,25 +29,26 @@ Clock = Callable[[], datetime]
 
 #: Wait for the lock of a summary, whose holder may be waiting for a language model.
 LOCK_WAIT_S = 300.0
-MAX_NOTES = 100  #: of one name, looked at for one that holds the author's words
+#: Notes of one name that are tried to find one with the same trust.
+MAX_NOTES = 100
 
 
-class _OthersNote(Exception):
-    """The note holds somebody else's words."""
+class _OtherTrust(Exception):
+    """The note has another trust."""
 
 
 def local_now() -> datetime:
-    """The time by the system's own clock and zone."""
+    """Return the current time in the system's time zone."""
     return datetime.now().astimezone()
 
 
 def clock_of(zone: str) -> Clock:
-    """A clock of the named zone, or of the system's when none is named."""
+    """Return a clock for a time zone, or for the system's time zone if the name is empty."""
     return (lambda: datetime.now(ZoneInfo(zone))) if zone else local_now
 
 
 class Notebook:
-    """Writes into one workspace; ``was_there``: whether it is known to have had notes."""
+    """Writes notes into one workspace. ``was_there`` returns whether its notes have been indexed."""
 
     def __init__(
         self, root: Path, *, now: Clock = local_now, was_there: Callable[[], bool] = lambda: False
@@ -57,7 +58,7 @@ class Notebook:
         self._was_there = was_there
 
     def ready(self) -> None:
-        """Raise why nothing can be written, before somebody goes to the trouble of making it."""
+        """Raise `WriteError` if the workspace cannot be written, before work is done for nothing."""
         check_mounted(self.root, self._was_there)
 
     def save(
@@ -69,13 +70,13 @@ class Notebook:
         *,
         trust: Trust = "owner",
     ) -> Saved:
-        """Write something down for good: into an item of a category, else into the day's log of its author.
+        """Save a text in a note of a category, or else in the log of the day.
 
-        A tag that is the name of a folder in `memory/` counts as the category, when none is named.
+        Without a category, a tag that is the name of a folder in `memory/` is used as the category.
         """
         text, left_out = cleaned(content)
         if not text:
-            raise WriteError("There is nothing to save: the content is empty or private.")
+            raise WriteError("Nothing to save: the content is empty or private.")
         title = one_line(cleaned(title)[0])
         tags = [tag for tag in (one_line(cleaned(tag)[0]).lstrip("#") for tag in tags) if tag]
         folder = cleaned(category or "")[0] or next((tag for tag in tags if self._is_category(tag)), None)
@@ -86,37 +87,39 @@ class Notebook:
         return Saved(saved.path, saved.start_line, saved.end_line, saved.already, left_out)
 
     def log(self, text: str, title: str = "", tags: Sequence[str] = (), *, trust: Trust = "owner") -> Saved:
-        """Add to the day's log of its author."""
+        """Append a text to the log of the day."""
         now = self.now()
-        entry = block(f"## {now:%H:%M} {title}".rstrip(), text, _tags(tags))
-        return self.add_to_log(f"{now:%Y-%m-%d}", entry, needle=text, trust=trust)
+        section = block(f"## {now:%H:%M} {title}".rstrip(), text, _tags(tags))
+        return self.add_to_log(f"{now:%Y-%m-%d}", section, needle=text, trust=trust)
 
-    def add_to_log(self, day: str, entry: str, *, needle: str, trust: Trust) -> Saved:
-        """Append an entry to its author's log of a day, unless that has the needle already.
+    def add_to_log(self, day: str, section: str, *, needle: str, trust: Trust) -> Saved:
+        """Append a section to the log of a day, unless the log already contains ``needle``.
 
-        A log that holds somebody else's words is passed over, the owner's own name for it too: an agent may have
-        taken it.
+        A log with another trust is skipped. This also applies to `memory/YYYY-MM-DD.md`, because an agent may have
+        created it.
         """
         owners = trust == "owner"
         head = f"# {day}\n" if owners else f"{front_matter(trust=trust)}\n# {day}\n"
         names = [*([f"memory/{day}.md"] if owners else []), *_numbered(f"memory/{day}-{trust}")]
-        return _first_own(names, lambda path: self.add(path, entry, needle=needle, head=head, trust=trust))
+        return _save_in_first(
+            names, lambda path: self.add(path, section, needle=needle, head=head, trust=trust)
+        )
 
-    def add(self, path: str, entry: str, *, needle: str, head: str, trust: Trust) -> Saved:
-        """Append an entry to a note of its author's, unless the note has the needle already."""
+    def add(self, path: str, section: str, *, needle: str, head: str, trust: Trust) -> Saved:
+        """Append a section to a note, unless the note already contains ``needle``."""
         text, already = "", False
 
         def change(old: str | None) -> str | None:
             nonlocal text, already
             if old is not None and trust_of_note(split_lines(old)) != trust:
-                raise _OthersNote
+                raise _OtherTrust
             before = head if old is None else old
-            already = _lines_of(needle, before) is not None
-            text = before if already else _joined(before, entry)
+            already = _find_lines(needle, before) is not None
+            text = before if already else _append_section(before, section)
             return None if already else text
 
         edits.update(self.inside(path), change)
-        start, end = _lines_of(needle if already else entry, text) or (1, 1)
+        start, end = _find_lines(needle if already else section, text) or (1, 1)
         return Saved(path, start, end, already)
 
     def _save_item(self, category: str, title: str, text: str, tags: Sequence[str], trust: Trust) -> Saved:
@@ -130,17 +133,17 @@ class Notebook:
             return self.add(path, block(heading, text), needle=text, head=head, trust=trust)
 
         stem = f"memory/{slug(category)}/{slug(title)}"
-        return _first_own([f"{stem}.md", *_numbered(f"{stem}-{trust}")], save)
+        return _save_in_first([f"{stem}.md", *_numbered(f"{stem}-{trust}")], save)
 
     def _is_category(self, tag: str) -> bool:
         return (self.root / "memory" / slug(tag)).is_dir()
 
     def inside(self, path: str) -> Path:
-        """The file in the workspace; a folder that is a link to somewhere else is refused."""
+        """Return the path of a file in the workspace. Links that lead out of the workspace are refused."""
         self.ready()
         file = self.root / path
         if not file.parent.resolve().is_relative_to(self.root.resolve()):
-            raise WriteError(f"{path} leads out of the workspace; nothing is written there.")
+            raise WriteError(f"{path} leads out of the workspace. Nothing was written.")
         return file
 
 
@@ -149,18 +152,18 @@ def _numbered(stem: str) -> Iterator[str]:
     yield from (f"{stem}-{number}.md" for number in range(2, MAX_NOTES))
 
 
-def _first_own(paths: Iterable[str], save: Callable[[str], Saved]) -> Saved:
-    """Save into the first of the notes that is new or holds words of the same author."""
+def _save_in_first(paths: Iterable[str], save: Callable[[str], Saved]) -> Saved:
+    """Save into the first note that is new or has the same trust."""
     for path in paths:
         try:
             return save(path)
-        except _OthersNote:
+        except _OtherTrust:
             continue
-    raise WriteError("There are too many notes of this name that hold somebody else's words.")
+    raise WriteError("There are too many notes with this name and another trust. Choose another title.")
 
 
 def cleaned(text: str) -> tuple[str, str | None]:
-    """The text as it may be kept, and a word on what was left out."""
+    """Remove secrets and private spans. Return the text and a sentence about what was removed, or None."""
     whole = encodable(text).replace("\r\n", "\n").replace("\x00", "")
     open_text = without_private(whole)
     kept = redact(open_text).strip()
@@ -172,12 +175,12 @@ def cleaned(text: str) -> tuple[str, str | None]:
 
 
 def one_line(text: str) -> str:
-    """The text on one line, fit for a heading or front matter."""
+    """Return the text on one line, for a heading or front matter."""
     return " ".join(text.split())[:200]
 
 
 def front_matter(**values: object) -> str:
-    """Values at the head of a note, as YAML that is JSON too."""
+    """Format values as front matter. Each value is JSON, which is valid YAML."""
     lines = [f"{key}: {json.dumps(value, ensure_ascii=False)}" for key, value in values.items() if value]
     return "\n".join(["---", *lines, "---", ""])
 
@@ -187,19 +190,19 @@ def _tags(tags: Sequence[str]) -> str:
 
 
 def block(*parts: str) -> str:
-    """The parts that are not empty, an empty line between."""
+    """Join the parts that are not empty with empty lines."""
     return "\n\n".join(part for part in parts if part) + "\n"
 
 
-def _joined(before: str, entry: str) -> str:
-    """The entry under what stands there, one empty line between, in the note's own line ends."""
+def _append_section(before: str, section: str) -> str:
+    """Append a section after an empty line, with the line endings of the note."""
     newline = "\r\n" if "\r\n" in before else "\n"
     gap = "" if not before else newline if before.endswith("\n") else newline * 2
-    return before + gap + entry.replace("\n", newline)
+    return before + gap + section.replace("\n", newline)
 
 
-def _lines_of(needle: str, text: str) -> tuple[int, int] | None:
-    """The lines on which the needle stands as whole lines."""
+def _find_lines(needle: str, text: str) -> tuple[int, int] | None:
+    """Return the first and last line of a text inside a note, as whole lines, or None."""
     text, needle = text.replace("\r\n", "\n"), needle.strip("\n")
     found = re.search(rf"(?:\A|\n)({re.escape(needle)})(?:\n|\Z)", text)
     if not found:

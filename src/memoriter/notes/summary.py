@@ -1,7 +1,7 @@
-"""A session that has ended, as a note of its day: `memory/YYYY-MM-DD-subject.md`.
+"""Write the summary of a finished session to `memory/YYYY-MM-DD-subject.md`, with the date of the session.
 
-The day is the session's own. A session has one note: summarised again, it gets what was said since, and nothing when
-nothing was. What came in from outside is not taken up, for a note would lend it the trust of people's own words.
+A session has one note. If it is summarised again, only what was said since then is added. Untrusted text is left out,
+because a note would give it more trust.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _FRONT = re.compile(r"\A---\r?\n(.*?)\r?\n---\r?\n", re.DOTALL)
 
 
 class Summaries:
-    """Writes sessions' summaries into one notebook."""
+    """Writes summaries of sessions into one notebook."""
 
     def __init__(self, notebook: Notebook, chat: Chat, state: Path) -> None:
         self.notebook = notebook
@@ -34,13 +34,13 @@ class Summaries:
         self._lock = state / "summaries.lock"
 
     def write(self, turns: Sequence[Turn], session: str) -> Saved | None:
-        """Summarise a session; None when nobody said anything."""
+        """Summarise a session. Return None if no person spoke."""
         turns = [turn for turn in turns if turn.trust != "untrusted"]
         if not any(turn.role == "user" for turn in turns):
             return None
         self.notebook.ready()
-        session = encodable(session)  # it may be the name of a file, which holds any bytes
-        with file_lock(self._lock, LOCK_WAIT_S):  # two callers at once must not write two notes
+        session = encodable(session)  # it may come from a file name with arbitrary bytes
+        with file_lock(self._lock, LOCK_WAIT_S):  # two callers must not write two notes
             day = f"{self._start(turns):%Y-%m-%d}"
             known = self._find(session, day)
             return self._continue(known, turns) if known else self._begin(turns, session, day)
@@ -55,7 +55,7 @@ class Summaries:
         return datetime.fromtimestamp(seconds, self.notebook.now().tzinfo)
 
     def _find(self, session: str, day: str) -> str | None:
-        """The session's note, known by its front matter: people may have renamed the rest of its name."""
+        """Find the note of a session by its front matter. People may have renamed the file."""
         for file in sorted((self.notebook.root / "memory").glob(f"{day}*.md")):
             try:
                 if _fields(edits.read(file) or "").get("session") == session:
@@ -64,7 +64,7 @@ class Summaries:
                 continue
         return None
 
-    # ---- a new note -------------------------------------------------------------------------------------------
+    # ---- first summary -----------------------------------------------------------------------------------------
 
     def _begin(self, turns: Sequence[Turn], session: str, day: str) -> Saved:
         made = make_points(turns, self.chat, task="session_summary", date=day)
@@ -75,9 +75,9 @@ class Summaries:
             try:
                 edits.write(self.notebook.inside(path), text, expected=None)
             except EditConflict:
-                continue  # another session of the same day about the same subject
+                continue  # another session of the day has the same subject
             return Saved(path, 1, text.count("\n"), note=made.note)
-        raise WriteError(f"There are too many notes memory/{name}-….md.")
+        raise WriteError(f"There are too many notes named memory/{name}-….md.")
 
     def _front(self, turns: Sequence[Turn], session: str, day: str, made: PointsResult) -> str:
         return front_matter(
@@ -91,7 +91,7 @@ class Summaries:
             trust="agent",
         )
 
-    # ---- the same session again -------------------------------------------------------------------------------
+    # ---- later summaries --------------------------------------------------------------------------------------
 
     def _continue(self, path: str, turns: Sequence[Turn]) -> Saved:
         text = edits.read(self.notebook.inside(path)) or ""
@@ -101,7 +101,7 @@ class Summaries:
             return Saved(path, 1, text.count("\n"), already=True)
         ended = self._end(turns)
         made = make_points(new, self.chat, task="session_summary", date=f"{ended:%Y-%m-%d}")
-        heading = "后来" if is_chinese(made.points.title) else "Later"
+        heading = "后续" if is_chinese(made.points.title) else "Later"
         section = block(f"## {heading} ({ended:%H:%M}): {made.points.title}", render(made.points, level=3))
         fields = {"ended": ended.isoformat(timespec="seconds"), "messages": len(turns)}
         written = ""
@@ -117,7 +117,7 @@ class Summaries:
 
 
 def _fields(text: str) -> dict[str, str]:
-    """What the front matter says, each value as text."""
+    """Return the fields of the front matter as text."""
     front = _FRONT.match(text)
     if not front:
         return {}
@@ -132,7 +132,7 @@ def _value(text: str) -> str:
 
 
 def _with_fields(text: str, fields: dict[str, object]) -> str:
-    """The note with other values in its front matter; where a person took it out, it stays out."""
+    """Replace values in the front matter. Fields that a person removed are not added again."""
     front = _FRONT.match(text)
     if not front:
         return text

@@ -1,7 +1,7 @@
-"""Noticing that files changed. What to do about it, and when, is not decided here.
+"""Report changes of files.
 
-Folders of notes and transcripts are watched with all that is below them, the workspace itself only for its own files:
-it may be a whole project. Where the system has no watches left to give, we say so and look at intervals instead.
+Folders of notes and transcripts are watched recursively. The workspace itself is watched without its subfolders,
+because it may be a large project. If the system cannot watch more files, the watcher polls instead.
 """
 
 from __future__ import annotations
@@ -13,19 +13,21 @@ from typing import Literal, cast
 
 from memoriter import logs
 
-log = logs.get("sources")
+log = logs.get("notes")
 
 Change = Callable[[frozenset[str]], None]
-"""Told the changed paths; none are named when anything may have changed."""
+"""Receive the changed paths. An empty set means that anything may have changed."""
 
 Native = Callable[..., Iterator[set[tuple[object, str]]]]
 
-_GATHER_MS = 200  #: changes that come together are told together
-_REFRESH_MS = 1000  #: how soon a folder that was missing at first is watched
+#: Changes within this time are reported together.
+_GATHER_MS = 200
+#: How often missing folders are looked for.
+_REFRESH_MS = 1000
 
 
 class Watcher:
-    """Watches folders in threads of its own, until it is stopped."""
+    """Watches folders in background threads until it is stopped."""
 
     def __init__(
         self,
@@ -36,7 +38,8 @@ class Watcher:
         poll_s: float = 10.0,
         native: Native | None = None,
     ) -> None:
-        self.note: str | None = None  #: in words, why it looks at intervals instead of watching
+        #: Why the watcher polls, or None.
+        self.note: str | None = None
         self._places = ((tuple(folders), True), (tuple(flat), False))
         self._on_change = on_change
         self._poll_s = poll_s
@@ -49,7 +52,7 @@ class Watcher:
         return "polling" if self.note else "watching"
 
     def start(self) -> None:
-        """Begin. Once the watches stand, it is told that anything may have changed, for something may have before."""
+        """Start the threads. Once they watch, they report that anything may have changed before."""
         for folders, deep in self._places:
             if folders:
                 thread = threading.Thread(target=self._run, args=(folders, deep), name="memoriter-watch")
@@ -58,7 +61,7 @@ class Watcher:
                 thread.start()
 
     def stop(self) -> None:
-        """End all threads."""
+        """Stop all threads."""
         self._stop.set()
         for thread in self._threads:
             thread.join(timeout=10)
@@ -73,17 +76,17 @@ class Watcher:
             try:
                 self._watch(present, deep, lambda watched=present: _present(folders) == watched)  # type: ignore[misc]
             except (OSError, RuntimeError) as error:
-                if _present(folders) == present:  # else a folder went away under our hands
+                if _present(folders) == present:  # otherwise a folder was removed
                     self._poll(error)
 
     def _watch(self, present: Sequence[Path], deep: bool, still_right: Callable[[], bool]) -> None:
-        """Tell of changes until the folders are others or the end has come."""
-        standing = False
+        """Report changes until the set of existing folders changes or the watcher stops."""
+        watching = False
         for changes in self._changes(present, deep):
-            if not standing:
+            if not watching:
                 self._on_change(frozenset())
-                standing = True
-            self._tell(changes, present)
+                watching = True
+            self._report(changes, present)
             if self._stop.is_set() or not still_right():
                 return
 
@@ -102,23 +105,23 @@ class Watcher:
             yield_on_timeout=True,
             raise_interrupt=False,
             recursive=deep,
-            ignore_permission_denied=False,  # True would swallow the system's limit too
+            ignore_permission_denied=False,  # True would also hide that the system's limit is reached
         )
 
-    def _tell(self, changes: set[tuple[object, str]], roots: Sequence[Path]) -> None:
+    def _report(self, changes: set[tuple[object, str]], roots: Sequence[Path]) -> None:
         paths = frozenset(path for _, path in changes if not is_hidden(path, roots))
         if paths:
             self._on_change(paths)
 
     def _poll(self, error: Exception) -> None:
-        self.note = f"Files cannot be watched ({error}); they are looked at every {self._poll_s:g} s instead."
+        self.note = f"Files cannot be watched ({error}). They are checked every {self._poll_s:g} s instead."
         log.warning("%s", self.note)
         while not self._stop.wait(self._poll_s):
             self._on_change(frozenset())
 
 
 def is_hidden(path: str, roots: Sequence[Path]) -> bool:
-    """Whether a name below the watched folder begins with a dot: editors' and our own temporary files do."""
+    """Return whether a name below a watched folder starts with a dot, as temporary files do."""
     for root in roots:
         place = Path(path)
         if place.is_relative_to(root):

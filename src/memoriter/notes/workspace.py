@@ -1,8 +1,7 @@
-"""The workspace: a folder of Markdown that people keep, and the only door to its files.
+"""Read the Markdown files of a workspace.
 
-It lists them, reads them whole for the index, and reads a few lines of one for a person or an agent. It never
-writes, and nothing outside the workspace and its extra paths can be read through it (``trees`` says what lies
-inside, ``opening`` makes it hold while files are swapped).
+A workspace lists its files, reads whole files for the index, and reads excerpts for people and agents. It never writes,
+and it cannot read anything outside of the workspace and its extra paths.
 """
 
 from __future__ import annotations
@@ -24,12 +23,14 @@ from memoriter.text.encoding import decode
 from memoriter.text.measure import split_lines
 
 MAX_BYTES = 4 * 1024 * 1024
-EXCERPT_LINES = 200  #: what an excerpt holds unless more is asked for
-EXCERPT_CHARS = 40_000  #: and what it holds even if its lines are long
+#: Lines of an excerpt by default.
+EXCERPT_LINES = 200
+#: Characters of an excerpt by default.
+EXCERPT_CHARS = 40_000
 
 
 class Workspace:
-    """The memory files of one folder, and of extra paths that its owner named."""
+    """The notes of one folder and of the extra paths that its owner configured."""
 
     def __init__(
         self,
@@ -48,7 +49,7 @@ class Workspace:
     # ---- listing ----------------------------------------------------------------------------------------------
 
     def scan(self) -> Scan:
-        """List the files by their stat; nothing is opened, and nothing stops the listing."""
+        """List the files without opening them. Files that cannot be listed are reported as problems."""
         self._trees = self._current_trees()
         walks = [Walk(tree) for tree in self._trees]
         files = {found.path: found for walk in reversed(walks) for found in walk.files}
@@ -60,7 +61,7 @@ class Workspace:
         )
 
     def find(self, path: str) -> FoundFile | None:
-        """The one file under this path, by its stat alone; None where there is none that can be read."""
+        """Find one file by its path without opening it, or return None."""
         try:
             tree, relative = self._located(path)
             real = Path(tree.real, self._resolved(tree, relative))
@@ -76,16 +77,16 @@ class Workspace:
 
     def _missing(self) -> list[Problem]:
         paths = [str(self.root.absolute()), *(absolute(self.root, extra) for extra in self.extra_paths)]
-        return [Problem(path, "It does not exist.") for path in paths if not Path(path).exists()]
+        return [Problem(path, "The path does not exist.") for path in paths if not Path(path).exists()]
 
     # ---- reading ----------------------------------------------------------------------------------------------
 
     def read(self, found: FoundFile) -> Document:
-        """Read one listed file; raises `SourceError`, in a sentence, when it cannot be used."""
+        """Read one listed file. Raises `SourceError` if it cannot be used."""
         for tree in self._trees:
             if tree.holds(str(found.absolute)) and found.path.startswith(tree.shown):
                 return self._document(tree, found.path, tree.relative(str(found.absolute)))
-        raise PathRefused("It lies outside the workspace and its extra paths.")
+        raise PathRefused("The file is outside of the workspace and its extra paths.")
 
     def _document(self, tree: Tree, path: str, relative: str) -> Document:
         with open_inside(tree.real, relative) as descriptor, open(descriptor, "rb", closefd=False) as file:
@@ -93,11 +94,13 @@ class Workspace:
             try:
                 data = file.read(self.max_bytes + 1)
             except OSError as error:
-                raise SourceError(f"It cannot be read: {(error.strerror or str(error)).lower()}.") from error
+                raise SourceError(
+                    f"The file cannot be read: {(error.strerror or str(error)).lower()}."
+                ) from error
         digest = hashlib.sha256(data[: self.max_bytes])
         notes = []
         if len(data) > self.max_bytes:
-            # Of a huge file only the head is known; its size stands for the rest.
+            # Only the start of a huge file is read. Its size represents the rest in the digest.
             digest.update(b"\0%d" % status.st_size)
             data = _head(data[: self.max_bytes])
             notes.append(f"only the first {_mib(self.max_bytes)} of {_mib(status.st_size)} are indexed")
@@ -116,9 +119,9 @@ class Workspace:
     # ---- a few lines ------------------------------------------------------------------------------------------
 
     def excerpt(self, path: str, start: int = 1, lines: int | None = None) -> Excerpt:
-        """Some lines of one file of the memory, counted from 1; every other file is refused."""
+        """Read some lines of a note, counted from 1. Other files are refused."""
         if start < 1 or (lines is not None and lines < 1):
-            raise SourceError(f"Lines are counted from 1: from {start}, {lines} lines cannot be read.")
+            raise SourceError(f"Invalid line range: start {start}, {lines} lines. Lines are counted from 1.")
         tree, relative = self._located(path)
         cited = tree.shown + relative
         try:
@@ -126,7 +129,7 @@ class Workspace:
         except SourceError as error:
             if isinstance(error.__cause__, FileNotFoundError):
                 raise self._not_found(cited) from error
-            raise type(error)(f"{path!r} cannot be used. {error}") from error
+            raise type(error)(f"Cannot read {path!r}. {error}") from error
         every = split_lines(document.text)
         chosen = every[start - 1 : start - 1 + (lines or EXCERPT_LINES)]
         if lines is None:
@@ -134,10 +137,12 @@ class Workspace:
         return Excerpt(cited, "\n".join(chosen), start, start - 1 + len(chosen), len(every))
 
     def _located(self, path: str) -> tuple[Tree, str]:
-        """The tree and the relative path that a written path means; asks no file, so it tells nothing of them."""
+        """Return the tree and relative path of a path, without revealing which files exist."""
         written = path.removeprefix("./").replace(os.sep, "/")
         if not path or not is_citable(path) or ".." in written.split("/"):
-            raise PathRefused(f"{path[:200]!r} is refused: write it from the workspace down, without '..'.")
+            raise PathRefused(
+                f"{path[:200]!r} is refused. Use a path relative to the workspace, without '..'."
+            )
         self._trees = self._current_trees()
         for tree in self._trees:
             for prefix in (tree.shown, f"{tree.real}/", f"{self.root.absolute()}/{tree.shown}"):
@@ -145,20 +150,18 @@ class Workspace:
                 if written.startswith(prefix) and tree.wants(relative):
                     return tree, relative
         raise PathRefused(
-            f"{path[:200]!r} is refused: only MEMORY.md, memory/**/*.md and the owner's extra paths can be read."
+            f"{path[:200]!r} is refused. Only MEMORY.md, memory/**/*.md and the configured extra paths can be read."
         )
 
     def _resolved(self, tree: Tree, relative: str) -> str:
-        """Where the path leads once its links are followed, all of which must stay inside the tree."""
+        """Resolve the links of a path. They must stay inside the tree."""
         plain = os.path.join(tree.real, *relative.split("/"))  # noqa: PTH118
         try:
             real = os.path.realpath(plain)
         except OSError as error:
-            raise PathRefused("It was replaced while it was being read.") from error
+            raise PathRefused("The file was replaced while it was being read.") from error
         if real != plain and not tree.may_lead_to(real, relative):
-            raise PathRefused(
-                "It is a symbolic link that leads out of the workspace, or to another kind of file."
-            )
+            raise PathRefused("The symbolic link leads out of the workspace or to another file type.")
         return tree.relative(real)
 
     def _not_found(self, path: str) -> NotFound:
@@ -170,13 +173,13 @@ class Workspace:
 
 
 def _head(data: bytes) -> bytes:
-    """The whole lines of a beginning, unless its last line is most of it."""
+    """Cut after the last complete line, unless the last line is more than half of the data."""
     end = data.rfind(b"\n") + 1
     return data[:end] if end > len(data) // 2 else data
 
 
 def _within(lines: list[str], limit: int) -> list[str]:
-    """As many whole lines as fit, and at least the beginning of the first."""
+    """Return as many whole lines as fit, and at least the start of the first one."""
     used = 0
     for number, line in enumerate(lines):
         used += len(line) + 1

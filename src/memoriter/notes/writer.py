@@ -1,4 +1,4 @@
-"""Everything that is written down for one agent, joined: what is saved, sessions that end, talks that overflow."""
+"""Write notes for one agent: saved texts, summaries of sessions, and flushes before a compaction."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Messages = Iterable[Mapping[str, object]]
 
 
 class NoteWriter:
-    """Writes for one agent."""
+    """Writes the notes of one agent."""
 
     def __init__(
         self, notebook: Notebook, chat: Chat, *, state: Path, threshold: Threshold, sessions: Transcripts
@@ -38,22 +38,22 @@ class NoteWriter:
         *,
         trust: Trust = "owner",
     ) -> Saved:
-        """As `Notebook.save`."""
+        """Save a text, as `Notebook.save` does."""
         return self.notebook.save(content, title, tags, category, trust=trust)
 
     def summarise(self, messages: Messages, session: str) -> Saved | None:
-        """Write the summary of a session that has ended, from its messages."""
+        """Write the summary of a session from its messages. Return None if nothing was said."""
         return self._summaries.write(turns_of_messages(messages), session)
 
     def summarise_transcript(self, transcript: str | Path) -> Saved | None:
-        """The same from its transcript: a file, or as it is cited (`sessions/….jsonl`)."""
+        """Write the summary of a session from its transcript, given as a file or a citation (`sessions/….jsonl`)."""
         found = self._found(transcript)
         return self._summaries.write(self._turns(found), self.sessions.session(found))
 
     def flush(
         self, messages: Messages, session: str, *, window: int | None, tokens: int | None = None
     ) -> Saved | None:
-        """As `Flush.maybe`, from messages."""
+        """Write what a compaction would lose, as `Flush.maybe` does."""
         return self._flush.maybe(turns_of_messages(messages), session, window=window, tokens=tokens)
 
     def close(self) -> None:
@@ -69,4 +69,4 @@ class NoteWriter:
         for found in self.sessions.scan().files:
             if found.path == wanted or found.absolute == path:
                 return found
-        raise NotFound(f"{wanted!r} is not among the transcripts (sessions.paths).")
+        raise NotFound(f"{wanted!r} is not one of the transcripts in `sessions.paths`.")

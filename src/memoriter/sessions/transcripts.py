@@ -165,10 +165,10 @@ class Transcripts:
         Each line of the excerpt is one line of the file. Lines without speech are empty.
         """
         if start < 1 or (lines is not None and lines < 1):
-            raise SourceError(f"Lines are counted from 1: from {start}, {lines} lines cannot be read.")
+            raise SourceError(f"Invalid line range: start {start}, {lines} lines. Lines are counted from 1.")
         found = self.find(path)
         if found is None:
-            raise NotFound(f"{path!r} is not a transcript that can be read.")
+            raise NotFound(f"The transcript {path!r} does not exist.")
         end = start - 1 + (lines or EXCERPT_LINES)
         shown, total = list[str](), 0
         with self._opened(found) as (file, _):
