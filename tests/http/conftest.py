@@ -1,4 +1,4 @@
-"""Gateways over a workspace of their own."""
+"""Fixtures that start gateways over a new workspace."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from memoriter.testing import sample_workspace
 
 
 @pytest.fixture(autouse=True)
-def logs_as_they_were() -> Iterator[None]:
-    """What a command does to the process's logs ends with its test."""
+def restore_logging() -> Iterator[None]:
+    """Restore the logging configuration, which commands change."""
     loggers = [logging.getLogger(name) for name in ("memoriter", *access_log.OTHER_LOGGERS)]
     before = [(one.handlers[:], one.level, one.propagate) for one in loggers]
     yield
@@ -28,7 +28,7 @@ def logs_as_they_were() -> Iterator[None]:
 
 @pytest.fixture
 def start(workspace: Path, tmp_path: Path) -> Iterator[Start]:
-    """Starts gateways over the sample workspace; all end with the test."""
+    """Start gateways over the sample workspace. All stop at the end of the test."""
     sample_workspace(workspace)
     with ExitStack() as stack:
 
@@ -40,5 +40,5 @@ def start(workspace: Path, tmp_path: Path) -> Iterator[Start]:
 
 @pytest.fixture
 def gateway(start: Start) -> Running:
-    """One gateway as it is by itself; nothing is watched."""
+    """A gateway with default settings that does not watch files."""
     return start(watch__enabled=False)

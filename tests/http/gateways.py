@@ -1,4 +1,4 @@
-"""A real gateway on a free port of this machine, run in a thread, and clients that call it."""
+"""A real gateway on a free port, run in a thread, and clients that call it."""
 
 from __future__ import annotations
 
@@ -17,11 +17,12 @@ from memoriter.server.http.agents import SettingsLoader
 from memoriter.server.http.serve import GatewayServer
 from memoriter.tools.tool import Access
 
-PATIENCE_S = 60.0  #: machines that run tests are busy
+#: Long, because machines that run tests are often busy.
+TIMEOUT_S = 60.0
 
 
 class Running:
-    """A gateway that answers, with what a test asks of it."""
+    """A running gateway, and helpers for tests."""
 
     def __init__(self, server: GatewayServer) -> None:
         self.server = server
@@ -30,18 +31,18 @@ class Running:
         self.clients: list[httpx.Client] = []
 
     def client(self, token: str | None = None, **headers: str) -> httpx.Client:
-        """A caller with this token, or with none."""
+        """Return a client with this token, or without one."""
         given = {"Authorization": f"Bearer {token}"} if token else {}
-        client = httpx.Client(base_url=self.address, headers={**given, **headers}, timeout=PATIENCE_S)
+        client = httpx.Client(base_url=self.address, headers={**given, **headers}, timeout=TIMEOUT_S)
         self.clients.append(client)
         return client
 
     def caller(self, access: Access = "admin", agents: tuple[str, ...] = ()) -> httpx.Client:
-        """A caller who was granted this."""
+        """Return a client with a new token."""
         return self.client(self.gateway.tokens.create(access, agents=agents)[1])
 
     def page(self) -> httpx.Client:
-        """A browser that came in by a link, as its page's scripts call."""
+        """Return a client that signed in with a link, like the scripts of the page."""
         client = self.client(None)
         client.get("/open", params={"ticket": self.gateway.browsers.tickets.issue()})
         client.headers["Origin"] = self.address
@@ -49,7 +50,7 @@ class Running:
 
 
 def ask(client: httpx.Client, operation: str, agent: str = "main", **arguments: object) -> Any:
-    """The result of an operation that must succeed."""
+    """Call an operation that must succeed. Return its result."""
     answer = client.post(f"/v1/agents/{agent}/{operation}", json=arguments)
     assert answer.status_code == 200, answer.text
     return answer.json()
@@ -62,7 +63,7 @@ Start = Callable[..., Running]
 def running(
     workspace: Path, home: Path, *, clock: Callable[[], float] = time.monotonic, **settings: object
 ) -> Iterator[Running]:
-    """A gateway over the workspace until the end of the block."""
+    """Run a gateway over the workspace until the end of the block."""
     fixed: Mapping[str, object] = {"gateway.port": 0, "embedding.provider": "none", "watch.debounce_s": 0.05}
     arguments = {
         "workspace": workspace,
@@ -74,7 +75,7 @@ def running(
     ready = threading.Event()
     thread = threading.Thread(target=server.run, args=(ready.set,), name="gateway under test")
     thread.start()
-    assert ready.wait(PATIENCE_S)
+    assert ready.wait(TIMEOUT_S)
     here = Running(server)
     try:
         yield here
@@ -82,7 +83,7 @@ def running(
         for client in here.clients:
             client.close()
         server.stop()
-        thread.join(PATIENCE_S)
+        thread.join(TIMEOUT_S)
         assert not thread.is_alive()
 
 
@@ -94,7 +95,7 @@ class Events:
         self._lines = answer.iter_lines()
 
     def next(self) -> dict[str, Any]:
-        """The next event, heartbeats left out."""
+        """Return the next event. Skip heartbeats."""
         event: dict[str, Any] = {}
         for line in self._lines:
             name, _, value = line.partition(": ")
@@ -107,7 +108,7 @@ class Events:
         raise EOFError("the stream has ended")
 
     def until(self, kind: str) -> dict[str, Any]:
-        """The next event of this kind."""
+        """Return the next event of this kind. Skip others."""
         while (event := self.next())["event"] != kind:
             pass
         return event
@@ -115,16 +116,16 @@ class Events:
 
 @contextmanager
 def listening(client: httpx.Client, agent: str = "main", **headers: str) -> Iterator[Events]:
-    """Listen to an agent; the greeting has been taken when the block begins."""
+    """Listen to the events of an agent."""
     named = {name.replace("_", "-"): value for name, value in headers.items()}
     with client.stream("GET", "/v1/events", params={"agent": agent}, headers=named) as answer:
         assert answer.status_code == 200, answer.read()
         yield Events(answer)
 
 
-def poll(condition: Callable[[], bool], patience_s: float = PATIENCE_S) -> None:
-    """Wait until the condition holds."""
-    until = time.monotonic() + patience_s
+def poll(condition: Callable[[], bool], timeout_s: float = TIMEOUT_S) -> None:
+    """Wait until the condition is true."""
+    until = time.monotonic() + timeout_s
     while not condition():
-        assert time.monotonic() < until, "it did not happen"
+        assert time.monotonic() < until, "the condition did not become true in time"
         time.sleep(0.01)

@@ -1,7 +1,7 @@
 """Kills gateways during captures: ``python killed_gateways.py HOME WORKSPACE KILLS SEED [early]``.
 
-Prints what was said where its capture was acknowledged. One process loads everything and forks the gateways, so
-that a kill costs no start of Python. The early ones, which are the control, acknowledge before they write.
+Prints the statements whose capture was acknowledged. One process imports everything and forks the gateways, so that a
+kill does not cost a start of Python. With `early`, which is the control, they acknowledge before they write.
 """
 
 from __future__ import annotations
@@ -25,28 +25,34 @@ from memoriter.server.http.auth import Tokens
 from memoriter.server.http.serve import GatewayServer
 from memoriter.tools.table import OPERATIONS
 from memoriter.tools.tool import Call, Shape, Tool
-from memoriter.tools.turns import CaptureResult, TurnsArguments
+from memoriter.tools.turns import TurnsArguments
 
 CLIENTS = 4
 
 
 def arguments(home: str, workspace: str) -> dict[str, object]:
-    """Settings that make a gateway quick to start."""
+    """Return settings with which a gateway starts quickly."""
     limits = {"gateway.limits.rate": 100_000, "gateway.limits.burst": 100_000}
     off = {"embedding.provider": "none", "watch.enabled": False}
     return {"home": home, "workspace": workspace, "gateway.port": 0, **limits, **off}
 
 
 def serve(given: Mapping[str, object], pipe: int, early: bool) -> None:
-    """Be a gateway until killed; its address goes into the pipe."""
+    """Run a gateway until it is killed. Write its address to the pipe."""
     if early:
         observe.OPERATIONS = {**OPERATIONS, "capture": _early(OPERATIONS["capture"])}
     server = GatewayServer(SettingsLoader(load(arguments=given), None, given))
     server.run(on_ready=lambda: os.write(pipe, f"{server.address}\n".encode()))
 
 
+class EarlyResult(Shape):
+    """The part of a `CaptureResult` that the client of this test reads."""
+
+    remembered: list[dict[str, object]]
+
+
 def _early(tool: Tool) -> Tool:
-    """The same operation, which says that it is done and then does it."""
+    """Return an operation that responds before it does its work."""
 
     def run(call: Call[TurnsArguments]) -> Shape:
         def later() -> None:
@@ -54,7 +60,7 @@ def _early(tool: Tool) -> Tool:
             tool.run(call)
 
         threading.Thread(target=later, daemon=True).start()
-        return CaptureResult.model_construct(
+        return EarlyResult(
             remembered=[{"memory": {"text": message["content"]}} for message in call.arguments.messages]
         )
 
@@ -62,19 +68,19 @@ def _early(tool: Tool) -> Tool:
 
 
 def statement(chooser: random.Random) -> str:
-    """Something that is worth remembering and is like nothing else."""
+    """Return a unique statement that is worth remembering."""
     words = ["".join(chooser.choices("bcdfghjklmnpqrstvwxz", k=9)) for _ in range(4)]
     return f"Remember that {' '.join(words)}."
 
 
 def capture(address: str, token: str, seed: int, acknowledged: list[str]) -> None:
-    """Capture one statement after another until the gateway is gone."""
+    """Capture statements until the gateway is killed."""
     chooser = random.Random(seed)
     headers = {"Authorization": f"Bearer {token}"}
     with httpx.Client(base_url=address, headers=headers, timeout=30) as client:
         while True:
-            said = statement(chooser)
-            body = {"messages": [{"role": "user", "content": said}], "session": f"s{seed}"}
+            text = statement(chooser)
+            body = {"messages": [{"role": "user", "content": text}], "session": f"s{seed}"}
             try:
                 answer = client.post("/v1/agents/main/capture", json=body)
             except httpx.TransportError:
@@ -82,11 +88,11 @@ def capture(address: str, token: str, seed: int, acknowledged: list[str]) -> Non
             if answer.status_code != 200:
                 sys.stderr.write(f"{answer.status_code} {answer.text}\n")
                 return
-            acknowledged += [said for _ in answer.json()["remembered"][:1]]
+            acknowledged += [text for _ in answer.json()["remembered"][:1]]
 
 
 def main(home: str, workspace: str, kills: int, seed: int, early: bool) -> None:
-    """Start, capture, kill, again and again."""
+    """Start a gateway, capture, kill it, and repeat."""
     chooser = random.Random(seed)
     given = arguments(home, workspace)
     token = Tokens(Path(home)).create("write")[1]

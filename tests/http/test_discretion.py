@@ -1,4 +1,4 @@
-"""Who is not the owner is not told where things are on the machine; what stands in notes is shown as it stands."""
+"""Only `admin` callers see absolute paths. The text of notes is never changed."""
 
 from __future__ import annotations
 
@@ -26,23 +26,25 @@ from memoriter.tools.toolbox import Toolbox, hide_folders
         ("3 / 4 / 5", "3 / 4 / 5"),
     ],
 )
-def test_paths_lose_their_folders_and_nothing_else_is_changed(text: str, seen: str) -> None:
+def test_paths_are_shortened_to_the_file_name_and_other_text_stays(text: str, seen: str) -> None:
     assert hide_folders(text) == seen
 
 
-def test_the_owners_own_folder_goes_whatever_it_is_called(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_home_folder_is_hidden_even_with_spaces_in_its_name(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HOME", "/homes/Mira de Sá")
     assert hide_folders("no /homes/Mira de Sá here") == "no ~ here"
     assert hide_folders("no /homes/Mira de Sá/acme/notes.md here") == "no …/notes.md here"
 
 
-def test_a_folder_whose_name_begins_like_the_owners_is_another(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_folder_that_shares_a_prefix_with_the_home_folder_is_not_hidden_as_home(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setenv("HOME", "/home/mi")
     assert hide_folders("no /home/mira/acme/notes.md here") == "no …/notes.md here"
     assert hide_folders("no /home/mi-2/acme/notes.md, in /home/mi.") == "no …/notes.md, in ~."
 
 
-def test_a_folder_in_use_is_known_with_the_spaces_in_its_name() -> None:
+def test_folders_of_the_memory_are_recognized_with_spaces_in_their_names() -> None:
     places = [Path("/mnt/a deal/notes"), Path("/mnt/a deal/notes/my state")]
     for text, seen in (
         ("/mnt/a deal/notes", "…/notes"),
@@ -53,7 +55,7 @@ def test_a_folder_in_use_is_known_with_the_spaces_in_its_name() -> None:
         assert hide_folders(text, places) == seen
 
 
-def test_tools_name_no_folder_that_a_memory_is_in(tmp_path: Path) -> None:
+def test_tools_hide_the_folders_of_a_memory_from_readers(tmp_path: Path) -> None:
     notes = tmp_path / "a deal" / "notes"
     notes.mkdir(parents=True)
     state = notes.with_name("state")
@@ -62,21 +64,21 @@ def test_tools_name_no_folder_that_a_memory_is_in(tmp_path: Path) -> None:
     assert (status["workspace"], status["indexPath"]) == ("…/notes", "…/index.db")
 
 
-def told(gateway: Running, access: str, *names: str) -> str:
+def responses(gateway: Running, access: str, *names: str) -> str:
     caller = gateway.caller(access)  # type: ignore[arg-type]
     return json.dumps([caller.post(f"/v1/agents/main/{name}", json={}).json() for name in names])
 
 
-def test_only_the_owner_is_told_where_things_are(gateway: Running, tmp_path: Path, workspace: Path) -> None:
+def test_only_admin_callers_see_absolute_paths(gateway: Running, tmp_path: Path, workspace: Path) -> None:
     names = ("memory.status", "health.get", "memory.probe", "memory_stats")
-    assert str(workspace) in told(gateway, "admin", *names)
+    assert str(workspace) in responses(gateway, "admin", *names)
     for access in ("read", "write"):
-        assert str(tmp_path) not in told(gateway, access, *names)
+        assert str(tmp_path) not in responses(gateway, access, *names)
     status = ask(gateway.caller("read"), "memory.status")
     assert (status["workspace"], status["indexPath"]) == (f"…/{workspace.name}", "…/index.db")
 
 
-def test_no_operation_tells_a_reader_where_a_workspace_was_that_is_gone(
+def test_no_operation_shows_readers_the_path_of_a_missing_workspace(
     start: Start, tmp_path: Path, workspace: Path
 ) -> None:
     gateway = start(watch__enabled=False)
@@ -92,7 +94,7 @@ def test_no_operation_tells_a_reader_where_a_workspace_was_that_is_gone(
     assert f"…/{workspace.name} is not a folder" in caller.post("/v1/agents/main/health.get", json={}).text
 
 
-def test_a_path_in_a_note_is_shown_as_it_stands(gateway: Running, workspace: Path) -> None:
+def test_paths_inside_notes_are_not_changed(gateway: Running, workspace: Path) -> None:
     (workspace / "memory" / "places.md").write_text("The archive is in /srv/archive/2024/photos.\n", "utf-8")
     reader = gateway.caller("read")
     ask(gateway.caller(), "memory.sync")

@@ -1,4 +1,4 @@
-"""Live events: what happens on the disk and by operations, to those who listen and to nobody else."""
+"""Live events about files and operations, and the limits of event streams."""
 
 from __future__ import annotations
 
@@ -16,28 +16,28 @@ from memoriter.server.http.events import MAX_KEPT_EVENTS, MAX_PENDING_EVENTS, Hu
 from memoriter.server.http.responses import Refused
 
 
-def test_a_note_that_changes_on_the_disk_is_told_to_who_listens(start: Start, note) -> None:
+def test_a_changed_note_is_an_event(start: Start, note) -> None:
     gateway = start()
     caller = gateway.caller("read")
     with listening(caller) as events:
         assert events.next()["event"] == "hello"
         poll(lambda: ask(caller, "memory.stats")["file_count"] > 5)
         note("memory/zebras.md", "# Zebras\n\nThe zebra crossing is repainted in May.\n")
-        while (told := events.until("sync")["data"])["changed"] != 1:
-            pass  # syncs of the beginning
-    assert (told["agent"], told["reason"], told["error"]) == ("main", "notes", None)
+        while (synced := events.until("sync")["data"])["changed"] != 1:
+            pass  # the first syncs
+    assert (synced["agent"], synced["reason"], synced["error"]) == ("main", "notes", None)
 
 
-def test_what_an_operation_changes_is_told_in_its_own_kind(gateway: Running) -> None:
+def test_each_kind_of_change_has_its_own_event(gateway: Running) -> None:
     caller, other = gateway.caller("read"), gateway.caller("admin")
     with listening(caller) as events:
         events.until("hello")
         stored = ask(other, "memory_store", text="I prefer green tea in the morning.")
-        told = events.until("entries")["data"]
-        assert (told["operation"], told["ids"]) == ("memory_store", [stored["memory"]["id"]])
+        stored_event = events.until("entries")["data"]
+        assert (stored_event["operation"], stored_event["ids"]) == ("memory_store", [stored["memory"]["id"]])
         talk = [{"role": "user", "content": "Remember that my sister lives in Porto."}]
-        heard = ask(other, "capture", messages=talk, session="one")
-        assert events.until("capture")["data"]["ids"] == [heard["remembered"][0]["memory"]["id"]]
+        captured = ask(other, "capture", messages=talk, session="one")
+        assert events.until("capture")["data"]["ids"] == [captured["remembered"][0]["memory"]["id"]]
         ask(other, "memory_save", content="The zebra crossing is repainted in May.")
         assert events.until("notes")["data"]["path"].startswith("memory/")
         ask(other, "memory.sync", force=True)
@@ -47,7 +47,7 @@ def test_what_an_operation_changes_is_told_in_its_own_kind(gateway: Running) -> 
         assert events.until("recall")["data"]["recallId"]
 
 
-def test_what_another_process_changes_is_told_too_however_much_happens_here(start: Start) -> None:
+def test_changes_by_another_process_are_events_even_under_load(start: Start) -> None:
     one, two = start(watch__enabled=False), start(watch__enabled=False)
     over = threading.Event()
 
@@ -63,31 +63,31 @@ def test_what_another_process_changes_is_told_too_however_much_happens_here(star
         for working in at_work:
             working.start()
         try:
-            told: set[str | None] = set()
-            while told != {"memory_store", None}:  # what is done here without a pause, and what is not
-                told.add(events.until("entries")["data"]["operation"])
+            operations: set[str | None] = set()
+            while operations != {"memory_store", None}:  # None: a change by the other process
+                operations.add(events.until("entries")["data"]["operation"])
         finally:
             over.set()
             for working in at_work:
                 working.join()
 
 
-def test_what_was_done_here_is_not_told_as_others_work(start: Start) -> None:
+def test_own_changes_are_not_reported_as_changes_by_another_process(start: Start) -> None:
     gateway = start(watch__enabled=False)
     caller = gateway.caller("write")
     ask(caller, "memory_store", text="I prefer green tea in the morning.")
-    told: list[str | None] = []
+    operations: list[str | None] = []
     with listening(caller) as events:
         events.until("hello")
         for number in range(30):
             ask(caller, "memory_store", text=f"The parcel {number} weighs {number * 7 + 1} grams.")
             ask(caller, "recall", query="parcel")
-            while told.count("memory_store") <= number:
-                told.append(events.until("entries")["data"]["operation"])
-    assert told.count(None) <= 1  # the file itself was new, and nobody knows who made it
+            while operations.count("memory_store") <= number:
+                operations.append(events.until("entries")["data"]["operation"])
+    assert operations.count(None) <= 1  # the database file was new, and its creator is unknown
 
 
-def test_a_listener_goes_on_where_it_was(gateway: Running) -> None:
+def test_a_client_that_reconnects_continues_after_its_last_event(gateway: Running) -> None:
     hub, caller = gateway.gateway.hub, gateway.caller("read")
     with listening(caller) as events:
         assert events.next()["data"]["resumed"] is False
@@ -105,37 +105,39 @@ def test_a_listener_goes_on_where_it_was(gateway: Running) -> None:
         assert events.next()["data"]["resumed"] is False
 
 
-def test_a_revoked_listener_hears_no_more(gateway: Running) -> None:
-    made, secret = gateway.gateway.tokens.create("read")
+def test_a_stream_ends_when_its_token_is_revoked(gateway: Running) -> None:
+    token, secret = gateway.gateway.tokens.create("read")
     with listening(gateway.client(secret)) as events:
         events.next()
-        gateway.gateway.tokens.revoke(made.id)
+        gateway.gateway.tokens.revoke(token.id)
         gateway.gateway.hub.publish("main", "notes", secret="after the end")
         with pytest.raises(EOFError):
             events.until("notes")
     poll(lambda: gateway.gateway.hub.listeners == 0)
 
 
-def test_a_quiet_stream_shows_that_it_lives_and_ends_for_who_is_revoked_meanwhile(
+def test_a_quiet_stream_has_heartbeats_and_ends_when_its_token_is_revoked(
     gateway: Running, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(events_module, "HEARTBEAT_S", 0.05)
-    made, secret = gateway.gateway.tokens.create("read")
+    token, secret = gateway.gateway.tokens.create("read")
     with gateway.client(secret).stream("GET", "/v1/events") as answer:
         lines = answer.iter_lines()
         assert ": ping" in lines
-        gateway.gateway.tokens.revoke(made.id)
-        assert set(lines) <= {"", ": ping"}  # to its end
+        gateway.gateway.tokens.revoke(token.id)
+        assert set(lines) <= {"", ": ping"}  # until the stream ends
 
 
-def test_a_listener_that_reads_nothing_is_let_go(gateway: Running, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_client_that_reads_nothing_is_disconnected(
+    gateway: Running, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(events_module, "SEND_TIMEOUT_S", 0.2)
     token = gateway.gateway.tokens.create("read")[1]
     place = gateway.address.removeprefix("http://")
     host, port = place.split(":")
-    with socket.create_connection((host, int(port))) as deaf:
+    with socket.create_connection((host, int(port))) as client:
         head = f"GET /v1/events HTTP/1.1\r\nHost: {place}\r\nAuthorization: Bearer {token}\r\n\r\n"
-        deaf.sendall(head.encode())
+        client.sendall(head.encode())
         hub = gateway.gateway.hub
         poll(lambda: hub.listeners == 1)
 
@@ -146,7 +148,7 @@ def test_a_listener_that_reads_nothing_is_let_go(gateway: Running, monkeypatch: 
         poll(gone)
 
 
-def test_streams_end_with_the_gateway(start: Start) -> None:
+def test_streams_end_when_the_gateway_stops(start: Start) -> None:
     gateway = start(watch__enabled=False)
     with listening(gateway.caller("read")) as events:
         events.next()
@@ -155,7 +157,7 @@ def test_streams_end_with_the_gateway(start: Start) -> None:
             events.until("no such kind")
 
 
-def test_there_are_only_so_many_streams(start: Start) -> None:
+def test_the_number_of_streams_is_limited(start: Start) -> None:
     gateway = start(watch__enabled=False, gateway__limits__event_clients=1)
     with listening(gateway.caller("read")):
         full = gateway.caller("read").get("/v1/events")
@@ -165,7 +167,7 @@ def test_there_are_only_so_many_streams(start: Start) -> None:
         )
 
 
-def test_one_caller_has_half_of_the_streams_at_most(start: Start) -> None:
+def test_one_caller_can_open_at_most_half_of_the_streams(start: Start) -> None:
     gateway = start(watch__enabled=False, gateway__limits__event_clients=4)
     greedy, other = gateway.caller("read"), gateway.caller("read")
     with listening(greedy), listening(greedy):
@@ -178,7 +180,7 @@ def test_one_caller_has_half_of_the_streams_at_most(start: Start) -> None:
             assert events.next()["event"] == "hello"
 
 
-def test_the_numbers_of_events_say_nothing_of_other_agents(start: Start, tmp_path: Path) -> None:
+def test_event_ids_reveal_nothing_about_other_agents(start: Start, tmp_path: Path) -> None:
     (tmp_path / "work").mkdir()
     gateway = start(watch__enabled=False, gateway__agents={"work": tmp_path / "work"})
     hub, caller = gateway.gateway.hub, gateway.caller("read", agents=("work",))
@@ -192,33 +194,33 @@ def test_the_numbers_of_events_say_nothing_of_other_agents(start: Start, tmp_pat
     numbers = [int(number) for _, _, number in ids]
     assert all(
         0 < after - before < 7 for before, after in itertools.pairwise(numbers)
-    )  # of its own events alone
+    )  # only its own events are counted
     with listening(gateway.caller("read"), "main", Last_Event_ID="-".join(ids[0][::2])) as events:
-        assert events.next()["data"]["resumed"] is False  # an id of another agent's stream means nothing here
+        assert events.next()["data"]["resumed"] is False  # the id of another agent's event is not valid
 
 
-def test_who_does_not_take_its_events_is_let_go_and_the_others_are_not() -> None:
+def test_only_the_listener_that_falls_behind_is_disconnected() -> None:
     async def scene() -> tuple[int, list[int]]:
         hub = Hub(10)
         slow, _, _ = hub.join("main")
         quick, _, _ = hub.join("main")
-        heard = []
+        numbers = []
         for number in range(2 * MAX_PENDING_EVENTS):
             await asyncio.to_thread(hub.publish, "main", "notes", number=number)
             event = await quick.next(5)
             assert event is not None
-            heard.append(event.data["number"])
+            numbers.append(event.data["number"])
         waiting = 0
         while await slow.next(5) is not None:
             waiting += 1
-        return waiting, heard
+        return waiting, numbers
 
-    waiting, heard = asyncio.run(scene())
+    waiting, numbers = asyncio.run(scene())
     assert waiting < MAX_PENDING_EVENTS
-    assert heard == list(range(2 * MAX_PENDING_EVENTS))
+    assert numbers == list(range(2 * MAX_PENDING_EVENTS))
 
 
-def test_an_ended_hub_takes_nobody_and_publishing_is_harmless() -> None:
+def test_a_closed_hub_refuses_listeners_and_ignores_events() -> None:
     hub = Hub(10)
     hub.close()
     hub.publish("main", "notes")
@@ -230,7 +232,7 @@ def test_an_ended_hub_takes_nobody_and_publishing_is_harmless() -> None:
         asyncio.run(join())
 
 
-def test_events_keep_their_order_from_many_threads() -> None:
+def test_events_from_many_threads_keep_their_order() -> None:
     async def scene() -> list[int]:
         hub = Hub(10)
         listener, _, _ = hub.join("main")

@@ -1,4 +1,4 @@
-"""Real processes over one home: gateways, a command line, a watcher; killed, and side by side."""
+"""Several processes on one home: gateways, the command line and a watcher. Some are killed."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from typing import Any
 
 import httpx
 import pytest
-from gateways import PATIENCE_S, ask, poll
+from gateways import TIMEOUT_S, ask, poll
 from typer.testing import CliRunner
 
 from memoriter import Memory
@@ -39,7 +39,7 @@ def command(workspace: Path, home: Path, *arguments: str) -> list[str]:
 def started(
     workspace: Path, home: Path, *arguments: str
 ) -> Iterator[tuple[subprocess.Popen[str], dict[str, Any]]]:
-    """A process that runs until the end of the block, and the first line of JSON that it prints."""
+    """Run a process until the end of the block. Yield it with the first line of JSON that it prints."""
     errors = (home.parent / f"{'-'.join(arguments[:1])}-{os.urandom(2).hex()}.log").open("w+")
     process = subprocess.Popen(
         command(workspace, home, *arguments, "--json"),
@@ -56,11 +56,11 @@ def started(
         yield process, json.loads(line)
         process.send_signal(signal.SIGINT)
         process.stdout.close()
-        assert process.wait(PATIENCE_S) == 0
+        assert process.wait(TIMEOUT_S) == 0
         errors.seek(0)
-        said = errors.read()
-        assert "lock" not in said
-        assert '"level": "error"' not in said
+        log_text = errors.read()
+        assert "lock" not in log_text
+        assert '"level": "error"' not in log_text
     finally:
         process.kill()
         process.wait()
@@ -68,39 +68,39 @@ def started(
 
 
 def killed(tmp_path: Path, kills: int, *more: str) -> tuple[set[str], set[str]]:
-    """What was acknowledged by gateways that were killed, and what is there afterwards."""
+    """Return what killed gateways acknowledged, and what is stored afterwards."""
     workspace, home = tmp_path / "workspace", tmp_path / "home"
     (workspace / "memory").mkdir(parents=True)
     script = [sys.executable, str(Path(__file__).with_name("killed_gateways.py"))]
-    done = subprocess.run(
+    completed = subprocess.run(
         [*script, str(home), str(workspace), str(kills), "7", *more],
         capture_output=True,
         text=True,
         check=True,
     )
-    assert done.stderr == ""
+    assert completed.stderr == ""
     with Memory.open(workspace, home=home, overrides={"embedding.provider": "none"}) as memory:
-        kept = {entry.text.lower() for entry in memory.entries.list()}
-    acknowledged = {line.removeprefix("Remember that ").lower() for line in done.stdout.splitlines()}
-    return acknowledged, kept
+        stored = {entry.text.lower() for entry in memory.entries.list()}
+    acknowledged = {line.removeprefix("Remember that ").lower() for line in completed.stdout.splitlines()}
+    return acknowledged, stored
 
 
 @pytest.mark.timeout(1800)
-def test_acknowledged_captures_survive_the_kill_of_their_gateway(tmp_path: Path) -> None:
-    acknowledged, kept = killed(tmp_path, KILLS)
+def test_acknowledged_captures_survive_a_killed_gateway(tmp_path: Path) -> None:
+    acknowledged, stored = killed(tmp_path, KILLS)
     assert len(acknowledged) >= 5 * KILLS
-    assert acknowledged - kept == set()
+    assert acknowledged - stored == set()
 
 
 @pytest.mark.timeout(600)
-def test_the_control_that_acknowledges_before_it_writes_loses_some(tmp_path: Path) -> None:
-    """The same kills do harm where an acknowledgement is early, so the test above can fail."""
-    acknowledged, kept = killed(tmp_path, 2, "early")
-    assert acknowledged - kept != set()
+def test_a_gateway_that_acknowledges_before_it_writes_loses_captures(tmp_path: Path) -> None:
+    """The control for the test above: it shows that these kills can cause a loss."""
+    acknowledged, stored = killed(tmp_path, 2, "early")
+    assert acknowledged - stored != set()
 
 
 @pytest.mark.timeout(600)
-def test_two_gateways_a_command_line_and_a_watcher_share_a_home(tmp_path: Path) -> None:
+def test_two_gateways_the_command_line_and_a_watcher_share_a_home(tmp_path: Path) -> None:
     workspace, home = tmp_path / "workspace", tmp_path / "home"
     (workspace / "memory").mkdir(parents=True)
     (workspace / "MEMORY.md").write_text("# Memory\n\nThe gateway test began.\n")
@@ -111,9 +111,9 @@ def test_two_gateways_a_command_line_and_a_watcher_share_a_home(tmp_path: Path) 
             base_url=address, headers={"Authorization": f"Bearer {token}"}, timeout=60
         ) as client:
             for number in range(ROUNDS):
-                said = f"Fact {which}-{number}: {'abcdefgh'[which] * 5}{number} is kept in box {number * 7 + which}."
+                text = f"Fact {which}-{number}: {'abcdefgh'[which] * 5}{number} is kept in box {number * 7 + which}."
                 for operation, arguments in (
-                    ("memory_store", {"text": said}),
+                    ("memory_store", {"text": text}),
                     ("memory_save", {"content": f"Note {which}-{number} was written."}),
                     ("memory.search", {"query": f"note {which}"}),
                     ("recall", {"query": f"what is kept in box {number}?"}),
@@ -137,15 +137,15 @@ def test_two_gateways_a_command_line_and_a_watcher_share_a_home(tmp_path: Path) 
         for thread in threads:
             thread.start()
         for number in range(3):
-            done = subprocess.run(
+            completed = subprocess.run(
                 command(workspace, home, "save", f"The command line wrote {number}.", "--json"),
                 capture_output=True,
                 text=True,
                 env={**os.environ, **QUICK},
                 check=False,
             )
-            if done.returncode or done.stderr:
-                failures.append(done.stderr)
+            if completed.returncode or completed.stderr:
+                failures.append(completed.stderr)
         for thread in threads:
             thread.join()
         assert failures == []
@@ -163,32 +163,32 @@ def test_two_gateways_a_command_line_and_a_watcher_share_a_home(tmp_path: Path) 
             assert "The command line wrote 2" in found[0]["snippet"]
 
 
-def test_serve_says_where_and_open_and_token_work_beside_it(tmp_path: Path) -> None:
+def test_serve_prints_its_address_and_open_and_token_work_meanwhile(tmp_path: Path) -> None:
     workspace, home = tmp_path / "workspace", tmp_path / "home"
     (workspace / "memory").mkdir(parents=True)
     before = os.umask(0)
     try:
-        with started(workspace, home, "serve", "--port", "0") as (process, told):
+        with started(workspace, home, "serve", "--port", "0") as (process, details):
             owner = httpx.Client(
-                base_url=told["address"], headers={"Authorization": f"Bearer {told['token']}"}
+                base_url=details["address"], headers={"Authorization": f"Bearer {details['token']}"}
             )
             assert [agent["name"] for agent in owner.get("/v1/agents").json()] == ["main"]
             ask(owner, "memory_store", text="I prefer green tea in the morning.")
 
             def run(*arguments: str) -> Any:
-                done = CliRunner().invoke(app, command(workspace, home, *arguments, "--json")[3:])
-                assert done.exit_code == 0, done.output
-                return json.loads(done.stdout)
+                completed = CliRunner().invoke(app, command(workspace, home, *arguments, "--json")[3:])
+                assert completed.exit_code == 0, completed.output
+                return json.loads(completed.stdout)
 
             link = run("open")["link"]
             assert [httpx.get(link).status_code for _ in range(2)] == [200, 403]
-            made = run("token", "create", "--access", "read", "--name", "laptop")
+            created = run("token", "create", "--access", "read", "--name", "laptop")
             reader = httpx.Client(
-                base_url=told["address"], headers={"Authorization": f"Bearer {made['token']}"}
+                base_url=details["address"], headers={"Authorization": f"Bearer {created['token']}"}
             )
             assert ask(reader, "memory.stats")["disabled"] is False
             assert [row["access"] for row in run("token", "list")] == ["admin", "read"]
-            assert run("token", "revoke", made["id"]) == {"revoked": made["id"]}
+            assert run("token", "revoke", created["id"]) == {"revoked": created["id"]}
             assert reader.post("/v1/agents/main/memory.stats").status_code == 401
             modes = {path.relative_to(home): stat.S_IMODE(path.stat().st_mode) for path in home.rglob("*")}
             assert {str(path) for path, mode in modes.items() if mode & 0o077} == set()
@@ -201,15 +201,15 @@ def test_serve_says_where_and_open_and_token_work_beside_it(tmp_path: Path) -> N
         find_running(home)
 
 
-def test_a_note_of_a_gateway_that_vanishes_while_one_looks_is_none(tmp_path: Path) -> None:
+def test_a_running_file_that_disappears_during_the_search_is_ignored(tmp_path: Path) -> None:
     folder = tmp_path / "gateway" / "running"
     folder.mkdir(parents=True)
-    (folder / "1.json").symlink_to("gone")  # its name is seen, and then there is nothing
+    (folder / "1.json").symlink_to("gone")  # listed, but it cannot be read
     with pytest.raises(NotFound, match="No gateway is running"):
         find_running(tmp_path)
 
 
-def test_a_port_that_is_taken_is_told_in_one_sentence() -> None:
+def test_a_port_in_use_is_one_clear_error() -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         with pytest.raises(MemoriterError) as refused:
@@ -219,13 +219,13 @@ def test_a_port_that_is_taken_is_told_in_one_sentence() -> None:
     )
 
 
-def test_a_process_that_has_the_number_of_a_killed_gateway_is_no_gateway(tmp_path: Path) -> None:
+def test_a_process_with_the_id_of_a_killed_gateway_is_not_taken_for_a_gateway(tmp_path: Path) -> None:
     folder = tmp_path / "gateway" / "running"
     folder.mkdir(parents=True)
     with socket.create_server(("127.0.0.1", 0)) as free:
         address = f"http://127.0.0.1:{free.getsockname()[1]}"
-        noted = {"pid": os.getpid(), "address": address}
-        (folder / f"{os.getpid()}.json").write_text(json.dumps(noted))
+        listed = {"pid": os.getpid(), "address": address}
+        (folder / f"{os.getpid()}.json").write_text(json.dumps(listed))
         assert find_running(tmp_path) == address
     with pytest.raises(NotFound):
         find_running(tmp_path)

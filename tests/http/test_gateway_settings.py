@@ -1,4 +1,4 @@
-"""Settings of the gateway, and settings that the owner changes while it runs."""
+"""Settings of the gateway, and settings that change while it runs."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from memoriter.server.http.agents import Agents, SettingsLoader
 from memoriter.server.http.auth import AllowedHosts, is_loopback
 
 
-def test_memory_that_is_switched_off_is_refused_from_the_next_call_on(start: Start, tmp_path: Path) -> None:
+def test_switching_memory_off_applies_from_the_next_call(start: Start, tmp_path: Path) -> None:
     gateway = start(watch__enabled=False)
     caller = gateway.caller("admin")
     assert ask(caller, "memory.stats")["disabled"] is False
@@ -36,7 +36,7 @@ def test_memory_that_is_switched_off_is_refused_from_the_next_call_on(start: Sta
     assert gateway.client().get("/healthz").text == '{"status":"ok"}'
 
 
-def test_a_setting_that_changes_counts_from_the_next_call_on(start: Start, tmp_path: Path) -> None:
+def test_a_changed_setting_applies_from_the_next_call(start: Start, tmp_path: Path) -> None:
     gateway = start(watch__enabled=False)
     caller = gateway.caller("read")
     many = ask(caller, "memory.search", query="the server and the app")["results"]
@@ -45,7 +45,7 @@ def test_a_setting_that_changes_counts_from_the_next_call_on(start: Start, tmp_p
     assert len(ask(caller, "memory.search", query="the server and the app")["results"]) == 1
 
 
-def test_what_was_open_under_old_settings_is_forgotten_after_a_while(
+def test_a_memory_with_old_settings_is_closed_after_the_grace_period(
     start: Start, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(agents, "GRACE_S", 0.05)
@@ -83,7 +83,7 @@ def test_a_closed_gateway_opens_no_memory(workspace: Path, tmp_path: Path) -> No
     assert all_agents.sizes() == {"memoriter_chunks": {}, "memoriter_entries": {}}
 
 
-def test_only_the_owner_sets_the_gateway(tmp_path: Path) -> None:
+def test_a_workspace_file_cannot_set_the_gateway(tmp_path: Path) -> None:
     workspace = tmp_path / "workspace"
     workspace.mkdir()
     (workspace / ".memoriter.yaml").write_text("gateway:\n  host: 0.0.0.0\n")
@@ -91,7 +91,7 @@ def test_only_the_owner_sets_the_gateway(tmp_path: Path) -> None:
         load(arguments={"workspace": workspace, "home": tmp_path}, environ={})
 
 
-def test_agents_are_names_with_workspaces_from_a_file_or_a_variable(tmp_path: Path) -> None:
+def test_agents_can_be_set_in_a_file_or_a_variable(tmp_path: Path) -> None:
     home = tmp_path / "home"
     home.mkdir()
     (home / "config.yaml").write_text("gateway:\n  agents:\n    work: ../work\n    home-1: /srv/notes\n")
@@ -116,12 +116,12 @@ def test_agents_are_names_with_workspaces_from_a_file_or_a_variable(tmp_path: Pa
     ],
     ids=str,
 )
-def test_a_wrong_value_is_one_sentence(tmp_path: Path, key: str, value: object) -> None:
+def test_a_wrong_value_is_an_error_that_names_the_setting(tmp_path: Path, key: str, value: object) -> None:
     with pytest.raises(ConfigError, match=key):
         load(arguments={"home": tmp_path, "workspace": tmp_path, key: value}, environ={})
 
 
-def test_names_by_which_the_gateway_is_called() -> None:
+def test_allowed_hosts_and_origins() -> None:
     local = AllowedHosts("127.0.0.1", 8377)
     assert local.hosts == {"127.0.0.1:8377", "localhost:8377", "[::1]:8377"}
     proxied = AllowedHosts("0.0.0.0", 8377, ("memory.example.org", "box.lan:9000"))
@@ -137,7 +137,7 @@ def test_names_by_which_the_gateway_is_called() -> None:
     assert AllowedHosts("::1", 8377).hosts == local.hosts
 
 
-def test_which_addresses_only_this_machine_can_reach() -> None:
+def test_loopback_addresses_are_recognized() -> None:
     assert [
         host for host in ("127.0.0.1", "127.8.8.8", "::1", "[::1]", "localhost") if not is_loopback(host)
     ] == []
@@ -146,7 +146,9 @@ def test_which_addresses_only_this_machine_can_reach() -> None:
     ] == []
 
 
-def test_an_open_address_is_warned_of(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_listening_on_a_network_address_prints_a_warning(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     from memoriter.server.http.serve import GatewayServer
 
     monkeypatch.setattr(GatewayServer, "run", lambda self, on_ready: self._socket.close())

@@ -1,4 +1,4 @@
-"""Tokens, links and browsers: made, used, ended; and what lies on the disk for it."""
+"""Tokens, links and browser sessions, and their files."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from memoriter.server.http.auth import (
 )
 
 
-def test_the_first_token_is_the_owners_and_is_told_once(tmp_path: Path) -> None:
+def test_the_first_token_is_an_admin_token_and_is_shown_once(tmp_path: Path) -> None:
     tokens = Tokens(tmp_path)
     secret = tokens.create_first()
     assert secret is not None
@@ -35,7 +35,7 @@ def test_the_first_token_is_the_owners_and_is_told_once(tmp_path: Path) -> None:
     assert (caller.access, caller.agents) == ("admin", None)
 
 
-def test_the_file_holds_digests_alone_and_is_the_owners_alone(tmp_path: Path) -> None:
+def test_the_token_file_contains_only_digests_and_is_private(tmp_path: Path) -> None:
     before = os.umask(0)
     try:
         tokens = Tokens(tmp_path / "home")
@@ -52,18 +52,18 @@ def test_the_file_holds_digests_alone_and_is_the_owners_alone(tmp_path: Path) ->
     assert {mode for path, mode in modes.items() if (tmp_path / path).is_file()} == {0o600}
 
 
-def test_a_token_that_is_revoked_is_refused_at_the_next_call(gateway: Running) -> None:
-    tokens = Tokens(gateway.gateway.tokens.file.parent.parent)  # as another process has it
-    made, secret = tokens.create("read")
+def test_a_revoked_token_is_rejected_at_the_next_call(gateway: Running) -> None:
+    tokens = Tokens(gateway.gateway.tokens.file.parent.parent)  # like another process
+    token, secret = tokens.create("read")
     caller = gateway.client(secret)
     assert ask(caller, "memory.stats")["disabled"] is False
-    tokens.revoke(made.id)
+    tokens.revoke(token.id)
     assert caller.post("/v1/agents/main/memory.stats").status_code == 401
     with pytest.raises(NotFound):
-        tokens.revoke(made.id)
+        tokens.revoke(token.id)
 
 
-def test_a_file_that_cannot_be_read_lets_nobody_in(gateway: Running) -> None:
+def test_a_broken_token_file_rejects_all_requests(gateway: Running) -> None:
     caller = gateway.caller("admin")
     file = gateway.gateway.tokens.file
     whole = json.loads(file.read_text())
@@ -83,18 +83,18 @@ def test_a_file_that_cannot_be_read_lets_nobody_in(gateway: Running) -> None:
     assert caller.get("/v1/agents").status_code == 200
 
 
-def test_a_broken_file_is_told_to_who_lists_it(tmp_path: Path) -> None:
+def test_listing_a_broken_token_file_is_an_error(tmp_path: Path) -> None:
     file = Tokens(tmp_path).file
     listing = ["--home", str(tmp_path), "--workspace", str(tmp_path), "token", "list"]
-    assert CliRunner().invoke(app, listing).exit_code == 0  # there is none yet
+    assert CliRunner().invoke(app, listing).exit_code == 0  # the file does not exist yet
     Tokens(tmp_path).create("read")
     file.write_text("{")
-    told = CliRunner().invoke(app, listing)
-    assert (told.exit_code, told.stdout) == (1, "")
-    assert f"Cannot read the tokens in {file}" in str(told.exception)
+    result = CliRunner().invoke(app, listing)
+    assert (result.exit_code, result.stdout) == (1, "")
+    assert f"Cannot read the tokens in {file}" in str(result.exception)
 
 
-def test_a_file_that_others_may_write_lets_nobody_in_and_one_that_they_may_read_is_closed(
+def test_a_token_file_that_others_may_write_rejects_requests_and_a_readable_one_is_made_private(
     gateway: Running,
 ) -> None:
     caller, file = gateway.caller("admin"), gateway.gateway.tokens.file
@@ -110,26 +110,26 @@ def test_a_file_that_others_may_write_lets_nobody_in_and_one_that_they_may_read_
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="folders are not synced there")
-def test_a_revocation_is_on_the_disk_with_its_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_revocation_is_durable(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     tokens = Tokens(tmp_path)
-    made, _ = tokens.create("read")
+    token, _ = tokens.create("read")
     synced: list[tuple[bool, bool]] = []
     really = os.fsync
 
     def fsync(descriptor: int) -> None:
         folder = stat.S_ISDIR(os.fstat(descriptor).st_mode)
-        synced.append((folder, made.id in tokens.file.read_text()))
+        synced.append((folder, token.id in tokens.file.read_text()))
         really(descriptor)
 
     monkeypatch.setattr(os, "fsync", fsync)
-    tokens.revoke(made.id)
+    tokens.revoke(token.id)
     assert synced == [
         (False, True),
         (True, False),
-    ]  # the new file before it is in place, its folder afterwards
+    ]  # the new file before the rename, its folder after it
 
 
-def test_a_ticket_works_once_and_not_for_long(tmp_path: Path) -> None:
+def test_a_ticket_works_once_and_expires(tmp_path: Path) -> None:
     now = [1000.0]
     tickets = Tickets(tmp_path, clock=lambda: now[0])
     first, second, third = tickets.issue(), tickets.issue(), tickets.issue()
@@ -145,7 +145,7 @@ def test_a_ticket_works_once_and_not_for_long(tmp_path: Path) -> None:
     assert not tickets.use(third)
 
 
-def test_a_browser_is_let_in_for_twelve_hours_and_only_so_many_of_them(tmp_path: Path) -> None:
+def test_browser_sessions_last_twelve_hours_and_their_number_is_limited(tmp_path: Path) -> None:
     now = [1000.0]
     browsers = BrowserSessions(tmp_path, 8377, clock=lambda: now[0])
     cookies = []
@@ -160,14 +160,14 @@ def test_a_browser_is_let_in_for_twelve_hours_and_only_so_many_of_them(tmp_path:
     assert [browsers.caller(cookie or "") for cookie in cookies] == [None] * len(cookies)
 
 
-def test_the_page_opens_by_a_link_and_by_nothing_else(gateway: Running) -> None:
+def test_only_a_link_opens_the_page(gateway: Running) -> None:
     browser = gateway.client()
     closed = browser.get("/")
     assert closed.status_code == 401
     assert "memoriter open" in closed.text
     ticket = gateway.gateway.browsers.tickets.issue()
     opened = browser.get("/open", params={"ticket": ticket})
-    # A page that goes on by itself: after a redirect from elsewhere a browser would not send a strict cookie.
+    # Not a redirect: after a redirect from another site, a browser would not send a strict cookie.
     assert (opened.status_code, opened.headers["cache-control"]) == (200, "no-store")
     assert opened.headers["content-type"] == "text/html; charset=utf-8"
     assert '<meta http-equiv="refresh" content="0; url=/">' in opened.text
@@ -189,7 +189,7 @@ def test_the_page_opens_by_a_link_and_by_nothing_else(gateway: Running) -> None:
     )
 
 
-def test_a_cookie_changes_things_only_from_our_own_page(gateway: Running) -> None:
+def test_a_cookie_can_only_change_data_from_the_gateways_page(gateway: Running) -> None:
     page = gateway.page()
     assert ask(page, "memory.stats")["disabled"] is False
     del page.headers["Origin"]
@@ -205,7 +205,7 @@ def test_a_cookie_changes_things_only_from_our_own_page(gateway: Running) -> Non
     assert page.get("/v1/agents", headers={"Authorization": "Bearer wrong"}).status_code == 401
 
 
-def test_other_cookies_of_this_machine_do_not_hide_the_pages(gateway: Running) -> None:
+def test_malformed_cookies_of_other_programs_do_not_hide_the_gateways_cookie(gateway: Running) -> None:
     name = gateway.gateway.browsers.cookie
     value = gateway.page().cookies[name]
     for shown in (
@@ -220,7 +220,7 @@ def test_other_cookies_of_this_machine_do_not_hide_the_pages(gateway: Running) -
         assert gateway.client().get("/v1/agents", headers={"Cookie": shown}).status_code == 401, shown
 
 
-def test_the_pages_files_have_their_kinds_and_are_not_sent_twice(gateway: Running) -> None:
+def test_files_of_the_page_have_media_types_and_etags(gateway: Running) -> None:
     page = gateway.page()
     script = page.get("/static/app.js")
     assert script.headers["content-type"] == "text/javascript; charset=utf-8"
@@ -239,7 +239,7 @@ def test_the_pages_files_have_their_kinds_and_are_not_sent_twice(gateway: Runnin
         assert answer.status_code == 404, path
 
 
-def test_a_token_for_an_agent_that_is_not_there_is_told(tmp_path: Path) -> None:
+def test_creating_a_token_for_an_unknown_agent_prints_a_warning(tmp_path: Path) -> None:
     (tmp_path / "config.yaml").write_text(f"gateway:\n  agents:\n    work: {tmp_path}\n")
     wanted = ["--home", str(tmp_path), "--workspace", str(tmp_path), "token", "create", "--agent", "work"]
     known = CliRunner().invoke(app, [*wanted, "--agent", "main"])

@@ -1,4 +1,4 @@
-"""How much may be asked: size, depth, kind, rate and time; each is one sentence, and nothing falls over."""
+"""Limits of requests: size, depth, media type, rate, time and concurrency."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 import httpx
 import pytest
-from gateways import PATIENCE_S, Running, Start, ask, poll
+from gateways import TIMEOUT_S, Running, Start, ask, poll
 from pydantic import Field
 
 from memoriter.server.http import guard, limits, observe
@@ -28,7 +28,7 @@ def sent(
     return answer.status_code, answer.json().get("error")
 
 
-def test_a_body_that_cannot_be_used_is_told_in_one_sentence(gateway: Running) -> None:
+def test_an_invalid_body_is_one_clear_error(gateway: Running) -> None:
     caller = gateway.caller("write")
     not_json = (400, "The request body is not valid JSON.")
     too_deep = (400, f"The request body is nested deeper than {MAX_DEPTH} levels.")
@@ -52,7 +52,7 @@ def test_a_body_that_cannot_be_used_is_told_in_one_sentence(gateway: Running) ->
     assert sent(caller, b"query=x", kind="application/x-www-form-urlencoded")[0] == 415
 
 
-def test_a_body_may_be_left_out_and_may_say_a_thing_twice(gateway: Running) -> None:
+def test_a_body_may_be_empty_and_may_repeat_a_key(gateway: Running) -> None:
     caller = gateway.caller("read")
     assert caller.post("/v1/agents/main/memory.stats").status_code == 200
     assert sent(caller, b'{"query": "nothing", "query": "backup"}')[0] == 200
@@ -60,7 +60,7 @@ def test_a_body_may_be_left_out_and_may_say_a_thing_twice(gateway: Running) -> N
     assert sent(caller, b"{}", operation="memory.stats", kind="Application/JSON; charset=utf-8")[0] == 200
 
 
-def test_a_large_body_is_413_whether_it_says_so_or_not(start: Start) -> None:
+def test_a_large_body_is_413_with_and_without_a_declared_length(start: Start) -> None:
     gateway = start(watch__enabled=False, gateway__limits__body_bytes=2000)
     caller = gateway.caller("read")
 
@@ -76,8 +76,8 @@ def test_a_large_body_is_413_whether_it_says_so_or_not(start: Start) -> None:
 
 
 @pytest.mark.parametrize("chunked", [False, True])
-def test_who_sends_far_too_much_reads_the_answer_all_the_same(start: Start, chunked: bool) -> None:
-    """Most clients send all of a body before they read: a connection that is closed on it is no answer to them."""
+def test_a_client_that_sends_far_too_much_still_gets_the_error(start: Start, chunked: bool) -> None:
+    """Most clients send the whole body before they read, so closing the connection would hide the error."""
     gateway = start(gateway__limits__body_bytes=2000, watch__enabled=False)
     body = b"x" * 20_000_000
     head = {**JSON, "Authorization": gateway.caller().headers["Authorization"]}
@@ -96,7 +96,7 @@ def test_who_sends_far_too_much_reads_the_answer_all_the_same(start: Start, chun
     client.close()
 
 
-def test_a_bucket_is_emptied_by_requests_and_filled_by_time() -> None:
+def test_a_rate_bucket_refills_with_time() -> None:
     now = 0.0
     rate = RateLimiter(2.0, 3, clock=lambda: now)
     assert [rate.take("a") for _ in range(4)] == [0.0, 0.0, 0.0, 0.5]
@@ -109,7 +109,7 @@ def test_a_bucket_is_emptied_by_requests_and_filled_by_time() -> None:
     assert [rate.take("a") for _ in range(4)] == [0.0, 0.0, 0.0, 0.5]
 
 
-def test_too_many_requests_are_429_for_this_token_alone(start: Start) -> None:
+def test_too_many_requests_are_429_only_for_this_token(start: Start) -> None:
     now = [0.0]
     gateway = start(
         watch__enabled=False, gateway__limits__rate=1, gateway__limits__burst=2, clock=lambda: now[0]
@@ -125,7 +125,7 @@ def test_too_many_requests_are_429_for_this_token_alone(start: Start) -> None:
     assert one.get("/v1/operations").status_code == 200
 
 
-def test_the_files_of_the_page_may_be_asked_for_all_at_once_again_and_again(start: Start) -> None:
+def test_files_of_the_page_do_not_count_for_the_rate_limit(start: Start) -> None:
     gateway = start(
         watch__enabled=False, gateway__limits__rate=1, gateway__limits__burst=2, clock=lambda: 0.0
     )
@@ -140,8 +140,8 @@ def test_the_files_of_the_page_may_be_asked_for_all_at_once_again_and_again(star
 
 @pytest.fixture
 def slow(monkeypatch: pytest.MonkeyPatch) -> Iterator[threading.Event]:
-    """An operation that lasts until it is let go, offered beside the real ones."""
-    let_go = threading.Event()
+    """Add an operation that waits for the event."""
+    release = threading.Event()
 
     class Waited(Shape):
         waited: bool = True
@@ -150,7 +150,7 @@ def slow(monkeypatch: pytest.MonkeyPatch) -> Iterator[threading.Event]:
         x: str | None = Field(None, description="Nothing.")
 
     def wait(call: Call[Anything]) -> Waited:
-        let_go.wait(30)
+        release.wait(30)
         return Waited()
 
     tool = Tool("test.slow", "Waits.", Anything, Waited, wait)
@@ -160,11 +160,11 @@ def slow(monkeypatch: pytest.MonkeyPatch) -> Iterator[threading.Event]:
     from memoriter.server.http import app
 
     monkeypatch.setattr(app, "OPERATIONS", table)
-    yield let_go
-    let_go.set()
+    yield release
+    release.set()
 
 
-def test_what_takes_too_long_is_504_and_the_gateway_goes_on(start: Start, slow: threading.Event) -> None:
+def test_a_request_that_takes_too_long_is_504(start: Start, slow: threading.Event) -> None:
     gateway = start(watch__enabled=False, gateway__limits__timeout_s=0.2)
     caller = gateway.caller("read")
     answer = caller.post("/v1/agents/main/test.slow")
@@ -174,13 +174,13 @@ def test_what_takes_too_long_is_504_and_the_gateway_goes_on(start: Start, slow: 
     )
     assert (
         gateway.gateway.workers.in_use == 1
-    )  # a thread cannot be stopped; its place is given back at its end
+    )  # a thread cannot be stopped, so its place stays taken until it ends
     slow.set()
     poll(lambda: gateway.gateway.workers.in_use == 0)
 
 
 def unfinished(gateway: Running, path: str) -> socket.socket:
-    """A request whose body does not come."""
+    """Send a request without the rest of its body."""
     place = gateway.address.removeprefix("http://")
     token = gateway.gateway.tokens.create("read")[1]
     head = (
@@ -188,13 +188,13 @@ def unfinished(gateway: Running, path: str) -> socket.socket:
         "Content-Type: application/json\r\nAccept: application/json, text/event-stream\r\n\r\n{"
     )
     host, port = place.split(":")
-    waiting = socket.create_connection((host, int(port)), timeout=PATIENCE_S)
+    waiting = socket.create_connection((host, int(port)), timeout=TIMEOUT_S)
     waiting.sendall(head.encode())
     return waiting
 
 
 def whole_answer(waiting: socket.socket) -> str:
-    """What comes until the other side closes."""
+    """Return everything until the gateway closes the connection."""
     with waiting:
         return b"".join(iter(lambda: waiting.recv(65536), b"")).decode()
 
@@ -203,16 +203,16 @@ BODIES = ("/v1/agents/main/memory.stats", "/mcp")
 
 
 @pytest.mark.parametrize("path", BODIES)
-def test_a_body_that_does_not_come_is_given_up(start: Start, path: str) -> None:
+def test_a_body_that_does_not_arrive_is_504(start: Start, path: str) -> None:
     gateway = start(watch__enabled=False, gateway__limits__timeout_s=0.2)
     answer = whole_answer(unfinished(gateway, path))
     assert answer.startswith("HTTP/1.1 504 ")
-    said = json.loads(answer.rpartition("\r\n")[2])["error"]
-    assert said in ("The request body did not arrive in time.", "The request took longer than 0.2 s.")
+    message = json.loads(answer.rpartition("\r\n")[2])["error"]
+    assert message in ("The request body did not arrive in time.", "The request took longer than 0.2 s.")
 
 
 @pytest.mark.parametrize("path", BODIES)
-def test_a_body_that_does_not_come_does_not_keep_the_gateway_from_ending(
+def test_a_body_that_does_not_arrive_does_not_delay_the_shutdown(
     start: Start, monkeypatch: pytest.MonkeyPatch, path: str
 ) -> None:
     monkeypatch.setattr(limits, "LAST_BODY_S", 0.1)
@@ -223,13 +223,13 @@ def test_a_body_that_does_not_come_does_not_keep_the_gateway_from_ending(
     assert whole_answer(waiting).startswith("HTTP/1.1 504 ")
 
 
-def test_who_comes_when_all_are_busy_is_told_to_come_again(start: Start, slow: threading.Event) -> None:
+def test_requests_beyond_the_queue_are_503(start: Start, slow: threading.Event) -> None:
     gateway = start(watch__enabled=False, gateway__limits__concurrency=1)
     callers = [gateway.caller("read") for _ in range(4)]
-    done: list[int] = []
+    statuses: list[int] = []
 
     def call(caller: httpx.Client) -> None:
-        done.append(caller.post("/v1/agents/main/test.slow").status_code)
+        statuses.append(caller.post("/v1/agents/main/test.slow").status_code)
 
     threads = [threading.Thread(target=call, args=(caller,)) for caller in callers]
     for thread in threads:
@@ -244,26 +244,28 @@ def test_who_comes_when_all_are_busy_is_told_to_come_again(start: Start, slow: t
         {"error": "The gateway is busy. Try again.", "code": "busy"},
     )
     assert busy.headers["retry-after"] == "1"
-    assert done == [200] * 4
+    assert statuses == [200] * 4
 
 
-def test_who_goes_away_is_not_worked_for(start: Start, slow: threading.Event) -> None:
+def test_a_waiting_request_is_dropped_when_its_client_disconnects(
+    start: Start, slow: threading.Event
+) -> None:
     gateway = start(watch__enabled=False, gateway__limits__concurrency=1)
     holding = threading.Thread(
         target=lambda c: c.post("/v1/agents/main/test.slow"), args=(gateway.caller("read"),)
     )
     holding.start()
     poll(lambda: gateway.gateway.workers.in_use == 1)
-    impatient = gateway.client(gateway.gateway.tokens.create("read")[1])
+    client = gateway.client(gateway.gateway.tokens.create("read")[1])
     with pytest.raises(httpx.ReadTimeout):
-        impatient.post("/v1/agents/main/memory.stats", timeout=0.2)
-    poll(lambda: gateway.gateway.workers.in_use == 1)  # its place in the queue is free again
+        client.post("/v1/agents/main/memory.stats", timeout=0.2)
+    poll(lambda: gateway.gateway.workers.in_use == 1)  # it has left the queue
     slow.set()
     holding.join(10)
     assert ask(gateway.caller("read"), "memory.stats")["disabled"] is False
 
 
-def test_a_graceful_end_answers_what_runs(start: Start, slow: threading.Event) -> None:
+def test_running_requests_get_responses_when_the_gateway_stops(start: Start, slow: threading.Event) -> None:
     gateway = start(watch__enabled=False)
     caller = gateway.caller("read")
     answers: list[httpx.Response] = []

@@ -1,4 +1,4 @@
-"""MCP behind the gateway: the same guard and the same access, for any of the agents."""
+"""MCP behind the gateway: the same guard, the same access, all agents."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def called(caller: httpx.Client, name: str, **headers: str) -> httpx.Response:
     return caller.post("/mcp", json=body, headers={**SPEAKS, **headers})
 
 
-def test_a_tool_beyond_the_access_is_403_over_mcp_too(gateway: Running) -> None:
+def test_a_tool_that_requires_more_access_is_403_over_mcp(gateway: Running) -> None:
     reader = gateway.caller("read")
     writing = [name for name, tool in OPERATIONS.items() if tool.access != "read"]
     assert {name: called(reader, name).status_code for name in writing} == dict.fromkeys(writing, 403)
@@ -44,7 +44,7 @@ def tools_of(result: str) -> list[str]:
     return [tool["name"] for tool in json.loads(data)["result"]["tools"]]
 
 
-def test_each_caller_is_listed_what_it_may_do(gateway: Running) -> None:
+def test_a_caller_sees_only_tools_that_it_may_call(gateway: Running) -> None:
     body = {"jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": {}}
     listed = {
         access: tools_of(gateway.caller(access).post("/mcp", json=body, headers=SPEAKS).text)
@@ -55,7 +55,7 @@ def test_each_caller_is_listed_what_it_may_do(gateway: Running) -> None:
     assert "memory_search" in listed["read"]
 
 
-def test_the_sdks_own_client_searches_and_its_writing_is_told(start: Start, tmp_path: Path) -> None:
+def test_the_sdk_client_can_search_and_its_changes_are_events(start: Start, tmp_path: Path) -> None:
     other = tmp_path / "work" / "memory"
     other.mkdir(parents=True)
     (other / "plans.md").write_text("# Plans\n\nThe zebra crossing is repainted in May.\n")
@@ -84,24 +84,24 @@ def test_the_sdks_own_client_searches_and_its_writing_is_told(start: Start, tmp_
 
 @pytest.fixture
 def slow(monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[threading.Event, threading.Event]]:
-    """A tool that says when it has begun, and lasts until it is let go."""
-    begun, let_go = threading.Event(), threading.Event()
+    """Replace a tool by one that sets the first event and waits for the second."""
+    begun, release = threading.Event(), threading.Event()
 
     def wait(call: Call[Any]) -> Shape:
         begun.set()
-        let_go.wait(20)
+        release.wait(20)
         return OPERATIONS["memory_stats"].run(call)
 
     table = {**OPERATIONS, "memory_stats": replace(OPERATIONS["memory_stats"], run=wait)}
     monkeypatch.setattr(observe, "OPERATIONS", table)
-    yield begun, let_go
-    let_go.set()
+    yield begun, release
+    release.set()
 
 
-def test_a_gateway_that_ends_answers_calls(
+def test_running_calls_get_responses_when_the_gateway_stops(
     start: Start, slow: tuple[threading.Event, threading.Event]
 ) -> None:
-    begun, let_go = slow
+    begun, release = slow
     gateway = start(watch__enabled=False)
     answers: list[httpx.Response] = []
     caller = gateway.caller("read")
@@ -109,25 +109,25 @@ def test_a_gateway_that_ends_answers_calls(
     asking.start()
     assert begun.wait(20)
     gateway.server.stop()
-    threading.Timer(0.3, let_go.set).start()
+    threading.Timer(0.3, release.set).start()
     asking.join(20)
     assert [answer.status_code for answer in answers] == [200]
     assert "file_count" in answers[0].text
 
 
-def test_nobody_holds_a_stream_of_news_for_there_are_none(gateway: Running) -> None:
+def test_mcp_accepts_only_post(gateway: Running) -> None:
     caller = gateway.caller("read")
     for method in ("GET", "DELETE", "HEAD"):
         answer = caller.request(method, "/mcp", headers=SPEAKS)
         assert (answer.status_code, answer.headers["allow"]) == (405, "POST")
 
 
-def test_a_call_that_takes_too_long_is_given_up_in_the_protocols_words(
+def test_a_call_that_takes_too_long_is_an_error_of_the_protocol(
     start: Start, slow: tuple[threading.Event, threading.Event]
 ) -> None:
     gateway = start(watch__enabled=False, gateway__limits__timeout_s=0.5)
     caller = gateway.caller("read")
-    assert called(caller, "memory_search").status_code == 200  # everything is loaded
+    assert called(caller, "memory_search").status_code == 200  # imports everything
     late = called(caller, "memory_stats")
     assert (late.status_code, "The request took longer than 0.5 s." in late.text) == (200, True)
     assert gateway.gateway.workers.in_use == 1  # a thread cannot be stopped
@@ -135,7 +135,7 @@ def test_a_call_that_takes_too_long_is_given_up_in_the_protocols_words(
     poll(lambda: gateway.gateway.workers.in_use == 0)
 
 
-def test_calls_count_among_what_runs_at_once(
+def test_mcp_calls_count_for_the_concurrency_limit(
     start: Start, slow: tuple[threading.Event, threading.Event]
 ) -> None:
     gateway = start(watch__enabled=False, gateway__limits__concurrency=1)

@@ -1,4 +1,4 @@
-"""What is noticed of operations: lines of the log, metrics, spans; never a text, a token or a link."""
+"""The log, metrics and spans of operations. None contains user text, a token or a link."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ CANARY = "canary-9f3e"
 
 @pytest.fixture
 def lines() -> io.StringIO:
-    """Everything that the gateway logs, at every level."""
+    """Collect the log of the gateway at all levels."""
     written = io.StringIO()
     logs.setup("debug", written, access_log.JsonFormatter())
     return written
@@ -35,7 +35,7 @@ def lines() -> io.StringIO:
 
 @pytest.fixture
 def failing(monkeypatch: pytest.MonkeyPatch) -> None:
-    """An operation with a mistake of ours in it, which quotes what it was asked."""
+    """Add an operation with a bug. Its message quotes user text."""
 
     def fail(call: Call[NoArguments]) -> Shape:
         raise KeyError(f"{CANARY} in a failure")
@@ -45,11 +45,11 @@ def failing(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(module, "OPERATIONS", {**OPERATIONS, tool.name: tool})
 
 
-def test_the_log_says_who_asked_for_what_and_nothing_of_what_was_said(
+def test_the_log_names_callers_and_operations_but_contains_no_user_text(
     start: Start, lines: io.StringIO, failing: None
 ) -> None:
     gateway = start(watch__enabled=False)
-    made, secret = gateway.gateway.tokens.create("admin")
+    token, secret = gateway.gateway.tokens.create("admin")
     owner = gateway.client(secret)
     ticket = gateway.gateway.browsers.tickets.issue()
     owner.get("/open", params={"ticket": ticket})
@@ -74,23 +74,23 @@ def test_the_log_says_who_asked_for_what_and_nothing_of_what_was_said(
     assert CANARY not in text
     assert secret not in text
     assert ticket not in text
-    noted = [json.loads(line) for line in text.splitlines()]
-    requests = [line for line in noted if line["message"] == "request"]
+    entries = [json.loads(line) for line in text.splitlines()]
+    requests = [line for line in entries if line["message"] == "request"]
     search = next(line for line in requests if line.get("operation") == "memory.search")
     assert {name: search[name] for name in ("method", "route", "status", "caller", "agent", "outcome")} == {
         "method": "POST",
         "route": "/v1/agents/{agent}/memory.search",
         "status": 200,
-        "caller": made.id,
+        "caller": token.id,
         "agent": "main",
         "outcome": "ok",
     }
     assert len({line["request"] for line in requests}) == len(requests)
-    assert next(line for line in noted if line.get("error") == "KeyError")["trace"]
+    assert next(line for line in entries if line.get("error") == "KeyError")["trace"]
 
 
 @pytest.mark.parametrize("path", ["/mcp", "/v1/agents/main/memory.stats"])
-def test_who_leaves_before_the_body_is_whole_is_noted_as_499_and_nothing_else(
+def test_a_client_that_disconnects_before_its_body_is_complete_is_logged_as_499(
     start: Start, capsys: pytest.CaptureFixture[str], path: str
 ) -> None:
     access_log.setup("info")
@@ -105,17 +105,17 @@ def test_who_leaves_before_the_body_is_whole_is_noted_as_499_and_nothing_else(
     with socket.create_connection((host, int(port))) as leaving:
         leaving.sendall(head.encode())
         poll(lambda: gateway.gateway.asgi.bodies.waiting == 1)
-    noted: list[dict[str, object]] = []
+    entries: list[dict[str, object]] = []
 
     def requests() -> list[object]:
-        noted.extend(json.loads(line) for line in capsys.readouterr().err.splitlines())
-        return [line["status"] for line in noted if line["message"] == "request"]
+        entries.extend(json.loads(line) for line in capsys.readouterr().err.splitlines())
+        return [line["status"] for line in entries if line["message"] == "request"]
 
     poll(lambda: requests() == [499])
-    assert [line for line in noted if line["level"] not in ("debug", "info")] == []
+    assert [line for line in entries if line["level"] not in ("debug", "info")] == []
 
 
-def test_the_protocols_package_writes_lines_too_and_only_of_failures(
+def test_failures_in_the_mcp_package_are_logged_as_json_without_quotes(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     access_log.setup("info")
@@ -124,11 +124,11 @@ def test_the_protocols_package_writes_lines_too_and_only_of_failures(
     failed = KeyError(CANARY)
     package.error("it failed\nand quotes %s", CANARY, exc_info=failed)
     (line,) = capsys.readouterr().err.splitlines()
-    noted = json.loads(line)
-    assert (noted["message"], noted["error"], CANARY in line) == ("it failed", "KeyError", False)
+    entries = json.loads(line)
+    assert (entries["message"], entries["error"], CANARY in line) == ("it failed", "KeyError", False)
 
 
-def test_an_answer_carries_the_id_under_which_it_was_logged(start: Start, lines: io.StringIO) -> None:
+def test_a_response_has_the_request_id_of_its_log_line(start: Start, lines: io.StringIO) -> None:
     gateway = start(watch__enabled=False)
     answer = gateway.client().get("/healthz")
     poll(lambda: f'"request": "{answer.headers["x-request-id"]}"' in lines.getvalue())
@@ -193,7 +193,7 @@ def test_an_operation_is_counted_once_whichever_interface_calls_it(gateway: Runn
 
 @pytest.fixture
 def spans(monkeypatch: pytest.MonkeyPatch) -> InMemorySpanExporter:
-    """A provider of traces, as a host sets it, that keeps what it is given."""
+    """Set a trace provider that stores spans in memory."""
     exporter = InMemorySpanExporter()
     provider = TracerProvider()
     provider.add_span_processor(SimpleSpanProcessor(exporter))
@@ -201,7 +201,7 @@ def spans(monkeypatch: pytest.MonkeyPatch) -> InMemorySpanExporter:
     return exporter
 
 
-def test_spans_have_the_names_of_the_conventions_and_no_texts(
+def test_spans_follow_the_conventions_and_contain_no_user_text(
     gateway: Running, spans: InMemorySpanExporter
 ) -> None:
     caller = gateway.caller("admin")
@@ -243,7 +243,7 @@ def test_spans_have_the_names_of_the_conventions_and_no_texts(
     assert not any(CANARY in span.to_json() for span in seen.values())
 
 
-def test_spans_join_the_callers_trace_and_have_texts_when_the_owner_says_so(
+def test_spans_join_the_callers_trace_and_contain_text_if_allowed(
     start: Start, spans: InMemorySpanExporter
 ) -> None:
     gateway = start(watch__enabled=False, gateway__trace_content=True)
@@ -257,12 +257,12 @@ def test_spans_join_the_callers_trace_and_have_texts_when_the_owner_says_so(
     assert json.loads(span.attributes["gen_ai.memory.records"])
 
 
-def test_without_a_provider_nothing_is_traced(gateway: Running) -> None:
+def test_there_are_no_spans_without_a_provider(gateway: Running) -> None:
     ask(gateway.caller("admin"), "memory.search", query="backup")
     assert observe._tracer() is None
 
 
-def test_every_operation_has_a_meaning_and_every_meaning_an_operation() -> None:
+def test_every_operation_that_changes_data_has_a_span_name() -> None:
     known = {"search_memory", "retrieval", "create_memory", "update_memory", "upsert_memory", "delete_memory"}
     assert set(SPAN_NAMES) <= set(OPERATIONS)
     assert {span_name(tool) for tool in OPERATIONS.values() if not tool.read_only} <= known

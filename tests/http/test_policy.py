@@ -1,4 +1,4 @@
-"""Who may do what: generated from the tables of routes and operations, so that nothing added is forgotten."""
+"""Access rules, tested for every route and operation, so that new ones cannot be forgotten."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from memoriter.tools.table import OPERATIONS
 from memoriter.tools.tool import ACCESS, grants
 
 METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE", "PROPFIND")
-OPEN = {"/healthz", "/open"}  #: the one route that says nothing, and the one that asks for a ticket
+PUBLIC = {"/healthz", "/open"}
 
 
 NOT_FOUND = {"error": "Not found.", "code": "not_found"}
@@ -29,7 +29,7 @@ OPERATION_NOT_FOUND = {
 
 
 def paths(gateway: Running) -> Iterator[str]:
-    """Every path that the application serves, and some that it does not."""
+    """Yield every path of the application, and some unknown ones."""
     for route in app.build(gateway.gateway).routes:
         assert isinstance(route, Route), f"a route of another kind: {route}"
         path = route.path.replace("{agent}", "main").replace("{name:path}", "app.js")
@@ -47,7 +47,7 @@ def paths(gateway: Running) -> Iterator[str]:
 
 
 def asked(client: httpx.Client, method: str, path: str, **headers: str) -> httpx.Response:
-    """The answer, its body left alone: some of them never end."""
+    """Return the response. Do not read the body of a stream, which never ends."""
     request = client.build_request(method, path, headers=headers)
     answer = client.send(request, stream=True)
     if answer.headers["content-type"].startswith("text/event-stream"):
@@ -59,12 +59,12 @@ def asked(client: httpx.Client, method: str, path: str, **headers: str) -> httpx
 
 
 def test_without_a_token_every_route_and_method_is_401(gateway: Running) -> None:
-    nobody = gateway.client()
+    anonymous = gateway.client()
     answers = {
-        (method, path): asked(nobody, method, path).status_code
+        (method, path): asked(anonymous, method, path).status_code
         for path in paths(gateway)
         for method in METHODS
-        if path not in OPEN
+        if path not in PUBLIC
     }
     assert len(answers) > len(METHODS) * len(OPERATIONS)
     assert set(answers.values()) == {401}, [key for key, status in answers.items() if status != 401]
@@ -107,20 +107,20 @@ FOREIGN = (
 )
 
 
-def test_a_foreign_host_or_origin_is_403_on_every_route_for_the_owner_too(gateway: Running) -> None:
+def test_a_foreign_host_or_origin_is_403_on_every_route_even_with_an_admin_token(gateway: Running) -> None:
     owner = gateway.caller("admin")
     port = gateway.address.rpartition(":")[2]
     every = list(paths(gateway))
     for number, headers in enumerate(FOREIGN):
         foreign = {name: value.replace("{port}", port) for name, value in headers.items()}
-        # Two of them at every door, the others at one of each kind: they take the same way.
+        # Two of them on every route. The others take the same code path, so a few routes are enough.
         some = every if number < 2 else ["/", "/healthz", "/open", "/mcp", "/v1/agents/main/memory.stats"]
         answers = [asked(owner, method, path, **foreign) for path in some for method in ("GET", "POST")]
         assert {answer.status_code for answer in answers} == {403}, headers
         assert not any("access-control-allow-origin" in answer.headers for answer in answers)
 
 
-def test_own_names_and_origins_are_let_in(gateway: Running) -> None:
+def test_the_gateways_own_hosts_and_origins_are_allowed(gateway: Running) -> None:
     owner = gateway.caller("admin")
     port = gateway.address.rpartition(":")[2]
     for name in ("127.0.0.1", "localhost", "[::1]", "LOCALHOST"):
@@ -128,7 +128,7 @@ def test_own_names_and_origins_are_let_in(gateway: Running) -> None:
         assert asked(owner, "GET", "/v1/agents", **headers).status_code == 200
 
 
-def test_an_operation_beyond_the_access_is_403_and_does_nothing(gateway: Running) -> None:
+def test_an_operation_that_requires_more_access_is_403(gateway: Running) -> None:
     for granted in ACCESS:
         caller = gateway.caller(granted)
         answers = {
@@ -146,7 +146,7 @@ def test_an_operation_beyond_the_access_is_403_and_does_nothing(gateway: Running
             }
 
 
-def test_every_writing_operation_is_refused_to_a_reader(gateway: Running) -> None:
+def test_readers_cannot_call_operations_that_change_data(gateway: Running) -> None:
     reader = gateway.caller("read")
     writing = [name for name, tool in OPERATIONS.items() if not tool.read_only]
     assert {"memory_save", "memory_store", "memory_forget", "capture", "memory.sync"} <= set(writing)
@@ -155,16 +155,16 @@ def test_every_writing_operation_is_refused_to_a_reader(gateway: Running) -> Non
     } == dict.fromkeys(writing, 403)
 
 
-def test_only_who_has_admin_access_speaks_for_the_owner(gateway: Running) -> None:
+def test_only_admin_callers_speak_for_the_owner(gateway: Running) -> None:
     trust = {}
     for granted in ("write", "admin"):
-        said = {"role": "user", "content": f"I prefer {granted} tea."}
-        done = ask(gateway.caller(granted), "capture", messages=[said], session=granted)  # type: ignore[arg-type]
-        trust[granted] = done["remembered"][0]["memory"]["trust"]
+        message = {"role": "user", "content": f"I prefer {granted} tea."}
+        captured = ask(gateway.caller(granted), "capture", messages=[message], session=granted)  # type: ignore[arg-type]
+        trust[granted] = captured["remembered"][0]["memory"]["trust"]
     assert trust == {"write": "agent", "admin": "owner"}
 
 
-def test_an_entry_that_was_changed_meanwhile_is_409(gateway: Running) -> None:
+def test_editing_an_entry_that_has_changed_is_409(gateway: Running) -> None:
     owner = gateway.caller("admin")
     entry = ask(owner, "entries.add", text="I drink tea")["entry"]
     stale = {"id": entry["id"], "text": "I drink coffee", "ifSeq": entry["seq"] + 1}
@@ -172,7 +172,7 @@ def test_an_entry_that_was_changed_meanwhile_is_409(gateway: Running) -> None:
     assert (answer.status_code, list(answer.json())) == (409, ["error", "code"])
 
 
-def test_no_operation_can_change_settings_commands_or_roots() -> None:
+def test_no_operation_can_change_settings_commands_or_folders() -> None:
     words = ("config", "setting", "command", "workspace", "home", "base_url", "endpoint", "token")
     named = {
         f"{tool.name}.{argument}"
@@ -183,7 +183,7 @@ def test_no_operation_can_change_settings_commands_or_roots() -> None:
     assert named == set()
 
 
-def test_other_methods_are_405_for_those_who_may_come_in(gateway: Running) -> None:
+def test_other_methods_are_405(gateway: Running) -> None:
     owner = gateway.caller("admin")
     for path, right in (("/v1/agents/main/memory.stats", "POST"), ("/v1/agents", "GET"), ("/metrics", "GET")):
         for method in METHODS:
@@ -194,10 +194,10 @@ def test_other_methods_are_405_for_those_who_may_come_in(gateway: Running) -> No
                     assert answer.json() == {"error": "Method not allowed.", "code": "method_not_allowed"}
 
 
-def test_what_there_is_not_is_404_in_one_shape(gateway: Running) -> None:
+def test_unknown_paths_agents_and_operations_are_404(gateway: Running) -> None:
     owner = gateway.caller("admin")
     unknown = {
-        "/v1/agents/nobody/memory.stats": AGENT_NOT_FOUND,
+        "/v1/agents/unknown/memory.stats": AGENT_NOT_FOUND,
         "/v1/agents/main/no.such": OPERATION_NOT_FOUND,
         "/v1/agents/main/memory.stats/more": OPERATION_NOT_FOUND,
         "/v1/agents/..%2Fmain/memory.stats": AGENT_NOT_FOUND,
@@ -206,9 +206,9 @@ def test_what_there_is_not_is_404_in_one_shape(gateway: Running) -> None:
         "/nothing": NOT_FOUND,
         "/mcp/more": NOT_FOUND,
     }
-    for path, said in unknown.items():
+    for path, body in unknown.items():
         answer = owner.post(path, json={})
-        assert (answer.status_code, answer.json()) == (404, said), path
+        assert (answer.status_code, answer.json()) == (404, body), path
 
 
 def test_a_control_character_in_a_path_is_404(gateway: Running) -> None:
@@ -226,7 +226,7 @@ def test_a_control_character_in_a_path_is_404(gateway: Running) -> None:
             assert (answer.status_code, answer.json()) == (404, NOT_FOUND), path
 
 
-def test_a_header_that_is_given_twice_is_refused(gateway: Running) -> None:
+def test_a_duplicate_header_is_400(gateway: Running) -> None:
     token = gateway.gateway.tokens.create("admin")[1].encode()
     twice = [(b"authorization", b"Bearer " + token), (b"authorization", b"Bearer x")]
     answer = gateway.client().get("/v1/agents", headers=httpx.Headers(twice))
@@ -236,13 +236,13 @@ def test_a_header_that_is_given_twice_is_refused(gateway: Running) -> None:
     )
 
 
-def test_every_answer_carries_the_same_safe_headers(gateway: Running) -> None:
-    owner, nobody = gateway.caller("admin"), gateway.client()
+def test_every_response_has_the_security_headers(gateway: Running) -> None:
+    owner, anonymous = gateway.caller("admin"), gateway.client()
     answers = [
         owner.get("/v1/agents"),
-        nobody.get("/"),
-        nobody.get("/healthz"),
-        nobody.post("/v1/agents/main/memory.stats"),
+        anonymous.get("/"),
+        anonymous.get("/healthz"),
+        anonymous.post("/v1/agents/main/memory.stats"),
         owner.get("/nothing"),
         owner.get("/static/app.js"),
         owner.get("/", headers={"Host": "evil"}),
@@ -257,7 +257,7 @@ def test_every_answer_carries_the_same_safe_headers(gateway: Running) -> None:
         assert not [name for name in answer.headers if name.startswith("access-control-")]
 
 
-def test_health_says_one_word_to_whoever_asks(gateway: Running) -> None:
+def test_health_needs_no_token_and_returns_only_a_status(gateway: Running) -> None:
     answer = gateway.client().get("/healthz")
     assert (answer.status_code, answer.text) == (200, '{"status":"ok"}')
 

@@ -1,4 +1,4 @@
-"""Many agents in one gateway: nobody sees an id, a count, a text or an error of another's memory."""
+"""Several agents in one gateway: a token for one agent sees nothing of the others."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def words_of(name: str) -> str:
 
 @pytest.fixture
 def shared(start: Start, tmp_path: Path) -> Running:
-    """A gateway with three agents beside its own, each with a note, an entry and a recall that name it."""
+    """A gateway with three more agents. Each has a note, an entry and a recall that contain its name."""
     for name in TENANTS:
         notes = tmp_path / name / "memory"
         notes.mkdir(parents=True)
@@ -39,7 +39,7 @@ def tenant(gateway: Running, name: str) -> httpx.Client:
 
 
 def arguments_for(name: str, own: dict[str, object], chance: random.Random) -> dict[str, object]:
-    """Arguments for an operation that would find something, in whatever memory it looks; what is named is one's own."""
+    """Return arguments with which an operation finds something in any memory. Ids and paths are the caller's own."""
     fill = {
         "string": "What does everybody prefer in the morning? canary tea",
         "integer": 3,
@@ -58,7 +58,7 @@ def arguments_for(name: str, own: dict[str, object], chance: random.Random) -> d
     return given
 
 
-def test_no_answer_to_one_names_another(shared: Running) -> None:
+def test_no_response_contains_data_of_another_agent(shared: Running) -> None:
     chance = random.Random(8)
     callers = {name: tenant(shared, name) for name in TENANTS}
     wanted = [(name, operation) for name in TENANTS for operation in OPERATIONS]
@@ -66,21 +66,23 @@ def test_no_answer_to_one_names_another(shared: Running) -> None:
     own: dict[str, dict[str, object]] = {}
     for name, caller in callers.items():
         entry = ask(caller, "entries.list", name)["entries"][0]["id"]
-        said = [{"role": "user", "content": f"Remember that {words_of(name)} lives in Porto."}]
+        messages = [{"role": "user", "content": f"Remember that {words_of(name)} lives in Porto."}]
         path = f"memory/{words_of(name)}.md"
-        own[name] = {"id": entry, "ids": [entry], "path": path, "messages": said}
-    done: set[str] = set()
+        own[name] = {"id": entry, "ids": [entry], "path": path, "messages": messages}
+    called: set[str] = set()
     for name, operation in wanted:
         given = arguments_for(operation, own[name], chance)
         answer = callers[name].post(f"/v1/agents/{name}/{operation}", json=given)
         others = [other for other in TENANTS if other != name and words_of(other) in answer.text]
         assert others == [], (name, operation, answer.text)
         if answer.status_code == 200:
-            done.add(operation)
-    assert len(done) >= 0.7 * len(OPERATIONS), sorted(set(OPERATIONS) - done)  # an error names nobody
+            called.add(operation)
+    assert len(called) >= 0.7 * len(OPERATIONS), sorted(
+        set(OPERATIONS) - called
+    )  # an error would prove nothing
 
 
-def test_each_finds_its_own(shared: Running) -> None:
+def test_each_agent_finds_its_own_data(shared: Running) -> None:
     for name in TENANTS:
         caller = tenant(shared, name)
         found = ask(caller, "memory.search", name, query="the password tea")["results"]
@@ -92,7 +94,7 @@ def test_each_finds_its_own(shared: Running) -> None:
         )
 
 
-def test_an_id_of_another_is_as_unknown_as_one_that_never_was(shared: Running) -> None:
+def test_the_id_of_another_agents_entry_is_unknown(shared: Running) -> None:
     theirs = ask(tenant(shared, "green"), "entries.list", "green")["entries"][0]["id"]
     red = tenant(shared, "red")
     for operation in ("entries.get", "entries.undo", "entries.forget"):
@@ -105,10 +107,10 @@ def test_an_id_of_another_is_as_unknown_as_one_that_never_was(shared: Running) -
     assert ask(tenant(shared, "green"), "entries.get", "green", id=theirs)["entry"]["id"] == theirs
 
 
-def test_an_agent_of_another_is_as_unknown_as_one_that_never_was(shared: Running) -> None:
+def test_the_name_of_another_agent_is_unknown(shared: Running) -> None:
     red = tenant(shared, "red")
     for path in ("/v1/agents/{}/memory.stats", "/v1/agents/{}/no.such", "/v1/agents/{}"):
-        theirs, never = (red.post(path.format(name)) for name in ("green", "nobody"))
+        theirs, never = (red.post(path.format(name)) for name in ("green", "unknown"))
         assert (
             (theirs.status_code, theirs.text)
             == (never.status_code, never.text)
@@ -117,14 +119,14 @@ def test_an_agent_of_another_is_as_unknown_as_one_that_never_was(shared: Running
                 '{"error":"Agent not found. GET /v1/agents lists all agents.","code":"unknown_agent"}',
             )
         )
-    for name in ("green", "main", "nobody"):
+    for name in ("green", "main", "unknown"):
         assert red.get("/v1/events", params={"agent": name}).status_code == 404
         assert red.post("/mcp", headers={"X-Memoriter-Agent": name}, json={}).status_code == 404
-    assert red.post("/mcp", json={}).status_code == 404  # the gateway's own agent is another's too
+    assert red.post("/mcp", json={}).status_code == 404  # also the default agent
     assert red.get("/v1/events").status_code == 404
 
 
-def test_lists_and_counts_are_of_ones_own(shared: Running) -> None:
+def test_lists_and_counts_contain_only_the_callers_agent(shared: Running) -> None:
     red = tenant(shared, "red")
     assert [agent["name"] for agent in red.get("/v1/agents").json()] == ["red"]
     assert {agent["name"] for agent in shared.caller("read").get("/v1/agents").json()} == {"main", *TENANTS}
@@ -135,10 +137,10 @@ def test_lists_and_counts_are_of_ones_own(shared: Running) -> None:
     assert "memoriter_http_requests_total" not in read
 
 
-def test_events_are_of_ones_own(shared: Running) -> None:
+def test_events_contain_only_the_callers_agent(shared: Running) -> None:
     red, green = tenant(shared, "red"), tenant(shared, "green")
     with listening(red, "red") as events:
         events.until("hello")
-        ask(green, "entries.add", "green", text="Nobody else may hear of this.")
+        ask(green, "entries.add", "green", text="No other agent may see this.")
         ask(red, "entries.add", "red", text="My sister lives in Porto with two cats.")
         assert events.until("entries")["data"]["agent"] == "red"
