@@ -175,6 +175,11 @@ class AsyncMemory(_Forwarding[Memory]):
         return self.memory.has_entries
 
     @property
+    def embedder(self) -> Embedder | None:
+        """The embedder, as `Memory.embedder`."""
+        return self.memory.embedder
+
+    @property
     def watching(self) -> str | None:
         """How file changes are noticed, as `Memory.watching`."""
         return self.memory.watching
@@ -208,6 +213,7 @@ class AsyncMemory(_Forwarding[Memory]):
     maintain = forward(Memory.maintain)
     allows = forward(Memory.allows)
     prompt_section = forward(Memory.prompt_section)
+    extension = forward(Memory.extension)
 
     async def __aenter__(self) -> Self:
         return self

@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     from memoriter.engines.qmd import QmdSettings
     from memoriter.entries import Entries
     from memoriter.entries.extract import Extractor
-    from memoriter.integrations.items import Items
     from memoriter.llm import Chat
     from memoriter.notes.collection import Notes, Save
     from memoriter.notes.writer import NoteWriter
@@ -281,14 +280,12 @@ def build_writer(settings: Settings, engine: Engine) -> NoteWriter:
 
 def build_entries(settings: Settings, engine: Engine) -> Entries:
     """Build the collection of entries. It shares the embedder of a builtin engine."""
-    from memoriter.embedding import resolve
     from memoriter.entries import EntryOptions
     from memoriter.entries.capture import CaptureLimits
     from memoriter.entries.collection import open_entries
     from memoriter.entries.lifecycle import CleanupOptions
     from memoriter.search.rank import Weights
 
-    choice = engine.choice or resolve(embedder_spec(settings))
     learning, cleanup = settings.entries, settings.cleanup
     options = EntryOptions(
         threshold=settings.retrieval.similarity_threshold,
@@ -305,7 +302,16 @@ def build_entries(settings: Settings, engine: Engine) -> Entries:
     vector_engine, without = entries_engine(settings)
     if without:
         log.warning("%s", without)
-    return open_entries(settings.agent_folder, choice.embedder, engine=vector_engine, options=options)
+    return open_entries(
+        settings.agent_folder, shared_embedder(settings, engine), engine=vector_engine, options=options
+    )
+
+
+def shared_embedder(settings: Settings, engine: Engine) -> Embedder | None:
+    """Return the embedder of the engine, or the one that the settings name if an external engine has none."""
+    from memoriter.embedding import resolve
+
+    return (engine.choice or resolve(embedder_spec(settings))).embedder
 
 
 def entries_engine(settings: Settings) -> tuple[str, str | None]:
@@ -322,15 +328,6 @@ def entries_engine(settings: Settings) -> tuple[str, str | None]:
         f"LanceDB is not installed, so `{configured}` searches the vectors of entries. Run "
         f"`pip install 'memoriter[lancedb]'`, or name an engine in `{VECTOR_ENGINE_KEY}`."
     )
-
-
-def build_items(settings: Settings, engine: Engine) -> Items:
-    """Build the store of named items. It shares the embedder of a builtin engine."""
-    from memoriter.embedding import resolve
-    from memoriter.integrations.items import Items
-
-    choice = engine.choice or resolve(embedder_spec(settings))
-    return Items(settings.agent_folder, choice.embedder, engine=settings.index.vector_engine)
 
 
 def build_extractor(settings: Settings, entries: Entries, chat: Chat) -> Extractor:

@@ -13,16 +13,16 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Self, TypeVar, Unpack
+from typing import TYPE_CHECKING, Any, Protocol, Self, TypeVar, Unpack
 
 from memoriter.build import (
     build_engine,
     build_entries,
     build_extractor,
-    build_items,
     build_notes,
     build_writer,
     scope_of,
+    shared_embedder,
     was_there,
 )
 from memoriter.engines import Engine
@@ -54,7 +54,6 @@ if TYPE_CHECKING:
     from memoriter.entries import Entries
     from memoriter.entries.collection import DraftFields
     from memoriter.entries.extract import Extractor
-    from memoriter.integrations.items import Items
     from memoriter.notes.agent_folder import AgentFolder
     from memoriter.notes.collection import Notes
     from memoriter.notes.writer import NoteWriter
@@ -64,6 +63,16 @@ if TYPE_CHECKING:
 
 Messages = Iterable[Mapping[str, object]]
 SavedOrNone = TypeVar("SavedOrNone", Saved, Saved | None)
+
+
+class Closable(Protocol):
+    """Something that is closed with the memory."""
+
+    def close(self) -> None:
+        """Close files and stop threads."""
+
+
+Part = TypeVar("Part", bound=Closable)
 
 
 class Memory:
@@ -78,7 +87,7 @@ class Memory:
         self._engine = engine
         self._entries: Entries | None = None
         self._notes: Notes | None = None
-        self._items: Items | None = None
+        self._extensions: dict[Callable[[Memory], Any], Any] = {}
         self._injector: Injector | None = None
         self._extractor: Extractor | None = None
         self._writer: NoteWriter | None = None
@@ -124,7 +133,7 @@ class Memory:
             if self._closed:
                 return
             self._closed = True
-        for part in (self._entries, self._items, self._writer):
+        for part in (*self._extensions.values(), self._entries, self._writer):
             if part is not None:
                 part.close()
         self._engine.close()
@@ -600,17 +609,18 @@ class Memory:
         if self._closed:
             raise MemoryClosed("This memory is closed. Open it again with `memoriter.open`.")
 
-    # ---- moving out ------------------------------------------------------------------------------------------
+    # ---- for integrations ------------------------------------------------------------------------------------
 
     @property
-    def items(self) -> Items:
-        """What programs keep by name, apart from what agents remember; opened at first use."""
+    def embedder(self) -> Embedder | None:
+        """The embedder that this memory uses, or None if it searches by keywords only."""
         with self._opening():
-            if self._items is None:
-                self._items = build_items(self.settings, self._engine)
-            return self._items
+            return shared_embedder(self.settings, self._engine)
 
-    def item_namespaces(self) -> int | None:
-        """In how many namespaces programs keep items; None when nothing was ever kept."""
-        known = self._items is not None or (self.settings.agent_folder / "items.db").exists()
-        return len(self.items.namespaces()) if known else None
+    def extension(self, open_part: Callable[[Memory], Part]) -> Part:
+        """Return what a function opens for this memory: opened at first use, once, and closed with the memory."""
+        with self._opening():
+            if open_part not in self._extensions:
+                self._extensions[open_part] = open_part(self)
+            part: Part = self._extensions[open_part]
+            return part

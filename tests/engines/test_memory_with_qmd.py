@@ -194,7 +194,7 @@ def test_warm_up_and_status_report_the_same_problem(
 
 
 def test_warm_up_does_nothing_for_the_builtin_engine(open_memory) -> None:
-    assert open_memory().start() is None
+    assert open_memory().warm_up() is None
 
 
 def test_a_cancelled_search_stops_qmd_without_a_failure(note, open_with_qmd, standin: StandIn) -> None:

@@ -18,6 +18,7 @@ import apsw
 import pytest
 
 from memoriter import Memory
+from memoriter.integrations.items import open_items
 from memoriter.integrations.items.later import Later
 from memoriter.integrations.items.store import ItemStore
 from memoriter.integrations.langgraph import MemoriterStore
@@ -55,9 +56,11 @@ def test_many_deletes_are_found_no_more_at_once_and_erased_together(
     for number in range(9):
         store.delete(("d",), str(number))
     assert [item.key for item in store.search(("d",), query=words[0])] == ["9"]
-    assert len(memory.items.store.unfinished()) == 18  # nine items, nine vectors: none has been paid for yet
-    memory.items.settle()
-    assert memory.items.store.unfinished() == []
+    assert (
+        len(memory.extension(open_items).store.unfinished()) == 18
+    )  # nine items, nine vectors: none has been paid for yet
+    memory.extension(open_items).settle()
+    assert memory.extension(open_items).store.unfinished() == []
     assert [word for word in words if holding(tmp_path / "state", word)] == words[9:]
 
 

@@ -34,6 +34,7 @@ from langgraph.store.base import (
 from langgraph.store.memory import InMemoryStore
 
 from memoriter import Memory
+from memoriter.integrations.items import open_items
 from memoriter.integrations.langgraph import MemoriterStore
 from memoriter.testing import FailingEmbedder
 
@@ -308,7 +309,7 @@ def test_items_are_not_part_of_what_an_agent_searches(memory: Memory, store: Mem
 def test_an_item_expires_after_its_last_use_and_leaves_nothing(memory: Memory) -> None:
     store = MemoriterStore(memory, ttl={"default_ttl": 10})
     now = 1_700_000_000.0
-    memory.items.clock = lambda: now
+    memory.extension(open_items).clock = lambda: now
     store.put(("s",), "short", {"text": "a"})
     store.put(("s",), "kept", {"text": "b"}, ttl=None)
     now += 9 * 60
@@ -325,7 +326,7 @@ def test_an_item_expires_after_its_last_use_and_leaves_nothing(memory: Memory) -
 def test_a_namespace_whose_items_have_expired_is_not_listed(memory: Memory) -> None:
     store = MemoriterStore(memory)
     now = 1_700_000_000.0
-    memory.items.clock = lambda: now
+    memory.extension(open_items).clock = lambda: now
     store.put(("gone", "soon"), "k", {"x": 1}, ttl=1)
     store.put(("stays",), "k", {"x": 1})
     assert store.list_namespaces() == [("gone", "soon"), ("stays",)]
@@ -395,13 +396,13 @@ def test_what_is_replaced_or_deleted_leaves_no_byte_behind(open_memory: OpenMemo
         old = vectors_in(state) - kept
         store.put(("d",), "gone", {"text": f"now it is {second}"})
         assert len(old) == 1
-        memory.items.settle()
+        memory.extension(open_items).settle()
         assert files_with(state, first.encode(), *old) == []
         new = vectors_in(state) - kept
         assert len(new) == 1
         assert store.search(("d",), query=second)[0].key == "gone"
         store.delete(("d",), "gone")
-        memory.items.settle()
+        memory.extension(open_items).settle()
         assert vectors_in(state) == kept
         assert store.search(("d",), query=second)[0].key == "keep"
     assert files_with(state, first.encode(), second.encode(), *old, *new) == []
@@ -416,10 +417,10 @@ def test_a_vector_goes_with_the_last_item_that_needs_it(open_memory: OpenMemory,
     store.put(("d",), "one", {"text": "the same", "note": None})  # what is searched of it stays as it was
     assert vectors_in(tmp_path / "state") == held
     store.put(("d",), "one", {"text": "another"})
-    memory.items.settle()
+    memory.extension(open_items).settle()
     assert held < vectors_in(tmp_path / "state")
     store.delete(("d",), "two")
-    memory.items.settle()
+    memory.extension(open_items).settle()
     assert not held & vectors_in(tmp_path / "state")
 
 
@@ -427,14 +428,16 @@ def test_an_erasure_that_was_cut_short_is_completed_at_the_next_opening(open_mem
     with open_memory() as memory:
         store = MemoriterStore(memory)
         store.put(("d",), "gone", {"text": "unfinished business"})
-        item = memory.items.get(("d",), "gone")
+        item = memory.extension(open_items).get(("d",), "gone")
         assert item is not None
-        with memory.items.store.database.write():  # as a process does that is killed right after
-            memory.items.store.delete(item)
-            memory.items.store.doom(item, ["0" * 64])
+        with memory.extension(
+            open_items
+        ).store.database.write():  # as a process does that is killed right after
+            memory.extension(open_items).store.delete(item)
+            memory.extension(open_items).store.doom(item, ["0" * 64])
     memory = open_memory()
-    assert memory.items.store.unfinished() == []
-    assert memory.items.index.index.files() == {}
+    assert memory.extension(open_items).store.unfinished() == []
+    assert memory.extension(open_items).index.index.files() == {}
 
 
 def test_files_are_for_the_owner_alone(store: MemoriterStore, tmp_path: Path) -> None:

@@ -16,14 +16,13 @@ from memoriter.testing import HashEmbedder
 
 #: `Memory` closes its entries.
 CLOSED_WITH_THE_MEMORY = {("Entries", "close")}
-MOVING = {("Memory", name) for name in ("items", "item_namespaces", "import_openclaw", "import_claude_code")}
 
 
 def public_methods(kind: type) -> dict[str, Any]:
     return {
         name: value
         for name, value in inspect.getmembers(kind, inspect.isfunction)
-        if not name.startswith("_") and (kind.__name__, name) not in CLOSED_WITH_THE_MEMORY | MOVING
+        if not name.startswith("_") and (kind.__name__, name) not in CLOSED_WITH_THE_MEMORY
     }
 
 
@@ -51,7 +50,7 @@ def test_open_takes_the_same_arguments() -> None:
 def test_every_property_exists(open_memory) -> None:
     properties = {name for name, _ in inspect.getmembers(Memory, lambda value: isinstance(value, property))}
     memory = AsyncMemory(open_memory())
-    assert {name for name in properties if not hasattr(memory, name)} == {"items"}
+    assert {name for name in properties if not hasattr(memory, name)} == set()
     assert memory.settings is memory.memory.settings
 
 

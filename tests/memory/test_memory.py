@@ -341,11 +341,9 @@ ARGUMENTS: dict[str, tuple[tuple[object, ...], dict[str, object]]] = {
     "transcript_writer": (("s",), {}),
     "allows": ((None,), {}),
     "prompt_section": (({},), {}),
+    "extension": ((print,), {}),
 }
-MOVING = ("items", "item_namespaces", "import_openclaw", "import_claude_code")
-PUBLIC = [
-    name for name in vars(Memory) if not name.startswith("_") and name not in ("open", "close", *MOVING)
-]
+PUBLIC = [name for name in vars(Memory) if not name.startswith("_") and name not in ("open", "close")]
 
 
 @pytest.mark.parametrize("name", PUBLIC)

@@ -9,6 +9,7 @@ import pytest
 
 from memoriter import logs
 from memoriter.agent.service import MemoryService
+from memoriter.integrations.items import open_items
 from memoriter.records import Put
 from memoriter.testing import HashEmbedder
 from memoriter.tools.table import OPERATIONS, call
@@ -332,7 +333,7 @@ def test_health_of_a_damaged_memory_is_an_answer(note, open_memory, tmp_path: Pa
 
 def test_health_looks_at_what_programs_keep_too(open_memory, tmp_path: Path) -> None:
     memory = open_memory()
-    memory.items.put([Put(("users", "anna"), "tea", {"likes": "tea"})])
+    memory.extension(open_items).put([Put(("users", "anna"), "tea", {"likes": "tea"})])
     findings = call(memory, "health.get")["findings"]
     assert ("items", "ok", "items in 1 namespaces") in [
         (one["name"], one["state"], one["text"]) for one in findings

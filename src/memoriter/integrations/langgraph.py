@@ -1,7 +1,7 @@
 """LangGraph's `BaseStore`: values under a namespace and a key, kept for good, searched with our embedder.
 
 Give it to a graph as ``builder.compile(store=MemoriterStore(memory))``. This module puts LangGraph's operations into
-our words; what holds the values is `Memory.items`. Scores lie between 0 and 1; expired items are never returned.
+our words; what holds the values is `Items`. Scores lie between 0 and 1; expired items are never returned.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, TypedDict
 
 from memoriter.integrations import FrameworkMissing
+from memoriter.integrations.items import Items, open_items
 from memoriter.records import Condition, ItemHit, Matching, Put
 from memoriter.records import Item as Kept
 
@@ -72,7 +73,7 @@ class MemoriterStore(BaseStore):
         puts = [self._put(op) for op in given if isinstance(op, PutOp)]
         results = [self._read(op) for op in given]
         if puts:
-            self._memory.items.put(puts)
+            self._items.put(puts)
         return results
 
     async def abatch(self, ops: Iterable[Op]) -> list[Result]:
@@ -81,12 +82,16 @@ class MemoriterStore(BaseStore):
 
     def sweep_ttl(self) -> int:
         """Delete what has expired, now; how many items there were."""
-        return self._memory.items.sweep()
+        return self._items.sweep()
+
+    @property
+    def _items(self) -> Items:
+        return self._memory.extension(open_items)
 
     # ---- one operation ---------------------------------------------------------------------------------------
 
     def _read(self, op: Op) -> Result:
-        items = self._memory.items
+        items = self._items
         if isinstance(op, GetOp):
             found = items.get(op.namespace, op.key, refresh=op.refresh_ttl)
             return None if found is None else Item(**_fields_of(found))

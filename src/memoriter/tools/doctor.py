@@ -85,8 +85,10 @@ def inside(memory: Memory, status: Status) -> Iterator[Finding]:
 
 def _items(memory: Memory) -> Iterator[Finding]:
     """Check `items.db`. It is a source of truth and cannot be rebuilt."""
+    from memoriter.integrations.items import count_namespaces
+
     try:
-        namespaces = memory.item_namespaces()
+        namespaces = count_namespaces(memory)
     except (MemoriterError, OSError) as error:
         yield Finding("items", "wrong", coded(error), sentence("check.restore"))
         return

@@ -25,8 +25,9 @@ from memoriter.store.index import open_index
 
 if TYPE_CHECKING:
     from memoriter.embedding import Embedder
+    from memoriter.memory import Memory
 
-__all__ = ["Items"]
+__all__ = ["Items", "count_namespaces", "open_items"]
 
 log = logs.get("items")
 
@@ -172,3 +173,16 @@ class Items:
 def _hashes(item: Item) -> list[str]:
     """The names of its vectors in the derived index."""
     return [chunk.hash for chunk in chunks_of(item)]
+
+
+def open_items(memory: Memory) -> Items:
+    """Open the items of a memory, for `Memory.extension`."""
+    settings = memory.settings
+    return Items(settings.agent_folder, memory.embedder, engine=settings.index.vector_engine)
+
+
+def count_namespaces(memory: Memory) -> int | None:
+    """Count the namespaces that hold items, or return None if none was ever stored."""
+    if not (memory.settings.agent_folder / "items.db").exists():
+        return None
+    return len(memory.extension(open_items).namespaces())
