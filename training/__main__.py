@@ -1,7 +1,7 @@
 """The command line: `python -m training STEP`.
 
-Every step reads what the steps before it left in the work folder and skips itself where its own
-output is there already, so that a broken-off run is taken up by the same command.
+Every step reads the output of earlier steps from the work folder. It does nothing if its own output is already there,
+so the same command resumes an interrupted run.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ def step_fetch(args: argparse.Namespace, _: Config) -> None:
 
 
 def step_data(args: argparse.Namespace, config: Config) -> None:
-    """Read the sources, drop what overlaps with the benchmarks, build texts, pairs and asks."""
+    """Read the sources, drop lines that overlap with the benchmarks, build texts, pairs and queries."""
     if (args.work / "counts.json").exists():
         return
     bench = overlap.benchmark_texts(args.bench) if args.bench else iter(())
@@ -52,14 +52,14 @@ def step_tokenizer(args: argparse.Namespace, config: Config) -> None:
 
 
 def step_prepare(args: argparse.Namespace, config: Config) -> None:
-    """Compute the teachers' vectors and the scored lists (the train step does it too)."""
+    """Compute the teachers' vectors and the scored lists (the train step does this too)."""
     from training import train
 
     train.prepare_only(args.work, args.out or args.work / "run", config)
 
 
 def step_train(args: argparse.Namespace, _: Config) -> None:
-    """Train, or take a broken-off training up again."""
+    """Train, or resume an interrupted training."""
     from training import train
 
     configs = {name: CONFIGS[name] for name in args.config.split(",")}
@@ -110,17 +110,21 @@ def main(arguments: list[str] | None = None) -> None:
     )
     parser.add_argument("step", choices=STEPS)
     parser.add_argument(
-        "--config", default="final", help=f"of {', '.join(CONFIGS)}; train takes several, with commas"
+        "--config",
+        default="final",
+        help=f"one of {', '.join(CONFIGS)}; train accepts several, separated by commas",
     )
-    parser.add_argument("--data", type=Path, help="folder of en, zh and pairs .tsv.xz")
+    parser.add_argument("--data", type=Path, help="folder with en.tsv.xz, zh.tsv.xz and pairs.tsv.xz")
     parser.add_argument("--bench", type=Path, help="folder of retrieval sets")
-    parser.add_argument("--work", type=Path, default=Path("work"), help="folder of the steps")
+    parser.add_argument("--work", type=Path, default=Path("work"), help="folder for the output of the steps")
     parser.add_argument("--cache", type=Path, default=Path("work/packages"))
     parser.add_argument("--out", type=Path, help="checkpoints and log (default: work/run)")
     parser.add_argument("--model", type=Path, default=Path("work/memoriter-embed-1"))
     parser.add_argument("--baseline", help="bge-small-en, bge-small-zh, minilm or use")
-    parser.add_argument("--dims", type=int, default=0, help="cut the vectors to so many numbers")
-    parser.add_argument("--seconds", type=float, default=0, help="stop training and save after")
+    parser.add_argument("--dims", type=int, default=0, help="number of dimensions to keep (default: all)")
+    parser.add_argument(
+        "--seconds", type=float, default=0, help="stop training and save after this many seconds"
+    )
     args = parser.parse_args(arguments)
     STEPS[args.step](args, CONFIGS[args.config.partition(",")[0]])
 

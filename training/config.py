@@ -1,4 +1,4 @@
-"""Everything that can be set, in one place, as frozen dataclasses.
+"""All configuration, as frozen dataclasses.
 
 The defaults are the configuration of the committed weights; `TOY` is the same pipeline at a size
 that a CPU finishes in about a minute.
@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
-# Sources left out although the data files carry them, with the reason.
+# Sources in the data files that are not used, with the reason.
 LEFT_OUT: dict[str, str] = {
     "vue": "no licence file was found for the Chinese translation",
     "friendsqa": "transcripts of a television series, which the repository's licence cannot cover",
@@ -22,30 +22,30 @@ DIALOGUES = (
     "sgd", "taskmaster", "topicalchat", "qmsum", "xpersona",
     "smile", "cpsycoun", "emollm", "kdconv", "crosswoz",
 )  # fmt: skip
-# Parallel documents: both sides can be joined, paragraph by paragraph.
+# Parallel documents: both languages can be joined, paragraph by paragraph.
 PARALLEL_DOCUMENTS = ("k8s", "mdn", "react")
 
 
 @dataclass(frozen=True)
 class DataConfig:
-    """What is read and how it is cut and joined."""
+    """How texts are read, cut and joined."""
 
     seed: int = 20261115
     max_lines: int = 0  # per file; 0 = all
     # Lengths are in units of `corpus.length`: about one token each.
     long_min: int = 150
     long_max: int = 450
-    long_share: float = 1.0  # share of the possible long texts that are kept
+    long_share: float = 1.0  # share of the possible long texts to keep
     shingle: int = 8  # words or Han characters in one shingle of the overlap check
     near_duplicate: float = 0.5  # share of a line's shingles found in one benchmark
     restatements: int = 45_000
     keyword_queries: int = 30_000
-    asked_queries: int = 60_000  # questions retold in the third person
+    asked_queries: int = 60_000  # questions rephrased in the third person
 
 
 @dataclass(frozen=True)
 class StudentConfig:
-    """The shape of the student."""
+    """The size of the student."""
 
     layers: int = 6
     hidden: int = 384
@@ -56,13 +56,13 @@ class StudentConfig:
 
 @dataclass(frozen=True)
 class ListConfig:
-    """Ranked candidate lists that the cross-encoder scores."""
+    """Candidate lists that the cross-encoder scores."""
 
     queries: int = 190_000
     parallel_queries: int = 50_000
     size: int = 16
     chunk: int = 1_024  # queries mined at a time
-    max_tokens: int = 320  # of a document in front of the cross-encoder
+    max_tokens: int = 320  # of a document for the cross-encoder
     remine_queries: int = 45_000
     remine_at: tuple[float, ...] = (0.25, 0.55)  # shares of the steps after which the student mines
 
@@ -80,18 +80,18 @@ class TrainConfig:
     clip: float = 1.0
     ema: float = 0.999
     temperature: float = 0.05
-    mono_en: int = 896  # texts a step: distillation
+    mono_en: int = 896  # texts per step, for distillation
     mono_zh: int = 1_024
-    long_en: int = 112  # long texts a step
+    long_en: int = 112  # long texts per step
     long_zh: int = 64
-    pairs: int = 640  # parallel pairs a step
-    asks: int = 480  # natural query/text pairs a step
-    lists: int = 144  # English lists a step
-    parallel_lists: int = 64  # lists whose sides may be Chinese
+    pairs: int = 640  # parallel pairs per step
+    asks: int = 480  # pairs of query and text per step
+    lists: int = 144  # English lists per step
+    parallel_lists: int = 64  # lists that may be Chinese
     carry_chinese: bool = True  # False: parallel lists stay English
     use_lists: bool = True
     use_long: bool = True
-    use_asked: bool = True  # questions retold in the third person, as asks and in lists
+    use_asked: bool = True  # questions rephrased in the third person, as queries and in lists
     compile: bool = True  # on a GPU
     weights: dict[str, float] = field(
         default_factory=lambda: {
@@ -107,8 +107,8 @@ class TrainConfig:
             "list_parallel": 0.5,
         }
     )
-    # What a weight has become at the last step, as a share of what it was at the first: the
-    # teachers' vectors lead at the beginning, ranking at the end.
+    # A weight at the last step, as a share of the weight at the first: the teachers' vectors
+    # dominate at the beginning, ranking at the end.
     late: dict[str, float] = field(
         default_factory=lambda: {
             "target_en": 0.5,
@@ -156,8 +156,8 @@ TOY = Config(
     ),
 )
 
-# Short runs that differ in one thing each. They were made before the final weights were settled, with
-# lists that count for more; they are what settled them.
+# Short runs that differ in one setting each. They were made before the final weights were chosen,
+# with lists that count more, and led to that choice.
 _FIRST_WEIGHTS = FINAL.train.weights | {"list": 1.2, "list_parallel": 0.7}
 _FIRST_LATE = FINAL.train.late | {"target_en": 0.25, "target_zh": 0.5, "target_pair": 0.25}
 SHORT = TrainConfig(

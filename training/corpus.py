@@ -20,14 +20,14 @@ _HAN = re.compile(r"[\u3400-\u9fff]")
 _UNIT = re.compile(r"[\u3400-\u9fff]|[A-Za-z0-9]+|[^\sA-Za-z0-9\u3400-\u9fff]")
 _SPEAKER = re.compile(r"^(?:[A-Za-z]{1,12}: |[\u3400-\u9fff]{1,5}：)")
 _STAGE = re.compile(r"（[^）]{1,30}）|\([^)]{1,30}\)|[\U0001f300-\U0001faff]")
-# What Markdown and front matter leave behind in the document sources.
-_RUBBISH = re.compile(r"^(\[#\]|!\[|\$ |#|sudo |via[:：]|作者|译者|校对|原文|\W*$)|\[#\]:|@@|[{}<>]{2}")
+# Remains of Markdown and front matter in the document sources.
+_MARKUP = re.compile(r"^(\[#\]|!\[|\$ |#|sudo |via[:：]|作者|译者|校对|原文|\W*$)|\[#\]:|@@|[{}<>]{2}")
 _TRAILER = re.compile(r"\s*(#+|:::.*|\{/.*/\})\s*$")
 
 
 @dataclass(frozen=True)
 class Line:
-    """One text of one source; `other` is the Chinese side where the source is parallel."""
+    """One text of one source. `other` is the Chinese text of a parallel source."""
 
     source: str
     text: str
@@ -35,31 +35,31 @@ class Line:
 
 
 def length(text: str) -> int:
-    """Estimate the tokens of a text: Han characters, words and marks, long words counting more."""
+    """Estimate the tokens of a text: Han characters, words and marks. Long words count more."""
     return sum(1 + len(unit) // 8 for unit in _UNIT.findall(text))
 
 
 def is_chinese(text: str) -> bool:
-    """Whether a good part of the text is Han."""
+    """Return whether a large part of the text is Han."""
     return len(_HAN.findall(text)) * 4 >= len(text.replace(" ", ""))
 
 
 def clean(source: str, text: str) -> str:
-    """Strip what is not the author's text; return "" where nothing worth keeping is left."""
+    """Remove markup and names. Return "" if the rest is too short or useless."""
     text = _TRAILER.sub("", " ".join(text.split()))
     if source in DIALOGUES:
-        # Speaker names in the data were drawn at random; real roles are added back later.
+        # Speaker names in the data are random. Names are added again later.
         text = _SPEAKER.sub("", text)
         text = _STAGE.sub("", text) if source == "emollm" else text
         text = re.sub(r" ([.,?!'])", r"\1", text) if source == "qmsum" else text
-    elif source in DOCUMENTS and _RUBBISH.search(text):
+    elif source in DOCUMENTS and _MARKUP.search(text):
         return ""
-    # Dictionary entries are single words; elsewhere one or two units say nothing.
+    # Dictionary entries are single words. Elsewhere one or two units mean nothing.
     return text.strip() if length(text) >= (1 if source == "cedict" else 3) else ""
 
 
 def read(path: Path, config: DataConfig) -> Iterator[Line]:
-    """Yield the cleaned lines of one file, in order, without the sources that are left out."""
+    """Yield the cleaned lines of one file, in order, without excluded sources."""
     kept: dict[str, int] = {}
     with lzma.open(path, "rt", encoding="utf-8") as lines:
         for row in lines:

@@ -1,8 +1,8 @@
-"""Assemble what the trainer reads: texts of both languages, long texts, pairs and asks.
+"""Assemble the training data: texts of both languages, long texts, pairs and queries.
 
-Everything is numbered: a text by its place in its language's list, a pair by its place in `pairs`.
-The result is two compressed text files and one array file, so that it can be moved to another
-machine and checked by its digest.
+A text has the number of its position in the list of its language, a pair that of its position in
+`pairs`. The result is two compressed text files and one array file, which can be moved to another
+machine and checked by a digest. An `Ask` is a query with the text that it should find.
 """
 
 from __future__ import annotations
@@ -39,11 +39,11 @@ class Dataset:
     asks: dict[str, np.ndarray]
     pairs: np.ndarray
     pair_long: np.ndarray
-    pair_plain: np.ndarray  # False for dictionary entries: no sentences
+    pair_plain: np.ndarray  # False for dictionary entries, which are not sentences
     pair_asks: np.ndarray
 
     def digest(self) -> str:
-        """Return a hash of texts and numbers, to tell whether cached results still fit."""
+        """Return a hash of texts and numbers, to check whether cached results are still valid."""
         found = hashlib.sha256()
         for language in LANGUAGES:
             found.update("\n".join(self.texts[language]).encode())
@@ -53,7 +53,7 @@ class Dataset:
 
 
 class Builder:
-    """Collects texts under numbers while the sources are walked through once."""
+    """Collects and numbers texts in one pass over the sources."""
 
     def __init__(self, config: DataConfig) -> None:
         self.config = config
@@ -68,11 +68,11 @@ class Builder:
         self.kinds: Counter[str] = Counter()
 
     def number(self, language: str, text: str) -> int:
-        """Return the number of a text, new or old."""
+        """Return the number of a text, and add the text if it is new."""
         return self.numbers[language].setdefault(text, len(self.numbers[language]))
 
     def add(self, language: str, lines: Sequence[Line]) -> None:
-        """Take in the lines of one language."""
+        """Add the lines of one language."""
         for source, run in corpus.runs(lines):
             texts = [line.text for line in run]
             if source in DIALOGUES:
@@ -119,7 +119,7 @@ class Builder:
         self.asks[language] += filter(None, [queries.lead(text, self.rng), queries.keywords(text, self.rng)])
 
     def add_pairs(self, lines: Sequence[Line]) -> None:
-        """Take in the parallel lines."""
+        """Add the parallel lines."""
         for source, run in corpus.runs(lines):
             places = [self._pair(source, line.text, line.other) for line in run]
             texts = [line.text for line in run]
@@ -153,7 +153,7 @@ class Builder:
         return self._pair(source, english, chinese, long)
 
     def finish(self) -> Dataset:
-        """Number the asks and hand everything over."""
+        """Number the queries and return the data."""
         numbered = {}
         for language in LANGUAGES:
             kept = queries.wanted(self.asks[language], self.config, self.rng)
@@ -174,7 +174,7 @@ class Builder:
 def build(
     english: Iterable[Line], chinese: Iterable[Line], pairs: Iterable[Line], config: DataConfig
 ) -> tuple[Dataset, Counter[str]]:
-    """Walk through the three files' lines; return the data and the numbers of asks by kind."""
+    """Build the data from the lines of the three files. Return it with the number of queries by kind."""
     builder = Builder(config)
     builder.add_pairs(list(pairs))
     builder.add("en", list(english))
@@ -183,14 +183,14 @@ def build(
 
 
 def save(dataset: Dataset, folder: Path, counts: dict[str, int]) -> None:
-    """Write the data below `folder`."""
+    """Write the data into `folder`."""
     folder.mkdir(parents=True, exist_ok=True)
     arrays = {"pairs": dataset.pairs, "pair_long": dataset.pair_long}
     arrays |= {"pair_plain": dataset.pair_plain, "pair_asks": dataset.pair_asks}
     for language in LANGUAGES:
         arrays |= {f"long_{language}": dataset.long[language]}
         arrays |= {f"asks_{language}": dataset.asks[language]}
-    with ThreadPoolExecutor() as threads:  # the compression lets other threads run
+    with ThreadPoolExecutor() as threads:  # compression releases the interpreter lock
         list(threads.map(lambda language: _pack(dataset.texts[language], folder, language), LANGUAGES))
     small = {name: a.astype(np.int32) if a.dtype == np.int64 else a for name, a in arrays.items()}
     np.savez_compressed(folder / "index.npz", **small)

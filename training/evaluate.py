@@ -1,9 +1,9 @@
-"""Score an encoder on retrieval sets, vector only and in a simple hybrid, with 95 % intervals.
+"""Score an encoder on retrieval sets, with vectors only and in a simple hybrid, with 95 % intervals.
 
 A set is a folder with `corpus.jsonl` (id, group, text) and `queries.jsonl` (id, group, query,
-relevant, and facets where a question has several parts). Search stays inside a query's group.
-The hybrid is 0.7 of the min-max scaled vector score and 0.3 of the min-max scaled BM25 score: a
-yardstick that treats every model alike, not the search of the library.
+relevant, and facets if a question has several parts). A query searches only its group.
+The hybrid is 0.7 of the min-max scaled vector score plus 0.3 of the min-max scaled BM25 score. It
+is a simple reference for all models and not the search of the library.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class Group:
 
 
 def read_set(folder: Path) -> list[Group]:
-    """Read one set; questions without a relevant item are left out, as the metrics need one."""
+    """Read one set. Questions without a relevant item are dropped, because the metrics need one."""
     texts: dict[str, dict[str, str]] = defaultdict(dict)
     for item in _lines(folder / "corpus.jsonl"):
         texts[item["group"]][item["id"]] = item["text"]
@@ -75,7 +75,7 @@ def terms(text: str) -> list[str]:
 
 
 def bm25(texts: Sequence[str], queries: Sequence[str]) -> np.ndarray:
-    """Return BM25 scores, one row a query."""
+    """Return BM25 scores, one row per query."""
     postings: dict[str, list[tuple[int, int]]] = defaultdict(list)
     lengths = np.zeros(len(texts), np.float32)
     for index, text in enumerate(texts):
@@ -133,7 +133,7 @@ def summary(rows: list[dict[str, float]], seed: int = 0) -> dict[str, list[float
 def evaluate(
     data: Path, encode: Encode, names: Sequence[str] = (), dims: int = 0, hybrid: bool = True
 ) -> dict[str, Any]:
-    """Score `encode` on the sets below `data`; `dims` cuts the vectors first (0: not)."""
+    """Score `encode` on the sets in `data`, with `dims` dimensions (0: all)."""
     results: dict[str, Any] = {}
     for folder in sorted(p.parent for p in data.glob("*/queries.jsonl")):
         if names and folder.name not in names:
@@ -163,7 +163,7 @@ def _cut(vectors: np.ndarray, dims: int) -> np.ndarray:
 
 
 class OnnxEncoder:
-    """An ONNX encoder on one thread; texts are batched by length."""
+    """An ONNX encoder on one thread. Texts are batched by length."""
 
     def __init__(
         self, model: Path, tokenizer: Any, pooling: str, output: str = "", max_length: int = 512
@@ -249,7 +249,7 @@ def _batched(model: Any) -> Encode:
 
 
 def speed(encode: Encode, tokenizer: Any, rounds: int = 5) -> dict[str, float]:
-    """Measure CPU seconds: texts of about 100 tokens a second, and one short query."""
+    """Measure CPU time: texts of about 100 tokens per second, and one short query."""
     sentences = {
         "en": "We moved the weekly planning meeting to Thursday because the new office opens late. ",
         "zh": "我们把每周的计划会议改到星期四，因为新办公室开门比较晚，大家需要更多时间准备。",

@@ -1,10 +1,10 @@
-"""Write the model folder: an ONNX graph built by hand, int8, and the manifest. No torch needed.
+"""Write the model folder: an ONNX graph built by hand, in int8, and the manifest. Does not need torch.
 
-Two habits of onnxruntime are steered around. It fuses Add + LayerNormalization into
-SkipLayerNormalization, which is several times slower on a CPU, so residuals are added with Sum; and
-it fuses a bias into BiasGelu, so Gelu is written as its own operator. int8 matrices use the reduced
-range: with the full one, CPUs that have AVX2 but no VNNI can overflow. The word table is only looked
-up, so it uses the full range, with a scale for every row.
+The graph avoids two fusions of onnxruntime. It would fuse Add and LayerNormalization into
+SkipLayerNormalization, which is several times slower on a CPU, so residuals are added with Sum. It
+would fuse a bias into BiasGelu, so Gelu is a separate operator. int8 matrices use the reduced range:
+with the full range, CPUs with AVX2 but without VNNI can overflow. The word table is only looked up,
+so it uses the full range, with a scale for every row.
 """
 
 from __future__ import annotations
@@ -87,7 +87,7 @@ def build(weights: dict[str, np.ndarray], heads: int) -> object:
 
 
 def by_row(table: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Turn a table into int8, each row with a scale of its own."""
+    """Quantise a table to int8, with a scale for each row."""
     scale = np.maximum(np.abs(table).max(1, keepdims=True), 1e-9) / 127
     return np.round(table / scale).astype(np.int8), scale.astype(np.float32)
 
@@ -98,7 +98,7 @@ def _embed(graph: Graph, weights: dict[str, np.ndarray]) -> str:
     table, scale = by_row(weights["encoder.word.weight"])
     graph.constant("word", table)
     graph.constant("word.scale", scale)
-    # Only one kind of text occurs, so its vector is part of the position table.
+    # There is only one token type, so its vector is added to the position table.
     places = weights["encoder.position.weight"] + weights["encoder.kind.weight"][0]
     graph.constant("position", places)
     zero = graph.constant("zero", np.array([0], np.int64))
@@ -150,7 +150,7 @@ def _pool(graph: Graph, x: str, weights: dict[str, np.ndarray]) -> None:
 
 
 def quantise(source: Path, target: Path) -> None:
-    """Turn matrix products into int8; the word table is that already."""
+    """Quantise matrix products to int8. The word table is already int8."""
     import onnx
     from onnxruntime.quantization import QuantType, quantize_dynamic
 

@@ -1,5 +1,6 @@
-"""Candidate lists: mined by the teacher, by BM25 and later by the student, scored by the
-cross-encoder; and hard negatives for Chinese, where no cross-encoder is at hand.
+"""Candidate lists: found by the teacher, by BM25 and later by the student, scored by the cross-encoder.
+
+Also hard negatives for Chinese, for which there is not a cross-encoder.
 
 BM25 runs on the device as a sparse product over the teacher's word pieces.
 """
@@ -29,7 +30,7 @@ _SHARES = (0.4, 0.3, 0.24, 0.06)  # of the queries, by kind
 _LONG = 120  # tokens
 _NEGATIVES = 7
 _CHINESE_ASKS = 100_000
-# Ranks that candidates are drawn from, one draw a pair.
+# Ranks that candidates are drawn from, one draw per span.
 _TEACHER_RANKS = ((0, 3), (1, 6), (3, 10), (6, 20), (12, 40), (30, 90), (60, 150))
 _WORD_RANKS = ((0, 3), (1, 6), (3, 12), (6, 20), (10, 30))
 STUDENT_RANKS = ((0, 2), (1, 4), (2, 6), (4, 9), (6, 14), (10, 24), (20, 60), (40, 120))
@@ -37,7 +38,7 @@ STUDENT_RANKS = ((0, 2), (1, 4), (2, 6), (4, 9), (6, 14), (10, 24), (20, 60), (4
 
 @dataclass
 class Lists:
-    """Queries, candidates [n, size] and scores; numbers are texts, or pairs where parallel."""
+    """Queries, candidates [n, size] and scores; numbers are those of texts, or of pairs in parallel lists."""
 
     queries: np.ndarray
     candidates: np.ndarray
@@ -60,7 +61,7 @@ class Words:
         norm = 1.2 * (0.25 + 0.75 * length / length.mean())
         frequency = torch.bincount(term, minlength=size).float()
         self.idf = torch.log1p((len(pool) - frequency + 0.5) / (frequency + 0.5))
-        # Pieces in more than a tenth of the texts say little and would fill the matrix.
+        # Pieces in more than a tenth of the texts mean little and would fill the matrix.
         self.idf[frequency > 0.1 * len(pool)] = 0
         use = self.idf[term] > 0
         weight = (count * 2.2 / (count + norm[document]))[use]
@@ -100,7 +101,7 @@ def mine(
 ) -> np.ndarray:
     """Return candidates [queries, size]: gold first (where >= 0), then mined, then random ones.
 
-    `found` are unit vectors by text number. The query itself never is its own candidate.
+    `found` are unit vectors by text number. A query is never its own candidate.
     """
     device = found.device
     texts = torch.from_numpy(pool).to(device)
@@ -152,7 +153,7 @@ class Scorer:
 def english_queries(
     data: Dataset, view: View, count: int, rng: np.random.Generator
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Choose queries for English lists: asks that are questions, other asks, questions, short texts.
+    """Choose queries for English lists: questions with a text, other queries, questions, short texts.
 
     Returns queries, gold texts (-1 where unknown) and the pool to search.
     """
@@ -163,7 +164,7 @@ def english_queries(
     real = {int(q) for q in np.flatnonzero(question & usable)}
     asked = np.array([q for q in asks if lengths[q] <= 48], np.int64)
     wordy = asked[~question[asked]]
-    # Few asks have a long text: those first.
+    # Few queries have a long text, so those come first.
     wordy = wordy[np.argsort(lengths[[asks[int(q)] for q in wordy]] <= _LONG, kind="stable")]
     others = rng.permutation(sorted(real - asks.keys()))
     short = rng.permutation(np.flatnonzero(~question & usable & (lengths <= 20)))
@@ -178,7 +179,7 @@ def english_queries(
 def _parallel(
     data: Dataset, view: View, scorer: Scorer, config: ListConfig, rng: np.random.Generator
 ) -> Lists:
-    """Lists over English sides of parallel pairs, kept by pair, so that they can turn Chinese."""
+    """Build lists over the English texts of parallel pairs, stored by pair so that they can become Chinese."""
     english = data.pairs[:, 0]
     kept = view.pairs
     lengths = view.english.lengths[english[kept]]
@@ -193,7 +194,7 @@ def _parallel(
     words = Words(view.english, pool)
     found = mine(english[chosen], gold, pool, view.native["en"], words, config)
     scores = scorer(english[chosen], found)
-    # A gold text may stand in a pair that was dropped as badly aligned: its rivals stay.
+    # A gold text may be in a pair that was dropped as badly aligned. Its rivals stay.
     pairs = pair_of[found]
     scores = np.where(pairs >= 0, scores, np.float16(-1e4))
     return Lists(chosen, np.maximum(pairs, 0), scores)
@@ -202,7 +203,7 @@ def _parallel(
 def _chinese_negatives(
     view: View, config: ListConfig, rng: np.random.Generator
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Hard negatives for Chinese asks; none that the teacher finds nearly as good as the gold."""
+    """Return hard negatives for Chinese queries, without those that the teacher scores almost like the gold."""
     asks = rng.permutation(view.asks["zh"])[:_CHINESE_ASKS]
     pool = np.flatnonzero((view.chinese.lengths >= 8) & (view.chinese.lengths <= 300))
     native, device = view.native["zh"], view.native["zh"].device
@@ -221,7 +222,7 @@ def _chinese_negatives(
 
 
 def run(work: Path, data: Dataset, view: View, config: Config) -> dict[str, np.ndarray]:
-    """Build all lists, or read them back where the work folder holds them for this data."""
+    """Build all lists, or read them if the work folder has them for this data."""
     cache = work / "lists.npz"
     if cache.exists():
         stored = dict(np.load(cache))

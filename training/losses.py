@@ -15,7 +15,7 @@ def target(found: Tensor, wanted: Tensor) -> Tensor:
 
 
 def spread(found: Tensor, against: Tensor, wanted: Tensor, temperature: float) -> Tensor:
-    """KL between how teacher and student spread a row's similarity over the rest of the batch."""
+    """KL between the teacher's and the student's similarities of a row to the other rows of the batch."""
     same = torch.eye(len(found), dtype=torch.bool, device=found.device)
     student = (found @ against.T / temperature).masked_fill(same, _FAR)
     teacher = (wanted @ wanted.T / temperature).masked_fill(same, _FAR)
@@ -29,7 +29,7 @@ def contrast(
     temperature: float,
     negatives: Tensor | None = None,
 ) -> Tensor:
-    """InfoNCE: row i of `queries` wants row i of `texts`; `alike` marks rivals not to punish."""
+    """InfoNCE: row i of `queries` belongs to row i of `texts`. `alike` marks rivals to ignore."""
     scores = (queries @ texts.T / temperature).masked_fill(alike, _FAR)
     if negatives is not None:
         own = (queries[:, None] * negatives).sum(-1) / temperature
@@ -38,13 +38,13 @@ def contrast(
 
 
 def ranking(queries: Tensor, texts: Tensor, scores: Tensor, temperature: float) -> Tensor:
-    """KL between the cross-encoder's and the student's ranking of a query's own list."""
+    """KL between the cross-encoder's and the student's ranking of a query's list."""
     student = (queries[:, None] * texts).sum(-1) / temperature
     return _divergence(student, scores.float() / 2)
 
 
 def alike(wanted: Tensor, threshold: float = 0.8) -> Tensor:
-    """Mark rows of a batch that the teacher finds nearly equal, the diagonal left out."""
+    """Mark rows of a batch that the teacher finds nearly equal, without the diagonal."""
     near = wanted @ wanted.T > threshold
     return near.fill_diagonal_(False)
 

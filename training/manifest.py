@@ -1,4 +1,4 @@
-"""The manifest of a model folder: what a loader needs to know, and the digests it checks."""
+"""The manifest of a model folder: facts for the loader, and digests of the files."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def digest(path: Path) -> str:
 
 
 def build(folder: Path, vocabulary: int, settings: dict[str, Any], data: str) -> dict[str, Any]:
-    """Describe the model whose files lie in `folder`."""
+    """Describe the model in `folder`."""
     student, train = settings["student"], settings["train"]
     return {
         "name": NAME,
@@ -34,7 +34,7 @@ def build(folder: Path, vocabulary: int, settings: dict[str, Any], data: str) ->
         "trained_max_length": student["max_length"],
         "query_prefix": "",
         "doc_prefix": "",
-        "simplified_queries": True,  # it has read little traditional Chinese
+        "simplified_queries": True,  # its training data has little traditional Chinese
         "layers": student["layers"],
         "hidden": student["hidden"],
         "heads": student["heads"],
@@ -62,7 +62,7 @@ def write(folder: Path, manifest: dict[str, Any]) -> None:
 
 
 def check(folder: Path) -> None:
-    """Raise ValueError where a file does not match the manifest."""
+    """Raise ValueError if a file does not match the manifest."""
     stored = json.loads((folder / "manifest.json").read_text(encoding="utf-8"))
     for name, entry in stored["files"].items():
         if digest(folder / name) != entry["sha256"]:

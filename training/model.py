@@ -1,8 +1,8 @@
-"""The networks, in torch: an encoder that holds any of the teachers and the student.
+"""The networks, in torch: an encoder for all teachers and for the student.
 
-Post-norm transformer layers as in BERT, over texts laid end to end: no time goes into padding, and a
-step's texts go through the layers at once. The student adds mean pooling, a projection and unit
-length; the cross-encoder adds its pooler and score.
+Post-norm transformer layers as in BERT, over concatenated texts: there is no padding, and a step's
+texts run through the layers together. The student adds mean pooling, a projection and normalisation.
+The cross-encoder adds its pooler and score.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ _EPSILON = 1e-12
 
 @dataclass(frozen=True)
 class Packed:
-    """Texts laid end to end, without padding."""
+    """Concatenated texts, without padding."""
 
     ids: Tensor  # [tokens]
     places: Tensor  # [tokens], from 0 in every text
-    bounds: Tensor  # [texts + 1], int32: where texts begin, and the end
+    bounds: Tensor  # [texts + 1], int32: the start of each text, and the end
     longest: int
-    kinds: Tensor | None = None  # [tokens], where texts have two parts
+    kinds: Tensor | None = None  # [tokens], if texts have two parts
 
     @property
     def starts(self) -> Tensor:
@@ -36,7 +36,7 @@ class Packed:
 
 
 def packed(texts: Sequence[Sequence[int]]) -> Packed:
-    """Pack token ids by hand, for a few texts."""
+    """Pack the token ids of a few texts."""
     sizes = torch.tensor([len(ids) for ids in texts])
     bounds = functional.pad(sizes.cumsum(0), (1, 0)).int()
     ids = torch.tensor([i for ids in texts for i in ids])
@@ -70,7 +70,7 @@ class Layer(nn.Module):
         self.n2 = nn.LayerNorm(hidden, eps=_EPSILON)
 
     def forward(self, x: Tensor, bounds: Tensor, longest: int) -> Tensor:
-        """Transform [tokens, hidden]; what goes in and out has one precision."""
+        """Transform [tokens, hidden]. Input and output have the same precision."""
         size, hidden = x.shape
         q, k, v = self.qkv(x).view(size, 3, self.heads, hidden // self.heads).unbind(1)
         mixed = attend(q, k, v, bounds, longest).reshape(size, hidden)
@@ -105,7 +105,7 @@ class Encoder(nn.Module):
         return self(texts)[texts.starts]
 
     def fill(self, weights: Mapping[str, np.ndarray], layers: Sequence[int]) -> None:
-        """Copy a teacher's weights; `layers` names which of its layers to take."""
+        """Copy a teacher's weights. `layers` names the layers to copy."""
         table = weights["word"]
         if self.word.weight.shape == table.shape:
             _copy(self.word.weight, table)
@@ -152,12 +152,12 @@ class CrossEncoder(nn.Module):
             _copy(part.bias, weights[f"{name}.b"])
 
     def forward(self, texts: Packed) -> Tensor:
-        """Return one score a text."""
+        """Return one score per text."""
         return self.score(torch.tanh(self.pool(self.encoder.first(texts)))).squeeze(-1)
 
 
 class Student(nn.Module):
-    """The model that is shipped."""
+    """The student, which is the released model."""
 
     def __init__(self, vocabulary: int, hidden: int, layers: int, heads: int) -> None:
         super().__init__()
@@ -185,9 +185,9 @@ def start(
     english_pieces: Mapping[str, int],
     chinese_pieces: Mapping[str, int],
 ) -> None:
-    """Start from MiniLM; Chinese rows come from bge-small-zh through a map fitted on shared pieces."""
+    """Start from MiniLM. Chinese rows come from bge-small-zh through a map fitted on shared pieces."""
     count = len(student.encoder.layers)
-    # With fewer layers than MiniLM's six, the last one stays: its output is what was trained.
+    # With fewer layers than MiniLM's six, the last one is kept, because its output was trained.
     order = [*range(count - 1), 5] if count < 6 else list(range(count))
     student.encoder.fill(minilm, order)
     shared = [p for p in english_pieces if p in chinese_pieces and not p.startswith("[")]

@@ -1,8 +1,9 @@
-"""Keep benchmark text out of the training data.
+"""Remove benchmark text from the training data.
 
-A line goes if, case, spaces and punctuation aside, it equals a benchmark text or a sentence or a
-question of it, or if at least half of its 8-unit shingles occur in the benchmarks (a unit is a
-word or a Han character). Lines too short for a shingle are held against exact matches only.
+A line is dropped if it equals a benchmark text, or a sentence or question of one, ignoring case,
+spaces and punctuation. It is also dropped if at least half of its 8-unit shingles occur in the
+benchmarks (a unit is a word or a Han character). Lines shorter than a shingle are only compared
+exactly.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ def units(text: str) -> list[str]:
 
 
 class Benchmarks:
-    """What the benchmarks hold: normalised texts, and hashes of their shingles."""
+    """The texts of the benchmarks, normalised, and hashes of their shingles."""
 
     def __init__(self, texts: Iterable[str], config: DataConfig) -> None:
         self.config = config
@@ -58,7 +59,7 @@ class Benchmarks:
         for offset in range(size):
             mixed = mixed * _FACTOR + values[offset : offset + len(mixed)]
             mixed ^= mixed >> np.uint64(29)
-        # A shingle with a unit the benchmarks never use cannot match: spare the look-up.
+        # A shingle with a unit that the benchmarks never use cannot match, so skip the look-up.
         known = np.convolve(values == 0, np.ones(size), "valid") == 0
         return np.where(known, mixed, np.uint64(0))
 
@@ -78,7 +79,7 @@ class Benchmarks:
 
 
 def benchmark_texts(folder: Path) -> Iterator[str]:
-    """Yield every string a benchmark could be recognised by: items, questions and answers."""
+    """Yield every text of the benchmarks: items, questions and answers."""
     for path in sorted(folder.rglob("*.jsonl")):
         with path.open(encoding="utf-8") as lines:
             for row in lines:
@@ -92,7 +93,7 @@ def _strings(item: dict[str, Any]) -> Iterator[str]:
 
 
 def free(lines: Iterable[Line], benchmarks: Benchmarks, counts: Counter[str]) -> Iterator[Line]:
-    """Yield the lines that no benchmark holds; count what came and what went, by source."""
+    """Yield the lines that are in no benchmark. Count all lines and dropped lines by source."""
     for line in lines:
         counts[f"{line.source}/read"] += 1
         found = benchmarks.verdict(line.text) or (line.other and benchmarks.verdict(line.other))

@@ -1,8 +1,8 @@
-"""The teachers' view of the data: tokens, target vectors, clusters, and pairs worth keeping.
+"""The teachers' view of the data: tokens, target vectors, clusters, and well-aligned pairs.
 
 English targets are bge-small-en's vectors, centred. Chinese targets are bge-small-zh's, centred
-and mapped into the English space by a ridge regression fitted on the parallel pairs; so both
-languages share one space from the first step on.
+and mapped into the English space by a ridge regression fitted on the parallel pairs. Both
+languages share one space from the first step.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ from training.model import teacher
 from training.tokens import Tokens, vectors
 
 _WEAK_PAIRS = 0.06  # share of the parallel pairs dropped as badly aligned
-_WORD_PAIR = 0.12  # least similarity of a dictionary entry's two sides
-_WEAK_ASK = 0.25  # least teacher similarity of a query and its text
+_WORD_PAIR = 0.12  # minimum similarity of the two texts of a dictionary entry
+_WEAK_ASK = 0.25  # minimum similarity of a query and its text, by the teacher
 _CLUSTER = 300  # texts in a cluster, on average
 
 
 @dataclass
 class View:
-    """What lists and training need to know; text numbers as in the data set."""
+    """The input of lists and training. Texts have the numbers of the data set."""
 
     digest: str
     student: Tokens  # English texts first, Chinese after them
@@ -46,7 +46,7 @@ class View:
 
     @property
     def offset(self) -> int:
-        """Where Chinese texts begin in the student's tokens."""
+        """The position of the first Chinese text in the student's tokens."""
         return len(self.target["en"])
 
 
@@ -57,7 +57,7 @@ def open_tokenizer(work: Path, name: str) -> Any:
 
 
 def run(work: Path, data: Dataset, config: Config, device: str) -> View:
-    """Compute the view, or read it back where the work folder holds it for this data."""
+    """Compute the view, or read it if the work folder has it for this data."""
     cache = work / "view.pt"
     if cache.exists():
         view: View = torch.load(cache, map_location=device, weights_only=False)

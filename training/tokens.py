@@ -1,4 +1,4 @@
-"""Tokens of many texts on the device, and batches of similar length cut from them."""
+"""Tokens of many texts on the device, and batches of texts of similar length."""
 
 from __future__ import annotations
 
@@ -40,12 +40,12 @@ def tokenise(tokenizer: Any, texts: Sequence[str], limit: int) -> tuple[np.ndarr
 
 
 def to_device(found: np.ndarray | Tensor, device: str) -> Tensor:
-    """Move an array; where it is moved already, leave it."""
+    """Move an array to the device, unless it is already there."""
     return (torch.from_numpy(found) if isinstance(found, np.ndarray) else found).to(device, non_blocking=True)
 
 
 class Tokens:
-    """The token ids of a list of texts, ready to be gathered on the device."""
+    """The token ids of a list of texts, on the device."""
 
     def __init__(self, tokenizer: Any, texts: Sequence[str], limit: int, device: str) -> None:
         lengths, flat = tokenise(tokenizer, texts, limit)
@@ -56,7 +56,7 @@ class Tokens:
         self.starts = self.sizes.cumsum(0) - self.sizes
 
     def packed(self, chosen: np.ndarray | Tensor, sizes: np.ndarray) -> Packed:
-        """Lay the chosen texts end to end; `sizes` are their lengths, known without asking the device."""
+        """Concatenate the chosen texts. `sizes` are their lengths, known without a query to the device."""
         index = to_device(chosen, self.device)
         total = int(sizes.sum())
         size = self.sizes[index]
@@ -68,7 +68,7 @@ class Tokens:
         return Packed(ids, flat - bounds[owner], bounds.int(), int(sizes.max()))
 
     def paired(self, first: np.ndarray, second: np.ndarray, limits: tuple[int, int]) -> Packed:
-        """Lay pairs of texts end to end, each cut to its limit, as a cross-encoder reads them."""
+        """Concatenate pairs of texts, each cut to its limit, for a cross-encoder."""
         before = to_device(np.minimum(self.lengths[first], limits[0]), self.device)
         after = to_device(np.minimum(self.lengths[second], limits[1]) - 1, self.device)
         lengths = np.minimum(self.lengths[first], limits[0]) + np.minimum(self.lengths[second], limits[1]) - 1
@@ -80,7 +80,7 @@ class Tokens:
         place = torch.arange(total, device=self.device) - bounds[owner]
         one, two = (self.starts[to_device(rows, self.device)] for rows in (first, second))
         kinds = place >= before[owner]
-        # The second text's opening mark is left out.
+        # Without the start token of the second text.
         at = torch.where(kinds, two[owner] + place - before[owner] + 1, one[owner] + place)
         longest = int(lengths.max())
         return Packed(self.flat[at].long(), place.clamp(max=511), bounds.int(), longest, kinds.long())
@@ -99,7 +99,7 @@ def batches(lengths: np.ndarray, budget: int) -> Iterator[np.ndarray]:
 
 
 def autocast(device: str) -> torch.autocast:
-    """bf16 on a GPU, plain float32 on a CPU."""
+    """Return bf16 on a GPU and float32 on a CPU."""
     return torch.autocast(device, dtype=torch.bfloat16, enabled=device == "cuda")
 
 
@@ -111,7 +111,7 @@ def vectors(
     budget: int = 262_144,
     unit: bool = True,
 ) -> Tensor:
-    """Encode the chosen texts (all by default) into vectors of half precision."""
+    """Encode the chosen texts (all by default) into half-precision vectors."""
     chosen = np.arange(len(tokens.lengths)) if chosen is None else chosen
     budget = budget if tokens.device == "cuda" else 16_384
     out: Tensor | None = None

@@ -29,7 +29,7 @@ _SAVE_EVERY = 1_000
 
 
 class Log:
-    """Lines for people, on the screen and in a file, with the seconds since the start."""
+    """A log on the screen and in a file, with the seconds since the start."""
 
     def __init__(self, path: Path) -> None:
         self.path, self.begin = path, time.monotonic()
@@ -44,9 +44,9 @@ class Log:
 
 @dataclass
 class Plan:
-    """The texts of one step, drawn ahead: numbers only, ready to be moved to the device."""
+    """The texts of one step, as numbers that can be moved to the device."""
 
-    texts: Tensor  # the student's numbers (Chinese after English), all groups in a row
+    texts: Tensor  # the student's numbers (Chinese after English), all groups concatenated
     lengths: np.ndarray
     groups: list[int]  # how many texts each group has
     rows: dict[str, Tensor]  # text numbers by language, to look up the teachers' vectors
@@ -56,7 +56,7 @@ class Plan:
 
 @dataclass
 class Inputs:
-    """What a run reads; several runs can share it."""
+    """The input of a run. Several runs can share it."""
 
     data: dataset.Dataset
     view: View
@@ -105,7 +105,7 @@ class Sampler:
         return np.array([d >= 0 and queries.is_about(texts[q], texts[d]) for q, d in asks], bool)
 
     def mono(self, language: str) -> np.ndarray:
-        """Half at random, half from clusters, where rivals are hard; long texts on top."""
+        """Draw half at random and half from clusters, where rivals are hard. Add long texts."""
         config = self.config
         english = language == "en"
         size = config.mono_en if english else config.mono_zh
@@ -136,7 +136,7 @@ class Sampler:
         return np.concatenate(drawn)
 
     def either(self, pairs: np.ndarray, chinese: bool) -> np.ndarray:
-        """Take one side of pairs, as the student's numbers."""
+        """Return the texts of pairs in one language, as the student's numbers."""
         side = self.data.pairs[pairs]
         return side[..., 1] + self.view.offset if chinese else side[..., 0]
 
@@ -194,7 +194,7 @@ class Sampler:
 
 
 class Feeder:
-    """Draws plans in a thread, a few ahead of the device."""
+    """Draws plans in a thread, a few steps ahead."""
 
     def __init__(self, sampler: Sampler, pin: bool) -> None:
         self.sampler, self.pin = sampler, pin
@@ -226,7 +226,7 @@ class Feeder:
         return plan
 
     def close(self) -> None:
-        """Stop; plans that nobody took are lost."""
+        """Stop, and drop unused plans."""
         self.over.set()
         while self.thread.is_alive():
             with contextlib.suppress(Empty):
@@ -276,7 +276,7 @@ class Trainer:
 
     @torch.no_grad()
     def _fit_projection(self, student: model.Student) -> None:
-        """Start the projection where it maps MiniLM's mean best onto the English targets."""
+        """Start with the projection that best maps MiniLM's mean onto the English targets."""
         chosen = np.random.default_rng(0).permutation(self.view.offset)[:50_000]
         given = vectors(student.mean, self.view.student, chosen, unit=False).float()
         wanted = self.view.target["en"][torch.from_numpy(chosen).to(self.device)].float()
@@ -288,7 +288,7 @@ class Trainer:
         student.project.bias.copy_(-middle @ matrix)
 
     def losses(self, plan: Plan) -> dict[str, Tensor]:
-        """Encode one step's texts at once and return its losses."""
+        """Encode one step's texts together and return the losses."""
         rows = {name: to_device(found, self.device) for name, found in plan.rows.items()}
         scores = [to_device(found, self.device) for _, _, found in plan.lists]
         texts = self.view.student.packed(plan.texts, plan.lengths)
@@ -330,7 +330,7 @@ class Trainer:
         return found
 
     def weight(self, name: str) -> float:
-        """Return a loss's weight at this step: it moves in a line to `late` times its first one."""
+        """Return a loss's weight at this step: it changes linearly to `late` times the first weight."""
         config = self.config.train
         return config.weights[name] * (1 + (config.late.get(name, 1.0) - 1) * self.step / config.steps)
 
@@ -358,13 +358,13 @@ class Trainer:
         self.state = plan.state
         keep = min(config.ema, self.step / (self.step + 10))
         with torch.no_grad():
-            torch._foreach_lerp_(  # the public loop is far slower
+            torch._foreach_lerp_(  # a loop over the public function is far slower
                 list(self.average.parameters()), list(self.student.parameters()), 1 - keep
             )
         return {name: loss.detach() for name, loss in found.items()}
 
     def remine(self) -> None:
-        """Let the student itself find candidates, and have the cross-encoder score them."""
+        """Let the student find candidates, and score them with the cross-encoder."""
         config = self.config.lists
         self.remined += 1
         if not self.config.train.use_lists:
@@ -386,7 +386,7 @@ class Trainer:
         self.log("student's own candidates", new.shape)
 
     def save(self) -> None:
-        """Write what a later process needs to go on."""
+        """Write what a later process needs to resume."""
         state = {
             "step": self.step, "remined": self.remined, "rng": self.state,
             "list_rows": self.sampler.list_rows,
@@ -399,7 +399,7 @@ class Trainer:
         partial.replace(self.out / "state.pt")
 
     def resume(self) -> None:
-        """Take up a saved run, if there is one."""
+        """Resume a saved run, if there is one."""
         path = self.out / "state.pt"
         if not path.exists():
             return
@@ -413,7 +413,7 @@ class Trainer:
         self.log("resumed at step", self.step)
 
     def train(self, seconds: float) -> bool:
-        """Run to the last step, or save and return False when `seconds` are over."""
+        """Run to the last step, or save and return False after `seconds`."""
         config = self.config.train
         self.resume()
         begin, sums, seen = time.monotonic(), Counter(), self.step
@@ -461,7 +461,7 @@ class Trainer:
         return vectors(self.average, tokens).float().cpu().numpy()
 
     def held_out(self) -> float:
-        """Return how often a held-out Chinese text finds its own English text first."""
+        """Return how often a held-out Chinese text finds its English text first."""
         both = self.data.pairs[self.view.held_out]
         english = vectors(self.average, self.view.student, both[:, 0]).float()
         chinese = vectors(self.average, self.view.student, both[:, 1] + self.view.offset).float()
@@ -483,9 +483,9 @@ class Trainer:
                 self.log(name, {m: v[0] for m, v in result["vector"].items()})
 
     def _rotate(self) -> None:
-        """Turn the space so that its first axes carry most: cut vectors then lose least.
+        """Rotate the space so that its first axes carry the most information, which helps shortened vectors.
 
-        A rotation leaves every similarity of whole vectors as it is.
+        A rotation does not change similarities between whole vectors.
         """
         rng = np.random.default_rng(0)
         chosen = rng.permutation(len(self.view.student.lengths))[:100_000]
@@ -498,7 +498,7 @@ class Trainer:
 
 
 def prepare_only(work: Path, out: Path, config: Config) -> None:
-    """Compute the teachers' view and the lists, and leave them in the work folder."""
+    """Compute the teachers' view and the lists, and save them in the work folder."""
     load_inputs(work, config, _device(), Log(out / "log.txt"))
 
 
@@ -507,9 +507,9 @@ def _device() -> str:
 
 
 def run(work: Path, out: Path, configs: dict[str, Config], seconds: float, bench: Path | None) -> None:
-    """Train, or go on training, and write `weights.npz`, `figures.json` and `log.txt` to `out`.
+    """Train, or resume training, and write `weights.npz`, `figures.json` and `log.txt` to `out`.
 
-    Several configurations are trained one after the other, each in a folder of its own below `out`.
+    Several configurations are trained in turn, each in its own folder in `out`.
     """
     device = _device()
     inputs: Inputs | None = None

@@ -1,4 +1,4 @@
-"""The vendors' server, and the name under which their clients find it."""
+"""The server of the vendors, and its host name."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from memoriter import Memory
 
 @pytest.fixture
 def vendors(monkeypatch: pytest.MonkeyPatch) -> Iterator[Vendors]:
-    """The server; nothing else can be reached by name."""
+    """The server. Other host names are errors."""
     for name in os.environ:
         if name.lower().endswith("_proxy"):
             monkeypatch.delenv(name)
@@ -29,7 +29,7 @@ def vendors(monkeypatch: pytest.MonkeyPatch) -> Iterator[Vendors]:
             name = host.decode() if isinstance(host, bytes) else host
             if name == HOST:
                 return real("127.0.0.1", state.resolve(name), *args, **options)
-            assert name == "127.0.0.1", f"{name} was to be reached"
+            assert name == "127.0.0.1", f"a connection to {name} was attempted"
             return real(host, port, *args, **options)
 
         monkeypatch.setattr(socket, "getaddrinfo", lookup)
@@ -40,12 +40,12 @@ OpenProvider = Callable[..., Memory]
 
 
 def settings(provider: str, **more: object) -> dict[str, object]:
-    """What makes the provider's embedder talk to the server."""
+    """Settings with which the provider's embedder uses the server."""
     own: dict[str, object] = {
         "embedding.provider": provider,
         "embedding.dimensions": DIMS,
         "embedding.base_url": url(provider),
-        "embedding.query_timeout_s": 60,  # a vendor's package may take long to load on a busy machine
+        "embedding.query_timeout_s": 60,  # a vendor's package loads slowly on a busy machine
     }
     if provider != "ollama":
         own[f"embedding.{provider}_api_key"] = KEY
@@ -68,9 +68,9 @@ def open_provider(
 
     yield open_
     vendors.release.set()
-    for thread in threading.enumerate():  # a call that was left behind gives its connection back first
+    for thread in threading.enumerate():  # an abandoned call closes its connection first
         if thread.name == "memoriter-embed-call":
-            thread.join(timeout=1)  # one that still connects cannot be woken
+            thread.join(timeout=1)  # a call that is still connecting cannot be interrupted
     for memory in opened:
         memory.close()
 

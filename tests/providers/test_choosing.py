@@ -1,4 +1,4 @@
-"""Which provider is chosen, why no other, and that no network and no client is needed to decide."""
+"""Which provider is chosen and why, without the network or a vendor's client."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def no_bundle(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
         ({"voyage"}, ("voyage", "voyage-4-large", 1024)),
     ],
 )
-def test_auto_takes_the_first_that_has_a_key(keys: set[str], expected: tuple[str, str, int]) -> None:
+def test_auto_uses_the_first_provider_with_a_key(keys: set[str], expected: tuple[str, str, int]) -> None:
     choice = resolve(EmbedderSpec(keys=dict.fromkeys(keys, KEY)))
     assert choice.embedder is not None
     identity = choice.embedder.identity
@@ -36,7 +36,7 @@ def test_auto_takes_the_first_that_has_a_key(keys: set[str], expected: tuple[str
 
 
 @pytest.mark.usefixtures("no_bundle")
-def test_it_is_told_why_each_other_one_was_not_chosen() -> None:
+def test_the_choice_says_why_other_providers_were_not_chosen() -> None:
     choice = resolve(EmbedderSpec(keys={"gemini": KEY}))
     assert choice.reason == "gemini, by GEMINI_API_KEY"
     assert choice.others == {
@@ -64,13 +64,13 @@ def test_a_missing_extra_of_llama_cpp_says_what_to_install(
     assert choice.reason.endswith("pip install 'memoriter[llama-cpp]'")
 
 
-def test_a_named_one_that_cannot_be_used_gives_way_to_its_fallback() -> None:
+def test_an_unavailable_provider_is_replaced_by_its_fallback() -> None:
     choice = resolve(EmbedderSpec("openai", keys={"voyage": KEY}, fallback="voyage"))
     assert (choice.provider, choice.instead) == ("voyage", "openai")
     assert choice.reason == "the fallback, because openai is not available: no key: set OPENAI_API_KEY"
 
 
-def test_a_fallback_that_cannot_be_used_either_is_told() -> None:
+def test_an_unavailable_fallback_is_reported_too() -> None:
     choice = resolve(EmbedderSpec("openai", fallback="voyage"))
     assert (choice.embedder, choice.reason) == (
         None,
@@ -78,13 +78,13 @@ def test_a_fallback_that_cannot_be_used_either_is_told() -> None:
     )
 
 
-def test_a_named_one_has_its_fallback_beside_it() -> None:
+def test_an_available_provider_keeps_its_fallback() -> None:
     choice = resolve(EmbedderSpec("openai", keys=KEYS, model="text-embedding-3-large", fallback="voyage"))
     assert choice.fallback is not None
     assert (choice.model, choice.fallback.model) == ("text-embedding-3-large", "voyage-4-large")
 
 
-def test_vectors_of_an_unknown_model_must_be_told_their_width() -> None:
+def test_an_unknown_model_needs_dimensions() -> None:
     spec = EmbedderSpec("openai", model="my-model", base_urls={"openai": "http://10.0.0.5/v1"})
     assert resolve(spec).reason == (
         "keyword search only: openai: the number of dimensions of 'my-model' is unknown; "
@@ -92,7 +92,7 @@ def test_vectors_of_an_unknown_model_must_be_told_their_width() -> None:
     )
 
 
-def test_what_changes_vectors_changes_the_identity() -> None:
+def test_everything_that_changes_vectors_changes_the_identity() -> None:
     specs = [
         EmbedderSpec("openai", keys=KEYS),
         EmbedderSpec("openai", keys=KEYS, dimensions=512),
@@ -108,11 +108,11 @@ def test_what_changes_vectors_changes_the_identity() -> None:
     assert resolve(specs[0]).embedder.identity == identities[0]  # type: ignore[union-attr]
 
 
-def test_neither_a_client_nor_the_network_is_needed_to_decide() -> None:
+def test_the_choice_loads_no_client_and_uses_no_network() -> None:
     code = f"""
 import socket, sys
-def nobody(*a, **k): raise AssertionError("the network was used")
-socket.getaddrinfo = socket.create_connection = nobody
+def fail(*a, **k): raise AssertionError("the network was used")
+socket.getaddrinfo = socket.create_connection = fail
 from pathlib import Path
 from memoriter.embedding import EmbedderSpec, resolve, lookup
 lookup.BUNDLED = Path("nowhere")
@@ -121,5 +121,5 @@ for provider in ("auto", "openai", "gemini", "voyage", "ollama"):
 print([name for name in ("openai", "google.genai", "voyageai", "ollama", "httpx", "requests", "numpy")
        if name in sys.modules])
 """
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout == "[]\n"
+    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert result.stdout == "[]\n"

@@ -1,4 +1,4 @@
-"""The command line with a vendor's embedder: batch jobs, and why no other was chosen."""
+"""The command line with a vendor's embedder: batch jobs, and the reasons in the status."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ def run(
 
     def call(*words: str) -> str:
         places = ["--workspace", str(workspace), "--home", str(tmp_path / "state")]
-        done = CliRunner().invoke(app, [*places, *words])
-        assert done.exit_code == 0, done.output
-        return done.stdout
+        result = CliRunner().invoke(app, [*places, *words])
+        assert result.exit_code == 0, result.output
+        return result.stdout
 
     logger = logging.getLogger("memoriter")
     before, level, propagate = list(logger.handlers), logger.level, logger.propagate
     yield call
-    logger.handlers[:] = before  # a command sets up logging for the whole program
+    logger.handlers[:] = before  # a command configures logging for the whole process
     logger.setLevel(level)
     logger.propagate = propagate
 

@@ -1,5 +1,7 @@
-"""Changing the embedder, losing it, and falling back: old vectors serve until new ones are there, none are mixed, and
-nothing is computed twice."""
+"""Changed, lost and fallback embedders.
+
+Old vectors are used until the new ones exist, kinds are never mixed, and nothing is computed twice.
+"""
 
 from __future__ import annotations
 
@@ -36,7 +38,7 @@ def builtin(memory: Memory) -> BuiltinEngine:
 
 
 def models(memory: Memory) -> set[str]:
-    """Whose vectors the rows have."""
+    """The embedders of the vectors in the index."""
     import apsw
 
     database = apsw.Connection(
@@ -48,7 +50,7 @@ def models(memory: Memory) -> set[str]:
 
 
 class TestAChangedModel:
-    def test_is_told_while_the_old_vectors_answer_and_is_made_in_the_background(
+    def test_is_reported_while_old_vectors_answer_and_new_ones_are_computed(
         self, open_provider: OpenProvider, vendors: Vendors
     ) -> None:
         open_provider("openai").sync()
@@ -64,7 +66,7 @@ class TestAChangedModel:
         assert (by_meaning(answer), answer.model, answer.degraded) == (True, "text-embedding-3-large", None)
         assert len(models(changed)) == 1
 
-    def test_leaves_keywords_when_the_old_embedder_is_gone(self, open_provider: OpenProvider) -> None:
+    def test_falls_back_to_keywords_without_the_old_embedder(self, open_provider: OpenProvider) -> None:
         open_provider("voyage").sync()
         changed = open_provider("openai", embedding__background=False)
         answer = changed.search("where does the otter sleep")
@@ -75,7 +77,7 @@ class TestAChangedModel:
             "Keyword search only: the index has vectors of voyage/voyage-4-large/64, whose embedder is no"
         )
 
-    def test_costs_nothing_when_it_is_changed_back(
+    def test_embeds_nothing_when_it_is_changed_back(
         self, open_provider: OpenProvider, vendors: Vendors
     ) -> None:
         open_provider("openai").sync()
@@ -85,7 +87,7 @@ class TestAChangedModel:
         assert (report.embedded, report.cached, report.rebuilt) == (0, 3, True)
         assert len(vendors.texts) == before
 
-    def test_that_fails_leaves_the_old_vectors_in_use(
+    def test_that_fails_keeps_the_old_vectors_in_use(
         self, open_provider: OpenProvider, vendors: Vendors, note: Note
     ) -> None:
         open_provider("openai").sync()
@@ -100,7 +102,7 @@ class TestAChangedModel:
         assert (by_meaning(answer), answer.model) == (True, "text-embedding-3-small")
         assert [hit.path for hit in changed.search("newt stone").hits][:1] == ["memory/newt.md"]
 
-    def test_that_is_interrupted_goes_on_where_it_was(
+    def test_that_is_interrupted_continues_later(
         self, open_provider: OpenProvider, vendors: Vendors, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         open_provider("openai").sync()
@@ -125,7 +127,7 @@ class TestAChangedModel:
 
 
 class TestAFallback:
-    def test_stands_in_under_its_own_name_until_the_provider_is_back(
+    def test_is_used_until_the_provider_works_again(
         self, open_provider: OpenProvider, vendors: Vendors, note: Note, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         more = {
@@ -158,7 +160,7 @@ class TestAFallback:
         answer = again.search("where does the newt hide")
         assert (answer.provider, answer.fallback, answer.degraded) == ("openai", False, None)
 
-    def test_answers_a_search_that_finds_the_index_damaged(
+    def test_answers_a_search_that_repairs_the_index(
         self,
         open_provider: OpenProvider,
         vendors: Vendors,
@@ -184,7 +186,7 @@ class TestAFallback:
 
 
 class TestMissingVectors:
-    def test_are_made_in_the_background_when_the_provider_is_back(
+    def test_are_computed_in_the_background_when_the_provider_works_again(
         self, open_provider: OpenProvider, vendors: Vendors
     ) -> None:
         vendors.fault = "503"
@@ -197,7 +199,7 @@ class TestMissingVectors:
         answer = memory.search("where does the otter sleep")
         assert (by_meaning(answer), answer.degraded) == (True, None)
 
-    def test_after_a_spent_quota_are_only_those_that_were_not_made(
+    def test_are_only_computed_once_after_a_spent_quota(
         self, open_provider: OpenProvider, vendors: Vendors, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setattr("memoriter.embedding.batches.MAX_ITEMS", 1)

@@ -1,4 +1,4 @@
-"""The batch APIs of three vendors: submitted, asked after, gone on with after a restart, and given up in time."""
+"""The batch APIs of three vendors: jobs are submitted, polled, continued after a restart, and cancelled in time."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ TEXTS = {f"hash-{number}": f"note number {number} about the garden" for number i
 SECRET = "push with ghp_0123456789abcdefghijABCDEFGHIJ012345"
 
 
-class Notes(dict[str, str]):
-    """What the index keeps about itself."""
+class Meta(dict[str, str]):
+    """The metadata of an index."""
 
     def meta(self, key: str) -> str | None:
         return self.get(key)
@@ -53,42 +53,42 @@ MakeJobs = Callable[..., Jobs]
 
 @pytest.fixture
 def make_jobs(vendors: Vendors, provider: str) -> Iterator[MakeJobs]:
-    made: list[Embedder] = []
+    opened: list[Embedder] = []
 
-    def make(notes: Notes, clock: Clock) -> Jobs:
+    def make(meta: Meta, clock: Clock) -> Jobs:
         spec = EmbedderSpec(
             provider, dimensions=DIMS, base_urls={provider: url(provider)}, keys={provider: KEY}
         )
         choice = resolve(spec)
         assert choice.remote is not None
         assert choice.embedder is not None
-        made.append(choice.embedder)
-        return Jobs(choice.remote, notes, clock=clock, sleep=clock.sleep)
+        opened.append(choice.embedder)
+        return Jobs(choice.remote, meta, clock=clock, sleep=clock.sleep)
 
     yield make
-    for embedder in made:
+    for embedder in opened:
         embedder.close()
 
 
-def right(kept: dict[str, np.ndarray], texts: dict[str, str]) -> None:
-    assert kept.keys() == texts.keys()
+def right(saved: dict[str, np.ndarray], texts: dict[str, str]) -> None:
+    assert saved.keys() == texts.keys()
     for digest, text in texts.items():
-        np.testing.assert_allclose(kept[digest], vector(text), atol=1e-6)
+        np.testing.assert_allclose(saved[digest], vector(text), atol=1e-6)
 
 
-def test_a_job_brings_each_text_its_vector(make_jobs: MakeJobs, vendors: Vendors) -> None:
+def test_a_job_returns_the_vector_of_each_text(make_jobs: MakeJobs, vendors: Vendors) -> None:
     vendors.job_polls = 2
-    notes, clock, kept, told = Notes(), Clock(), dict[str, np.ndarray](), list[Progress]()
-    assert make_jobs(notes, clock).run(TEXTS, kept.update, told.append) is None
-    right(kept, TEXTS)
-    assert notes == {META_KEY: ""}
-    assert [step.stage for step in told] == ["batch"] * 3
+    meta, clock, saved, steps = Meta(), Clock(), dict[str, np.ndarray](), list[Progress]()
+    assert make_jobs(meta, clock).run(TEXTS, saved.update, steps.append) is None
+    right(saved, TEXTS)
+    assert meta == {META_KEY: ""}
+    assert [step.stage for step in steps] == ["batch"] * 3
     assert clock.now == 1000 + 5 + 10
 
 
-def test_a_job_is_gone_on_with_after_a_restart(make_jobs: MakeJobs, vendors: Vendors) -> None:
+def test_a_job_continues_after_a_restart(make_jobs: MakeJobs, vendors: Vendors) -> None:
     vendors.job_polls = 1000
-    notes, clock, kept = Notes(), Clock(), dict[str, np.ndarray]()
+    meta, clock, saved = Meta(), Clock(), dict[str, np.ndarray]()
 
     class Killed(BaseException):
         pass
@@ -97,51 +97,51 @@ def test_a_job_is_gone_on_with_after_a_restart(make_jobs: MakeJobs, vendors: Ven
         raise Killed
 
     with pytest.raises(Killed):
-        make_jobs(notes, clock).run(TEXTS, kept.update, die)
-    submitted = json.loads(notes[META_KEY])
+        make_jobs(meta, clock).run(TEXTS, saved.update, die)
+    submitted = json.loads(meta[META_KEY])
     assert submitted["hashes"] == list(TEXTS)
     before = len([path for path, _, body in vendors.requests if body is not None])
 
     vendors.job_polls = 0
     more = {**TEXTS, "hash-new": "one more note about the pond"}
-    assert make_jobs(notes, clock).run(more, kept.update) is None
-    right(kept, more)
+    assert make_jobs(meta, clock).run(more, saved.update) is None
+    right(saved, more)
     after = [body for _, _, body in vendors.requests if body is not None][before:]
     assert not any("number 0" in str(body) for body in after), "the texts were sent twice"
 
 
-def test_a_job_that_takes_longer_than_an_hour_is_given_up(make_jobs: MakeJobs, vendors: Vendors) -> None:
+def test_a_job_that_takes_longer_than_an_hour_is_cancelled(make_jobs: MakeJobs, vendors: Vendors) -> None:
     vendors.job_polls = 10_000
-    notes, clock, kept = Notes(), Clock(), dict[str, np.ndarray]()
-    told = make_jobs(notes, clock).run(TEXTS, kept.update)
-    assert told is not None
-    assert told.endswith("took longer than 60 minutes")
+    meta, clock, saved = Meta(), Clock(), dict[str, np.ndarray]()
+    reason = make_jobs(meta, clock).run(TEXTS, saved.update)
+    assert reason is not None
+    assert reason.endswith("took longer than 60 minutes")
     assert 3600 < clock.now - 1000 < 3700
     assert "cancelled" in vendors.jobs
-    assert (kept, notes) == ({}, {META_KEY: ""})
+    assert (saved, meta) == ({}, {META_KEY: ""})
 
 
-def test_a_job_that_fails_is_told(make_jobs: MakeJobs, vendors: Vendors) -> None:
+def test_a_failed_job_is_reported(make_jobs: MakeJobs, vendors: Vendors) -> None:
     vendors.fault = "job fails"
-    told = make_jobs(Notes(), Clock()).run(TEXTS, dict[str, np.ndarray]().update)
-    assert told is not None
-    assert "ended as" in told
+    reason = make_jobs(Meta(), Clock()).run(TEXTS, dict[str, np.ndarray]().update)
+    assert reason is not None
+    assert "ended as" in reason
 
 
-def test_secrets_do_not_leave_with_a_job(make_jobs: MakeJobs, vendors: Vendors) -> None:
-    make_jobs(Notes(), Clock()).run({"hash": SECRET}, dict[str, np.ndarray]().update)
+def test_jobs_contain_no_secrets(make_jobs: MakeJobs, vendors: Vendors) -> None:
+    make_jobs(Meta(), Clock()).run({"hash": SECRET}, dict[str, np.ndarray]().update)
     assert set(vendors.texts) == {"push with [redacted github token]"}
 
 
 @pytest.mark.parametrize("fault", ["nan", "wrong dims", "zero"])
-def test_bad_vectors_of_a_job_are_not_kept(
+def test_invalid_vectors_of_a_job_are_not_saved(
     make_jobs: MakeJobs, vendors: Vendors, provider: str, fault: str
 ) -> None:
     if provider == "gemini":
         pytest.skip("the server does not spoil its jobs")
-    vendors.fault, kept = fault, dict[str, np.ndarray]()
-    assert make_jobs(Notes(), Clock()).run(TEXTS, kept.update)
-    assert kept == {}
+    vendors.fault, saved = fault, dict[str, np.ndarray]()
+    assert make_jobs(Meta(), Clock()).run(TEXTS, saved.update)
+    assert saved == {}
 
 
 def test_results_may_be_numbers_or_base64_and_in_any_order() -> None:
@@ -177,7 +177,7 @@ def test_index_by_batch(
     assert by_meaning(memory.search("garden"))
 
 
-def test_what_a_failed_job_does_not_bring_plain_calls_do(
+def test_plain_calls_embed_the_texts_of_a_failed_job(
     vendors: Vendors, provider: str, open_provider: Callable[..., Memory], note: Callable[[str, str], Path]
 ) -> None:
     note("memory/1.md", "A note about the garden.")

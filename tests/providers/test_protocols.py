@@ -1,4 +1,4 @@
-"""Each vendor's own client against a server that speaks its protocol: what is sent, and what is made of the answer."""
+"""Each vendor's client with a server that speaks its protocol: requests, answers and retries."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ Make = Callable[..., Embedder]
 
 @pytest.fixture
 def choose(vendors: Vendors, provider: str) -> Iterator[Callable[..., Embedder]]:
-    """Makes the provider's embedder; closes it at the end."""
-    made: list[Embedder] = []
+    """Make the provider's embedder, and close it at the end."""
+    opened: list[Embedder] = []
 
     def make(**more: object) -> Embedder:
         embedder = chosen(provider, **more).embedder
         assert embedder is not None
-        made.append(embedder)
+        opened.append(embedder)
         return embedder
 
     yield make
-    for embedder in made:
+    for embedder in opened:
         embedder.close()
 
 
@@ -54,7 +54,7 @@ def test_vectors_belong_to_their_texts(vendors: Vendors, provider: str, choose: 
     np.testing.assert_allclose(embedder.embed_query("heron"), vector("heron"), atol=1e-6)
 
 
-def test_each_vendor_is_asked_in_its_own_way(vendors: Vendors, provider: str, choose: Make) -> None:
+def test_each_vendor_gets_the_request_that_it_expects(vendors: Vendors, provider: str, choose: Make) -> None:
     embedder = choose()
     embedder.embed(["the heron"])
     embedder.embed_query("heron")
@@ -62,8 +62,8 @@ def test_each_vendor_is_asked_in_its_own_way(vendors: Vendors, provider: str, ch
     auth = headers.get("x-goog-api-key") or headers.get("authorization", "").removeprefix("Bearer ")
     assert headers["accept-encoding"] == "identity"
     assert (path, auth) == EXPECTED[provider][:2]
-    told = EXPECTED[provider][2]
-    assert [_part(document, told), _part(query, told)] == EXPECTED[provider][3]
+    path_in_body = EXPECTED[provider][2]
+    assert [_part(document, path_in_body), _part(query, path_in_body)] == EXPECTED[provider][3]
 
 
 def _part(body: dict, names: tuple) -> object:  # type: ignore[type-arg]
@@ -87,7 +87,7 @@ EXPECTED: dict[str, tuple] = {  # type: ignore[type-arg]
 
 def test_the_answer_may_come_in_any_order(vendors: Vendors, provider: str, choose: Make) -> None:
     if provider in ("gemini", "ollama"):
-        pytest.skip("its answers carry no numbers")
+        pytest.skip("its answers have no indexes")
     vendors.fault = "shuffled"
     embedder = choose()
     np.testing.assert_allclose(
@@ -95,9 +95,7 @@ def test_the_answer_may_come_in_any_order(vendors: Vendors, provider: str, choos
     )
 
 
-def test_calls_that_begin_together_leave_no_connection_open(
-    vendors: Vendors, provider: str, choose: Make
-) -> None:
+def test_simultaneous_calls_leave_no_connection_open(vendors: Vendors, provider: str, choose: Make) -> None:
     embedder, together = choose(), threading.Barrier(6)
 
     def ask() -> None:
@@ -109,11 +107,11 @@ def test_calls_that_begin_together_leave_no_connection_open(
         thread.start()
     for thread in threads:
         thread.join()
-    with warnings.catch_warnings(record=True) as told:
+    with warnings.catch_warnings(record=True) as recorded:
         warnings.simplefilter("always")
         embedder.close()
         gc.collect()
-    assert [str(one.message) for one in told if one.category is ResourceWarning] == []
+    assert [str(warning.message) for warning in recorded if warning.category is ResourceWarning] == []
 
 
 def test_secrets_do_not_leave_the_machine(vendors: Vendors, provider: str, choose: Make) -> None:
@@ -128,9 +126,7 @@ def test_secrets_do_not_leave_the_machine(vendors: Vendors, provider: str, choos
 
 
 @pytest.mark.parametrize("fault", ["429", "quota"])
-def test_a_rate_limit_is_told_from_a_spent_quota(
-    vendors: Vendors, provider: str, choose: Make, fault: str
-) -> None:
+def test_a_rate_limit_is_not_a_spent_quota(vendors: Vendors, provider: str, choose: Make, fault: str) -> None:
     vendors.fault = fault
     with pytest.raises(EmbeddingError) as caught:
         choose().embed(["a1"])

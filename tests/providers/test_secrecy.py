@@ -1,4 +1,4 @@
-"""Keys are seen by nobody: not in settings, logs, errors, tracebacks, status or what is kept on disk."""
+"""Keys are never shown: not in settings, logs, errors, tracebacks or status, nor on disk."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ OpenProvider = Callable[..., Memory]
 FAULTS = ("401", "429", "500", "wrong json", "redirect", "refused")
 
 
-def test_a_key_is_not_in_any_settings_that_are_shown(provider: str, tmp_path: Path) -> None:
+def test_a_key_is_not_in_the_settings_that_are_shown(provider: str, tmp_path: Path) -> None:
     if provider == "ollama":
         pytest.skip("it needs no key")
     name = {"openai": "OPENAI_API_KEY", "gemini": "GEMINI_API_KEY", "voyage": "VOYAGE_API_KEY"}[provider]
@@ -44,17 +44,19 @@ def test_a_key_is_in_no_error_log_or_traceback(
     )
     embedder = resolve(spec).embedder
     assert embedder is not None
-    told = io.StringIO()
+    traces = io.StringIO()
     with caplog.at_level(logging.DEBUG):
         for call in (lambda: embedder.embed(["a1"]), lambda: embedder.embed_query("a1")):
             with pytest.raises(EmbeddingError) as caught:
                 call()
-            traceback.print_exception(caught.value, file=told)
+            traceback.print_exception(caught.value, file=traces)
             assert caught.value.__cause__ is None
             assert caught.value.__context__ is None
     embedder.close()
-    ours = "\n".join(record.getMessage() for record in caplog.records if record.name.startswith("memoriter"))
-    assert KEY not in told.getvalue() + ours + caplog.text
+    logged = "\n".join(
+        record.getMessage() for record in caplog.records if record.name.startswith("memoriter")
+    )
+    assert KEY not in traces.getvalue() + logged + caplog.text
 
 
 def test_a_key_is_not_in_status_or_on_disk(
@@ -76,7 +78,7 @@ def test_a_key_is_not_in_status_or_on_disk(
 @pytest.mark.parametrize(
     "key", ["base_url", "openai_base_url", "ollama_base_url", "openai_api_key", "provider", "redact"]
 )
-def test_a_workspace_cannot_send_notes_elsewhere(key: str, tmp_path: Path) -> None:
+def test_a_workspace_cannot_send_notes_to_another_host(key: str, tmp_path: Path) -> None:
     (tmp_path / "memory").mkdir()
     (tmp_path / ".memoriter.yaml").write_text(f"embedding: {{{key}: 'https://evil.test'}}\n")
     with pytest.raises(UntrustedConfig, match=rf"embedding\.{key} in .* may not set this"):
@@ -90,14 +92,14 @@ def test_a_workspace_cannot_send_notes_elsewhere(key: str, tmp_path: Path) -> No
         "https://host\\\\@evil.test", "http://", "https://ho st",
     ],
 )  # fmt: skip
-def test_an_address_must_say_plainly_where_it_leads(address: str, tmp_path: Path) -> None:
+def test_a_url_must_be_plain(address: str, tmp_path: Path) -> None:
     environ = {"MEMORITER_HOME": str(tmp_path), "MEMORITER_EMBEDDING__BASE_URL": address}
     with pytest.raises(ConfigError, match="must be a URL such as"):
         load(environ=environ, cwd=tmp_path)
 
 
 @pytest.mark.parametrize("address", ["http://169.254.169.254/v1", "http://[fe80::1]/v1"])
-def test_an_address_must_not_be_that_of_a_clouds_own_keys(address: str, tmp_path: Path) -> None:
+def test_a_url_must_not_be_link_local(address: str, tmp_path: Path) -> None:
     environ = {"MEMORITER_HOME": str(tmp_path), "MEMORITER_EMBEDDING__BASE_URL": address}
     with pytest.raises(ConfigError, match="must not be a link-local address"):
         load(environ=environ, cwd=tmp_path)

@@ -1,7 +1,7 @@
-"""A server that speaks the protocols of four vendors on this machine, and lies when it is told to.
+"""A local server that speaks the protocols of four vendors, with faults on request.
 
-Their own clients reach it under a name that only the test knows (`provider.test`), so to the code under test it is a
-remote host. Its vectors are those of `HashEmbedder`, so that right ones can be told from wrong ones.
+The vendors' clients reach it as `provider.test`, so the code under test treats it as a remote host. Its vectors are
+those of `HashEmbedder`, so tests can compare them.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ HOST = "provider.test"
 KEY = "sk-memoriter-test-0123456789abcdefghijklmnop"
 DIMS = 64
 
-#: What each vendor's client is told: the path of its API.
+#: The path of each vendor's API.
 PATHS = {"openai": "/v1", "voyage": "/voyage/v1", "gemini": "", "ollama": ""}
 
 
@@ -33,27 +33,31 @@ def url(provider: str, scheme: str = "http") -> str:
 
 
 class Vendors:
-    """What the server was asked, and how it is to answer."""
+    """The requests to the server, and how it answers."""
 
     def __init__(self) -> None:
         self.fault: str | None = None
-        self.requests: list[tuple[str, dict[str, str], Any]] = []  #: path, headers, body
+        #: Path, headers, body.
+        self.requests: list[tuple[str, dict[str, str], Any]] = []
         self.texts: list[str] = []
         self.jobs: dict[str, dict[str, Any]] = {}
-        self.job_polls = 0  #: how often a job is still running when it is asked after
-        self.release = threading.Event()  #: ends every answer that hangs
-        self.only_ollama = False  #: the others answer with an error
-        self.quota: int | None = None  #: calls that are still answered
+        #: Polls during which a job is still running.
+        self.job_polls = 0
+        #: Ends every answer that hangs.
+        self.release = threading.Event()
+        #: The other vendors answer with an error.
+        self.only_ollama = False
+        #: Calls that still succeed.
+        self.quota: int | None = None
         self.port = 0
         self.closed_port = 0
         self.deaf_port = 0
-        self.elsewhere: list[str] = []  #: what was asked of the host that a redirect leads to
 
     def calls(self) -> int:
         return sum("embed" in path.lower() for path, _, _ in self.requests)
 
     def resolve(self, host: str) -> int:
-        """The port that stands for the host now."""
+        """Return the port of the host, depending on the fault."""
         if self.fault == "dns":
             raise socket.gaierror(socket.EAI_NONAME, "Name or service not known")
         return {"refused": self.closed_port, "connect hang": self.deaf_port}.get(self.fault or "", self.port)
@@ -63,7 +67,7 @@ def vector(text: str, dims: int = DIMS) -> list[float]:
     return [float(x) for x in HashEmbedder(dims).embed([text])[0]]
 
 
-# ---- what is answered -----------------------------------------------------------------------------------------
+# ---- answers --------------------------------------------------------------------------------------------------
 
 
 def openai_answer(body: dict[str, Any], state: Vendors) -> Any:
@@ -116,7 +120,7 @@ def ollama_answer(body: dict[str, Any], state: Vendors) -> Any:
 
 
 def spoiled(rows: list[list[float]], fault: str | None) -> list[list[float]]:
-    """The vectors as a lying server would send them."""
+    """Return the vectors with a fault."""
     lies: dict[str | None, list[list[float]]] = {
         "wrong dims": [row[:-1] for row in rows],
         "mixed dims": [*rows[:-1], rows[-1][:-1]],
@@ -300,7 +304,7 @@ class Handler(BaseHTTPRequestHandler):
         return "\n".join(json.dumps(line) for line in out).encode()
 
 
-# ---- lies on the wire -----------------------------------------------------------------------------------------
+# ---- faults of the connection ---------------------------------------------------------------------------------
 
 
 def _hang(handler: Handler) -> None:
@@ -316,7 +320,7 @@ def _slow_body(handler: Handler) -> None:
 
 
 def _drip(handler: Handler) -> None:
-    """A byte now and then: no single read is ever late."""
+    """Send single bytes, so that no single read times out."""
     _head(handler, 100_000)
     handler.close_connection = True
     while not handler.state.release.wait(0.05):
@@ -369,7 +373,7 @@ FAULTS_ON_THE_WIRE = {
 
 @contextmanager
 def running() -> Iterator[Vendors]:
-    """The server, for as long as the context lasts."""
+    """Run the server within the context."""
     state = Vendors()
     server = ThreadingHTTPServer(("127.0.0.1", 0), type("Bound", (Handler,), {"state": state}))
     server.daemon_threads = True
@@ -377,7 +381,7 @@ def running() -> Iterator[Vendors]:
     thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True)
     thread.start()
     with socket.socket() as closed, socket.socket() as deaf:
-        closed.bind(("127.0.0.1", 0))  # bound and not listening: refused
+        closed.bind(("127.0.0.1", 0))  # bound but not listening, so connections are refused
         state.closed_port = closed.getsockname()[1]
         fillers = _deafen(deaf)
         state.deaf_port = deaf.getsockname()[1]
@@ -393,7 +397,7 @@ def running() -> Iterator[Vendors]:
 
 
 def _deafen(listener: socket.socket) -> list[socket.socket]:
-    """Fill the queue of a listener that never accepts: further connections hang."""
+    """Fill the queue of a listener that never accepts, so that further connections hang."""
     listener.bind(("127.0.0.1", 0))
     listener.listen(0)
     fillers = []

@@ -43,7 +43,7 @@ def test_joined_stays_within_its_bounds() -> None:
         assert stretch == list(range(stretch[0], stretch[-1] + 1))
 
 
-def test_read_leaves_doubtful_sources_out(tmp_path: Path) -> None:
+def test_read_skips_excluded_sources(tmp_path: Path) -> None:
     doubtful = next(iter(LEFT_OUT))
     path = tmp_path / "pairs.tsv.xz"
     with lzma.open(path, "wt", encoding="utf-8") as out:

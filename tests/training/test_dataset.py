@@ -58,7 +58,7 @@ def test_save_and_load(tmp_path: Path) -> None:
     assert report["counts"]["pairs"] == len(data.pairs)
 
 
-def test_vocabulary_keeps_what_is_used_and_every_han_character() -> None:
+def test_the_vocabulary_has_frequent_pieces_and_every_han_character() -> None:
     english = {"[PAD]": 0, "a": 1, "##b": 2, "rare": 3, "common": 4, "中": 5, "[unused1]": 6}
     chinese = {"[PAD]": 0, "中": 1, "国": 2, "，": 3, "中国": 4}
     pieces = tokenizer.vocabulary(english, chinese, Counter({4: 9, 3: 1}), size=8)

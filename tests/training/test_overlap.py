@@ -22,7 +22,7 @@ def test_exact_match_ignores_case_and_punctuation() -> None:
     assert benchmarks().verdict("WHERE did Anna go") == "exact"
 
 
-def test_a_turn_without_its_speaker_is_still_the_turn() -> None:
+def test_a_turn_without_its_speaker_is_recognised() -> None:
     assert benchmarks().verdict(TURN.partition(": ")[2]) == "exact"
 
 
@@ -31,13 +31,13 @@ def test_near_duplicates_in_both_languages() -> None:
     assert benchmarks().verdict("提醒：" + NOTE.replace("李", "王")) == "near"
 
 
-def test_other_text_is_free() -> None:
+def test_other_text_is_kept() -> None:
     found = benchmarks()
     assert not found.verdict("The night train to Vienna leaves at ten from the central station today.")
     assert not found.verdict("周六下午我们在公园见面吧。")
 
 
-def test_free_counts_what_goes() -> None:
+def test_dropped_lines_are_counted() -> None:
     counts: Counter[str] = Counter()
     lines = [Line("tatoeba", "Something else.", NOTE), Line("sgd", "A free line of talk.")]
     assert list(overlap.free(lines, benchmarks(), counts)) == lines[1:]

@@ -9,18 +9,18 @@ from training.config import DataConfig
 from training.queries import Ask
 
 
-def test_a_heading_asks_for_its_section() -> None:
+def test_a_heading_is_a_query_for_its_section() -> None:
     body = "Garbage collection removes objects that no longer have an owner, and it runs now and then. "
     texts = ["Owners and dependents", body, body * 2, "See also", "Cleanup rules", body * 2]
     assert list(queries.headings(texts, 200)) == [(0, [1, 2]), (4, [5])]
 
 
-def test_a_heading_that_recurs_asks_for_nothing() -> None:
+def test_a_repeated_heading_is_not_a_query() -> None:
     body = "A long enough paragraph that explains the thing the heading above it names, in many words."
     assert not list(queries.headings(["See also", body, body, body] * 3, 200))
 
 
-def test_a_question_turn_asks_for_the_next_turn() -> None:
+def test_a_question_turn_is_a_query_for_the_next_turn() -> None:
     texts = [
         "Which is the second song?",
         "It is I like it.",
@@ -43,7 +43,7 @@ def test_questions_belong_to_the_passage_before_them() -> None:
     assert list(queries.passages(texts, 100)) == [(2, [0, 1]), (3, [0, 1]), (5, [4])]
 
 
-def test_lead_takes_a_sentence_out_of_its_text() -> None:
+def test_lead_removes_a_sentence_from_its_text() -> None:
     text = "The first sentence says what this is about. " + "Then more of it follows in detail. " * 6
     ask = queries.lead(text, random.Random(0))
     assert ask is not None
@@ -61,11 +61,11 @@ def test_restated_names_the_speaker() -> None:
     assert chinese.query == chinese.text.partition("：")[0] + "小时候住在海边的小城"
 
 
-def test_no_question_is_restated() -> None:
+def test_questions_are_not_restated() -> None:
     assert queries.restated("Do you like it here?", random.Random(0)) is None
 
 
-def test_wanted_drops_repeats_and_keeps_to_the_numbers() -> None:
+def test_wanted_drops_duplicates_and_limits_each_kind() -> None:
     asks = [Ask("restated", f"q{i}", "t") for i in range(9)] + [Ask("turn", "q", "t")] * 3
     kept = queries.wanted(asks, DataConfig(restatements=4), random.Random(0))
     assert sum(ask.kind == "restated" for ask in kept) == 4
@@ -80,7 +80,7 @@ def test_a_heading_may_be_a_question() -> None:
     assert list(queries.headings(texts, 200)) == [(0, [1])]
 
 
-def test_a_question_is_retold_about_the_one_who_answers() -> None:
+def test_a_question_is_rephrased_about_the_person_who_answers() -> None:
     ask = queries.asked_about(
         "I love kids. What grade do you teach at your school?", "The second to the sixth.", random.Random(1)
     )
@@ -92,7 +92,7 @@ def test_a_question_is_retold_about_the_one_who_answers() -> None:
     assert not queries.is_about(ask.query, answer)
 
 
-def test_a_chinese_question_is_retold_too() -> None:
+def test_a_chinese_question_is_rephrased_too() -> None:
     ask = queries.asked_about("你最近在你的学校教几年级？", "我教三年级的学生。", random.Random(1))
     assert ask is not None
     name, _, answer = ask.text.partition("：")
@@ -100,7 +100,7 @@ def test_a_chinese_question_is_retold_too() -> None:
     assert answer == "我教三年级的学生。"
 
 
-def test_questions_about_the_asker_or_without_an_answer_are_not_retold() -> None:
+def test_questions_about_the_speaker_or_without_an_answer_are_not_rephrased() -> None:
     rng = random.Random(1)
     for turn, answer in (
         ("What can you do for me about the car?", "I can repair it tomorrow."),
