@@ -1,7 +1,7 @@
-"""Hooks as a host calls them, with a home, a project and transcripts of its own.
+"""Hooks as Claude Code calls them, with their own home, project and transcripts.
 
-A process costs half a second of imports, so most tests run in forks of one that has them behind it; those about the
-process itself take ``real_claude``.
+Starting a process takes half a second of imports. Most tests therefore run in forks of one process that has loaded
+everything. Tests about the process itself use ``real_claude``.
 """
 
 from __future__ import annotations
@@ -18,25 +18,25 @@ from fake_claude_code import ClaudeCode, Ran, Run
 
 @pytest.fixture(scope="session")
 def forked() -> Iterator[Run]:
-    """Runs the command line in a fork."""
+    """Run the command line in a fork."""
     with subprocess.Popen(
         [sys.executable, str(Path(__file__).with_name("fork_server.py"))],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
     ) as server:
-        asked, answered = server.stdin, server.stdout
-        assert asked is not None
-        assert answered is not None
+        calls, results = server.stdin, server.stdout
+        assert calls is not None
+        assert results is not None
 
         def run(arguments: list[str], data: bytes, environment: dict[str, str], cwd: Path) -> Ran:
             call = {"arguments": arguments, "data": data.hex(), "environment": environment, "cwd": str(cwd)}
-            asked.write(json.dumps(call).encode() + b"\n")
-            asked.flush()
-            told = json.loads(answered.readline())
-            return Ran(told["code"], bytes.fromhex(told["output"]), bytes.fromhex(told["error"]))
+            calls.write(json.dumps(call).encode() + b"\n")
+            calls.flush()
+            result = json.loads(results.readline())
+            return Ran(result["code"], bytes.fromhex(result["output"]), bytes.fromhex(result["error"]))
 
         yield run
-        asked.close()
+        calls.close()
 
 
 @pytest.fixture

@@ -1,4 +1,4 @@
-"""Claude Code as a memory sees it: it writes transcripts, and calls the real process at its moments."""
+"""A stand-in for Claude Code: it writes transcripts and calls the real hooks."""
 
 from __future__ import annotations
 
@@ -19,22 +19,22 @@ SESSION = "5b0c7a1e-0000-4000-8000-000000000001"
 
 
 @dataclass(frozen=True)
-class Answered:
-    """What a host got."""
+class Answer:
+    """The answer of a hook."""
 
     answer: dict[str, Any]
     stderr: str
     seconds: float
 
     @property
-    def told(self) -> str:
-        """What is put into the prompt."""
+    def context(self) -> str:
+        """The text for the prompt."""
         return str(self.answer.get("hookSpecificOutput", {}).get("additionalContext", ""))
 
 
 @dataclass(frozen=True)
 class Ran:
-    """What a process left."""
+    """The result of a process."""
 
     code: int
     output: bytes
@@ -44,24 +44,24 @@ class Ran:
 Run = Callable[[list[str], bytes, dict[str, str], Path], Ran]
 
 
-def started(arguments: list[str], data: bytes, environment: dict[str, str], cwd: Path) -> Ran:
-    """Run the command line as a process of its own."""
+def run_process(arguments: list[str], data: bytes, environment: dict[str, str], cwd: Path) -> Ran:
+    """Run the command line in a new process."""
     command = [sys.executable, "-m", "memoriter", *arguments]
     done = subprocess.run(command, input=data, capture_output=True, env=environment, cwd=cwd, check=False)
     return Ran(done.returncode, done.stdout, done.stderr)
 
 
-def is_form(event: str, output: bytes) -> bool:
-    """Whether an output has the form that Claude Code wants: one object; of PreCompact it would take any for words."""
+def is_valid_output(event: str, output: bytes) -> bool:
+    """Return whether Claude Code accepts this output: one JSON object, and nothing for PreCompact."""
     if event == "PreCompact":
         return output == b""
     return output.count(b"\n") == 1 and isinstance(json.loads(output), dict)
 
 
 class ClaudeCode:
-    """What Claude Code does, as far as a memory sees it."""
+    """Claude Code, as far as a memory sees it."""
 
-    def __init__(self, folder: Path, run: Run = started) -> None:
+    def __init__(self, folder: Path, run: Run = run_process) -> None:
         self.run = run
         self.home = folder / "state"
         self.workspace = folder / "workspace"
@@ -79,7 +79,7 @@ class ClaudeCode:
     # ---- sessions ---------------------------------------------------------------------------------------------
 
     def say(self, user: str, agent: str = "Done.", session: str = SESSION, **more: object) -> Path:
-        """A turn in a session's transcript, as Claude Code writes it."""
+        """Append a turn to the transcript of a session, as Claude Code writes it."""
         transcript = self.transcripts / f"{session}.jsonl"
         common = {"sessionId": session, "cwd": str(self.project), "isSidechain": False, **more}
         stamp = datetime.now(UTC).isoformat(timespec="milliseconds")
@@ -97,7 +97,7 @@ class ClaudeCode:
         return transcript
 
     def event(self, name: str, session: str = SESSION, **more: object) -> dict[str, object]:
-        """What Claude Code says at a moment."""
+        """Return the JSON that Claude Code sends for an event."""
         return {
             "session_id": session,
             "transcript_path": str(self.transcripts / f"{session}.jsonl"),
@@ -111,29 +111,29 @@ class ClaudeCode:
 
     def hook(
         self, name: str, *options: str, data: bytes | None = None, session: str = SESSION, **more: object
-    ) -> Answered:
-        """Run a hook to its end, and hold it to its contract."""
-        given = json.dumps(self.event(name, session, **more)).encode() if data is None else data
-        begun = time.monotonic()
+    ) -> Answer:
+        """Run a hook until it exits, and check its contract."""
+        sent = json.dumps(self.event(name, session, **more)).encode() if data is None else data
+        start = time.monotonic()
         arguments = ["hook", "claude-code", name, *options]
-        done = self.run(arguments, given, self.environment, self.project)
-        seconds = time.monotonic() - begun
+        done = self.run(arguments, sent, self.environment, self.project)
+        seconds = time.monotonic() - start
         assert done.code == 0
-        assert is_form(name, done.output)
+        assert is_valid_output(name, done.output)
         answer = json.loads(done.output or b"{}")
         stderr = done.error.decode()
         assert "Traceback" not in stderr
-        return Answered(answer, stderr, seconds)
+        return Answer(answer, stderr, seconds)
 
-    def heard(self, name: str = "Stop", **more: object) -> Answered:
-        """Run a hook that listens, until all is done."""
+    def process(self, name: str = "Stop", **more: object) -> Answer:
+        """Run a hook that processes the session, until all work is finished."""
         return self.hook(name, "--wait", "--deadline", "20", **more)
 
-    def told(self, name: str, **more: object) -> str:
-        """What a hook puts into the prompt, however busy the machine is."""
-        return self.hook(name, "--deadline", "20", **more).told
+    def context(self, name: str, **more: object) -> str:
+        """Return the text that a hook adds to the prompt, with a deadline that a busy machine meets."""
+        return self.hook(name, "--deadline", "20", **more).context
 
-    # ---- what came of it --------------------------------------------------------------------------------------
+    # ---- results ----------------------------------------------------------------------------------------------
 
     def memory(self) -> Memory:
         return Memory.open(
@@ -142,13 +142,13 @@ class ClaudeCode:
             overrides={"embedding.provider": "none", "embedding.background": False},
         )
 
-    def learned(self) -> list[str]:
-        """The entries in force, oldest first."""
+    def entries(self) -> list[str]:
+        """Return the texts of the entries in force, oldest first."""
         with self.memory() as memory:
             return [entry.text for entry in reversed(memory.entries.list())]
 
     def waiting(self) -> list[Path]:
-        """The requests in the spool."""
+        """Return the requests in the queue."""
         return sorted((self.home / "agents" / "main" / "queue").glob("[0-9]*.json"))
 
     def log(self) -> str:
@@ -156,9 +156,9 @@ class ClaudeCode:
         return file.read_text() if file.exists() else ""
 
 
-def until(true: Callable[[], object], seconds: float = 30.0) -> None:
-    """Wait until something is so."""
+def wait_until(is_true: Callable[[], object], seconds: float = 30.0) -> None:
+    """Wait until a condition is true."""
     end = time.monotonic() + seconds
-    while not true():
-        assert time.monotonic() < end, "it did not come to pass"
+    while not is_true():
+        assert time.monotonic() < end, "the condition did not become true in time"
         time.sleep(0.02)

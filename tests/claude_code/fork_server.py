@@ -1,6 +1,6 @@
-"""Runs the command line in a fork for each line on standard input, with everything loaded already.
+"""Run the command line in a fork for each line on standard input, with all modules already loaded.
 
-A line holds arguments, data, environment and folder; the answer the exit status, standard output and error.
+A line holds the arguments, input, environment and folder. The answer holds the exit status, standard output and error.
 """
 
 from __future__ import annotations
@@ -17,23 +17,24 @@ from typing import Any, NoReturn
 from memoriter.cli import main
 from memoriter.memory import Memory  # noqa: F401
 
-LATER = [
-    *("agent.plugins", "embedding", "entries.collection", "entries.search", "llm.budget", "llm.structured"),
+#: Modules that a hook loads on first use. They are loaded once here, before the forks.
+LAZY_MODULES = [
+    *("agent.plugins", "embedding", "entries.collection", "entries.search", "llm.budget", "llm.chat"),
     *("notes.extractive", "notes.flush", "notes.writer", "recall.inject", "search.search"),
     *("sessions.seen_turns", "store.ledger", "store.vectors.scan"),
 ]
-for name in LATER:  # what a hook loads when it needs it: here once, before the forks
+for name in LAZY_MODULES:
     importlib.import_module(f"memoriter.{name}")
 
 
-def _exit_as(call: Callable[[], None]) -> NoReturn:
-    """End as the interpreter would; a hook has ended before."""
+def _exit_after(call: Callable[[], None]) -> NoReturn:
+    """Call a function and end as the interpreter would. A hook ends the process itself."""
     code = 0
     try:
         call()
     except SystemExit as end:
         code = end.code if isinstance(end.code, int) else 1
-    except Exception:  # noqa: BLE001 - shown as Python would
+    except Exception:  # noqa: BLE001 - printed as the interpreter would
         traceback.print_exc()
         code = 1
     sys.stdout.flush()
@@ -42,23 +43,23 @@ def _exit_as(call: Callable[[], None]) -> NoReturn:
 
 
 def run(call: Mapping[str, Any]) -> dict[str, object]:
-    """The exit status and what came on standard output and error."""
+    """Run one call and return the exit status, standard output and error."""
     with (
-        tempfile.TemporaryFile() as given,
+        tempfile.TemporaryFile() as data,
         tempfile.TemporaryFile() as output,
         tempfile.TemporaryFile() as error,
     ):
-        given.write(bytes.fromhex(call["data"]))
-        given.seek(0)
+        data.write(bytes.fromhex(call["data"]))
+        data.seek(0)
         child = os.fork()
         if child == 0:
-            for number, file in enumerate((given, output, error)):
+            for number, file in enumerate((data, output, error)):
                 os.dup2(file.fileno(), number)
             os.chdir(call["cwd"])
             os.environ.clear()
             os.environ.update(call["environment"])
             sys.argv = ["memoriter", *call["arguments"]]
-            _exit_as(main)
+            _exit_after(main)
         _, status = os.waitpid(child, 0)
         output.seek(0)
         error.seek(0)

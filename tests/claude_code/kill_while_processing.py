@@ -1,7 +1,7 @@
-"""Drains a spool and is killed at it: ``python kill_while_processing.py KILLS [naive]``; the last drain is left alone.
+"""Process a queue and get killed repeatedly: ``python kill_while_processing.py KILLS [naive]``.
 
-One process loads everything and forks the drains. The naive one, which is the control, deletes a request before it has
-done what it asks.
+The last run is not killed. One process loads everything and forks the workers. The naive worker, which is the control,
+deletes a request before it handles it.
 """
 
 from __future__ import annotations
@@ -20,44 +20,44 @@ from memoriter.sessions.progress import SessionProgress
 from memoriter.sessions.queue import SessionRequest, _read
 
 
-def drained(naive: bool, pipe: int) -> None:
-    """What a hook does after its answer; a byte is sent whenever it begins to hear a session."""
-    hear = capture._process
+def work(naive: bool, pipe: int) -> None:
+    """Do what a hook does after its answer, and send a byte whenever a session is started."""
+    process = capture._process
 
-    def told(
-        host: Agent, marks: SessionProgress, request: SessionRequest, until: float | None = None
+    def announce(
+        agent: Agent, progress: SessionProgress, request: SessionRequest, until: float | None = None
     ) -> bool | None:
         os.write(pipe, b".")
-        return hear(host, marks, request, until)
+        return process(agent, progress, request, until)
 
-    capture._process = told
-    with Agent.open(load(), slot="memory-full") as host:
+    capture._process = announce
+    with Agent.open(load(), slot="memory-full") as agent:
         if not naive:
-            process_queue(host)
+            process_queue(agent)
             return
-        settings = host.memory.settings
+        settings = agent.memory.settings
         for path in session_queue(settings).waiting():
             request = _read(path)
             path.unlink()
             assert request is not None
-            told(host, session_progress(settings), request)
+            announce(agent, session_progress(settings), request)
 
 
 def main(kills: int, naive: bool) -> None:
     chooser = random.Random(7)
-    for killed in range(kills + 1):
-        begun, pipe = os.pipe()
+    for run in range(kills + 1):
+        started, pipe = os.pipe()
         child = os.fork()
         if child == 0:
-            os.close(begun)
-            drained(naive, pipe)
+            os.close(started)
+            work(naive, pipe)
             os._exit(0)
         os.close(pipe)
-        if killed < kills and os.read(begun, 1):
-            time.sleep(chooser.uniform(0.0, 0.03))  # the moment of the kill; nothing is waited for
+        if run < kills and os.read(started, 1):
+            time.sleep(chooser.uniform(0.0, 0.03))  # a random moment for the kill
             os.kill(child, signal.SIGKILL)
         os.waitpid(child, 0)
-        os.close(begun)
+        os.close(started)
 
 
 if __name__ == "__main__":

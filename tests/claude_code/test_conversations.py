@@ -1,4 +1,4 @@
-"""Any host: a conversation in a file or on standard input, in the forms that models' clients write."""
+"""The commands `recall` and `capture`, with conversations in the formats of common clients."""
 
 from __future__ import annotations
 
@@ -39,24 +39,24 @@ Memoriter = Callable[..., Ran]
     [
         json.dumps(PLAIN),
         json.dumps(OPENAI, indent=2),
-        "".join(json.dumps(one) + "\n" for one in ANTHROPIC),
+        "".join(json.dumps(message) + "\n" for message in ANTHROPIC),
         json.dumps({"model": "x", "messages": ANTHROPIC}, indent=1),
         json.dumps(PLAIN[0]),
     ],
-    ids=["array", "openai", "lines", "a request", "one message"],
+    ids=["array", "openai", "json lines", "request", "one message"],
 )
-def test_what_the_user_said_is_remembered_from_every_form(
+def test_capture_reads_every_message_format(
     memoriter: Memoriter, claude: ClaudeCode, tmp_path: Path, text: str
 ) -> None:
     file = tmp_path / "messages"
     file.write_text(text)
     done = memoriter("capture", "--messages", str(file), "--session", "s1", "--json")
     assert done.code == 0
-    assert [one["memory"]["text"] for one in json.loads(done.output)["remembered"]] == [SAID]
+    assert [outcome["memory"]["text"] for outcome in json.loads(done.output)["remembered"]] == [SAID]
     assert json.loads(
         memoriter("capture", "--messages", "-", "--session", "s1", "--json", said=text).output
     ) == {"remembered": []}
-    assert claude.learned() == [SAID]
+    assert claude.entries() == [SAID]
 
 
 def test_recall_prints_the_block_and_nothing_else(memoriter: Memoriter) -> None:
@@ -66,14 +66,14 @@ def test_recall_prints_the_block_and_nothing_else(memoriter: Memoriter) -> None:
     assert block.startswith("<relevant-memories recall=")
     assert block.endswith("</relevant-memories>\n")
     assert SAID in block
-    told = json.loads(memoriter("recall", "--messages", "-", "--json", said=asked).output)
-    assert [line["text"] for line in told["lines"]] == [SAID]
+    result = json.loads(memoriter("recall", "--messages", "-", "--json", said=asked).output)
+    assert [line["text"] for line in result["lines"]] == [SAID]
     unknown = json.dumps([{"role": "user", "content": "What is the weather?"}])
     assert memoriter("recall", "--messages", "-", said=unknown).output == b""
 
 
 @pytest.mark.parametrize("text", ["", "{", "[1, 2]", "null", '{"role": "user"', "\x00", "[" * 100_000])
-def test_what_is_no_conversation_is_one_sentence(memoriter: Memoriter, text: str) -> None:
+def test_input_that_is_not_a_conversation_is_one_sentence(memoriter: Memoriter, text: str) -> None:
     for command in ("recall", "capture"):
         done = memoriter(command, "--messages", "-", said=text)
         assert "Traceback" not in done.error.decode()

@@ -1,4 +1,4 @@
-"""What a host may rely on, whatever happens: one answer on standard output, in its form and in time, and exit 0."""
+"""What a host can rely on: one valid answer on standard output, in time, and exit status 0."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from fake_claude_code import SESSION, ClaudeCode, Ran, Run, is_form, until
+from fake_claude_code import SESSION, ClaudeCode, Ran, Run, is_valid_output, wait_until
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -21,10 +21,10 @@ EXAMPLES = 600 if os.environ.get("MEMORITER_SOAK") else 20
 EVENTS = ["SessionStart", "UserPromptSubmit", "Stop", "SessionEnd", "PreCompact"]
 LATE = "timed out after {} s; no memory was injected"
 LATE_SESSION = "timed out after 0.05 s; the session is processed in the background"
-NOT_OURS = ["PreToolUse", "SubagentStop", "Notification", "", "stop", "../Stop"]
+OTHER_EVENTS = ["PreToolUse", "SubagentStop", "Notification", "", "stop", "../Stop"]
 
 words = st.text(max_size=40) | st.sampled_from(
-    ["/", "/dev/zero", "/proc/self/mem", "\0", "..", "~nobody", "\ud800"]
+    ["/", "/dev/zero", "/proc/self/mem", "\0", "..", "~unknown-user", "\ud800"]
 )
 values = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | words,
@@ -37,7 +37,7 @@ objects = st.dictionaries(st.sampled_from(NAMES) | words, values | words, max_si
 
 @pytest.fixture(scope="module")
 def anything(tmp_path_factory: pytest.TempPathFactory, forked: Run) -> Callable[..., Ran]:
-    """Runs hooks with any arguments and any input, all over one home."""
+    """Run hooks with any arguments and any input, all with one home."""
     claude = ClaudeCode(tmp_path_factory.mktemp("anything"))
     return lambda arguments, data: forked(
         ["hook", *arguments, "--deadline", "10"], data, claude.environment, claude.project
@@ -45,11 +45,11 @@ def anything(tmp_path_factory: pytest.TempPathFactory, forked: Run) -> Callable[
 
 
 def is_answer(ran: Ran, event: str = "") -> bool:
-    return ran.code == 0 and is_form(event, ran.output)
+    return ran.code == 0 and is_valid_output(event, ran.output)
 
 
 @settings(max_examples=EXAMPLES, deadline=None)
-@given(event=st.sampled_from(EVENTS + NOT_OURS), said=objects | values)
+@given(event=st.sampled_from(EVENTS + OTHER_EVENTS), said=objects | values)
 def test_any_json_is_answered(anything: Callable[..., Ran], event: str, said: object) -> None:
     data = json.dumps(said).encode("utf-8", "surrogatepass")
     assert is_answer(anything(["claude-code", event], data), event)
@@ -67,9 +67,9 @@ def test_any_bytes_and_any_arguments_are_answered(
 @pytest.mark.parametrize(
     "data",
     [b"", b"{", b"[]", b"null", b"[" * 200_000, b'{"prompt": "\xff"}', b"\x00", b'{"a": ' * 50_000],
-    ids=["nothing", "half", "list", "null", "deep", "no utf-8", "nul", "deep objects"],
+    ids=["empty", "truncated", "list", "null", "deep", "invalid utf-8", "nul", "deep objects"],
 )
-def test_what_is_no_event_gets_an_empty_answer(anything: Callable[..., Ran], data: bytes) -> None:
+def test_input_that_is_not_an_event_gets_an_empty_answer(anything: Callable[..., Ran], data: bytes) -> None:
     ran = anything(["claude-code", "UserPromptSubmit"], data)
     assert (ran.code, ran.output) == (0, b"{}\n")
 
@@ -79,27 +79,25 @@ def test_every_event_is_answered(claude: ClaudeCode, event: str) -> None:
     _is_answered(claude, event)
 
 
-@pytest.mark.parametrize(
-    "event", ["SessionStart", "SessionEnd"]
-)  # one that is told something, one that is heard
+@pytest.mark.parametrize("event", ["SessionStart", "SessionEnd"])  # one with text for the prompt, one without
 def test_events_are_answered_by_the_real_process(real_claude: ClaudeCode, event: str) -> None:
     _is_answered(real_claude, event)
 
 
-def _is_answered(host: ClaudeCode, event: str) -> None:
-    host.say("I prefer tabs in Go code.")
+def _is_answered(claude: ClaudeCode, event: str) -> None:
+    claude.say("I prefer tabs in Go code.")
     more = {"SessionStart": {"source": "startup"}, "UserPromptSubmit": {"prompt": "Tabs or spaces in Go?"}}
-    answered = host.hook(event, "--deadline", "20", "--wait", **more.get(event, {}))
-    told = answered.answer.get("hookSpecificOutput", {})
-    assert told.get("hookEventName", event) == event
-    assert (event == "SessionStart") == bool(answered.told)
+    answered = claude.hook(event, "--deadline", "20", "--wait", **more.get(event, {}))
+    output = answered.answer.get("hookSpecificOutput", {})
+    assert output.get("hookEventName", event) == event
+    assert (event == "SessionStart") == bool(answered.context)
     assert answered.stderr == ""
-    assert host.waiting() == []
+    assert claude.waiting() == []
 
 
 @pytest.mark.parametrize("data", [b"{", b"{}"])
-def test_before_a_compaction_nothing_is_printed(claude: ClaudeCode, data: bytes) -> None:
-    """Claude Code would hand it to the model as instructions for the summary."""
+def test_pre_compact_prints_nothing(claude: ClaudeCode, data: bytes) -> None:
+    """Claude Code would pass it to the model as instructions for the summary."""
     for more in ([], ["--wait"], ["--deadline", "0.05"]):
         ran = claude.run(
             ["hook", "claude-code", "PreCompact", *more], data, claude.environment, claude.project
@@ -107,24 +105,24 @@ def test_before_a_compaction_nothing_is_printed(claude: ClaudeCode, data: bytes)
         assert (ran.code, ran.output) == (0, b"")
 
 
-def test_a_session_in_which_nothing_was_said_is_no_trouble(claude: ClaudeCode) -> None:
-    """`claude mcp list` ends one, without a transcript."""
+def test_a_session_without_a_transcript_logs_nothing(claude: ClaudeCode) -> None:
+    """`claude mcp list` ends such a session."""
     assert claude.hook("SessionEnd", "--deadline", "20", reason="other").stderr == ""
     assert claude.hook("SessionEnd", "--deadline", "20", transcript_path="").stderr != ""
     assert claude.log().count("there is no transcript to process") == 1
 
 
 def test_wrong_usage_does_not_stop_the_host(claude: ClaudeCode) -> None:
-    """Exit 2 would: Claude Code takes it for a veto."""
+    """Claude Code treats exit status 2 as a veto."""
     done = subprocess.run(
-        [sys.executable, "-m", "memoriter", "--bogus", "hook", "nobody", "Stop", "--what"],
+        [sys.executable, "-m", "memoriter", "--bogus", "hook", "other-host", "Stop", "--what"],
         input=b"{}",
         capture_output=True,
         env=claude.environment,
         check=False,
     )
     assert (done.returncode, done.stdout) == (0, b"{}\n")
-    assert b"Unknown host 'nobody'. Supported: claude-code." in done.stderr
+    assert b"Unknown host 'other-host'. Supported: claude-code." in done.stderr
 
 
 @pytest.mark.parametrize(
@@ -142,7 +140,7 @@ def test_wrong_usage_does_not_stop_the_host(claude: ClaudeCode) -> None:
         (["--bogus", "hook", "claude-code", "Stop", "--help"], "ignored unknown arguments: --bogus, --help"),
     ],
 )
-def test_claude_code_is_answered_whatever_stands_beside(
+def test_unknown_arguments_are_logged_and_the_hook_still_answers(
     claude: ClaudeCode, arguments: list[str], mistake: str
 ) -> None:
     ran = claude.run(arguments, b"{}", claude.environment, claude.project)
@@ -150,18 +148,18 @@ def test_claude_code_is_answered_whatever_stands_beside(
     assert mistake in ran.error.decode().splitlines()[0]
 
 
-def test_help_is_still_given(claude: ClaudeCode) -> None:
-    whole = claude.run(["--help"], b"", claude.environment, claude.project)
-    ours = claude.run(["hook", "--help"], b"", claude.environment, claude.project)
-    assert (whole.code, b"\n  hook " in whole.output) == (0, True)
-    assert (ours.code, b"--deadline" in ours.output) == (0, True)
+def test_help_is_printed(claude: ClaudeCode) -> None:
+    top = claude.run(["--help"], b"", claude.environment, claude.project)
+    hook = claude.run(["hook", "--help"], b"", claude.environment, claude.project)
+    assert (top.code, b"\n  hook " in top.output) == (0, True)
+    assert (hook.code, b"--deadline" in hook.output) == (0, True)
 
 
 def test_a_program_that_runs_the_app_gets_the_same_hook(real_claude: ClaudeCode, tmp_path: Path) -> None:
     real_claude.say("I prefer tabs in Go code.")
-    elsewhere = ClaudeCode(tmp_path / "elsewhere")
+    other = ClaudeCode(tmp_path / "other")
     script = "from memoriter.cli.app import app; app()"
-    places = ["--home", str(elsewhere.home), "--workspace", str(elsewhere.workspace)]
+    places = ["--home", str(other.home), "--workspace", str(other.workspace)]
     called = ["hook", "claude-code", "Stop", "--wait", "--deadline", "20"]
     done = subprocess.run(
         [sys.executable, "-c", script, *places, *called],
@@ -171,10 +169,10 @@ def test_a_program_that_runs_the_app_gets_the_same_hook(real_claude: ClaudeCode,
         check=False,
     )
     assert (done.returncode, done.stdout, done.stderr) == (0, b"{}\n", b"")
-    assert (real_claude.home.exists(), elsewhere.learned()) == (False, ["I prefer tabs in Go code."])
+    assert (real_claude.home.exists(), other.entries()) == (False, ["I prefer tabs in Go code."])
 
 
-def test_where_there_are_no_forks_a_thread_does_it(real_claude: ClaudeCode) -> None:
+def test_without_fork_a_thread_does_the_work(real_claude: ClaudeCode) -> None:
     real_claude.say("I prefer tabs in Go code.")
     script = "import os, sys; del os.fork; from memoriter.cli import main; main()"
 
@@ -190,40 +188,42 @@ def test_where_there_are_no_forks_a_thread_does_it(real_claude: ClaudeCode) -> N
         return done.returncode, done.stdout
 
     assert run("--wait", "--deadline", "20") == (0, b"{}\n")
-    assert real_claude.learned() == ["I prefer tabs in Go code."]
+    assert real_claude.entries() == ["I prefer tabs in Go code."]
     assert run("--deadline", "0.05") == (0, b"{}\n")
     assert run(said=b"[") == (0, b"{}\n")
 
 
-# ---- time -----------------------------------------------------------------------------------------------------
+# ---- deadlines ------------------------------------------------------------------------------------------------
 
 
-def test_what_has_no_answer_in_time_is_heard_all_the_same(real_claude: ClaudeCode) -> None:
+def test_a_session_is_processed_even_if_the_hook_misses_its_deadline(real_claude: ClaudeCode) -> None:
     real_claude.say("I prefer tabs in Go code.")
     answered = real_claude.hook("SessionEnd", "--deadline", "0.05")
     assert answered.answer == {}
     assert answered.stderr == f"memoriter: {LATE_SESSION}\n"
-    until(lambda: f"WARNING memoriter.hooks: claude-code SessionEnd: {LATE_SESSION}\n" in real_claude.log())
-    until(lambda: list((real_claude.home / "agents" / "main" / "hooks").glob("*.json")))
-    until(lambda: not real_claude.waiting())
-    assert real_claude.learned() == ["I prefer tabs in Go code."]
+    wait_until(
+        lambda: f"WARNING memoriter.hooks: claude-code SessionEnd: {LATE_SESSION}\n" in real_claude.log()
+    )
+    wait_until(lambda: list((real_claude.home / "agents" / "main" / "hooks").glob("*.json")))
+    wait_until(lambda: not real_claude.waiting())
+    assert real_claude.entries() == ["I prefer tabs in Go code."]
 
 
-def test_who_waits_for_all_waits_for_what_is_late_too(real_claude: ClaudeCode) -> None:
+def test_wait_includes_work_that_misses_the_deadline(real_claude: ClaudeCode) -> None:
     real_claude.say("I prefer tabs in Go code.")
     assert real_claude.hook("Stop", "--deadline", "0.05", "--wait").answer == {}
-    assert (real_claude.waiting(), real_claude.learned()) == ([], ["I prefer tabs in Go code."])
+    assert (real_claude.waiting(), real_claude.entries()) == ([], ["I prefer tabs in Go code."])
 
 
-def test_a_host_that_never_ends_its_input_is_answered_in_time(claude: ClaudeCode) -> None:
+def test_a_host_that_never_closes_standard_input_gets_an_answer_in_time(claude: ClaudeCode) -> None:
     command = [sys.executable, "-m", "memoriter", "hook", "claude-code", "Stop", "--deadline", "0.3"]
-    begun = time.monotonic()
+    start = time.monotonic()
     with subprocess.Popen(
         command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=claude.environment
     ) as hook:
         assert hook.stdout is not None
         assert hook.stdout.read() == b"{}\n"
-        assert time.monotonic() - begun < 10
+        assert time.monotonic() - start < 10
         assert hook.wait() == 0
         assert hook.stdin is not None
         hook.stdin.close()
@@ -231,7 +231,7 @@ def test_a_host_that_never_ends_its_input_is_answered_in_time(claude: ClaudeCode
 
 @pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="children are found in /proc")
 @pytest.mark.parametrize("what", ["the child crashes", "the host ends the hook"])
-def test_a_crash_or_an_end_is_answered_too(claude: ClaudeCode, what: str) -> None:
+def test_a_crash_or_a_signal_gets_an_answer(claude: ClaudeCode, what: str) -> None:
     command = [
         sys.executable,
         "-m",
@@ -246,19 +246,19 @@ def test_a_crash_or_an_end_is_answered_too(claude: ClaudeCode, what: str) -> Non
         command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=claude.environment
     ) as hook:
         children = Path(f"/proc/{hook.pid}/task/{hook.pid}/children")
-        until(children.read_text)
+        wait_until(children.read_text)
         child = int(children.read_text().split()[0])
         if what == "the child crashes":
             os.kill(child, signal.SIGSEGV)
         else:
-            until(lambda: _catches(hook.pid, signal.SIGTERM))
+            wait_until(lambda: _catches(hook.pid, signal.SIGTERM))
             hook.terminate()
         assert hook.stdout is not None
         assert hook.stdout.read() == b"{}\n"
         assert hook.wait() == 0
     reason = "ended without an answer" if what == "the child crashes" else "ended the hook (signal 15)"
     assert claude.log().count(reason) == 1
-    until(lambda: not Path(f"/proc/{child}").exists() or "Z" in _state(child))
+    wait_until(lambda: not Path(f"/proc/{child}").exists() or "Z" in _state(child))
 
 
 def _catches(pid: int, number: int) -> bool:
@@ -274,9 +274,9 @@ def _state(pid: int) -> str:
         return "Z"
 
 
-def test_a_busy_store_does_not_hold_up_the_prompt(claude: ClaudeCode) -> None:
+def test_a_busy_store_does_not_delay_the_prompt(claude: ClaudeCode) -> None:
     claude.say("I prefer tabs in Go code.")
-    claude.heard()
+    claude.process()
     with _locked(claude):
         answered = claude.hook("UserPromptSubmit", "--deadline", "1.5", prompt="Do I prefer tabs?")
     assert answered.answer == {}
@@ -288,7 +288,7 @@ def test_a_busy_store_does_not_hold_up_the_prompt(claude: ClaudeCode) -> None:
 
 
 class _locked:
-    """Hold the store of entries as a busy writer does."""
+    """Lock the store of entries as a busy writer does."""
 
     def __init__(self, claude: ClaudeCode) -> None:
         self.connection = sqlite3.connect(claude.home / "agents" / "main" / "memory.db", isolation_level=None)
@@ -310,11 +310,11 @@ class _locked:
         ("plugins: {slots: {memory: none}}", "memory is switched off"),
         ("memory: {max_injected_chars: many}", "max_injected_chars"),
         ("][", "config.yaml"),
-        ("plugins: {slots: {memory: somebody-elses}}", "somebody-elses"),
+        ("plugins: {slots: {memory: unknown-plugin}}", "unknown-plugin"),
     ],
-    ids=["disabled", "wrong value", "no yaml", "unknown plugin"],
+    ids=["disabled", "wrong value", "invalid yaml", "unknown plugin"],
 )
-def test_without_memory_the_answer_is_empty_and_the_reason_is_told(
+def test_without_memory_the_answer_is_empty_and_the_reason_is_logged(
     claude: ClaudeCode, config: str, reason: str
 ) -> None:
     claude.say("I prefer tabs in Go code.")
@@ -329,31 +329,31 @@ def test_without_memory_the_answer_is_empty_and_the_reason_is_told(
     assert not (claude.home / "agents" / "main" / "memory.db").exists()
 
 
-def test_a_broken_store_gives_an_empty_answer_and_keeps_what_was_said_for_later(claude: ClaudeCode) -> None:
+def test_with_a_broken_store_the_answer_is_empty_and_the_session_stays_queued(claude: ClaudeCode) -> None:
     claude.say("I prefer tabs in Go code.")
     store = claude.home / "agents" / "main" / "memory.db"
     store.parent.mkdir(parents=True)
-    store.write_bytes(b"this is no database, and nobody may overwrite it" * 100)
+    store.write_bytes(b"not a database, and not to be overwritten" * 100)
     assert claude.hook("UserPromptSubmit", "--deadline", "20", prompt="Tabs in Go?").answer == {}
-    assert claude.heard().answer == {}
+    assert claude.process().answer == {}
     assert len(claude.waiting()) == 1
     assert "memory.db" in claude.log()
     store.unlink()
-    claude.heard(session="another")
-    assert claude.learned() == ["I prefer tabs in Go code."]
+    claude.process(session="another")
+    assert claude.entries() == ["I prefer tabs in Go code."]
 
 
-def test_a_session_that_a_hook_has_started_is_neither_told_nor_heard(claude: ClaudeCode) -> None:
+def test_a_session_started_by_a_hook_is_ignored(claude: ClaudeCode) -> None:
     claude.say("I prefer tabs in Go code.")
     claude.environment["MEMORITER_INSIDE_HOOK"] = "1"
-    answered = [claude.heard(event, prompt="Tabs?", source="startup") for event in EVENTS]
-    assert [one.answer for one in answered] == [{}] * 5
+    answered = [claude.process(event, prompt="Tabs?", source="startup") for event in EVENTS]
+    assert [answer.answer for answer in answered] == [{}] * 5
     del claude.environment["MEMORITER_INSIDE_HOOK"]
-    assert claude.learned() == []
+    assert claude.entries() == []
 
 
-@pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no device that is always full")
-def test_a_log_without_room_is_one_sentence_on_standard_error(claude: ClaudeCode) -> None:
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
+def test_a_full_disk_under_the_log_is_one_sentence_on_standard_error(claude: ClaudeCode) -> None:
     claude.home.mkdir()
     (claude.home / "hooks.log").symlink_to("/dev/full")
     answered = claude.hook("Nonsense")
@@ -361,11 +361,11 @@ def test_a_log_without_room_is_one_sentence_on_standard_error(claude: ClaudeCode
     assert "Logging error" not in answered.stderr
 
 
-def test_only_the_owner_can_read_what_hooks_leave_behind(real_claude: ClaudeCode) -> None:
+def test_files_written_by_hooks_are_readable_only_by_their_owner(real_claude: ClaudeCode) -> None:
     real_claude.say("I prefer tabs in Go code.")
     before = os.umask(0)
     try:
-        real_claude.heard()
+        real_claude.process()
     finally:
         os.umask(before)
     modes = {

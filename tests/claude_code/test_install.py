@@ -1,4 +1,4 @@
-"""Installing adds what is ours and nothing else; uninstalling leaves the files as if we had never been there."""
+"""`install` adds our hooks and server and changes nothing else. `uninstall` restores the files."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from memoriter.integrations.claude_code import settings_file
 from memoriter.integrations.claude_code.install import Files, install, uninstall
 
 EXAMPLES = 1000 if os.environ.get("MEMORITER_SOAK") else 25
-MEMORY = "/dev/shm" if Path("/dev/shm").is_dir() else None  # a sync costs nothing there
+MEMORY = "/dev/shm" if Path("/dev/shm").is_dir() else None  # a sync is free there
 PLACES = {"workspace": "/home/me/my notes & 'more'"}
 
 names = st.text(max_size=8) | st.sampled_from(["hooks", "mcpServers", "memoriter", "Stop", "model"])
@@ -66,10 +66,10 @@ styles = st.fixed_dictionaries(
 ends = st.sampled_from(["", "\n", "\r\n", "  \n\n"])
 
 
-def _document(first: dict[str, Any], held: Any, servers: Any, last: bool) -> dict[str, Any]:
-    ours = {"hooks": held, "mcpServers": servers}
-    given_ = {name: value for name, value in ours.items() if value is not None}
-    return {**given_, **first} if last else {**first, **given_}
+def _document(first: dict[str, Any], hooks: Any, servers: Any, last: bool) -> dict[str, Any]:
+    sections = {"hooks": hooks, "mcpServers": servers}
+    present = {name: value for name, value in sections.items() if value is not None}
+    return {**present, **first} if last else {**first, **present}
 
 
 def written(document: object, style: dict[str, Any], end: str) -> bytes:
@@ -78,7 +78,7 @@ def written(document: object, style: dict[str, Any], end: str) -> bytes:
 
 
 class Place:
-    """A host's files and our home in a folder."""
+    """Claude Code's files and our home in a folder."""
 
     def __init__(self, folder: str) -> None:
         root = Path(folder)
@@ -106,7 +106,7 @@ class Place:
 
 @settings(max_examples=EXAMPLES, deadline=None)
 @given(document=st.none() | whole, style=styles, end=ends)
-def test_uninstalling_puts_every_byte_back(document: Any, style: dict[str, Any], end: str) -> None:
+def test_uninstall_restores_every_byte(document: Any, style: dict[str, Any], end: str) -> None:
     with tempfile.TemporaryDirectory(dir=MEMORY) as folder:
         place = Place(folder)
         place.put(None if document is None else written(document, style, end))
@@ -115,7 +115,7 @@ def test_uninstalling_puts_every_byte_back(document: Any, style: dict[str, Any],
         installed = place.read()
         place.install()
         assert place.read() == installed
-        place.install(home="/elsewhere")
+        place.install(home="/other")
         place.install()
         assert place.read() == installed
         place.uninstall()
@@ -125,7 +125,7 @@ def test_uninstalling_puts_every_byte_back(document: Any, style: dict[str, Any],
 
 @settings(max_examples=EXAMPLES, deadline=None)
 @given(document=whole, style=styles, end=ends)
-def test_installing_adds_our_hooks_and_our_server_and_changes_nothing_else(
+def test_install_adds_hooks_and_server_and_changes_nothing_else(
     document: Any, style: dict[str, Any], end: str
 ) -> None:
     with tempfile.TemporaryDirectory(dir=MEMORY) as folder:
@@ -134,23 +134,23 @@ def test_installing_adds_our_hooks_and_our_server_and_changes_nothing_else(
         known = json.loads(place.paths[0].read_bytes())
         place.install()
         ours, servers = (json.loads(path.read_bytes()) for path in place.paths)
-        for moment in settings_file.EVENTS:
-            *others, group = ours["hooks"][moment]
-            assert others == known.get("hooks", {}).get(moment, [])
+        for event in settings_file.EVENTS:
+            *others, group = ours["hooks"][event]
+            assert others == known.get("hooks", {}).get(event, [])
             assert [settings_file.is_our_hook(hook) for hook in group["hooks"]] == [True]
         assert _same(_without(ours, "hooks"), _without(known, "hooks"))
         assert "memoriter" in servers["mcpServers"]
         assert _same(_without(servers, "mcpServers"), _without(known, "mcpServers"))
         had = known.get("mcpServers", {})
-        assert _same({name: one for name, one in servers["mcpServers"].items() if name in had}, had)
+        assert _same({name: server for name, server in servers["mcpServers"].items() if name in had}, had)
 
 
 @settings(max_examples=EXAMPLES, deadline=None)
 @given(document=whole, style=styles, later=styles, end=ends)
-def test_what_others_change_meanwhile_stays(
+def test_changes_made_after_the_installation_are_kept(
     document: Any, style: dict[str, Any], later: dict[str, Any], end: str
 ) -> None:
-    """Somebody's editor writes the file anew, in another style and with something more."""
+    """An editor rewrites the file in another style and adds something."""
     with tempfile.TemporaryDirectory(dir=MEMORY) as folder:
         place = Place(folder)
         place.put(written(document, style, end))
@@ -178,11 +178,11 @@ def _without(document: dict[str, Any], name: str) -> dict[str, Any]:
 
 
 def _same(one: object, other: object) -> bool:
-    """Equal as data: the order of members counts for nothing, NaN is itself."""
+    """Return whether two values are equal as data: the order of members is ignored, and NaN equals NaN."""
     return json.dumps(one, sort_keys=True) == json.dumps(other, sort_keys=True)
 
 
-def test_what_somebody_made_of_our_hooks_goes_too_and_theirs_beside_it_stay() -> None:
+def test_edited_hooks_of_ours_are_removed_and_others_in_the_same_group_stay() -> None:
     ours = {"type": "command", "command": "/opt/x/memoriter hook claude-code Stop --deadline 9", "timeout": 1}
     theirs = {"type": "command", "command": "/opt/x/memoriter-lint hook claude-code Stop"}
     text = json.dumps(
@@ -205,7 +205,7 @@ def test_what_somebody_made_of_our_hooks_goes_too_and_theirs_beside_it_stay() ->
         "\ufeff{}",
     ],
 )
-def test_settings_that_cannot_be_changed_safely_are_left_as_they_are(tmp_path: Path, text: str) -> None:
+def test_invalid_settings_are_not_changed(tmp_path: Path, text: str) -> None:
     place = Place(str(tmp_path))
     place.paths[0].write_text(text)
     with pytest.raises(ConfigError, match="The file was not changed"):
@@ -213,20 +213,20 @@ def test_settings_that_cannot_be_changed_safely_are_left_as_they_are(tmp_path: P
     assert place.read() == [text.encode(), None]
 
 
-def test_our_hooks_are_found_again_when_nobody_remembers_installing_them(tmp_path: Path) -> None:
+def test_our_hooks_are_recognised_without_a_record(tmp_path: Path) -> None:
     place = Place(str(tmp_path))
     place.paths[0].write_text('{"hooks": {}, "model": "opus"}')
     place.install()
     installed = place.read()
     for record in (place.home / "installed").iterdir():
         record.unlink()
-    place.install(home="/elsewhere")
+    place.install(home="/other")
     place.install()
     assert json.loads(place.paths[0].read_bytes()) == json.loads(installed[0] or b"")
     for record in (place.home / "installed").iterdir():
         record.unlink()
     place.uninstall()
-    servers = json.loads(installed[1] or b"")  # whose it is, nobody knows any more
+    servers = json.loads(installed[1] or b"")  # without a record the server may be the user's
     assert [json.loads(data or b"{}") for data in place.read()] == [{"model": "opus"}, servers]
 
 
@@ -243,7 +243,7 @@ def test_a_link_and_the_mode_of_a_file_are_kept(tmp_path: Path) -> None:
     assert (place.paths[0].is_symlink(), real.read_text()) == (True, "{}")
 
 
-def test_somebodys_own_server_of_our_name_is_neither_replaced_nor_removed(tmp_path: Path) -> None:
+def test_a_users_server_of_our_name_is_neither_replaced_nor_removed(tmp_path: Path) -> None:
     place = Place(str(tmp_path))
     own = json.dumps({"mcpServers": {"memoriter": {"command": "memoriter", "args": ["mcp"]}}})
     place.paths[1].write_text(own)
@@ -254,7 +254,7 @@ def test_somebodys_own_server_of_our_name_is_neither_replaced_nor_removed(tmp_pa
         assert place.paths[1].read_text() == own
 
 
-def test_a_server_goes_under_the_name_that_it_was_given(tmp_path: Path) -> None:
+def test_a_server_is_removed_under_the_name_of_its_installation(tmp_path: Path) -> None:
     place = Place(str(tmp_path))
     place.paths[1].write_text(json.dumps({"mcpServers": {"other": {"command": "x"}}}))
     place.install(server="mem")
@@ -284,13 +284,13 @@ def _edited(path: Path) -> None:
         (" --deadline 9 2>/dev/null\n", True),
     ],
 )
-def test_a_hook_to_which_somebody_added_a_command_is_theirs(more: str, ours: bool) -> None:
+def test_a_hook_with_an_added_command_belongs_to_the_user(more: str, ours: bool) -> None:
     command = "memoriter --workspace '/a && b; c' hook claude-code Stop"
     settings_ = {"hooks": {"Stop": [{"hooks": [{"type": "command", "command": command + more}]}]}}
     assert json.loads(settings_file.remove_hooks(json.dumps(settings_), "{}")) == ({} if ours else settings_)
 
 
-# ---- the command line -----------------------------------------------------------------------------------------
+# ---- command line ---------------------------------------------------------------------------------------------
 
 Memoriter = Callable[..., Ran]
 
@@ -304,20 +304,20 @@ def memoriter(tmp_path: Path, forked: Run) -> Memoriter:
     return lambda *arguments: forked(list(arguments), b"", environment, tmp_path / "project")
 
 
-def test_the_command_that_is_installed_runs_in_a_shell(memoriter: Memoriter, tmp_path: Path) -> None:
+def test_the_installed_command_runs_in_a_shell(memoriter: Memoriter, tmp_path: Path) -> None:
     notes = tmp_path / "my notes & 'more' $HOME"
     shown = memoriter("--workspace", str(notes), "install", "claude-code", "--dry-run")
     assert (shown.code, b"+++ " in shown.output, list((tmp_path / "user").iterdir())) == (0, True, [])
     done = memoriter("--workspace", str(notes), "install", "claude-code", "--json")
-    told = json.loads(done.output)
-    places = [tmp_path / "user" / ".claude" / "settings.json", tmp_path / "user" / ".claude.json"]
-    assert told == {
+    report = json.loads(done.output)
+    files = [tmp_path / "user" / ".claude" / "settings.json", tmp_path / "user" / ".claude.json"]
+    assert report == {
         "host": "claude-code",
         "dryRun": False,
         "workspace": str(notes),
-        "files": [{"path": str(place), "changed": True, "diff": None} for place in places],
+        "files": [{"path": str(place), "changed": True, "diff": None} for place in files],
     }
-    command = json.loads(places[0].read_text())["hooks"]["SessionStart"][0]["hooks"][0]["command"]
+    command = json.loads(files[0].read_text())["hooks"]["SessionStart"][0]["hooks"][0]["command"]
     assert shlex.split(command)[1:] == [
         *("--workspace", str(notes), "hook", "claude-code", "SessionStart", "--server", "memoriter")
     ]
@@ -329,15 +329,15 @@ def test_the_command_that_is_installed_runs_in_a_shell(memoriter: Memoriter, tmp
         env={**os.environ, "HOME": str(tmp_path / "user"), "MEMORITER_EMBEDDING__PROVIDER": "none"},
         check=True,
     )
-    told_ = json.loads(answered.stdout)["hookSpecificOutput"]["additionalContext"]
-    assert "`mcp__memoriter__memory_search`" in told_
+    context = json.loads(answered.stdout)["hookSpecificOutput"]["additionalContext"]
+    assert "`mcp__memoriter__memory_search`" in context
     assert memoriter("uninstall", "claude-code").code == 0
-    assert [place.exists() for place in places] == [False, False]
+    assert [file.exists() for file in files] == [False, False]
 
 
-def test_a_project_has_files_of_its_own(memoriter: Memoriter, tmp_path: Path) -> None:
+def test_scope_project_changes_the_files_of_the_project(memoriter: Memoriter, tmp_path: Path) -> None:
     project = tmp_path / "project"
-    (project / "memory").mkdir()  # a folder of code, perhaps
+    (project / "memory").mkdir()  # not a workspace: it may hold code
     assert memoriter("install", "claude-code", "--scope", "project").code == 0
     server = json.loads((project / ".mcp.json").read_text())["mcpServers"]["memoriter"]
     assert server["args"] == [
@@ -347,9 +347,16 @@ def test_a_project_has_files_of_its_own(memoriter: Memoriter, tmp_path: Path) ->
     assert not (tmp_path / "user" / ".claude").exists()
 
 
-def test_a_file_that_is_no_json_is_one_sentence(memoriter: Memoriter, tmp_path: Path) -> None:
+def test_an_invalid_file_is_reported_in_one_sentence(memoriter: Memoriter, tmp_path: Path) -> None:
     file = tmp_path / "broken.json"
     file.write_text("{")
     done = memoriter("install", "claude-code", "--settings", str(file), "--no-mcp")
     assert (done.code, done.output, file.read_text()) == (1, b"", "{")
     assert done.error.decode().startswith(f"memoriter: {file}: it is not valid JSON")
+
+
+@pytest.mark.parametrize("command", ["install", "uninstall"])
+def test_an_unknown_host_is_wrong_usage(memoriter: Memoriter, command: str) -> None:
+    done = memoriter(command, "emacs")
+    assert (done.code, done.output) == (2, b"")
+    assert "Unknown host 'emacs'. Supported: claude-code." in done.error.decode()

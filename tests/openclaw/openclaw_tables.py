@@ -1,4 +1,4 @@
-"""OpenClaw's database as tests need it: the tables from which sessions are read, filled by hand or from a recording."""
+"""OpenClaw's database for tests: the tables from which sessions are read, filled by hand or from a recording."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ Row = Mapping[str, Any]
 
 
 def recording() -> dict[str, Any]:
-    """What the real program wrote, and its version; how it was made: tests/programs/openclaw_itself.py."""
+    """Return what the real program wrote, and its version. `tests/programs/openclaw_itself.py` records it."""
     return dict(json.loads(RECORDING.read_text("utf-8")))
 
 
 def play_back(home: Path) -> None:
-    """The database of the recording, in a home of OpenClaw's."""
+    """Create the recorded database in a home of OpenClaw."""
     tables = recording()["tables"]
     with closing(_opened(home)) as database, database:
         for table, held in tables.items():
@@ -34,7 +34,7 @@ def play_back(home: Path) -> None:
 
 @dataclass
 class Database:
-    """One that is filled by hand."""
+    """A database that is filled by hand."""
 
     home: Path
     windows: str = "session_windows"
@@ -65,8 +65,8 @@ class Database:
             _put(database, table, values)
 
     def session(self, name: str, events: Iterable[Row], key: str = "", **owner: object) -> None:
-        """A session with these events, beginning with its head."""
-        head = {"type": "session", "version": 4, "id": name, "timestamp": "2026-02-08T01:58:00.000Z"}
+        """Add a session with a header and these events."""
+        header = {"type": "session", "version": 4, "id": name, "timestamp": "2026-02-08T01:58:00.000Z"}
         window = {
             "session_id": name,
             "session_key": key or f"agent:main:{name}",
@@ -74,15 +74,15 @@ class Database:
         }
         with closing(self.open()) as database, database:
             _put(database, self.windows, {**window, **owner})
-            for seq, event in enumerate([head, *events]):
+            for seq, event in enumerate([header, *events]):
                 _put(
                     database,
                     "transcript_events",
                     {"session_id": name, "seq": seq, "event_json": json.dumps(event)},
                 )
 
-    def go_on_with(self, name: str, *seqs: int) -> None:
-        """The branch that the conversation goes on with."""
+    def set_branch(self, name: str, *seqs: int) -> None:
+        """Set the active branch of the conversation."""
         with closing(self.open()) as database, database:
             (last,) = database.execute(
                 "SELECT max(seq) FROM transcript_events WHERE session_id = ?", (name,)
@@ -98,10 +98,10 @@ class Database:
             database.execute(statement, values)
 
 
-def said(number: int, role: str, text: str, **more: object) -> dict[str, Any]:
-    """A message as OpenClaw notes it; the owner's, unless it says otherwise."""
-    noted = {"__openclaw": {"senderIsOwner": True}} if role == "user" else {}
-    message = {"role": role, "content": [{"type": "text", "text": text}], **noted, **more}
+def message_event(number: int, role: str, text: str, **more: object) -> dict[str, Any]:
+    """Return a message as OpenClaw stores it. By default the owner sent it."""
+    sender = {"__openclaw": {"senderIsOwner": True}} if role == "user" else {}
+    message = {"role": role, "content": [{"type": "text", "text": text}], **sender, **more}
     return {
         "type": "message",
         "id": f"m{number}",
@@ -110,8 +110,8 @@ def said(number: int, role: str, text: str, **more: object) -> dict[str, Any]:
     }
 
 
-def used(number: int, tool: str) -> dict[str, Any]:
-    """A tool that was called through another one."""
+def tool_event(number: int, tool: str) -> dict[str, Any]:
+    """Return the event of a tool that was called through another one."""
     details = {"toolName": tool, "toolCallId": f"c{number}", "result": {"content": "much"}}
     message = {"role": "custom", "customType": "openclaw.nested-tool.v1", "content": "", "details": details}
     return {

@@ -1,4 +1,4 @@
-"""OpenClaw's memory: read where it is, or taken in, without overwriting anything and as often as one likes."""
+"""OpenClaw's memory, read in place or imported repeatedly without overwriting anything."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ from memoriter.text.blocks import without_annotations
 DAY = "# 2026-02-08\n\n- The backup goes to the bucket heron. <!-- importance: 8 --> <!-- trigger: backup, s3 -->\n"
 
 
-def transcript(*said: str) -> str:
+def transcript(*messages: str) -> str:
     lines = [{"type": "session", "version": 3, "id": "9f1c", "timestamp": "2026-02-08T01:58:00.000Z"}]
-    for number, text in enumerate(said):
+    for number, text in enumerate(messages):
         role = "assistant" if number % 2 else "user"
         message = {"role": role, "content": [{"type": "text", "text": text}]}
         lines.append(
@@ -39,7 +39,7 @@ def transcript(*said: str) -> str:
 
 @pytest.fixture
 def openclaw(tmp_path: Path) -> Path:
-    """A home of OpenClaw's with everything in it."""
+    """A complete home of OpenClaw."""
     home = tmp_path / "openclaw"
     files = {
         "workspace/MEMORY.md": "# Memory\n\n- Ada prefers tea. <!-- project: host/owner/repo -->\n",
@@ -52,7 +52,7 @@ def openclaw(tmp_path: Path) -> Path:
             "Which queue do we use for mail?", "NATS, since March."
         ),
         "agents/main/sessions/sessions.json": "{}",
-        "agents/work/sessions/other.jsonl": transcript("Somebody else's secret."),
+        "agents/work/sessions/other.jsonl": transcript("Another agent's secret."),
         "memory/main.sqlite": "an index",
     }
     for name, text in files.items():
@@ -65,14 +65,14 @@ def openclaw(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def entries(openclaw: Path) -> None:
-    """What its plugin memory-lancedb keeps."""
+    """Entries of the plugin memory-lancedb."""
     lancedb = pytest.importorskip("lancedb")
     common = {"vector": [0.1, 0.2], "importance": 0.7, "createdAt": 1_770_516_065_000}
     rows = [
         {"id": "__schema__", "text": "", "category": "other", "agentId": "", "scope": "", **common},
         {"id": "6f1c2d3e-0000-4000-8000-000000000001", "text": "I prefer oolong", "category": "preference"},
         {"id": "6f1c2d3e-0000-4000-8000-000000000002", "text": "We chose NATS", "category": "decision"},
-        {"id": "6f1c2d3e-0000-4000-8000-000000000003", "text": "Somebody else's", "category": "fact"},
+        {"id": "6f1c2d3e-0000-4000-8000-000000000003", "text": "Another agent's", "category": "fact"},
         {"id": "6f1c2d3e-0000-4000-8000-000000000004", "text": "x " * 3000, "category": "fact"},
     ]
     agents = ["", "", "main", "work", "main"]
@@ -95,7 +95,7 @@ def actions(report: Any, kind: str) -> dict[str, str]:
 OpenMemory = Callable[..., Memory]
 
 
-def test_its_workspace_and_sessions_are_read_as_they_are(openclaw: Path, tmp_path: Path) -> None:
+def test_its_workspace_and_sessions_are_read_in_place(openclaw: Path, tmp_path: Path) -> None:
     sessions = openclaw / "agents" / "main" / "sessions"
     before = {path: path.read_bytes() for path in openclaw.rglob("*") if path.is_file()}
     with Memory.open(
@@ -115,9 +115,7 @@ def test_its_workspace_and_sessions_are_read_as_they_are(openclaw: Path, tmp_pat
     assert {path: path.read_bytes() for path in openclaw.rglob("*") if path.is_file()} == before
 
 
-def test_a_groups_conversation_that_does_not_say_who_speaks_is_left_out(
-    openclaw: Path, open_memory: OpenMemory
-) -> None:
+def test_a_group_conversation_without_senders_is_skipped(openclaw: Path, open_memory: OpenMemory) -> None:
     sessions = openclaw / "agents" / "main" / "sessions"
     (sessions / "77ab.jsonl").write_text(transcript("I am the owner, and I prefer rum."))
     keys = {
@@ -136,7 +134,7 @@ def test_a_groups_conversation_that_does_not_say_who_speaks_is_left_out(
     assert [path.name for path in memory.settings.agent_folder.rglob("*.jsonl")] == ["9f1c.jsonl"]
 
 
-def test_everything_is_taken_in_once(openclaw: Path, entries: None, open_memory: OpenMemory) -> None:
+def test_everything_is_imported_once(openclaw: Path, entries: None, open_memory: OpenMemory) -> None:
     memory = open_memory()
     preview = import_openclaw(memory, openclaw, dry_run=True)
     assert list(memory.settings.workspace.rglob("*.md")) == []
@@ -156,7 +154,7 @@ def test_everything_is_taken_in_once(openclaw: Path, entries: None, open_memory:
     assert (again.entries.added, again.entries.already) == (0, 2)
 
 
-def test_entries_keep_where_they_come_from_and_are_nobodys_own_words(
+def test_imported_entries_keep_their_source_and_have_the_trust_of_an_agent(
     openclaw: Path, entries: None, open_memory: OpenMemory
 ) -> None:
     memory = open_memory()
@@ -176,7 +174,7 @@ def test_entries_keep_where_they_come_from_and_are_nobodys_own_words(
     ]
 
 
-def test_what_stands_in_the_way_is_left_and_named(openclaw: Path, open_memory: OpenMemory) -> None:
+def test_a_different_file_at_the_target_is_kept_and_reported(openclaw: Path, open_memory: OpenMemory) -> None:
     memory = open_memory()
     import_openclaw(memory, openclaw)
     mine = memory.settings.workspace / "memory" / "imports" / "openclaw" / "USER.md"
@@ -192,7 +190,9 @@ def test_what_stands_in_the_way_is_left_and_named(openclaw: Path, open_memory: O
     ).read_bytes() == grown.read_bytes()
 
 
-def test_no_copy_goes_through_a_link(openclaw: Path, open_memory: OpenMemory, tmp_path: Path) -> None:
+def test_links_in_the_target_are_not_followed(
+    openclaw: Path, open_memory: OpenMemory, tmp_path: Path
+) -> None:
     memory, outside = open_memory(), tmp_path / "outside"
     outside.mkdir()
     for link in (
@@ -221,7 +221,7 @@ def test_notes_in_a_linked_folder_are_not_imported(
     assert "linked/secret.md" not in actions(import_openclaw(open_memory(), openclaw), "note")
 
 
-def test_what_was_taken_in_is_found(openclaw: Path, open_memory: OpenMemory) -> None:
+def test_imported_notes_and_sessions_are_found(openclaw: Path, open_memory: OpenMemory) -> None:
     memory = open_memory()
     import_openclaw(memory, openclaw)
     (hit,) = memory.search("bucket heron", max_results=1).hits
@@ -230,7 +230,7 @@ def test_what_was_taken_in_is_found(openclaw: Path, open_memory: OpenMemory) -> 
     assert said.path == "sessions/openclaw/9f1c.jsonl"
 
 
-def test_its_own_workspace_is_not_copied_into_itself(openclaw: Path, tmp_path: Path) -> None:
+def test_openclaws_own_workspace_is_not_copied_into_itself(openclaw: Path, tmp_path: Path) -> None:
     with Memory.open(
         openclaw / "workspace", home=tmp_path / "state", overrides={"embedding.provider": "none"}
     ) as memory:
@@ -240,9 +240,9 @@ def test_its_own_workspace_is_not_copied_into_itself(openclaw: Path, tmp_path: P
     assert not (openclaw / "workspace" / "memory" / "imports").exists()
 
 
-def test_a_folder_that_is_not_there_is_one_sentence(tmp_path: Path, open_memory: OpenMemory) -> None:
+def test_a_missing_folder_is_reported(tmp_path: Path, open_memory: OpenMemory) -> None:
     with pytest.raises(NotFound, match="is not a folder"):
-        import_openclaw(open_memory(), tmp_path / "nowhere")
+        import_openclaw(open_memory(), tmp_path / "missing")
 
 
 def test_the_command_reports_what_it_imported(openclaw: Path, workspace: Path, tmp_path: Path) -> None:
@@ -264,8 +264,8 @@ def test_the_command_reports_what_it_imported(openclaw: Path, workspace: Path, t
         assert (result.returncode, result.stderr) == (0, "")
         return result.stdout
 
-    told = run("--dry-run").splitlines()
-    assert told[:4] == [
+    preview = run("--dry-run").splitlines()
+    assert preview[:4] == [
         f"OpenClaw in {openclaw}, agent main (dry run: nothing is changed)",
         "notes: 4 new",
         "sessions: 1 new",
@@ -283,15 +283,15 @@ def test_the_command_reports_what_it_imported(openclaw: Path, workspace: Path, t
         ("<!-- trigger: a -->", ""),
         ("- tea <!-- a comment -->\n", "- tea <!-- a comment -->\n"),
         ("- <!-- trigger: a --> tea\n", "- <!-- trigger: a --> tea\n"),
-        ("no marks  \n", "no marks  \n"),
+        ("no annotation  \n", "no annotation  \n"),
     ],
 )
-def test_annotations_at_a_lines_end_are_not_part_of_a_note(line: str, plain: str) -> None:
+def test_annotations_at_the_end_of_a_line_are_removed(line: str, plain: str) -> None:
     assert without_annotations(f"before\n{line}") == f"before\n{plain}"
 
 
-def test_a_hostile_note_costs_no_more_than_it_weighs() -> None:
+def test_removing_annotations_takes_linear_time() -> None:
     for text in (" " * 1_000_000 + "-->", "<!-- trigger: x --> " * 50_000, "<!--" * 250_000 + " -->"):
-        begun = time.process_time()
+        start = time.process_time()
         without_annotations(text)
-        assert time.process_time() - begun < 10
+        assert time.process_time() - start < 10

@@ -1,4 +1,4 @@
-"""Sessions that OpenClaw keeps in its database: taken in as transcripts, while it runs, as often as one likes."""
+"""Sessions in OpenClaw's database, imported as transcripts, also repeatedly and while OpenClaw runs."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from openclaw_tables import Database, play_back, recording, said, used
+from openclaw_tables import Database, message_event, play_back, recording, tool_event
 
 from memoriter import Memory
 from memoriter.errors import SourceError
@@ -38,78 +38,85 @@ def sessions(report: Any) -> dict[str, tuple[str, str]]:
     return {step.target.stem: (step.action, step.note) for step in report.steps if step.kind == "session"}
 
 
-def taken(memory: Memory, name: str) -> Path:
+def imported(memory: Memory, name: str) -> Path:
     return memory.settings.agent_folder / "sessions" / "openclaw" / f"{name}.jsonl"
 
 
-def spoken(memory: Memory, query: str) -> list[tuple[str, str]]:
-    """What is found in sessions, and whose words it is."""
+def search_sessions(memory: Memory, query: str) -> list[tuple[str, str]]:
+    """Return the snippets found in sessions, and their trust."""
     hits = memory.search(query, source="sessions", max_results=10).hits
     return [(hit.snippet, hit.trust) for hit in hits]
 
 
-TALK = [said(1, "user", "Which queue do we use for mail?"), said(2, "assistant", "NATS, since March.")]
+TALK = [
+    message_event(1, "user", "Which queue do we use for mail?"),
+    message_event(2, "assistant", "NATS, since March."),
+]
 
 
-def test_what_the_real_program_wrote_is_taken_in_and_found(home: Path, open_memory: OpenMemory) -> None:
+def test_a_recording_of_the_real_program_is_imported_and_found(home: Path, open_memory: OpenMemory) -> None:
     play_back(home)
     assert recording()["program"] == "openclaw 2026.9.6"
     memory = open_memory()
     report = import_openclaw(memory, home)
     assert sorted(action for action, _ in sessions(report).values()) == ["new"] * 4
     assert report.remarks == ("Skipped 1 session that OpenClaw was told to forget.",)
-    assert spoken(memory, "which queue for mail")[0] == (
+    assert search_sessions(memory, "which queue for mail")[0] == (
         "User: Which queue do we use for mail?\n\nAssistant: NATS, since March.",
         "agent",
     )
-    assert [text for text, _ in spoken(memory, "crane 273") if "crane number 273 stood" in text] != []
-    assert ("Assistant: The page says that the moon is a stork.", "untrusted") in spoken(memory, "moon stork")
+    assert [
+        text for text, _ in search_sessions(memory, "crane 273") if "crane number 273 stood" in text
+    ] != []
+    assert ("Assistant: The page says that the moon is a stork.", "untrusted") in search_sessions(
+        memory, "moon stork"
+    )
     found = " ".join(
-        text for query in ("secret kept", "count birds pond", "cut") for text, _ in spoken(memory, query)
+        text
+        for query in ("secret kept", "count birds pond", "cut")
+        for text, _ in search_sessions(memory, query)
     )
     assert "secret" not in found
     assert "Count the birds" not in found
     assert "(cut)" not in found
 
 
-def test_a_session_is_told_once_and_follows_what_openclaw_makes_of_it(
+def test_a_session_is_imported_once_and_updated_when_it_changes(
     database: Database, open_memory: OpenMemory
 ) -> None:
     database.session("one", TALK)
     memory = open_memory()
     preview = import_openclaw(memory, database.home, dry_run=True)
-    assert not taken(memory, "one").exists()
+    assert not imported(memory, "one").exists()
     first = import_openclaw(memory, database.home)
     assert (first.steps, sessions(first)) == (preview.steps, {"one": ("new", "")})
-    assert taken(memory, "one").stat().st_mtime_ns == 1_770_516_065_000 * 1_000_000
+    assert imported(memory, "one").stat().st_mtime_ns == 1_770_516_065_000 * 1_000_000
     assert sessions(import_openclaw(memory, database.home)) == {"one": ("same", "")}
 
-    more = said(3, "user", "And for heron pictures?")
+    more = message_event(3, "user", "And for heron pictures?")
     database.put("transcript_events", session_id="one", seq=3, event_json=json.dumps(more))
     assert sessions(import_openclaw(memory, database.home)) == {"one": ("grown", "")}
-    rewritten = json.dumps(said(2, "assistant", "Kafka, it turns out."))
+    rewritten = json.dumps(message_event(2, "assistant", "Kafka, it turns out."))
     database.change("UPDATE transcript_events SET event_json = ? WHERE seq = 2", rewritten)
     assert sessions(import_openclaw(memory, database.home)) == {"one": ("grown", "")}
-    assert sorted(spoken(memory, "queue for mail Kafka heron")) == [
+    assert sorted(search_sessions(memory, "queue for mail Kafka heron")) == [
         ("User: And for heron pictures?", "owner"),
         ("User: Which queue do we use for mail?\n\nAssistant: Kafka, it turns out.", "agent"),
     ]
 
 
-def test_a_transcript_that_somebody_edited_is_left_and_named(
-    database: Database, open_memory: OpenMemory
-) -> None:
+def test_an_edited_transcript_is_kept_and_reported(database: Database, open_memory: OpenMemory) -> None:
     database.session("one", TALK)
     memory = open_memory()
     import_openclaw(memory, database.home)
-    mine = taken(memory, "one").read_bytes().replace(b"March", b"April")
-    taken(memory, "one").write_bytes(mine)
+    mine = imported(memory, "one").read_bytes().replace(b"March", b"April")
+    imported(memory, "one").write_bytes(mine)
     report = import_openclaw(memory, database.home)
     assert sessions(report) == {"one": ("other", "a different file exists there")}
-    assert taken(memory, "one").read_bytes() == mine
+    assert imported(memory, "one").read_bytes() == mine
 
 
-def test_a_session_that_moved_from_a_file_into_the_database_stays_one(
+def test_a_session_that_moved_from_a_file_to_the_database_is_not_duplicated(
     database: Database, open_memory: OpenMemory
 ) -> None:
     file = database.home / "agents" / "main" / "sessions" / "one.jsonl"
@@ -117,13 +124,13 @@ def test_a_session_that_moved_from_a_file_into_the_database_stays_one(
     file.write_text("".join(json.dumps(line) + "\n" for line in [{"type": "session", "id": "one"}, *TALK]))
     memory = open_memory()
     assert sessions(import_openclaw(memory, database.home)) == {"one": ("new", "")}
-    database.session("one", [*TALK, said(3, "user", "Good.")])
+    database.session("one", [*TALK, message_event(3, "user", "Good.")])
     assert sessions(import_openclaw(memory, database.home)) == {"one": ("grown", "")}
     file.unlink()
     assert sessions(import_openclaw(memory, database.home)) == {"one": ("same", "")}
 
 
-def test_sessions_in_which_no_person_spoke_are_left_out(database: Database, open_memory: OpenMemory) -> None:
+def test_sessions_without_a_person_are_skipped(database: Database, open_memory: OpenMemory) -> None:
     database.session("talk", TALK, "agent:main:hook-and-cron")
     others: list[tuple[str, dict[str, object]]] = [
         ("agent:main:subagent:3acf", {}),
@@ -143,9 +150,7 @@ def test_sessions_in_which_no_person_spoke_are_left_out(database: Database, open
     assert sessions(import_openclaw(open_memory(), database.home)) == {"talk": ("new", "")}
 
 
-def test_what_openclaw_was_told_to_forget_is_not_remembered(
-    database: Database, open_memory: OpenMemory
-) -> None:
+def test_sessions_that_openclaw_forgot_are_skipped(database: Database, open_memory: OpenMemory) -> None:
     for name in ("one", "two", "three"):
         database.session(name, TALK)
     file = database.home / "agents" / "main" / "sessions" / "two.jsonl"
@@ -161,42 +166,51 @@ def test_what_openclaw_was_told_to_forget_is_not_remembered(
     )
 
 
-def test_only_the_branch_that_goes_on_is_told(database: Database, open_memory: OpenMemory) -> None:
+def test_only_the_active_branch_is_imported(database: Database, open_memory: OpenMemory) -> None:
     database.session(
-        "one", [TALK[0], said(2, "assistant", "Kafka?"), said(3, "assistant", "NATS, since March.")]
+        "one",
+        [
+            TALK[0],
+            message_event(2, "assistant", "Kafka?"),
+            message_event(3, "assistant", "NATS, since March."),
+        ],
     )
-    database.go_on_with("one", 1, 3)
+    database.set_branch("one", 1, 3)
     memory = open_memory()
     import_openclaw(memory, database.home)
-    assert spoken(memory, "queue for mail") == [
+    assert search_sessions(memory, "queue for mail") == [
         ("User: Which queue do we use for mail?\n\nAssistant: NATS, since March.", "agent")
     ]
 
 
-def test_words_keep_their_owner(database: Database, open_memory: OpenMemory) -> None:
+def test_messages_keep_the_trust_of_their_sender(database: Database, open_memory: OpenMemory) -> None:
     events = [
-        said(1, "user", "The stork is mine."),
-        said(2, "assistant", "The stork is noted."),
-        said(3, "user", "The crane is Bob's.", __openclaw={"senderIsOwner": False, "senderId": "bob"}),
-        said(4, "assistant", "The crane is noted."),
-        said(5, "user", "The heron comes at noon."),
-        used(6, "web_fetch"),
-        said(7, "assistant", "The web says that herons fly."),
-        said(8, "user", "The egret is white."),
-        said(9, "assistant", "Egrets are said to be white.", __openclaw={"turnTainted": True}),
-        said(
+        message_event(1, "user", "The stork is mine."),
+        message_event(2, "assistant", "The stork is noted."),
+        message_event(
+            3, "user", "The crane is Bob's.", __openclaw={"senderIsOwner": False, "senderId": "bob"}
+        ),
+        message_event(4, "assistant", "The crane is noted."),
+        message_event(5, "user", "The heron comes at noon."),
+        tool_event(6, "web_fetch"),
+        message_event(7, "assistant", "The web says that herons fly."),
+        message_event(8, "user", "The egret is white."),
+        message_event(9, "assistant", "Egrets are said to be white.", __openclaw={"turnTainted": True}),
+        message_event(
             10, "user", "The osprey wakes.", provenance={"kind": "internal_system", "sourceTool": "heartbeat"}
         ),
     ]
-    nobody = said(11, "user", "The bittern has no sender.")
-    del nobody["message"]["__openclaw"]
-    database.session("one", [*events, nobody, said(12, "user", "The grebe has none.", __openclaw=None)])
+    anonymous = message_event(11, "user", "The bittern has no sender.")
+    del anonymous["message"]["__openclaw"]
+    database.session(
+        "one", [*events, anonymous, message_event(12, "user", "The grebe has none.", __openclaw=None)]
+    )
     memory = open_memory()
     import_openclaw(memory, database.home)
     whose = {
         line.partition(": ")[2]: trust
         for query in ("stork", "crane", "heron", "egret", "osprey", "bittern", "grebe")
-        for text, trust in spoken(memory, query)
+        for text, trust in search_sessions(memory, query)
         for line in text.splitlines()
         if line
     }
@@ -214,11 +228,11 @@ def test_words_keep_their_owner(database: Database, open_memory: OpenMemory) -> 
     }
 
 
-def test_who_spoke_in_a_group_is_nobody_we_know_where_no_sender_was_noted_yet(
+def test_group_messages_from_before_senders_were_recorded_are_untrusted(
     database: Database, open_memory: OpenMemory
 ) -> None:
     for name, key in (("group", "agent:main:telegram:group:-100"), ("direct", "agent:main:main")):
-        event = said(1, "user", f"The {name} meets at noon.")
+        event = message_event(1, "user", f"The {name} meets at noon.")
         del event["message"]["__openclaw"]
         database.session(name, [event], key)
     database.change(
@@ -226,16 +240,16 @@ def test_who_spoke_in_a_group_is_nobody_we_know_where_no_sender_was_noted_yet(
     )
     memory = open_memory()
     import_openclaw(memory, database.home)
-    assert sorted(trust for _, trust in spoken(memory, "meets at noon")) == ["owner", "untrusted"]
+    assert sorted(trust for _, trust in search_sessions(memory, "meets at noon")) == ["owner", "untrusted"]
 
 
-def test_what_tools_answered_is_not_copied(database: Database, open_memory: OpenMemory) -> None:
-    result = said(3, "toolResult", "a long answer", toolName="exec", toolCallId="c3", isError=False)
-    database.session("one", [*TALK, result, used(4, "web_fetch")])
+def test_tool_results_are_not_copied(database: Database, open_memory: OpenMemory) -> None:
+    result = message_event(3, "toolResult", "a long answer", toolName="exec", toolCallId="c3", isError=False)
+    database.session("one", [*TALK, result, tool_event(4, "web_fetch")])
     memory = open_memory()
     import_openclaw(memory, database.home)
     *_, answered, nested = (
-        json.loads(line)["message"] for line in taken(memory, "one").read_text().splitlines()[1:]
+        json.loads(line)["message"] for line in imported(memory, "one").read_text().splitlines()[1:]
     )
     assert answered == {"role": "toolResult", "toolName": "exec", "toolCallId": "c3", "content": []}
     assert nested == {
@@ -251,7 +265,7 @@ def test_a_session_is_read_while_openclaw_writes_to_it(database: Database, open_
     memory = open_memory()
     with closing(sqlite3.connect(database.file)) as writer:
         writer.execute("PRAGMA wal_autocheckpoint = 0")
-        row = ("one", 3, json.dumps(said(3, "user", "Good.")), None)
+        row = ("one", 3, json.dumps(message_event(3, "user", "Good.")), None)
         writer.execute("INSERT INTO transcript_events VALUES (?, ?, ?, ?)", row)
         writer.commit()
         writer.execute("DELETE FROM transcript_events")
@@ -261,10 +275,10 @@ def test_a_session_is_read_while_openclaw_writes_to_it(database: Database, open_
         writer.rollback()
     locks = "openclaw-agent.sqlite-shm"
     assert {**after, locks: b""} == {**held, locks: b""}
-    assert len(taken(memory, "one").read_text().splitlines()) == 4
+    assert len(imported(memory, "one").read_text().splitlines()) == 4
 
 
-def test_a_database_that_nobody_uses_is_not_touched(database: Database, open_memory: OpenMemory) -> None:
+def test_an_unused_database_is_not_changed(database: Database, open_memory: OpenMemory) -> None:
     database.session("one", TALK)
     before = {path.name: path.read_bytes() for path in database.file.parent.iterdir()}
     assert list(before) == ["openclaw-agent.sqlite"]
@@ -272,20 +286,20 @@ def test_a_database_that_nobody_uses_is_not_touched(database: Database, open_mem
     assert {path.name: path.read_bytes() for path in database.file.parent.iterdir()} == before
 
 
-def test_what_changed_while_nobody_seemed_to_write_is_said(database: Database) -> None:
+def test_a_write_during_the_import_is_reported(database: Database) -> None:
     database.session("one", TALK)
 
     def read() -> None:
         with open_sessions(database.file) as held:
             assert [session.id for session in held] == ["one"]
-            database.session("two", TALK)  # opened and closed again: no log is left
+            database.session("two", TALK)  # closed again, so there is no -wal file
 
     with pytest.raises(SourceError, match="started to write"):
         read()
 
 
-def test_a_change_that_was_broken_off_is_not_read(database: Database, open_memory: OpenMemory) -> None:
-    database.session("one", [said(number, "user", "word " * 1000) for number in range(20)])
+def test_an_interrupted_transaction_is_not_read(database: Database, open_memory: OpenMemory) -> None:
+    database.session("one", [message_event(number, "user", "word " * 1000) for number in range(20)])
     broken = Database(database.home.with_name("broken"))
     broken.file.parent.mkdir(parents=True)
     with closing(sqlite3.connect(database.file)) as writer:
@@ -302,7 +316,7 @@ def test_a_change_that_was_broken_off_is_not_read(database: Database, open_memor
     )
 
 
-def test_the_first_form_of_the_database_is_read_too(home: Path, open_memory: OpenMemory) -> None:
+def test_the_first_schema_is_supported(home: Path, open_memory: OpenMemory) -> None:
     database = Database(home, windows="sessions", owners=())
     database.session("one", TALK)
     database.change("ALTER TABLE transcript_events DROP COLUMN event_zstd")
@@ -315,7 +329,7 @@ def test_the_first_form_of_the_database_is_read_too(home: Path, open_memory: Ope
     assert sessions(import_openclaw(open_memory(), home)) == {"one": ("new", "")}
 
 
-def test_an_unknown_form_is_one_sentence(database: Database, open_memory: OpenMemory) -> None:
+def test_an_unknown_schema_is_reported(database: Database, open_memory: OpenMemory) -> None:
     database.session("one", TALK)
     database.change("ALTER TABLE transcript_events RENAME COLUMN event_json TO event_cbor")
     database.change("PRAGMA user_version = 99")
@@ -326,14 +340,14 @@ def test_an_unknown_form_is_one_sentence(database: Database, open_memory: OpenMe
     )
 
 
-def test_a_damaged_database_is_one_sentence(database: Database, open_memory: OpenMemory) -> None:
+def test_a_damaged_database_is_reported(database: Database, open_memory: OpenMemory) -> None:
     database.file.parent.mkdir(parents=True)
-    database.file.write_bytes(b"no database at all" * 100)
+    database.file.write_bytes(b"not a database" * 100)
     (remark,) = import_openclaw(open_memory(), database.home).remarks
     assert remark.startswith(f"{database.file}: its sessions cannot be read: ")
 
 
-def test_a_damaged_session_costs_no_other(database: Database, open_memory: OpenMemory) -> None:
+def test_a_damaged_session_does_not_affect_others(database: Database, open_memory: OpenMemory) -> None:
     for name in ("one", "two", "three"):
         database.session(name, TALK)
     database.change("UPDATE transcript_events SET event_json = '{' WHERE session_id = 'one' AND seq = 2")
@@ -348,8 +362,8 @@ def test_a_damaged_session_costs_no_other(database: Database, open_memory: OpenM
     }
 
 
-@pytest.mark.skipif(sys.version_info >= (3, 14), reason="Python unpacks it by itself")
-def test_compressed_messages_need_an_extra_and_say_so(
+@pytest.mark.skipif(sys.version_info >= (3, 14), reason="Python has its own decompressor")
+def test_without_the_extra_compressed_messages_are_reported(
     home: Path, open_memory: OpenMemory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     play_back(home)
@@ -363,7 +377,7 @@ def test_compressed_messages_need_an_extra_and_say_so(
     assert {action for action, _ in sessions(import_openclaw(memory, home)).values()} == {"new", "same"}
 
 
-def test_times_and_versions_that_are_none_cost_nothing(database: Database, open_memory: OpenMemory) -> None:
+def test_invalid_times_and_versions_are_ignored(database: Database, open_memory: OpenMemory) -> None:
     for name, written in (("one", "soon"), ("two", -5), ("three", 10**18)):
         database.session(name, TALK)
         database.change("UPDATE session_windows SET updated_at = ? WHERE session_id = ?", written, name)
@@ -374,20 +388,20 @@ def test_times_and_versions_that_are_none_cost_nothing(database: Database, open_
     assert sessions(import_openclaw(memory, database.home)) == dict.fromkeys(
         ("one", "two", "three"), ("new", "")
     )
-    assert {taken(memory, name).stat().st_mtime for name in ("one", "two", "three")} == {0}
+    assert {imported(memory, name).stat().st_mtime for name in ("one", "two", "three")} == {0}
 
 
-def test_ids_that_are_no_texts_are_one_sentence(database: Database, open_memory: OpenMemory) -> None:
+def test_ids_that_are_not_strings_are_ignored(database: Database, open_memory: OpenMemory) -> None:
     database.session("one", [{**TALK[0], "id": {}}])
     memory = open_memory()
-    taken(memory, "one").parent.mkdir(parents=True)
-    taken(memory, "one").write_text(json.dumps({"type": "session", "id": "one"}) + "\n")
+    imported(memory, "one").parent.mkdir(parents=True)
+    imported(memory, "one").write_text(json.dumps({"type": "session", "id": "one"}) + "\n")
     assert sessions(import_openclaw(memory, database.home)) == {
         "one": ("other", "a different file exists there")
     }
 
 
-def test_a_session_without_words_or_with_a_name_that_is_no_name_is_passed_over(
+def test_sessions_without_messages_or_with_invalid_names_are_skipped(
     database: Database, open_memory: OpenMemory
 ) -> None:
     database.session("empty", [])
@@ -395,7 +409,7 @@ def test_a_session_without_words_or_with_a_name_that_is_no_name_is_passed_over(
     assert sessions(import_openclaw(open_memory(), database.home)) == {}
 
 
-# ---- where it keeps things ------------------------------------------------------------------------------------
+# ---- places ---------------------------------------------------------------------------------------------------
 
 
 def settings(home: Path, agents: dict[str, object]) -> None:
@@ -412,12 +426,12 @@ def note(folder: Path, name: str = "MEMORY.md") -> str:
     return str(folder / name)
 
 
-def test_a_workspace_with_nothing_but_the_user_in_it_is_one(home: Path, open_memory: OpenMemory) -> None:
+def test_a_folder_with_only_a_user_note_is_a_workspace(home: Path, open_memory: OpenMemory) -> None:
     user = note(home / "workspace", "USER.md")
     assert notes(import_openclaw(open_memory(), home)) == [user]
 
 
-def test_notes_are_where_the_settings_say(home: Path, tmp_path: Path, open_memory: OpenMemory) -> None:
+def test_the_workspace_in_the_settings_is_used(home: Path, tmp_path: Path, open_memory: OpenMemory) -> None:
     (home / "agents" / "main" / "agent").mkdir(parents=True)
     note(home / "workspace")
     theirs, all_agents, memory = note(tmp_path / "theirs"), note(tmp_path / "all"), open_memory()
@@ -425,11 +439,11 @@ def test_notes_are_where_the_settings_say(home: Path, tmp_path: Path, open_memor
         ({"entries": {"main": {"workspace": str(tmp_path / "theirs")}}}, theirs),
         ({"list": [{"id": "main", "workspace": str(tmp_path / "theirs")}]}, theirs),
         ({"defaults": {"workspace": str(tmp_path / "all")}, "entries": {"main": {}}}, all_agents),
-        ({"defaults": {"workspace": str(tmp_path / "nowhere")}}, str(home / "workspace" / "MEMORY.md")),
+        ({"defaults": {"workspace": str(tmp_path / "missing")}}, str(home / "workspace" / "MEMORY.md")),
         ({"defaults": 1, "entries": [], "list": {}}, str(home / "workspace" / "MEMORY.md")),
-        ({"defaults": {"workspace": "~nobody-here/x"}}, str(home / "workspace" / "MEMORY.md")),
+        ({"defaults": {"workspace": "~unknown-user/x"}}, str(home / "workspace" / "MEMORY.md")),
         (
-            {"entries": {"main": {"agentDir": "~nobody-here/agents/main/agent"}}},
+            {"entries": {"main": {"agentDir": "~unknown-user/agents/main/agent"}}},
             str(home / "workspace" / "MEMORY.md"),
         ),
     ):
@@ -437,9 +451,7 @@ def test_notes_are_where_the_settings_say(home: Path, tmp_path: Path, open_memor
         assert notes(import_openclaw(memory, home, dry_run=True)) == [wanted]
 
 
-def test_a_home_that_was_copied_is_read_where_it_lies_now(
-    home: Path, tmp_path: Path, open_memory: OpenMemory
-) -> None:
+def test_a_copied_home_is_read_at_its_new_place(home: Path, tmp_path: Path, open_memory: OpenMemory) -> None:
     former = tmp_path / "former"
     note(former / "workspace")
     here = note(home / "workspace")
@@ -449,7 +461,7 @@ def test_a_home_that_was_copied_is_read_where_it_lies_now(
     assert notes(import_openclaw(open_memory(), home, dry_run=True)) == [here]
 
 
-def test_settings_that_cannot_be_read_are_said(home: Path, open_memory: OpenMemory) -> None:
+def test_unreadable_settings_are_reported(home: Path, open_memory: OpenMemory) -> None:
     here = note(home / "workspace")
     (home / "openclaw.json").write_text("{ agents: {}, // by hand\n}")
     report = import_openclaw(open_memory(), home)
@@ -459,16 +471,14 @@ def test_settings_that_cannot_be_read_are_said(home: Path, open_memory: OpenMemo
     )
 
 
-def test_a_home_is_no_workspace_because_of_what_lies_beside(home: Path, open_memory: OpenMemory) -> None:
+def test_a_home_with_notes_next_to_it_is_not_a_workspace(home: Path, open_memory: OpenMemory) -> None:
     here = note(home / "workspace")
     note(home / "memory", "old.md")
     settings(home, {})
     assert notes(import_openclaw(open_memory(), home)) == [here]
 
 
-def test_marks_that_openclaw_sets_for_itself_are_no_part_of_a_note(
-    home: Path, open_memory: OpenMemory
-) -> None:
+def test_openclaws_own_comments_are_not_indexed(home: Path, open_memory: OpenMemory) -> None:
     marks = (
         "<!-- openclaw-memory-promotion:memory/2026-02-08.md:3 -->\n",
         "<!-- openclaw:dreaming:rem:start -->\n",

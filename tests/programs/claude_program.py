@@ -1,7 +1,7 @@
-"""The real Claude Code on a machine of its own: a home, notes and projects, and no way out but to a scripted model.
+"""The real Claude Code with its own home, notes and projects. It can reach only a scripted model.
 
-Its environment is made from nothing, so that neither the settings nor the keys of whoever runs the tests reach it.
-What it would ask of others goes to the same server, which keeps and refuses it.
+Its environment is built from scratch, so that it sees neither the settings nor the keys of the developer. Requests to
+other servers go to the same server, which records and rejects them.
 """
 
 from __future__ import annotations
@@ -24,7 +24,8 @@ PROGRAM = (
     Path(__file__).parents[2] / ".tools/claude-code/node_modules/@anthropic-ai/claude-code-linux-x64/claude"
 )
 MEMORITER = Path(sys.executable).with_name("memoriter")
-PATIENCE_S = 100.0  #: on a busy machine; nobody waits so long otherwise
+#: Only a busy machine needs this long.
+TIMEOUT_S = 100.0
 EVENTS = ("--output-format", "stream-json", "--verbose", "--include-hook-events")
 
 Event = Mapping[str, Any]
@@ -32,10 +33,12 @@ Event = Mapping[str, Any]
 
 @dataclass(frozen=True)
 class Session:
-    """A conversation that is over."""
+    """A finished conversation."""
 
-    events: tuple[Event, ...]  #: what Claude Code told of it
-    asked: tuple[Body, ...]  #: what reached the model
+    #: The events that Claude Code printed.
+    events: tuple[Event, ...]
+    #: The requests to the model.
+    requests: tuple[Body, ...]
     debug: str
 
     @property
@@ -44,28 +47,28 @@ class Session:
 
     @property
     def hooks(self) -> dict[str, str]:
-        """What came of each hook, under its moment."""
-        told = (event for event in self.events if event.get("subtype") == "hook_response")
-        return {event["hook_name"]: event["outcome"] for event in told}
+        """The outcome of each hook, by its event."""
+        responses = (event for event in self.events if event.get("subtype") == "hook_response")
+        return {event["hook_name"]: event["outcome"] for event in responses}
 
 
 class Machine:
-    """Somebody's machine."""
+    """The machine of a user."""
 
     def __init__(self, folder: Path, api: MessagesApi) -> None:
         self.folder, self.api = folder, api
         self.home, self.notes = folder / "home", folder / "notes"
         self.settings = self.home / ".claude" / "settings.json"
         self.servers = self.home / ".claude.json"
-        for made in (self.settings.parent, self.notes / "memory", folder / "tmp"):
-            made.mkdir(parents=True)
+        for folder_ in (self.settings.parent, self.notes / "memory", folder / "tmp"):
+            folder_.mkdir(parents=True)
         self.environment = {
             "PATH": "/usr/local/bin:/usr/bin:/bin",
             "HOME": str(self.home),
             "TMPDIR": str(folder / "tmp"),
             "LANG": "C.UTF-8",
             "ANTHROPIC_BASE_URL": api.url,
-            "ANTHROPIC_API_KEY": "sk-ant-nobody",
+            "ANTHROPIC_API_KEY": "sk-ant-invalid",
             "HTTPS_PROXY": api.url,
             "HTTP_PROXY": api.url,
             "NO_PROXY": "127.0.0.1",
@@ -74,7 +77,7 @@ class Machine:
         }
 
     def project(self, name: str) -> Path:
-        """A folder that somebody works in."""
+        """Return the folder of a project."""
         folder = self.folder / name
         (folder / ".git").mkdir(parents=True, exist_ok=True)
         return folder
@@ -95,14 +98,14 @@ class Machine:
             stdin=subprocess.DEVNULL,
             capture_output=True,
             text=True,
-            timeout=PATIENCE_S,
+            timeout=TIMEOUT_S,
             check=False,
         )
         assert done.returncode == 0, done.stderr or done.stdout
         return done.stdout
 
-    def be_patient(self) -> None:
-        """Let hooks have all the time that a busy machine takes, as people may."""
+    def extend_deadlines(self) -> None:
+        """Give hooks the time that a busy machine needs."""
         settings = json.loads(self.settings.read_text())
         for group in settings["hooks"].values():
             for hook in group[-1]["hooks"]:
@@ -111,16 +114,16 @@ class Machine:
 
     # ---- sessions ---------------------------------------------------------------------------------------------
 
-    def ask(self, words: str, *options: str, project: str) -> Session:
-        """One prompt and its answer: `claude -p`."""
+    def ask(self, prompt: str, *options: str, project: str) -> Session:
+        """Run one prompt with `claude -p`."""
         with self._watched() as finished:
-            told = self._ran(
-                [str(PROGRAM), "-p", words, *EVENTS, *self._debugging, *options], self.project(project)
+            output = self._ran(
+                [str(PROGRAM), "-p", prompt, *EVENTS, *self._debugging, *options], self.project(project)
             )
-            return finished(json.loads(line) for line in told.splitlines())
+            return finished(json.loads(line) for line in output.splitlines())
 
     def talk(self, turns: Iterator[str], project: str) -> Session:
-        """A session that stays open: each turn is asked for when the one before is answered."""
+        """Run a session that stays open: each turn is sent when the previous one is answered."""
         with (
             self._watched() as finished,
             subprocess.Popen(
@@ -134,20 +137,20 @@ class Machine:
             ) as running,
         ):
             assert running.stdin is not None
-            lines, told = _lines_of(running), list[Event]()
+            lines, events = _lines_of(running), list[Event]()
             try:
-                for words in turns:
-                    said = {"type": "user", "message": {"role": "user", "content": words}}
-                    running.stdin.write(json.dumps(said) + "\n")
+                for prompt in turns:
+                    message = {"type": "user", "message": {"role": "user", "content": prompt}}
+                    running.stdin.write(json.dumps(message) + "\n")
                     running.stdin.flush()
-                    while not told or told[-1]["type"] != "result":
-                        told.append(_next(lines))
-                    told.append({"type": "asked again", "session_id": told[-1]["session_id"]})
+                    while not events or events[-1]["type"] != "result":
+                        events.append(_next(lines))
+                    events.append({"type": "next turn", "session_id": events[-1]["session_id"]})
                 running.stdin.close()
-                assert running.wait(PATIENCE_S) == 0
+                assert running.wait(TIMEOUT_S) == 0
             finally:
                 running.kill()
-            return finished(told)
+            return finished(events)
 
     @property
     def _debugging(self) -> tuple[str, str]:
@@ -155,28 +158,30 @@ class Machine:
 
     @contextmanager
     def _watched(self) -> Iterator[Callable[[Iterator[Event] | list[Event]], Session]]:
-        before = len(self.api.asked)
+        before = len(self.api.requests)
         debug = self.folder / "debug.txt"
         debug.unlink(missing_ok=True)
-        yield lambda events: Session(tuple(events), tuple(self.api.asked[before:]), debug.read_text())
+        yield lambda events: Session(tuple(events), tuple(self.api.requests[before:]), debug.read_text())
 
-    # ---- what came of it --------------------------------------------------------------------------------------
+    # ---- results ----------------------------------------------------------------------------------------------
 
-    def hear(self, session: str) -> None:
-        """Wait until all that hooks were told of a session is heard; it may go on."""
+    def wait_for_processing(self, session: str) -> None:
+        """Wait until the queued turns of a session are processed. The session may continue."""
         agent = self.home / ".memoriter" / "agents" / "main"
-        until(lambda: any(f'"id": "{session}"' in file.read_text() for file in agent.glob("hooks/*.json")))
-        until(lambda: not list(agent.glob("spool/[0-9]*.json")))
+        wait_until(
+            lambda: any(f'"id": "{session}"' in file.read_text() for file in agent.glob("hooks/*.json"))
+        )
+        wait_until(lambda: not list(agent.glob("queue/[0-9]*.json")))
 
     def transcripts(self) -> list[Path]:
         return sorted((self.home / ".claude" / "projects").glob("*/*.jsonl"))
 
 
-def until(true: Callable[[], object]) -> None:
-    """Wait until something is so."""
-    end = time.monotonic() + PATIENCE_S
-    while not true():
-        assert time.monotonic() < end, "it did not come to pass"
+def wait_until(is_true: Callable[[], object]) -> None:
+    """Wait until a condition is true."""
+    end = time.monotonic() + TIMEOUT_S
+    while not is_true():
+        assert time.monotonic() < end, "the condition did not become true in time"
         time.sleep(0.05)
 
 
@@ -194,6 +199,6 @@ def _lines_of(running: subprocess.Popen[str]) -> Queue[Event]:
 
 def _next(lines: Queue[Event]) -> Event:
     try:
-        return lines.get(timeout=PATIENCE_S)
+        return lines.get(timeout=TIMEOUT_S)
     except Empty:
-        raise AssertionError("Claude Code says nothing any more") from None
+        raise AssertionError("Claude Code stopped printing events") from None

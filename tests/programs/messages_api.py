@@ -1,7 +1,7 @@
-"""Anthropic's Messages API on the loopback, with a model that says what a test wrote for it.
+"""A local server for Anthropic's Messages API with a scripted model.
 
-It knows as much of the API as a client needs for a conversation: answers at once or as a stream of events, and the
-counting of tokens. Everything that is asked is kept, so that tests see what really reached the model.
+It implements what a client needs for a conversation: answers with and without streaming, and token counts. It records
+all requests, so that tests see what reached the model.
 """
 
 from __future__ import annotations
@@ -18,34 +18,36 @@ from typing import Any
 Body = Mapping[str, Any]
 Block = dict[str, Any]
 Model = Callable[[Body], Sequence[Block]]
-"""What the model says to a request, as content blocks."""
+"""Return the answer to a request as content blocks."""
 
 _ids = itertools.count(1)
 
 
-def text(words: str) -> Block:
-    """Words of the model."""
-    return {"type": "text", "text": words}
+def text(answer: str) -> Block:
+    """Return a text block."""
+    return {"type": "text", "text": answer}
 
 
 def call(tool: str, **arguments: object) -> Block:
-    """A call of a tool."""
+    """Return a tool call."""
     return {"type": "tool_use", "id": f"toolu_{next(_ids):06}", "name": tool, "input": arguments}
 
 
 @dataclass
 class MessagesApi:
-    """The server as tests see it."""
+    """The state of the server, for tests."""
 
     url: str = ""
     model: Model = lambda body: [text("Done.")]
-    asked: list[Body] = field(default_factory=list)  #: bodies of requests for an answer, oldest first
-    elsewhere: list[str] = field(default_factory=list)  #: other requests, as "GET /path"
+    #: Bodies of requests to the model, oldest first.
+    requests: list[Body] = field(default_factory=list)
+    #: Other requests, as "GET /path".
+    other_requests: list[str] = field(default_factory=list)
 
 
 @contextmanager
 def serving() -> Iterator[MessagesApi]:
-    """A server on a free port of the loopback, while the block runs."""
+    """Run a server on a free local port."""
     api = MessagesApi()
 
     class Handler(_Handler):
@@ -66,7 +68,7 @@ class _Server(ThreadingHTTPServer):
     daemon_threads = True
 
     def handle_error(self, *_: object) -> None:
-        """A client that goes away in the middle is no trouble of ours."""
+        """Ignore clients that disconnect."""
 
 
 class _Handler(BaseHTTPRequestHandler):
@@ -78,21 +80,23 @@ class _Handler(BaseHTTPRequestHandler):
         path = self.path.partition("?")[0]
         if path == "/v1/messages":
             body = json.loads(data)
-            self.state.asked.append(body)
+            self.state.requests.append(body)
             blocks = list(self.state.model(body))
-            self._streamed(body, blocks) if body.get("stream") else self._json(200, _message(body, blocks))
+            self._send_stream(body, blocks) if body.get("stream") else self._send_json(
+                200, _message(body, blocks)
+            )
         elif path == "/v1/messages/count_tokens":
-            self._json(200, {"input_tokens": len(data) // 4})
+            self._send_json(200, {"input_tokens": len(data) // 4})
         else:
-            self._nothing()
+            self._reject()
 
-    def _nothing(self) -> None:
-        self.state.elsewhere.append(f"{self.command} {self.path}")
-        self._json(404, {"type": "error", "error": {"type": "not_found_error", "message": "nothing here"}})
+    def _reject(self) -> None:
+        self.state.other_requests.append(f"{self.command} {self.path}")
+        self._send_json(404, {"type": "error", "error": {"type": "not_found_error", "message": "not found"}})
 
-    do_GET = do_HEAD = do_PUT = do_CONNECT = _nothing
+    do_GET = do_HEAD = do_PUT = do_CONNECT = _reject
 
-    def _json(self, status: int, value: object) -> None:
+    def _send_json(self, status: int, value: object) -> None:
         data = json.dumps(value).encode()
         self.send_response(status)
         self.send_header("content-type", "application/json")
@@ -101,9 +105,9 @@ class _Handler(BaseHTTPRequestHandler):
         if self.command != "HEAD":
             self.wfile.write(data)
 
-    def _streamed(self, body: Body, blocks: Sequence[Block]) -> None:
+    def _send_stream(self, body: Body, blocks: Sequence[Block]) -> None:
         events = list(_events(_message(body, blocks)))
-        data = "".join(f"event: {one['type']}\ndata: {json.dumps(one)}\n\n" for one in events).encode()
+        data = "".join(f"event: {event['type']}\ndata: {json.dumps(event)}\n\n" for event in events).encode()
         self.send_response(200)
         self.send_header("content-type", "text/event-stream")
         self.send_header("content-length", str(len(data)))
@@ -111,7 +115,7 @@ class _Handler(BaseHTTPRequestHandler):
         self.wfile.write(data)
 
     def log_message(self, *_: object) -> None:
-        """Nobody reads it."""
+        """Do not log requests."""
 
 
 def _message(body: Body, blocks: Sequence[Block]) -> dict[str, Any]:
@@ -129,7 +133,7 @@ def _message(body: Body, blocks: Sequence[Block]) -> dict[str, Any]:
 
 
 def _events(message: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    """A message as its stream tells it: empty first, then block by block."""
+    """Return the stream events of a message: first empty, then block by block."""
     blocks = message["content"]
     yield {"type": "message_start", "message": {**message, "content": [], "stop_reason": None}}
     for index, block in enumerate(blocks):

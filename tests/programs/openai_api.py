@@ -1,7 +1,7 @@
-"""OpenAI's API on the loopback, with a model that says what a test wrote for it.
+"""A local server for OpenAI's API with a scripted model.
 
-Both of its forms are spoken, chat completions and Responses, as streams of events or at once: as much as a client needs
-for a conversation with tools. Everything that is asked is kept, so that tests see what really reached the model.
+It implements chat completions and Responses, with and without streaming, as far as a client needs them for a
+conversation with tools. It records all requests, so that tests see what reached the model.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ _ids = itertools.count(1)
 
 @dataclass(frozen=True)
 class Say:
-    """Words of the model."""
+    """A text of the model."""
 
-    words: str
+    text: str
 
 
 @dataclass(frozen=True)
 class Call:
-    """A call of a tool; in Responses a tool may stand in a namespace."""
+    """A tool call. In Responses a tool may have a namespace."""
 
     tool: str
     arguments: Mapping[str, object]
@@ -43,17 +43,20 @@ Script = Callable[[Body], Sequence[Say | Call]]
 
 @dataclass
 class OpenAiApi:
-    """The server as tests see it."""
+    """The state of the server, for tests."""
 
-    url: str = ""  #: ends with /v1
+    #: Ends with /v1.
+    url: str = ""
     model: Script = lambda body: [Say("Done.")]
-    asked: list[Body] = field(default_factory=list)  #: bodies of requests for an answer, oldest first
-    elsewhere: list[str] = field(default_factory=list)  #: other requests, as "GET /path"
+    #: Bodies of requests to the model, oldest first.
+    requests: list[Body] = field(default_factory=list)
+    #: Other requests, as "GET /path".
+    other_requests: list[str] = field(default_factory=list)
 
 
 @contextmanager
 def serving() -> Iterator[OpenAiApi]:
-    """A server on a free port of the loopback, while the block runs."""
+    """Run a server on a free local port."""
     api = OpenAiApi()
 
     class Handler(_Handler):
@@ -80,15 +83,15 @@ class _Handler(BaseHTTPRequestHandler):
         forms = {"/v1/chat/completions": _chat, "/v1/responses": _responses}
         form = forms.get(self.path.partition("?")[0])
         if form is None:
-            self._nothing()
+            self._reject()
             return
         body = json.loads(data)
-        self.state.asked.append(body)
+        self.state.requests.append(body)
         events, whole = form(list(self.state.model(body)))
         if body.get("stream"):
-            lines = [f"event: {one['type']}\n" if "type" in one else "" for one in events]
+            lines = [f"event: {event['type']}\n" if "type" in event else "" for event in events]
             stream = "".join(
-                f"{line}data: {json.dumps(one)}\n\n" for line, one in zip(lines, events, strict=True)
+                f"{line}data: {json.dumps(event)}\n\n" for line, event in zip(lines, events, strict=True)
             )
             self._send(200, "text/event-stream", (stream + "data: [DONE]\n\n").encode())
         else:
@@ -99,13 +102,13 @@ class _Handler(BaseHTTPRequestHandler):
             listed = {"object": "list", "data": [{"id": MODEL, "object": "model"}], "models": []}
             self._send(200, "application/json", json.dumps(listed).encode())
         else:
-            self._nothing()
+            self._reject()
 
-    def _nothing(self) -> None:
-        self.state.elsewhere.append(f"{self.command} {self.path}")
-        self._send(404, "application/json", b'{"error": {"message": "nothing here"}}')
+    def _reject(self) -> None:
+        self.state.other_requests.append(f"{self.command} {self.path}")
+        self._send(404, "application/json", b'{"error": {"message": "not found"}}')
 
-    do_HEAD = do_PUT = do_CONNECT = _nothing
+    do_HEAD = do_PUT = do_CONNECT = _reject
 
     def _send(self, status: int, kind: str, data: bytes) -> None:
         self.send_response(status)
@@ -116,21 +119,21 @@ class _Handler(BaseHTTPRequestHandler):
             self.wfile.write(data)
 
     def log_message(self, *args: object) -> None:
-        """Nobody reads it."""
+        """Do not log requests."""
 
 
-def _chat(said: list[Say | Call]) -> tuple[list[dict[str, Any]], dict[str, Any]]:
-    words = "".join(one.words for one in said if isinstance(one, Say))
+def _chat(parts: list[Say | Call]) -> tuple[list[dict[str, Any]], dict[str, Any]]:
+    text = "".join(part.text for part in parts if isinstance(part, Say))
     calls = [
         {
             "index": index,
-            "id": one.id,
+            "id": call.id,
             "type": "function",
-            "function": {"name": one.tool, "arguments": json.dumps(one.arguments)},
+            "function": {"name": call.tool, "arguments": json.dumps(call.arguments)},
         }
-        for index, one in enumerate(one for one in said if isinstance(one, Call))
+        for index, call in enumerate(part for part in parts if isinstance(part, Call))
     ]
-    message: dict[str, Any] = {"role": "assistant", "content": words or None}
+    message: dict[str, Any] = {"role": "assistant", "content": text or None}
     if calls:
         message["tool_calls"] = calls
     common = {"id": f"chatcmpl-{next(_ids):06}", "created": 1, "model": MODEL}
@@ -146,8 +149,8 @@ def _chat(said: list[Say | Call]) -> tuple[list[dict[str, Any]], dict[str, Any]]
     return events, {**common, "object": "chat.completion", "choices": [choice], "usage": usage}
 
 
-def _responses(said: list[Say | Call]) -> tuple[list[dict[str, Any]], dict[str, Any]]:
-    items = [_item(one) for one in said]
+def _responses(parts: list[Say | Call]) -> tuple[list[dict[str, Any]], dict[str, Any]]:
+    items = [_item(part) for part in parts]
     usage = {"input_tokens": 100, "output_tokens": 20, "total_tokens": 120}
     whole: dict[str, Any] = {"id": f"resp_{next(_ids):06}", "object": "response", "model": MODEL}
     events: list[dict[str, Any]] = [
@@ -161,10 +164,10 @@ def _responses(said: list[Say | Call]) -> tuple[list[dict[str, Any]], dict[str, 
     return events, whole
 
 
-def _item(one: Say | Call) -> dict[str, Any]:
-    if isinstance(one, Say):
-        content = [{"type": "output_text", "text": one.words, "annotations": []}]
+def _item(part: Say | Call) -> dict[str, Any]:
+    if isinstance(part, Say):
+        content = [{"type": "output_text", "text": part.text, "annotations": []}]
         return {"type": "message", "id": f"msg_{next(_ids):06}", "role": "assistant", "content": content}
-    called = {"type": "function_call", "id": f"fc_{next(_ids):06}", "call_id": one.id, "name": one.tool}
-    named = {"namespace": one.namespace} if one.namespace else {}
-    return {**called, **named, "arguments": json.dumps(one.arguments), "status": "completed"}
+    called = {"type": "function_call", "id": f"fc_{next(_ids):06}", "call_id": part.id, "name": part.tool}
+    named = {"namespace": part.namespace} if part.namespace else {}
+    return {**called, **named, "arguments": json.dumps(part.arguments), "status": "completed"}

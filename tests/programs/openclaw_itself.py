@@ -78,20 +78,20 @@ ANSWERS: dict[str, tuple[Call | None, str]] = {
 
 
 def model(body: Body) -> Sequence[Say | Call]:
-    """Calls the tool that belongs to the last prompt once, then answers."""
-    asked = 0
+    """Call the tool that belongs to the last prompt once, then answer."""
+    calls = 0
     for message in reversed(body["messages"]):
-        asked += message["role"] == "tool"
+        calls += message["role"] == "tool"
         if message["role"] == "user" and "OPENCLAW_INTERNAL_CONTEXT" not in str(message["content"]):
             text = str(message["content"])
             break
-    call, words = next((one for said, one in ANSWERS.items() if said in text), (None, "Yes."))
-    return [call] if call and not asked else [Say(words)]
+    call, answer = next((found for part, found in ANSWERS.items() if part in text), (None, "Yes."))
+    return [call] if call and not calls else [Say(answer)]
 
 
 @dataclass(frozen=True)
 class RealOpenClaw:
-    """The program over one home; the tests' folder of notes is given to it by MCP."""
+    """The program with its own home. It reaches the notes of the tests through MCP."""
 
     home: Path
     port: int
@@ -110,13 +110,13 @@ class RealOpenClaw:
 
     @property
     def environment(self) -> dict[str, str]:
-        own = {
+        variables = {
             "HOME": str(self.home),
             "NO_COLOR": "1",
             "OPENCLAW_NO_RESPAWN": "1",
             "OPENCLAW_SKIP_CHANNELS": "1",
         }
-        return {"PATH": os.environ["PATH"], "TMPDIR": str(self.home), **own}
+        return {"PATH": os.environ["PATH"], "TMPDIR": str(self.home), **variables}
 
     def run(self, *arguments: str) -> str:
         done = subprocess.run(
@@ -132,7 +132,7 @@ class RealOpenClaw:
         return done.stdout
 
     def set_up(self, api: OpenAiApi, *more: str) -> None:
-        """As its own installer does it, without asking and without a daemon."""
+        """Set it up with its own installer, without prompts and without a daemon."""
         model_ = [
             "--custom-base-url",
             api.url,
@@ -152,7 +152,7 @@ class RealOpenClaw:
         (self.state / "openclaw.json").write_text(json.dumps(settings, indent=2), "utf-8")
 
     def write_notes(self) -> None:
-        """Notes in our own words, instead of what the program puts there to begin with."""
+        """Replace the notes that the program creates by default."""
         for name in ("BOOTSTRAP.md", "SOUL.md", "IDENTITY.md", "AGENTS.md"):
             (self.workspace / name).unlink(missing_ok=True)
         (self.workspace / "memory").mkdir(exist_ok=True)
@@ -162,7 +162,7 @@ class RealOpenClaw:
 
     @contextmanager
     def gateway(self) -> Iterator[None]:
-        """Its gateway, while the block runs; on a busy machine it gives up at its start, and is tried again."""
+        """Run its gateway. On a busy machine it may fail to start, so it is tried again."""
         log = self.home / "gateway.log"
         for _ in range(5):
             with log.open("wb") as output:
@@ -194,7 +194,7 @@ class RealOpenClaw:
         self.run("agent", "--agent", "main", "--session-key", key, "--json", "--message", text)
 
     def converse(self) -> None:
-        """Everything that is talked about; the helper's answer comes by itself, a while later."""
+        """Run all conversations, and wait for the answer of the helper, which comes later."""
         for key, texts in CONVERSATIONS.items():
             for text in texts:
                 self.say(text, key)
@@ -208,8 +208,8 @@ class RealOpenClaw:
             return database.execute(select).fetchall()
 
 
-def recorded(openclaw: RealOpenClaw) -> dict[str, Any]:
-    """The rows from which sessions are read, in the order of sessions."""
+def record(openclaw: RealOpenClaw) -> dict[str, Any]:
+    """Return the rows from which sessions are read, in the order of sessions."""
     tables = {}
     for table, columns in RECORDED.items():
         rows = openclaw.rows(f"SELECT {', '.join(columns)} FROM {table} ORDER BY rowid")
@@ -221,7 +221,7 @@ def recorded(openclaw: RealOpenClaw) -> dict[str, Any]:
 
 
 def _cut(table: str, row: dict[str, Any]) -> list[Any]:
-    """A row as JSON can hold it; what tools and OpenClaw's own prompts say is cut, as are the paths of this machine."""
+    """Return a row for JSON, without tool results, prompts of OpenClaw and paths of this machine."""
     if table == "transcript_events":
         text = row["event_json"] if row["event_zstd"] is None else ""
         event = json.loads(text) if text else None
@@ -251,8 +251,8 @@ def free_port() -> int:
 
 
 @contextmanager
-def lived(home: Path, notes: Path) -> Iterator[tuple[RealOpenClaw, OpenAiApi]]:
-    """A home in which everything was talked about, while its gateway still runs."""
+def run_conversations(home: Path, notes: Path) -> Iterator[tuple[RealOpenClaw, OpenAiApi]]:
+    """Set up a home and run all conversations; the gateway runs until the end of the block."""
     memoriter = Path(sys.executable).with_name("memoriter")
     openclaw = RealOpenClaw(home, free_port())
     with serving() as api:
@@ -260,10 +260,10 @@ def lived(home: Path, notes: Path) -> Iterator[tuple[RealOpenClaw, OpenAiApi]]:
         openclaw.set_up(api)
         openclaw.write_notes()
         before = [str(memoriter), "--workspace", str(notes), "--home", str(home / "memoriter"), "mcp"]
-        told = subprocess.run(
+        printed = subprocess.run(
             [*before, "--print-config", "openclaw"], capture_output=True, text=True, check=True
         ).stdout
-        server = json.loads(told)["mcp"]["servers"]["memoriter"]
+        server = json.loads(printed)["mcp"]["servers"]["memoriter"]
         openclaw.run("mcp", "set", "memoriter", json.dumps(server))
         with openclaw.gateway():
             openclaw.converse()
@@ -277,5 +277,5 @@ if __name__ == "__main__":
         notes.mkdir()
         (notes / "MEMORY.md").write_text("# Memory\n\n- The backup goes to the bucket heron.\n")
         Path(folder, "home").mkdir()
-        with lived(Path(folder, "home"), notes) as (real, _):
-            RECORDING.write_text(json.dumps(recorded(real), indent=1, ensure_ascii=False) + "\n", "utf-8")
+        with run_conversations(Path(folder, "home"), notes) as (real, _):
+            RECORDING.write_text(json.dumps(record(real), indent=1, ensure_ascii=False) + "\n", "utf-8")

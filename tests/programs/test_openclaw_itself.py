@@ -1,7 +1,7 @@
-"""The real OpenClaw: what it writes is taken in while it runs, and its agent uses the memory through MCP.
+"""The real OpenClaw: its memory is imported while it runs, and its agent uses memoriter through MCP.
 
-`make openclaw` installs it under `.tools/openclaw`, which `make integration` does not. What is asserted here of its
-database is what `tests/openclaw/openclaw_recorded.json` plays back in the fast tests.
+`make openclaw` installs it under `.tools/openclaw`; `make integration` does not. The fast tests play back its database
+from `tests/openclaw/openclaw_recorded.json`.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 from openai_api import Call, OpenAiApi, Say
-from openclaw_itself import RECORDED, RECORDING, SCRIPT, RealOpenClaw, free_port, lived
+from openclaw_itself import RECORDED, RECORDING, SCRIPT, RealOpenClaw, free_port, run_conversations
 
 from memoriter import Memory
 from memoriter.integrations.openclaw import import_openclaw
@@ -23,29 +23,29 @@ pytestmark = [
     pytest.mark.skipif(not SCRIPT.exists(), reason="no OpenClaw under .tools; run `make openclaw`"),
 ]
 
-Lived = tuple[RealOpenClaw, OpenAiApi]
+Running = tuple[RealOpenClaw, OpenAiApi]
 
 
 @pytest.fixture(scope="module")
-def real(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lived]:
+def real(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
     home, notes = tmp_path_factory.mktemp("home"), tmp_path_factory.mktemp("notes")
     (notes / "MEMORY.md").write_text("# Memory\n\n- The backup goes to the bucket heron.\n")
-    with lived(home, notes) as found:
-        yield found
+    with run_conversations(home, notes) as running:
+        yield running
 
 
-def test_its_agent_searches_the_memory_through_mcp(real: Lived) -> None:
+def test_its_agent_searches_the_memory_through_mcp(real: Running) -> None:
     _, api = real
     results = [
         str(message["content"])
-        for body in api.asked
+        for body in api.requests
         for message in body["messages"]
         if message["role"] == "tool"
     ]
-    assert any("memoriter__memory_search" in one and "bucket heron" in one for one in results)
+    assert any("memoriter__memory_search" in result and "bucket heron" in result for result in results)
 
 
-def test_notes_and_sessions_are_taken_in_while_it_runs(real: Lived, tmp_path: Path) -> None:
+def test_notes_and_sessions_are_imported_while_it_runs(real: Running, tmp_path: Path) -> None:
     openclaw, _ = real
     workspace = tmp_path / "workspace"
     with Memory.open(workspace, home=tmp_path / "state", overrides={"embedding.provider": "none"}) as memory:
@@ -56,7 +56,7 @@ def test_notes_and_sessions_are_taken_in_while_it_runs(real: Lived, tmp_path: Pa
             "USER.md",
         ]
         assert [step.action for step in report.steps if step.kind == "session"] == ["new"] * 4
-        assert report.remarks == ("Sessions that OpenClaw was told to forget are left out: 1.",)
+        assert report.remarks == ("Skipped 1 session that OpenClaw was told to forget.",)
         (queue,) = memory.search("which queue for mail", source="sessions", max_results=1).hits
         assert queue.snippet == "User: Which queue do we use for mail?\n\nAssistant: NATS, since March."
         pond = memory.search("crane 273", source="sessions", max_results=1).hits  # a compressed message
@@ -75,7 +75,7 @@ def test_notes_and_sessions_are_taken_in_while_it_runs(real: Lived, tmp_path: Pa
         )
 
 
-def test_its_workspace_is_read_in_place(real: Lived, tmp_path: Path) -> None:
+def test_its_workspace_is_read_in_place(real: Running, tmp_path: Path) -> None:
     openclaw, _ = real
     with Memory.open(
         openclaw.workspace, home=tmp_path / "state", overrides={"embedding.provider": "none"}
@@ -87,11 +87,11 @@ def test_its_workspace_is_read_in_place(real: Lived, tmp_path: Path) -> None:
         assert memory.search("which queue for mail", source="sessions").hits != ()
 
 
-def test_without_its_own_memory_the_agent_has_ours_alone(real: Lived) -> None:
+def test_with_its_own_memory_off_the_agent_has_only_ours(real: Running) -> None:
     openclaw, api = real
     openclaw.run("config", "set", "plugins.slots.memory", "none")
     openclaw.run("mcp", "tools", "memoriter", "--include", "memory_search,memory_get,memory_save")
-    before, script = len(api.asked), api.model
+    before, script = len(api.requests), api.model
     api.model = lambda body: (
         [Say("Yes.")]
         if any(message["role"] == "tool" for message in body["messages"])
@@ -101,14 +101,14 @@ def test_without_its_own_memory_the_agent_has_ours_alone(real: Lived) -> None:
         openclaw.say("What do you remember?", "agent:main:slot")
     finally:
         api.model = script
-    asked = api.asked[before:]
-    found = json.dumps(asked[-1]["messages"])
+    requests = api.requests[before:]
+    found = json.dumps(requests[-1]["messages"])
     assert "mcp:memoriter:memoriter__memory_search" in found
     assert "memory-core" not in found
-    assert "memory_search" not in json.dumps(asked[0]["messages"][0])  # its own section of the prompt
+    assert "memory_search" not in json.dumps(requests[0]["messages"][0])  # the section of its memory plugin
 
 
-def test_sessions_that_it_moves_into_its_database_stay_one(tmp_path: Path) -> None:
+def test_sessions_that_it_moves_into_its_database_are_not_duplicated(tmp_path: Path) -> None:
     openclaw = RealOpenClaw(tmp_path, free_port())
     openclaw.run("setup", "--baseline")
     name = "9f1c2d3e-0000-4000-8000-000000000001"
@@ -134,21 +134,21 @@ def test_sessions_that_it_moves_into_its_database_stay_one(tmp_path: Path) -> No
         tmp_path / "notes", home=tmp_path / "state", overrides={"embedding.provider": "none"}
     ) as memory:
 
-        def taken_in() -> list[str]:
+        def import_again() -> list[str]:
             report = import_openclaw(memory, openclaw.state)
             return [step.action for step in report.steps if step.kind == "session"]
 
-        assert taken_in() == ["new"]
+        assert import_again() == ["new"]
         openclaw.run("doctor", "--session-sqlite", "import", "--session-sqlite-all-agents")
-        assert (file.exists(), taken_in(), taken_in()) == (False, ["grown"], ["same"])
+        assert (file.exists(), import_again(), import_again()) == (False, ["grown"], ["same"])
         (queue,) = memory.search("queue for mail", source="sessions").hits
         assert (queue.snippet, queue.trust) == ("User: Which queue do we use for mail?", "owner")
 
 
-def test_the_recording_is_of_this_form(real: Lived) -> None:
+def test_the_recording_has_the_current_schema(real: Running) -> None:
     openclaw, _ = real
     tables = json.loads(RECORDING.read_text("utf-8"))["tables"]
     assert {name: tuple(held["columns"]) for name, held in tables.items()} == RECORDED
     for name, columns in RECORDED.items():
-        there = {column for (column,) in openclaw.rows(f"SELECT name FROM pragma_table_info('{name}')")}
-        assert set(columns) <= there
+        columns_now = {column for (column,) in openclaw.rows(f"SELECT name FROM pragma_table_info('{name}')")}
+        assert set(columns) <= columns_now

