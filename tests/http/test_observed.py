@@ -65,7 +65,11 @@ def test_the_log_names_callers_and_operations_but_contains_no_user_text(
     broken = owner.post("/v1/agents/main/test.broken")
     assert (broken.status_code, broken.json()) == (
         500,
-        {"error": "test.broken failed: KeyError.", "code": "broken"},
+        {
+            "error": "test.broken failed: KeyError.",
+            "code": "internal_error",
+            "details": {"name": "test.broken"},
+        },
     )
     gateway.client(f"mmr_{CANARY}").get("/v1/agents", headers={"Origin": f"http://{CANARY}"})
     gateway.server.stop()

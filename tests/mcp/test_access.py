@@ -97,6 +97,7 @@ def test_over_http_a_call_beyond_the_access_is_403_for_every_writing_tool(wide: 
             "error": {
                 "code": -32003,
                 "message": f"{name} requires {needed[name]} access. This caller has read access.",
+                "data": {"code": "forbidden"},
             },
         }
         for name in writing

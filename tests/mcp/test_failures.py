@@ -39,7 +39,7 @@ def test_an_unknown_tool_is_an_error_that_names_the_known_ones(talk: Talk) -> No
             {"query": "x", "max": 1},
             "memory_search has no argument 'max'. Its arguments are: query, ",
         ),
-        ("memory_get", {"path": "../x"}, "'../x' is refused: "),
+        ("memory_get", {"path": "../x"}, "'../x' is refused. "),
         ("memory_get", {"path": "memory/none.md"}, "'memory/none.md' does not exist."),
         ("memory_forget", {}, "memory_forget needs either `memoryId` or `query`."),
     ],

@@ -159,6 +159,7 @@ def test_a_misconfigured_memory_does_not_stop_the_server_and_is_mended_without_a
         assert server.call("memory_save", {"content": "x"})["error"] == {
             "code": -32003,
             "message": "memory_save requires write access. This caller has read access.",
+            "data": {"code": "forbidden"},
         }
         config.write_text("search: {max_results: 3}\n")
         assert until(lambda: not server.call("memory_search", {"query": "heron"})["result"]["isError"])

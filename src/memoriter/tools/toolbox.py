@@ -119,7 +119,7 @@ class Toolbox:
                 checked = tool.check(_mapping(arguments))
                 return self._run(tool, Call(memory, checked, self._session_key, progress, self._access))
             except (MemoriterError, OSError) as error:
-                return _kind(error), _error(tool.empty, _message(error), *_code(error))
+                return _kind(error), _error(tool.empty, _message(error), *error_code(error))
             except Exception as error:  # a bug must not break the agent that calls the tool
                 log.exception("the tool %s failed", name)
                 message = f"{name} failed: {type(error).__name__}."
@@ -234,7 +234,7 @@ def _error(empty: Result, message: str, code: str, details: Mapping[str, object]
     return {**empty, "disabled": False, "error": message, "code": code, "details": dict(details or {})}
 
 
-def _code(error: Exception) -> tuple[str, Mapping[str, object]]:
+def error_code(error: Exception) -> tuple[str, Mapping[str, object]]:
     """Return the code of an error and the values that its message mentions."""
     if not isinstance(error, MemoriterError):
         return "io_error", {}

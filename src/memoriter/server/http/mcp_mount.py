@@ -33,6 +33,14 @@ CountOperation = Callable[[str, str, str, float], None]
 _record: ContextVar[RequestRecord] = ContextVar("memoriter_http_record")
 
 
+class CallRefused(MemoriterError):
+    """A call that the gateway does not run, or does not wait for any longer."""
+
+    def __init__(self, code: str, message: str) -> None:
+        super().__init__(message)
+        self.code = code
+
+
 class McpMount:
     """The ASGI application of the `/mcp` route."""
 
@@ -124,6 +132,8 @@ class McpMount:
             async with asyncio.timeout(max(0.0, self._limits.timeout_s - _record.get().seconds)):
                 return await self._workers.run(call)
         except TimeoutError:
-            raise MemoriterError(f"The request took longer than {self._limits.timeout_s:g} s.") from None
+            raise CallRefused(
+                "timeout", f"The request took longer than {self._limits.timeout_s:g} s."
+            ) from None
         except Refused as refused:
-            raise MemoriterError(refused.message) from None
+            raise CallRefused(refused.code, refused.message) from None

@@ -67,7 +67,7 @@ class McpHttpApp:
                 return None
             self._server.check_access(str(request["params"]["name"]))
         except MCPError as error:
-            details = {"code": error.code, "message": error.message}
+            details = {"code": error.code, "message": error.message, "data": error.data}
             return JSONResponse({"jsonrpc": "2.0", "id": request.get("id"), "error": details}, 403)
         except (ValueError, TypeError, KeyError, RecursionError):
             return None  # the protocol reports a malformed request itself

@@ -24,7 +24,7 @@ from memoriter.server.mcp.chatgpt import TOOLS_FOR_CHATGPT
 from memoriter.server.mcp.view import View, granted_access
 from memoriter.tools.table import OPERATIONS
 from memoriter.tools.tool import Tool, grants
-from memoriter.tools.toolbox import hide_folders
+from memoriter.tools.toolbox import error_code, hide_folders
 
 if TYPE_CHECKING:
     from memoriter.agent import Agent
@@ -124,7 +124,7 @@ class McpServer:
         granted = granted_access.get()
         if tool and not grants(granted, tool.access):
             message = f"{name} requires {tool.access} access. This caller has {granted} access."
-            raise MCPError(FORBIDDEN, message)
+            raise MCPError(FORBIDDEN, message, {"code": "forbidden"})
 
     # ---- resources and prompts --------------------------------------------------------------------------------
 
@@ -179,13 +179,19 @@ class McpServer:
         try:
             return await self._run(lambda: question(View.of(self._get_agent(), self.table)))
         except (BadArgument, NotFound, SourceError, resources.BadCursor) as error:
-            raise MCPError(types.INVALID_PARAMS, hide_folders(str(error))) from None
+            raise _protocol_error(types.INVALID_PARAMS, error) from None
         except (MemoriterError, OSError) as error:
             log.warning("a request failed: %s", error)
-            raise MCPError(types.INTERNAL_ERROR, hide_folders(str(error))) from None
+            raise _protocol_error(types.INTERNAL_ERROR, error) from None
         except Exception as error:  # a bug must not end the server, and its message may contain user text
             log.exception("a request failed")
-            raise MCPError(types.INTERNAL_ERROR, f"The request failed: {type(error).__name__}.") from None
+            message = f"The request failed: {type(error).__name__}."
+            raise MCPError(types.INTERNAL_ERROR, message, {"code": "internal_error"}) from None
+
+
+def _protocol_error(code: int, error: MemoriterError | OSError) -> MCPError:
+    """Return an error of the protocol. Its data contains the code of the memory's error."""
+    return MCPError(code, hide_folders(str(error)), {"code": error_code(error)[0]})
 
 
 def _progress_callback(ctx: Context, loop: asyncio.AbstractEventLoop) -> ProgressCallback:
