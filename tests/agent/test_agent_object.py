@@ -212,7 +212,7 @@ def test_with_lancedb_its_plugin_keeps_the_vectors_of_entries_there(
     open_host: OpenHost, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     pytest.importorskip("lancedb", reason="the extra lancedb is not installed")
-    monkeypatch.setattr("memoriter.store.vectors.lance.BATCH", 1)  # or few entries would wait for more
+    monkeypatch.setattr("memoriter.store.vectors.lance.BATCH_ROWS", 1)  # or few entries would wait for more
     lance = tmp_path / "state/agents/main/entries/lance"
     host = open_host("memory-lancedb", entries__vector_engine="scan")
     assert said(host, "agent_end", *TEA).remembered

@@ -1,4 +1,4 @@
-"""A damaged index heals by itself, and the Markdown stays as it was, byte for byte."""
+"""A damaged index is rebuilt automatically, and the Markdown files stay unchanged."""
 
 from __future__ import annotations
 
@@ -61,7 +61,9 @@ DAMAGE = [delete, truncate, empty, garbage, a_text_file, a_foreign_database, hol
 
 @pytest.mark.parametrize("damage", DAMAGE, ids=lambda f: f.__name__)
 @pytest.mark.parametrize("way", ["sync", "search"])
-def test_a_damaged_index_heals_by_itself(damage, way, note, open_memory, workspace, tmp_path) -> None:
+def test_a_damaged_index_is_rebuilt_automatically(
+    damage, way, note, open_memory, workspace, tmp_path
+) -> None:
     for number in range(60):
         note(f"memory/{number}.md", f"# Note {number}\n\nThe heron number {number} stands in the water.\n")
     memory = open_memory()
@@ -80,12 +82,12 @@ def test_a_damaged_index_heals_by_itself(damage, way, note, open_memory, workspa
         assert (report.files, report.pending) == (60, 0)
     answer = again.search("heron 17")
     if damage is not holes or way == "sync":
-        # Holes inside pages may lie where one search does not look; `index` and `doctor` look everywhere.
+        # One search may not read the damaged pages. `index` and `doctor` read all of them.
         assert [(hit.path, hit.score) for hit in answer.hits] == expected
     assert fingerprint(workspace) == files
 
 
-def test_an_index_that_vanishes_under_an_open_memory_is_made_again(
+def test_an_index_deleted_under_an_open_memory_is_rebuilt(
     note, open_memory, tmp_path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     note("memory/a.md", "The heron stands in the water.")

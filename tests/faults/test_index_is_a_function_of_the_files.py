@@ -1,4 +1,4 @@
-"""Whatever happens to the files and to the process, the index ends as a rebuild from nothing would make it."""
+"""After any changes of files and any crashes, the index equals a complete rebuild."""
 
 from __future__ import annotations
 
@@ -34,11 +34,11 @@ SOAK = bool(os.environ.get("MEMORITER_SOAK"))
 
 
 class Crash(Exception):
-    """The process dies here."""
+    """The process is killed here."""
 
 
 def rows(memory: Memory) -> dict[str, list[tuple[object, ...]]]:
-    """All that the index says, less what may differ: row numbers and times."""
+    """Return the contents of the index without row numbers and times, which may differ."""
     db = apsw.Connection(memory.status().index_path, flags=apsw.SQLITE_OPEN_READONLY)
     tables = {
         "files": "SELECT path, source, size, sha256 FROM files ORDER BY path",

@@ -1,4 +1,4 @@
-"""kill -9 at any moment of `memoriter index`: nothing is corrupt, and the next sync completes."""
+"""`kill -9` at any moment of `memoriter index` damages nothing, and the next sync completes."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def start(*arguments: str) -> subprocess.Popen[str]:
 
 
 def kill_after_lines(process: subprocess.Popen[str], lines: int, extra_s: float) -> None:
-    """Kill when the program has printed so many lines, and a moment more: somewhere inside its next step."""
+    """Kill the program a moment after it has printed this many lines, inside its next step."""
     assert process.stdout is not None
     for _ in range(lines):
         if not process.stdout.readline():
@@ -63,7 +63,7 @@ def kill_after_lines(process: subprocess.Popen[str], lines: int, extra_s: float)
 
 
 @pytest.mark.timeout(1800)
-def test_killing_the_indexer_never_corrupts_and_the_next_sync_completes(tmp_path: Path) -> None:
+def test_a_killed_indexer_damages_nothing_and_the_next_sync_completes(tmp_path: Path) -> None:
     from memoriter import Memory
     from memoriter.testing import HashEmbedder
 
@@ -89,8 +89,8 @@ def test_killing_the_indexer_never_corrupts_and_the_next_sync_completes(tmp_path
         assert all(f"of {KILLS - 1}" in hit.snippet for hit in left_over.hits)
 
 
-def test_the_control_a_naive_writer_is_torn_by_the_same_kills(tmp_path: Path) -> None:
-    """The same way of killing does damage where nothing guards against it, so the test above can fail."""
+def test_the_same_kills_damage_a_naive_writer(tmp_path: Path) -> None:
+    """The control: the same kills damage a writer without protection, so the test above can fail."""
     target = tmp_path / "rows.txt"
     chooser = random.Random(11)
     whole = "".join(f"row {i} of round " for i in range(200))

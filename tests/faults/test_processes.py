@@ -1,4 +1,4 @@
-"""Several processes over one index: nobody is locked out, nobody sees half of a change."""
+"""Several processes share one index: none is locked out or sees half of a change."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def start(code: str, *arguments: Path) -> subprocess.Popen[str]:
     )
 
 
-def test_an_indexer_and_several_searchers_work_side_by_side(tmp_path: Path) -> None:
+def test_an_indexer_and_several_searchers_work_at_the_same_time(tmp_path: Path) -> None:
     workspace, home = tmp_path / "workspace", tmp_path / "home"
     (workspace / "memory").mkdir(parents=True)
     for number in range(20):
@@ -66,7 +66,7 @@ def test_an_indexer_and_several_searchers_work_side_by_side(tmp_path: Path) -> N
         assert set(seen) <= {str(generation) for generation in range(9)}
 
 
-def test_four_processes_may_open_a_new_home_at_once(tmp_path: Path) -> None:
+def test_four_processes_can_open_a_new_home_at_the_same_time(tmp_path: Path) -> None:
     workspace = tmp_path / "workspace"
     (workspace / "memory").mkdir(parents=True)
     (workspace / "MEMORY.md").write_text("generation marker 5\n")

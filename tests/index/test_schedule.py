@@ -1,4 +1,4 @@
-"""When the index is brought up to date by itself: a rule over events and a clock that the test moves (B8, E2)."""
+"""Automatic syncs: the schedule over events and a clock that the test moves (B8, E2)."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from memoriter.errors import StoreLocked
 from memoriter.index.schedule import PATIENCE, Delays, Growth, Refresher, Schedule
 
 
-def test_notes_are_taken_in_after_a_moment_of_quiet() -> None:
+def test_notes_are_indexed_after_a_quiet_moment() -> None:
     schedule = Schedule(Delays())
     assert schedule.next() is None
     schedule.notes_changed(100.0)
@@ -22,14 +22,14 @@ def test_notes_are_taken_in_after_a_moment_of_quiet() -> None:
     assert schedule.next() is None
 
 
-def test_a_folder_that_is_never_quiet_is_taken_in_all_the_same() -> None:
+def test_a_folder_that_is_never_quiet_is_indexed_after_a_maximum_delay() -> None:
     schedule = Schedule(Delays(notes_s=1.5))
     for step in range(1000):
         schedule.notes_changed(100 + step * 0.1)
     assert schedule.next() == (100 + PATIENCE * 1.5, "notes")
 
 
-def test_a_transcript_waits_until_it_grew_by_enough_bytes() -> None:
+def test_a_transcript_is_indexed_after_enough_new_bytes() -> None:
     schedule = Schedule(Delays())
     schedule.session_grew("a", 99_999, 3, 10.0)
     assert schedule.next() is None
@@ -44,7 +44,7 @@ def test_a_transcript_waits_until_it_grew_by_enough_bytes() -> None:
     assert schedule.next() is None
 
 
-def test_a_transcript_waits_until_it_grew_by_enough_messages() -> None:
+def test_a_transcript_is_indexed_after_enough_new_messages() -> None:
     schedule = Schedule(Delays())
     for number in range(49):
         schedule.session_grew("a", 10, 1, float(number))
@@ -63,7 +63,7 @@ def test_the_interval_counts_from_the_last_sync() -> None:
 
 
 @given(st.lists(st.tuples(st.sampled_from("nab"), st.floats(0, 3), st.integers(0, 60_000)), max_size=60))
-def test_nothing_noticed_is_ever_forgotten_or_postponed_for_good(
+def test_every_change_is_synced_within_a_bounded_time(
     events: list[tuple[str, float, int]],
 ) -> None:
     delays, now = Delays(), 0.0
@@ -110,7 +110,7 @@ def test_growth_is_counted_in_bytes_and_lines(tmp_path: Path) -> None:
 QUICK = Delays(notes_s=0.0, sessions_s=0.0, delta_bytes=1)
 
 
-def test_the_keeper_syncs_for_a_reason_and_ends_when_told() -> None:
+def test_the_refresher_syncs_with_a_reason_until_it_is_stopped() -> None:
     reasons: list[str] = []
     synced = threading.Event()
 
@@ -130,7 +130,7 @@ def test_the_keeper_syncs_for_a_reason_and_ends_when_told() -> None:
     assert not [thread for thread in threading.enumerate() if thread.name == "memoriter-refresh"]
 
 
-def test_a_sync_that_fails_does_not_end_the_keeper() -> None:
+def test_a_failed_sync_does_not_stop_the_refresher() -> None:
     calls = threading.Semaphore(0)
     failures: list[Exception] = [StoreLocked("busy"), ValueError("a surprise")]
 
@@ -147,7 +147,7 @@ def test_a_sync_that_fails_does_not_end_the_keeper() -> None:
     refresher.stop()
 
 
-def test_stopping_waits_for_the_sync_that_runs() -> None:
+def test_stop_waits_for_a_running_sync() -> None:
     begun, release, done = threading.Event(), threading.Event(), threading.Event()
 
     def sync(reason: str) -> None:

@@ -1,4 +1,4 @@
-"""The real limit of the system: a name space with three watches for ten folders (P10)."""
+"""The limit of the system: a namespace with three watches for ten folders (P10)."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def few_watches(limit: int, folder: Path) -> subprocess.CompletedProcess[str]:
 
 @pytest.mark.integration
 @pytest.mark.skipif(not shutil.which("unshare"), reason="unshare makes the name space")
-def test_at_the_systems_limit_it_polls_and_says_so(tmp_path: Path) -> None:
+def test_at_the_limit_of_the_system_the_watcher_polls_and_says_so(tmp_path: Path) -> None:
     for number in range(10):
         (tmp_path / f"folder {number}").mkdir()
     done = few_watches(3, tmp_path)

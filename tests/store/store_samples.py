@@ -18,7 +18,7 @@ ALICE = Identity("local", "alice", 8, "k" * 64)
 
 
 def document(path: str, *texts: str, source: Source = "memory") -> tuple[Document, list[Chunk]]:
-    """A document of one chunk for each text."""
+    """Return a document with one chunk for each text."""
     body = "\n".join(texts)
     digest = hashlib.sha256(body.encode()).hexdigest()
     chunks = [
@@ -31,18 +31,18 @@ def document(path: str, *texts: str, source: Source = "memory") -> tuple[Documen
 def put(
     index: Index, path: str, *texts: str, source: Source = "memory", identity: Identity | None = None
 ) -> None:
-    """Index a document of one chunk for each text."""
+    """Index a document with one chunk for each text."""
     index.replace(*document(path, *texts, source=source), identity=identity)
 
 
 def unit(*values: float) -> Any:
-    """A vector of length 1."""
+    """Return a vector of length 1."""
     array = np.array(values, dtype=np.float32)
     return array / np.linalg.norm(array)
 
 
 def units(count: int, dims: int, seed: int = 0) -> Any:
-    """Random vectors of length 1."""
+    """Return random vectors of length 1."""
     array = np.random.default_rng(seed).normal(size=(count, dims)).astype(np.float32)
     return array / np.linalg.norm(array, axis=1, keepdims=True)
 
@@ -50,7 +50,7 @@ def units(count: int, dims: int, seed: int = 0) -> Any:
 def put_vector(
     index: Index, path: str, vector: Any, identity: Identity, *, source: Source = "memory"
 ) -> None:
-    """Index a document of one chunk that has this vector."""
+    """Index a document with one chunk that has this vector."""
     text = f"{path} {hashlib.sha256(np.asarray(vector).tobytes()).hexdigest()}"
     found, chunks = document(path, text, source=source)
     index.save(identity, {chunks[0].hash: vector})
@@ -58,14 +58,14 @@ def put_vector(
 
 
 def paths(index: Index, hits: list[tuple[int, float]]) -> list[str]:
-    """Where the hits are, in their order."""
+    """Return the paths of the hits in order."""
     stored = index.chunks([rowid for rowid, _ in hits])
     return [stored[rowid].chunk.path for rowid, _ in hits]
 
 
 @contextmanager
 def by_hand(path: Path) -> Iterator[apsw.Connection]:
-    """A plain connection, to do to a database what our own code would not."""
+    """Return a plain connection, for changes that the package never makes."""
     connection = apsw.Connection(str(path))
     try:
         yield connection

@@ -1,4 +1,4 @@
-"""What the tests of several processes run in them: ``python store_worker.py COMMAND FOLDER [NUMBER]``.
+"""The program that tests of several processes run: ``python store_worker.py COMMAND FOLDER [NUMBER]``.
 
 A document's text carries the round that wrote it, in every chunk, so a reader can tell a torn one.
 """
@@ -20,13 +20,13 @@ CHUNKS = 6
 
 
 def say(*words: object) -> None:
-    """A line for the test that started this process."""
+    """Print a line for the test that started this process."""
     sys.stdout.write(" ".join(map(str, words)) + "\n")
     sys.stdout.flush()
 
 
 def write_round(index: Index, number: int) -> None:
-    """Every document anew, in one transaction."""
+    """Replace every document in one transaction."""
     with index.transaction():
         for which in range(DOCUMENTS):
             texts = [f"round{number} line{line} words enough to fill a little" for line in range(CHUNKS)]
@@ -35,7 +35,7 @@ def write_round(index: Index, number: int) -> None:
 
 
 def write_torn(index: Index, number: int) -> None:
-    """The control: the same in many transactions instead of one."""
+    """Replace every document in many transactions, as a control."""
     for which in range(DOCUMENTS):
         index.remove([f"{which}.md"])
         texts = [f"round{number} line{line} words enough to fill a little" for line in range(CHUNKS)]
@@ -44,7 +44,7 @@ def write_torn(index: Index, number: int) -> None:
 
 
 def torn(index: Index) -> str | None:
-    """What is wrong with the state that this process sees; None when it is that of one whole round."""
+    """Describe an inconsistent state, or return None if this process sees one complete round."""
     with index.snapshot():
         number = index.meta("round")
         matches = index.keyword([f"round{number}"], limit=1000)
@@ -58,7 +58,7 @@ def torn(index: Index) -> str | None:
 
 
 def write(folder: Path, rounds: int) -> None:
-    """Write rounds, each acknowledged on standard output."""
+    """Write rounds, and acknowledge each on standard output."""
     with open_index(folder) as index:
         for number in range(rounds):
             write_round(index, number)
@@ -66,7 +66,7 @@ def write(folder: Path, rounds: int) -> None:
 
 
 def read(folder: Path, rounds: int) -> None:
-    """Look at the index until it holds the last round; say what was torn."""
+    """Read the index until it has the last round, and print inconsistent states."""
     looks = 0
     with open_index(folder) as index:
         while index.meta("round") != str(rounds - 1):
@@ -77,7 +77,7 @@ def read(folder: Path, rounds: int) -> None:
 
 
 def add(folder: Path, number: int) -> None:
-    """Open the index as one of several that find none, and add documents."""
+    """Open the index at the same time as other processes, and add documents."""
     with open_index(folder) as index:
         for which in range(20):
             index.replace(*document(f"{number}-{which}.md", f"from process{number}"))
@@ -85,7 +85,7 @@ def add(folder: Path, number: int) -> None:
 
 
 def killed(folder: Path, rounds: int, *, whole: bool) -> None:
-    """Kill a writer without warning, again and again; say what it left behind.
+    """Kill a writer repeatedly, and print what it left.
 
     The writer is a fork, so that a round costs no start of Python; this process has one thread and, while it forks,
     no open database.
@@ -120,7 +120,7 @@ def _write_until_killed(folder: Path, pipe: int, number: int, *, whole: bool) ->
 
 
 def _spin(steps: int) -> None:
-    """Let the writer go on for a while that no clock decides."""
+    """Let the writer continue for a while that does not depend on a clock."""
     for _ in range(steps):
         pass
 

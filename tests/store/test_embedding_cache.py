@@ -34,14 +34,14 @@ def held(index: Index, identity: Identity = ALICE) -> set[str]:
 
 
 def use(index: Index, path: str, text: str, identity: Identity) -> str:
-    """Index a chunk that uses a vector of this identity; the vector's hash."""
+    """Index a chunk that uses a vector of this identity. Return the hash of the vector."""
     note, chunks = document(path, text)
     index.save(identity, {chunks[0].hash: VECTORS["a"]})
     index.replace(note, chunks, identity=identity)
     return chunks[0].hash
 
 
-def test_a_vector_comes_back_bit_for_bit_under_its_identity_alone(index: Index) -> None:
+def test_a_vector_is_stored_exactly_and_only_under_its_identity(index: Index) -> None:
     index.save(ALICE, {"a": VECTORS["a"], "b": VECTORS["b"]})
     loaded = index.load(ALICE, ["a", "b", "c"])
     assert {name: vector.tobytes() for name, vector in loaded.items()} == {
@@ -54,7 +54,7 @@ def test_a_vector_comes_back_bit_for_bit_under_its_identity_alone(index: Index) 
     )
 
 
-def test_the_same_model_with_another_length_has_vectors_of_its_own(index: Index) -> None:
+def test_the_same_model_with_other_dimensions_has_other_vectors(index: Index) -> None:
     index.save(ALICE, {"a": VECTORS["a"]})
     shorter = Identity(ALICE.provider, ALICE.model, 4, ALICE.key)
     assert index.known(shorter, ["a"]) == set()
@@ -63,24 +63,24 @@ def test_the_same_model_with_another_length_has_vectors_of_its_own(index: Index)
 
 
 @pytest.mark.parametrize("bad", [np.full(8, np.nan), np.full(8, np.inf), np.ones(7), np.ones((1, 8))])
-def test_a_vector_that_cannot_be_used_is_not_kept(index: Index, bad: object) -> None:
-    with pytest.raises(StoreError, match="cannot be kept"):
+def test_an_invalid_vector_is_rejected(index: Index, bad: object) -> None:
+    with pytest.raises(StoreError, match=r"NaN or infinity|dimensions"):
         index.save(ALICE, {"a": VECTORS["a"], "b": bad})  # type: ignore[dict-item]
     assert held(index) == set()
 
 
-def test_a_cache_within_its_limit_is_left_alone(index: Index) -> None:
+def test_a_cache_within_its_limit_is_not_pruned(index: Index) -> None:
     index.save(ALICE, VECTORS)
     assert (index.prune(8 * ONE), index.prune(10**9), len(held(index))) == (0, 0, 8)
 
 
-def test_the_vectors_longest_out_of_use_go_first(index: Index) -> None:
+def test_the_longest_unused_vectors_are_pruned_first(index: Index) -> None:
     index.save(ALICE, {name: VECTORS[name] for name in "abcd"})
     age(index, a=4, b=1, c=3, d=2)
     assert (index.prune(2 * ONE), held(index)) == (2, {"a", "c"})
 
 
-def test_a_vector_in_use_is_never_dropped_whatever_the_limit(index: Index) -> None:
+def test_a_vector_in_use_is_never_pruned(index: Index) -> None:
     used = use(index, "a.md", "text", ALICE)
     index.save(ALICE, VECTORS)
     age(index, **{used: 0.0})
@@ -88,13 +88,13 @@ def test_a_vector_in_use_is_never_dropped_whatever_the_limit(index: Index) -> No
     assert list(index.vectors_of([1], ALICE)) == [1]
 
 
-def test_another_models_vector_of_the_same_text_is_not_in_use(index: Index) -> None:
+def test_a_vector_of_another_model_for_the_same_text_is_unused(index: Index) -> None:
     hash_ = use(index, "a.md", "text", ALICE)
     index.save(BOB, {hash_: VECTORS["b"]})
     assert (index.prune(0), index.known(ALICE, [hash_]), index.known(BOB, [hash_])) == (1, {hash_}, set())
 
 
-def test_a_vector_ages_from_when_it_was_let_go(index: Index) -> None:
+def test_a_vector_ages_from_its_release(index: Index) -> None:
     let_go = use(index, "a.md", "text", ALICE)
     index.save(ALICE, {"b": VECTORS["b"]})
     age(index, **{let_go: 1.0, "b": 2.0})
@@ -102,7 +102,7 @@ def test_a_vector_ages_from_when_it_was_let_go(index: Index) -> None:
     assert (index.prune(ONE), index.known(ALICE, [let_go, "b"])) == (1, {let_go})
 
 
-def test_text_that_moves_or_comes_back_needs_no_new_vector(index: Index) -> None:
+def test_moved_or_restored_text_keeps_its_vector(index: Index) -> None:
     hash_ = use(index, "a.md", "text", ALICE)
     index.remove(["a.md"])
     note, chunks = document("other/place.md", "text")

@@ -1,4 +1,4 @@
-"""LanceDB is derived: whatever becomes of its files, the next search answers rightly and makes them again."""
+"""LanceDB tables are derived: after any damage the next search is correct and rebuilds them."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ VECTORS /= np.linalg.norm(VECTORS, axis=1, keepdims=True)
 
 @pytest.fixture(autouse=True)
 def small_batches(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(lance, "BATCH", 4)
+    monkeypatch.setattr(lance, "BATCH_ROWS", 4)
 
 
 def fill(folder: Path, start: int, end: int) -> None:
@@ -61,7 +61,7 @@ def put_back(folder: Path, older: Path) -> None:
 
 
 @pytest.mark.parametrize("damage", [delete, truncate, empty, put_back])
-def test_a_table_that_is_gone_torn_or_older_is_made_again(
+def test_a_missing_damaged_or_older_table_is_rebuilt(
     tmp_path: Path, damage: Callable[[Path, Path], None]
 ) -> None:
     fill(tmp_path, 0, 6)
@@ -77,7 +77,7 @@ def test_a_table_that_is_gone_torn_or_older_is_made_again(
     assert held._connect().open_table(lance._table_name(ALICE)).count_rows() == COUNT
 
 
-def test_a_purge_leaves_no_vector_bytes_of_what_is_gone(tmp_path: Path) -> None:
+def test_a_purge_erases_the_vector_bytes_of_deleted_rows(tmp_path: Path) -> None:
     fill(tmp_path, 0, COUNT)
     needle = VECTORS[7].tobytes()
 

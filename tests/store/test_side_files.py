@@ -19,7 +19,7 @@ from memoriter.store.vectors.nearest import after_prefix
 from memoriter.store.vectors.sidefiles import build, open_files
 
 WIDE = Identity("local", "wide", 100)  #: no multiple of 64
-LIMITS = scan.Limits(threshold=50, tail_rows=10, dead_share=0.2)
+LIMITS = scan.ScanLimits(threshold=50, tail_rows=10, dead_share=0.2)
 
 
 @pytest.fixture
@@ -40,7 +40,7 @@ def generations(index: Index) -> list[str]:
 
 
 def clustered(count: int, dims: int) -> Any:
-    """Vectors in clusters with a common offset, as an encoder makes them."""
+    """Return vectors in clusters with a common offset, like those of an encoder."""
     chance = np.random.default_rng(0)
     centres = chance.normal(size=(60, dims))
     vectors = centres[chance.integers(0, 60, count)] + 0.6 * chance.normal(size=(count, dims)) + 0.4
@@ -53,7 +53,7 @@ def test_a_small_store_has_no_files(index: Index) -> None:
     assert (generations(index), index.meta("vectors")) == ([], None)
 
 
-def test_files_are_made_kept_and_made_again_when_enough_has_changed(index: Index) -> None:
+def test_files_are_rebuilt_when_enough_has_changed(index: Index) -> None:
     fill(index, units(60, 8))
     index.refresh(ALICE)
     first = generations(index)
@@ -69,7 +69,7 @@ def test_files_are_made_kept_and_made_again_when_enough_has_changed(index: Index
     assert len(index.nearest(units(1, 8)[0], ALICE, limit=100)) == 56
 
 
-def test_files_go_when_the_store_has_become_small(index: Index) -> None:
+def test_files_are_deleted_when_the_store_becomes_small(index: Index) -> None:
     fill(index, units(60, 8))
     index.refresh(ALICE)
     index.remove([f"{number}.md" for number in range(40)])
@@ -80,7 +80,7 @@ def test_files_go_when_the_store_has_become_small(index: Index) -> None:
 
 @pytest.mark.parametrize("name", ["ids", "full", "codes", "bits", "manifest.json"])
 @pytest.mark.parametrize("harm", ["delete", "shorten", "lengthen"])
-def test_files_that_are_not_whole_are_not_trusted(index: Index, name: str, harm: str) -> None:
+def test_incomplete_files_are_not_used(index: Index, name: str, harm: str) -> None:
     vectors = units(60, 8)
     fill(index, vectors)
     index.refresh(ALICE)
@@ -96,7 +96,7 @@ def test_files_that_are_not_whole_are_not_trusted(index: Index, name: str, harm:
         assert other.nearest(vectors[0], ALICE, limit=1)[0][1] == pytest.approx(1, abs=1e-5)
 
 
-def test_files_of_other_vectors_under_the_right_name_are_not_trusted(index: Index, tmp_path: Path) -> None:
+def test_files_of_other_vectors_with_the_right_name_are_not_used(index: Index, tmp_path: Path) -> None:
     fill(index, units(60, 8))
     index.refresh(ALICE)
     with open_index(tmp_path / "other") as other:
@@ -108,7 +108,7 @@ def test_files_of_other_vectors_under_the_right_name_are_not_trusted(index: Inde
         assert again.nearest(units(60, 8)[0], ALICE, limit=1)[0][1] == pytest.approx(1, abs=1e-5)
 
 
-def test_a_reader_goes_on_with_the_files_it_has_while_new_ones_are_made(index: Index) -> None:
+def test_a_reader_keeps_its_files_while_new_ones_are_built(index: Index) -> None:
     vectors = units(90, 8)
     fill(index, vectors[:60])
     index.refresh(ALICE)
@@ -120,7 +120,7 @@ def test_a_reader_goes_on_with_the_files_it_has_while_new_ones_are_made(index: I
         assert len(other.nearest(vectors[0], ALICE, limit=100)) == 90
 
 
-def test_while_one_process_makes_files_another_does_not(index: Index) -> None:
+def test_only_one_process_builds_files_at_a_time(index: Index) -> None:
     fill(index, units(60, 8))
     with store_lock(index.path.parent / "vectors", timeout_s=0):
         index.refresh(ALICE)
@@ -129,7 +129,7 @@ def test_while_one_process_makes_files_another_does_not(index: Index) -> None:
     assert generations(index) == ["1"]
 
 
-def test_files_that_cannot_be_written_are_a_sentence_and_nothing_is_left_of_them(
+def test_a_failed_write_of_files_is_an_error_and_leaves_nothing(
     index: Index, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     fill(index, units(60, 8))
@@ -157,7 +157,7 @@ def test_side_files_are_private_under_any_umask(index: Index) -> None:
 
 
 @pytest.mark.parametrize("dims", [5, 64, 100, 384])
-def test_few_candidates_find_nearly_all_that_an_exact_scan_finds(tmp_path: Path, dims: int) -> None:
+def test_few_candidates_find_nearly_all_hits_of_an_exact_scan(tmp_path: Path, dims: int) -> None:
     vectors, queries = np.split(clustered(6_020, dims), [6_000])
     identity = Identity("local", "m", dims)
     ids = np.arange(1, 6_001) * 3
@@ -172,7 +172,7 @@ def test_few_candidates_find_nearly_all_that_an_exact_scan_finds(tmp_path: Path,
     assert found / (10 * len(queries)) > (0.97 if dims > 5 else 0.4)  # five signs say little
 
 
-def test_an_allow_list_is_kept_to_at_every_size(tmp_path: Path) -> None:
+def test_an_allow_list_is_respected_at_every_size(tmp_path: Path) -> None:
     vectors = clustered(3_000, 100)
     ids = np.arange(1, 3_001)
     files = open_files(tmp_path, build(tmp_path, [(3_000, ids, vectors)], WIDE), WIDE)
@@ -186,7 +186,7 @@ def test_an_allow_list_is_kept_to_at_every_size(tmp_path: Path) -> None:
         assert scores == pytest.approx(vectors[rows - 1] @ vectors[1], abs=1e-6)
 
 
-def test_many_copies_of_one_vector_do_not_make_the_search_wide(tmp_path: Path) -> None:
+def test_many_copies_of_one_vector_do_not_widen_the_search(tmp_path: Path) -> None:
     vectors = np.repeat(units(1, 100), 5_000, axis=0)
     files = open_files(tmp_path, build(tmp_path, [(5_000, np.arange(1, 5_001), vectors)], WIDE), WIDE)
     assert files is not None
@@ -195,11 +195,11 @@ def test_many_copies_of_one_vector_do_not_make_the_search_wide(tmp_path: Path) -
     assert len(set(rows)) == 10
 
 
-def test_no_rows_make_no_files(tmp_path: Path) -> None:
+def test_no_files_are_built_without_rows(tmp_path: Path) -> None:
     assert (build(tmp_path, [], WIDE), list(tmp_path.iterdir())) == (None, [])
 
 
-def test_the_text_after_all_with_a_prefix() -> None:
+def test_the_first_text_after_a_prefix() -> None:
     cases = {"a": "b", "a/": "a0", "数": "敱", "a\U0010ffff": "b", "\U0010ffff": None, "\ud7ff": "\ue000"}
     assert {prefix: after_prefix(prefix) for prefix in cases} == cases
 

@@ -38,14 +38,14 @@ def texts(db: Database) -> list[str]:
         return [row[0] for row in connection.execute("select text from notes order by id")]
 
 
-def test_what_is_written_is_read_after_reopening(tmp_path: Path) -> None:
+def test_data_is_still_there_after_reopening(tmp_path: Path) -> None:
     with database(tmp_path / "a.db") as db:
         add(db, "one")
     with database(tmp_path / "a.db") as db:
         assert texts(db) == ["one"]
 
 
-def test_the_settings_that_safety_rests_on_are_in_force(tmp_path: Path) -> None:
+def test_the_safety_settings_are_active(tmp_path: Path) -> None:
     wanted = {
         "journal_mode": "wal",
         "synchronous": 2,
@@ -68,7 +68,7 @@ def test_a_reader_cannot_write(tmp_path: Path) -> None:
         assert texts(db) == []
 
 
-def test_an_error_takes_back_the_whole_transaction(tmp_path: Path) -> None:
+def test_an_error_rolls_back_the_whole_transaction(tmp_path: Path) -> None:
     with database(tmp_path / "a.db") as db:
         with contextlib.suppress(ZeroDivisionError), db.write() as connection:
             connection.execute("insert into notes(text) values('x')")
@@ -77,7 +77,7 @@ def test_an_error_takes_back_the_whole_transaction(tmp_path: Path) -> None:
         assert texts(db) == ["after"]
 
 
-def test_a_failed_part_fails_the_whole_even_when_somebody_swallows_it(tmp_path: Path) -> None:
+def test_a_failed_part_fails_the_transaction_even_if_its_error_is_caught(tmp_path: Path) -> None:
     def swallow() -> None:
         with db.write():
             add(db, "kept?")
@@ -86,12 +86,12 @@ def test_a_failed_part_fails_the_whole_even_when_somebody_swallows_it(tmp_path: 
                 raise ZeroDivisionError
 
     with database(tmp_path / "a.db") as db:
-        with pytest.raises(StoreError, match="nothing was written"):
+        with pytest.raises(StoreError, match="Nothing was written"):
             swallow()
         assert texts(db) == []
 
 
-def test_nested_writes_are_one_transaction_and_see_themselves(tmp_path: Path) -> None:
+def test_nested_writes_are_one_transaction_and_read_their_changes(tmp_path: Path) -> None:
     with database(tmp_path / "a.db") as db:
         seen: list[list[str]] = []
         with db.write():
@@ -104,7 +104,7 @@ def test_nested_writes_are_one_transaction_and_see_themselves(tmp_path: Path) ->
         assert [*seen, texts(db)] == [[], ["one", "two"], ["one", "two"]]
 
 
-def test_a_snapshot_does_not_move(tmp_path: Path) -> None:
+def test_a_snapshot_does_not_change(tmp_path: Path) -> None:
     with database(tmp_path / "a.db") as db, database(tmp_path / "a.db") as other:
         add(db, "one")
         with db.snapshot():
@@ -125,7 +125,7 @@ def test_migrations_run_once_and_in_order(tmp_path: Path) -> None:
         assert connection.execute("select text, tag from notes").fetchall() == [("old", "t")]
 
 
-def test_a_migration_that_fails_leaves_the_step_before(tmp_path: Path) -> None:
+def test_a_failed_migration_leaves_the_previous_schema(tmp_path: Path) -> None:
     broken = Migration("m002_broken", ("alter table notes add column tag text", "this is no SQL"))
     with database(tmp_path / "a.db") as db:
         add(db, "old")
@@ -135,14 +135,14 @@ def test_a_migration_that_fails_leaves_the_step_before(tmp_path: Path) -> None:
         assert texts(db) == ["old"]
 
 
-def test_a_newer_schema_is_left_alone(tmp_path: Path) -> None:
+def test_a_newer_schema_is_rejected_and_unchanged(tmp_path: Path) -> None:
     database(tmp_path / "a.db", FIRST, SECOND).close()
-    with pytest.raises(SchemaTooNew, match="has schema 2, this release knows 1"):
+    with pytest.raises(SchemaTooNew, match="has schema 2, but this release supports 1"):
         database(tmp_path / "a.db")
     database(tmp_path / "a.db", FIRST, SECOND).close()
 
 
-def test_another_programs_database_is_refused_and_not_changed(tmp_path: Path) -> None:
+def test_a_database_of_another_program_is_rejected_and_unchanged(tmp_path: Path) -> None:
     with by_hand(tmp_path / "a.db") as connection:
         connection.execute("create table theirs(x)")
     before = (tmp_path / "a.db").read_bytes()
@@ -156,7 +156,7 @@ def test_another_programs_database_is_refused_and_not_changed(tmp_path: Path) ->
 @pytest.mark.parametrize(
     "content", [b"just some text, longer than a header " * 9, b"\0" * 4096, b"SQLite format 3\0"]
 )
-def test_a_file_that_is_no_database_is_broken(tmp_path: Path, content: bytes) -> None:
+def test_a_file_that_is_not_a_database_is_broken(tmp_path: Path, content: bytes) -> None:
     (tmp_path / "a.db").write_bytes(content)
     with pytest.raises(StoreBroken):
         database(tmp_path / "a.db")
@@ -170,7 +170,7 @@ def test_a_folder_or_a_pipe_in_its_place_is_broken(tmp_path: Path) -> None:
             database(tmp_path / name)
 
 
-def test_a_creation_that_was_cut_short_is_completed(tmp_path: Path) -> None:
+def test_an_interrupted_creation_is_completed(tmp_path: Path) -> None:
     (tmp_path / "empty.db").touch()
     with by_hand(tmp_path / "wal.db") as connection:
         connection.execute("pragma journal_mode = wal").fetchall()
@@ -180,17 +180,17 @@ def test_a_creation_that_was_cut_short_is_completed(tmp_path: Path) -> None:
             assert texts(db) == ["one"]
 
 
-def test_a_lock_held_too_long_is_told_as_such(tmp_path: Path) -> None:
+def test_a_lock_held_too_long_is_reported(tmp_path: Path) -> None:
     with database(tmp_path / "a.db", timeout_s=0.05) as db, by_hand(tmp_path / "a.db") as other:
         other.execute("begin immediate")
-        with pytest.raises(StoreLocked, match="another process holds it"):
+        with pytest.raises(StoreLocked, match="Another process has locked"):
             add(db, "never")
         other.execute("rollback")
         add(db, "now")
         assert texts(db) == ["now"]
 
 
-def test_another_threads_write_is_waited_for_and_told_when_it_takes_too_long(tmp_path: Path) -> None:
+def test_a_write_waits_for_another_thread_until_the_timeout(tmp_path: Path) -> None:
     with database(tmp_path / "a.db", timeout_s=0.05) as db:
         caught: list[Exception] = []
 
@@ -204,10 +204,12 @@ def test_another_threads_write_is_waited_for_and_told_when_it_takes_too_long(tmp
             other = threading.Thread(target=blocked)
             other.start()
             other.join()
-        assert [str(error) for error in caught] == [f"{db.path}: another thread has been writing for 0.05 s"]
+        assert [str(error) for error in caught] == [
+            f"Another thread has been writing {db.path} for 0.05 s. Try again."
+        ]
 
 
-def test_a_deleted_file_is_begun_anew_by_readers_and_writers(tmp_path: Path) -> None:
+def test_readers_and_writers_create_a_deleted_file_again(tmp_path: Path) -> None:
     with database(tmp_path / "a.db") as db:
         add(db, "lost")
         for suffix in ("", "-wal", "-shm"):
@@ -223,7 +225,7 @@ def test_a_replaced_file_is_noticed(tmp_path: Path) -> None:
         add(other, "other")
     with database(tmp_path / "a.db") as db:
         add(db, "mine")
-        for suffix in ("-wal", "-shm"):  # SQLite would take an old log for the new file's own
+        for suffix in ("-wal", "-shm"):  # SQLite would use an old log for the new file
             (tmp_path / f"a.db{suffix}").unlink()
         (tmp_path / "b.db").replace(tmp_path / "a.db")
         assert texts(db) == ["other"]
@@ -250,14 +252,14 @@ def test_everything_is_private_under_any_umask(tmp_path: Path) -> None:
     }
 
 
-def test_a_file_that_others_could_read_is_closed_to_them(tmp_path: Path) -> None:
+def test_a_file_that_others_can_read_becomes_private(tmp_path: Path) -> None:
     database(tmp_path / "a.db").close()
     (tmp_path / "a.db").chmod(0o644)
     database(tmp_path / "a.db").close()
     assert stat.S_IMODE((tmp_path / "a.db").stat().st_mode) == 0o600
 
 
-def test_a_closed_database_says_so_in_every_thread(tmp_path: Path) -> None:
+def test_a_closed_database_raises_in_every_thread(tmp_path: Path) -> None:
     db = database(tmp_path / "a.db")
     told: list[str] = []
     closed = threading.Event()
@@ -280,12 +282,12 @@ def test_a_closed_database_says_so_in_every_thread(tmp_path: Path) -> None:
     thread.join()
     with pytest.raises(StoreError, match="is closed"):
         add(db, "x")
-    assert told == [f"{db.path}: is closed"]
+    assert told == [f"{db.path} is closed."]
 
 
-def test_a_folder_that_cannot_be_made_is_a_sentence(tmp_path: Path) -> None:
+def test_a_folder_that_cannot_be_created_is_an_error(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
-    with pytest.raises(StoreError, match="cannot be made"):
+    with pytest.raises(StoreError, match="Cannot create"):
         database(tmp_path / "file" / "a.db")
 
 
@@ -303,12 +305,12 @@ def test_check_finds_a_damaged_full_text_index(tmp_path: Path) -> None:
         assert db.check() != []
 
 
-def test_a_text_with_a_lone_surrogate_is_refused_in_words(tmp_path: Path) -> None:
+def test_a_text_with_a_lone_surrogate_is_rejected(tmp_path: Path) -> None:
     with database(tmp_path / "a.db") as db, pytest.raises(StoreError, match="lone surrogate"):
         add(db, "bad \udc80")
 
 
-def test_a_connection_that_came_through_a_fork_is_not_used(
+def test_a_connection_inherited_by_a_fork_is_not_used(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with database(tmp_path / "a.db") as db:

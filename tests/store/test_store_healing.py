@@ -13,7 +13,7 @@ from memoriter.store import Index, open_index
 
 
 def fill(index: Index) -> None:
-    """Enough of everything that each table has pages of its own."""
+    """Fill an index so that each table has its own pages."""
     with index.transaction():
         for number, vector in enumerate(units(60, 8)):
             put_vector(index, f"memory/{number}.md", vector, ALICE)
@@ -22,7 +22,7 @@ def fill(index: Index) -> None:
 
 @pytest.fixture(scope="module")
 def sound(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The folder of a closed index with a few hundred pages."""
+    """Return the folder of a closed index with a few hundred pages."""
     folder = tmp_path_factory.mktemp("sound")
     with open_index(folder) as index:
         fill(index)
@@ -38,7 +38,7 @@ def folder(sound: Path, tmp_path: Path) -> Path:
 
 
 def works(index: Index) -> bool:
-    """Whether the index takes a document and finds it again."""
+    """Whether the index stores a document and finds it."""
     put(index, "fresh.md", "freshly written")
     fresh = index.keyword(["fresh"], limit=5) + index.keyword(["written"], limit=5)
     return len(fresh) > 0 and index.check(deep=True) == []
@@ -53,7 +53,7 @@ def test_a_sound_index_is_not_healed(folder: Path) -> None:
         assert (index.healed, index.counts("").files, names(folder)) == (None, 120, [])
 
 
-def test_a_missing_index_is_begun_without_ado(tmp_path: Path) -> None:
+def test_a_missing_index_is_created(tmp_path: Path) -> None:
     with open_index(tmp_path / "new") as index:
         assert (index.healed, index.counts("").files, works(index)) == (None, 0, True)
 
@@ -66,45 +66,46 @@ def test_a_missing_index_is_begun_without_ado(tmp_path: Path) -> None:
         (b"SQLite format 3\x00" + b"\xff" * 4000, "is damaged"),
     ],
 )
-def test_a_file_that_is_no_database_is_set_aside(tmp_path: Path, content: bytes, reason: str) -> None:
+def test_a_file_that_is_not_a_database_is_renamed(tmp_path: Path, content: bytes, reason: str) -> None:
     (tmp_path / "index.db").write_bytes(content)
     with open_index(tmp_path) as index:
         assert index.healed is not None
         assert reason in index.healed
-        assert index.healed.endswith("set aside as index.db.broken-1")
+        assert index.healed.endswith("The file was renamed to index.db.broken-1.")
         assert works(index)
     assert (tmp_path / "index.db.broken-1").read_bytes() == content
 
 
-def test_an_empty_file_is_a_beginning(tmp_path: Path) -> None:
+def test_an_empty_file_becomes_an_index(tmp_path: Path) -> None:
     (tmp_path / "index.db").touch()
     with open_index(tmp_path) as index:
         assert (index.healed, works(index)) == (None, True)
 
 
-def test_another_programs_database_is_set_aside_whole(tmp_path: Path) -> None:
+def test_a_database_of_another_program_is_renamed_unchanged(tmp_path: Path) -> None:
     with by_hand(tmp_path / "index.db") as connection:
         connection.execute("create table theirs(x)")
         connection.execute("insert into theirs values('precious')")
     with open_index(tmp_path) as index:
         assert (
-            index.healed == f"{index.path}: is a database of another program; set aside as index.db.broken-1"
+            index.healed
+            == f"{index.path} is a database of another program. The file was renamed to index.db.broken-1."
         )
         assert works(index)
     with by_hand(tmp_path / "index.db.broken-1") as connection:
         assert connection.execute("select x from theirs").fetchall() == [("precious",)]
 
 
-def test_an_index_of_a_newer_release_is_set_aside(folder: Path) -> None:
+def test_an_index_of_a_newer_release_is_renamed(folder: Path) -> None:
     with by_hand(folder / "index.db") as connection:
         connection.execute("pragma user_version = 99")
     with open_index(folder) as index:
         assert index.healed is not None
-        assert "has schema 99, this release knows" in index.healed
+        assert "has schema 99, but this release supports" in index.healed
         assert works(index)
 
 
-def test_a_folder_in_its_place_is_set_aside(tmp_path: Path) -> None:
+def test_a_folder_in_its_place_is_renamed(tmp_path: Path) -> None:
     (tmp_path / "index.db").mkdir()
     with open_index(tmp_path) as index:
         assert (works(index), names(tmp_path)) == (True, ["index.db.broken-1"])
@@ -117,7 +118,7 @@ def test_only_the_last_two_broken_files_are_kept(tmp_path: Path) -> None:
     assert names(tmp_path) == ["index.db.broken-4", "index.db.broken-5"]
 
 
-def test_the_log_goes_with_the_file_that_it_belongs_to(folder: Path) -> None:
+def test_the_log_is_renamed_with_its_file(folder: Path) -> None:
     with open_index(folder) as index:
         put(index, "a.md", "only in the log")
         index.heal("broken")
@@ -127,7 +128,7 @@ def test_the_log_goes_with_the_file_that_it_belongs_to(folder: Path) -> None:
 
 
 def damage_is_met(folder: Path) -> str:
-    """Open, use and check a damaged index; how the damage showed."""
+    """Open, use and check a damaged index. Return how the damage was noticed."""
     with open_index(folder) as index:
         if index.healed:
             return "at once" if works(index) else "not healed"
@@ -155,7 +156,7 @@ def test_a_truncated_index_heals(folder: Path, part: float) -> None:
 
 
 @pytest.mark.parametrize("seed", range(40))
-def test_flipped_bytes_are_met_and_healed(folder: Path, seed: int) -> None:
+def test_flipped_bytes_are_noticed_and_healed(folder: Path, seed: int) -> None:
     chance = random.Random(seed)
     data = bytearray((folder / "index.db").read_bytes())
     for _ in range(chance.choice([1, 8, 64])):
@@ -167,7 +168,7 @@ def test_flipped_bytes_are_met_and_healed(folder: Path, seed: int) -> None:
 
 
 def test_most_of_those_flips_are_noticed(sound: Path, tmp_path: Path) -> None:
-    """The control of the test above: 512 damaged bytes in the middle of a page are never called harmless twice."""
+    """The control of the test above: 512 damaged bytes in the middle of a page are noticed."""
     chance = random.Random(1)
     met = []
     for number in range(10):
@@ -182,7 +183,7 @@ def test_most_of_those_flips_are_noticed(sound: Path, tmp_path: Path) -> None:
     assert "not healed" not in met
 
 
-def test_damage_under_an_open_index_heals_for_all_its_threads(folder: Path) -> None:
+def test_damage_to_an_open_index_heals_for_all_its_threads(folder: Path) -> None:
     index = open_index(folder)
     seen: list[int] = []
     healed = threading.Event()
@@ -201,12 +202,12 @@ def test_damage_under_an_open_index_heals_for_all_its_threads(folder: Path) -> N
     put(index, "a.md", "one")
     healed.set()
     thread.join()
-    assert index.healed == "the disk has a bad day; set aside as index.db.broken-1"
+    assert index.healed == "the disk has a bad day. The file was renamed to index.db.broken-1."
     assert (seen, index.check(deep=True)) == ([120, 1], [])
     index.close()
 
 
-def test_what_one_thread_or_process_healed_is_not_set_aside_by_the_next(folder: Path) -> None:
+def test_a_healed_index_is_not_renamed_by_the_next_thread_or_process(folder: Path) -> None:
     with open_index(folder) as first, open_index(folder) as second:
         assert second.counts("").files == 120  # it has seen the file that is found broken
         first.heal("broken")
@@ -216,7 +217,7 @@ def test_what_one_thread_or_process_healed_is_not_set_aside_by_the_next(folder: 
         assert not (folder / "index.db.broken-2").exists()
 
 
-def test_a_deleted_index_is_begun_anew_while_it_is_in_use(folder: Path) -> None:
+def test_an_index_deleted_while_in_use_is_created_again(folder: Path) -> None:
     with open_index(folder) as index:
         index.counts("")
         for place in folder.glob("index.db*"):
@@ -224,7 +225,7 @@ def test_a_deleted_index_is_begun_anew_while_it_is_in_use(folder: Path) -> None:
         assert (index.counts("").files, works(index)) == (0, True)
 
 
-def test_side_files_of_an_index_that_was_set_aside_are_not_used(folder: Path) -> None:
+def test_side_files_of_a_renamed_index_are_not_used(folder: Path) -> None:
     with open_index(folder) as index:
         index.heal("broken")
         assert index.nearest(units(1, 8)[0], ALICE, limit=5) == []

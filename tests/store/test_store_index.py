@@ -25,14 +25,14 @@ def index(tmp_path: Path) -> Index:
 
 
 def found(index: Index, *terms: str, where: Filter = ANYWHERE) -> list[str]:
-    """The texts that the keyword leg finds, best first."""
+    """Return the texts that the keyword search finds, best first."""
     tokens = [token for term in terms for token in tokenize(term) or [term]]
     rows = [match.rowid for match in index.keyword(tokens, limit=10, where=where)]
     stored = index.chunks(rows)
     return [stored[row].chunk.text for row in rows]
 
 
-def test_a_document_comes_back_as_it_went_in(index: Index) -> None:
+def test_a_document_is_stored_exactly(index: Index) -> None:
     note = Document(
         "memory/一.md", "sessions", "whatever", "ab" * 32, 12345678901234567, 9, "read as gb18030"
     )
@@ -43,7 +43,7 @@ def test_a_document_comes_back_as_it_went_in(index: Index) -> None:
     assert index.counts("") == Counts(files=1, chunks=1, embedded=0, bytes=9)
 
 
-def test_replacing_a_document_leaves_nothing_of_the_old_one(index: Index) -> None:
+def test_replacing_a_document_deletes_the_old_one(index: Index) -> None:
     put(index, "a.md", "kiwi", "pear")
     put(index, "b.md", "kiwi pie")
     put(index, "a.md", "plum")
@@ -52,7 +52,7 @@ def test_replacing_a_document_leaves_nothing_of_the_old_one(index: Index) -> Non
     assert (index.counts("").chunks, index.check(deep=True)) == (2, [])
 
 
-def test_a_row_number_is_never_given_twice(index: Index) -> None:
+def test_row_numbers_are_never_reused(index: Index) -> None:
     put(index, "a.md", "one", "two")
     index.remove(["a.md"])
     put(index, "a.md", "three")
@@ -61,25 +61,25 @@ def test_a_row_number_is_never_given_twice(index: Index) -> None:
     assert list(index.chunks(range(10))) == [4]
 
 
-def test_removing_tells_how_many_documents_there_were(index: Index) -> None:
+def test_remove_returns_how_many_documents_existed(index: Index) -> None:
     put(index, "a.md", "one")
     put(index, "b.md", "two")
     assert (index.remove(["a.md", "nowhere.md"]), list(index.files())) == (1, ["b.md"])
 
 
-def test_a_document_without_text_is_still_known(index: Index) -> None:
+def test_a_document_without_text_is_listed(index: Index) -> None:
     put(index, "empty.md")
     assert (list(index.files()), index.counts("").chunks, index.stale("any")) == (["empty.md"], 0, set())
 
 
-def test_a_new_stat_is_noted_without_touching_the_text(index: Index) -> None:
+def test_a_new_stat_is_stored_without_changing_the_text(index: Index) -> None:
     put(index, "a.md", "one")
     note, _ = document("a.md", "one")
     index.touch(Document(note.path, note.source, note.text, note.sha256, mtime_ns=99, size=note.size))
     assert (index.files()["a.md"].mtime_ns, list(index.chunks([1]))) == (99, [1])
 
 
-def test_notes_about_the_index_are_kept_and_replaced(index: Index) -> None:
+def test_values_about_the_index_are_stored_and_replaced(index: Index) -> None:
     index.set_meta(model="one", signature="s")
     index.set_meta(model="two")
     assert [index.meta(key) for key in ("model", "signature", "unknown")] == ["two", "s", None]
@@ -88,7 +88,7 @@ def test_notes_about_the_index_are_kept_and_replaced(index: Index) -> None:
 # ---- transactions ---------------------------------------------------------------------------------------------
 
 
-def test_a_rebuild_in_one_transaction_is_seen_only_when_it_is_done(tmp_path: Path, index: Index) -> None:
+def test_a_rebuild_is_visible_only_after_its_commit(tmp_path: Path, index: Index) -> None:
     put(index, "old.md", "old kiwi")
     with open_index(tmp_path) as other:
         with index.transaction():
@@ -103,7 +103,7 @@ def test_a_rebuild_in_one_transaction_is_seen_only_when_it_is_done(tmp_path: Pat
         )
 
 
-def test_a_rebuild_that_fails_leaves_the_old_index(index: Index) -> None:
+def test_a_failed_rebuild_leaves_the_old_index(index: Index) -> None:
     put(index, "old.md", "old kiwi")
     with contextlib.suppress(ZeroDivisionError), index.transaction():
         index.clear()
@@ -123,7 +123,7 @@ def test_a_snapshot_keeps_a_search_in_one_state(tmp_path: Path, index: Index) ->
 # ---- keywords -------------------------------------------------------------------------------------------------
 
 
-def test_any_of_the_terms_finds_and_more_of_them_rank_higher(index: Index) -> None:
+def test_any_term_finds_a_chunk_and_more_terms_rank_higher(index: Index) -> None:
     put(index, "a.md", "kiwi", "kiwi pear", "plum")
     for number in range(10):
         put(index, f"filler-{number}.md", "something else")
@@ -131,7 +131,7 @@ def test_any_of_the_terms_finds_and_more_of_them_rank_higher(index: Index) -> No
     assert all(match.score > 0 for match in index.keyword(["kiwi", "pear", "someth"], limit=50))
 
 
-def test_a_filter_that_all_pass_and_counts_that_are_known_change_nothing(index: Index) -> None:
+def test_a_filter_that_all_pass_and_known_counts_change_nothing(index: Index) -> None:
     for number in range(30):  # many are alike: of equals the earlier comes first
         put(index, f"{number}.md", "kiwi " * (number % 3 + 1) + "pear " * (number % 2))
     terms = ["kiwi", "pear", "plum"]
@@ -141,7 +141,7 @@ def test_a_filter_that_all_pass_and_counts_that_are_known_change_nothing(index: 
     assert index.keyword(terms, limit=12, known=index.terms(terms)) == matches
 
 
-def test_chinese_is_found_inside_a_sentence_and_beside_latin_letters(index: Index) -> None:
+def test_chinese_is_found_inside_a_sentence_and_next_to_latin_letters(index: Index) -> None:
     put(index, "a.md", "昨天把GitHub备份迁移到新的数据库", "设置止损价")
     assert [found(index, term) for term in ("备份", "数据", "止损", "github")] == [
         ["昨天把GitHub备份迁移到新的数据库"],
@@ -185,7 +185,7 @@ def test_filters_by_source_and_by_path(index: Index) -> None:
     assert {where: sorted(found(index, "kiwi", where=where)) for where in cases} == cases
 
 
-def test_no_terms_and_no_room_find_nothing(index: Index) -> None:
+def test_no_terms_and_a_limit_of_zero_find_nothing(index: Index) -> None:
     put(index, "a.md", "kiwi")
     assert (index.keyword([], limit=5), index.keyword(["kiwi"], limit=0), index.terms([])) == ([], [], {})
 
@@ -211,7 +211,7 @@ HOSTILE = [
 
 
 @pytest.mark.parametrize("term", HOSTILE)
-def test_fts_syntax_in_a_term_is_only_text(index: Index, term: str) -> None:
+def test_fts_syntax_in_a_term_is_plain_text(index: Index, term: str) -> None:
     put(index, "a.md", "kiwi and pear")
     index.keyword([term], limit=5)
     assert found(index, term, "kiwi") == ["kiwi and pear"]
@@ -233,7 +233,7 @@ def test_every_token_of_a_text_finds_it(index: Index, text: str) -> None:
     assert all(len(index.keyword([token], limit=5)) == 1 for token in set(body.split(" ")) - {""})
 
 
-def test_a_query_of_ten_thousand_terms_or_of_a_megabyte_is_bounded(index: Index) -> None:
+def test_a_query_of_ten_thousand_terms_or_a_megabyte_is_bounded(index: Index) -> None:
     put(index, "a.md", "kiwi zork")
     assert len(index.keyword(["kiwi", *(f"term{n}" for n in range(10_000))], limit=5)) == 1
     assert index.keyword(["x" * 1_000_000, "(" * 1_000_000], limit=5) == []
@@ -248,7 +248,7 @@ def test_terms_beyond_the_budget_only_add_to_the_score(index: Index, monkeypatch
     assert found(index, "blip", "zork") == ["blip zork", "zork filler"]
 
 
-def test_a_common_term_alone_is_looked_for_in_the_newest_rows(
+def test_a_common_term_alone_is_searched_in_the_newest_rows(
     index: Index, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("memoriter.store.keywords.MIN_BUDGET", 5)
@@ -258,7 +258,7 @@ def test_a_common_term_alone_is_looked_for_in_the_newest_rows(
     assert sorted(match.rowid for match in matches) == list(range(81, 101))  # a fifth of the rows
 
 
-def test_the_number_of_chunks_is_known_without_counting(index: Index) -> None:
+def test_the_total_is_the_number_of_chunks(index: Index) -> None:
     seen = [index.total()]
     with index.transaction():
         for number in range(300):
@@ -271,10 +271,10 @@ def test_the_number_of_chunks_is_known_without_counting(index: Index) -> None:
     assert [*seen, index.total()] == [0, 600, 595, 0]
 
 
-def test_a_common_terms_number_is_remembered_until_enough_rows_have_come(
+def test_the_frequency_of_a_common_term_is_cached_until_enough_rows_are_added(
     index: Index, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("memoriter.store.keywords.COMMON", 50)
+    monkeypatch.setattr("memoriter.store.keywords.COMMON_TERM_CHUNKS", 50)
     put(index, "many.md", *["zork"] * 100)
     put(index, "few.md", *["blip"] * 10)
     seen = [index.terms(["zork", "blip"])]
@@ -295,7 +295,7 @@ def test_a_common_terms_number_is_remembered_until_enough_rows_have_come(
 # ---- vectors in the cache -------------------------------------------------------------------------------------
 
 
-def test_a_chunk_has_a_vector_when_the_cache_has_one_of_its_embedder(index: Index) -> None:
+def test_a_chunk_gets_its_vector_from_the_cache(index: Index) -> None:
     note, chunks = document("a.md", "one", "two")
     index.save(ALICE, {chunks[0].hash: unit(*range(1, 9))})
     index.replace(note, chunks, identity=ALICE)
@@ -309,7 +309,7 @@ def test_a_chunk_has_a_vector_when_the_cache_has_one_of_its_embedder(index: Inde
     }
 
 
-def test_without_an_embedder_no_document_is_stale_for_it(index: Index) -> None:
+def test_without_an_embedder_no_document_is_stale(index: Index) -> None:
     put(index, "a.md", "one")
     assert (index.stale(""), index.stale("m")) == (set(), {"a.md"})
 
@@ -317,18 +317,20 @@ def test_without_an_embedder_no_document_is_stale_for_it(index: Index) -> None:
 # ---- the rest -------------------------------------------------------------------------------------------------
 
 
-def test_an_unknown_engine_is_refused_with_the_names_of_those_there_are(tmp_path: Path) -> None:
-    with pytest.raises(StoreError, match="no vector engine 'faiss'; choose one of scan, sqlite-vec"):
+def test_an_unknown_engine_is_rejected_with_the_supported_names(tmp_path: Path) -> None:
+    with pytest.raises(StoreError, match=r"Unknown vector engine 'faiss'\. Supported: scan, sqlite-vec"):
         open_index(tmp_path, engine="faiss")
 
 
-def test_a_missing_extension_names_the_install_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_extension_names_the_install_command(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("importlib.util.find_spec", lambda _: None)
     with pytest.raises(StoreError, match=r"pip install 'memoriter\[sqlite-vec\]'"):
         open_index(tmp_path, engine="sqlite-vec")
 
 
-def test_check_sees_where_the_tables_contradict_each_other(tmp_path: Path, index: Index) -> None:
+def test_check_finds_contradictions_between_tables(tmp_path: Path, index: Index) -> None:
     put(index, "a.md", "one", "two")
     put(index, "b.md", "three")
     with by_hand(index.path) as connection:
@@ -336,13 +338,13 @@ def test_check_sees_where_the_tables_contradict_each_other(tmp_path: Path, index
         connection.execute("delete from chunks where rowid = 1")
         connection.execute("update chunks set model = 'm' where rowid = 2")
     assert index.check() == [
-        "1 keyword rows belong to no chunk",
-        "1 chunks belong to no file",
+        "1 keyword rows have no chunk",
+        "1 chunks have no file",
         "1 chunks have lost their vector",
     ]
 
 
-def test_check_is_not_misled_by_what_its_reader_remembers(tmp_path: Path, index: Index) -> None:
+def test_check_is_not_misled_by_the_cache_of_a_reader(tmp_path: Path, index: Index) -> None:
     for number in range(40):
         put(index, f"{number}.md", *[f"zork number{number * line}" for line in range(20)])
         index.keyword(["zork"], limit=5)
@@ -352,15 +354,15 @@ def test_check_is_not_misled_by_what_its_reader_remembers(tmp_path: Path, index:
         assert (other.check(), other.check(deep=True), index.check()) == ([], [], [])
 
 
-def test_headings_that_cannot_be_read_are_damage(index: Index) -> None:
+def test_unreadable_headings_are_damage(index: Index) -> None:
     put(index, "a.md", "one")
     with by_hand(index.path) as connection:
         connection.execute("update chunks set headings = '[\"x'")
-    with pytest.raises(StoreBroken, match="chunk 1 of the index cannot be read"):
+    with pytest.raises(StoreBroken, match="Chunk 1 of the index cannot be read"):
         index.chunks([1])
 
 
-def test_scrubbing_leaves_no_byte_of_what_was_removed(tmp_path: Path, index: Index) -> None:
+def test_scrub_erases_every_byte_of_removed_text(tmp_path: Path, index: Index) -> None:
     words = [f"word{number}" for number in range(500)]
     for number in range(60):
         secret = "zqsentinelqz 机密" if number == 30 else ""
@@ -380,7 +382,7 @@ def test_scrubbing_leaves_no_byte_of_what_was_removed(tmp_path: Path, index: Ind
     assert [*seen, copies() > 0] == [True, True, False]  # removing alone would not do
 
 
-def test_scrubbing_says_when_a_reader_keeps_the_log(tmp_path: Path) -> None:
+def test_scrub_reports_when_a_reader_keeps_the_log(tmp_path: Path) -> None:
     index = open_index(tmp_path, timeout_s=0.05)
     put(index, "a.md", "one")
     with open_index(tmp_path) as other, other.snapshot():
@@ -390,7 +392,7 @@ def test_scrubbing_says_when_a_reader_keeps_the_log(tmp_path: Path) -> None:
     assert index.scrub()
 
 
-def test_the_size_on_disk_counts_database_and_log(index: Index) -> None:
+def test_the_size_includes_database_and_log(index: Index) -> None:
     put(index, "a.md", "one")
     assert index.size() == sum(
         (index.path.parent / name).stat().st_size for name in ("index.db", "index.db-wal")
@@ -407,7 +409,7 @@ def test_keywords_do_not_load_numpy(tmp_path: Path) -> None:
     assert done.stdout == "False\n"
 
 
-def test_the_cache_and_the_chunks_name_an_identity_alike(index: Index) -> None:
+def test_cache_and_chunks_name_an_identity_the_same_way(index: Index) -> None:
     vectors = {"h": unit(*range(1, 9))}
     for identity in (ALICE, Identity("p/x", "m y", 8), Identity("p", "m", 8, "short")):
         note, chunks = document(f"{identity}.md", f"text of {identity}")

@@ -1,4 +1,4 @@
-"""Several processes at once, and processes that die: real ones."""
+"""Several real processes at the same time, and processes that are killed."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ def start(command: str, folder: Path, number: int) -> subprocess.Popen[str]:
 
 
 def said(*processes: subprocess.Popen[str]) -> list[list[str]]:
-    """What each process printed, after all have ended well."""
+    """Return the output of each process after all have succeeded."""
     output = [process.communicate()[0] for process in processes]
     assert [process.returncode for process in processes] == [0] * len(processes), output
     return [text.splitlines() for text in output]
 
 
-def test_readers_see_whole_rounds_while_another_process_writes(tmp_path: Path) -> None:
+def test_readers_see_complete_rounds_while_another_process_writes(tmp_path: Path) -> None:
     rounds = 60
     readers = [start("read", tmp_path, rounds) for _ in range(2)]
     written, *read = said(start("write", tmp_path, rounds), *readers)
@@ -40,7 +40,7 @@ def test_readers_see_whole_rounds_while_another_process_writes(tmp_path: Path) -
     assert [line for lines in read for line in lines if not line.startswith("looks:")] == []
 
 
-def test_four_processes_that_find_no_index_make_one(tmp_path: Path) -> None:
+def test_four_processes_create_one_index(tmp_path: Path) -> None:
     folder = tmp_path / "not" / "there" / "yet"
     assert said(*(start("add", folder, number) for number in range(4))) == [["done"]] * 4
     with open_index(folder) as index:
@@ -51,13 +51,13 @@ def test_four_processes_that_find_no_index_make_one(tmp_path: Path) -> None:
     assert sorted(place.name for place in folder.iterdir()) == ["index.db", "index.db.lock"]
 
 
-def test_a_writer_killed_at_any_moment_leaves_a_whole_round(tmp_path: Path) -> None:
+def test_a_writer_killed_at_any_moment_leaves_a_complete_round(tmp_path: Path) -> None:
     [lines] = said(start("kill", tmp_path, 24))
     assert [line for line in lines if not line.startswith("acknowledged:")] == []
     assert int(lines[-1].split()[1]) >= 24
 
 
-def test_the_killing_finds_a_writer_that_does_not_write_in_one_transaction(tmp_path: Path) -> None:
-    """The control: without it the test above would prove nothing."""
+def test_kills_damage_a_writer_without_a_transaction(tmp_path: Path) -> None:
+    """The control: it shows that the test above can fail."""
     [lines] = said(start("kill-torn", tmp_path, 24))
     assert any(line.startswith("wrong: round") for line in lines)

@@ -10,7 +10,7 @@ import pytest
 BENCH = Path(__file__).parents[2] / "bench" / "vectors.py"
 
 
-def test_the_comparison_of_engines_runs_and_finds_what_is_there(
+def test_the_comparison_of_engines_runs_and_finds_the_vectors(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     spec = importlib.util.spec_from_file_location("bench_vectors", BENCH)

@@ -1,4 +1,4 @@
-"""One contract for every vector engine, and for the default one in both its ways of working."""
+"""One contract for every vector engine, and for the default one with and without side files."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from memoriter.records import Identity
 from memoriter.store import Filter, Index, open_index
 from memoriter.store.vectors import lance, scan
 
-FILES = scan.Limits(threshold=1, tail_rows=3, candidates=4_000)
+FILES = scan.ScanLimits(threshold=1, tail_rows=3, candidates=4_000)
 BOB = Identity("local", "bob", 5)
 Open = Callable[..., Index]
 
@@ -31,7 +31,7 @@ def open_(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch, tmp_p
         monkeypatch.setattr(scan, "LIMITS", FILES)
     if request.param == "lancedb":
         pytest.importorskip("lancedb", reason="the extra lancedb is not installed")
-        monkeypatch.setattr(lance, "BATCH", 2)
+        monkeypatch.setattr(lance, "BATCH_ROWS", 2)
     engine = request.param.partition(" ")[0]
     opened: list[Index] = []
 
@@ -60,7 +60,7 @@ def expected(vectors: Any, query: Any, limit: int) -> list[str]:
     return [f"{number}.md" for number in order]
 
 
-def test_the_nearest_are_exactly_those_of_a_brute_force(index: Index) -> None:
+def test_the_nearest_rows_equal_those_of_a_brute_force_search(index: Index) -> None:
     vectors = units(300, 8)
     fill(index, vectors)
     index.refresh(ALICE)
@@ -83,7 +83,7 @@ def test_an_empty_index_finds_nothing(index: Index) -> None:
     assert index.nearest(unit(*range(1, 9)), ALICE, limit=5) == []
 
 
-def test_asking_for_more_than_there_is_gives_all_there_is(index: Index) -> None:
+def test_a_large_limit_returns_all_rows(index: Index) -> None:
     fill(index, units(7, 8))
     index.refresh(ALICE)
     assert len(index.nearest(unit(*range(1, 9)), ALICE, limit=10_000)) == 7
@@ -118,7 +118,7 @@ def test_filters_by_source_and_path_are_exact(index: Index) -> None:
         assert [path.split("/")[1] for path in paths(index, hits)] == [f"{n}.md" for n in numbers[:15]], where
 
 
-def test_documents_that_are_gone_are_never_found_however_many(index: Index) -> None:
+def test_deleted_documents_are_never_found_however_many(index: Index) -> None:
     vectors = units(200, 8)
     fill(index, vectors)
     index.refresh(ALICE)
@@ -131,7 +131,7 @@ def test_documents_that_are_gone_are_never_found_however_many(index: Index) -> N
     assert paths(index, index.nearest(query, ALICE, limit=100)) == left
 
 
-def test_a_filter_asked_before_is_true_to_what_came_and_went_since(index: Index) -> None:
+def test_a_repeated_filter_follows_added_and_deleted_rows(index: Index) -> None:
     vectors = units(150, 8)
     fill(index, vectors)
     where = Filter(path_prefix="1")
@@ -146,7 +146,7 @@ def test_a_filter_asked_before_is_true_to_what_came_and_went_since(index: Index)
     assert paths(index, index.nearest(query, ALICE, limit=1, where=where)) == ["1-new.md"]
 
 
-def test_documents_that_come_later_are_found_before_and_after_a_refresh(index: Index) -> None:
+def test_later_documents_are_found_before_and_after_a_refresh(index: Index) -> None:
     vectors = units(90, 8)
     fill(index, vectors[:40])
     index.refresh(ALICE)
@@ -159,7 +159,7 @@ def test_documents_that_come_later_are_found_before_and_after_a_refresh(index: I
     assert paths(index, index.nearest(query, ALICE, limit=90)) == expected(vectors, query, 90)
 
 
-def test_a_rebuild_answers_with_the_new_rows_alone(open_: Open, index: Index) -> None:
+def test_only_new_rows_are_found_after_a_rebuild(open_: Open, index: Index) -> None:
     vectors = units(60, 8)
     fill(index, vectors)
     index.refresh(ALICE)
@@ -174,7 +174,7 @@ def test_a_rebuild_answers_with_the_new_rows_alone(open_: Open, index: Index) ->
     assert paths(other, other.nearest(vectors[0], ALICE, limit=10)) == expected(vectors[:30], vectors[0], 10)
 
 
-def test_vectors_of_two_embedders_never_meet(index: Index) -> None:
+def test_vectors_of_two_embedders_are_never_mixed(index: Index) -> None:
     fill(index, units(30, 8), ALICE, prefix="alice-")
     index.refresh(ALICE)
     fill(index, units(30, 5), BOB, prefix="bob-")
@@ -196,7 +196,7 @@ def test_a_changed_key_of_the_same_model_is_another_embedder(index: Index) -> No
     assert index.nearest(-query, changed, limit=1)[0][1] == pytest.approx(1, abs=1e-5)
 
 
-def test_vectors_that_point_nowhere_are_never_found(index: Index) -> None:
+def test_zero_vectors_are_never_found(index: Index) -> None:
     fill(index, units(5, 8))
     put_vector(index, "zero.md", np.zeros(8, dtype=np.float32), ALICE)
     put_vector(index, "minus-zero.md", -np.zeros(8, dtype=np.float32), ALICE)
@@ -205,7 +205,7 @@ def test_vectors_that_point_nowhere_are_never_found(index: Index) -> None:
     assert (len(hits), "zero.md" in paths(index, hits)) == (5, False)
 
 
-def test_a_vector_that_was_damaged_in_the_database_is_never_found(index: Index) -> None:
+def test_a_vector_damaged_in_the_database_is_never_found(index: Index) -> None:
     fill(index, units(5, 8))
     note, chunks = document("bad.md", "bad")
     index.save(ALICE, {chunks[0].hash: units(1, 8)[0]})
@@ -217,15 +217,15 @@ def test_a_vector_that_was_damaged_in_the_database_is_never_found(index: Index) 
     assert "bad.md" not in paths(index, index.nearest(units(1, 8)[0], ALICE, limit=100))
 
 
-def test_a_query_that_points_nowhere_finds_nothing_and_a_wrong_length_is_refused(index: Index) -> None:
+def test_a_zero_query_finds_nothing_and_a_wrong_length_is_rejected(index: Index) -> None:
     fill(index, units(5, 8))
     for query in (np.zeros(8), np.full(8, np.nan), np.full(8, np.inf)):
         assert index.nearest(query.astype(np.float32), ALICE, limit=5) == []
-    with pytest.raises(StoreError, match="cannot be compared with 8 dimensions"):
+    with pytest.raises(StoreError, match="does not have 8 dimensions"):
         index.nearest(np.ones(7, dtype=np.float32), ALICE, limit=5)
 
 
-def test_another_process_work_is_seen(open_: Open, index: Index) -> None:
+def test_changes_of_another_process_are_seen(open_: Open, index: Index) -> None:
     vectors = units(30, 8)
     fill(index, vectors[:10])
     other = open_()
@@ -237,7 +237,7 @@ def test_another_process_work_is_seen(open_: Open, index: Index) -> None:
     assert set(paths(other, other.nearest(vectors[0], ALICE, limit=100))) == {f"{n}.md" for n in range(1, 30)}
 
 
-def test_a_search_inside_a_transaction_sees_it_and_forgets_what_is_rolled_back(index: Index) -> None:
+def test_a_search_inside_a_transaction_forgets_rows_that_are_rolled_back(index: Index) -> None:
     vectors = units(4, 8)
     fill(index, vectors[:2])
     assert len(index.nearest(vectors[0], ALICE, limit=10)) == 2
@@ -250,7 +250,7 @@ def test_a_search_inside_a_transaction_sees_it_and_forgets_what_is_rolled_back(i
     assert index.nearest(vectors[3], ALICE, limit=1)[0][1] == pytest.approx(1, abs=1e-5)
 
 
-def test_an_index_that_was_healed_starts_from_nothing(open_: Open, index: Index) -> None:
+def test_a_healed_index_starts_empty(open_: Open, index: Index) -> None:
     fill(index, units(10, 8))
     index.refresh(ALICE)
     other = open_()
@@ -302,7 +302,7 @@ OPERATIONS = st.lists(
 
 @given(operations=OPERATIONS)
 @settings(max_examples=12, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-def test_after_any_history_the_answer_is_that_of_a_brute_force(
+def test_after_any_history_the_result_equals_a_brute_force_search(
     open_: Open, tmp_path_factory: pytest.TempPathFactory, operations: list[tuple[str, int, int]]
 ) -> None:
     folder = tmp_path_factory.mktemp("history")
@@ -333,7 +333,7 @@ def test_after_any_history_the_answer_is_that_of_a_brute_force(
 # ---- from one engine to another -------------------------------------------------------------------------------
 
 
-def test_an_index_changes_its_engine_and_back_without_a_new_sync(tmp_path: Path) -> None:
+def test_an_index_switches_engines_without_a_new_sync(tmp_path: Path) -> None:
     vectors = units(40, 8)
     query = units(1, 8, seed=1)[0]
     for number, engine in enumerate(("scan", "sqlite-vec", "scan", "sqlite-vec")):
@@ -347,7 +347,7 @@ def test_an_index_changes_its_engine_and_back_without_a_new_sync(tmp_path: Path)
             assert (index.check(deep=True), index.check()) == ([], [])
 
 
-def test_sqlite_vec_answers_from_its_own_table(tmp_path: Path) -> None:
+def test_sqlite_vec_searches_its_own_table(tmp_path: Path) -> None:
     with open_index(tmp_path, engine="sqlite-vec") as index:
         fill(index, units(10, 8))
         with by_hand(index.path) as connection:

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from memoriter.notes.workspace import Workspace
     from memoriter.sessions.transcripts import Transcripts
     from memoriter.store import Index
-    from memoriter.store.documents import Holding
+    from memoriter.store.documents import DocumentSummary
 
 #: Newest transcripts that are opened to find a session whose file has another name.
 MAX_OPENED_TRANSCRIPTS = 200
@@ -108,7 +108,7 @@ class Notes:
 
     def _described(self, files: Sequence[FoundFile]) -> tuple[NoteFile, ...]:
         index = self._index()
-        indexed = index.holdings([file.path for file in files]) if index else {}
+        indexed = index.summaries([file.path for file in files]) if index else {}
         return tuple(
             NoteFile(
                 file.path,
@@ -121,7 +121,7 @@ class Notes:
             for file in files
         )
 
-    def _trust(self, found: FoundFile, indexed: Holding | None) -> Trust:
+    def _trust(self, found: FoundFile, indexed: DocumentSummary | None) -> Trust:
         """Return the trust of the file as it is now: from the index if that is current, else from the file."""
         if indexed and (indexed.mtime_ns, indexed.size) == (found.mtime_ns, found.size):
             return indexed.trust
@@ -207,7 +207,7 @@ class Notes:
         if named := next((file for file in files if file.absolute.stem == session), None):
             return named
         newest = files[:MAX_OPENED_TRANSCRIPTS]
-        known = index.holdings(file.path for file in newest) if index else {}
+        known = index.summaries(file.path for file in newest) if index else {}
         return next((file for file in newest if file.path not in known and self._is_of(file, session)), None)
 
     def _is_of(self, found: FoundFile, session: str) -> bool:

@@ -1,7 +1,7 @@
-"""What do we hold, and where?
+"""SQLite databases: ``index.db``, which is derived from the files, and ``memory.db``, which stores the entries.
 
-``database`` is one SQLite file held rightly; ``index`` is what the derived ``index.db`` holds: documents,
-chunks, keywords and vectors. Nothing here reads a workspace, cuts a text or calls an embedder.
+``database`` is one SQLite file shared by threads and processes. ``index`` stores documents, chunks, keywords and
+vectors in one.
 """
 
 from memoriter.store.documents import Counts, FileRow, StoredChunk

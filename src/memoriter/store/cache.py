@@ -1,7 +1,6 @@
-"""The embedding cache: each vector once, by who made it and by the hash of the text it was made from.
+"""The embedding cache: each vector once, by its embedder and the hash of its text.
 
-A chunk finds its vector here, so the cache is the store of all vectors and not only of those to be reused.
-It holds bytes; what they mean is known to ``vectors``. It decides what may be evicted, not when.
+Chunks refer to the vectors in the cache, so it stores all vectors and not only those for reuse.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ import apsw
 from memoriter.records import Identity
 from memoriter.store.connection import value
 
-# The text of an Identity, as chunks.model has it; kept true by a test.
+# The text of an Identity as in chunks.model. A test compares the two.
 _IDENTITY = (
     "provider || '/' || model || '/' || dims"
     " || case provider_key when '' then '' else '/' || substr(provider_key, 1, 12) end"
@@ -32,7 +31,7 @@ _LOAD = """
     where provider = ? and model = ? and provider_key = ? and dims = ?
     and hash in (select value from json_each(?))"""
 
-# Each part is one seek. Compared as a row, (provider, model, provider_key) > (?, ?, ?) walks over all vectors.
+# Each part is one seek. A row comparison, (provider, model, provider_key) > (?, ?, ?), would scan all vectors.
 _NEXT_KEY = """
     select provider, model, provider_key from embedding_cache
     where provider = ?1 and model = ?2 and provider_key > ?3
@@ -49,14 +48,14 @@ _DROP = """
     where provider = ?1 and model = ?2 and provider_key = ?3 and hash in (select value from json_each(?4))
     and hash not in (select hash from chunks where model <> '' and hash in (select value from json_each(?4)))"""
 
-# Cross joins keep the order: the chunks asked for, then each one's vector.
+# Cross joins fix the order: first the requested chunks, then the vector of each.
 OF_ROWS = """
     select c.rowid, e.vector from json_each(?) wanted
     cross join chunks c on c.rowid = wanted.value
     cross join embedding_cache e on e.hash = c.hash
     where e.provider = ? and e.model = ? and e.provider_key = ? and e.dims = ? and c.model = ?"""
 
-# The sign keeps SQLite from the index on model: what is new is a short range of rowids.
+# The plus sign keeps SQLite from using the index on model: new rows are a short range of rowids.
 AFTER_ROW = """
     select c.rowid, e.vector from chunks c
     cross join embedding_cache e on e.hash = c.hash
@@ -70,22 +69,22 @@ _UNUSED = f"""
 
 
 def key_of(identity: Identity) -> tuple[str, str, str, int]:
-    """The identity as the statements bind it."""
+    """Return the identity as the statements bind it."""
     return identity.provider, identity.model, identity.key, identity.dimensions
 
 
 def known(connection: apsw.Connection, identity: Identity, hashes: Iterable[str]) -> set[str]:
-    """Those of the hashes that have a vector of this identity."""
+    """Return the hashes that have a vector of this identity."""
     return {row[0] for row in connection.execute(_KNOWN, (*key_of(identity), _array(hashes)))}
 
 
 def load(connection: apsw.Connection, identity: Identity, hashes: Iterable[str]) -> dict[str, bytes]:
-    """The vectors of this identity that are there, by hash."""
+    """Return the cached vectors of this identity by hash."""
     return dict(connection.execute(_LOAD, (*key_of(identity), _array(hashes))))
 
 
 def save(connection: apsw.Connection, identity: Identity, vectors: Mapping[str, bytes]) -> None:
-    """Keep the vectors; one that is there already is replaced."""
+    """Store the vectors, and replace existing ones."""
     provider, model, key, dims = key_of(identity)
     now = time.time()
     connection.executemany(
@@ -96,21 +95,21 @@ def save(connection: apsw.Connection, identity: Identity, vectors: Mapping[str, 
 
 
 def release(connection: apsw.Connection, hashes: Iterable[str]) -> None:
-    """Note that chunks have let go of these vectors: from now on they age."""
-    released = _array(hashes)
-    for key in _keys(connection) if released != "[]" else ():
-        connection.execute(_RELEASE, (time.time(), *key, released))
+    """Record that chunks no longer use these vectors. They age from now on."""
+    array = _array(hashes)
+    for key in _keys(connection) if array != "[]" else ():
+        connection.execute(_RELEASE, (time.time(), *key, array))
 
 
 def drop(connection: apsw.Connection, hashes: Iterable[str]) -> None:
-    """Delete the vectors of these hashes, whoever made them; those that chunks use stay."""
-    gone = _array(hashes)
-    for key in _keys(connection) if gone != "[]" else ():
-        connection.execute(_DROP, (*key, gone))
+    """Delete the vectors of these hashes, of any embedder, unless chunks use them."""
+    array = _array(hashes)
+    for key in _keys(connection) if array != "[]" else ():
+        connection.execute(_DROP, (*key, array))
 
 
 def _keys(connection: apsw.Connection) -> Iterator[tuple[str, str, str]]:
-    """Whose vectors there are: a seek for each, not a walk over all vectors."""
+    """Yield the embedders that have vectors, with one seek for each instead of a scan."""
     key = ("", "", "")
     while found := connection.execute(_NEXT_KEY, key).fetchall():
         key = cast("tuple[str, str, str]", found[0])
@@ -118,25 +117,25 @@ def _keys(connection: apsw.Connection) -> Iterator[tuple[str, str, str]]:
 
 
 def size(connection: apsw.Connection) -> int:
-    """Bytes of all vectors."""
+    """Return the bytes of all vectors."""
     return int(value(connection, "select coalesce(sum(dims * 4), 0) from embedding_cache"))
 
 
 def prune(connection: apsw.Connection, limit_bytes: int) -> int:
-    """Drop vectors, longest out of use first, until the rest fits; those that chunks use stay. How many."""
+    """Delete vectors that no chunk uses, longest unused first, until the cache fits. Return how many."""
     excess = size(connection) - limit_bytes
-    doomed = []
+    unused = []
     for provider, model, key, hash_, dims in connection.execute(_UNUSED) if excess > 0 else ():
         if excess <= 0:
             break
-        doomed.append((provider, model, key, hash_, dims))
+        unused.append((provider, model, key, hash_, dims))
         excess -= dims * 4
     connection.executemany(
         "delete from embedding_cache"
         " where provider = ? and model = ? and provider_key = ? and hash = ? and dims = ?",
-        doomed,
+        unused,
     )
-    return len(doomed)
+    return len(unused)
 
 
 def _array(values: Iterable[object]) -> str:

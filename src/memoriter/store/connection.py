@@ -1,7 +1,6 @@
-"""Opening one connection to one SQLite file: made private, checked to be ours, set up and migrated.
+"""Connections to one SQLite file: private, checked, configured and migrated, with errors of this package.
 
-Which threads share a connection, and when it is used for what, is decided by ``database``. Nobody opens the file
-but SQLite: closing any other descriptor of it would drop this process's locks.
+Only SQLite opens the file. Closing any other descriptor of it would release the locks of this process.
 """
 
 from __future__ import annotations
@@ -20,29 +19,29 @@ from memoriter.errors import LockTimeout, SchemaTooNew, StoreBroken, StoreError,
 from memoriter.files.locks import file_lock
 
 SIDE_FILES = ("-wal", "-shm")
-"""What SQLite keeps beside the database while it is in use."""
+"""Suffixes of the files that SQLite creates next to a database in use."""
 
 Inode = tuple[int, int, int]
-"""Which file stood at a path, as one process saw it: process, device, inode."""
+"""A file as one process sees it: process, device, inode."""
 
 _SETTINGS = (
-    "pragma secure_delete = on",  # deleted text is overwritten, not only unlinked
+    "pragma secure_delete = on",  # overwrite deleted text
     "pragma trusted_schema = off",
     "pragma cell_size_check = on",
-    "pragma mmap_size = 0",  # a mapped page of a file that shrinks is a SIGBUS, not an error
+    "pragma mmap_size = 0",  # reading a mapped page of a file that shrinks would be a SIGBUS
     "pragma temp_store = memory",
     "pragma cache_size = -8192",  # 8 MiB
-    "pragma journal_size_limit = 16777216",  # bytes that the log keeps after a checkpoint
+    "pragma journal_size_limit = 16777216",  # bytes of the log after a checkpoint
 )
 
 
 class MovedError(Exception):
-    """The file was replaced while it was being opened; it is tried again."""
+    """The file was replaced while it was opened. The caller tries again."""
 
 
 @dataclass(frozen=True, slots=True)
 class Migration:
-    """One step of a schema's history, applied in one transaction."""
+    """One step of a schema, applied in one transaction."""
 
     name: str
     statements: tuple[str, ...]
@@ -50,7 +49,7 @@ class Migration:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Handle:
-    """A connection, and the file that it was opened on."""
+    """A connection and its file."""
 
     connection: apsw.Connection
     inode: Inode
@@ -58,7 +57,7 @@ class Handle:
 
 @dataclass(frozen=True, slots=True)
 class Opener:
-    """How connections to one database are opened."""
+    """Opens connections to one database."""
 
     path: Path
     application_id: int
@@ -68,7 +67,7 @@ class Opener:
     on_connect: Callable[[apsw.Connection], None] | None
 
     def open(self, *, query_only: bool) -> Handle:
-        """A connection to the file at the path, made and migrated where needed; SQLite's errors as they are."""
+        """Open the file at the path, and create or migrate it if needed. Raises the errors of SQLite."""
         self._make_file()
         inode = inode_of(self.path)
         try:
@@ -84,12 +83,12 @@ class Opener:
             connection.close()
             raise
         if inode is None or inode_of(self.path) != inode:
-            connection.close()  # it may have met the log of the file that replaced its own
+            connection.close()  # it may have read the log of the file that replaced its own
             raise MovedError
         return Handle(connection, inode)
 
     def _make_file(self) -> None:
-        """A regular file stands at the path, and only its owner may read it."""
+        """Make sure that the path is a regular file that only its owner can read."""
         try:
             mode = self.path.stat().st_mode
         except (FileNotFoundError, NotADirectoryError):
@@ -98,43 +97,43 @@ class Opener:
                 make_private_file(self.path)
             return
         except OSError as error:
-            raise StoreError(f"{self.path}: cannot be reached ({error.strerror})") from error
+            raise StoreError(f"{self.path} cannot be accessed: {error.strerror}.") from error
         if not stat.S_ISREG(mode):
-            raise StoreBroken(f"{self.path}: is not a regular file")
+            raise StoreBroken(f"{self.path} is not a regular file.")
         if mode & 0o077:
-            tighten(self.path, *SIDE_FILES)
+            make_private(self.path, *SIDE_FILES)
 
     def _prepare(self, connection: apsw.Connection) -> None:
         connection.set_busy_timeout(int(self.timeout_s * 1000))
         if self.on_connect is not None:
             self.on_connect(connection)
-        self._refuse_foreign(connection)
-        run(connection, "pragma page_size = 8192")  # heard only while the file is empty
+        self._check_owner(connection)
+        run(connection, "pragma page_size = 8192")  # has an effect only while the file is empty
         run(connection, "pragma journal_mode = wal")
         run(connection, f"pragma synchronous = {self.synchronous}")
         for setting in _SETTINGS:
             run(connection, setting)
         self._migrate(connection)
 
-    def _refuse_foreign(self, connection: apsw.Connection) -> None:
-        """Before anything is written: the file is ours, or empty."""
+    def _check_owner(self, connection: apsw.Connection) -> None:
+        """Check that the file is empty or a database of this package, before anything is written."""
         application_id = value(connection, "pragma application_id")
         if application_id == self.application_id:
             return
         if application_id or value(connection, "select count(*) from sqlite_schema"):
-            raise StoreBroken(f"{self.path}: is a database of another program")
+            raise StoreBroken(f"{self.path} is a database of another program.")
 
     def _migrate(self, connection: apsw.Connection) -> None:
         version, newest = value(connection, "pragma user_version"), len(self.migrations)
         if version > newest:
             raise SchemaTooNew(
-                f"{self.path}: has schema {version}, this release knows {newest}; update memoriter"
+                f"{self.path} has schema {version}, but this release supports {newest}. Update memoriter."
             )
         for number in range(version, newest):
             self._step(connection, number)
 
     def _step(self, connection: apsw.Connection, number: int) -> None:
-        """Apply one migration, unless another process has done so meanwhile."""
+        """Apply one migration, unless another process has just done so."""
         run(connection, "begin immediate")
         try:
             if value(connection, "pragma user_version") == number:
@@ -149,7 +148,7 @@ class Opener:
 
 
 def inode_of(path: Path) -> Inode | None:
-    """Which file stands at the path now; None when none can be seen."""
+    """Return the file at the path, or None if there is none."""
     try:
         found = path.stat()
     except OSError:
@@ -158,18 +157,18 @@ def inode_of(path: Path) -> Inode | None:
 
 
 def run(connection: apsw.Connection, statement: str) -> None:
-    """Run one statement to its end: apsw stops at the first row until the cursor is read."""
+    """Run one statement to its end. apsw stops at the first row until the cursor is read."""
     connection.execute(statement).fetchall()
 
 
 def value(connection: apsw.Connection, statement: str, bindings: tuple[Any, ...] = ()) -> Any:
-    """The first column of the first row; None when there is no row."""
+    """Return the first column of the first row, or None without a row."""
     rows = connection.execute(statement, bindings).fetchall()
     return rows[0][0] if rows else None
 
 
 def roll_back(connection: apsw.Connection) -> None:
-    """End the transaction. Some errors have ended it already, and a damaged file may refuse."""
+    """Roll back the transaction. Some errors have ended it already, and a damaged file may fail."""
     try:
         if connection.in_transaction:
             run(connection, "rollback")
@@ -182,35 +181,35 @@ def roll_back(connection: apsw.Connection) -> None:
 
 @contextlib.contextmanager
 def translated(path: Path) -> Iterator[None]:
-    """Inside, an error of SQLite on the database at ``path`` becomes one of ours."""
+    """Convert errors of SQLite for the database at ``path`` into errors of this package."""
     try:
         yield
     except apsw.Error as error:
         raise _translate(error, path) from error
     except UnicodeDecodeError as error:
-        raise StoreBroken(f"{path}: holds text that is not UTF-8") from error
+        raise StoreBroken(f"{path} contains text that is not UTF-8.") from error
     except UnicodeEncodeError as error:
-        raise StoreError(f"{path}: cannot hold a text with a lone surrogate ({error.reason})") from error
+        raise StoreError(f"{path} cannot store a text with a lone surrogate: {error.reason}.") from error
 
 
 def _translate(error: apsw.Error, path: Path) -> StoreError:
     match error:
         case apsw.CorruptError() | apsw.NotADBError() | apsw.FormatError():
-            return StoreBroken(f"{path}: is damaged ({error})")
+            return StoreBroken(f"{path} is damaged: {error}.")
         case apsw.SQLError() if _misses_schema(str(error)):
-            return StoreBroken(f"{path}: its schema is damaged ({error})")
+            return StoreBroken(f"The schema of {path} is damaged: {error}.")
         case apsw.BusyError() | apsw.LockedError():
-            return StoreLocked(f"{path}: another process holds it for longer than we wait")
+            return StoreLocked(f"Another process has locked {path} for too long. Try again later.")
         case apsw.FullError():
-            return StoreError(f"{path}: the disk is full")
+            return StoreError(f"Cannot write {path}: the disk is full.")
         case apsw.CantOpenError() | apsw.ReadOnlyError() | apsw.PermissionsError():
-            return StoreError(f"{path}: cannot be opened for writing ({error})")
+            return StoreError(f"{path} cannot be opened for writing: {error}.")
         case _:
             return StoreError(f"{path}: {error}")
 
 
 def _misses_schema(message: str) -> bool:
-    """Our statements name only what the migrations made: a name that is missing has been lost."""
+    """Whether the schema is damaged. The statements use only names that the migrations created."""
     return message.startswith(("no such table", "no such column", "malformed database schema"))
 
 
@@ -218,48 +217,48 @@ def _misses_schema(message: str) -> bool:
 
 
 def make_private_folder(folder: Path) -> None:
-    """Make the folder and its missing parents, 0700 whatever the umask; what exists is left as it is."""
+    """Create the folder and its missing parents with mode 0700, whatever the umask. Existing folders stay unchanged."""
     try:
-        for place in reversed([folder, *folder.parents]):
-            if not place.is_dir():
-                place.mkdir(mode=0o700, exist_ok=True)
-                place.chmod(0o700)
+        for missing in reversed([folder, *folder.parents]):
+            if not missing.is_dir():
+                missing.mkdir(mode=0o700, exist_ok=True)
+                missing.chmod(0o700)
     except OSError as error:
-        raise StoreError(f"{folder}: cannot be made ({error.strerror})") from error
+        raise StoreError(f"Cannot create {folder}: {error.strerror}.") from error
 
 
 def make_private_file(path: Path) -> None:
-    """Make an empty file, 0600 whatever the umask, unless one is there. Call it under ``store_lock``.
+    """Create an empty file with mode 0600, unless one exists. Call it under ``store_lock``.
 
-    It comes to its name after our descriptor of it is closed: closing one later would drop SQLite's locks.
+    The file gets its name after its descriptor is closed, since closing one later would release the locks of SQLite.
     """
-    made = path.with_name(path.name + ".new")
+    new = path.with_name(path.name + ".new")
     try:
-        os.close(os.open(made, os.O_CREAT | os.O_WRONLY, 0o600))
-        made.chmod(0o600)
+        os.close(os.open(new, os.O_CREAT | os.O_WRONLY, 0o600))
+        new.chmod(0o600)
         if path.exists():
-            made.unlink()
+            new.unlink()
         else:
-            made.rename(path)
+            new.rename(path)
     except OSError as error:
-        raise StoreError(f"{path}: cannot be made ({error.strerror})") from error
+        raise StoreError(f"Cannot create {path}: {error.strerror}.") from error
 
 
-def tighten(path: Path, *suffixes: str) -> None:
-    """Take other people's rights off a file and off those beside it. What is not ours to change stays."""
-    for place in (path, *(path.with_name(path.name + suffix) for suffix in suffixes)):
+def make_private(path: Path, *suffixes: str) -> None:
+    """Let only the owner read a file and those with these suffixes, if the process may change that."""
+    for file in (path, *(path.with_name(path.name + suffix) for suffix in suffixes)):
         with contextlib.suppress(OSError):
-            place.chmod(0o600)
+            file.chmod(0o600)
 
 
 @contextlib.contextmanager
 def store_lock(path: Path, *, timeout_s: float) -> Iterator[None]:
-    """Hold ``<path>.lock`` against every other thread and process; ``StoreLocked`` when it takes too long."""
+    """Hold ``<path>.lock`` exclusively. Raises `StoreLocked` after the timeout."""
     with contextlib.ExitStack() as stack:
         try:
             stack.enter_context(file_lock(path.with_name(path.name + ".lock"), timeout_s))
         except LockTimeout as error:
             raise StoreLocked(str(error)) from error
         except OSError as error:
-            raise StoreError(f"{path}: its lock cannot be taken ({error.strerror})") from error
+            raise StoreError(f"Cannot lock {path}: {error.strerror}.") from error
         yield

@@ -1,7 +1,6 @@
-"""One SQLite file shared by threads and processes: one writer, a reader for each thread, errors in our own words.
+"""One SQLite file shared by threads and processes: one writer, and a reader for each thread.
 
-It knows nothing of what the tables mean, and it never repairs: a derived store is set aside by ``healing``, a store
-of record is restored by its owner.
+A database never repairs itself. ``set_aside`` replaces a damaged derived database. Its owner restores any other.
 """
 
 from __future__ import annotations
@@ -37,7 +36,7 @@ from memoriter.store.connection import (
 __all__ = ["Database", "Migration"]
 
 _inherited: list[apsw.Connection] = []
-"""Connections that came through a fork: never used, nor closed, for closing could remove the parent's log."""
+"""Connections inherited by a fork. They are neither used nor closed: closing could delete the log of the parent."""
 
 
 class Database:
@@ -62,13 +61,13 @@ class Database:
         self._write_lock = threading.Lock()
         self._writer: Handle | None = None
         self._owner: int | None = None  # the thread whose write transaction is open
-        self._doomed = False  # a part of the open transaction failed
+        self._failed = False  # a part of the open transaction failed
         self.reader()
 
     # ---- reading ---------------------------------------------------------------------------------------------
 
     def reader(self) -> apsw.Connection:
-        """This thread's read connection; inside ``write()`` the writer, so that one reads what one wrote."""
+        """Return the read connection of this thread. Inside ``write()`` it is the writer, to see its changes."""
         if self._owner == threading.get_ident() and self._writer is not None:
             return self._writer.connection
         handle: Handle | None = getattr(self._local, "handle", None)
@@ -82,16 +81,16 @@ class Database:
 
     @contextlib.contextmanager
     def read(self) -> Iterator[apsw.Connection]:
-        """The reader, with SQLite's errors translated."""
+        """Return the reader, with errors of SQLite converted."""
         connection = self.reader()
         with translated(self.path):
             yield connection
 
     @contextlib.contextmanager
     def snapshot(self) -> Iterator[apsw.Connection]:
-        """The reader; everything that this thread reads inside sees one state of the database."""
+        """Return the reader. All reads of this thread inside see one state of the database."""
         with self.read() as connection:
-            if connection.in_transaction:  # an outer snapshot, or our own write
+            if connection.in_transaction:  # an outer snapshot, or a write of this thread
                 yield connection
                 return
             run(connection, "begin")
@@ -104,13 +103,15 @@ class Database:
 
     @contextlib.contextmanager
     def write(self) -> Iterator[apsw.Connection]:
-        """One transaction: committed at the end, rolled back on any error. A nested call joins the outer one."""
+        """Run one transaction: commit at the end, roll back on any error. A nested call joins the outer one."""
         if self._owner == threading.get_ident():
             with self._joined() as connection:
                 yield connection
             return
         if not self._write_lock.acquire(timeout=self._timeout_s):
-            raise StoreLocked(f"{self.path}: another thread has been writing for {self._timeout_s:g} s")
+            raise StoreLocked(
+                f"Another thread has been writing {self.path} for {self._timeout_s:g} s. Try again."
+            )
         try:
             with translated(self.path), self._transaction() as connection:
                 yield connection
@@ -123,17 +124,17 @@ class Database:
         try:
             yield self._writer.connection
         except BaseException:
-            # Savepoints would make FTS5 flush at each document; instead a failed part fails the whole.
-            self._doomed = True
+            # Savepoints would make FTS5 flush after each document, so a failed part fails the whole transaction.
+            self._failed = True
             raise
 
     @contextlib.contextmanager
     def _transaction(self) -> Iterator[apsw.Connection]:
         connection = self._begin()
-        self._owner, self._doomed = threading.get_ident(), False
+        self._owner, self._failed = threading.get_ident(), False
         try:
             yield connection
-            self._refuse_doomed()
+            self._refuse_failed()
             run(connection, "commit")
         except BaseException:
             roll_back(connection)
@@ -141,12 +142,12 @@ class Database:
         finally:
             self._owner = None
 
-    def _refuse_doomed(self) -> None:
-        if self._doomed:
-            raise StoreError(f"{self.path}: nothing was written, because a part of the transaction failed")
+    def _refuse_failed(self) -> None:
+        if self._failed:
+            raise StoreError(f"Nothing was written to {self.path}, because a part of the transaction failed.")
 
     def _begin(self) -> apsw.Connection:
-        """A write transaction on the file that stands at the path now."""
+        """Begin a write transaction on the file that is at the path now."""
         deadline = time.monotonic() + self._timeout_s
         while True:
             if self._writer is None or not self._is_current(self._writer):
@@ -156,17 +157,17 @@ class Database:
             run(self._writer.connection, "begin immediate")
             if self._writer.inode == inode_of(self.path):
                 return self._writer.connection
-            roll_back(self._writer.connection)  # the file was replaced while we waited for its lock
+            roll_back(self._writer.connection)  # the file was replaced while this thread waited for its lock
             if time.monotonic() > deadline:
-                raise StoreLocked(f"{self.path}: the file keeps being replaced")
+                raise StoreLocked(f"{self.path} keeps being replaced by other processes. Try again later.")
 
     # ---- opening and closing ---------------------------------------------------------------------------------
 
     def _open(self, *, query_only: bool) -> Handle:
-        """Open a connection, again and again while others are about the same.
+        """Open a connection. Retry while other processes open the file too.
 
-        Turning a new file to WAL takes an exclusive lock for which SQLite does not call its busy handler, so
-        the first open of several processes at once can be refused at once.
+        Switching a new file to WAL takes an exclusive lock for which SQLite does not call its busy handler, so the
+        first open by several processes at the same time can fail immediately.
         """
         deadline = time.monotonic() + self._timeout_s
         while not self._closed:
@@ -175,15 +176,17 @@ class Database:
             except (apsw.BusyError, apsw.LockedError, MovedError) as error:
                 if time.monotonic() > deadline:
                     waited = f"{self._timeout_s:g} s"
-                    raise StoreLocked(f"{self.path}: cannot be opened within {waited}") from error
+                    raise StoreLocked(
+                        f"{self.path} cannot be opened within {waited}. Try again later."
+                    ) from error
                 time.sleep(0.01)
                 continue
             self._connections.add(handle.connection)
             return handle
-        raise StoreError(f"{self.path}: is closed")
+        raise StoreError(f"{self.path} is closed.")
 
     def _is_current(self, handle: Handle) -> bool:
-        """Whether the handle may be used on. The inode of a file that is open is never given to another."""
+        """Whether the handle can still be used. The inode of an open file is never reused."""
         if self._closed or handle.inode[0] != os.getpid():
             return False
         return handle.connection.in_transaction or handle.inode == inode_of(self.path)
@@ -194,15 +197,15 @@ class Database:
         if handle.inode[0] != os.getpid():
             _inherited.append(handle.connection)
             return
-        with contextlib.suppress(apsw.Error):  # in use by another thread: it closes when that lets go
+        with contextlib.suppress(apsw.Error):  # in use by another thread, which closes it later
             handle.connection.close()
 
     def used_inode(self) -> Inode | None:
-        """The file that this thread last worked on, which may have been replaced since."""
+        """Return the file that this thread last used, which may have been replaced since."""
         return getattr(self._local, "used", None)
 
     def close(self) -> None:
-        """Close every connection of this process to the file."""
+        """Close all connections of this process to the file."""
         self._closed = True
         self._writer = None
         for connection in list(self._connections):
@@ -216,20 +219,20 @@ class Database:
         self.close()
 
     def truncate_log(self) -> bool:
-        """Move all that is committed into the file and leave nothing in the log; False while others read from it."""
+        """Move all commits from the log into the file and empty the log. Return False while others read it."""
         if self._owner == threading.get_ident():
-            raise StoreError(f"{self.path}: the log cannot be emptied inside a transaction")
+            raise StoreError(f"The log of {self.path} cannot be emptied inside a transaction.")
         with self.write():
-            pass  # opens the writer where needed
+            pass  # opens the writer if needed
         with self._write_lock, translated(self.path):
             assert self._writer is not None
             busy = value(self._writer.connection, "pragma wal_checkpoint(truncate)")
         return not busy
 
     def changes_of_others(self) -> int:
-        """A number that is another one after somebody else than this object has changed the file.
+        """Return a number that changes when another object or process has changed the file.
 
-        SQLite counts for each connection the commits of all others, and everything here is written by one.
+        SQLite counts, for each connection, the commits of all others. This object writes with one connection.
         """
         with self.write() as connection:
             return int(value(connection, "pragma data_version"))
@@ -237,10 +240,10 @@ class Database:
     # ---- checking --------------------------------------------------------------------------------------------
 
     def check(self, *, deep: bool = False) -> list[str]:
-        """What is wrong with the file's structure, full-text tables included; empty when all is well.
+        """Describe damage to the structure of the file, including full-text tables. Empty if there is none.
 
-        A fresh connection looks: on one that has searched, FTS5 checks its own memory of the index, and calls it
-        damaged when another connection has written since.
+        Uses a new connection. On one that has searched, FTS5 checks its cache of the index and reports damage when
+        another connection has written since.
         """
         pragma = "pragma integrity_check(20)" if deep else "pragma quick_check(20)"
         try:
@@ -257,15 +260,15 @@ class Database:
 
 # ---- damaged databases --------------------------------------------------------------------------------------------
 
-KEPT = 2
-"""Broken files that are kept for whoever wants to look at them."""
+#: How many damaged files are kept for inspection.
+MAX_BROKEN_FILES = 2
 
 
 def set_aside(path: Path, *, broken: Inode | None, timeout_s: float) -> str | None:
-    """Rename the database and what lies beside it to ``<name>.broken-<n>``; the new name.
+    """Rename a damaged derived database and its side files to ``<name>.broken-<n>``. Return the new name.
 
-    ``broken`` is the file that was found broken: when another one stands at the path, or none, somebody else
-    has been here already, and nothing is done.
+    ``broken`` is the damaged file. If another file or none is at the path, another process has renamed it already, and
+    nothing is done.
     """
     with store_lock(path, timeout_s=timeout_s):
         if broken is None or inode_of(path) != broken:
@@ -275,23 +278,21 @@ def set_aside(path: Path, *, broken: Inode | None, timeout_s: float) -> str | No
         try:
             path.rename(aside)
         except OSError as error:
-            raise StoreError(f"{path}: is broken and cannot be set aside ({error.strerror})") from error
+            raise StoreError(f"{path} is damaged and cannot be renamed: {error.strerror}.") from error
         for suffix in SIDE_FILES:
             with contextlib.suppress(FileNotFoundError):
                 path.with_name(path.name + suffix).rename(aside.with_name(aside.name + suffix))
-        _forget_old(path)
+        _delete_old(path)
         return aside.name
 
 
 def _numbers(path: Path) -> list[int]:
     pattern = re.compile(re.escape(path.name) + r"\.broken-(\d+)")
-    return sorted(
-        int(found[1]) for place in path.parent.iterdir() if (found := pattern.fullmatch(place.name))
-    )
+    return sorted(int(found[1]) for file in path.parent.iterdir() if (found := pattern.fullmatch(file.name)))
 
 
-def _forget_old(path: Path) -> None:
-    for number in _numbers(path)[:-KEPT]:
+def _delete_old(path: Path) -> None:
+    for number in _numbers(path)[:-MAX_BROKEN_FILES]:
         for suffix in ("", *SIDE_FILES):
-            with contextlib.suppress(OSError):  # a folder, or gone already: it does no harm where it is
+            with contextlib.suppress(OSError):  # a folder, or deleted already
                 path.with_name(f"{path.name}.broken-{number}{suffix}").unlink()

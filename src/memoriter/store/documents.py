@@ -1,6 +1,7 @@
-"""The rows of documents and their chunks: how they are written, read, counted and checked.
+"""The tables of ``index.db``, and the rows of documents and chunks in them.
 
-Every function works on a connection that it is given, within the caller's transaction.
+Every function uses the connection and the transaction of its caller. A new release adds a migration at the end and
+never changes an existing one.
 """
 
 from __future__ import annotations
@@ -24,22 +25,22 @@ _M001 = Migration(
     "m001_initial",
     (
         "create table meta(key text primary key, value text not null) without rowid",
-        # Tells one index from the one that replaces it: rows are numbered from 1 in each.
+        # Distinguishes an index from the one that replaces it: rows are numbered from 1 in each.
         "insert into meta(key, value) values('store', lower(hex(randomblob(16))))",
         """create table files(
             path text primary key, source text not null, mtime_ns integer not null, size integer not null,
             sha256 text not null, indexed_at real not null, note text) without rowid""",
-        # autoincrement: a rowid is never given twice, so whoever follows the table asks only for greater ones.
-        # text stands last: the columns before it are read without walking its overflow pages.
+        # autoincrement: rowids are never reused, so vector engines ask only for greater ones.
+        # text is the last column: the others are read without its overflow pages.
         """create table chunks(
             rowid integer primary key autoincrement, id text not null, path text not null, source text not null,
             start_line integer not null, end_line integer not null, headings text not null, date text,
             hash text not null, model text not null, text text not null)""",
         "create index chunks_path on chunks(path)",
-        "create index chunks_model on chunks(model, path, source)",  # filters read this alone
-        # detail=full: in a contentless table bm25() needs the positions; with less detail every score is 0.
-        # FTS5's secure-delete does nothing here: contentless rows are marked as gone until segments merge, and
-        # Index.scrub merges them.
+        "create index chunks_model on chunks(model, path, source)",  # covers the filters
+        # detail=full: in a contentless table bm25() needs the positions. With less detail every score is 0.
+        # The secure-delete option of FTS5 does nothing here: contentless rows are marked as deleted until segments
+        # merge, and Index.scrub merges them.
         """create virtual table chunks_fts using fts5(
             title, body, content='', contentless_delete=1, tokenize="ascii tokenchars '_-./:@#+'")""",
         "create virtual table chunks_terms using fts5vocab(chunks_fts, row)",
@@ -56,7 +57,7 @@ _M002 = Migration(
     (
         "alter table files add column state text not null default ''",
         "alter table chunks add column trust text not null default 'owner'",
-        # A transcript that grew has only its last chunks replaced, of perhaps a hundred thousand.
+        # Only the last chunks of a transcript that grew are replaced, of perhaps a hundred thousand.
         "create index chunks_place on chunks(path, start_line)",
         "drop index chunks_path",
     ),
@@ -67,24 +68,28 @@ MIGRATIONS = (_M001, _M002)
 
 @dataclass(frozen=True, slots=True)
 class FileRow:
-    """A document as it was when it was indexed."""
+    """A document in the index."""
 
     path: str
     source: Source
     mtime_ns: int
-    size: int  #: bytes
+    #: In bytes.
+    size: int
     sha256: str
-    state: str = ""  #: where its source goes on reading when it has grown
+    #: Where reading continues when the file has grown.
+    state: str = ""
 
 
 @dataclass(frozen=True, slots=True)
-class Holding:
-    """What the index holds of one document, and of which state of its file."""
+class DocumentSummary:
+    """The stat, the number of chunks and the trust of an indexed document."""
 
     mtime_ns: int
-    size: int  #: bytes
+    #: In bytes.
+    size: int
     chunks: int
-    trust: Trust  #: of the least trusted chunk
+    #: Of the least trusted chunk.
+    trust: Trust
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,17 +98,20 @@ class StoredChunk:
 
     rowid: int
     chunk: Chunk
-    model: str  #: of its vector; empty when it has none
+    #: Of its vector, or empty if it has none.
+    model: str
 
 
 @dataclass(frozen=True, slots=True)
 class Counts:
-    """How much the index holds."""
+    """The size of the index."""
 
     files: int
     chunks: int
-    embedded: int  #: chunks with a vector of the model asked for
-    bytes: int  #: of the files
+    #: Chunks with a vector of the requested model.
+    embedded: int
+    #: Of the files.
+    bytes: int
 
 
 # Two ranges instead of <>: each is a seek in the index on model.
@@ -113,7 +121,7 @@ _COUNTS = """
     select (select count(*) from files), (select count(*) from chunks),
     (select count(*) from chunks where model = ?1 and model <> ''), (select coalesce(sum(size), 0) from files)"""
 
-_HOLDINGS = """
+_SUMMARIES = """
     select f.path, f.mtime_ns, f.size, count(c.rowid),
     max(case c.trust when 'untrusted' then 2 when 'agent' then 1 else 0 end)
     from json_each(?) wanted cross join files f on f.path = wanted.value join chunks c on c.path = f.path
@@ -123,7 +131,7 @@ _OF_SESSION = """
     and json_extract(state, '$.session') = ? order by mtime_ns desc"""
 _TRUSTS: tuple[Trust, ...] = ("owner", "agent", "untrusted")
 
-# Rows of one document are numbered in their order, so its neighbours are a range of rows with the same path.
+# The rows of a document are numbered in order, so neighbours are a range of rows with the same path.
 _AROUND = """
     select c.rowid,
     (select group_concat(n.rowid) from chunks n where n.rowid between c.rowid - ?2 and c.rowid + ?2 and n.path = c.path)
@@ -145,12 +153,12 @@ _INSERT_FILE = """
     insert or replace into files(path, source, mtime_ns, size, sha256, indexed_at, note, state)
     values(?, ?, ?, ?, ?, ?, ?, ?)"""
 
-_UNSOUND = {
-    "chunks cannot be found by keyword": """
+_CONTRADICTIONS = {
+    "chunks have no keyword row": """
         select count(*) from chunks where rowid not in (select id from chunks_fts_docsize)""",
-    "keyword rows belong to no chunk": """
+    "keyword rows have no chunk": """
         select count(*) from chunks_fts_docsize where id not in (select rowid from chunks)""",
-    "chunks belong to no file": """
+    "chunks have no file": """
         select count(*) from chunks where path not in (select path from files)""",
     "chunks have lost their vector": """
         select count(*) from chunks where model <> '' and hash not in (select hash from embedding_cache)""",
@@ -161,61 +169,61 @@ _UNSOUND = {
 
 
 def files(connection: apsw.Connection) -> dict[str, FileRow]:
-    """Every document, by path."""
+    """Return every document by path."""
     rows: Any = connection.execute("select path, source, mtime_ns, size, sha256, state from files")
     return {row[0]: FileRow(*row) for row in rows}
 
 
 def stale(connection: apsw.Connection, model: str) -> set[str]:
-    """Paths of documents with a chunk that has no vector of this model."""
+    """Return the paths of documents with a chunk that has no vector of this model."""
     rows: Any = connection.execute(_STALE, (model,))
     return {row[0] for row in rows}
 
 
 def counts(connection: apsw.Connection, model: str) -> Counts:
-    """How much is held, and how much of it has a vector of this model."""
+    """Count files and chunks, and the chunks that have a vector of this model."""
     rows: Any = connection.execute(_COUNTS, (model,)).fetchall()
     return Counts(*rows[0])
 
 
 def chunks(connection: apsw.Connection, rowids: Iterable[int]) -> dict[int, StoredChunk]:
-    """The chunks in these rows; a row that is gone is left out."""
+    """Return the chunks in these rows. Deleted rows are left out."""
     rows: Any = connection.execute(_CHUNKS, (json.dumps(list(rowids)),))
     return {row[0]: _stored(*row) for row in rows}
 
 
 def chunks_of(connection: apsw.Connection, path: str) -> list[Chunk]:
-    """The chunks of one document, in the order in which they were put in."""
+    """Return the chunks of one document in order."""
     rows: Any = connection.execute("select rowid from chunks where path = ? order by rowid", (path,))
     return [stored.chunk for stored in chunks(connection, [row[0] for row in rows]).values()]
 
 
 def stored_of(connection: apsw.Connection, path: str) -> list[StoredChunk]:
-    """The chunks of one document, each with its row."""
+    """Return the chunks of one document, each with its row."""
     rows: Any = connection.execute("select rowid from chunks where path = ? order by rowid", (path,))
     return list(chunks(connection, [row[0] for row in rows]).values())
 
 
-def holdings(connection: apsw.Connection, paths: Iterable[str]) -> dict[str, Holding]:
-    """What is held of these documents; one without a chunk is left out."""
-    rows: Any = connection.execute(_HOLDINGS, (json.dumps(list(paths)),))
-    return {row[0]: Holding(row[1], row[2], row[3], _TRUSTS[row[4]]) for row in rows}
+def summaries(connection: apsw.Connection, paths: Iterable[str]) -> dict[str, DocumentSummary]:
+    """Return summaries of these documents by path. Documents without chunks are left out."""
+    rows: Any = connection.execute(_SUMMARIES, (json.dumps(list(paths)),))
+    return {row[0]: DocumentSummary(row[1], row[2], row[3], _TRUSTS[row[4]]) for row in rows}
 
 
 def paths_of(connection: apsw.Connection, session: str) -> list[str]:
-    """The transcripts of the session of this name, newest first."""
+    """Return the paths of the transcripts of a session, newest first."""
     rows: Any = connection.execute(_OF_SESSION, (session,))
     return [row[0] for row in rows]
 
 
 def dates(connection: apsw.Connection, rowids: Iterable[int]) -> dict[int, str]:
-    """The notes' own days of the chunks in these rows, where they have one."""
+    """Return the dates of the notes of these rows. Rows of undated notes are left out."""
     rows: Any = connection.execute(_DATES, (json.dumps(list(rowids)),))
     return dict(rows)
 
 
 def around(connection: apsw.Connection, rowids: Iterable[int], reach: int) -> dict[int, list[int]]:
-    """For each of these rows, those of the same document within reach, itself among them."""
+    """Return, for each row, the rows of the same document within reach, including itself."""
     rows: Any = connection.execute(_AROUND, (json.dumps(list(rowids)), reach))
     return {row: list(map(int, others.split(","))) for row, others in rows}
 
@@ -225,21 +233,21 @@ def _stored(rowid: int, headings: str, model: str, *fields: Any) -> StoredChunk:
         id_, path, source, start_line, end_line, date, text, trust = fields
         chunk = Chunk(id_, path, source, start_line, end_line, text, tuple(json.loads(headings)), date, trust)
     except (ValueError, TypeError) as error:
-        raise StoreBroken(f"chunk {rowid} of the index cannot be read") from error
+        raise StoreBroken(f"Chunk {rowid} of the index cannot be read.") from error
     return StoredChunk(rowid, chunk, model)
 
 
-def unsound(connection: apsw.Connection) -> list[str]:
-    """Where the tables contradict each other, in words."""
-    counted = [(value(connection, statement), words) for words, statement in _UNSOUND.items()]
-    return [f"{count} {words}" for count, words in counted if count]
+def contradictions(connection: apsw.Connection) -> list[str]:
+    """Describe where the tables contradict each other."""
+    counts = [(value(connection, statement), problem) for problem, statement in _CONTRADICTIONS.items()]
+    return [f"{count} {problem}" for count, problem in counts if count]
 
 
 # ---- writing -------------------------------------------------------------------------------------------------
 
 
 def insert(connection: apsw.Connection, document: Document, chunks: Sequence[tuple[Chunk, str, str]]) -> None:
-    """Put in a document and its chunks, each with the hash of its vector and the model that made that."""
+    """Insert a document and its chunks, each with the hash and the model of its vector."""
     for chunk, hash_, model in chunks:
         _insert_chunk(connection, chunk, hash_, model)
     stat = (document.mtime_ns, document.size, document.sha256)
@@ -258,7 +266,7 @@ def _insert_chunk(connection: apsw.Connection, chunk: Chunk, hash_: str, model: 
 
 
 def delete(connection: apsw.Connection, path: str, from_line: int = 1) -> set[str]:
-    """Drop a document's chunks from a line on; the hashes of the vectors that they had."""
+    """Delete the chunks of a document from a line on. Return the hashes of their vectors."""
     place = (path, from_line)
     found = connection.execute(
         "select rowid, hash, model from chunks where path = ? and start_line >= ?", place
@@ -270,13 +278,13 @@ def delete(connection: apsw.Connection, path: str, from_line: int = 1) -> set[st
 
 
 def touch(connection: apsw.Connection, document: Document) -> None:
-    """Note a document's new stat."""
+    """Update the stat of a document."""
     stat = (document.mtime_ns, document.size, document.path)
     connection.execute("update files set mtime_ns = ?, size = ? where path = ?", stat)
 
 
 def clear(connection: apsw.Connection) -> None:
-    """Drop every document. Rows are numbered on from where they were."""
+    """Delete every document. Row numbers continue."""
     connection.execute("delete from files")
     connection.execute("delete from chunks")
     connection.execute("insert into chunks_fts(chunks_fts) values('delete-all')")

@@ -1,7 +1,6 @@
-"""``index.db``: documents, chunks, keywords and vectors as they were at the last sync. All of it is derived.
+"""``index.db``: documents, chunks, keywords and vectors as of the last sync. All of it is derived from the files.
 
-The index is told what to hold and asked what it holds; it reads no files, makes no vectors and weighs no hits.
-A chunk's row never changes: it comes with a vector or without, and goes with its document.
+The row of a chunk never changes. It is inserted with or without a vector and deleted with its document.
 """
 
 from __future__ import annotations
@@ -20,7 +19,14 @@ from memoriter.records import Chunk, Document, Identity
 from memoriter.store import cache, documents, keywords
 from memoriter.store.connection import inode_of, value
 from memoriter.store.database import Database, set_aside
-from memoriter.store.documents import APPLICATION_ID, MIGRATIONS, Counts, FileRow, Holding, StoredChunk
+from memoriter.store.documents import (
+    APPLICATION_ID,
+    MIGRATIONS,
+    Counts,
+    DocumentSummary,
+    FileRow,
+    StoredChunk,
+)
 from memoriter.store.keywords import Filter, KeywordMatch
 
 if TYPE_CHECKING:
@@ -28,11 +34,11 @@ if TYPE_CHECKING:
     from memoriter.store.vectors.nearest import Nearest
 
 ENGINES = ("scan", "sqlite-vec", "lancedb")
-EVERYTHING = Filter()
+NO_FILTER = Filter()
 
 
 def open_index(folder: Path, *, engine: str = "scan", timeout_s: float = 30.0) -> Index:
-    """Open the index in a folder, or begin one. What cannot be read is set aside: it can be made again."""
+    """Open or create the index in a folder. A file that cannot be read is renamed and replaced by an empty one."""
     path = folder / "index.db"
     found = inode_of(path)
     try:
@@ -45,14 +51,15 @@ def open_index(folder: Path, *, engine: str = "scan", timeout_s: float = 30.0) -
 
 
 class Index:
-    """What ``index.db`` holds. Safe to use from many threads and processes at once."""
+    """The contents of ``index.db``. Safe to use from many threads and processes at the same time."""
 
     def __init__(self, folder: Path, *, engine: str = "scan", timeout_s: float = 30.0) -> None:
         self.path = folder / "index.db"
-        self.healed: str | None = None  #: in words, what was wrong with the file that this one replaced
+        #: What was wrong with the file that this one replaced.
+        self.healed: str | None = None
         self.engine = engine
         self._timeout_s = timeout_s
-        self._nearest: Nearest | None = None  # made at first use: it brings numpy
+        self._nearest: Nearest | None = None  # created at first use, since it imports numpy
         self._frequencies = keywords.Frequencies()
         self._database = Database(
             self.path,
@@ -63,57 +70,57 @@ class Index:
             on_connect=_extension(engine),
         )
 
-    # ---- what is held ----------------------------------------------------------------------------------------
+    # ---- documents -------------------------------------------------------------------------------------------
 
     def meta(self, key: str) -> str | None:
-        """A note that the index keeps about itself."""
+        """Return a value that the index stores about itself."""
         with self._database.read() as connection:
             found: str | None = value(connection, "select value from meta where key = ?", (key,))
         return found
 
     def files(self) -> dict[str, FileRow]:
-        """Every document, by path."""
+        """Return every document by path."""
         with self._database.read() as connection:
             return documents.files(connection)
 
     def stale(self, model: str) -> set[str]:
-        """Paths of documents with a chunk that has no vector of this model."""
+        """Return the paths of documents with a chunk that has no vector of this model."""
         with self._database.read() as connection:
             return documents.stale(connection, model)
 
     def counts(self, model: str) -> Counts:
-        """How much is held, and how much of it has a vector of this model."""
+        """Count files and chunks, and the chunks that have a vector of this model."""
         with self._database.read() as connection:
             return documents.counts(connection, model)
 
     def chunks(self, rowids: Iterable[int]) -> dict[int, StoredChunk]:
-        """The chunks in these rows; a row that is gone is left out."""
+        """Return the chunks in these rows. Deleted rows are left out."""
         with self._database.read() as connection:
             return documents.chunks(connection, rowids)
 
     def chunks_of(self, path: str) -> list[Chunk]:
-        """The chunks of one document."""
+        """Return the chunks of one document."""
         with self._database.read() as connection:
             return documents.chunks_of(connection, path)
 
     def stored_of(self, path: str) -> list[StoredChunk]:
-        """The chunks of one document, each with its row."""
+        """Return the chunks of one document, each with its row."""
         with self._database.read() as connection:
             return documents.stored_of(connection, path)
 
-    def holdings(self, paths: Iterable[str]) -> dict[str, Holding]:
-        """What is held of these documents; one without a chunk is left out."""
+    def summaries(self, paths: Iterable[str]) -> dict[str, DocumentSummary]:
+        """Return summaries of these documents by path. Documents without chunks are left out."""
         with self._database.read() as connection:
-            return documents.holdings(connection, paths)
+            return documents.summaries(connection, paths)
 
     def paths_of(self, session: str) -> list[str]:
-        """The transcripts of the session of this name, newest first."""
+        """Return the paths of the transcripts of a session, newest first."""
         with self._database.read() as connection:
             return documents.paths_of(connection, session)
 
     @contextlib.contextmanager
     def snapshot(self) -> Iterator[None]:
-        """Everything that this thread reads inside sees one state, whatever is committed meanwhile."""
+        """Let this thread read one state of the index, whatever others commit meanwhile."""
         with self._database.snapshot():
             yield
 
@@ -121,40 +128,40 @@ class Index:
 
     @contextlib.contextmanager
     def transaction(self) -> Iterator[None]:
-        """Everything written inside is seen by others at once, at the end, or not at all."""
+        """Commit everything that is written inside together at the end, or nothing."""
         with self._database.write():
             yield
 
     def set_meta(self, **values: str) -> None:
-        """Keep notes under these keys."""
+        """Store values about the index under these keys."""
         with self._database.write() as connection:
             connection.executemany("insert or replace into meta(key, value) values(?, ?)", values.items())
 
     def replace(
         self, document: Document, chunks: Sequence[Chunk], *, identity: Identity | None = None
     ) -> None:
-        """Put a document in place of what stood under its path, from its ``from_line`` on.
+        """Replace the document with this path, from its ``from_line`` on.
 
-        A chunk whose vector of this identity is in the cache has it from now on; the others can be found by
-        keyword until their document is replaced again.
+        A chunk gets its vector of this identity if that is in the cache. The others are found only by keyword until
+        their document is replaced again.
         """
         hashes = [chunk.hash for chunk in chunks]
         with self._database.write() as connection:
-            having = cache.known(connection, identity, hashes) if identity else set()
-            models = [str(identity) if hash_ in having else "" for hash_ in hashes]
-            dropped = documents.delete(connection, document.path, document.from_line)
-            cache.release(connection, dropped - set(hashes))
+            embedded = cache.known(connection, identity, hashes) if identity else set()
+            models = [str(identity) if hash_ in embedded else "" for hash_ in hashes]
+            released = documents.delete(connection, document.path, document.from_line)
+            cache.release(connection, released - set(hashes))
             documents.insert(connection, document, list(zip(chunks, hashes, models, strict=True)))
-            if identity and having and self.engine != "scan":
+            if identity and embedded and self.engine != "scan":
                 self._engine.follow(connection, identity)
 
     def touch(self, document: Document) -> None:
-        """Note that a document whose text is as it was has another stat."""
+        """Update the stat of a document whose text is unchanged."""
         with self._database.write() as connection:
             documents.touch(connection, document)
 
     def remove(self, paths: Iterable[str]) -> int:
-        """Drop these documents; how many there were."""
+        """Delete these documents. Return how many existed."""
         removed = 0
         with self._database.write() as connection:
             for path in paths:
@@ -164,14 +171,14 @@ class Index:
         return removed
 
     def clear(self) -> None:
-        """Drop every document. Vectors stay in the cache, and rows are numbered on from where they were."""
+        """Delete every document. Vectors stay in the cache, and row numbers continue."""
         with self._database.write() as connection:
             documents.clear(connection)
 
     # ---- keywords --------------------------------------------------------------------------------------------
 
     def terms(self, terms: Sequence[str]) -> dict[str, int]:
-        """How many chunks hold each term; 0 for one that is unknown."""
+        """Return how many chunks contain each term."""
         with self._database.read() as connection:
             return self._frequencies.of(connection, terms)
 
@@ -180,44 +187,44 @@ class Index:
         terms: Sequence[str],
         *,
         limit: int,
-        where: Filter = EVERYTHING,
+        where: Filter = NO_FILTER,
         known: Mapping[str, int] = MappingProxyType({}),
     ) -> list[KeywordMatch]:
-        """The chunks that hold any of the terms, best first; ``known``: what `terms` has just said of them."""
+        """Return the chunks that contain any of the terms, best first. ``known`` has frequencies from `terms`."""
         with self._database.snapshot() as connection:
             return keywords.search(
                 connection, self._frequencies, terms, limit=limit, where=where, known=known
             )
 
     def total(self) -> int:
-        """How many chunks there are, without counting them: for a search, where ``counts`` would take too long."""
+        """Return the number of chunks."""
         with self._database.read() as connection:
             return keywords.total(connection)
 
     # ---- vectors ---------------------------------------------------------------------------------------------
 
     def nearest(
-        self, vector: Vector, identity: Identity, *, limit: int, where: Filter = EVERYTHING
+        self, vector: Vector, identity: Identity, *, limit: int, where: Filter = NO_FILTER
     ) -> list[tuple[int, float]]:
-        """The chunks whose vectors of this identity are nearest, as (rowid, cosine), best first."""
+        """Return the chunks whose vectors of this identity are nearest, as (rowid, cosine), best first."""
         return self._vectors.search(vector, identity, limit=limit, where=where)
 
     def around(self, rowids: Iterable[int], *, reach: int) -> dict[int, list[int]]:
-        """For each of these rows, those of the same document at most ``reach`` chunks away, itself among them."""
+        """Return, for each row, the rows of the same document at most ``reach`` chunks away, including itself."""
         with self._database.read() as connection:
             return documents.around(connection, rowids, reach)
 
     def dates_of(self, rowids: Iterable[int]) -> dict[int, str]:
-        """The notes' own days of the chunks in these rows, where they have one."""
+        """Return the dates of the notes of these rows. Rows of undated notes are left out."""
         with self._database.read() as connection:
             return documents.dates(connection, rowids)
 
     def cosines(self, rowids: Iterable[int], vector: Vector, identity: Identity) -> dict[int, float]:
-        """How near the chunks in these rows are, where they have a vector: the cosine, 0 where it is negative."""
+        """Return the cosines of these rows, at least 0. Rows without a vector are left out."""
         return self._vectors.cosines(rowids, vector, identity)
 
     def vectors_of(self, rowids: Iterable[int], identity: Identity) -> dict[int, Vector]:
-        """The vectors of the chunks in these rows, where they have one of this identity."""
+        """Return the vectors of these rows. Rows without one of this identity are left out."""
         from memoriter.store.vectors import nearest
 
         bound = (json.dumps(list(rowids)), *cache.key_of(identity), str(identity))
@@ -226,13 +233,13 @@ class Index:
             return {rowid: nearest.decode(blob) for rowid, blob in rows}
 
     def refresh(self, identity: Identity) -> None:
-        """After a sync: let the vector engine put its own files or tables in order."""
+        """Let the vector engine update its files or tables after a sync."""
         self._engine.refresh(identity)
 
     def erase(self, hashes: Iterable[str], identity: Identity | None) -> bool:
-        """Keep no byte of these texts' vectors, unless chunks still use them; nor of rows that are gone.
+        """Erase every byte of the vectors of these texts, unless chunks use them, and of deleted rows.
 
-        False when another process reads at this moment, so that the log still has to be emptied.
+        Return False if another process is reading, so that the log still has to be emptied.
         """
         with self._database.write() as connection:
             cache.drop(connection, hashes)
@@ -257,12 +264,12 @@ class Index:
     # ---- the embedding cache ---------------------------------------------------------------------------------
 
     def known(self, identity: Identity, hashes: Iterable[str]) -> set[str]:
-        """Those of the hashes that have a vector of this identity."""
+        """Return the hashes that have a vector of this identity."""
         with self._database.read() as connection:
             return cache.known(connection, identity, hashes)
 
     def load(self, identity: Identity, hashes: Iterable[str]) -> dict[str, Vector]:
-        """The vectors of this identity that are there, by hash."""
+        """Return the cached vectors of this identity by hash."""
         from memoriter.store.vectors import nearest
 
         with self._database.read() as connection:
@@ -270,7 +277,7 @@ class Index:
         return {hash_: nearest.decode(blob) for hash_, blob in blobs.items()}
 
     def save(self, identity: Identity, vectors: Mapping[str, Vector]) -> None:
-        """Keep vectors of this identity, by hash. A wrong length, NaN or infinity is refused."""
+        """Store vectors of this identity by hash. Raises `StoreError` for a wrong length, NaN or infinity."""
         from memoriter.store.vectors import nearest
 
         blobs = {hash_: nearest.encode(vector, identity.dimensions) for hash_, vector in vectors.items()}
@@ -278,10 +285,10 @@ class Index:
             cache.save(connection, identity, blobs)
 
     def prune(self, limit_bytes: int) -> int:
-        """Drop vectors, longest out of use first, until the cache fits; those that chunks use stay. How many."""
+        """Delete vectors that no chunk uses, longest unused first, until the cache fits. Return how many."""
         with self._database.read() as connection:
-            held = value(connection, "select page_count * page_size from pragma_page_count, pragma_page_size")
-        if held <= limit_bytes:
+            size = value(connection, "select page_count * page_size from pragma_page_count, pragma_page_size")
+        if size <= limit_bytes:
             return 0  # the whole file fits: no need to count
         with self._database.write() as connection:
             return cache.prune(connection, limit_bytes)
@@ -289,38 +296,38 @@ class Index:
     # ---- health ----------------------------------------------------------------------------------------------
 
     def size(self) -> int:
-        """Bytes on disk: the database, its log and the vector engine's files."""
-        places = [self.path, self.path.with_name("index.db-wal"), *self.path.parent.glob("vectors/*/*")]
-        return sum(place.stat().st_size for place in places if place.exists())
+        """Return the bytes on disk of the database, its log and the files of the vector engine."""
+        files = [self.path, self.path.with_name("index.db-wal"), *self.path.parent.glob("vectors/*/*")]
+        return sum(file.stat().st_size for file in files if file.exists())
 
     def check(self, *, deep: bool = False) -> list[str]:
-        """What is wrong with the index, in sentences; empty when all is well."""
+        """Describe what is wrong with the index. An empty list means that it is sound."""
         found = self._database.check(deep=deep)
         if found:
             return found
         with self._database.snapshot() as connection:
-            return documents.unsound(connection)
+            return documents.contradictions(connection)
 
     def scrub(self) -> bool:
-        """Leave nothing of removed text in the file and its log; False when others' reading keeps some in the log.
+        """Erase deleted text from the file and its log. Return False if readers keep some of it in the log.
 
-        Rows are overwritten when they go, but FTS5 keeps their tokens until it merges. Vectors of removed text stay
-        in the cache until they are pruned.
+        Deleted rows are overwritten, but FTS5 keeps their tokens until it merges. Vectors of deleted text stay in the
+        cache until they are pruned.
         """
         with self._database.write() as connection:
             connection.execute("insert into chunks_fts(chunks_fts) values('optimize')")
         return self._database.truncate_log()
 
     def heal(self, reason: str) -> None:
-        """Set the file aside and begin an empty one, unless another thread or process has just done so."""
+        """Rename the damaged file and create an empty one, unless another thread or process has just done so."""
         broken = self._database.used_inode() or inode_of(self.path)
         aside = set_aside(self.path, broken=broken, timeout_s=self._timeout_s)
         self.healed = _healed(reason, aside)
         self._nearest = None
-        self._database.reader()  # begins the new file
+        self._database.reader()  # creates the new file
 
     def close(self) -> None:
-        """Close every connection; the index can no longer be used."""
+        """Close every connection. The index cannot be used afterwards."""
         self._nearest = None
         self._database.close()
 
@@ -333,7 +340,7 @@ class Index:
 
 def _extension(engine: str) -> Callable[[apsw.Connection], None] | None:
     if engine not in ENGINES:
-        raise StoreError(f"there is no vector engine {engine!r}; choose one of {', '.join(ENGINES)}")
+        raise StoreError(f"Unknown vector engine {engine!r}. Supported: {', '.join(ENGINES)}.")
     if engine != "sqlite-vec":
         return None
     from memoriter.store.vectors.sqlite_vec import load_vec0
@@ -342,4 +349,4 @@ def _extension(engine: str) -> Callable[[apsw.Connection], None] | None:
 
 
 def _healed(reason: str, aside: str | None) -> str:
-    return f"{reason}; set aside as {aside}" if aside else reason
+    return f"{reason.rstrip('.')}. The file was renamed to {aside}." if aside else reason

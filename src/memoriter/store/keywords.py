@@ -1,8 +1,4 @@
-"""The keyword leg: FTS5 over our own tokens, asked so that any query is bounded.
-
-It ranks chunks by BM25. Which tokens a text or a question has is decided by ``memoriter.text``; how this leg is
-weighed against the vectors is decided by retrieval.
-"""
+"""Keyword search: FTS5 over the tokens of ``memoriter.text``, ranked by BM25, with a bounded cost for any query."""
 
 from __future__ import annotations
 
@@ -18,27 +14,37 @@ from memoriter.records import Chunk, Source
 from memoriter.store.connection import value
 from memoriter.text import date_tokens, tokenize
 
-TITLE_WEIGHT = 2.0  #: of a match in headings, path and date, against 1 in the text
-MAX_LENGTH = 64  #: characters of a token; no longer one is ever indexed
-MAX_LOOKED_UP = 256  #: terms of one query whose frequency is asked for
-SATURATED = 2.2  #: what FTS5's BM25 gives for a term's weight when it is there endlessly often: k1 + 1
-MAX_TERMS = 64  #: of those, that are searched for; the rarest are kept
-MIN_BUDGET = 5_000  #: matching rows that may always be ranked; each costs about 1 µs
-COMMON = 2_000  #: chunks that hold a term, from which the number is remembered
-BUDGET_SHARE = 0.2  #: of all rows, that may be ranked in a larger index
+#: The weight of a match in headings, path and date, relative to 1 in the text.
+TITLE_WEIGHT = 2.0
+#: Longer tokens are not indexed.
+MAX_TOKEN_CHARS = 64
+#: The frequencies of at most this many terms of a query are looked up.
+MAX_LOOKUPS = 256
+#: At most this many terms are searched. The rarest are kept.
+MAX_TERMS = 64
+#: This many matching rows are always ranked. Each costs about 1 µs.
+MIN_BUDGET = 5_000
+#: The share of all rows that is ranked in a larger index.
+BUDGET_SHARE = 0.2
+#: The frequency of a term is cached from this many chunks on.
+COMMON_TERM_CHUNKS = 2_000
+#: The limit of BM25 in FTS5 for a term that occurs infinitely often, relative to its idf: k1 + 1.
+SATURATION = 2.2
 
-# What the FTS5 tokenizer of the schema keeps together: a token is one such run, any other text is its runs.
+# The FTS5 tokenizer of the schema keeps such a run of characters together as one token.
 _RUN = re.compile(r"[0-9A-Za-z_\-./:@#+\u0080-\ud7ff\ue000-\U0010ffff]+")
 
 
 _BM25 = f"bm25({TITLE_WEIGHT}, 1.0)"
 
-# With huge column weights every count is as good as endless, and BM25 says only which terms are there.
-_HELD = "bm25(f.chunks_fts, 1e6, 1e6)"
+# With huge column weights every term counts as infinitely frequent, so BM25 is the idf of the terms that occur.
+# Asking FTS5 for the rows of each term instead takes twice as long: 4.8 ms instead of 2.3 ms for a query of six terms
+# in 10,000 chunks, 46 ms instead of 23 ms in 100,000. Looking up each row by term takes 66 ms and 208 ms.
+_CONTAINED = "bm25(f.chunks_fts, 1e6, 1e6)"
 
-# Sorted by SQLite: to sort by itself, FTS5 runs a second statement, which weighs every term once more.
+# SQLite sorts: to sort by rank, FTS5 runs a second statement that weighs every term again.
 _UNFILTERED = f"""
-    select f.rowid, bm25(f.chunks_fts, {TITLE_WEIGHT}, 1.0) as score, {_HELD} from chunks_fts f
+    select f.rowid, bm25(f.chunks_fts, {TITLE_WEIGHT}, 1.0) as score, {_CONTAINED} from chunks_fts f
     where f.chunks_fts match :query and f.rowid > :after order by score, f.rowid limit :limit"""  # noqa: S608 - constants
 
 _TERMS = "select t.term, t.doc from json_each(?) wanted cross join chunks_terms t on t.term = wanted.value"
@@ -46,28 +52,30 @@ _TERMS = "select t.term, t.doc from json_each(?) wanted cross join chunks_terms 
 
 @dataclass(frozen=True, slots=True)
 class Filter:
-    """Which chunks may be found."""
+    """Restricts a search to some chunks."""
 
     source: Source | None = None
-    path_prefix: str | None = None  #: compared letter by letter: end it with "/" to mean a folder
+    #: Compared character by character. End it with "/" for a folder.
+    path_prefix: str | None = None
 
 
 class KeywordMatch(NamedTuple):
-    """A chunk that holds at least one of the terms."""
+    """A chunk that contains at least one of the terms."""
 
     rowid: int
-    score: float  #: > 0, larger is better: BM25
+    #: BM25: greater than 0, larger is better.
+    score: float
     #: The summed weight (idf) of the terms that it contains, however often.
     contained: float
 
 
 def columns(chunk: Chunk) -> tuple[str, str]:
-    """What FTS5 reads of a chunk: its title (headings, words of the path, date) and its body."""
+    """Return the FTS5 columns of a chunk: title (headings, words of the path, date) and body."""
     return " ".join(_title(chunk)), " ".join(tokenize(chunk.text))
 
 
 def all_tokens(chunk: Chunk) -> set[str]:
-    """Every token by which a chunk can be found, of its title and of its body."""
+    """Return every token of the title and the body of a chunk."""
     return {*_title(chunk), *tokenize(chunk.text)}
 
 
@@ -77,42 +85,36 @@ def _title(chunk: Chunk) -> list[str]:
 
 
 class Frequencies:
-    """How many chunks hold a term. FTS5 counts by walking the term's rows, so common terms are remembered."""
+    """How many chunks contain a term. FTS5 counts by reading all rows of the term, so common terms are cached."""
 
     def __init__(self) -> None:
-        self._common: dict[
-            str, tuple[int, int, int]
-        ] = {}  # chunks that hold it; newest row and all rows then
+        #: By term: its frequency, and the newest row and the number of rows at that time.
+        self._common: dict[str, tuple[int, int, int]] = {}
 
     def of(self, connection: apsw.Connection, terms: Sequence[str]) -> dict[str, int]:
-        """The number for each term, 0 for one that no chunk holds; of a common one it may be some percent old."""
+        """Return the frequency of each term. That of a common term may be a few percent out of date."""
         if not terms:
             return {}
         runs = {term: found[0].lower() for term in terms if len(found := _RUN.findall(term)) == 1}
         now = (value(connection, "select coalesce(max(rowid), 0) from chunks"), total(connection))
-        counts = {run: self._remembered(run, *now) for run in runs.values()}
+        counts = {run: self._cached(run, *now) for run in runs.values()}
         unknown = [run for run, count in counts.items() if not count]
         for run, count in connection.execute(_TERMS, (json.dumps(unknown),)) if unknown else ():
             counts[run] = count
-            if count >= COMMON:
+            if count >= COMMON_TERM_CHUNKS:
                 self._common[run] = (count, *now)
         return {term: counts[runs[term]] if term in runs else 0 for term in terms}
 
-    def _remembered(self, run: str, newest: int, rows: int) -> int:
-        """The number while hardly any row has come or gone; else 0."""
+    def _cached(self, run: str, newest: int, rows: int) -> int:
+        """Return the cached frequency if few rows were added or deleted since, else 0."""
         count, newest_then, rows_then = self._common.get(run, (0, 0, 0))
-        little = 0.02 * rows_then
-        return count if 0 <= newest - newest_then <= little and abs(rows - rows_then) <= little else 0
+        few = 0.02 * rows_then
+        return count if 0 <= newest - newest_then <= few and abs(rows - rows_then) <= few else 0
 
 
 def total(connection: apsw.Connection) -> int:
-    """How many chunks there are. FTS5 keeps the number: a varint at the head of its record of averages."""
-    number = 0
-    for byte in value(connection, "select block from chunks_fts_data where id = 1") or b"":
-        number = number << 7 | byte & 0x7F
-        if byte < 0x80:
-            break
-    return number
+    """Return the number of chunks. SQLite counts pages of an index: 12 µs in 100,000 chunks."""
+    return int(value(connection, "select count(*) from chunks"))
 
 
 def search(
@@ -124,11 +126,13 @@ def search(
     where: Filter,
     known: Mapping[str, int],
 ) -> list[KeywordMatch]:
-    """The best chunks that hold any of the terms; ``known``: in how many chunks each is, where that was asked."""
-    runs = list(dict.fromkeys(run for term in terms for run in _RUN.findall(term) if len(run) <= MAX_LENGTH))
-    runs = runs[:MAX_LOOKED_UP]
-    asked = frequencies.of(connection, [run for run in runs if run not in known])
-    counts = {run: count for run in runs if (count := known[run] if run in known else asked[run])}
+    """Return the best chunks that contain any of the terms. ``known`` has frequencies that are looked up already."""
+    runs = list(
+        dict.fromkeys(run for term in terms for run in _RUN.findall(term) if len(run) <= MAX_TOKEN_CHARS)
+    )
+    runs = runs[:MAX_LOOKUPS]
+    unknown = frequencies.of(connection, [run for run in runs if run not in known])
+    counts = {run: count for run in runs if (count := known[run] if run in known else unknown[run])}
     rarest_first = sorted(counts, key=counts.__getitem__)[:MAX_TERMS]
     if not rarest_first or limit <= 0:
         return []
@@ -144,7 +148,7 @@ def search(
             "limit": limit,
         },
     )
-    return [KeywordMatch(rowid, -rank, -saturated / SATURATED) for rowid, rank, saturated in found]
+    return [KeywordMatch(rowid, -rank, -contained / SATURATION) for rowid, rank, contained in found]
 
 
 def _statement(where: Filter) -> str:
@@ -154,28 +158,28 @@ def _statement(where: Filter) -> str:
 
 
 def _filtered(where: Filter) -> str:
-    """FTS5 sorts by itself, so the chunks are looked up best first, and only until enough pass the filter."""
+    """Let FTS5 sort, so that chunks are looked up best first, and only until enough pass the filter."""
     filters = []
     if where.source is not None:
         filters.append(" and c.source = :source")
     if where.path_prefix:
         filters.append(" and substr(c.path, 1, length(:prefix)) = :prefix")
     return (
-        f"select f.rowid, f.rank, {_HELD} from chunks_fts f cross join chunks c on c.rowid = f.rowid"  # noqa: S608 - constants
+        f"select f.rowid, f.rank, {_CONTAINED} from chunks_fts f cross join chunks c on c.rowid = f.rowid"  # noqa: S608 - constants
         f" where f.chunks_fts match :query and f.rank match '{_BM25}' and f.rowid > :after"
         f"{''.join(filters)} order by f.rank limit :limit"
     )
 
 
 def _budget(connection: apsw.Connection, matching: int) -> int:
-    """How many rows may be ranked: what costs is ranking, not matching."""
+    """Return how many rows are ranked at most. Ranking is what costs, not matching."""
     if matching <= MIN_BUDGET:
         return MIN_BUDGET
     return max(MIN_BUDGET, int(BUDGET_SHARE * total(connection)))
 
 
 def _within(budget: int, rarest_first: Sequence[str], counts: dict[str, int]) -> list[str]:
-    """The rarest terms whose rows fit the budget together; always one."""
+    """Return the rarest terms whose rows fit the budget together, and at least one."""
     kept, spent = [rarest_first[0]], counts[rarest_first[0]]
     for term in rarest_first[1:]:
         spent += counts[term]
@@ -186,7 +190,7 @@ def _within(budget: int, rarest_first: Sequence[str], counts: dict[str, int]) ->
 
 
 def _expression(rare: Sequence[str], common: Sequence[str]) -> str:
-    """Any of the rare terms; the common ones only add to the score of rows that have a rare one."""
+    """Match any of the rare terms. Common terms only add to the score of rows that have a rare one."""
     any_rare = " OR ".join(f'"{term}"' for term in rare)
     if not common:
         return any_rare
@@ -195,7 +199,7 @@ def _expression(rare: Sequence[str], common: Sequence[str]) -> str:
 
 
 def _first_row(connection: apsw.Connection, budget: int, count: int) -> int:
-    """Where to begin when even the rarest term alone passes the budget: only the newest rows are ranked."""
+    """Return the row to start from. If even the rarest term exceeds the budget, only the newest rows are ranked."""
     if count <= budget:
         return 0
     newest = value(connection, "select max(rowid) from chunks")

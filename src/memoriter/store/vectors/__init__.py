@@ -1,8 +1,7 @@
-"""Which vectors are nearest? Engines behind one Protocol, tested by one contract.
+"""Vector engines: each finds the rows whose vectors are nearest to a query.
 
-An engine owns no vectors: they stand in the embedding cache, and what an engine keeps can be made from it again.
-Rows only ever come with greater numbers than all before. A row that is gone may stay in an engine until its next
-refresh; whoever asks drops it.
+The embedding cache stores the vectors. An engine stores only what can be rebuilt from the cache. New rows always have
+greater numbers than all rows before. A deleted row may stay in an engine until its next refresh, so callers drop it.
 """
 
 from __future__ import annotations
@@ -20,14 +19,14 @@ if TYPE_CHECKING:
 
     Vector = npt.NDArray[np.float32]
     Rows = npt.NDArray[np.int64]
-    """Rowids, ascending."""
+    """Ascending rowids."""
 
 
 class VectorIndex(Protocol):
-    """Finds the rows whose vectors are nearest to one."""
+    """Finds the rows whose vectors are nearest to a query."""
 
     def ready(self, identity: Identity) -> None:
-        """Before a search: be able to answer for this identity."""
+        """Prepare for a search with this identity."""
 
     def search(
         self,
@@ -38,25 +37,25 @@ class VectorIndex(Protocol):
         limit: int,
         allow: Rows | None,
     ) -> list[tuple[int, float]]:
-        """The nearest rows as (rowid, cosine), best first, of those allowed. Zero vectors are never found."""
+        """Return the nearest allowed rows as (rowid, cosine), best first. Zero vectors are never found."""
 
     def cosines(
         self, connection: apsw.Connection, query: Vector, identity: Identity, rows: Rows
     ) -> dict[int, float]:
-        """How near these rows are, of those that have a vector: the cosine, 0 where it is negative."""
+        """Return the cosines of these rows, at least 0. Rows without a vector are left out."""
 
     def follow(self, connection: apsw.Connection, identity: Identity) -> None:
-        """Inside a write transaction that has added rows."""
+        """Add new rows, inside the write transaction that has inserted them."""
 
     def refresh(self, identity: Identity) -> None:
-        """After a sync: drop what is gone and put the engine's own files or tables in order."""
+        """Delete removed rows and tidy the files or tables of the engine, after a sync."""
 
     def purge(self, identity: Identity) -> None:
-        """After an erasure: keep no byte of vectors whose rows are gone, in no file, table or older version."""
+        """Erase every byte of vectors of deleted rows, in all files, tables and older versions."""
 
 
 def open_engine(name: str, database: Database, folder: Path) -> VectorIndex:
-    """The engine of this name; ``folder`` is where it may keep files."""
+    """Open the engine with this name. ``folder`` is for its files."""
     if name == "sqlite-vec":
         from memoriter.store.vectors.sqlite_vec import SqliteVec
 

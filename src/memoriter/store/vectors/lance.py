@@ -1,9 +1,8 @@
 """The engine of the extra ``lancedb``: vectors in a LanceDB table, written in batches.
 
-LanceDB does not sync what it writes, so nothing here is believed: the database's pointer says up to which row, and to
-how many rows, the table has come, and a table that says otherwise, or does not open, is made again. It holds row
-numbers and vectors, never a text, and its filters are made of integers alone. Rows newer than the table are few and
-are compared in memory.
+LanceDB does not sync its files, so the table is checked: a pointer in the database records its last row and its number
+of rows. A table that differs or does not open is rebuilt. It stores row numbers and vectors, never text, and its
+filters contain only integers. The few rows that are newer than the table are compared in memory.
 """
 
 from __future__ import annotations
@@ -36,37 +35,42 @@ if TYPE_CHECKING:
 
 log = logs.get("store")
 
-POINTER = "lance"  #: the meta key that says what the table holds
-BATCH = 256  #: rows that may be newer than the table: each write is a version and three files
-VERSIONS = 50  #: from which a refresh compacts
-KEEP_VERSIONS = timedelta(hours=1)  #: for readers that have an older one open
+#: The meta key that records the contents of the table.
+POINTER = "lance"
+#: Rows that may be newer than the table, since each write creates a version and three files.
+BATCH_ROWS = 256
+#: A refresh compacts a table with more versions than this.
+MAX_VERSIONS = 50
+#: Older versions stay this long for readers that have them open.
+KEEP_VERSIONS = timedelta(hours=1)
 PURGE_WAIT_S = 60.0
-DEAD_SHARE = 0.2  #: of the table's rows, from which it is made again
+#: The table is rebuilt above this share of deleted rows.
+DEAD_SHARE = 0.2
 
 
 class Lance:
-    """Finds the nearest rows through LanceDB."""
+    """Finds the nearest rows with LanceDB."""
 
     def __init__(self, database: Database, folder: Path) -> None:
         self._database = database
         self._folder = folder
         self._lock = threading.Lock()
-        self._open: tuple[str, Any] | None = (
-            None  # the pointer that the open table agreed with, and the table
-        )
-        self._suspect: str | None = None  # the pointer of a table that failed in a search
+        #: The open table, and the pointer that it matched.
+        self._open: tuple[str, Any] | None = None
+        #: The pointer of a table that failed in a search.
+        self._suspect: str | None = None
 
     def follow(self, connection: apsw.Connection, identity: Identity) -> None:
-        """Nothing to do inside a transaction that may be rolled back: `ready` takes in what is committed."""
+        """Do nothing inside a transaction that may be rolled back: `ready` adds committed rows."""
 
     def ready(self, identity: Identity) -> None:
-        """Make the table again when it is not what it should be; take in new rows when they are many."""
+        """Rebuild the table if it does not match its pointer. Add new rows if there are many."""
         with self._database.read() as connection:
             pointer = _pointer(connection, identity)
-            newer = value(connection, _NEWER, (pointer.get("last", 0), str(identity), BATCH))
+            newer = value(connection, _NEWER, (pointer.get("last", 0), str(identity), BATCH_ROWS))
         if pointer and not self._usable(pointer):
             self._write(lambda: self._rebuild(identity))
-        elif newer >= BATCH:
+        elif newer >= BATCH_ROWS:
             self._write(lambda: self._append(identity))
 
     def search(
@@ -78,14 +82,14 @@ class Lance:
         limit: int,
         allow: Rows | None,
     ) -> list[tuple[int, float]]:
-        """The nearest rows as (rowid, cosine), best first."""
+        """Return the nearest rows as (rowid, cosine), best first."""
         pointer = _pointer(connection, identity)
         found = self._tail(connection, query, identity, pointer.get("last", 0), limit, allow)
         if pointer.get("rows"):
             try:
                 found += self._in_table(pointer, query, limit, allow)
-            except Exception as error:  # noqa: BLE001 - a damaged table fails in as many ways as it has files
-                log.warning("the LanceDB table cannot be used; the next search makes it again: %s", error)
+            except Exception as error:  # noqa: BLE001 - a damaged table can fail in any way
+                log.warning("cannot use the LanceDB table, the next search rebuilds it: %s", error)
                 self._suspect = json.dumps(pointer)
                 found += self._tail(connection, query, identity, 0, limit, allow, until=pointer["last"])
         return sorted(found, key=lambda hit: (-hit[1], hit[0]))[:limit]
@@ -93,27 +97,27 @@ class Lance:
     def cosines(
         self, connection: apsw.Connection, query: Vector, identity: Identity, rows: Rows
     ) -> dict[int, float]:
-        """How near these rows are, of those that have a vector: the cosine, 0 where it is negative."""
+        """Return the cosines of these rows, at least 0. Rows without a vector are left out."""
         found = self.search(connection, query, identity, limit=len(rows), allow=rows)
         return {row: max(0.0, cosine) for row, cosine in found}
 
     def refresh(self, identity: Identity) -> None:
-        """Take in what is new, drop what is gone, and compact what many small writes have left."""
-        self._write(lambda: self._put_in_order(identity))
+        """Add new rows, delete removed ones, and compact the table after many small writes."""
+        self._write(lambda: self._tidy(identity))
 
-    def _put_in_order(self, identity: Identity) -> None:
+    def _tidy(self, identity: Identity) -> None:
         table, last = self._append(identity)
         dead = self._dead(table, identity)
         if len(dead) > DEAD_SHARE * table.count_rows():
             table, last = self._rebuild(identity)
         elif len(dead):
             table.delete(f"rowid in ({', '.join(str(int(row)) for row in dead)})")
-        if table.version > VERSIONS:
+        if table.version > MAX_VERSIONS:
             table.optimize(cleanup_older_than=KEEP_VERSIONS)
         self._point(identity, table, last)
 
     def purge(self, identity: Identity) -> None:
-        """After an erasure: no file and no older version of the table may keep a vector that is gone."""
+        """Erase deleted vectors from all files and older versions of the table."""
         with self._lock:
             self._open = None
         with store_lock(self._folder, timeout_s=PURGE_WAIT_S):
@@ -140,7 +144,7 @@ class Lance:
             width = min(rows, width * 8)
 
     def _trusted(self, pointer: dict[str, Any]) -> Any:
-        """The open table, when it is what the pointer says."""
+        """Return the open table if it matches the pointer."""
         key = json.dumps(pointer)
         with self._lock:
             if self._open is None or self._open[0] != key:
@@ -148,7 +152,7 @@ class Lance:
                 found = (table.version, table.count_rows())
                 if found != (pointer["version"], pointer["rows"]):
                     wanted = (pointer["version"], pointer["rows"])
-                    raise StoreError(f"version and rows are {found}, and should be {wanted}")
+                    raise StoreError(f"Version and rows are {found} instead of {wanted}.")
                 self._open = (key, table)
             return self._open[1]
 
@@ -158,7 +162,7 @@ class Lance:
         try:
             self._trusted(pointer)
         except Exception as error:  # noqa: BLE001 - as in search
-            log.warning("the LanceDB table is made again: %s", error)
+            log.warning("rebuilding the LanceDB table: %s", error)
             return False
         return True
 
@@ -172,7 +176,7 @@ class Lance:
         allow: Rows | None,
         until: int | None = None,
     ) -> list[tuple[int, float]]:
-        """The nearest of the rows after ``last``, by looking at each."""
+        """Return the nearest of the rows after ``last`` by comparing each."""
         found: list[tuple[int, float]] = []
         rows: Any = connection.execute(cache.AFTER_ROW, (last, *cache.key_of(identity), str(identity)))
         for _, ids, matrix in blocks(rows, identity.dimensions):
@@ -185,12 +189,12 @@ class Lance:
     # ---- writing ---------------------------------------------------------------------------------------------
 
     def _write(self, work: Callable[[], object]) -> None:
-        """One writer among all processes; whoever comes second leaves the work to the first."""
+        """Run the work unless another process is writing already."""
         with contextlib.suppress(StoreLocked), store_lock(self._folder, timeout_s=0):
             work()
 
     def _append(self, identity: Identity) -> tuple[Any, int]:
-        """Put the rows that are newer than the table into it; the table, and the last row that it has seen."""
+        """Add rows that are newer than the table. Return the table and its last row."""
         with self._database.read() as connection:
             pointer = _pointer(connection, identity)
         if not pointer or not self._usable(pointer):
@@ -208,7 +212,7 @@ class Lance:
         name = _table_name(identity)
         shutil.rmtree(
             self._folder / f"{name}.lance", ignore_errors=True
-        )  # what is torn cannot be overwritten
+        )  # a damaged table cannot be overwritten
         table = self._connect().create_table(name, schema=pa.schema(fields))
         last = self._fill(table, identity, 0)
         self._point(identity, table, last)
@@ -227,7 +231,7 @@ class Lance:
         return last
 
     def _point(self, identity: Identity, table: Any, last: int) -> None:
-        """Note what the table holds. A crash before this leaves a table that the old pointer does not trust."""
+        """Record the contents of the table. After a crash before this, the old pointer does not match the table."""
         pointer = {
             "identity": identity_key(identity),
             "table": _table_name(identity),
@@ -242,23 +246,21 @@ class Lance:
             self._open = self._suspect = None
 
     def _dead(self, table: Any, identity: Identity) -> Rows:
-        held = table.search().select(["rowid"]).limit(table.count_rows()).to_arrow()["rowid"].to_numpy()
+        stored = table.search().select(["rowid"]).limit(table.count_rows()).to_arrow()["rowid"].to_numpy()
         with self._database.read() as connection:
             numbers = value(
                 connection, "select group_concat(rowid, ' ') from chunks where model = ?", (str(identity),)
             )
         live = np.array((numbers or "").split(), dtype=np.int64)
-        dead: Rows = np.setdiff1d(held, live)
+        dead: Rows = np.setdiff1d(stored, live)
         return dead
 
     def _connect(self) -> Any:
-        os.environ.setdefault("LANCE_LOG", "error")  # it warns on stderr of every table that is new
+        os.environ.setdefault("LANCE_LOG", "error")  # otherwise it warns on stderr about every new table
         try:
             import lancedb
         except ImportError as error:
-            raise StoreError(
-                "the vector engine lancedb is not installed: pip install 'memoriter[lancedb]'"
-            ) from error
+            raise StoreError("LanceDB is not installed. Run: pip install 'memoriter[lancedb]'") from error
         return lancedb.connect(str(self._folder))
 
 
@@ -266,7 +268,7 @@ _NEWER = "select count(*) from (select 1 from chunks where rowid > ? and +model 
 
 
 def _pointer(connection: apsw.Connection, identity: Identity) -> dict[str, Any]:
-    """What the table should hold of this identity; empty when there is none."""
+    """Return the recorded contents of the table of this identity, or an empty dict."""
     found = value(connection, "select value from meta where key = ?", (POINTER,))
     pointer: dict[str, Any] = json.loads(found) if found else {}
     return pointer if pointer.get("identity") == identity_key(identity) else {}

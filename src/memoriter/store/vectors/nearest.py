@@ -20,17 +20,18 @@ from memoriter.store.keywords import Filter
 if TYPE_CHECKING:
     from memoriter.store.vectors import Rows, Vector, VectorIndex
 
-# FTS5 keeps the length of every chunk, in a table so small that it stays in memory: few rows are looked up further.
-_GONE = """
+# FTS5 stores the length of every chunk in a small table that stays in memory, so few rows need the second lookup.
+_DELETED = """
     select w.value from json_each(?) w
     where not exists (select 1 from chunks_fts_docsize d where d.id = w.value)
     and not exists (select 1 from chunks c where c.rowid = w.value)"""
 
-SPARE = 50  #: rows asked for beyond the limit, since some may be gone
+#: Rows requested beyond the limit, since some may be deleted.
+SPARE_ROWS = 50
 
 
 class Nearest:
-    """Finds the live rows nearest to a vector."""
+    """Finds the existing rows nearest to a vector."""
 
     def __init__(self, engine: VectorIndex, database: Database) -> None:
         self.engine = engine
@@ -40,26 +41,26 @@ class Nearest:
     def search(
         self, vector: Vector, identity: Identity, *, limit: int, where: Filter
     ) -> list[tuple[int, float]]:
-        """The nearest rows that pass the filter, as (rowid, cosine), best first."""
+        """Return the nearest rows that pass the filter, as (rowid, cosine), best first."""
         query = unit(vector, identity.dimensions)
         if query is None or limit <= 0:
             return []
         self.engine.ready(identity)
-        wanted = limit + SPARE
+        wanted = limit + SPARE_ROWS
         with self._database.snapshot() as connection:
             filtered = where.source is not None or bool(where.path_prefix)
             allow = self._lists.rows(connection, identity, where) if filtered else None
             found = self.engine.search(connection, query, identity, limit=wanted, allow=allow)
-            gone = _gone(connection, [row for row, _ in found])
-            alive = [hit for hit in found if hit[0] not in gone] if gone else found
+            deleted = _deleted(connection, [row for row, _ in found])
+            alive = [hit for hit in found if hit[0] not in deleted] if deleted else found
             if len(alive) < limit and len(found) == wanted:
-                # More rows have gone than there were to spare: ask again, among the living.
+                # More rows are deleted than were spare: search again among the existing ones.
                 allow = allowed(connection, identity, where)
                 return self.engine.search(connection, query, identity, limit=limit, allow=allow)
             return alive[:limit]
 
     def cosines(self, rowids: Iterable[int], vector: Vector, identity: Identity) -> dict[int, float]:
-        """How near these rows are, of those that have a vector: the cosine, 0 where it is negative."""
+        """Return the cosines of these rows, at least 0. Rows without a vector are left out."""
         query = unit(vector, identity.dimensions)
         rows = np.sort(np.fromiter(set(rowids), dtype=np.int64))
         if query is None or not len(rows):
@@ -69,46 +70,47 @@ class Nearest:
             return self.engine.cosines(connection, query, identity, rows)
 
 
-def _gone(connection: apsw.Connection, rows: list[int]) -> set[int]:
-    """Those of the rows that are no longer there."""
-    found: Any = connection.execute(_GONE, (json.dumps(rows),))
+def _deleted(connection: apsw.Connection, rows: list[int]) -> set[int]:
+    """Return the rows that no longer exist."""
+    found: Any = connection.execute(_DELETED, (json.dumps(rows),))
     return {row[0] for row in found}
 
 
 # ---- encoding -----------------------------------------------------------------------------------------------------
 
-BLOCK = 4096  #: rows that are decoded at once
+#: How many rows are decoded together.
+BLOCK_ROWS = 4096
 
 
 def encode(vector: Vector, dimensions: int) -> bytes:
-    """A vector as it is stored: float32, little-endian."""
+    """Return the stored form of a vector: float32, little-endian."""
     values = np.asarray(vector, dtype="<f4")
     if values.shape != (dimensions,):
-        raise StoreError(f"a vector of shape {values.shape} cannot be kept where {dimensions} dimensions are")
+        raise StoreError(f"A vector of shape {values.shape} does not have {dimensions} dimensions.")
     if not np.isfinite(values).all():
-        raise StoreError("a vector with NaN or infinity cannot be kept")
-    return (values + np.float32(0)).tobytes()  # -0.0 becomes 0.0, so that a zero vector has one form
+        raise StoreError("A vector contains NaN or infinity.")
+    return (values + np.float32(0)).tobytes()  # -0.0 becomes 0.0, so that a zero vector has one stored form
 
 
 def decode(blob: bytes) -> Vector:
-    """A stored vector."""
+    """Return the vector of a stored form."""
     return np.frombuffer(blob, dtype="<f4").astype(np.float32, copy=False)
 
 
 def unit(vector: Vector, dimensions: int) -> Vector | None:
-    """The vector at length 1; None when it points nowhere."""
+    """Return the vector at length 1, or None for a zero vector."""
     values = np.asarray(vector, dtype=np.float32)
     if values.shape != (dimensions,):
-        raise StoreError(f"a query of shape {values.shape} cannot be compared with {dimensions} dimensions")
+        raise StoreError(f"A query of shape {values.shape} does not have {dimensions} dimensions.")
     length = float(np.linalg.norm(values))
     return values / np.float32(length) if np.isfinite(length) and length > 0 else None
 
 
 def blocks(rows: Iterable[tuple[int, bytes]], dimensions: int) -> Iterator[tuple[int, Rows, Vector]]:
-    """Rows of (rowid, blob) as (last rowid, rowids, matrix); vectors that point nowhere are left out."""
+    """Yield rows of (rowid, blob) as (last rowid, rowids, matrix), without zero vectors."""
     wanted = dimensions * 4
     source = iter(rows)
-    while taken := list(islice(source, BLOCK)):
+    while taken := list(islice(source, BLOCK_ROWS)):
         whole = [row for row in taken if len(row[1]) == wanted]
         ids = np.fromiter((row[0] for row in whole), dtype=np.int64, count=len(whole))
         matrix = np.frombuffer(b"".join(row[1] for row in whole), dtype="<f4").reshape(-1, dimensions)
@@ -119,35 +121,36 @@ def blocks(rows: Iterable[tuple[int, bytes]], dimensions: int) -> Iterator[tuple
 
 # ---- filters ------------------------------------------------------------------------------------------------------
 
-KEPT = 8  #: lists; one of a million rows is 8 MB
+#: One list of a million rows takes 8 MB.
+MAX_LISTS = 8
 
 
 class AllowLists:
-    """The lists of the last filters, kept until a row comes. Rows that have gone since may still be in them."""
+    """The lists of recent filters, cached until a row is added. They may contain rows that were deleted since."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._kept: dict[tuple[str, int, Identity, Filter], Rows] = {}
+        self._lists: dict[tuple[str, int, Identity, Filter], Rows] = {}
 
     def rows(self, connection: apsw.Connection, identity: Identity, where: Filter) -> Rows:
-        """The rows with a vector of this identity that pass the filter."""
+        """Return the rows with a vector of this identity that pass the filter."""
         if connection.txn_state() == apsw.SQLITE_TXN_WRITE:
-            return allowed(connection, identity, where)  # rows that may be rolled back are not for keeping
+            return allowed(connection, identity, where)  # rows that may be rolled back are not cached
         store = value(connection, "select value from meta where key = 'store'")
         newest = value(connection, "select coalesce(max(rowid), 0) from chunks")
         key = (store, newest, identity, where)
         with self._lock:
-            found = self._kept.pop(key, None)
+            found = self._lists.pop(key, None)
             if found is None:
                 found = allowed(connection, identity, where)
-            self._kept[key] = found  # the last used stands last
-            while len(self._kept) > KEPT:
-                del self._kept[next(iter(self._kept))]
+            self._lists[key] = found  # most recently used last
+            while len(self._lists) > MAX_LISTS:
+                del self._lists[next(iter(self._lists))]
             return found
 
 
 def allowed(connection: apsw.Connection, identity: Identity, where: Filter) -> Rows:
-    """The rows with a vector of this identity that pass the filter now."""
+    """Return the rows with a vector of this identity that pass the filter now."""
     bound: list[str] = [str(identity)]
     clauses = ["model = ?"]
     if where.path_prefix:
@@ -159,16 +162,16 @@ def allowed(connection: apsw.Connection, identity: Identity, where: Filter) -> R
     if where.source is not None:
         clauses.append("source = ?")
         bound.append(where.source)
-    # One text of all numbers: a third of the cost of a Python object for each row.
+    # One text of all numbers costs a third of a Python object for each row.
     statement = f"select group_concat(rowid, ' ') from chunks where {' and '.join(clauses)}"  # noqa: S608 - constants
     numbers = value(connection, statement, tuple(bound)) or ""
     return np.sort(np.fromstring(numbers, dtype=np.int64, sep=" "))
 
 
 def after_prefix(prefix: str) -> str | None:
-    """The first text after all that begin with the prefix, by code points; None when there is none."""
+    """Return the first text after all that start with the prefix, by code points, or None if there is none."""
     stem = prefix.rstrip("\U0010ffff")
     if not stem:
         return None
     following = ord(stem[-1]) + 1
-    return stem[:-1] + chr(0xE000 if following == 0xD800 else following)  # surrogates are no text
+    return stem[:-1] + chr(0xE000 if following == 0xD800 else following)  # surrogates are not text

@@ -1,8 +1,8 @@
-"""The default engine: every vector is looked at, by numpy.
+"""The default engine: numpy compares every vector.
 
-Below ``threshold`` rows all vectors are in memory as float32 and the answer is exact. Above it most are in side
-files (``sidefiles``), and only the rows newer than the files are in memory. When the files are missing or not to
-be trusted, all vectors are read from the database again: slower, never wrong.
+Below ``threshold`` rows all vectors are in memory as float32, and the result is exact. Above it most are in side
+files (``sidefiles``), and only rows newer than the files are in memory. If the files are missing or invalid, all
+vectors are read from the database, which is slower but correct.
 """
 
 from __future__ import annotations
@@ -38,33 +38,38 @@ if TYPE_CHECKING:
 
     from memoriter.store.vectors import Rows, Vector
 
-POINTER = "vectors"  #: the meta key that names the side files in force
+#: The meta key that names the current side files.
+POINTER = "vectors"
 
-_WHERE = f"""
+_STATE = f"""
     select (select value from meta where key = 'store'), (select value from meta where key = '{POINTER}'),
     (select max(rowid) from chunks)"""  # noqa: S608 - a constant
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
-    """When the engine changes its ways."""
+class ScanLimits:
+    """When the engine uses, rebuilds and narrows its files."""
 
-    threshold: int = 20_000  #: rows from which side files are kept
-    tail_share: float = 0.05  #: of all rows, that may be newer than the files
-    tail_rows: int = 5_000  #: that may always be newer
-    dead_share: float = 0.2  #: of the rows held, that may be gone
-    candidates: int = (
-        16_000  #: rows that pass from the sign bits to int8: 4,000 found 93 % of ten in a million, these 99 %
-    )
-    rescored: int = 200  #: rows that pass from int8 to float32
+    #: Side files are used from this many rows on.
+    threshold: int = 20_000
+    #: The share of all rows that may be newer than the files.
+    tail_share: float = 0.05
+    #: This many rows may always be newer.
+    tail_rows: int = 5_000
+    #: The share of the rows in the files that may be deleted.
+    dead_share: float = 0.2
+    #: Rows that pass from the sign bits to int8. 4,000 found 93 % of the best ten in a million rows, these 99 %.
+    candidates: int = 16_000
+    #: Rows that pass from int8 to float32.
+    rescored: int = 200
 
 
-LIMITS = Limits()
+LIMITS = ScanLimits()
 
 
 @dataclass(slots=True)
 class _Tail:
-    """Vectors in memory, appended in place: a view taken earlier stays as it was."""
+    """Vectors in memory, appended in place, so that earlier views stay valid."""
 
     ids: Rows
     matrix: Vector
@@ -88,23 +93,26 @@ class _Tail:
 
 @dataclass(slots=True)
 class _State:
-    """What this process holds of one index and one identity."""
+    """The vectors of one index and one identity in this process."""
 
-    key: tuple[str, str | None, Identity]  #: which index.db, which side files, whose vectors
+    #: The index.db, the side files and the embedder.
+    key: tuple[str, str | None, Identity]
     files: SideFiles | None
     tail: _Tail
-    last: int  #: the greatest rowid seen
-    room: int = 1_000  #: rows in the tail from which the dead are dropped
+    #: The greatest rowid seen.
+    last: int
+    #: Deleted rows are dropped when the tail has more rows than this.
+    room: int = 1_000
 
     def views(self) -> tuple[SideFiles | None, Rows, Vector]:
-        """What a search works on, unmoved by whatever is appended later."""
+        """Return what a search reads. Later appends do not change it."""
         return self.files, self.tail.ids[: self.tail.count], self.tail.matrix[: self.tail.count]
 
 
 class Scan:
-    """Looks at every vector. Threads may share one: what a search works on never changes under it."""
+    """Compares every vector. Threads can share one, since the data of a search never changes."""
 
-    def __init__(self, database: Database, folder: Path, limits: Limits | None = None) -> None:
+    def __init__(self, database: Database, folder: Path, limits: ScanLimits | None = None) -> None:
         self._database = database
         self._folder = folder
         self._limits = limits or LIMITS
@@ -112,10 +120,10 @@ class Scan:
         self._state: _State | None = None
 
     def ready(self, identity: Identity) -> None:
-        """Nothing to do: a search reads what is new by itself."""
+        """Do nothing: a search reads new rows."""
 
     def follow(self, connection: apsw.Connection, identity: Identity) -> None:
-        """Nothing to do: a search reads what is new by itself."""
+        """Do nothing: a search reads new rows."""
 
     def search(
         self,
@@ -126,8 +134,8 @@ class Scan:
         limit: int,
         allow: Rows | None,
     ) -> list[tuple[int, float]]:
-        """The nearest rows as (rowid, cosine), best first."""
-        files, ids, matrix = self._held(connection, identity)
+        """Return the nearest rows as (rowid, cosine), best first."""
+        files, ids, matrix = self._load(connection, identity)
         found = [_exact(ids, matrix, query, limit, allow)]
         if files is not None:
             wide, narrow = self._limits.candidates, self._limits.rescored
@@ -140,8 +148,8 @@ class Scan:
     def cosines(
         self, connection: apsw.Connection, query: Vector, identity: Identity, rows: Rows
     ) -> dict[int, float]:
-        """How near these rows are, of those that have a vector: the cosine, 0 where it is negative."""
-        files, ids, matrix = self._held(connection, identity)
+        """Return the cosines of these rows, at least 0. Rows without a vector are left out."""
+        files, ids, matrix = self._load(connection, identity)
         at = positions(ids, rows)
         found = _by_row(ids[at], _scores(matrix, query, at))
         if files is not None:
@@ -149,37 +157,37 @@ class Scan:
             found |= _by_row(files.ids[at], files.full[at] @ query)
         return found
 
-    # ---- what is in memory -----------------------------------------------------------------------------------
+    # ---- memory ----------------------------------------------------------------------------------------------
 
-    def _held(self, connection: apsw.Connection, identity: Identity) -> tuple[SideFiles | None, Rows, Vector]:
-        """Side files and, newer than they, vectors in memory; together every row that the connection sees."""
+    def _load(self, connection: apsw.Connection, identity: Identity) -> tuple[SideFiles | None, Rows, Vector]:
+        """Return the side files and the newer vectors in memory: together every row that the connection sees."""
         if connection.txn_state() == apsw.SQLITE_TXN_WRITE:
-            # Rows that are not committed may be rolled back, and their numbers given again: do not keep them.
-            return self._caught_up(connection, self._fresh(connection, identity)).views()
+            # Uncommitted rows may be rolled back and their numbers reused, so they are not kept.
+            return self._catch_up(connection, self._open(connection, identity)).views()
         with self._lock:
-            store, pointer, newest = _where(connection)
+            store, pointer, newest = _state_of(connection)
             state = self._state
             if state is None or state.key != (store, pointer, identity):
-                state = self._fresh(connection, identity)
+                state = self._open(connection, identity)
             if newest > state.last:
-                state = self._caught_up(connection, state)
+                state = self._catch_up(connection, state)
             self._state = state
             return state.views()
 
-    def _fresh(self, connection: apsw.Connection, identity: Identity) -> _State:
-        store, pointer, _ = _where(connection)
+    def _open(self, connection: apsw.Connection, identity: Identity) -> _State:
+        store, pointer, _ = _state_of(connection)
         files = open_files(self._folder, pointer, identity)
         tail = _Tail(np.empty(0, dtype=np.int64), np.empty((0, identity.dimensions), dtype=np.float32))
         return _State((store, pointer, identity), files, tail, last=files.max_rowid if files else 0)
 
-    def _caught_up(self, connection: apsw.Connection, state: _State) -> _State:
+    def _catch_up(self, connection: apsw.Connection, state: _State) -> _State:
         identity = state.key[2]
         rows: Any = connection.execute(cache.AFTER_ROW, (state.last, *cache.key_of(identity), str(identity)))
         for last, ids, matrix in blocks(rows, identity.dimensions):
             state.tail.append(ids, matrix)
             state.last = last
         if state.tail.count > state.room:
-            # What is replaced comes back under new numbers: where rows have come, others have gone.
+            # Replaced rows get new numbers, so where rows were added, others were deleted.
             self._compact(state, allowed(connection, identity, Filter()))
         return state
 
@@ -187,14 +195,14 @@ class Scan:
         state.tail.keep(live)
         state.room = int(state.tail.count * (1 + self._limits.dead_share)) + 1_000
 
-    # ---- what is in files ------------------------------------------------------------------------------------
+    # ---- files -----------------------------------------------------------------------------------------------
 
     def refresh(self, identity: Identity) -> None:
-        """Rebuild the side files when too much has changed since; drop dead rows from memory."""
+        """Rebuild the side files if too much has changed, and drop deleted rows from memory."""
         with self._database.snapshot() as connection:
             rows = allowed(connection, identity, Filter())
-            store, pointer, _ = _where(connection)
-        if self._want_files(rows, open_files(self._folder, pointer, identity)):
+            store, pointer, _ = _state_of(connection)
+        if self._needs_files(rows, open_files(self._folder, pointer, identity)):
             self._rebuild(identity)
         elif pointer is not None and len(rows) < self._limits.threshold / 2:
             self._point(None)
@@ -203,31 +211,34 @@ class Scan:
                 self._compact(self._state, rows)
 
     def purge(self, identity: Identity) -> None:
-        """Remove the side files and what is in memory; both are made again from what is left."""
+        """Delete the side files and the vectors in memory. Both are rebuilt from the existing rows."""
         with self._lock:
             self._state = None
         self._point(None)
         self.refresh(identity)
 
-    def _want_files(self, rows: Rows, files: SideFiles | None) -> bool:
+    def _needs_files(self, rows: Rows, files: SideFiles | None) -> bool:
         if len(rows) < self._limits.threshold:
             return False
         if files is None:
             return True
         newer = len(rows) - int(np.searchsorted(rows, files.max_rowid, side="right"))
-        gone = files.count - (len(rows) - newer)
-        enough = max(self._limits.tail_rows, self._limits.tail_share * len(rows))
-        return newer > enough or gone > self._limits.dead_share * files.count
+        deleted = files.count - (len(rows) - newer)
+        max_newer = max(self._limits.tail_rows, self._limits.tail_share * len(rows))
+        return newer > max_newer or deleted > self._limits.dead_share * files.count
 
     def _rebuild(self, identity: Identity) -> None:
-        with contextlib.suppress(StoreLocked), store_lock(self._folder, timeout_s=0):  # one builder is enough
+        with (
+            contextlib.suppress(StoreLocked),
+            store_lock(self._folder, timeout_s=0),
+        ):  # another process is building
             with self._database.snapshot() as connection:
                 rows: Any = connection.execute(cache.AFTER_ROW, (0, *cache.key_of(identity), str(identity)))
                 pointer = build(self._folder, blocks(rows, identity.dimensions), identity)
             self._point(pointer)
 
     def _point(self, pointer: str | None) -> None:
-        """Put other files in force and remove the rest; whoever has those open keeps them."""
+        """Switch to other files and delete the old ones. Processes that have them open can still read them."""
         with self._database.write() as connection:
             connection.execute("delete from meta where key = ?", (POINTER,))
             if pointer is not None:
@@ -235,9 +246,9 @@ class Scan:
         remove_others(self._folder, pointer)
 
 
-def _where(connection: apsw.Connection) -> tuple[str, str | None, int]:
-    """Which index this is, which side files are in force, and the newest row."""
-    rows: Any = connection.execute(_WHERE).fetchall()
+def _state_of(connection: apsw.Connection) -> tuple[str, str | None, int]:
+    """Return the id of the index, the pointer to its side files, and its newest row."""
+    rows: Any = connection.execute(_STATE).fetchall()
     store, pointer, newest = rows[0]
     return store or "", pointer, newest or 0
 
@@ -255,7 +266,7 @@ def _by_row(ids: Rows, scores: Vector) -> dict[int, float]:
 
 
 def _scores(matrix: Vector, query: Vector, at: npt.NDArray[np.intp]) -> Vector:
-    # Copying a row costs more than multiplying it: from a few rows on, multiply all.
+    # Copying a row costs more than multiplying it, so from an eighth of the rows on all are multiplied.
     scores: Vector = matrix[at] @ query if len(at) < len(matrix) / 8 else (matrix @ query)[at]
     return scores
 

@@ -1,8 +1,8 @@
-"""Memory-mapped side files: sign bits, then int8, then float32, each stage looking at fewer rows.
+"""Memory-mapped side files: sign bits, then int8, then float32, each stage for fewer rows.
 
-One generation is one folder, written once and never changed: ``ids`` (int64, ascending), ``full`` (float32),
-``codes`` (int8), ``bits`` (uint64, one column of 64 signs after another) and ``manifest.json``. The database keeps
-a pointer, which names the folder and the manifest's digest; a folder that it does not name is never read.
+A generation is a folder that never changes: ``ids`` (int64, ascending), ``full`` (float32), ``codes`` (int8), ``bits``
+(uint64, columns of 64 signs) and ``manifest.json``. The database stores a pointer with the name of the folder and the
+digest of the manifest. Other folders are never read. A generation is built in blocks, so that memory stays bounded.
 """
 
 from __future__ import annotations
@@ -27,19 +27,21 @@ if TYPE_CHECKING:
 
     from memoriter.store.vectors import Rows, Vector
 
-SCAN_BLOCK = (
-    32_768  #: rows of one column that are compared at once: the buffers stay in the processor's cache
-)
-CODE_BLOCK = 256  #: int8 rows that are multiplied at once
-HISTOGRAM = 65_536  #: distances from which the threshold is guessed
+#: Rows of one column that are compared together, so that the buffers stay in the processor cache.
+SCAN_BLOCK = 32_768
+#: int8 rows that are multiplied together.
+CODE_BLOCK = 256
+#: Distances from which the threshold is estimated.
+HISTOGRAM_ROWS = 65_536
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SideFiles:
-    """The files of one generation, mapped."""
+    """The mapped files of one generation."""
 
     count: int
-    max_rowid: int  #: the greatest rowid that was looked at when the files were made
+    #: The greatest rowid when the files were built.
+    max_rowid: int
     mean: Vector
     ids: Rows
     full: Vector
@@ -49,7 +51,7 @@ class SideFiles:
     def search(
         self, query: Vector, *, limit: int, allow: Rows | None, candidates: int, rescored: int
     ) -> tuple[Rows, Vector]:
-        """The nearest rows and their cosines."""
+        """Return the nearest rows and their cosines."""
         at = None if allow is None else positions(self.ids, allow)
         among = self.count if at is None else len(at)
         if among > max(candidates, 40 * limit):
@@ -61,21 +63,21 @@ class SideFiles:
         return best(self.ids[at], self.full[at] @ query, limit)
 
     def _rough(self, query: Vector, at: npt.NDArray[np.intp]) -> Vector:
-        """The int8 rows at these positions times the query, in blocks that stay in the processor's cache."""
+        """Multiply the int8 rows at these positions with the query, in blocks that stay in the processor cache."""
         scores = np.empty(len(at), dtype=np.float32)
         codes = np.empty((min(len(at), CODE_BLOCK), len(query)), dtype=np.int8)
         floats = np.empty(codes.shape, dtype=np.float32)
         for start in range(0, len(at), CODE_BLOCK):
             part = at[start : start + CODE_BLOCK]
             size = len(part)
-            # clip: positions are good, and to look for bad ones first costs a copy.
+            # clip: positions are valid, and a check would cost a copy.
             np.take(self.codes, part, axis=0, out=codes[:size], mode="clip")
             floats[:size] = codes[:size]
             np.dot(floats[:size], query, out=scores[start : start + size])
         return scores
 
     def _by_bits(self, query: Vector, at: npt.NDArray[np.intp] | None, wanted: int) -> npt.NDArray[np.intp]:
-        """Positions of the rows whose signs differ least: about ``wanted``, at most four times as many."""
+        """Return the positions of the rows whose signs differ least: about ``wanted``, at most four times as many."""
         distances = self._distances(query)
         if at is not None:
             distances = distances[at]
@@ -102,7 +104,7 @@ class SideFiles:
 
 
 def positions(ids: Rows, allow: Rows) -> npt.NDArray[np.intp]:
-    """Where the allowed rows stand in ``ids``; both ascend."""
+    """Return the positions of the allowed rows in ``ids``. Both ascend."""
     if not len(ids):
         return np.empty(0, dtype=np.intp)
     at: npt.NDArray[np.intp] = np.searchsorted(ids, allow)
@@ -112,14 +114,14 @@ def positions(ids: Rows, allow: Rows) -> npt.NDArray[np.intp]:
 
 
 def best(ids: Rows, scores: Vector, limit: int) -> tuple[Rows, Vector]:
-    """The rows with the largest scores, in no order; a damaged vector's score is no number and never wins."""
+    """Return the rows with the largest scores, unordered. Damaged vectors have scores that are not finite."""
     ids, scores = finite(ids, scores)
     top = _largest(scores, limit)
     return ids[top], scores[top]
 
 
 def finite(ids: Rows, scores: Vector) -> tuple[Rows, Vector]:
-    """The rows whose scores are numbers."""
+    """Return the rows whose scores are finite."""
     good = np.isfinite(scores)
     return (ids, scores) if good.all() else (ids[good], scores[good])
 
@@ -132,14 +134,14 @@ def _largest(scores: Vector, wanted: int) -> npt.NDArray[np.intp]:
 
 
 def _threshold(distances: npt.NDArray[np.uint16], wanted: int) -> int:
-    """The distance within which about ``wanted`` rows lie, from a sample of them."""
-    stride = max(1, len(distances) // HISTOGRAM)
+    """Estimate the distance within which about ``wanted`` rows are, from a sample."""
+    stride = max(1, len(distances) // HISTOGRAM_ROWS)
     reached = np.cumsum(np.bincount(distances[::stride]))
     return int(np.searchsorted(reached, max(1, wanted // stride)))
 
 
 def sign_bits(matrix: Vector, mean: Vector) -> npt.NDArray[np.uint64]:
-    """Which components lie above the mean, 64 to a word."""
+    """Return which components are above the mean, 64 in a word."""
     packed = np.packbits(matrix > mean, axis=1)
     words = -(-matrix.shape[1] // 64)
     padded = np.zeros((len(matrix), words * 8), dtype=np.uint8)
@@ -151,7 +153,7 @@ def sign_bits(matrix: Vector, mean: Vector) -> npt.NDArray[np.uint64]:
 
 
 def open_files(folder: Path, pointer: str | None, identity: Identity) -> SideFiles | None:
-    """The files that the pointer names; None when they are not there, not whole, or of another identity."""
+    """Open the files that the pointer names, or return None if they are missing, damaged or of another identity."""
     if pointer is None:
         return None
     generation, _, digest = pointer.partition(" ")
@@ -164,7 +166,7 @@ def open_files(folder: Path, pointer: str | None, identity: Identity) -> SideFil
         if manifest["identity"] != identity_key(identity) or not _whole(place, manifest["sizes"]):
             return None
         return _mapped(place, manifest, identity.dimensions)
-    except (OSError, ValueError):  # removed since the pointer was read, or shorter than when it was measured
+    except (OSError, ValueError):  # deleted or truncated since the pointer was read
         return None
 
 
@@ -183,7 +185,7 @@ def _mapped(place: Path, manifest: dict[str, Any], dimensions: int) -> SideFiles
         max_rowid=int(manifest["max_rowid"]),
         mean=np.array(manifest["mean"], dtype=np.float32),
         ids=ids,
-        # asarray: a plain array over the same pages, for memmap's own slices are slow.
+        # asarray: a plain array over the same pages, since slices of a memmap are slow.
         full=np.asarray(np.memmap(place / "full", dtype=np.float32, mode="r", shape=(count, dimensions))),
         codes=np.asarray(np.memmap(place / "codes", dtype=np.int8, mode="r", shape=(count, dimensions))),
         bits=np.asarray(np.memmap(place / "bits", dtype=np.uint64, mode="r", shape=(words, count))),
@@ -196,13 +198,15 @@ def identity_key(identity: Identity) -> list[object]:
 
 # ---- building -------------------------------------------------------------------------------------------------------
 
-BUILD_BLOCK = 16_384  #: rows that are quantised at once
-SAMPLE = 20_000  #: rows from which mean and scale are taken
+#: Rows that are quantised together.
+BUILD_BLOCK = 16_384
+#: Rows from which mean and scale are computed.
+SAMPLE_ROWS = 20_000
 FILES = ("ids", "full", "codes", "bits")
 
 
 def build(folder: Path, blocks: Iterable[tuple[int, Rows, Vector]], identity: Identity) -> str | None:
-    """Write a new generation from (last rowid, rowids, matrix) blocks; its pointer, None without rows."""
+    """Write a new generation from (last rowid, rowids, matrix) blocks. Return its pointer, or None without rows."""
     make_private_folder(folder)
     generation = max(_generations(folder), default=0) + 1
     place = folder / str(generation)
@@ -216,13 +220,13 @@ def build(folder: Path, blocks: Iterable[tuple[int, Rows, Vector]], identity: Id
     except OSError as error:
         shutil.rmtree(place, ignore_errors=True)
         raise StoreError(
-            f"{place}: cannot be written ({error.strerror}); vectors are read from the index"
+            f"Cannot write {place}: {error.strerror}. Vectors are read from the index."
         ) from error
     return f"{generation} {digest}"
 
 
 def remove_others(folder: Path, pointer: str | None) -> None:
-    """Remove every generation but the one that the pointer names. What cannot go now will go later."""
+    """Delete every generation except the one that the pointer names. What cannot be deleted is retried later."""
     kept = pointer.partition(" ")[0] if pointer else None
     for generation in _generations(folder):
         if str(generation) != kept:
@@ -236,7 +240,7 @@ def _generations(folder: Path) -> list[int]:
 
 
 def _write_rows(place: Path, blocks: Iterable[tuple[int, Rows, Vector]]) -> tuple[int, int]:
-    """Rowids and vectors as they come; how many, and the last rowid."""
+    """Write rowids and vectors. Return how many there are, and the last rowid."""
     count = max_rowid = 0
     with _private(place / "ids") as ids_file, _private(place / "full") as full_file:
         for last, ids, matrix in blocks:
@@ -248,9 +252,9 @@ def _write_rows(place: Path, blocks: Iterable[tuple[int, Rows, Vector]]) -> tupl
 
 
 def _finish(place: Path, count: int, max_rowid: int, identity: Identity) -> str:
-    """The quantised files and, last, the manifest; its digest."""
+    """Write the quantised files and then the manifest. Return its digest."""
     full = np.memmap(place / "full", dtype=np.float32, mode="r", shape=(count, identity.dimensions))
-    sample = np.asarray(full[:: max(1, count // SAMPLE)])
+    sample = np.asarray(full[:: max(1, count // SAMPLE_ROWS)])
     mean = sample.mean(axis=0, dtype=np.float32)
     scale = np.float32(1.02) * np.abs(sample).max()
     _quantise(place, full, mean, scale)
@@ -287,7 +291,7 @@ def _private(path: Path) -> IO[bytes]:
 
 
 def _sync(place: Path) -> None:
-    """A power cut must not leave files of the right size and the wrong content under a valid pointer."""
+    """Sync the files, so that a power cut cannot leave wrong content under a valid pointer."""
     for path in (*place.iterdir(), place):
         descriptor = os.open(path, os.O_RDONLY)
         try:

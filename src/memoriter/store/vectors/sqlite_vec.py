@@ -1,7 +1,7 @@
-"""The engine inside the database: sqlite-vec's ``chunks_vec``, which takes part in every transaction.
+"""The engine inside the database: the sqlite-vec table ``chunks_vec``, which is part of every transaction.
 
-The table holds one identity's vectors, copied from the embedding cache. ``meta`` says whose they are and how far
-they have followed the chunks, so that rows written under another engine are caught up with.
+The table has the vectors of one identity, copied from the embedding cache. ``meta`` records the identity and the last
+row, so that rows written with another engine are added later.
 """
 
 from __future__ import annotations
@@ -22,9 +22,12 @@ from memoriter.store.database import Database
 if TYPE_CHECKING:
     from memoriter.store.vectors import Rows, Vector
 
-POINTER = "chunks_vec"  #: the meta key that says whose vectors the table holds, and up to which row
-MAX_K = 4096  #: of one KNN query in sqlite-vec
-DEAD_SHARE = 0.2  #: of the rows, above which the table is made anew: single deletions leave holes
+#: The meta key with the identity and the last row of the table.
+POINTER = "chunks_vec"
+#: The limit of a KNN query in sqlite-vec.
+MAX_K = 4096
+#: The table is rebuilt above this share of deleted rows, since single deletions leave holes.
+DEAD_SHARE = 0.2
 
 _FILL = f"insert into chunks_vec(rowid, embedding) select rowid, vector from ({cache.AFTER_ROW}) where vector <> ?"  # noqa: S608 - a constant
 
@@ -32,36 +35,36 @@ _DEAD = "select rowid from chunks_vec_rowids where rowid not in (select rowid fr
 
 
 class SqliteVec:
-    """Nearest vectors by vec0's own scan."""
+    """Finds the nearest vectors by the scan of vec0."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
 
     def ready(self, identity: Identity) -> None:
-        """Catch up with chunks that came while another engine was in use."""
+        """Add chunks that were inserted while another engine was in use."""
         with self._database.snapshot() as connection:
-            last = _followed(connection, identity)
-            behind = (
+            last = _last_row(connection, identity)
+            is_stale = (
                 last is None
                 or connection.execute(
                     "select 1 from chunks where rowid > ? and model = ? limit 1", (last, str(identity))
                 ).fetchall()
             )
-        if behind:
+        if is_stale:
             with self._database.write() as connection:
                 self.follow(connection, identity)
 
     def follow(self, connection: apsw.Connection, identity: Identity) -> None:
-        """Copy the vectors of rows that are new; begin anew when the table holds another identity's."""
-        last = _followed(connection, identity)
+        """Copy the vectors of new rows. Rebuild the table if it has those of another identity."""
+        last = _last_row(connection, identity)
         if last is None:
             connection.execute("drop table if exists chunks_vec")
             connection.execute(
                 f"create virtual table chunks_vec using vec0(embedding float[{identity.dimensions:d}]"
                 " distance_metric=cosine)"
             )
-        nothing = bytes(4 * identity.dimensions)
-        connection.execute(_FILL, (last or 0, *cache.key_of(identity), str(identity), nothing))
+        zero = bytes(4 * identity.dimensions)
+        connection.execute(_FILL, (last or 0, *cache.key_of(identity), str(identity), zero))
         newest = value(connection, "select coalesce(max(rowid), 0) from chunks")
         pointer = json.dumps([*cache.key_of(identity), newest])
         connection.execute("insert or replace into meta(key, value) values(?, ?)", (POINTER, pointer))
@@ -75,8 +78,8 @@ class SqliteVec:
         limit: int,
         allow: Rows | None,
     ) -> list[tuple[int, float]]:
-        """The nearest rows as (rowid, cosine), best first."""
-        if _followed(connection, identity) is None:
+        """Return the nearest rows as (rowid, cosine), best first."""
+        if _last_row(connection, identity) is None:
             return []
         rows = None if allow is None else json.dumps(allow.tolist())
         among = "" if rows is None else " and rowid in (select value from json_each(:rows))"
@@ -96,12 +99,12 @@ class SqliteVec:
     def cosines(
         self, connection: apsw.Connection, query: Vector, identity: Identity, rows: Rows
     ) -> dict[int, float]:
-        """How near these rows are, of those that have a vector: the cosine, 0 where it is negative."""
+        """Return the cosines of these rows, at least 0. Rows without a vector are left out."""
         found = self.search(connection, query, identity, limit=len(rows), allow=rows)
         return {row: max(0.0, cosine) for row, cosine in found}
 
     def refresh(self, identity: Identity) -> None:
-        """Drop the vectors of chunks that are gone."""
+        """Delete the vectors of deleted chunks."""
         self.ready(identity)
         with self._database.write() as connection:
             dead = connection.execute(_DEAD).fetchall()
@@ -113,12 +116,12 @@ class SqliteVec:
                 connection.executemany("delete from chunks_vec where rowid = ?", dead)
 
     def purge(self, identity: Identity) -> None:
-        """Drop them: the database overwrites what it deletes."""
+        """Delete the vectors of deleted chunks. The database overwrites what it deletes."""
         self.refresh(identity)
 
 
-def _followed(connection: apsw.Connection, identity: Identity) -> int | None:
-    """The last row that the table has taken in; None when it is not there, or holds another's vectors."""
+def _last_row(connection: apsw.Connection, identity: Identity) -> int | None:
+    """Return the last row in the table, or None if there is no table for this identity."""
     pointer = value(connection, "select value from meta where key = ?", (POINTER,))
     if pointer is None:
         return None
@@ -127,20 +130,20 @@ def _followed(connection: apsw.Connection, identity: Identity) -> int | None:
 
 
 def load_vec0(connection: apsw.Connection) -> None:
-    """Give a connection the vec0 tables. Extensions can be loaded during this call only."""
+    """Load vec0 into a connection. Extensions can be loaded only during this call."""
     library = _library()
     connection.enable_load_extension(True)
     try:
         connection.load_extension(library)
     except apsw.ExtensionLoadingError as error:
-        raise StoreError(f"sqlite-vec cannot be loaded ({error}); use the vector engine 'scan'") from error
+        raise StoreError(f"Cannot load sqlite-vec: {error}. Use the vector engine `scan`.") from error
     finally:
         connection.enable_load_extension(False)
 
 
 def _library() -> str:
-    # Importing sqlite_vec would import numpy with it; only its place is wanted.
+    # Importing sqlite_vec would import numpy, and only its path is needed.
     spec = importlib.util.find_spec("sqlite_vec")
     if spec is None or spec.origin is None:
-        raise StoreError("the vector engine sqlite-vec is not installed: pip install 'memoriter[sqlite-vec]'")
+        raise StoreError("sqlite-vec is not installed. Run: pip install 'memoriter[sqlite-vec]'")
     return str(Path(spec.origin).parent / "vec0")
