@@ -81,9 +81,9 @@ def test_a_forgotten_text_is_in_no_file(
 
 
 def small_limits() -> object:
-    from memoriter.store.vectors.scan import Limits
+    from memoriter.store.vectors.scan import ScanLimits
 
-    return Limits(threshold=2, tail_rows=1)
+    return ScanLimits(threshold=2, tail_rows=1)
 
 
 def test_the_control_a_plain_delete_leaves_the_text(keeper: Entries, tmp_path: Path) -> None:
