@@ -63,7 +63,7 @@ def test_a_document_is_the_file_at_one_moment(tmp_path: Path) -> None:
         (
             CHINESE.encode() + b"\xff",
             CHINESE + "\ufffd",
-            "read as UTF-8, though 1 of its characters is damaged",
+            "read as UTF-8 with 1 damaged character",
         ),
     ],
 )
@@ -73,7 +73,7 @@ def test_bytes_become_text(tmp_path: Path, data: bytes, text: str, note: str | N
 
 
 def test_a_binary_file_is_refused_in_a_sentence(tmp_path: Path) -> None:
-    with pytest.raises(SourceError, match=r"^It is not text: it contains NUL bytes\.$"):
+    with pytest.raises(SourceError, match=r"^Not a text file: it contains NUL bytes\.$"):
         read(tmp_path, b"\x89PNG\0\0\0")
 
 
@@ -148,7 +148,7 @@ def test_only_files_of_the_workspace_are_read(tmp_path: Path) -> None:
 @given(st.binary(max_size=200) | st.text(max_size=80).map(lambda text: text.encode("utf-8")))
 def test_any_bytes_give_a_document_or_a_sentence(tmp_path: Path, data: bytes) -> None:
     if b"\0" in data[:120] and not data.startswith((b"\xff\xfe", b"\xfe\xff", b"\xef\xbb\xbf")):
-        with pytest.raises(SourceError, match="It is not text"):
+        with pytest.raises(SourceError, match="Not a text file"):
             read(tmp_path, data, max_bytes=120)
         return
     document = read(tmp_path, data, max_bytes=120)

@@ -1,7 +1,6 @@
-"""How is language cut?
+"""Text processing: tokens, dates, snippets, Markdown structure, encodings and redaction.
 
-Texts and queries into tokens, dates into one form, chunks into snippets; and how long a text is for a model.
-Pure functions of their arguments, on the standard library alone.
+These are pure functions on the standard library.
 """
 
 from memoriter.text.dates import date_tokens

@@ -1,13 +1,13 @@
-"""Blocks that memories and harnesses put around what somebody said, and a text without them.
+"""Remove blocks that memory systems and hosts add to messages, and annotations that programs add to notes.
 
-What is in them was not said by anybody, so it is neither learned nor looked for.
+No person wrote them, so they are neither stored nor searched.
 """
 
 from __future__ import annotations
 
 import re
 
-#: What we or another memory put before a prompt: learning it again would make it true by repetition.
+#: Blocks that this or another memory adds to a prompt. Storing them again would confirm them by repetition.
 _INJECTED = "relevant[-_]memories|recalled-memories|memory-context|supermemory-context|hindsight_memories"
 _HARNESS = (
     "system-reminder|local-command-(?:stdout|stderr|caveat)|command-(?:name|message|args|contents)"
@@ -19,9 +19,9 @@ _TAG = re.compile(
 
 
 def without_blocks(text: str) -> str:
-    """The text without blocks that memories and harnesses put around it.
+    """Remove blocks that memory systems and hosts add.
 
-    A block that is never closed is cut to the end when it is a memory's; otherwise it is just text about a tag.
+    An unclosed block of a memory reaches to the end. Any other unclosed tag is treated as text.
     """
     tags = list(_TAG.finditer(text))
     last_closing = {tag.group(2).lower(): tag.start() for tag in tags if tag.group(1)}
@@ -41,14 +41,15 @@ def without_blocks(text: str) -> str:
     return "".join([*kept, text[at:]])
 
 
-#: What OpenClaw notes at the end of a line, for itself, and what we tell whoever opens a file that we made. All other
-#: comments are somebody's words and are found like the rest.
+#: Annotations of OpenClaw at the end of a line, and memoriter's comments in files that it creates. Other comments are
+#: text of people and stay.
 _ANNOTATION = re.compile(r"<!--[ \t]*(?:(?:trigger|importance|project|memoriter):|openclaw[:-])[^\n]*-->")
-_MOST = 8  #: annotations of one line
+#: Annotations that are removed from one line.
+_MAX_ANNOTATIONS = 8
 
 
 def without_annotations(text: str) -> str:
-    """The text without marks for programs at its lines' ends; every line stays where it is."""
+    """Remove annotations for programs from the ends of lines. The number of lines does not change."""
     if "-->" not in text:
         return text
     return "".join(map(_without_annotations, text.splitlines(keepends=True)))
@@ -56,7 +57,7 @@ def without_annotations(text: str) -> str:
 
 def _without_annotations(line: str) -> str:
     kept = line.rstrip()
-    for _ in range(_MOST):
+    for _ in range(_MAX_ANNOTATIONS):
         start = kept.rfind("<!--") if kept.endswith("-->") else -1
         if start < 0 or not _ANNOTATION.fullmatch(kept, start):
             break

@@ -1,8 +1,8 @@
-"""Dates in words and figures, brought to one form, so that "2月8日", "8 Feb" and "2026-02-08" meet.
+"""Normalise dates, so that "2月8日", "8 Feb" and "2026-02-08" match.
 
-A date becomes tokens that begin with "@", one for each thing it states: a day in a year, a month in a year,
-a day of any year, a month, a year. No word can become such a token, so dates and words never mix. Reckoning
-with time ("last week") is not done here.
+A date becomes tokens that start with "@": one for the day of a year, the month of a year, the day of any year, the
+month, and the year, as far as they are given. Words never become such tokens. Relative dates such as "last week" are
+handled by ``search.when``.
 """
 
 from __future__ import annotations
@@ -34,13 +34,13 @@ _MONTHS = {
 
 _YEAR = r"(?:19|20)\d\d"
 _MONTH = rf"(?:{'|'.join(_MONTHS)})\b\.?"
-# Alone, a month counts only when its name is no other word; "in May" and "since March" are months as well.
+# A month without a day counts only if its name is not also another word. "in May" and "since March" count too.
 _ALONE = "january|february|april|june|july|august|september|october|november|december"
 _DAY = r"\d{1,2}(?:st|nd|rd|th)?(?![\w:])"
 
-# A glance at lower-cased text, which spares most texts the slower search for months. Each alternative begins
-# with a letter, so that the regex engine skips whatever begins with another.
-_GLANCE = re.compile(
+# A quick check of lower-case text that avoids the slower search in most texts. Each alternative starts with a letter,
+# so the regex engine can skip other characters.
+_QUICK_CHECK = re.compile(
     r"(?:j(?:an(?:uary)?|une?|uly?)|feb(?:ruary)?|ma(?:r(?:ch)?|y)|apr(?:il)?|aug(?:ust)?"
     r"|sep(?:t(?:ember)?)?|oct(?:ober)?|nov(?:ember)?|dec(?:ember)?)\b"
 )
@@ -56,7 +56,7 @@ _IN_WORDS = re.compile(
     """,
     re.VERBOSE | re.IGNORECASE,
 )
-# Chinese figures: a year by its digits (二〇二六), a month or a day by its value (十二, 廿三, 三十一).
+# Chinese numerals: years by digits (二〇二六), months and days by value (十二, 廿三, 三十一).
 _FIGURES = {"〇": 0, "○": 0, "零": 0} | {
     figure: number for number, figure in enumerate("一二三四五六七八九", 1)
 }
@@ -64,7 +64,7 @@ _ONE_TO_NINE = "[一二三四五六七八九]"
 _ZH_YEAR = rf"{_YEAR}|(?:一九|二[〇○零])[{''.join(_FIGURES)}]{{2}}"
 _ZH_MONTH = rf"\d{{1,2}}|十[一二]?|{_ONE_TO_NINE}"
 _ZH_DAY = rf"\d{{1,2}}|(?:[二三]?十|廿|卅){_ONE_TO_NINE}?|{_ONE_TO_NINE}"
-_GLANCE_IN_CHINESE = re.compile(rf"[\d十{''.join(_FIGURES)}]\s?[年月]")
+_QUICK_CHECK_IN_CHINESE = re.compile(rf"[\d十{''.join(_FIGURES)}]\s?[年月]")
 _IN_CHINESE = re.compile(
     rf"""
     (?<![\d〇○零一二三四五六七八九十第周週期拜])(?:
@@ -84,7 +84,7 @@ _IN_FIGURES = re.compile(
 
 
 def date_tokens(iso: str) -> list[str]:
-    """The tokens of a note's own day, "YYYY-MM-DD".
+    """Return the tokens of a date in the form "YYYY-MM-DD".
 
     >>> date_tokens("2026-02-08")
     ['@2026-02-08', '@2026-02', '@02-08', '@02', '@2026']
@@ -94,39 +94,39 @@ def date_tokens(iso: str) -> list[str]:
 
 
 def take_dates(text: str, tokens: list[str]) -> str:
-    """The text without its dates, whose tokens are added to ``tokens``.
+    """Remove dates from a text and add their tokens to ``tokens``.
 
-    Dates in figures stay in the text as well: "2026-02-08.md" is also a name, and 2026 also a number.
+    Numeric dates also stay in the text, because "2026-02-08.md" is also a name and 2026 also a number.
     """
 
     def take(match: re.Match[str]) -> str:
-        stated = _stated(match)
+        stated = _date_tokens(match)
         tokens.extend(stated)
         return " " if stated else match[0]
 
     for form in _forms_in(text):
         text = form.sub(take, text)
     for match in _IN_FIGURES.finditer(text):
-        tokens.extend(_stated(match))
+        tokens.extend(_date_tokens(match))
     return text
 
 
 def find_dates(text: str) -> Iterator[tuple[int, int, list[str]]]:
-    """Where dates stand in a text: start, end and tokens of each."""
+    """Yield the start, end and tokens of each date in a text."""
     for form in (*_forms_in(text), _IN_FIGURES):
-        yield from ((match.start(), match.end(), _stated(match)) for match in form.finditer(text))
+        yield from ((match.start(), match.end(), _date_tokens(match)) for match in form.finditer(text))
 
 
 def _forms_in(text: str) -> Iterator[re.Pattern[str]]:
-    """The forms with words that a glance does not rule out; they come before figures, being longer."""
-    if _GLANCE.search(text.lower()):
+    """Yield the patterns with words that may match. They are tried before numeric dates because they are longer."""
+    if _QUICK_CHECK.search(text.lower()):
         yield _IN_WORDS
-    if ("月" in text or "年" in text) and _GLANCE_IN_CHINESE.search(text):
+    if ("月" in text or "年" in text) and _QUICK_CHECK_IN_CHINESE.search(text):
         yield _IN_CHINESE
 
 
-def _stated(match: re.Match[str]) -> list[str]:
-    """The tokens of a date; none when no calendar has it, such as 2026-13-45 or the year 1099."""
+def _date_tokens(match: re.Match[str]) -> list[str]:
+    """Return the tokens of a date. Impossible dates such as 2026-13-45 or the year 1099 have none."""
     parts = {name[0]: text for name, text in match.groupdict().items() if text}
     year = read_number(parts.get("y", "0"))
     month = read_number(parts.get("m", "0")) or _MONTHS.get(parts.get("n", "").rstrip(".").lower(), 0)
@@ -136,7 +136,7 @@ def _stated(match: re.Match[str]) -> list[str]:
 
 
 def read_number(figures: str) -> int:
-    """A number in Arabic or Chinese figures, these by digits (二〇二六) or by value up to 39 (廿三)."""
+    """Parse a number in Arabic or Chinese numerals, by digits (二〇二六) or by value up to 39 (廿三)."""
     if figures.isdecimal():
         return int(figures)
     tens, ten, rest = figures.replace("廿", "二十").replace("卅", "三十").rpartition("十")
@@ -146,7 +146,7 @@ def read_number(figures: str) -> int:
 
 
 def _tokens(year: int, month: int, day: int) -> list[str]:
-    """One token for each thing that is stated; 0 stands for what is not."""
+    """Return one token for each part that is given. 0 means not given."""
     stated = (
         (year and month and day, f"@{year:04}-{month:02}-{day:02}"),
         (year and month, f"@{year:04}-{month:02}"),

@@ -1,4 +1,4 @@
-"""Text as bytes and as file names."""
+"""Decode files, and make text safe for UTF-8 and for file names."""
 
 from __future__ import annotations
 
@@ -10,15 +10,17 @@ from typing import NamedTuple
 from memoriter.errors import SourceError
 
 _WORD = re.compile(r"[^\W_]+")
-_MARKS = (  # the longer first: UTF-32's little-endian mark begins with UTF-16's
+# Byte order marks. UTF-32 comes before UTF-16, because its little-endian mark starts with that of UTF-16.
+_MARKS = (
     (codecs.BOM_UTF8, "utf-8"),
     (codecs.BOM_UTF32_LE, "utf-32-le"),
     (codecs.BOM_UTF32_BE, "utf-32-be"),
     (codecs.BOM_UTF16_LE, "utf-16-le"),
     (codecs.BOM_UTF16_BE, "utf-16-be"),
 )
-_SAMPLE = 2000  #: characters that decide a guess
-# The commonest characters of simplified and of traditional writing: a wrong guess hits hardly any of them.
+#: Characters that are used to guess an encoding.
+_SAMPLE_CHARS = 2000
+# The most common characters of simplified and traditional Chinese. With a wrong encoding, hardly any of them appear.
 _COMMON = {
     "gb18030": frozenset(
         "的一是不了在人有我他这个们中来上大为和国地到以说时要就出会可也你对生能而子那得于着下自之年，。、：！？"
@@ -30,18 +32,20 @@ _COMMON = {
 
 
 class Decoded(NamedTuple):
+    """A decoded text, and a note if the encoding was not plain UTF-8."""
+
     text: str
     note: str | None = None
 
 
 def decode(data: bytes) -> Decoded:
-    """The text of a file; a few bytes cut off at its end are no reason to doubt the encoding."""
+    """Decode the bytes of a file. A character that is cut off at the end does not change the encoding."""
     for mark, encoding in _MARKS:
         if data.startswith(mark):
             note = None if encoding == "utf-8" else f"read as {encoding[:6].upper()}"
             return Decoded(_whole_characters(data[len(mark) :], encoding, "replace"), note)
     if b"\0" in data:
-        raise SourceError("It is not text: it contains NUL bytes.")
+        raise SourceError("Not a text file: it contains NUL bytes.")
     try:
         return Decoded(_whole_characters(data, "utf-8"))
     except UnicodeDecodeError:
@@ -49,20 +53,18 @@ def decode(data: bytes) -> Decoded:
 
 
 def _whole_characters(data: bytes, encoding: str, errors: str = "strict") -> str:
-    """The text without an unfinished character at the end, where a long file was cut."""
+    """Decode, without an incomplete character at the end of a truncated file."""
     return codecs.getincrementaldecoder(encoding)(errors).decode(data)
 
 
 def _damaged_utf8(data: bytes) -> Decoded | None:
-    """UTF-8 with a few bad bytes; ``None`` when most of what is not ASCII is bad, for it is something else then."""
+    """Decode UTF-8 with a few invalid bytes. Return None if too many are invalid for UTF-8."""
     text = data.decode("utf-8", "replace")
     bad = text.count("\ufffd")
     good = len(text) - len(text.encode("ascii", "ignore")) - bad
     if bad * 10 > good:
         return None
-    return Decoded(
-        text, f"read as UTF-8, though {bad} of its characters {'is' if bad == 1 else 'are'} damaged"
-    )
+    return Decoded(text, f"read as UTF-8 with {bad} damaged {'character' if bad == 1 else 'characters'}")
 
 
 def _guessed(data: bytes) -> Decoded:
@@ -74,12 +76,12 @@ def _guessed(data: bytes) -> Decoded:
 
 
 def _likeness(data: bytes, encoding: str) -> float:
-    """How much the bytes look like Chinese in this encoding: its everyday characters, and above all the commonest."""
+    """Rate how much the bytes look like Chinese in this encoding, by the frequency of its characters."""
     try:
         text = _whole_characters(data, encoding)
     except UnicodeDecodeError:
         return 0.0
-    foreign = [character for character in text if not character.isascii()][:_SAMPLE]
+    foreign = [character for character in text if not character.isascii()][:_SAMPLE_CHARS]
     if not foreign:
         return 0.0
     everyday = sum(_is_everyday(character, encoding) for character in foreign)
@@ -88,7 +90,7 @@ def _likeness(data: bytes, encoding: str) -> float:
 
 
 def _is_everyday(character: str, encoding: str) -> bool:
-    """Whether it lies in the part of the code for frequent characters and punctuation."""
+    """Return whether the encoding has this character among the frequent ones and punctuation."""
     first, second = (character.encode(encoding, "replace") + b"\0")[:2]
     if encoding == "big5":
         return 0xA4 <= first <= 0xC6 or 0xA1 <= first <= 0xA3
@@ -96,7 +98,7 @@ def _is_everyday(character: str, encoding: str) -> bool:
 
 
 def encodable(text: str) -> str:
-    """The text with a question mark for each lone surrogate: half an emoji, or a byte that was no UTF-8.
+    """Replace lone surrogates with question marks, so that the text can be encoded as UTF-8.
 
     >>> encodable("tea \\ud83d, at nine")
     'tea ?, at nine'
@@ -105,7 +107,7 @@ def encodable(text: str) -> str:
 
 
 def slug(text: str, *, limit: int = 40) -> str:
-    """The words of a text in small letters, joined by "-"; at most ``limit`` characters, cut between words if possible.
+    """Return the words of a text in lower case, joined by "-", for a file name of at most ``limit`` characters.
 
     >>> slug("Backups: nightly, at 03:00!"), slug("数据库备份：每晚三点")
     ('backups-nightly-at-03-00', '数据库备份-每晚三点')

@@ -1,6 +1,6 @@
-"""What the lines of a Markdown text are: front matter, headings, fenced code. Enough to cut it well, no more.
+"""Find the front matter, headings and code fences of a Markdown text.
 
-Lines are given by their index, from 0. Rendering, links and lists are not its concern.
+Lines are identified by their index, from 0.
 """
 
 from __future__ import annotations
@@ -12,7 +12,8 @@ from typing import NamedTuple
 
 from memoriter.text.front_matter import front_matter_fields, front_matter_lines
 
-_MAX_TITLE = 200  #: characters of a heading that are kept as its title
+#: Characters of a heading that are used as its title.
+_MAX_TITLE = 200
 
 _ATX = re.compile(r" {0,3}(#{1,6})(?:[ \t]+(.*?))??(?:[ \t]+#+)?[ \t]*")
 _UNDERLINE = re.compile(r" {0,3}(=+|-+)[ \t]*")
@@ -21,23 +22,29 @@ _FENCE = re.compile(r" {0,3}(?:(`{3,})[^`]*|(~{3,}).*)")
 
 
 class Heading(NamedTuple):
+    """A heading. It has two lines if the title is underlined."""
+
     level: int
     title: str
-    lines: int = 1  #: two, when the title is underlined
+    lines: int = 1
 
 
 @dataclass(slots=True)
 class Structure:
-    """Where the parts of a Markdown text begin."""
+    """The parts of a Markdown text."""
 
-    front_matter: int = 0  #: lines of it, with its two rules
-    fields: dict[str, str] = field(default_factory=dict)  #: of the front matter, by lower-case name
-    headings: dict[int, Heading] = field(default_factory=dict)  #: by first line
-    fences: dict[int, int] = field(default_factory=dict)  #: first line → line after the last
+    #: Number of lines of the front matter.
+    front_matter: int = 0
+    #: Fields of the front matter, by lower-case name.
+    fields: dict[str, str] = field(default_factory=dict)
+    #: Headings by their first line.
+    headings: dict[int, Heading] = field(default_factory=dict)
+    #: First line of each fence, and the line after it.
+    fences: dict[int, int] = field(default_factory=dict)
 
 
 def structure_of(lines: Sequence[str]) -> Structure:
-    """Find the parts in one pass. A fence that is never closed runs to the end, as it does when rendered."""
+    """Find the parts in one pass. An unclosed fence reaches to the end, as in rendered Markdown."""
     length = front_matter_lines(lines)
     found = Structure(length, front_matter_fields(lines[1 : length - 1]) if length else {})
     fence, opened = "", 0

@@ -12,7 +12,10 @@ _BREAK = re.compile(r"\r\n|\n|\r")
 
 
 def width(text: str) -> int:
-    """The length in Latin letters, quarters of a token: the unit in which chunks are measured."""
+    """Return the length in quarters of a token, the unit in which chunks are measured.
+
+    A Latin letter counts 1, a letter of another script 2, and a Chinese, Japanese or Korean character or an emoji 4.
+    """
     if text.isascii():
         return len(text)
     wide = len(text) - len(_WIDE.sub("", text))
@@ -21,7 +24,7 @@ def width(text: str) -> int:
 
 
 def estimate_tokens(text: str) -> int:
-    """About how many tokens a model makes of the text; never less for more text.
+    """Estimate the tokens of a text for a language model.
 
     >>> estimate_tokens("a backup of the database"), estimate_tokens("数据库备份")
     (6, 5)
@@ -30,9 +33,9 @@ def estimate_tokens(text: str) -> int:
 
 
 def split_lines(text: str) -> list[str]:
-    r"""The lines as an editor counts them, without their ends: broken at \n, \r\n and \r, and nowhere else.
+    r"""Split a text into lines as editors count them: at \n, \r\n and \r only.
 
-    ``str.splitlines`` also breaks at form feeds and other separators that editors show inside a line.
+    ``str.splitlines`` also splits at form feeds and other separators that editors show inside a line.
 
     >>> split_lines("one\r\ntwo\rthree\x0cstill three\n")
     ['one', 'two', 'three\x0cstill three']
@@ -44,7 +47,7 @@ def split_lines(text: str) -> list[str]:
 
 
 def is_boundary(text: str, at: int) -> bool:
-    """Whether a cut here divides no word; between Chinese characters it may."""
+    """Return whether the text can be cut here without dividing a word. Chinese can be cut between characters."""
     if at <= 0 or at >= len(text):
         return True
     before, after = text[at - 1], text[at]
@@ -54,7 +57,7 @@ def is_boundary(text: str, at: int) -> bool:
 
 
 def is_joined(text: str, at: int) -> bool:
-    """Whether the character here belongs to the one before: an accent, a vowel sign, a part of one emoji."""
+    """Return whether this character belongs to the one before: an accent, a vowel sign, a part of an emoji."""
     after = text[at]
     if after.isascii():
         return False
@@ -68,7 +71,7 @@ def is_joined(text: str, at: int) -> bool:
 
 
 def _halves_flag(text: str, at: int) -> bool:
-    """Whether the cut divides a flag, which is two letters of their own alphabet."""
+    """Return whether a cut divides a flag, which consists of two regional indicators."""
     before = at
     while before > 0 and "\U0001f1e6" <= text[before - 1] <= "\U0001f1ff":
         before -= 1
@@ -76,7 +79,7 @@ def _halves_flag(text: str, at: int) -> bool:
 
 
 def last_boundary(text: str, at: int, earliest: int) -> int:
-    """The last place to cut at or before ``at``: between words after ``earliest``, else between characters."""
+    """Return the last boundary at or before ``at``: between words after ``earliest``, or else between characters."""
     if at >= len(text):
         return len(text)
     cut = at

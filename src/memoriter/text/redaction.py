@@ -1,8 +1,7 @@
-"""What must never be kept: secrets are replaced by their kind, private spans are cut out.
+"""Redact secrets and remove private spans from everything that is stored or indexed from a conversation.
 
-It is applied to everything that is written down or indexed from a conversation. Every pattern starts at a fixed
-prefix and is bounded, so the time grows with the text and with nothing else. Nothing here guesses by entropy: a
-false alarm destroys somebody's note.
+Every pattern starts with a fixed prefix and has a bounded length, so the time is linear in the text. Entropy is not
+used to guess secrets, because a false positive destroys a note.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ __all__ = ["Secret", "find_secrets", "redact", "without_private"]
 
 
 class Secret(NamedTuple):
-    """A place in a text that holds a secret."""
+    """The position and kind of a secret in a text."""
 
     start: int
     end: int
@@ -24,7 +23,7 @@ class Secret(NamedTuple):
 
 
 def redact(text: str) -> str:
-    """The text with each secret replaced by its kind. Doing it twice changes nothing more.
+    """Replace each secret with its kind. Redacting again changes nothing.
 
     >>> redact("push with ghp_0123456789abcdefghijABCDEFGHIJ012345, then delete it")
     'push with [redacted github token], then delete it'
@@ -37,7 +36,7 @@ def redact(text: str) -> str:
 
 
 def find_secrets(text: str) -> list[Secret]:
-    """Where secrets stand, in order, none over another; of two that overlap, the first and longer."""
+    """Find secrets in order, without overlaps. Of two that overlap, the first and longer one is returned."""
     lowered = text.lower()
     found = [
         secret
@@ -56,7 +55,7 @@ _PRIVATE = re.compile(r"<(/?)private\s{0,8}>", re.IGNORECASE)
 
 
 def without_private(text: str) -> str:
-    """The text without ``<private>…</private>``; a span that is never closed reaches to the end.
+    """Remove ``<private>…</private>`` spans. An unclosed span reaches to the end.
 
     >>> without_private("keep <private>PIN 4711</private> this")
     'keep  this'
@@ -80,10 +79,11 @@ Judge = Callable[[str], bool]
 
 @dataclass(frozen=True, slots=True)
 class SecretRule:
-    """One kind of secret; the group ``s`` of the pattern is what is replaced, or the whole match."""
+    """One kind of secret. The group ``s`` of the pattern is replaced, or the whole match."""
 
     kind: str
-    hints: tuple[str, ...]  #: in small letters; a text with none of them is not searched
+    #: Lower-case texts. A text without any of them is not searched.
+    hints: tuple[str, ...]
     pattern: re.Pattern[str]
     judge: Judge | None = None
 
@@ -95,12 +95,12 @@ class SecretRule:
 
 
 def _token(kind: str, body: str, *hints: str) -> SecretRule:
-    """A vendor's key: known by its prefix, and not a part of a longer word."""
+    """Return a rule for a vendor's key, which has a known prefix and is not part of a longer word."""
     return SecretRule(kind, hints, re.compile(rf"(?<![A-Za-z0-9_]){body}(?![A-Za-z0-9_])"))
 
 
-def _worded(value: str) -> bool:
-    """Whether a value after ``password:`` looks like a secret rather than like prose, code or a blank to fill in."""
+def _looks_secret(value: str) -> bool:
+    """Return whether a value after ``password:`` looks like a secret, not like prose, code or a placeholder."""
     if (
         value.startswith(("[redacted", "<", "$", "{", "%", "*", "...", "…", "(", "process.", "os.", "env."))
         or "(" in value
@@ -117,7 +117,7 @@ def _worded(value: str) -> bool:
 
 
 def _luhn(number: str) -> bool:
-    """Whether a card scheme gives out such a number: prefix, length and check digit."""
+    """Return whether this is a card number, by prefix, length and check digit."""
     digits = [int(c) for c in number if c.isdigit()]
     head = number.replace(" ", "").replace("-", "")
     lengths = next((sizes for prefixes, sizes in _CARDS if head.startswith(prefixes)), ())
@@ -133,7 +133,7 @@ _CARDS: tuple[tuple[tuple[str, ...], tuple[int, ...]], ...] = (
     (("62",), (16, 17, 18, 19)),
 )
 
-# Words that name a secret, and what joins them with it.
+# Words that name a secret, and what separates them from it.
 _NAMES = (
     r"pass(?:word|wd|phrase|code)?|pwd|secret|(?:api|access|secret|private|auth|encryption)[ _-]?key(?:[ _-]id)?"
     r"|(?:auth|access|refresh|bearer|api|bot)[ _-]?token|token|client[ _-]?secret|aws_secret_access_key"
@@ -253,7 +253,7 @@ SECRET_RULES: tuple[SecretRule, ...] = (
         re.compile(
             rf"""(?i)(?<![a-z])(?:{_NAMES})["'`]?\s{{0,3}}(?:=>|:=|[:=：＝]|\bis\b)\s{{0,3}}["'`“]?{_VALUE}"""
         ),
-        _worded,
+        _looks_secret,
     ),
     SecretRule(
         "secret",
@@ -261,7 +261,7 @@ SECRET_RULES: tuple[SecretRule, ...] = (
         re.compile(
             rf"""(?:{_CHINESE_NAMES})\s{{0,3}}(?:[:=：＝]|是|为|為|は|는)\s{{0,3}}["'`“「]?(?P<s>[!-~]{{6,200}})"""
         ),
-        _worded,
+        _looks_secret,
     ),
     SecretRule(
         "card number",

@@ -1,7 +1,6 @@
-"""The part of a chunk that shows why it was found: a window around its densest matches, cut between words.
+"""Cut a snippet from a chunk that shows why it was found: a window around the densest matches.
 
-It takes terms as ``query_terms`` gives them and finds them in the text as it is written. Which chunks are
-shown, and how much of each, is decided elsewhere.
+Terms come from ``query_terms`` and are located in the text as it is written.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ class _Match(NamedTuple):
 
 
 def snippet(text: str, terms: Collection[str], max_chars: int) -> str:
-    """At most ``max_chars`` around the terms, with "…" where it is cut; without a match the beginning."""
+    """Return at most ``max_chars`` around the terms, with "…" at the cuts. Without a match, return the start."""
     text = text.strip()
     if len(text) <= max_chars:
         return text
@@ -48,7 +47,7 @@ def _matches(text: str, terms: frozenset[str]) -> Iterator[_Match]:
 
 
 def _window(text: str, matches: list[_Match], room: int) -> tuple[int, int]:
-    """Where to cut: the best matches a third of the way in, so that what follows them is seen."""
+    """Choose a window with the best matches in its first third, so that the text after them is visible."""
     first, last = _densest(matches, room)
     start = min(first - max(0, room - (last - first)) // 3, len(text) - room)
     start = _begin(text, start, max(first, 0)) if start > 0 else 0
@@ -56,7 +55,7 @@ def _window(text: str, matches: list[_Match], room: int) -> tuple[int, int]:
 
 
 def _densest(matches: list[_Match], room: int) -> tuple[int, int]:
-    """The span of the matches, within ``room``, that show most different terms, then most matches."""
+    """Return the span within ``room`` with the most different terms, and then the most matches."""
     best, span = (0, 0), (0, 0)
     seen: Counter[str] = Counter()
     left = 0
@@ -72,7 +71,7 @@ def _densest(matches: list[_Match], room: int) -> tuple[int, int]:
 
 
 def _begin(text: str, at: int, latest: int) -> int:
-    """The start of a sentence, else of a word, not before ``at`` and not after ``latest``."""
+    """Return the start of a sentence, or else of a word, between ``at`` and ``latest``."""
     for sentence in _SENTENCE_END.finditer(text, max(0, at - 2), latest):
         if sentence.end() >= at:
             return sentence.end()

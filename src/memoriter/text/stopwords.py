@@ -1,7 +1,7 @@
-"""Words that say how a sentence is built rather than what it is about, in English and Chinese.
+"""English and Chinese stop words.
 
-They are left out of index and query alike: they make up half of a text, and ranking them is what makes a
-keyword search slow. What counts as one is decided here alone.
+They are left out of the index and of queries. They make up half of a text, and ranking them makes a keyword search
+slow.
 """
 
 from __future__ import annotations

@@ -1,10 +1,9 @@
-"""The one tokenizer of index and query: it cuts a text so that a question meets the note that answers it.
+"""The tokenizer of the index and of queries.
 
-Both sides go through the same steps: Unicode NFKC, Chinese characters to one form (``variants``), dates to
-one form (``dates``), stop words out (``stopwords``), words whole and by part (``words``), Chinese, Japanese
-and Korean as overlapping pairs. A token holds no space, quote or NUL, at most 64 characters, and of ASCII
-punctuation only ``_ - . / : @ # +``: the store quotes it and hands it to FTS5 as it is. How matches are
-weighed is not decided here.
+Both use the same steps: Unicode NFKC, one form for variants of Chinese characters, normalised dates (``dates``), no
+stop words (``stopwords``), words and their parts (``words``), and overlapping pairs of Chinese, Japanese and Korean
+characters. A token has at most 64 characters, no space, quote or NUL, and of ASCII punctuation only ``_ - . / : @ #
++``. The store quotes tokens and passes them to FTS5 unchanged.
 """
 
 from __future__ import annotations
@@ -23,14 +22,15 @@ from memoriter.text.stopwords import CHINESE
 from memoriter.text.words import MAX_TOKEN, whole_word, word_tokens
 
 TOKENIZER_VERSION = 2
-"""Raised when the same text gives other tokens; an index made by another version is built anew."""
+"""Increased when the same text gives other tokens. The index is then rebuilt."""
 
-MAX_QUERY = 4096  #: characters of a query that are looked at
+#: Characters of a query that are used.
+MAX_QUERY = 4096
 
-# Han with its extensions and compatibility forms, kana without its middle dot, Hangul syllables.
+# Han with extensions and compatibility forms, kana without the middle dot, Hangul syllables.
 CJK = "々〇ぁ-ゖゝ-ゟァ-ヺー-ヿ\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7a3\uf900-\ufaff\U00020000-\U0003347f"
 _CJK_RUN = re.compile(f"[{CJK}]+")
-# Vowel signs and points that are part of a word, though Python's \w leaves them out.
+# Vowel signs and points that are part of a word, although Python's \w does not match them.
 _MARKS = (
     "\u0300-\u036f\u0591-\u05bd\u0610-\u061a\u064b-\u065f\u0900-\u0963\u0966-\u0dff\u0e00-\u0eff\u1000-\u109f"
 )
@@ -38,7 +38,7 @@ PICTURES = "\u2600-\u27bf\U0001f300-\U0001faff"
 _INVISIBLE = re.compile("[\u00ad\u200c\u200d\u2060\ufe00-\ufe0f\ufeff]")
 _WIDE_PUNCTUATION = "，：；！？（）…～"
 
-# What may stand between the parts of one word: user@example.com, src/text, a::b, don't, 1,000, __init__.py
+# Separators inside one word: user@example.com, src/text, a::b, don't, 1,000, __init__.py
 _JOINER = r"(?:_*[-./:@#+]_*|_+|://|::|['’]|(?<=\d),(?=\d{3}(?!\d)))"
 
 
@@ -52,7 +52,7 @@ _WORD = re.compile(f"[{CJK}]+|{_word_pattern(_LETTERS)}|[{PICTURES}]")
 
 
 def tokenize(text: str) -> list[str]:
-    """The tokens of a document, with repeats: words in order, then dates, then single characters.
+    """Return the tokens of a document with repetitions: words in order, then dates, then single characters.
 
     >>> tokenize("Moved the GitHub备份 to memory-core on 8 May")
     ['move', 'github', 'git', 'hub', '备份', 'memory-core', 'memory', 'core', '@05-08', '@05', '备', '份']
@@ -61,10 +61,10 @@ def tokenize(text: str) -> list[str]:
 
 
 def query_terms(text: str, limit: int = 64, *, as_written: bool = False) -> list[str]:
-    """The distinct tokens of a query in their order; of a very long one, the ``limit`` that say most.
+    """Return the distinct tokens of a query in order, or the ``limit`` most specific ones of a long query.
 
-    A query is bounded before it is cut: the beginning and the end are kept, where people put what they ask.
-    ``as_written`` keeps traditional Chinese traditional, for an engine that does not know the two as one.
+    Of a very long query, the start and the end are used, because that is where people put their question.
+    ``as_written`` does not convert traditional Chinese, for engines that do not treat the variants as the same.
     """
     if len(text) > MAX_QUERY:
         text = f"{text[: MAX_QUERY // 2]} {text[-MAX_QUERY // 2 :]}"
@@ -77,7 +77,7 @@ def query_terms(text: str, limit: int = 64, *, as_written: bool = False) -> list
 
 
 def find_words(text: str) -> Iterator[tuple[int, int, tuple[str, ...]]]:
-    """Where words stand in a text: start, end and tokens of each, of Chinese each pair and each character."""
+    """Yield the start, end and tokens of each word in a text, and of each pair of Chinese characters."""
     for match in _WORD.finditer(text):
         if not _is_cjk(match[0]):
             word = unicodedata.normalize("NFKC", match[0])
@@ -88,10 +88,10 @@ def find_words(text: str) -> Iterator[tuple[int, int, tuple[str, ...]]]:
 
 
 def _cut(text: str, *, characters: bool) -> list[str]:
-    """Of a normalised text the words, then dates, then each Chinese character once, so that 茶 finds 龙井茶 and 茶叶.
+    """Tokenize a normalised text: words, dates, then each Chinese character once, so that 茶 finds 龙井茶 and 茶叶.
 
-    Once, because repeats would double the index and, measured, rank no better. A query has a character of its own
-    only where nothing stands beside it.
+    Characters are not repeated, because that would double the index without a better ranking (measured). A query
+    contains a single character only if it has no neighbour.
     """
     more: list[str] = []
     if text.isascii():
@@ -105,7 +105,7 @@ def _cut(text: str, *, characters: bool) -> list[str]:
 
 
 def _every_word(text: str) -> list[str]:
-    """The words of a query that is all stop words: better than no term at all."""
+    """Return the words of a query that consists of stop words. Without them it would have no terms."""
     return [
         token
         for word in _WORD.findall(text)
@@ -114,14 +114,14 @@ def _every_word(text: str) -> list[str]:
 
 
 def _worth(term: str, count: int) -> int:
-    """How far a term narrows a search, guessed from its looks: dates, identifiers and long words do most."""
+    """Estimate how specific a term is. Dates, identifiers and long words are the most specific."""
     length = 12 if term[0] == "@" else min(len(term), 12) if term.isascii() else 6
     return length + 2 * min(count - 1, 3)
 
 
 def normalised(text: str) -> str:
-    """NFKC, without the marks that nobody sees; wide punctuation parts words and never joins them."""
-    for mark in _WIDE_PUNCTUATION:  # taken out first: most Chinese text is in NFKC already but for these
+    """Apply NFKC and remove invisible characters. Full-width punctuation separates words."""
+    for mark in _WIDE_PUNCTUATION:  # first, because most Chinese text is already in NFKC except for these
         text = text.replace(mark, " ")
     return _INVISIBLE.sub("", unicodedata.normalize("NFKC", text))
 
@@ -131,16 +131,16 @@ def _is_cjk(word: str) -> bool:
 
 
 def _pairs(run: str) -> tuple[str, ...]:
-    """A run of Chinese, Japanese or Korean as overlapping pairs, which need no dictionary."""
+    """Return overlapping pairs of Chinese, Japanese or Korean characters. This needs no dictionary."""
     return tuple(map(add, run, run[1:])) if len(run) > 1 else (run,)
 
 
 class _Known(dict[str, tuple[str, ...]]):
-    """The tokens of each word met so far: texts repeat their words, so most are looked up, not made."""
+    """A cache of the tokens of each word. Texts repeat their words, so most are found in it."""
 
     def __missing__(self, word: str) -> tuple[str, ...]:
         if _is_cjk(word):
-            return _pairs(word)  # as quick to make as to look up
+            return _pairs(word)  # as fast as a lookup
         tokens = word_tokens(word)
         if len(word) <= MAX_TOKEN:
             if len(self) >= 50_000:  # about 10 MB
@@ -159,7 +159,10 @@ _TABLE = Path(__file__).with_name("variants.txt")
 
 
 def folded(text: str) -> str:
-    """The text with every character in the form under which its variants meet; as long as before.
+    """Replace variants of Chinese characters with one form, so that 備份 and 备份 match. The length does not change.
+
+    This works on single characters and only for tokens: 乾, 幹 and 干 become the same. Displayed text is not changed.
+    Words that differ by region, such as 軟體 and 软件, stay different.
 
     >>> folded("備份資料庫"), folded("备份资料库")
     ('备份资料库', '备份资料库')
@@ -169,9 +172,10 @@ def folded(text: str) -> str:
 
 
 def simplified(text: str) -> str:
-    """The text in simplified characters, if it is written in traditional ones: for a model that has read few of them.
+    """Convert traditional to simplified Chinese, for embedding models that know little traditional Chinese.
 
-    著 or 覆 alone, which stand in simplified text too, do not tell; and a text with kana is Japanese.
+    Characters that simplified text also uses, such as 著 or 覆, are not a sign of traditional text. A text with kana is
+    Japanese and stays unchanged.
 
     >>> simplified("備份的覆蓋範圍"), simplified("著名的覆盖范围")
     ('备份的复盖范围', '著名的覆盖范围')
@@ -186,7 +190,7 @@ def simplified(text: str) -> str:
 
 @cache
 def _forms() -> tuple[dict[int, str], frozenset[str]]:
-    """The form of each character that has another, and those characters. Read when Chinese is first met: some 2 ms."""
+    """Return the form of each variant, and the set of variants. Loaded on first use, in about 2 ms."""
     lines = [line for line in _TABLE.read_text("utf-8").splitlines() if not line.startswith("#")]
     forms = {ord(other): line[0] for line in lines for other in line[1:]}
     return forms, frozenset(map(chr, forms))

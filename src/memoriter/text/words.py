@@ -1,7 +1,8 @@
-"""One word and the tokens it gives: a plain word its stem, an identifier itself and its parts.
+"""Convert one word to tokens: the stem of a plain word, or an identifier and its parts.
 
-``ERR_CONN_42`` is found as a whole, as ``err`` and as ``conn``; a path by its folders and its file's name;
-``camelCase`` by its humps. Which runs of characters are words is decided in ``tokens``.
+``ERR_CONN_42`` can be found as a whole, as ``err`` and as ``conn``. A path can be found by its folders and its file
+name, and ``camelCase`` by its parts. Stemming is deliberately light: it removes inflections and never derivations, so
+"creation" and "create" stay different. A note that matches by another meaning costs more than one that is missed.
 """
 
 from __future__ import annotations
@@ -13,9 +14,12 @@ from collections.abc import Iterator
 
 from memoriter.text.stopwords import ENGLISH
 
-MAX_TOKEN = 64  #: characters
-_MAX_PARTED = 256  #: a longer word is data rather than a name, and is kept whole
-_MAX_HUMPS = 6  #: a part with more changes of case and figures is a hash or a key
+#: Characters of a token.
+MAX_TOKEN = 64
+#: A longer word is data and not a name. It is not split.
+_MAX_SPLIT = 256
+#: A part with more changes of case and digits is a hash or a key.
+_MAX_HUMPS = 6
 
 _CLITIC = re.compile(r"['’](?:s|m|re|ve|ll|d)$", re.IGNORECASE)
 _APOSTROPHE_OR_COMMA = re.compile("['’,]")
@@ -29,7 +33,7 @@ _ACCENTS = re.compile("[\u0300-\u036f]")
 
 
 def word_tokens(word: str) -> tuple[str, ...]:
-    """The distinct tokens of one word; none for a stop word.
+    """Return the distinct tokens of one word. A stop word has none.
 
     >>> word_tokens("backups"), word_tokens("src/myTools.py")
     (('backup',), ('src/mytools.py', 'src', 'mytools.py', 'mytools', 'mytool', 'tool', 'py'))
@@ -39,7 +43,7 @@ def word_tokens(word: str) -> tuple[str, ...]:
     word = _CLITIC.sub("", word).replace(",", "")
     if not _JOINT.search(word):
         return tuple(dict.fromkeys(_simple(word)))
-    if len(word) > _MAX_PARTED:
+    if len(word) > _MAX_SPLIT:
         return (whole_word(word),)
     if _is_stop(word.replace(".", "")) or all(_is_stop(part) for part in _JOINT.split(word)):
         return ()  # "e.g", "and/or"
@@ -49,12 +53,12 @@ def word_tokens(word: str) -> tuple[str, ...]:
 
 
 def whole_word(word: str) -> str:
-    """A word as one token: folded, without its apostrophes, and bounded in length."""
+    """Return a word as one token: folded, without apostrophes, and limited in length."""
     return _bounded(_fold(_APOSTROPHE_OR_COMMA.sub("", word)))
 
 
 def _simple(word: str) -> Iterator[str]:
-    """The tokens of a word or part without joints: ``backups``, ``HTTPServer2``, ``sha256``, ``café``."""
+    """Yield the tokens of a word or part without separators: ``backups``, ``HTTPServer2``, ``sha256``, ``café``."""
     folded = _bounded(_fold(word))
     if not folded.isascii() or not word.isalnum():
         yield folded
@@ -63,7 +67,7 @@ def _simple(word: str) -> Iterator[str]:
         return
     humps = _HUMP.findall(word) if word.isascii() and len(word) <= MAX_TOKEN else []
     if len(humps) > 1 or not folded.isalpha():
-        yield folded  # an identifier is not inflected; its stem is for those who write it as a plain word
+        yield folded  # an identifier as it is; its stem below matches it as a plain word
     if folded.isalpha():
         yield stem(folded)
     if 1 < len(humps) <= _MAX_HUMPS:
@@ -71,10 +75,10 @@ def _simple(word: str) -> Iterator[str]:
 
 
 def _parts(word: str) -> Iterator[str]:
-    """The pieces of an identifier and their parts, without those too short to tell anything."""
+    """Yield the pieces of an identifier and their parts, without those that are too short."""
     if _VERSION.match(word):
         yield _fold(word[1:])
-    shortest = 3 if _JOINT.sub("", word).isdigit() else 2  # of a date, time or address only the year or such
+    shortest = 3 if _JOINT.sub("", word).isdigit() else 2  # of a date or address, only long parts
     for piece in _OUTER_JOINT.split(word):
         parts = [part for part in _INNER_JOINT.split(piece) if len(part) >= shortest]
         if len(piece) < len(word) and _INNER_JOINT.search(piece):
@@ -89,11 +93,11 @@ def _inflected(word: str) -> str:
 
 
 def _is_stop(word: str) -> bool:
-    return word.lower() in ENGLISH and not _shouted(word)
+    return word.lower() in ENGLISH and not _is_acronym(word)
 
 
-def _shouted(word: str) -> bool:
-    """IT, US, WHO: in capitals a stop word is a name."""
+def _is_acronym(word: str) -> bool:
+    """Return whether a stop word is written in capitals, such as IT, US or WHO, and is therefore a name."""
     return len(word) > 1 and word.isupper()
 
 
@@ -102,11 +106,11 @@ def _fold(word: str) -> str:
         return word.lower()
     folded = unicodedata.normalize("NFKC", word.casefold())
     bare = _ACCENTS.sub("", unicodedata.normalize("NFD", folded))
-    return bare if bare.isascii() else folded  # "café" is found by "cafe"; "й" is a letter of its own
+    return bare if bare.isascii() else folded  # "cafe" matches "café", but "й" is a separate letter
 
 
 def _bounded(token: str) -> str:
-    """The token itself, or its beginning and a digest of all of it."""
+    """Return the token, or for a long one its start and a digest."""
     if len(token) <= MAX_TOKEN:
         return token
     digest = hashlib.sha256(token.encode("utf-8", "surrogatepass")).hexdigest()
@@ -127,26 +131,26 @@ _IRREGULAR = {
     "men": "man",
     "women": "woman",
 }
-# Words that only look inflected; stemming them would join them to a stranger ("evening" to "even").
+# Words that only look inflected. Stemming would match them with unrelated words ("evening" with "even").
 _NOT_INFLECTED = """
     always anomaly evening family italy lens morning news perhaps physics politics sales series species united
     wedding wednesday
 """
-_AS_THEY_ARE = frozenset(_NOT_INFLECTED.split())
+_UNCHANGED = frozenset(_NOT_INFLECTED.split())
 
 _VOWEL = re.compile(r"[aeiouy]")
 _VOWEL_THEN_CONSONANT = re.compile(r"[aeiouy]+[^aeiouy]+")
-# "mak", "writ", "hop": a short stem that lost its e; "fix", "show" and "play" never had one.
+# Short stems that lost an e, such as "mak", "writ", "hop". "fix", "show" and "play" never had one.
 _LOST_E = re.compile(r"[^aeiouy]*[aeiouy][^aeiouywx]")
 
 
 def stem(word: str) -> str:
-    """The form under which the inflections of an English word meet.
+    """Return the stem of a lower-case English word, the same for all its inflections.
 
     >>> [stem(word) for word in ("backups", "running", "making", "studied", "quickly", "news")]
     ['backup', 'run', 'make', 'study', 'quick', 'news']
     """
-    if len(word) <= 3 or word in _AS_THEY_ARE:
+    if len(word) <= 3 or word in _UNCHANGED:
         return word
     return _IRREGULAR.get(word) or _without_final_e(_without_adverb(_without_tense(_without_plural(word))))
 
@@ -172,7 +176,7 @@ def _without_tense(word: str) -> str:
 
 
 def _restored(base: str) -> str:
-    """The verb that "-ing" or "-ed" was put on: "runn" was "run", "mak" was "make"."""
+    """Restore the verb before "-ing" or "-ed": "runn" becomes "run", "mak" becomes "make"."""
     if len(base) > 3 and base[-1] == base[-2] and base[-1] not in "lsz":
         return base[:-1]
     return base + "e" if _LOST_E.fullmatch(base) else base
