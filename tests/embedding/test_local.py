@@ -147,7 +147,7 @@ class TestIdentity:
         assert LocalEmbedder(tmp_path).identity != before
 
 
-class TestRefused:
+class TestErrors:
     def error_of(self, folder: Path) -> str:
         with pytest.raises(EmbedderUnavailable) as caught:
             LocalEmbedder(folder).embed(["the"])

@@ -103,7 +103,7 @@ def ask(
     try:
         return shape.model_validate(loads(text))
     except ValueError as error:
-        raise ChatError(f"{chat.name} returned an invalid answer twice ({_brief(error)}).") from error
+        raise ChatError(f"{chat.name} returned an invalid answer twice{_fields(error)}.") from error
 
 
 def loads(text: str) -> object:
@@ -117,7 +117,16 @@ def loads(text: str) -> object:
         raise ValueError("nested too deeply") from error
 
 
+def _fields(error: ValueError) -> str:
+    """Name the invalid fields for the user, without the wording of the validation library."""
+    if not isinstance(error, ValidationError):
+        return ": it was not JSON"
+    names = dict.fromkeys(".".join(map(str, detail["loc"])) for detail in error.errors(include_url=False))
+    return f": {', '.join(names)[:200]} missing or wrong" if any(names) else ""
+
+
 def _brief(error: ValueError) -> str:
+    """Say what is wrong, for the model."""
     if isinstance(error, ValidationError):
         first = error.errors(include_url=False)[0]
         return f"{'.'.join(map(str, first['loc'])) or 'the answer'}: {first['msg']}"[:200]
