@@ -18,8 +18,7 @@ import apsw
 import pytest
 
 from memoriter import Memory
-from memoriter.integrations.items import open_items
-from memoriter.integrations.items.later import Later
+from memoriter.integrations.items import DelayedWork, open_items
 from memoriter.integrations.items.store import ItemStore
 from memoriter.integrations.langgraph import MemoriterStore
 from memoriter.records import Put
@@ -101,7 +100,7 @@ def test_while_another_process_reads_nothing_is_called_done(tmp_path: Path) -> N
     reader.execute("begin")
     reader.execute("select count(*) from items").fetchall()
     store.delete(item)
-    store.doom(item, ["0" * 64])
+    store.mark_for_erasure(item, ["0" * 64])
     doomed = store.unfinished()
     assert not store.finish(doomed, store.seq())
     assert store.unfinished() == doomed
@@ -117,10 +116,10 @@ def test_what_is_doomed_again_while_it_is_erased_is_erased_again(tmp_path: Path)
     item = store.get(("alice",), "note", now=2.0)
     assert item is not None
     store.put(Put(("alice",), "note", {"text": "y"}, ("y",)), at=3.0)
-    store.doom(item, ["0" * 64])
+    store.mark_for_erasure(item, ["0" * 64])
     names, seq = store.unfinished(), store.seq()
     store.delete(item)  # by another thread, before the first erasure is finished
-    store.doom(item, ["0" * 64])
+    store.mark_for_erasure(item, ["0" * 64])
     assert store.finish(names, seq)
     left = store.unfinished()
     assert [name.partition(" ")[0] for name in left] == sorted(["0" * 64, item.id])
@@ -138,16 +137,16 @@ def test_work_for_many_is_done_once_and_what_runs_is_waited_for() -> None:
         done.append(1)
         return True
 
-    later = Later(work, delay_s=0.01)
+    later = DelayedWork(work, delay_s=0.01)
     for _ in range(5):
-        later.ask()
+        later.request()
     assert begun.wait(DEADLINE_S)
-    later.ask()  # after it began: it has to be done once more
+    later.request()  # after it began: it has to be done once more
     go.set()
     later.close()
     assert done == [1, 1]
-    later.ask()
-    later.now()
+    later.request()
+    later.run_now()
     assert done == [1, 1]
 
 
@@ -161,8 +160,8 @@ def test_work_that_could_not_be_done_is_tried_again() -> None:
             enough.set()
         return len(tries) >= 3
 
-    later = Later(work, delay_s=0.01)
-    later.ask()
+    later = DelayedWork(work, delay_s=0.01)
+    later.request()
     assert enough.wait(DEADLINE_S)
     later.close()
     assert len(tries) == 3
@@ -177,10 +176,10 @@ def test_work_that_fails_still_waits_and_is_done_at_the_end() -> None:
             raise OSError("the disk is full")
         return True
 
-    later = Later(work, delay_s=DEADLINE_S)
-    later.ask()
+    later = DelayedWork(work, delay_s=DEADLINE_S)
+    later.request()
     with pytest.raises(OSError, match="the disk is full"):
-        later.now()
+        later.run_now()
     later.close()
     assert len(tries) == 2
 
@@ -196,16 +195,16 @@ def test_a_fork_waits_for_no_work_of_the_process_that_it_left() -> None:
         done.append(os.getpid())
         return go.wait(DEADLINE_S)
 
-    later = Later(work, delay_s=0.01)
-    later.ask()
+    later = DelayedWork(work, delay_s=0.01)
+    later.request()
     assert begun.wait(DEADLINE_S)
     child = os.fork()
     if not child:
         signal.signal(signal.SIGALRM, signal.SIG_DFL)
         signal.alarm(30)  # a child that waits for ever does not outlive the test
         go.set()
-        later.now()  # nobody has asked here
-        later.ask()
+        later.run_now()  # nobody has asked here
+        later.request()
         later.close()
         os._exit(done.count(os.getpid()))
     ended = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])

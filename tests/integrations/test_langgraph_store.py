@@ -434,7 +434,7 @@ def test_an_erasure_that_was_cut_short_is_completed_at_the_next_opening(open_mem
             open_items
         ).store.database.write():  # as a process does that is killed right after
             memory.extension(open_items).store.delete(item)
-            memory.extension(open_items).store.doom(item, ["0" * 64])
+            memory.extension(open_items).store.mark_for_erasure(item, ["0" * 64])
     memory = open_memory()
     assert memory.extension(open_items).store.unfinished() == []
     assert memory.extension(open_items).index.index.files() == {}

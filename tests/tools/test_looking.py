@@ -44,7 +44,7 @@ def test_the_parts_of_every_score_sum_to_it(note, open_memory) -> None:
             assert sum(part["contribution"] for part in hit["parts"]) == pytest.approx(hit["score"], abs=2e-6)
             assert hit["chunkId"]
     entry = next(hit for hit in found if hit["source"] == "entries")
-    assert {part["name"] for part in entry["parts"]} == {"vector", "keyword", "importance"}
+    assert {part["name"] for part in entry["parts"]} == {"vector", "keyword", "context", "importance"}
     assert entry["matched"] == ["heron"]
     assert len(entry["date"]) == len("2026-02-08")
 

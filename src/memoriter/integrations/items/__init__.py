@@ -1,24 +1,28 @@
-"""Values that programs keep under a name, and find again by name, by what they hold, or by meaning.
+"""Named values that programs store and find again by name, by content or by meaning. LangGraph's store is made of it.
 
-`Items` joins the truth (``items.db``) with an index derived from it. What is deleted or replaced is found no more at
-once, and leaves no copy behind: its bytes are overwritten seconds later, for all changes together, because that means
-to write the keywords anew. `settle` and `close` do so at once; what a killed process left is done at the next opening.
+`Items` joins the source of truth (``items.db``) with an index derived from it. A deleted or replaced value is no longer
+found immediately. Its bytes are overwritten a few seconds later, for all changes together, because that rewrites the
+keywords. `settle` and `close` do it immediately, and the next process completes what a killed one left behind.
 
-Items are not part of the memory that is searched for an agent: their namespaces say whose they are, and only the
-program that made those knows what they mean.
+Items are not part of the memory that agents search: only the program that stores them knows what they mean.
 """
 
 from __future__ import annotations
 
+import atexit
+import contextlib
+import os
+import threading
 import time
+import weakref
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from memoriter import logs
+from memoriter.background import Task, Workers
 from memoriter.errors import MemoriterError
 from memoriter.integrations.items.index import ItemIndex, chunks_of
-from memoriter.integrations.items.later import Later
 from memoriter.integrations.items.store import ItemStore
 from memoriter.records import Item, ItemHit, Matching, Put
 from memoriter.store.index import open_index
@@ -27,11 +31,31 @@ if TYPE_CHECKING:
     from memoriter.embedding import Embedder
     from memoriter.memory import Memory
 
-__all__ = ["Items", "count_namespaces", "open_items"]
+__all__ = ["DelayedWork", "Items", "count_namespaces", "open_items"]
 
 log = logs.get("items")
 
-INDEX_FOLDER = "items"  #: everything in it is derived from items.db
+#: The folder of the derived index. Everything in it can be rebuilt from items.db.
+INDEX_FOLDER = "items"
+#: Seconds from a request until the work starts, and the longest such delay while the work fails.
+DELAY_S, MAX_DELAY_S = 2.0, 60.0
+#: The delay is at least this many times as long as the work took, so that the work takes a small share of the time.
+DELAY_FACTOR = 20
+#: Seconds to wait for the background thread when the work is closed.
+CLOSE_TIMEOUT_S = 10.0
+
+
+def open_items(memory: Memory) -> Items:
+    """Open the items of a memory, for `Memory.extension`."""
+    settings = memory.settings
+    return Items(settings.agent_folder, memory.embedder, engine=settings.index.vector_engine)
+
+
+def count_namespaces(memory: Memory) -> int | None:
+    """Count the namespaces that hold items, or return None if none was ever stored."""
+    if not (memory.settings.agent_folder / "items.db").exists():
+        return None
+    return len(memory.extension(open_items).namespaces())
 
 
 class Items:
@@ -51,54 +75,57 @@ class Items:
         self.store = ItemStore(folder)
         index = open_index(folder / INDEX_FOLDER, engine=engine)
         batched = Batched(embedder) if embedder else None
-        self.index = ItemIndex(self.store, index, embedder, batched, clock=lambda: self.clock())  # noqa: PLW0108 - may be turned
-        self._erasing = Later(self._erase)
+        self.index = ItemIndex(self.store, index, embedder, batched, clock=lambda: self.clock())  # noqa: PLW0108 - a test may replace the clock
+        self._erasing = DelayedWork(self._erase)
         if self.store.unfinished():
-            self._erasing.ask()
-            self._erasing.now()
+            self._erasing.request()
+            self._erasing.run_now()
 
     # ---- by name ---------------------------------------------------------------------------------------------
 
     def get(self, namespace: Sequence[str], key: str, *, refresh: bool = True) -> Item | None:
-        """The item under this name; ``refresh``: its time begins anew."""
+        """Return the item with this name. With ``refresh`` its time to live starts again."""
         item = self.store.get(namespace, key, now=self.clock())
         if item is not None and refresh:
             self._refresh([item])
         return item
 
     def put(self, puts: Sequence[Put]) -> None:
-        """Keep, replace or delete values, all or none; on the disk when this returns."""
-        now, erase = self.clock(), False
+        """Store, replace or delete values, all of them or none. They are on disk when this returns."""
+        now = self.clock()
         with self.store.database.write():
-            for item in self.store.expired(now=now):
+            expired = self.store.expired(now=now)
+            for item in expired:
                 self._delete(item)
-                erase = True
-            for put in puts:
-                found = self.store.get(put.namespace, put.key, now=now)
-                if put.value is not None:
-                    self.store.put(put, at=now)
-                    if found and (found.value, found.texts) != (put.value, put.texts):
-                        self.store.doom(
-                            found, _hashes(found)
-                        )  # those that the new value still needs will stay
-                        erase = True
-                elif found:
-                    self._delete(found)
-                    erase = True
-        self._catch_up(erase=erase)
+            changed = [self._put(put, now) for put in puts]
+        self._update_index(erase=bool(expired) or any(changed))
+
+    def _put(self, put: Put, now: float) -> bool:
+        """Make one change; return whether it leaves something to erase."""
+        old = self.store.get(put.namespace, put.key, now=now)
+        if put.value is None:
+            if old:
+                self._delete(old)
+            return old is not None
+        self.store.put(put, at=now)
+        if old is None or (old.value, old.texts) == (put.value, put.texts):
+            return False
+        # Vectors that the new value still uses stay.
+        self.store.mark_for_erasure(old, _hashes(old))
+        return True
 
     def _delete(self, item: Item) -> None:
         self.store.delete(item)
-        self.store.doom(item, _hashes(item))
+        self.store.mark_for_erasure(item, _hashes(item))
 
     def sweep(self) -> int:
-        """Delete what has expired; how many there were."""
+        """Delete expired items and return how many there were."""
         count = len(self.store.expired(now=self.clock()))
         self.put(())
         return count
 
     def namespaces(self) -> list[tuple[str, ...]]:
-        """Every namespace that holds an item."""
+        """Return every namespace that holds an item."""
         return self.store.namespaces(now=self.clock())
 
     def _refresh(self, items: Sequence[Item]) -> None:
@@ -106,7 +133,7 @@ class Items:
         if ids:
             self.store.refresh(ids, at=self.clock())
 
-    # ---- by what they hold -----------------------------------------------------------------------------------
+    # ---- by content ------------------------------------------------------------------------------------------
 
     def search(
         self,
@@ -118,9 +145,9 @@ class Items:
         offset: int = 0,
         refresh: bool = True,
     ) -> list[ItemHit]:
-        """The items under a prefix that match: best first for a query, else the last changed first.
+        """Return the items under a prefix that match: best first for a query, otherwise the newest change first.
 
-        Those that a query says nothing about come last, without a score.
+        Items that the query does not match come last, without a score.
         """
         now = self.clock()
         if matching is None:
@@ -130,7 +157,7 @@ class Items:
             ids = [item_id for item_id, part in parts if matching.admits(part)]
         wanted = min(offset + limit, len(ids))
         scores = self.index.scores(query, prefix, set(ids), wanted) if query and ids else {}
-        ranked = sorted((item_id for item_id in ids if item_id in scores), key=lambda one: -scores[one])
+        ranked = sorted((item_id for item_id in ids if item_id in scores), key=lambda id_: -scores[id_])
         order = [*ranked, *(item_id for item_id in ids if item_id not in scores)][offset : offset + limit]
         items = self.store.load(order, now=now)
         hits = [ItemHit(items[item_id], scores.get(item_id)) for item_id in order if item_id in items]
@@ -138,31 +165,31 @@ class Items:
             self._refresh([hit.item for hit in hits])
         return hits
 
-    # ---- catching up -----------------------------------------------------------------------------------------
+    # ---- index and erasure -----------------------------------------------------------------------------------
 
-    def _catch_up(self, *, erase: bool) -> None:
-        """After a change: the truth stands whatever happens to what is derived from it."""
+    def _update_index(self, *, erase: bool) -> None:
+        """Index what changed. A failure does not undo the change: the index catches up later."""
         try:
             self.index.follow()
         except MemoriterError as error:
-            log.error("the index of items is behind: %s", error)
+            log.error("the index of items is not up to date: %s", error)
         if erase:
-            self._erasing.ask()
+            self._erasing.request()
 
     def settle(self) -> None:
-        """Leave no byte of what was deleted or replaced until now."""
-        self._erasing.now()
+        """Overwrite every byte of the values deleted or replaced so far."""
+        self._erasing.run_now()
 
     def _erase(self) -> bool:
-        """Whether it is done: another process that reads keeps the old pages in the log."""
+        """Return whether the erasure is complete. A process that reads keeps the old pages in the log."""
         try:
             return self.index.erase()
         except MemoriterError as error:
-            log.error("what is gone from the items could not be erased yet: %s", error)
+            log.error("deleted items could not be erased yet: %s", error)
             return False
 
     def close(self) -> None:
-        """Erase what waits, and give back files."""
+        """Erase what is pending, and close the files."""
         try:
             self._erasing.close()
         finally:
@@ -171,18 +198,78 @@ class Items:
 
 
 def _hashes(item: Item) -> list[str]:
-    """The names of its vectors in the derived index."""
+    """Return the names of the item's vectors in the derived index."""
     return [chunk.hash for chunk in chunks_of(item)]
 
 
-def open_items(memory: Memory) -> Items:
-    """Open the items of a memory, for `Memory.extension`."""
-    settings = memory.settings
-    return Items(settings.agent_folder, memory.embedder, engine=settings.index.vector_engine)
+class DelayedWork:
+    """Work that runs a little later, once for all requests so far. ``work`` returns whether it succeeded."""
+
+    def __init__(self, work: Callable[[], bool], *, delay_s: float = DELAY_S) -> None:
+        self._work = work
+        self._min_delay_s = self._delay_s = delay_s
+        self._closed = False
+        self._workers = Workers("memoriter-items", keep=True)
+        self._reset()
+        _open.add(self)
+
+    def _reset(self) -> None:
+        """Forget all requests: a fork has the parent's locks, but not the threads that would release them."""
+        self._lock = threading.Lock()
+        self._running = threading.Lock()
+        self._task: Task[None] | None = None
+
+    def request(self) -> None:
+        """Run the work after the delay."""
+        with self._lock:
+            if self._task is None and not self._closed:
+                self._task = self._workers.submit(self.run_now, delay_s=self._delay_s)
+
+    def run_now(self) -> None:
+        """Run the work now if it was requested. Work that is already running is waited for."""
+        with self._running:
+            with self._lock:
+                task, self._task = self._task, None
+            if task is None:
+                return
+            task.cancel()
+            start, succeeded = time.monotonic(), False
+            try:
+                succeeded = self._work()
+            finally:
+                self._set_delay(time.monotonic() - start, succeeded=succeeded)
+                if not succeeded:
+                    self.request()
+
+    def _set_delay(self, took_s: float, *, succeeded: bool) -> None:
+        if succeeded:
+            self._delay_s = max(self._min_delay_s, DELAY_FACTOR * took_s)
+        else:
+            self._delay_s = min(MAX_DELAY_S, 2 * self._delay_s)
+
+    def close(self) -> None:
+        """Run the work if it was requested, and accept no more requests."""
+        with self._lock:
+            self._closed = True
+        self.run_now()
+        self._workers.close(CLOSE_TIMEOUT_S)
 
 
-def count_namespaces(memory: Memory) -> int | None:
-    """Count the namespaces that hold items, or return None if none was ever stored."""
-    if not (memory.settings.agent_folder / "items.db").exists():
-        return None
-    return len(memory.extension(open_items).namespaces())
+_open: weakref.WeakSet[DelayedWork] = weakref.WeakSet()
+
+
+def _reset_after_fork() -> None:
+    for work in list(_open):
+        work._reset()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_reset_after_fork)
+
+
+@atexit.register
+def _close_all() -> None:
+    """Run pending work when a program ends without closing."""
+    for work in list(_open):
+        with contextlib.suppress(Exception):  # no caller is left, and the next process completes the work
+            work.close()

@@ -201,10 +201,10 @@ class ItemStore:
             connection.execute("delete from items where id = ?", (item.id,))
             _changed(connection, item.id, item.namespace)
 
-    def doom(self, item: Item, hashes: Iterable[str]) -> None:
-        """Note an item whose value is gone, and its vectors, which the derived index may still hold.
+    def mark_for_erasure(self, item: Item, hashes: Iterable[str]) -> None:
+        """Record that the derived index may still hold a deleted item and its vectors.
 
-        With the number of the change: what is doomed once more while it is erased is another note, and stays.
+        The record carries the number of the change, so an item that is deleted again while it is erased keeps one.
         """
         with self.database.write() as connection:
             number = value(connection, _NEWEST)
