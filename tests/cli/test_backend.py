@@ -1,4 +1,4 @@
-"""`status` and `doctor` say which engine answers, and find wrong settings before anybody asks."""
+"""`status` and `doctor` show the active engine and find wrong settings."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Run = Callable[..., subprocess.CompletedProcess[str]]
 
 @pytest.fixture
 def qmd(tmp_path: Path) -> Path:
-    """A stand-in for the program."""
+    """A stand-in for qmd."""
     file = tmp_path / "bin" / "qmd"
     file.parent.mkdir()
     file.write_text(f"#!{sys.executable} -SE\n{STANDIN.read_text('utf-8')}", "utf-8")
@@ -39,7 +39,7 @@ def memoriter(workspace: Path, tmp_path: Path, note) -> Run:
 
 
 def findings(done: subprocess.CompletedProcess[str]) -> dict[str, tuple[str, str]]:
-    return {one["name"]: (one["state"], one["text"]) for one in json.loads(done.stdout)}
+    return {finding["name"]: (finding["state"], finding["text"]) for finding in json.loads(done.stdout)}
 
 
 def settings(command: Path | str) -> dict[str, object]:
@@ -61,16 +61,16 @@ def test_qmd_answers_on_the_command_line(memoriter: Run, qmd: Path) -> None:
     assert doctor.returncode == 0
 
 
-def test_a_qmd_that_is_not_there_is_found_by_doctor_and_status_and_search_still_works(memoriter: Run) -> None:
-    gone = settings("/nowhere/qmd")
-    doctor = memoriter("doctor", "--json", **gone)
+def test_doctor_and_status_report_a_missing_qmd_and_search_still_works(memoriter: Run) -> None:
+    missing = settings("/missing/qmd")
+    doctor = memoriter("doctor", "--json", **missing)
     state, text = findings(doctor)["backend"]
     assert (doctor.returncode, state) == (1, "wrong")
-    assert text == "/nowhere/qmd does not exist. Set memory.qmd.command to the path of qmd."
-    status = json.loads(memoriter("status", "--json", **gone).stdout)
+    assert text == "/missing/qmd does not exist. Set memory.qmd.command to the path of qmd."
+    status = json.loads(memoriter("status", "--json", **missing).stdout)
     assert (status["backend"], status["fallback"]) == ("builtin", True)
-    assert "/nowhere/qmd does not exist" in status["degraded"]
-    search = json.loads(memoriter("search", "heron", "--json", **gone).stdout)
+    assert "/missing/qmd does not exist" in status["degraded"]
+    search = json.loads(memoriter("search", "heron", "--json", **missing).stdout)
     assert (search["fallback"], search["results"][0]["path"]) == (True, "MEMORY.md")
 
 
@@ -82,7 +82,7 @@ def test_a_qmd_that_is_not_there_is_found_by_doctor_and_status_and_search_still_
         ("MEMORY__QMD__TIMEOUT", "5", "unknown variable MEMORITER_MEMORY__QMD__TIMEOUT"),
     ],
 )
-def test_wrong_settings_are_one_sentence_that_names_the_key(
+def test_a_wrong_setting_is_one_sentence_that_names_the_key(
     memoriter: Run, variable: str, value: str, sentence: str
 ) -> None:
     doctor = memoriter("doctor", "--json", **{f"MEMORITER_{variable}": value})
@@ -91,7 +91,7 @@ def test_wrong_settings_are_one_sentence_that_names_the_key(
     assert sentence in text
 
 
-def test_memory_that_is_switched_off_says_so(memoriter: Run) -> None:
+def test_a_disabled_memory_is_reported(memoriter: Run) -> None:
     off = {"MEMORITER_PLUGINS__SLOTS__MEMORY": "none"}
     search = memoriter("search", "heron", **off)
     assert (search.returncode, search.stderr) == (

@@ -1,4 +1,4 @@
-"""The command line as people and programs use it: the real process, its output and its exit status."""
+"""The command line as people and programs use it: a real process, its output and its exit status."""
 
 from __future__ import annotations
 
@@ -10,6 +10,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+
+import memoriter as memoriter_package
 
 Run = Callable[..., subprocess.CompletedProcess[str]]
 
@@ -42,7 +44,7 @@ def notes(note: Callable[[str, str], Path]) -> None:
     note("memory/2026-02-08.md", "# 周日\n\n把数据库备份改到了新硬盘。\n\n止损设在百分之八。\n")
 
 
-def test_init_makes_what_is_missing_and_keeps_what_is_there(memoriter: Run, tmp_path: Path) -> None:
+def test_init_creates_missing_files_and_keeps_existing_ones(memoriter: Run, tmp_path: Path) -> None:
     root = tmp_path / "new"
     first = memoriter("init", "--json", MEMORITER_WORKSPACE=str(root))
     assert (first.returncode, sorted(Path(p).name for p in json.loads(first.stdout)["made"])) == (
@@ -56,7 +58,9 @@ def test_init_makes_what_is_missing_and_keeps_what_is_there(memoriter: Run, tmp_
     assert (tmp_path / "state/config.yaml").stat().st_mode & 0o777 == 0o600
 
 
-def test_a_new_memory_is_empty_to_a_search_until_something_is_written(memoriter: Run, tmp_path: Path) -> None:
+def test_a_search_in_a_new_memory_finds_nothing_until_a_note_is_written(
+    memoriter: Run, tmp_path: Path
+) -> None:
     root = {"MEMORITER_WORKSPACE": str(tmp_path / "new")}
     memoriter("init", **root)
     found = memoriter("search", "memory notes lasting facts", "--json", **root)
@@ -68,7 +72,7 @@ def test_a_new_memory_is_empty_to_a_search_until_something_is_written(memoriter:
 
 
 @pytest.mark.usefixtures("notes")
-def test_index_then_search_gives_the_documented_json(memoriter: Run) -> None:
+def test_index_and_search_print_the_documented_json(memoriter: Run) -> None:
     indexed = memoriter("index", "--json")
     assert indexed.returncode == 0, indexed.stderr
     report = json.loads(indexed.stdout)
@@ -99,13 +103,13 @@ def test_index_then_search_gives_the_documented_json(memoriter: Run) -> None:
 
 @pytest.mark.usefixtures("notes")
 @pytest.mark.parametrize(("word", "lines"), [("数据库", "L1-L3"), ("备份", "L1-L3"), ("止损", "L5-L5")])
-def test_chinese_words_are_found_without_any_setup(memoriter: Run, word: str, lines: str) -> None:
+def test_chinese_words_are_found_by_default(memoriter: Run, word: str, lines: str) -> None:
     found = json.loads(memoriter("search", word, "--json").stdout)
     assert [hit["citation"] for hit in found["results"]] == [f"memory/2026-02-08.md#{lines}"]
 
 
 @pytest.mark.usefixtures("notes")
-def test_explain_shows_parts_that_sum_to_the_score(memoriter: Run) -> None:
+def test_explain_shows_parts_that_add_up_to_the_score(memoriter: Run) -> None:
     [hit] = json.loads(memoriter("search", "backup", "--json", "--explain").stdout)["results"]
     assert sum(part["contribution"] for part in hit["explain"]["parts"]) == pytest.approx(
         hit["score"], abs=1e-5
@@ -116,7 +120,7 @@ def test_explain_shows_parts_that_sum_to_the_score(memoriter: Run) -> None:
 
 
 @pytest.mark.usefixtures("notes")
-def test_get_prints_the_lines_and_nothing_else(memoriter: Run) -> None:
+def test_get_prints_only_the_lines(memoriter: Run) -> None:
     done = memoriter("get", "memory/2026-02-08.md", "--from", "3", "--lines", "1")
     assert (done.returncode, done.stdout) == (0, "把数据库备份改到了新硬盘。\n")
     as_json = json.loads(memoriter("get", "MEMORY.md", "--json").stdout)
@@ -133,7 +137,9 @@ def test_get_prints_the_lines_and_nothing_else(memoriter: Run) -> None:
 @pytest.mark.parametrize(
     "path", ["../../etc/passwd", "/etc/passwd", "memory/../..", "memory/link.md", "", "memory/\n", "~/x.md"]
 )
-def test_get_refuses_what_is_outside_in_one_sentence(memoriter: Run, workspace: Path, path: str) -> None:
+def test_get_rejects_a_path_outside_the_workspace_in_one_sentence(
+    memoriter: Run, workspace: Path, path: str
+) -> None:
     (workspace / "memory/link.md").symlink_to("/etc/passwd")
     done = memoriter("get", path)
     assert (done.returncode, done.stdout) == (1, "")
@@ -141,7 +147,7 @@ def test_get_refuses_what_is_outside_in_one_sentence(memoriter: Run, workspace: 
     assert len(done.stderr.strip().splitlines()) == 1
 
 
-def test_a_failure_is_one_sentence_and_json_for_machines(memoriter: Run) -> None:
+def test_with_json_a_failure_is_an_object_with_an_error(memoriter: Run) -> None:
     done = memoriter("get", "memory/none.md", "--json")
     assert done.returncode == 1
     assert list(json.loads(done.stdout)) == ["error"]
@@ -158,7 +164,7 @@ def test_a_failure_is_one_sentence_and_json_for_machines(memoriter: Run) -> None
         ["get"],
     ],
 )
-def test_wrong_usage_exits_with_two(memoriter: Run, arguments: list[str]) -> None:
+def test_wrong_usage_exits_with_status_2(memoriter: Run, arguments: list[str]) -> None:
     done = memoriter(*arguments)
     assert (done.returncode, done.stdout) == (2, "")
     as_json = memoriter(*arguments, "--json")
@@ -177,7 +183,7 @@ def test_a_wrong_setting_names_the_key_and_the_nearest_right_one(memoriter: Run)
 
 
 @pytest.mark.usefixtures("notes")
-def test_status_stats_doctor_and_config_answer_in_json(memoriter: Run, workspace: Path) -> None:
+def test_status_stats_doctor_and_config_print_json(memoriter: Run, workspace: Path) -> None:
     memoriter("index")
     status = json.loads(memoriter("status", "--json", "--deep").stdout)
     assert (status["files"], status["chunks"], status["provider"]) == (2, 3, "none")
@@ -190,26 +196,26 @@ def test_status_stats_doctor_and_config_answer_in_json(memoriter: Run, workspace
     assert shown["embedding.provider"] == {"value": "none", "origin": "MEMORITER_EMBEDDING__PROVIDER"}
 
 
-def test_a_missing_workspace_is_found_by_doctor_and_told_by_status(memoriter: Run, tmp_path: Path) -> None:
-    nowhere = str(tmp_path / "nowhere")
-    done = memoriter("doctor", "--json", MEMORITER_WORKSPACE=nowhere)
+def test_doctor_and_status_report_a_missing_workspace(memoriter: Run, tmp_path: Path) -> None:
+    missing = str(tmp_path / "missing")
+    done = memoriter("doctor", "--json", MEMORITER_WORKSPACE=missing)
     wrong = [finding["name"] for finding in json.loads(done.stdout) if finding["state"] == "wrong"]
     assert (done.returncode, wrong) == (1, ["workspace"])
-    status = json.loads(memoriter("status", "--json", MEMORITER_WORKSPACE=nowhere).stdout)
-    assert nowhere in status["degraded"]
+    status = json.loads(memoriter("status", "--json", MEMORITER_WORKSPACE=missing).stdout)
+    assert missing in status["degraded"]
 
 
 @pytest.mark.usefixtures("notes")
-def test_a_citation_can_be_read_as_it_is(memoriter: Run) -> None:
+def test_get_accepts_a_citation(memoriter: Run) -> None:
     done = memoriter("get", "memory/2026-02-08.md#L3-L5")
     assert done.stdout == "把数据库备份改到了新硬盘。\n\n止损设在百分之八。\n"
 
 
 @pytest.mark.usefixtures("notes")
-def test_doctor_sees_that_what_was_learned_is_damaged(memoriter: Run, tmp_path: Path) -> None:
+def test_doctor_reports_a_damaged_store_of_entries(memoriter: Run, tmp_path: Path) -> None:
     memoriter("add", "The heron lives at the pond.")
     truth = tmp_path / "state/agents/main/memory.db"
-    truth.write_bytes(b"nothing of the kind" * 1000)
+    truth.write_bytes(b"not a database" * 1000)
     done = memoriter("doctor", "--json")
     wrong = [finding["name"] for finding in json.loads(done.stdout) if finding["state"] == "wrong"]
     assert (done.returncode, wrong) == (1, ["entries"])
@@ -225,7 +231,7 @@ def test_a_note_cannot_send_control_codes_to_the_terminal(memoriter: Run, note) 
 
 
 @pytest.mark.usefixtures("notes")
-def test_a_closed_pipe_is_no_failure(memoriter: Run, workspace: Path, tmp_path: Path) -> None:
+def test_a_closed_pipe_is_not_a_failure(memoriter: Run, workspace: Path, tmp_path: Path) -> None:
     command = f"{sys.executable} -m memoriter get MEMORY.md | true; exit ${{PIPESTATUS[0]}}"
     done = subprocess.run(
         ["bash", "-c", command],
@@ -244,8 +250,21 @@ def test_help_lists_every_command_with_examples(memoriter: Run) -> None:
     assert "Example" in memoriter("search", "--help").stdout
 
 
-def test_call_tells_a_memory_that_cannot_be_opened_as_every_door_does(memoriter: Run) -> None:
+def test_call_reports_a_memory_that_cannot_be_opened_as_an_error_result(memoriter: Run) -> None:
     done = memoriter("call", "memory_search", '{"query": "x"}', MEMORITER_PLUGINS__SLOTS__MEMORY="none")
-    told = json.loads(done.stdout)
-    assert (done.returncode, told["disabled"], told["results"]) == (1, True, [])
-    assert told["error"].startswith("Memory is disabled: ")
+    result = json.loads(done.stdout)
+    assert (done.returncode, result["disabled"], result["results"]) == (1, True, [])
+    assert result["error"].startswith("Memory is disabled: ")
+
+
+def test_the_version_is_shown_by_the_option_and_by_doctor(memoriter: Run) -> None:
+    assert memoriter("--version").stdout == f"memoriter {memoriter_package.__version__}\n"
+    findings = {
+        finding["name"]: finding["text"] for finding in json.loads(memoriter("doctor", "--json").stdout)
+    }
+    assert findings["memoriter"] == f"version {memoriter_package.__version__}"
+
+
+def test_only_documented_commands_exist(memoriter: Run) -> None:
+    for command in (["sync"], ["reindex"], ["delete", "x"], ["spool"], ["mcp", "--http"]):
+        assert memoriter(*command).returncode == 2

@@ -1,4 +1,4 @@
-"""A local server that speaks Anthropic's Messages protocol, and says what a script tells it."""
+"""A local server for Anthropic's Messages API with a scripted model."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any
 
 
 def uses(tool_id: str, **command: Any) -> list[dict[str, Any]]:
-    """The model calls the memory tool."""
+    """Return a turn in which the model calls the memory tool."""
     return [{"type": "tool_use", "id": tool_id, "name": "memory", "input": command}]
 
 
@@ -22,16 +22,16 @@ def says(text: str) -> list[dict[str, Any]]:
 class Script:
     def __init__(self) -> None:
         self.turns: list[list[dict[str, Any]]] = []
-        self.asked: list[dict[str, Any]] = []
+        self.requests: list[dict[str, Any]] = []
         self.url = ""
 
     def results(self) -> list[tuple[str, bool]]:
-        """What the tool answered, and whether it was an error, in order."""
+        """Return the tool results in order, and whether each was an error."""
         found = [
             block
-            for asked in self.asked
-            if isinstance(asked["messages"][-1]["content"], list)
-            for block in asked["messages"][-1]["content"]
+            for requests in self.requests
+            if isinstance(requests["messages"][-1]["content"], list)
+            for block in requests["messages"][-1]["content"]
             if block["type"] == "tool_result"
         ]
         return [(_text(block["content"]), bool(block.get("is_error"))) for block in found]
@@ -47,7 +47,7 @@ def running() -> Iterator[Script]:
 
     class Handler(BaseHTTPRequestHandler):
         def do_POST(self) -> None:
-            script.asked.append(json.loads(self.rfile.read(int(self.headers["content-length"]))))
+            script.requests.append(json.loads(self.rfile.read(int(self.headers["content-length"]))))
             content = script.turns.pop(0)
             stop = "tool_use" if content[0]["type"] == "tool_use" else "end_turn"
             message = {

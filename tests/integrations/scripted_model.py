@@ -1,4 +1,4 @@
-"""A model for the OpenAI Agents SDK that says what it is told, and keeps what it was shown."""
+"""A scripted model for the OpenAI Agents SDK that records its requests."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The examples run offline, and print what their page says."""
+"""The examples run offline and print what docs/frameworks.md shows."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ EXAMPLES = ["langgraph_store", "openai_agents_session", "anthropic_memory_tool",
 
 
 @pytest.mark.parametrize("name", EXAMPLES)
-def test_the_example_prints_what_the_page_says(
+def test_an_example_prints_what_the_page_shows(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    """In this process, which has the frameworks behind it: a new one would import each again."""
+    """Run in this process, which has already imported the frameworks."""
     monkeypatch.chdir(tmp_path)
     runpy.run_path(str(ROOT / "examples" / f"{name}.py"), run_name="__main__")
     printed = capfd.readouterr()

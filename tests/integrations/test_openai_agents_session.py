@@ -1,4 +1,4 @@
-"""MemoriterSession keeps the SDK's contract, beside the SDK's own session and inside its real Runner."""
+"""MemoriterSession follows the SDK's contract: compared with the SDK's own session, and inside its real Runner."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ steps = st.one_of(
 
 @settings(max_examples=EXAMPLES, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(script=st.lists(steps, max_size=12), limit=st.one_of(st.none(), st.integers(0, 3)))
-def test_the_same_steps_give_the_same_items_as_the_sdks_own_session(
+def test_operations_give_the_same_items_as_the_sdks_session(
     memory: Memory, script: list[tuple[Any, ...]], limit: int | None
 ) -> None:
     async def main() -> None:
@@ -97,7 +97,7 @@ def test_the_same_steps_give_the_same_items_as_the_sdks_own_session(
     asyncio.run(main())
 
 
-def test_it_is_a_session_to_the_sdk(memory: Memory) -> None:
+def test_it_implements_the_session_protocol(memory: Memory) -> None:
     assert isinstance(MemoriterSession("s", memory), Session)
 
 
@@ -110,7 +110,7 @@ def fetch_page(url: str) -> str:
     return f"contents of {url}"
 
 
-def test_a_second_process_goes_on_where_the_first_stopped(open_memory: OpenMemory) -> None:
+def test_a_second_process_continues_the_conversation(open_memory: OpenMemory) -> None:
     with open_memory() as memory:
         model = ScriptedModel([says("Noted: hazelnuts.")])
         agent = Agent(name="a", model=model)
@@ -126,7 +126,7 @@ def test_a_second_process_goes_on_where_the_first_stopped(open_memory: OpenMemor
     assert shown[2] == ("user", "What must I avoid?")
 
 
-def test_past_conversations_are_found_by_search_and_cited_by_their_lines(memory: Memory) -> None:
+def test_past_conversations_are_found_and_cited_by_line(memory: Memory) -> None:
     model = ScriptedModel([says("The ferry leaves at nine.")])
     session = MemoriterSession("travel/2026", memory)
     asyncio.run(
@@ -137,7 +137,7 @@ def test_past_conversations_are_found_by_search_and_cited_by_their_lines(memory:
     assert "ferry to Barreiro" in memory.read(hit.path, hit.start_line, 5).text
 
 
-def test_a_tools_use_is_kept_for_the_model_and_says_that_text_came_from_outside(memory: Memory) -> None:
+def test_tool_calls_are_stored_and_mark_later_messages_as_untrusted(memory: Memory) -> None:
     model = ScriptedModel([calls("fetch_page", '{"url": "x"}', "c1")], [says("The page praises Kunibert.")])
     session = MemoriterSession("tools", memory)
     agent = Agent(name="a", model=model, tools=[fetch_page])
@@ -150,7 +150,7 @@ def test_a_tools_use_is_kept_for_the_model_and_says_that_text_came_from_outside(
     assert hit.trust == "untrusted"
 
 
-def test_what_is_taken_back_is_no_longer_found(memory: Memory) -> None:
+def test_removed_items_are_no_longer_found(memory: Memory) -> None:
     session = MemoriterSession("s", memory)
     asyncio.run(
         session.add_items([user("the zebra is called Kunibert"), user("the penguin is called Adelheid")])
@@ -165,7 +165,7 @@ def test_what_is_taken_back_is_no_longer_found(memory: Memory) -> None:
     assert memory.search("Kunibert zebra walrus", source="sessions").hits == ()
 
 
-def test_with_capture_the_users_words_become_entries_once_even_when_a_hook_captures_too(
+def test_with_capture_a_message_becomes_an_entry_once_even_if_a_hook_captures_it_too(
     memory: Memory,
 ) -> None:
     session = MemoriterSession("s", memory, capture=True)
@@ -179,7 +179,7 @@ def test_with_capture_the_users_words_become_entries_once_even_when_a_hook_captu
 # ---- on the disk -------------------------------------------------------------------------------------------------
 
 
-def test_names_that_look_alike_do_not_share_a_conversation(memory: Memory, tmp_path: Path) -> None:
+def test_similar_names_do_not_share_a_conversation(memory: Memory, tmp_path: Path) -> None:
     names = ["a/b", "a b", "A b", "../a b", "数据", "data\n"]
     for name in names:
         asyncio.run(MemoriterSession(name, memory).add_items([user(name)]))
@@ -190,7 +190,7 @@ def test_names_that_look_alike_do_not_share_a_conversation(memory: Memory, tmp_p
     assert {oct(file.stat().st_mode)[-3:] for file in files} == {"600"}
 
 
-def test_a_line_that_a_killed_writer_left_half_is_passed_over_and_then_gone(
+def test_an_incomplete_line_of_a_killed_writer_is_ignored_and_then_removed(
     memory: Memory, tmp_path: Path
 ) -> None:
     session = MemoriterSession("s", memory)
@@ -204,7 +204,7 @@ def test_a_line_that_a_killed_writer_left_half_is_passed_over_and_then_gone(
     assert all(json.loads(line) for line in file.read_text().splitlines())
 
 
-def test_an_item_that_json_cannot_hold_is_refused_and_nothing_is_added(memory: Memory) -> None:
+def test_an_item_that_is_not_json_is_rejected_and_nothing_is_added(memory: Memory) -> None:
     session = MemoriterSession("s", memory)
     bad: Any = {"role": "user", "content": object()}
     with pytest.raises(WriteError, match="cannot be written as JSON"):
@@ -212,7 +212,7 @@ def test_an_item_that_json_cannot_hold_is_refused_and_nothing_is_added(memory: M
     assert asyncio.run(session.get_items()) == []
 
 
-def test_half_a_character_comes_back_as_it_was(memory: Memory) -> None:
+def test_a_lone_surrogate_is_preserved(memory: Memory) -> None:
     session = MemoriterSession("s", memory)
     asyncio.run(session.add_items([user("tea \ud83d")]))
     assert asyncio.run(session.get_items()) == [user("tea \ud83d")]
@@ -246,11 +246,11 @@ async def main():
 
 
 asyncio.run(main())
-os._exit(9)  # as if it were killed right after
+os._exit(9)  # as if killed right after
 """
 
 
-def test_many_writers_at_once_lose_no_item_even_when_they_are_killed_right_after(
+def test_concurrent_writers_lose_no_item_even_if_they_are_killed_right_after(
     memory: Memory, workspace: Path, tmp_path: Path
 ) -> None:
     places = [str(workspace), str(tmp_path / "state")]
@@ -262,7 +262,7 @@ def test_many_writers_at_once_lose_no_item_even_when_they_are_killed_right_after
     )
 
 
-def test_a_caller_who_gives_up_leaves_a_whole_change(memory: Memory) -> None:
+def test_a_cancelled_caller_leaves_a_complete_change(memory: Memory) -> None:
     session = MemoriterSession("s", memory)
 
     async def main() -> list[Any]:

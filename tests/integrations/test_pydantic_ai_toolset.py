@@ -1,4 +1,4 @@
-"""MemoriterToolset and MemoriterMemory in a real pydantic-ai agent, with models that keep what they are told."""
+"""MemoriterToolset and MemoriterMemory in a real pydantic-ai agent, with models that record their requests."""
 
 from __future__ import annotations
 
@@ -36,19 +36,20 @@ def memory(open_memory: OpenMemory) -> Memory:
 
 
 class Scripted:
-    """A model that makes the given calls, then says what the last one gave; keeps what it was shown."""
+    """A model that makes some calls, then answers with the last result. It records its requests."""
 
     def __init__(self, *calls: tuple[str, Any]) -> None:
         self.calls = list(calls)
         self.infos: list[AgentInfo] = []
-        self.asked: list[list[str]] = []  # of each request: what stands in the user's turns
+        # The texts of the user's turns in each request.
+        self.prompts: list[list[str]] = []
         self.results: list[Any] = []
 
     def __call__(self, messages: list[ModelMessage], info: AgentInfo) -> ModelResponse:
         self.infos.append(info)
         requests = [message for message in messages if isinstance(message, ModelRequest)]
         parts = [part for message in requests for part in message.parts if isinstance(part, UserPromptPart)]
-        self.asked.append([str(part.content) for part in parts])
+        self.prompts.append([str(part.content) for part in parts])
         last = messages[-1]
         assert isinstance(last, ModelRequest)
         self.results += [part.content for part in last.parts if isinstance(part, ToolReturnPart)]
@@ -66,7 +67,7 @@ class Scripted:
         return asyncio.run(self.agent(given).run(prompt, **more)).output
 
 
-def test_every_tool_of_the_table_is_handed_out_as_it_stands_there(memory: Memory) -> None:
+def test_every_tool_has_its_definition_from_the_table(memory: Memory) -> None:
     model = Scripted()
     model.run(MemoriterToolset(memory), "hello")
     given = {tool.name: tool for tool in model.infos[0].function_tools}
@@ -75,7 +76,7 @@ def test_every_tool_of_the_table_is_handed_out_as_it_stands_there(memory: Memory
     }
 
 
-def test_the_agent_saves_on_one_day_and_finds_on_the_next(open_memory: OpenMemory) -> None:
+def test_an_agent_finds_what_it_saved_the_day_before(open_memory: OpenMemory) -> None:
     with open_memory() as memory:
         model = Scripted(
             ("memory_save", {"content": "The ferry to Barreiro leaves at nine.", "title": "Ferry"})
@@ -88,14 +89,14 @@ def test_the_agent_saves_on_one_day_and_finds_on_the_next(open_memory: OpenMemor
     assert "leaves at nine" in model.results[0]["results"][0]["snippet"]
 
 
-def test_the_test_model_can_call_every_tool_that_reads(memory: Memory) -> None:
+def test_the_test_model_can_call_every_read_only_tool(memory: Memory) -> None:
     names = [name for name, tool in TOOLS.items() if tool.read_only]
     agent = Agent(TestModel(), toolsets=[MemoriterToolset(memory, names=names)])
     done = asyncio.run(agent.run("go"))
     assert all(name in done.output for name in names)
 
 
-def test_what_goes_wrong_is_a_result_and_no_retry(memory: Memory) -> None:
+def test_a_failure_is_a_result_and_not_retried(memory: Memory) -> None:
     model = Scripted(("memory_get", {"path": "../../etc/passwd"}), ("memory_search", {"quary": "x"}))
     assert model.run(MemoriterToolset(memory), "go") == "done"
     refused, wrong = model.results
@@ -112,30 +113,30 @@ def mira(note: Callable[[str, str], Path]) -> None:
 
 
 @pytest.mark.usefixtures("mira")
-def test_what_is_remembered_stands_before_the_question_and_not_among_the_instructions(memory: Memory) -> None:
+def test_recalled_memories_come_before_the_prompt_and_not_in_the_instructions(memory: Memory) -> None:
     model = Scripted(("memory_stats", {}))
     agent = model.agent(MemoriterMemory(memory))
     done = asyncio.run(agent.run(QUESTION))
-    told, asked = model.asked[0]
+    told, asked = model.prompts[0]
     assert "allergic to hazelnuts and to nothing else" in told
     assert asked == QUESTION
-    assert model.asked[1] == model.asked[0]  # recalled once a run
+    assert model.prompts[1] == model.prompts[0]  # recalled once per run
     assert [info.instructions for info in model.infos] == [Toolbox(memory).prompt("en")] * 2
     recalls = memory.entries.recalls().recalls
     assert [(one.door, one.query) for one in recalls] == [("pydantic-ai", QUESTION)]
-    assert "nothing else" not in done.all_messages_json().decode()  # the history is the conversation's own
+    assert "nothing else" not in done.all_messages_json().decode()  # the history is not changed
 
 
 @pytest.mark.usefixtures("mira")
-def test_the_tools_alone_put_nothing_before_the_agent(memory: Memory) -> None:
+def test_the_toolset_recalls_nothing(memory: Memory) -> None:
     model = Scripted()
     model.run(MemoriterToolset(memory), QUESTION)
-    assert model.asked == [[QUESTION]]
+    assert model.prompts == [[QUESTION]]
     assert "## Memory recall" in (model.infos[0].instructions or "")
 
 
 @pytest.mark.usefixtures("mira")
-def test_a_run_that_goes_on_recalls_for_what_the_user_said_last(memory: Memory) -> None:
+def test_a_continued_run_recalls_for_the_last_user_message(memory: Memory) -> None:
     model = Scripted()
     history: list[ModelMessage] = [
         ModelRequest(parts=[UserPromptPart("Good morning")]),
@@ -143,31 +144,31 @@ def test_a_run_that_goes_on_recalls_for_what_the_user_said_last(memory: Memory) 
         ModelRequest(parts=[UserPromptPart([QUESTION, ImageUrl("https://example.org/nut.png")])]),
     ]
     model.run(MemoriterMemory(memory), message_history=history)
-    first, told, asked = model.asked[0]
+    first, told, asked = model.prompts[0]
     assert "allergic to hazelnuts and to nothing else" in told
     assert (first, QUESTION in asked) == ("Good morning", True)
     assert len(history[2].parts) == 1
 
 
 @pytest.mark.usefixtures("mira")
-def test_without_recall_nothing_is_put_before_the_agent(memory: Memory) -> None:
+def test_recall_can_be_disabled(memory: Memory) -> None:
     model = Scripted()
     model.run(MemoriterMemory(memory, recall=False, language="zh"), QUESTION)
-    assert model.asked == [[QUESTION]]
+    assert model.prompts == [[QUESTION]]
     assert "先用问题的关键词搜索" in (model.infos[0].instructions or "")
 
 
 @pytest.mark.usefixtures("mira")
-def test_a_session_outside_the_scope_is_told_nothing(open_memory: OpenMemory) -> None:
+def test_a_session_outside_the_scope_gets_nothing(open_memory: OpenMemory) -> None:
     memory = open_memory(memory__scope__default="deny")
     model = Scripted(("memory_search", {"query": "hazelnuts"}))
     model.run(MemoriterMemory(memory, session_key="agent:main:discord:group:1"), QUESTION)
-    assert model.asked == [[QUESTION]] * 2
+    assert model.prompts == [[QUESTION]] * 2
     assert model.infos[0].instructions in (None, "")
     assert model.results[0]["results"] == []
 
 
-def test_two_runs_at_once_do_not_share_what_they_recalled(
+def test_concurrent_runs_do_not_share_recalled_memories(
     memory: Memory, note: Callable[[str, str], Path]
 ) -> None:
     note("memory/a.md", "# Zebra\n\nThe zebra is called Kunibert.\n")
@@ -177,7 +178,7 @@ def test_two_runs_at_once_do_not_share_what_they_recalled(
     async def ask(question: str) -> str:
         model = Scripted()
         await model.agent(given).run(question)
-        return model.asked[0][0]
+        return model.prompts[0][0]
 
     async def main() -> list[str]:
         return await asyncio.gather(ask("zebra Kunibert"), ask("penguin Adelheid"))

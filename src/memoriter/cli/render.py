@@ -187,7 +187,9 @@ def sync_report(report: SyncReport, as_json: bool) -> None:
 def excerpt(lines: Excerpt, as_json: bool) -> None:
     """Print lines of a file."""
     if as_json:
-        to_json(_camel_keys(asdict(lines)))
+        fields = _camel_keys(asdict(lines))
+        del fields["trust"]
+        to_json(fields)
         return
     text = plain(lines.text) if sys.stdout.isatty() else lines.text
     sys.stdout.write(text + "\n" if text else "")
