@@ -1,4 +1,4 @@
-"""Hosts over a workspace of their own, and clients that reach them in every way."""
+"""Fixtures that open agents over a new workspace, and clients that connect to them."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from talking import WAYS, OpenHost, Talk, reached, talk_to
+from talking import TRANSPORTS, OpenAgent, Talk, reached, talk_to
 
 from memoriter.agent import Agent
 from memoriter.server.mcp import build
@@ -14,47 +14,47 @@ from memoriter.testing import HashEmbedder
 
 
 @pytest.fixture
-def open_host(workspace: Path, tmp_path: Path) -> Iterator[OpenHost]:
-    """Opens a host with everything in its slot, unless another is named; closes all at the end."""
+def open_agent(workspace: Path, tmp_path: Path) -> Iterator[OpenAgent]:
+    """Open agents, by default with the slot `memory-full`. Close them at the end of the test."""
     opened: list[Agent] = []
 
     def open_(slot: str = "memory-full", **overrides: object) -> Agent:
         settings = {key.replace("__", "."): value for key, value in overrides.items()}
-        host = Agent.open(
+        agent = Agent.open(
             workspace=workspace,
             home=tmp_path / "state",
             embedder=HashEmbedder(),
             overrides={"plugins.slots.memory": slot, **settings},
         )
-        opened.append(host)
-        return host
+        opened.append(agent)
+        return agent
 
     yield open_
-    for host in opened:
-        host.close()
+    for agent in opened:
+        agent.close()
 
 
 @pytest.fixture
-def host(open_host: OpenHost) -> Agent:
-    return open_host()
+def agent(open_agent: OpenAgent) -> Agent:
+    return open_agent()
 
 
-@pytest.fixture(params=WAYS)
-def every_way(request: pytest.FixtureRequest, host: Agent) -> Iterator[Talk]:
-    """Talks to a server over the host, in every way."""
-    with reached(build(lambda: host), request.param) as talking:
+@pytest.fixture(params=TRANSPORTS)
+def every_transport(request: pytest.FixtureRequest, agent: Agent) -> Iterator[Talk]:
+    """Talk to a server, over every transport and with every kind of protocol version."""
+    with reached(build(lambda: agent), request.param) as talking:
         yield talking
 
 
 @pytest.fixture(params=("memory 2025-11-25", "http 2026-07-28"))
-def talk(request: pytest.FixtureRequest, host: Agent) -> Iterator[Talk]:
-    """Talks to a server over the host, once with each transport and each era."""
-    with reached(build(lambda: host), request.param) as talking:
+def talk(request: pytest.FixtureRequest, agent: Agent) -> Iterator[Talk]:
+    """Talk to a server, once over each transport."""
+    with reached(build(lambda: agent), request.param) as talking:
         yield talking
 
 
 @pytest.fixture
-def here(host: Agent) -> Talk:
-    """Talks to a server over the host, within the process."""
-    server = build(lambda: host)
+def here(agent: Agent) -> Talk:
+    """Talk to a server in this process."""
+    server = build(lambda: agent)
     return lambda say: talk_to(server, say)

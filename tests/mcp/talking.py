@@ -1,4 +1,4 @@
-"""How tests talk to a server: in the process or over HTTP, by the SDK's own client, in both eras of the protocol."""
+"""Connections of tests to a server: in the process or over HTTP, with the SDK's client."""
 
 from __future__ import annotations
 
@@ -18,38 +18,38 @@ from memoriter.server.mcp.server import McpServer
 from memoriter.server.mcp.view import granted_access
 
 T = TypeVar("T")
-OpenHost = Callable[..., Agent]
+OpenAgent = Callable[..., Agent]
 Talk = Callable[[Callable[[Client], Awaitable[Any]]], Any]
 
-WAYS = ("memory 2026-07-28", "memory 2025-11-25", "http 2026-07-28", "http 2025-11-25")
+TRANSPORTS = ("memory 2026-07-28", "memory 2025-11-25", "http 2026-07-28", "http 2025-11-25")
 
 
-class Granting:
-    """What stands before the door in a gateway: it says what the caller may do."""
+class SetAccess:
+    """Stands for the gateway: sets the access of the caller from a header."""
 
-    def __init__(self, door: Any) -> None:
-        self._door = door
+    def __init__(self, app: Any) -> None:
+        self._app = app
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
-        given = dict(scope["headers"]).get(b"x-access", b"write").decode()
-        token = granted_access.set(given)
+        access = dict(scope["headers"]).get(b"x-access", b"write").decode()
+        token = granted_access.set(access)
         try:
-            await self._door(scope, receive, send)
+            await self._app(scope, receive, send)
         finally:
             granted_access.reset(token)
 
 
 @contextmanager
 def over_http(server: McpServer) -> Iterator[str]:
-    """The server on a port of this machine, in a thread; its address."""
-    door = server.asgi()
+    """Run the server on a free port, in a thread. Yield its address."""
+    mcp_app = server.asgi()
 
     @asynccontextmanager
     async def lifespan(_: Starlette) -> AsyncIterator[None]:
-        async with door.running():
+        async with mcp_app.running():
             yield
 
-    app = Starlette(routes=[Route("/mcp", endpoint=Granting(door))], lifespan=lifespan)
+    app = Starlette(routes=[Route("/mcp", endpoint=SetAccess(mcp_app))], lifespan=lifespan)
     config = uvicorn.Config(app, port=0, ws="none", lifespan="on", log_level="warning")
     running = uvicorn.Server(config)
     socket = config.bind_socket()
@@ -64,7 +64,7 @@ def over_http(server: McpServer) -> Iterator[str]:
 
 
 def talk_to(server: McpServer | str, say: Callable[[Client], Awaitable[T]], mode: str = "auto") -> T:
-    """What was said, by the SDK's own client."""
+    """Connect with the SDK's client. Return what the function returns."""
 
     async def talking() -> T:
         target = server if isinstance(server, str) else server.server
@@ -74,14 +74,14 @@ def talk_to(server: McpServer | str, say: Callable[[Client], Awaitable[T]], mode
     return asyncio.run(talking())
 
 
-def reached(server: McpServer, way: str) -> AbstractContextManager[Talk]:
-    """A way to talk to the server."""
+def reached(server: McpServer, transport: str) -> AbstractContextManager[Talk]:
+    """Return a function that talks to the server over a transport."""
 
     @contextmanager
     def reaching() -> Iterator[Talk]:
-        transport, version = way.split()
+        kind, version = transport.split()
         mode = "auto" if version == "2026-07-28" else "legacy"
-        if transport == "memory":
+        if kind == "memory":
             yield lambda say: talk_to(server, say, mode)
         else:
             with over_http(server) as url:

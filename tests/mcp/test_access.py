@@ -1,4 +1,4 @@
-"""What was granted decides what is listed and what may be called, on every transport; made from the table of tools."""
+"""The access of a caller decides which tools it sees and may call, for every tool and transport."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ Note = Callable[[str, str], Path]
 
 
 class Everything:
-    """A plugin that hands out every operation that there is."""
+    """A plugin with every operation."""
 
     name = "everything"
     tools = tuple(OPERATIONS)
@@ -35,12 +35,14 @@ class Everything:
 
 
 @pytest.fixture
-def wide(host: Agent) -> Agent:
-    return Agent(host.service, Everything(), owned=False)
+def wide(agent: Agent) -> Agent:
+    return Agent(agent.service, Everything(), owned=False)
 
 
 @pytest.mark.parametrize("granted", ACCESS)
-def test_tools_beyond_the_access_are_not_listed_and_a_call_is_refused(wide: Agent, granted: Access) -> None:
+def test_tools_that_require_more_access_are_not_listed_and_cannot_be_called(
+    wide: Agent, granted: Access
+) -> None:
     async def verdicts(client: Client) -> tuple[set[str], dict[str, int]]:
         refused = dict[str, int]()
         for name, tool in OPERATIONS.items():
@@ -62,7 +64,7 @@ def test_tools_beyond_the_access_are_not_listed_and_a_call_is_refused(wide: Agen
 
 
 @pytest.mark.parametrize("version", ["2025-06-18", "2026-07-28"])
-def test_over_http_a_call_beyond_the_access_is_403_for_every_writing_tool(wide: Agent, version: str) -> None:
+def test_over_http_a_tool_that_requires_more_access_is_403(wide: Agent, version: str) -> None:
     meta = {
         "io.modelcontextprotocol/protocolVersion": version,
         "io.modelcontextprotocol/clientInfo": {"name": "test", "version": "1"},
@@ -108,7 +110,9 @@ def test_over_http_a_call_beyond_the_access_is_403_for_every_writing_tool(wide: 
 
 
 @pytest.mark.parametrize("mode", ["auto", "legacy"])
-def test_a_reading_client_over_http_reads_and_is_refused_to_write(host: Agent, note: Note, mode: str) -> None:
+def test_over_http_a_client_with_read_access_can_read_but_not_write(
+    agent: Agent, note: Note, mode: str
+) -> None:
     note("memory/birds.md", "A heron stands by the river.\n")
 
     async def ask(url: str) -> tuple[list[str], list[str], str, list[str]]:
@@ -129,7 +133,7 @@ def test_a_reading_client_over_http_reads_and_is_refused_to_write(host: Agent, n
                 prompts,
             )
 
-    with over_http(build(lambda: host)) as url:
+    with over_http(build(lambda: agent)) as url:
         names, found, refused, prompts = asyncio.run(ask(url))
     reading = [name for name, tool in TOOLS.items() if tool.access == "read"]
     assert names == [*reading, "search", "fetch"]
@@ -138,21 +142,21 @@ def test_a_reading_client_over_http_reads_and_is_refused_to_write(host: Agent, n
     assert prompts == ["recall"]
 
 
-def test_instructions_do_not_speak_of_tools_beyond_the_access(host: Agent) -> None:
+def test_instructions_mention_only_tools_that_the_caller_may_call(agent: Agent) -> None:
     async def welcomed(client: Client) -> str | None:
         return client.instructions
 
     token = granted_access.set("read")
     try:
-        said = talk_to(build(lambda: host), welcomed)
+        instructions = talk_to(build(lambda: agent), welcomed)
     finally:
         granted_access.reset(token)
-    assert said is not None
-    assert "memory_search" in said
-    assert "memory_save" not in said
+    assert instructions is not None
+    assert "memory_search" in instructions
+    assert "memory_save" not in instructions
 
 
-def test_a_grant_that_changes_counts_from_the_next_request_on(host: Agent) -> None:
+def test_changed_access_applies_from_the_next_request(agent: Agent) -> None:
     async def ask(client: Client) -> list[bool]:
         counts = list[bool]()
         for granted in ("write", "read", "write"):
@@ -161,4 +165,4 @@ def test_a_grant_that_changes_counts_from_the_next_request_on(host: Agent) -> No
             granted_access.reset(token)
         return counts
 
-    assert talk_to(build(lambda: host), ask) == [True, False, True]
+    assert talk_to(build(lambda: agent), ask) == [True, False, True]

@@ -1,4 +1,4 @@
-"""What a client's settings must say: entries to copy, right from any folder."""
+"""Configurations of clients, which must work from any folder."""
 
 from __future__ import annotations
 
@@ -18,21 +18,21 @@ BESIDE = Path(sys.executable).with_name("memoriter")
 
 
 def printed(*arguments: str) -> tuple[str, str]:
-    done = CliRunner().invoke(app, list(arguments))
-    assert done.exit_code == 0, done.output
-    return done.stdout, done.stderr
+    result = CliRunner().invoke(app, list(arguments))
+    assert result.exit_code == 0, result.output
+    return result.stdout, result.stderr
 
 
-def test_the_entry_for_claude_starts_this_program_over_this_workspace(workspace: Path) -> None:
-    settings, told = printed("--workspace", str(workspace), "mcp", "--print-config", "claude")
+def test_the_configuration_for_claude_starts_this_program_with_this_workspace(workspace: Path) -> None:
+    settings, advice = printed("--workspace", str(workspace), "mcp", "--print-config", "claude")
     server = json.loads(settings)["mcpServers"]["memoriter"]
     assert [server["command"], *server["args"]] == [str(BESIDE), "--workspace", str(workspace), "mcp"]
-    assert told.rstrip().endswith(
+    assert advice.rstrip().endswith(
         f"claude mcp add --scope user memoriter -- {shlex.join([str(BESIDE), '--workspace', str(workspace), 'mcp'])}"
     )
 
 
-def test_every_client_is_given_the_same_command_in_its_own_form(workspace: Path, tmp_path: Path) -> None:
+def test_every_client_gets_the_same_command_in_its_own_format(workspace: Path, tmp_path: Path) -> None:
     before = ["--workspace", str(workspace), "--home", str(tmp_path / "my home"), "--agent", "bird"]
     after = ["--access", "read", "--slot", "memory-full"]
     started = [str(BESIDE), *before, "mcp", *after]
@@ -52,29 +52,27 @@ def test_every_client_is_given_the_same_command_in_its_own_form(workspace: Path,
     )
 
 
-def test_codex_is_told_to_wait_for_the_memory(workspace: Path) -> None:
-    settings, told = printed("--workspace", str(workspace), "mcp", "--print-config", "codex")
+def test_codex_waits_for_the_memory(workspace: Path) -> None:
+    settings, advice = printed("--workspace", str(workspace), "mcp", "--print-config", "codex")
     server = tomllib.loads(settings)["mcp_servers"]["memoriter"]
     assert (server["required"], server["startup_timeout_sec"]) == (True, 60)
-    assert "`codex exec` answers the first prompt without the tools" in told
+    assert "`codex exec` answers the first prompt without the tools" in advice
 
 
-def test_a_path_of_any_characters_stands_in_codex_settings() -> None:
+def test_the_configuration_for_codex_escapes_any_path() -> None:
     started = ["/opt/鹭 \U0001f426/memoriter", "--workspace", 'C:\\a "b"', "mcp"]
     server = tomllib.loads(client_entry("codex", started))["mcp_servers"]["memoriter"]
     assert [server["command"], *server["args"]] == started
 
 
-def test_openclaw_is_given_a_command_that_says_the_same_as_the_entry(workspace: Path) -> None:
-    settings, told = printed("--workspace", str(workspace), "mcp", "--print-config", "openclaw")
-    *before, server = shlex.split(told.partition("or run: ")[2])
+def test_the_command_for_openclaw_matches_its_configuration(workspace: Path) -> None:
+    settings, advice = printed("--workspace", str(workspace), "mcp", "--print-config", "openclaw")
+    *before, server = shlex.split(advice.partition("or run: ")[2])
     assert before == ["openclaw", "mcp", "set", "memoriter"]
     assert json.loads(server) == json.loads(settings)["mcp"]["servers"]["memoriter"]
 
 
-def test_the_folder_one_stands_in_is_named_in_the_entry(
-    workspace: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_configuration_names_the_current_folder(workspace: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(workspace)
     settings, _ = printed("mcp", "--print-config", "json")
     assert json.loads(settings)["memoriter"]["args"] == ["--workspace", str(workspace), "mcp"]

@@ -1,4 +1,4 @@
-"""What goes wrong is one sentence: unknown tools, wrong arguments, a memory that is off, misconfigured or mended."""
+"""Errors: unknown tools, wrong arguments, and a memory that is switched off or misconfigured."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 import httpx
 import pytest
 from mcp import Client, MCPError
-from talking import OpenHost, Talk, over_http, talk_to
+from talking import OpenAgent, Talk, over_http, talk_to
 
 from memoriter.agent import Agent, ReloadingAgent
 from memoriter.config import Settings, load
@@ -18,19 +18,19 @@ from memoriter.server.mcp import build
 DISABLED = "Memory is disabled: Memory is switched off: `plugins.slots.memory` is `none`."
 
 
-def test_an_unknown_tool_is_an_error_that_names_the_known_ones(talk: Talk) -> None:
+def test_an_unknown_tool_is_an_error_that_lists_the_tools(talk: Talk) -> None:
     async def call(client: Client) -> tuple[int, str]:
         with pytest.raises(MCPError) as refused:
             await client.call_tool("rm -rf", {})
         return refused.value.code, str(refused.value)
 
-    code, said = talk(call)
+    code, message = talk(call)
     assert code == -32602
-    assert said.startswith("There is no tool 'rm -rf'. The tools are: memory_search, memory_get,")
+    assert message.startswith("There is no tool 'rm -rf'. The tools are: memory_search, memory_get,")
 
 
 @pytest.mark.parametrize(
-    ("name", "arguments", "said"),
+    ("name", "arguments", "message"),
     [
         ("memory_search", {}, "memory_search needs `query`."),
         ("memory_search", {"query": 5}, "`query` must be a string."),
@@ -44,114 +44,126 @@ def test_an_unknown_tool_is_an_error_that_names_the_known_ones(talk: Talk) -> No
         ("memory_forget", {}, "memory_forget needs either `memoryId` or `query`."),
     ],
 )
-def test_wrong_arguments_are_results_that_a_model_can_read(
-    here: Talk, name: str, arguments: dict[str, object], said: str
+def test_wrong_arguments_are_results_that_a_model_can_act_on(
+    here: Talk, name: str, arguments: dict[str, object], message: str
 ) -> None:
     async def call(client: Client) -> object:
         return await client.call_tool(name, arguments)
 
     answer = here(call)
     assert answer.is_error
-    assert answer.content[0].text.startswith(said)
+    assert answer.content[0].text.startswith(message)
     assert answer.structured_content["error"] == answer.content[0].text
     assert answer.structured_content["disabled"] is False
 
 
-def test_a_memory_that_is_switched_off_has_no_tools_and_answers_why_to_who_remembers_them(
-    open_host: OpenHost,
+def test_a_memory_that_is_switched_off_has_no_tools_and_a_call_returns_the_reason(
+    open_agent: OpenAgent,
 ) -> None:
-    off = open_host("none")
+    off = open_agent("none")
 
     async def ask(client: Client) -> tuple[list[str], list[str], int, str]:
         names = [tool.name for tool in (await client.list_tools()).tools]
-        given = {"memory_get": {"path": "x"}, "memory_store": {"text": "x"}, "search": {"query": "x"}}
-        answers = [await client.call_tool(name, arguments) for name, arguments in given.items()]
+        arguments_by_tool = {
+            "memory_get": {"path": "x"},
+            "memory_store": {"text": "x"},
+            "search": {"query": "x"},
+        }
+        answers = [await client.call_tool(name, arguments) for name, arguments in arguments_by_tool.items()]
         assert all(answer.is_error for answer in answers)
         with pytest.raises(MCPError) as refused:
             await client.read_resource("memory://notes/memory/a.md")
         resources = (await client.list_resources()).resources
         return names, [answer.content[0].text for answer in answers], len(resources), str(refused.value)
 
-    names, said, resources, refused = talk_to(build(lambda: off), ask)
-    assert (names, said, resources) == ([], [DISABLED] * 3, 0)
+    names, messages, resources, refused = talk_to(build(lambda: off), ask)
+    assert (names, messages, resources) == ([], [DISABLED] * 3, 0)
     assert refused == "Memory is switched off: `plugins.slots.memory` is `none`."
 
 
-def test_a_memory_that_cannot_be_opened_lists_tools_that_say_why() -> None:
+def test_a_memory_that_cannot_be_opened_lists_tools_that_return_the_reason() -> None:
     broken = Agent(None, None, error=ConfigError("search.max_results = 'many' is wrong."))
 
     async def ask(client: Client) -> tuple[list[str], list[str], list[bool]]:
         names = [tool.name for tool in (await client.list_tools()).tools]
-        given = {"memory_get": {"path": "x"}, "memory_save": {"content": "x"}, "fetch": {"id": "x"}}
+        arguments_by_tool = {
+            "memory_get": {"path": "x"},
+            "memory_save": {"content": "x"},
+            "fetch": {"id": "x"},
+        }
         query = {"query": "x"}
-        given |= {"memory_search": query, "search": query, "memory_stats": {}}
-        answers = [await client.call_tool(name, given[name]) for name in names]
+        arguments_by_tool |= {"memory_search": query, "search": query, "memory_stats": {}}
+        answers = [await client.call_tool(name, arguments_by_tool[name]) for name in names]
         off = [answer.structured_content.get("disabled") for answer in answers[:4]]
         return names, [answer.content[0].text for answer in answers], off
 
-    names, said, disabled = talk_to(build(lambda: broken), ask)
+    names, messages, disabled = talk_to(build(lambda: broken), ask)
     assert names == ["memory_search", "memory_get", "memory_save", "memory_stats", "search", "fetch"]
-    assert said == ["Memory is disabled: search.max_results = 'many' is wrong."] * 6
+    assert messages == ["Memory is disabled: search.max_results = 'many' is wrong."] * 6
     assert disabled == [True] * 4
 
 
 class Owner:
-    """The owner's settings, which change while the server runs."""
+    """Settings of the owner that change while the server runs."""
 
     def __init__(self, workspace: Path, home: Path) -> None:
-        self.given: dict[str, object] = {"workspace": workspace, "home": home, "embedding.provider": "none"}
+        self.settings: dict[str, object] = {
+            "workspace": workspace,
+            "home": home,
+            "embedding.provider": "none",
+        }
 
     def __call__(self) -> Settings:
-        return load(arguments=self.given, environ={})
+        return load(arguments=self.settings, environ={})
 
 
-def test_settings_that_change_count_from_the_next_request_on(workspace: Path, tmp_path: Path) -> None:
+def test_changed_settings_apply_from_the_next_request(workspace: Path, tmp_path: Path) -> None:
     owner = Owner(workspace, tmp_path / "state")
-    host = ReloadingAgent(owner, check_interval_s=0.0)
+    agent = ReloadingAgent(owner, check_interval_s=0.0)
 
     async def ask(client: Client) -> list[str | None]:
-        said = list[str | None]()
-        for given in (
+        errors = list[str | None]()
+        for change in (
             {"plugins.slots.memory": "none"},
             {"plugins.slots.memory": "memory-core"},
             {"search.max_results": "many"},
             {"search.max_results": 3},
         ):
-            owner.given |= given
+            owner.settings |= change
             answer = await client.call_tool("memory_stats", {})
-            said.append(answer.structured_content.get("error"))
-        return said
+            errors.append(answer.structured_content.get("error"))
+        return errors
 
     try:
-        switched, fine, misconfigured, mended = talk_to(build(host), ask)
+        switched, fine, misconfigured, fixed = talk_to(build(agent), ask)
     finally:
-        host.close()
-    assert (switched, fine, mended) == (DISABLED, None, None)
+        agent.close()
+    assert (switched, fine, fixed) == (DISABLED, None, None)
     assert misconfigured is not None
     assert misconfigured.startswith("Memory is disabled: search.max_results = 'many'")
 
 
 def test_a_memory_that_stays_switched_off_is_opened_once(workspace: Path, tmp_path: Path) -> None:
     owner = Owner(workspace, tmp_path / "state")
-    owner.given |= {"plugins.slots.memory": "none"}
-    host = ReloadingAgent(owner, check_interval_s=0.0)
-    assert len({id(host()) for _ in range(5)}) == 1
-    host.close()
+    owner.settings |= {"plugins.slots.memory": "none"}
+    agent = ReloadingAgent(owner, check_interval_s=0.0)
+    assert len({id(agent()) for _ in range(5)}) == 1
+    agent.close()
 
 
-def test_a_host_that_was_replaced_is_closed_after_a_while(workspace: Path, tmp_path: Path) -> None:
+def test_a_replaced_agent_is_closed_after_the_grace_period(workspace: Path, tmp_path: Path) -> None:
     closed = threading.Event()
     owner = Owner(workspace, tmp_path / "state")
-    host = ReloadingAgent(owner, check_interval_s=0.0, grace_s=0.1)
-    first = host()
+    agent = ReloadingAgent(owner, check_interval_s=0.0, grace_s=0.1)
+    first = agent()
     first.memory._engine.close = closed.set  # type: ignore[method-assign]
-    owner.given |= {"search.max_results": 3}
-    assert host() is not first
+    owner.settings |= {"search.max_results": 3}
+    assert agent() is not first
     assert closed.wait(20)
-    host.close()
+    agent.close()
 
 
-def test_a_host_that_cannot_be_found_is_one_sentence() -> None:
+def test_an_unknown_agent_is_one_clear_error() -> None:
     def lost() -> Agent:
         raise ConfigError("There is no agent 'b'.")
 
@@ -163,7 +175,7 @@ def test_a_host_that_cannot_be_found_is_one_sentence() -> None:
     assert talk_to(build(lost), ask) == ("There is no agent 'b'.", None)
 
 
-def test_a_mistake_of_ours_shows_nothing_of_its_inside() -> None:
+def test_the_message_of_a_bug_is_not_shown() -> None:
     def broken() -> Agent:
         raise ZeroDivisionError("secret")
 
@@ -188,8 +200,8 @@ NO_REQUESTS = [
 ]
 
 
-def test_what_is_no_request_is_refused_over_http(host: Agent) -> None:
+def test_malformed_requests_over_http_are_rejected(agent: Agent) -> None:
     headers = {"content-type": "application/json", "accept": "application/json, text/event-stream"}
-    with over_http(build(lambda: host)) as url:
+    with over_http(build(lambda: agent)) as url:
         answers = [httpx.post(url, content=body, headers=headers).status_code for body, _ in NO_REQUESTS]
     assert answers == [status for _, status in NO_REQUESTS]

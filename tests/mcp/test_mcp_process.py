@@ -1,4 +1,4 @@
-"""The real `memoriter mcp`, started as a client starts it."""
+"""The process `memoriter mcp`, started like a client starts it."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def command(workspace: Path, *options: str) -> list[str]:
 
 
 def until(holds: Callable[[], bool]) -> bool:
-    """Whether it comes to hold."""
+    """Wait for the condition. Return whether it became true."""
     end = time.monotonic() + 30
     while not holds() and time.monotonic() < end:
         time.sleep(0.05)
@@ -37,7 +37,7 @@ def until(holds: Callable[[], bool]) -> bool:
 
 
 class Process:
-    """A server on pipes, spoken to line by line."""
+    """A server process with pipes."""
 
     def __init__(self, process: subprocess.Popen[str]) -> None:
         self.process = process
@@ -59,7 +59,7 @@ class Process:
     def ask(self, method: str, params: dict[str, object] | None = None) -> dict[str, Any]:
         wanted = self.begin(method, params)
         assert self.process.stdout
-        for line in self.process.stdout:  # every line is JSON, or this fails
+        for line in self.process.stdout:  # fails if a line is not JSON
             answer = json.loads(line)
             if answer.get("id") == wanted:
                 return answer
@@ -92,7 +92,7 @@ def started(workspace: Path, *options: str, **environment: str) -> Iterator[Proc
             process.kill()
 
 
-def test_the_sdks_client_uses_the_memory_over_standard_input_and_output(workspace: Path, note: Note) -> None:
+def test_the_sdk_client_uses_the_memory_over_standard_input_and_output(workspace: Path, note: Note) -> None:
     note("memory/2026-02-08.md", "# Backups\n\nThe database is backed up at night to the NAS.\n")
     env = {"HOME": os.environ["HOME"], "MEMORITER_EMBEDDING__PROVIDER": "none"}
     server = StdioServerParameters(
@@ -121,7 +121,7 @@ def test_the_sdks_client_uses_the_memory_over_standard_input_and_output(workspac
     asyncio.run(use())
 
 
-def test_an_older_client_shakes_hands_and_the_end_of_its_input_ends_the_server(
+def test_an_older_client_can_connect_and_the_end_of_its_input_ends_the_server(
     workspace: Path, note: Note
 ) -> None:
     note("memory/a.md", "A heron stands by the river.\n")
@@ -141,7 +141,7 @@ def test_an_older_client_shakes_hands_and_the_end_of_its_input_ends_the_server(
     assert server.process.returncode == 0, errors
 
 
-def test_a_misconfigured_memory_does_not_stop_the_server_and_is_mended_without_a_restart(
+def test_the_server_starts_with_wrong_settings_and_needs_no_restart_after_the_fix(
     workspace: Path,
 ) -> None:
     home = workspace.parent / "state"
@@ -169,7 +169,7 @@ def test_a_misconfigured_memory_does_not_stop_the_server_and_is_mended_without_a
     assert "Traceback" not in errors
 
 
-def test_a_signal_ends_the_server_and_the_program_that_works_for_it(workspace: Path, note: Note) -> None:
+def test_a_signal_ends_the_server_and_its_external_program(workspace: Path, note: Note) -> None:
     note("memory/a.md", "A heron stands by the river.\n")
     pid, program = workspace.parent / "pid", workspace.parent / "qmd"
     hang = f'echo $$ > "{pid}.new"; mv "{pid}.new" "{pid}"; exec sleep 600'

@@ -1,4 +1,4 @@
-"""Tools over the protocol: what is listed, what a call gives, and that it is what every other door gives."""
+"""Tools over MCP: which are listed, and that a call returns the same as in Python."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any
 import jsonschema
 import pytest
 from mcp import Client
-from talking import OpenHost, Talk, talk_to
+from talking import OpenAgent, Talk, talk_to
 
 from memoriter.agent import Agent
 from memoriter.server.mcp import build
@@ -27,7 +27,7 @@ READING = {
 }
 
 
-def test_the_tools_of_the_slot_are_listed_as_the_table_has_them(talk: Talk) -> None:
+def test_the_tools_of_the_slot_are_listed_with_the_schemas_of_the_table(talk: Talk) -> None:
     async def listed(client: Client) -> list[object]:
         return (await client.list_tools()).tools
 
@@ -45,26 +45,28 @@ def test_the_tools_of_the_slot_are_listed_as_the_table_has_them(talk: Talk) -> N
     assert tools["memory_forget"].title == "Memory forget"
 
 
-def test_reading_tools_give_what_python_gives(every_way: Talk, host: Agent, note: Note) -> None:
+def test_tools_that_read_return_the_same_as_in_python(
+    every_transport: Talk, agent: Agent, note: Note
+) -> None:
     note("memory/2026-02-08.md", "# Backups\n\nThe database is backed up at night to the NAS.\n")
-    box = Toolbox(host.memory)
+    box = Toolbox(agent.memory)
     expected = {name: box.call(name, arguments) for name, arguments in READING.items()}
 
     async def asked(client: Client) -> dict[str, object]:
-        return {name: await client.call_tool(name, given) for name, given in READING.items()}
+        return {name: await client.call_tool(name, arguments) for name, arguments in READING.items()}
 
-    answers = every_way(asked)
+    answers = every_transport(asked)
     assert {name: answer.structured_content for name, answer in answers.items()} == expected
     assert {name: json.loads(answer.content[0].text) for name, answer in answers.items()} == expected
     assert not any(answer.is_error for answer in answers.values())
 
 
-def test_every_tool_can_be_called_and_keeps_to_its_schema(every_way: Talk) -> None:
+def test_the_result_of_every_tool_matches_its_schema(every_transport: Talk) -> None:
     async def use(client: Client) -> dict[str, object]:
         stored = await client.call_tool(
             "memory_store", {"text": "Anna prefers tea.", "category": "preference"}
         )
-        given = {
+        arguments_by_tool = {
             **READING,
             "memory_save": {"content": "Boris drinks coffee.", "title": "Boris"},
             "memory_recall": {"query": "Anna"},
@@ -72,12 +74,14 @@ def test_every_tool_can_be_called_and_keeps_to_its_schema(every_way: Talk) -> No
             "memory_forget": {"memoryId": stored.structured_content["memory"]["id"]},
             "search": {"query": "coffee"},
         }
-        given["memory_get"] = {"path": "MEMORY.md"}
-        done = {name: await client.call_tool(name, arguments) for name, arguments in given.items()}
-        ids = [one["id"] for one in done["search"].structured_content["results"]]
-        return {**done, "memory_store": stored, "fetch": await client.call_tool("fetch", {"id": ids[0]})}
+        arguments_by_tool["memory_get"] = {"path": "MEMORY.md"}
+        results = {
+            name: await client.call_tool(name, arguments) for name, arguments in arguments_by_tool.items()
+        }
+        ids = [one["id"] for one in results["search"].structured_content["results"]]
+        return {**results, "memory_store": stored, "fetch": await client.call_tool("fetch", {"id": ids[0]})}
 
-    answers = every_way(use)
+    answers = every_transport(use)
     assert set(answers) == {*TOOLS, "search", "fetch"}
     failed = {name: answer.content[0].text for name, answer in answers.items() if answer.is_error}
     assert failed == {"memory_get": "'MEMORY.md' does not exist."}
@@ -93,18 +97,18 @@ def test_every_tool_can_be_called_and_keeps_to_its_schema(every_way: Talk) -> No
         ("memory-lancedb", ["memory_recall", "memory_store", "memory_forget", "memory", "search", "fetch"]),
     ],
 )
-def test_the_slot_decides_which_tools_there_are(slot: str, names: list[str], open_host: OpenHost) -> None:
-    host = open_host(slot, entries__vector_engine="scan")
+def test_the_slot_decides_which_tools_exist(slot: str, names: list[str], open_agent: OpenAgent) -> None:
+    agent = open_agent(slot, entries__vector_engine="scan")
 
     async def listed(client: Client) -> list[str]:
         with pytest.raises(Exception, match="There is no tool"):
             await client.call_tool("memory_get" if slot == "memory-lancedb" else "memory_recall", {})
         return [tool.name for tool in (await client.list_tools()).tools]
 
-    assert talk_to(build(lambda: host), listed) == names
+    assert talk_to(build(lambda: agent), listed) == names
 
 
-def test_many_calls_at_once_are_all_answered(talk: Talk, note: Note) -> None:
+def test_many_calls_at_once_all_get_results(talk: Talk, note: Note) -> None:
     note("memory/birds.md", "A heron stands by the river.\n")
 
     async def ask(client: Client) -> list[object]:
@@ -115,26 +119,26 @@ def test_many_calls_at_once_are_all_answered(talk: Talk, note: Note) -> None:
     assert found == [["memory/birds.md"]] * 16
 
 
-def test_the_instructions_are_the_section_of_the_system_prompt(talk: Talk, host: Agent) -> None:
+def test_the_instructions_are_the_section_of_the_system_prompt(talk: Talk, agent: Agent) -> None:
     async def welcomed(client: Client) -> str | None:
         return client.instructions
 
-    assert talk(welcomed) == Toolbox(host.memory).prompt()
+    assert talk(welcomed) == Toolbox(agent.memory).prompt()
 
 
-def test_a_result_too_long_for_a_client_is_cut_and_says_so(here: Talk, host: Agent) -> None:
+def test_a_result_that_is_too_long_is_shortened_and_says_so(here: Talk, agent: Agent) -> None:
     for number in range(20):
-        host.memory.entries.add(f"Fact number {number}: " + f"语言{number} 记忆 " * 230, "fact")
+        agent.memory.entries.add(f"Fact number {number}: " + f"语言{number} 记忆 " * 230, "fact")
 
     async def ask(client: Client) -> object:
         return await client.call_tool("memory", {"action": "list", "limit": 500})
 
     answer = here(ask)
     size = len(answer.content[0].text.encode())
-    kept = len(answer.structured_content["memories"])
+    count = len(answer.structured_content["memories"])
     assert MAX_RESULT_BYTES - 5000 < size <= MAX_RESULT_BYTES
     assert answer.structured_content["cut"] == (
-        f"The result was too long. This is {kept} of 20 memories. Ask for less at a time."
+        f"The result was too long. This is {count} of 20 memories. Ask for less at a time."
     )
     assert not answer.is_error
 
@@ -151,28 +155,28 @@ def test_a_result_too_long_for_a_client_is_cut_and_says_so(here: Talk, host: Age
     ],
 )
 def test_the_longest_part_is_shortened_and_the_shape_stays(result: dict[str, object]) -> None:
-    kept = limit_size(result, 1000)
-    assert len(json.dumps(kept, ensure_ascii=False).encode()) <= 1000
-    assert len(json.dumps(kept, ensure_ascii=False).encode()) > 300
-    assert {name: type(value) for name, value in kept.items() if name != "cut"} == {
+    short = limit_size(result, 1000)
+    assert len(json.dumps(short, ensure_ascii=False).encode()) <= 1000
+    assert len(json.dumps(short, ensure_ascii=False).encode()) > 300
+    assert {name: type(value) for name, value in short.items() if name != "cut"} == {
         name: type(value) for name, value in result.items()
     }
-    assert str(kept["cut"]).startswith("The result was too long.")
+    assert str(short["cut"]).startswith("The result was too long.")
 
 
-def test_what_is_short_is_handed_out_as_it_is() -> None:
+def test_a_short_result_is_not_changed() -> None:
     result = {"text": "short", "disabled": False}
     assert limit_size(result) is result
 
 
-def test_a_tool_that_breaks_is_an_answer_and_the_server_lives_on(open_host: OpenHost) -> None:
+def test_a_bug_in_a_tool_is_a_result_and_the_server_continues(open_agent: OpenAgent) -> None:
     from dataclasses import replace
 
     def broken(_: object) -> Shape:
         raise ZeroDivisionError
 
-    host = open_host()
-    server = build(lambda: host, table={**TOOLS, "memory_stats": replace(TOOLS["memory_stats"], run=broken)})
+    agent = open_agent()
+    server = build(lambda: agent, table={**TOOLS, "memory_stats": replace(TOOLS["memory_stats"], run=broken)})
 
     async def ask(client: Client) -> list[object]:
         return [
@@ -194,8 +198,8 @@ def test_a_tool_that_breaks_is_an_answer_and_the_server_lives_on(open_host: Open
     ],
     ids=["numbers", "deeper", "names"],
 )
-def test_a_table_of_many_small_things_is_cut_too(result: dict[str, Any]) -> None:
-    kept = limit_size(result)
-    assert len(json.dumps(kept).encode()) <= MAX_RESULT_BYTES
-    assert kept["cut"].startswith("The result was too long. This is ")
-    assert kept.keys() - {"cut"} == result.keys()
+def test_an_object_with_many_small_values_is_shortened(result: dict[str, Any]) -> None:
+    short = limit_size(result)
+    assert len(json.dumps(short).encode()) <= MAX_RESULT_BYTES
+    assert short["cut"].startswith("The result was too long. This is ")
+    assert short.keys() - {"cut"} == result.keys()

@@ -1,4 +1,4 @@
-"""Every version of the protocol that clients speak, over HTTP as it is on the wire."""
+"""All protocol versions, over HTTP as sent on the wire."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ def answer_of(response: httpx.Response) -> dict[str, Any]:
     return json.loads(data[-1])
 
 
-def test_older_clients_shake_hands_and_then_call_without_a_session(host: Agent) -> None:
+def test_older_clients_initialize_and_then_call_without_a_session(agent: Agent) -> None:
     client = {"name": "test", "version": "1"}
-    with over_http(build(lambda: host)) as url:
+    with over_http(build(lambda: agent)) as url:
         for version in OLDER:
             hello = {"protocolVersion": version, "capabilities": {}, "clientInfo": client}
             welcomed = posted(url, "initialize", hello)
@@ -46,13 +46,13 @@ def test_older_clients_shake_hands_and_then_call_without_a_session(host: Agent) 
 
 
 @pytest.mark.parametrize("method", ["server/discover", "tools/list"])
-def test_the_newest_protocol_needs_no_hello(host: Agent, method: str) -> None:
+def test_the_newest_protocol_needs_no_initialization(agent: Agent, method: str) -> None:
     version = "2026-07-28"
     meta = {
         "io.modelcontextprotocol/protocolVersion": version,
         "io.modelcontextprotocol/clientCapabilities": {},
     }
-    with over_http(build(lambda: host)) as url:
+    with over_http(build(lambda: agent)) as url:
         headers = {"mcp-protocol-version": version, "mcp-method": method}
         answer = posted(url, method, {"_meta": meta}, **headers)
     assert answer.status_code == 200

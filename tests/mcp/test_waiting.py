@@ -1,4 +1,4 @@
-"""Work that takes long: progress is told, and who gives up stops waiting at once while the server lives on."""
+"""Long calls: progress and cancellation."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 from mcp import Client
-from talking import WAYS, OpenHost, reached
+from talking import TRANSPORTS, OpenAgent, reached
 
 from memoriter.agent import Agent, HookBus
 from memoriter.agent.service import MemoryService
@@ -33,7 +33,7 @@ esac
 
 
 class Syncing:
-    """A plugin whose agents may also bring the index up to date."""
+    """A plugin with a tool that syncs the index."""
 
     name = "syncing"
     tools = ("memory_search", "memory.sync", "slow")
@@ -42,35 +42,35 @@ class Syncing:
         pass
 
 
-@pytest.mark.parametrize("way", WAYS)
-def test_progress_is_told_while_a_tool_works(way: str, open_host: OpenHost) -> None:
-    host = Agent(open_host().service, Syncing(), owned=False)
-    told = threading.Event()
+@pytest.mark.parametrize("transport", TRANSPORTS)
+def test_a_tool_reports_progress_while_it_runs(transport: str, open_agent: OpenAgent) -> None:
+    agent = Agent(open_agent().service, Syncing(), owned=False)
+    received = threading.Event()
 
     def slow(call: Call[NoArguments]) -> Shape:
         assert call.progress
         call.progress(Progress("write", 1, 2, "memory/a.md"))
-        assert told.wait(20)
+        assert received.wait(20)
         return Shape()
 
-    tool = Tool("slow", "Works until its progress was seen.", NoArguments, Shape, slow)
+    tool = Tool("slow", "Waits until its progress was received.", NoArguments, Shape, slow)
     seen = list[tuple[float, float | None, str | None]]()
 
     async def ask(client: Client) -> object:
         async def on_progress(progress: float, total: float | None, message: str | None) -> None:
             seen.append((progress, total, message))
-            told.set()
+            received.set()
 
         return await client.call_tool("slow", {}, progress_callback=on_progress)
 
-    with reached(build(lambda: host, table={**TOOLS, "slow": tool}), way) as talk:
+    with reached(build(lambda: agent, table={**TOOLS, "slow": tool}), transport) as talk:
         assert not talk(ask).is_error
     assert seen == [(1, None, "write: 1 of 2 memory/a.md")]
 
 
-def test_a_sync_tells_its_progress_and_its_report(open_host: OpenHost, note: Note) -> None:
+def test_a_sync_reports_progress_and_returns_its_report(open_agent: OpenAgent, note: Note) -> None:
     note("memory/a.md", "A heron.\n")
-    host = Agent(open_host().service, Syncing(), owned=False)
+    agent = Agent(open_agent().service, Syncing(), owned=False)
 
     async def ask(client: Client) -> tuple[object, list[str | None]]:
         seen = list[str | None]()
@@ -80,18 +80,18 @@ def test_a_sync_tells_its_progress_and_its_report(open_host: OpenHost, note: Not
 
         return await client.call_tool("memory.sync", {}, progress_callback=on_progress), seen
 
-    with reached(build(lambda: host), "memory 2025-11-25") as talk:
+    with reached(build(lambda: agent), "memory 2025-11-25") as talk:
         answer, seen = talk(ask)
     assert answer.structured_content["files"] == 1
     assert seen
 
 
-@pytest.mark.parametrize("way", WAYS[:3])
-def test_who_gives_up_ends_the_program_that_works_for_them_and_the_server_lives_on(
-    way: str, open_host: OpenHost, note: Note, tmp_path: Path
+@pytest.mark.parametrize("transport", TRANSPORTS[:3])
+def test_cancelling_a_call_stops_its_external_program_and_the_server_continues(
+    transport: str, open_agent: OpenAgent, note: Note, tmp_path: Path
 ) -> None:
     note("memory/a.md", "A heron.\n")
-    host, pid = _hanging(open_host, tmp_path)
+    agent, pid = _hanging(open_agent, tmp_path)
 
     async def ask(client: Client) -> tuple[float, bool]:
         search = asyncio.create_task(client.call_tool("memory_search", {"query": "heron"}))
@@ -106,20 +106,20 @@ def test_who_gives_up_ends_the_program_that_works_for_them_and_the_server_lives_
             while _alive(int(pid.read_text())):
                 await asyncio.sleep(0.02)
         took = time.monotonic() - begun
-        stats = await client.call_tool("memory_save", {"content": "The server lives on."})
+        stats = await client.call_tool("memory_save", {"content": "The server continues."})
         return took, stats.is_error
 
-    with reached(build(lambda: host), way) as talk:
+    with reached(build(lambda: agent), transport) as talk:
         took, failed = talk(ask)
     assert took < 10
     assert not failed
 
 
-def test_in_the_older_form_over_http_who_gives_up_stops_waiting_and_keeps_nobody_else(
-    open_host: OpenHost, note: Note, tmp_path: Path
+def test_over_http_with_an_older_version_a_cancelled_call_does_not_block_others(
+    open_agent: OpenAgent, note: Note, tmp_path: Path
 ) -> None:
     note("memory/a.md", "A heron.\n")
-    host, pid = _hanging(open_host, tmp_path)
+    agent, pid = _hanging(open_agent, tmp_path)
 
     async def ask(client: Client) -> bool:
         search = asyncio.create_task(client.call_tool("memory_search", {"query": "heron"}))
@@ -129,21 +129,21 @@ def test_in_the_older_form_over_http_who_gives_up_stops_waiting_and_keeps_nobody
         search.cancel()
         with pytest.raises(asyncio.CancelledError):
             await search
-        done = await client.call_tool("memory_save", {"content": "The server lives on."})
+        saved = await client.call_tool("memory_save", {"content": "The server continues."})
         os.kill(int(pid.read_text()), signal.SIGKILL)
-        return done.is_error
+        return saved.is_error
 
-    with reached(build(lambda: host), "http 2025-11-25") as talk:
+    with reached(build(lambda: agent), "http 2025-11-25") as talk:
         assert not talk(ask)
 
 
-def _hanging(open_host: OpenHost, folder: Path) -> tuple[Agent, Path]:
-    """A host whose searches are answered by a program that hangs, and where that writes its id."""
+def _hanging(open_agent: OpenAgent, folder: Path) -> tuple[Agent, Path]:
+    """Return an agent whose search program hangs, and the file to which it writes its process id."""
     pid, program = folder / "pid", folder / "qmd"
     program.write_text(QMD.format(pid=pid))
     program.chmod(0o755)
     command = {"memory__qmd__command": str(program), "memory__qmd__limits__timeout_ms": 60_000}
-    return open_host(memory__backend="qmd", **command), pid
+    return open_agent(memory__backend="qmd", **command), pid
 
 
 def _alive(pid: int) -> bool:
