@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memoriter.errors import StoreLocked
-from memoriter.index.schedule import PATIENCE, Delays, Growth, Refresher, Schedule
+from memoriter.index.schedule import MAX_DELAYS, Delays, Growth, Refresher, Schedule
 
 
 def test_notes_are_indexed_after_a_quiet_moment() -> None:
@@ -18,7 +18,7 @@ def test_notes_are_indexed_after_a_quiet_moment() -> None:
     schedule.notes_changed(100.0)
     schedule.notes_changed(101.0)
     assert schedule.next() == (102.5, "notes")
-    schedule.synced(102.5)
+    schedule.sync_started(102.5)
     assert schedule.next() is None
 
 
@@ -26,7 +26,7 @@ def test_a_folder_that_is_never_quiet_is_indexed_after_a_maximum_delay() -> None
     schedule = Schedule(Delays(notes_s=1.5))
     for step in range(1000):
         schedule.notes_changed(100 + step * 0.1)
-    assert schedule.next() == (100 + PATIENCE * 1.5, "notes")
+    assert schedule.next() == (100 + MAX_DELAYS * 1.5, "notes")
 
 
 def test_a_transcript_is_indexed_after_enough_new_bytes() -> None:
@@ -39,7 +39,7 @@ def test_a_transcript_is_indexed_after_enough_new_bytes() -> None:
     assert schedule.next() == (25.0, "sessions")
     schedule.session_grew("a", 10, 1, 22.0)
     assert schedule.next() == (27.0, "sessions")
-    schedule.synced(27.0)
+    schedule.sync_started(27.0)
     schedule.session_grew("a", 50_000, 3, 30.0)
     assert schedule.next() is None
 
@@ -58,7 +58,7 @@ def test_the_interval_counts_from_the_last_sync() -> None:
     assert schedule.next() == (1300.0, "interval")
     schedule.notes_changed(1100.0)
     assert schedule.next() == (1101.5, "notes")
-    schedule.synced(1101.5)
+    schedule.sync_started(1101.5)
     assert schedule.next() == (1401.5, "interval")
 
 
@@ -73,7 +73,7 @@ def test_every_change_is_synced_within_a_bounded_time(
         now += pause
         planned = schedule.next()
         if planned and planned[0] <= now:
-            schedule.synced(now)
+            schedule.sync_started(now)
             grown, dirty_since = {"a": 0, "b": 0}, None
         if kind == "n":
             schedule.notes_changed(now)
@@ -84,7 +84,7 @@ def test_every_change_is_synced_within_a_bounded_time(
             dirty_since = now if dirty_since is None else dirty_since
             planned = schedule.next()
             assert planned
-            assert planned[0] <= dirty_since + PATIENCE * delays.sessions_s
+            assert planned[0] <= dirty_since + MAX_DELAYS * delays.sessions_s
 
 
 # ---- how much a transcript grew -------------------------------------------------------------------------------

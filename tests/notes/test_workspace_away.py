@@ -52,7 +52,7 @@ def test_what_was_indexed_and_is_away_is_not_written_to(
         f"The workspace {workspace} is missing, although its notes are indexed. Nothing was written. Mount its volume"
         " and try again, or run `memoriter init` to create it again if it is gone for good."
     )
-    with known() as memory, pytest.raises(SourceError, match="mount the volume that it lies on"):
+    with known() as memory, pytest.raises(SourceError, match="Mount its volume"):
         memory.sync()
     assert not workspace.exists()
     shutil.move(tmp_path / "away", workspace)

@@ -146,7 +146,7 @@ class TestAFallback:
         note("memory/newt.md", "The newt hides below the stone.")
         report = memory.sync()
         assert report.degraded is not None
-        assert report.degraded.startswith("The fallback's vectors (ollama/nomic-embed-text/64/")
+        assert report.degraded.startswith("The vectors of the fallback (ollama/nomic-embed-text/64/")
         assert {model.split("/")[0] for model in models(memory)} == {"ollama"}
         answer = memory.search("where does the newt hide")
         assert (by_meaning(answer), answer.provider, answer.fallback) == (True, "ollama", True)

@@ -127,7 +127,7 @@ class MemoryService:
             return None
         if not self._started:
             return self._synced("session start")
-        self._refresher.ask("session start")
+        self._refresher.request("session start")
         return None
 
     def transcript_grew(self, transcript: Path) -> None:
@@ -205,7 +205,7 @@ class MemoryService:
             log.error("nothing was written: %s", error)
             return Written(error=str(error))
         if saved and not saved.already:
-            self._refresher.ask("written")
+            self._refresher.request("written")
         return Written(saved)
 
     # ---- freshness --------------------------------------------------------------------------------------------

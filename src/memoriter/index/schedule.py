@@ -1,8 +1,7 @@
-"""When is the index brought up to date by itself?
+"""When the index is synced automatically.
 
-After notes have changed and been quiet for a moment; after a transcript has grown by enough; at intervals. `Schedule`
-is the rule, a function of the events and the clock; `Refresher` is the thread that follows it. What a sync does is the
-duty of ``indexing``, how changes are noticed that of ``sources.watch``.
+A sync is due a moment after notes have changed, after a transcript has grown enough, and at intervals. `Schedule`
+decides from events and the clock. `Refresher` runs the syncs in the background.
 """
 
 from __future__ import annotations
@@ -17,13 +16,13 @@ from memoriter import logs
 from memoriter.background import Task, Workers
 from memoriter.errors import MemoriterError
 
-log = logs.get("freshness")
+log = logs.get("index")
 
 #: `Refresher.stop` waits this long for a sync that is running.
 STOP_TIMEOUT_S = 60.0
 
-#: However restless the files are, nothing waits longer than so many times its quiet.
-PATIENCE = 10
+#: A sync is delayed at most this many times its delay, however often files change.
+MAX_DELAYS = 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,94 +31,100 @@ class Delays:
 
     notes_s: float = 1.5
     sessions_s: float = 5.0
-    interval_s: float = 0.0  #: 0: never by the clock
+    #: 0 means no syncs at intervals.
+    interval_s: float = 0.0
     delta_bytes: int = 100_000
     delta_messages: int = 50
 
 
-class _Quiet:
-    """Due when nothing has happened for a while, or for too long."""
+class _Debounce:
+    """Due some time after the last change, or a maximum time after the first."""
 
     def __init__(self, delay_s: float) -> None:
         self._delay_s = delay_s
         self._first: float | None = None
         self._last = 0.0
 
-    def disturb(self, now: float) -> None:
+    def changed(self, now: float) -> None:
         self._first = now if self._first is None else self._first
         self._last = now
 
     def due_at(self) -> float | None:
         if self._first is None:
             return None
-        return min(self._last + self._delay_s, self._first + PATIENCE * self._delay_s)
+        return min(self._last + self._delay_s, self._first + MAX_DELAYS * self._delay_s)
 
-    def settle(self) -> None:
+    def reset(self) -> None:
         self._first = None
 
 
 class Schedule:
-    """Says when the next sync is due, and why."""
+    """Decides when the next sync is due, and why."""
 
     def __init__(self, delays: Delays, now: float = 0.0) -> None:
         self.delays = delays
-        self._quiet = {"notes": _Quiet(delays.notes_s), "sessions": _Quiet(delays.sessions_s)}
-        self._grown: dict[str, tuple[int, int]] = {}  #: bytes and messages since the last sync, by transcript
-        self._asked: tuple[float, str] | None = None
+        self._debounces = {"notes": _Debounce(delays.notes_s), "sessions": _Debounce(delays.sessions_s)}
+        #: By transcript: new bytes and messages since the last sync.
+        self._grown: dict[str, tuple[int, int]] = {}
+        self._requested: tuple[float, str] | None = None
         self._synced_at = now
 
-    def ask(self, reason: str, now: float) -> None:
-        """Somebody wants the next sync at once."""
-        self._asked = (now, reason)
+    def request(self, reason: str, now: float) -> None:
+        """Request a sync now."""
+        self._requested = (now, reason)
 
     def notes_changed(self, now: float) -> None:
-        """Some note was made, changed, renamed or deleted."""
-        self._quiet["notes"].disturb(now)
+        """Record that a note was created, changed, renamed or deleted."""
+        self._debounces["notes"].changed(now)
 
     def session_grew(self, path: str, size: int, messages: int, now: float) -> None:
-        """A transcript grew by so much; it counts once it is enough, and then each line more disturbs again."""
+        """Record the growth of a transcript. A sync is due once it has grown enough."""
         before = self._grown.get(path, (0, 0))
         grown = (before[0] + size, before[1] + messages)
         self._grown[path] = grown
         if grown[0] >= self.delays.delta_bytes or grown[1] >= self.delays.delta_messages:
-            self._quiet["sessions"].disturb(now)
+            self._debounces["sessions"].changed(now)
 
     def next(self) -> tuple[float, str] | None:
-        """When the next sync is due, and for what reason."""
-        times = [(at, reason) for reason, quiet in self._quiet.items() if (at := quiet.due_at()) is not None]
-        if self._asked:
-            times.append(self._asked)
+        """Return the time of the next sync and its reason, or None."""
+        times = [
+            (at, reason)
+            for reason, debounce in self._debounces.items()
+            if (at := debounce.due_at()) is not None
+        ]
+        if self._requested:
+            times.append(self._requested)
         if self.delays.interval_s:
             times.append((self._synced_at + self.delays.interval_s, "interval"))
         return min(times, default=None)
 
-    def synced(self, now: float) -> None:
-        """A sync begins: it takes in everything that was noticed so far."""
-        for quiet in self._quiet.values():
-            quiet.settle()
+    def sync_started(self, now: float) -> None:
+        """Record that a sync starts, which covers all changes so far."""
+        for debounce in self._debounces.values():
+            debounce.reset()
         self._grown.clear()
-        self._asked = None
+        self._requested = None
         self._synced_at = now
 
 
 class Growth:
-    """How much transcripts grew since they were last looked at."""
+    """Measures how much transcripts have grown since the last look."""
 
     def __init__(self, enough_bytes: int) -> None:
         self._enough = enough_bytes
         self._sizes: dict[str, int] = {}
 
     def begin(self, sizes: Iterable[tuple[str, int]]) -> None:
-        """What is known already."""
+        """Set the known sizes."""
         self._sizes.update(sizes)
 
     def of(self, path: str) -> tuple[int, int]:
-        """Bytes and lines that are new; a file that became smaller is all new."""
+        """Return the new bytes and lines of a transcript. A file that has shrunk is new as a whole."""
         try:
             size = Path(path).stat().st_size
         except OSError:
             self._sizes.pop(path, None)
-            return self._enough, 0  # it is gone, which is worth a look
+            return self._enough, 0  # a deleted file is worth a sync
         before = self._sizes.get(path, 0)
         self._sizes[path] = size
         grown = size - before if size >= before else size
@@ -159,20 +164,20 @@ class Refresher:
             self._started = True
             self._plan()
 
-    def ask(self, reason: str) -> None:
-        """As `Schedule.ask`, now."""
+    def request(self, reason: str) -> None:
+        """Request a sync now."""
         with self._lock:
-            self.schedule.ask(reason, self._clock())
+            self.schedule.request(reason, self._clock())
             self._plan()
 
     def notes_changed(self) -> None:
-        """As `Schedule.notes_changed`, now."""
+        """Record that a note has changed now."""
         with self._lock:
             self.schedule.notes_changed(self._clock())
             self._plan()
 
     def session_grew(self, path: str, size: int, messages: int) -> None:
-        """As `Schedule.session_grew`, now."""
+        """Record that a transcript has grown now."""
         with self._lock:
             self.schedule.session_grew(path, size, messages, self._clock())
             self._plan()
@@ -196,7 +201,7 @@ class Refresher:
             planned = self.schedule.next()
             due = self._started and planned is not None and planned[0] <= self._clock()
             if due:
-                self.schedule.synced(self._clock())
+                self.schedule.sync_started(self._clock())
         try:
             if due and planned is not None:
                 self._sync(planned[1])

@@ -1,11 +1,9 @@
-"""Make the index say what the files say.
+"""Sync: bring the index up to date with the files.
 
-A sync lists notes and transcripts by stat, reads and hashes only what may have changed (of a transcript that grew,
-only the growth), and writes it in groups of whole documents: vectors first (each batch is kept as it comes), then
-rows. Whatever interrupts it, the next sync goes on from there. A rebuild does the same beside the old rows and swaps
-them in one transaction, so searches never see a half-built index.
-
-Not its duty: where files come from (`sources`), where they are cut (`chunking`), what is stored how (`store`).
+A sync lists notes and transcripts by stat. It reads and hashes only files that may have changed, and only the growth
+of a transcript. It writes groups of whole documents: first the vectors, which are stored batch by batch, then the
+rows. After an interruption the next sync continues from there. A rebuild keeps the old rows and replaces them in one
+transaction, so that a search never sees a half-built index.
 """
 
 from __future__ import annotations
@@ -30,18 +28,18 @@ if TYPE_CHECKING:
     from memoriter.notes.workspace import Workspace
     from memoriter.sessions.transcripts import Transcripts
 
-log = logs.get("indexing")
+log = logs.get("index")
 
-#: Chunks gathered before a group is embedded and written: enough for full batches, little enough to hold in memory.
+#: Chunks of a group that is embedded and written together: enough for full batches, few enough for memory.
 GROUP_CHUNKS = 256
 
-#: A file changed this recently may change again within its timestamp's grain, so its stat is not yet believed.
+#: A file that changed this recently may change again without a new timestamp, so it is compared again.
 UNSETTLED_NS = 2_000_000_000
 
-#: A light sync, for which a search waits, embeds no longer than this many seconds; the rest is found by keyword.
-LIGHT_S = 2.0
+#: A light sync, for which a search waits, embeds at most this many seconds. Other chunks are found by keyword.
+MAX_LIGHT_SYNC_S = 2.0
 
-#: Chunks gathered for one job of a batch API.
+#: Chunks of one job of a batch API.
 JOB_CHUNKS = 10_000
 
 Read = tuple[Document, list[Chunk]]
@@ -49,12 +47,12 @@ Read = tuple[Document, list[Chunk]]
 
 @dataclass(frozen=True, slots=True)
 class Rules:
-    """What decides how files become rows; another signature means that every row must be made again."""
+    """How files become rows. After a change of the signature every row is rebuilt."""
 
     tokens: int = 512
     overlap: int = 64
     target: int = 16
-    #: Bytes at which the oldest cached vectors are dropped: some 150,000 chunks of 768 dimensions.
+    #: The oldest unused vectors are deleted above this size, about 150,000 chunks of 768 dimensions.
     cache_limit_bytes: int = 512 << 20
 
     @property
@@ -63,18 +61,21 @@ class Rules:
 
 
 class Backlog(NamedTuple):
-    """What differs from the index by its stat: what a sync would have to look at."""
+    """The files that differ from the index by their stat."""
 
     files: int
-    bytes: int  #: to be read, at most
-    unsettled: int = 0  #: of the files, those that were indexed right after they changed: hashing them is all
+    #: The maximum number of bytes to read.
+    bytes: int
+    #: Files that were indexed right after they changed. A sync only hashes them again.
+    unsettled: int = 0
 
 
 @dataclass(slots=True)
 class _Tally:
-    """What one sync has seen so far."""
+    """The counts and problems of one sync so far."""
 
-    changed: set[str] = field(default_factory=set)  #: paths
+    #: Paths.
+    changed: set[str] = field(default_factory=set)
     unchanged: int = 0
     removed: int = 0
     embedded: int = 0
@@ -86,7 +87,7 @@ class _Tally:
 
 
 class Indexer:
-    """Keeps one index in step with one workspace, and with the transcripts beside it."""
+    """Syncs one index with one workspace and its transcripts."""
 
     def __init__(
         self,
@@ -104,15 +105,17 @@ class Indexer:
         self.index = index
         self.preferred = embedder
         self.fallback = fallback
-        self.embedder = (
-            embedder  #: the one in use; changes only within a sync, of which there is one at a time
-        )
+        #: The one in use. It changes only within a sync, and only one sync runs at a time.
+        self.embedder = embedder
         self.rules = rules or Rules()
-        self._place = str(workspace.root.resolve())  #: whose rows these are
+        #: Identifies the workspace of the rows.
+        self._root = str(workspace.root.resolve())
         self._clock = clock
         self._stop: Callable[[], None] = lambda: None
-        self._ends: float | None = None  #: when a light sync begins no more batches
-        self._failure: str | None = None  #: of the embedder, in the run before
+        #: When a light sync stops starting batches.
+        self._ends: float | None = None
+        #: The error of the embedder in the previous run.
+        self._failure: str | None = None
 
     def sync(
         self,
@@ -125,49 +128,49 @@ class Indexer:
         progress: ProgressCallback | None = None,
         stop: Callable[[], None] | None = None,
     ) -> SyncReport:
-        """Bring the index up to date; ``verify`` looks for silent damage first.
+        """Bring the index up to date. ``verify`` checks it for damage first.
 
-        ``light``: only what changed, with the embedder whose vectors are in use; a change of embedders is left to a
-        sync that has time. ``batch``: through the provider's batch API, where it has one. ``stop`` is called between
-        batches and may raise to end the work, which the next sync goes on with.
+        ``light`` uses the embedder whose vectors are in the index, and leaves a change of embedders to a later sync.
+        ``batch`` uses the batch API of the provider, if it has one. ``stop`` is called between batches and may raise
+        to end the sync. The next one continues.
 
         Raises `StoreLocked` when another process is still syncing after ``wait_s``.
         """
-        report = progress or (lambda _: None)
-        with self._alone(wait_s):
+        on_progress = progress or (lambda _: None)
+        with self._locked(wait_s):
             started = time.perf_counter()
             self._stop = stop or (lambda: None)
-            self._ends = time.monotonic() + LIGHT_S if light else None
-            self.embedder = self.serving() if light else self.preferred
+            self._ends = time.monotonic() + MAX_LIGHT_SYNC_S if light else None
+            self.embedder = self.active_embedder() if light else self.preferred
             try:
-                done = self._run(force, verify or self._was_interrupted(), report, batch)
+                report = self._run(force, verify or self._was_interrupted(), on_progress, batch)
             except StoreBroken as broken:
-                log.warning("the index was damaged and is rebuilt: %s", broken)
+                log.warning("the index is damaged and is rebuilt: %s", broken)
                 self.index.heal(str(broken))
-                done = self._run(force=False, verify=False, progress=report)
-            if done.degraded and not light:
-                done = self._with_fallback(done, report)
-            return replace(done, seconds=time.perf_counter() - started, healed=self.index.healed)
+                report = self._run(force=False, verify=False, progress=on_progress)
+            if report.degraded and not light:
+                report = self._with_fallback(report, on_progress)
+            return replace(report, seconds=time.perf_counter() - started, healed=self.index.healed)
 
-    def serving(self) -> Cached | None:
-        """The embedder whose vectors the rows have; None when that is neither of ours."""
+    def active_embedder(self) -> Cached | None:
+        """Return the embedder whose vectors the rows have, or None if it is neither the preferred nor the fallback."""
         model = self.index.meta("model")
         if not model:
             return self.preferred
-        ours = (self.preferred, self.fallback)
-        return next((one for one in ours if one and str(one.identity) == model), None)
+        embedders = (self.preferred, self.fallback)
+        return next((item for item in embedders if item and str(item.identity) == model), None)
 
     def _with_fallback(self, failed: SyncReport, progress: ProgressCallback) -> SyncReport:
-        """The preferred embedder failed: the fallback makes vectors of its own, under its own name."""
+        """Compute vectors with the fallback after the preferred embedder has failed."""
         if self.fallback is None or self.embedder is self.fallback:
             return failed
         why, self.embedder = self._failure, self.fallback
-        done = self._run(force=False, verify=False, progress=progress)
-        if done.degraded:
-            return replace(done, degraded=f"{failed.degraded}; the fallback fails too: {done.degraded}")
-        told = f"The fallback's vectors ({self._model}) are used: {why}"
-        self.index.set_meta(instead=told)
-        return replace(done, embedded=done.embedded + failed.embedded, degraded=told)
+        report = self._run(force=False, verify=False, progress=progress)
+        if report.degraded:
+            return replace(report, degraded=f"{failed.degraded}. The fallback fails too: {report.degraded}")
+        sentence = f"The vectors of the fallback ({self._model}) are used: {why}"
+        self.index.set_meta(instead=sentence)
+        return replace(report, embedded=report.embedded + failed.embedded, degraded=sentence)
 
     @property
     def _model(self) -> str:
@@ -179,58 +182,59 @@ class Indexer:
         return backlog.files - backlog.unsettled
 
     def backlog(self) -> Backlog:
-        """How much differs from the index by its stat."""
+        """Return the files that differ from the index by their stat."""
         known = self.index.files()
         files = self._scan().files
-        gone = len(known.keys() - {found.path for found in files})
+        deleted = len(known.keys() - {found.path for found in files})
         changed = [found for found in files if not _same_stat(found, known.get(found.path))]
         return Backlog(
-            files=gone + len(changed),
+            files=deleted + len(changed),
             bytes=sum(_growth(found, known.get(found.path)) for found in changed),
             unsettled=sum(_is_unsettled(found, known.get(found.path)) for found in changed),
         )
 
     @property
     def is_foreign(self) -> bool:
-        """Whether the rows are of another workspace than ours: they must not answer for it."""
-        return self.index.meta("workspace") not in (None, self._place)
+        """Whether the rows belong to another workspace, so that they must not answer."""
+        return self.index.meta("workspace") not in (None, self._root)
 
     @property
     def knows_notes(self) -> bool:
-        """Whether there are rows of this workspace's notes."""
-        return self.index.meta("workspace") == self._place and any(
+        """Whether the index has notes of this workspace."""
+        return self.index.meta("workspace") == self._root and any(
             row.source == "memory" for row in self.index.files().values()
         )
 
     # ---- one run ----------------------------------------------------------------------------------------------
 
     @contextmanager
-    def _alone(self, wait_s: float) -> Iterator[None]:
+    def _locked(self, wait_s: float) -> Iterator[None]:
         lock = self.index.path.with_name("sync.lock")
         with ExitStack() as stack:
             try:
                 stack.enter_context(file_lock(lock, wait_s))
             except LockTimeout:
                 raise StoreLocked(
-                    f"Another process is still indexing this workspace (lock {lock}); try again when it is done."
+                    f"Another process is indexing this workspace (lock {lock}). Try again when it has finished."
                 ) from None
             except OSError as error:
-                raise StoreError(f"The lock {lock} cannot be taken: {error.strerror or error}.") from error
+                raise StoreError(f"Cannot lock {lock}: {error.strerror or error}.") from error
             yield
 
     def _scan(self) -> Scan:
-        """List the files; a workspace that is away, on an unmounted disk perhaps, is no workspace without files."""
+        """List the files. Raises `SourceError` if the workspace is missing, for example on an unmounted volume."""
         if not self.workspace.root.is_dir():
-            mount = " mount the volume that it lies on," if self.knows_notes else ""
+            mount = " Mount its volume, or" if self.knows_notes else " Either"
             raise SourceError(
-                f"The workspace {self.workspace.root} is not a folder;{mount} make it with `memoriter init`,"
-                " or name another one with --workspace."
+                f"The workspace {self.workspace.root} is not a folder.{mount} create it with `memoriter init`,"
+                " or choose another one with --workspace."
             )
         notes = self.workspace.scan()
         if self.sessions is None:
             return notes
-        talks = self.sessions.scan()
-        return replace(notes, files=notes.files + talks.files, problems=notes.problems + talks.problems)
+        sessions = self.sessions.scan()
+        files, problems = notes.files + sessions.files, notes.problems + sessions.problems
+        return replace(notes, files=files, problems=problems)
 
     def _was_interrupted(self) -> bool:
         return self.index.meta("syncing") == "yes"
@@ -251,7 +255,7 @@ class Indexer:
         return self._finish(tally)
 
     def _must_rebuild(self, known: Mapping[str, FileRow]) -> bool:
-        """Old rows cannot stand beside new ones: they were cut, tokenised or embedded by other rules."""
+        """Whether old rows cannot be mixed with new ones: other chunking, tokens or embedder."""
         if not known:
             return False
         other_model = self.embedder is not None and self.index.meta("model") not in (None, "", self._model)
@@ -259,7 +263,7 @@ class Indexer:
 
     @property
     def _is_outdated(self) -> bool:
-        """Whether the rows are wrong as they are, whatever vectors they have."""
+        """Whether the rows are invalid, whatever vectors they have."""
         return self.is_foreign or self.index.meta("signature") != self.rules.signature
 
     def _update(
@@ -275,8 +279,8 @@ class Indexer:
         for group in self._groups(due, tally, progress, known=known, stale=stale):
             self._embed(group, tally)
             self._write(group, tally)
-        gone = (known.keys() - {found.path for found in files}) | (known.keys() & tally.unreadable.keys())
-        tally.removed = self.index.remove(gone)
+        deleted = known.keys() - {found.path for found in files}
+        tally.removed = self.index.remove(deleted | (known.keys() & tally.unreadable.keys()))
 
     def _rebuild(
         self,
@@ -285,12 +289,12 @@ class Indexer:
         tally: _Tally,
         progress: ProgressCallback,
     ) -> None:
-        """Embed everything first, then swap all rows in one transaction: readers keep the old ones until the commit."""
+        """Embed everything, then replace all rows in one transaction. Readers see the old ones until the commit."""
         if self.embedder:
             for group in self._groups(files, _Tally(), progress, stage="embed"):
                 self._embed(group, tally)
                 if tally.degraded and not self._is_outdated:
-                    # Only the embedder is new and it fails: the old rows are better than rows without vectors.
+                    # Only the embedder has changed, and it fails: old rows are better than rows without vectors.
                     if self.fallback is None or self.embedder is self.fallback:
                         self._update(files, known, tally, progress)
                     return
@@ -311,20 +315,20 @@ class Indexer:
         known: Mapping[str, FileRow] | None = None,
         stale: set[str] | None = None,
     ) -> Iterator[list[Read]]:
-        """Read and cut the files, a group of whole documents at a time."""
+        """Read and chunk the files. Yield groups of whole documents."""
         files = list(files)
         group: list[Read] = []
         size = 0
         for number, found in enumerate(files, 1):
             row = (known or {}).get(found.path)
             if row and found.path in (stale or ()):
-                held = self._held(row)
-                group += held
-                size += sum(len(chunks) for _, chunks in held)
+                indexed = self._indexed_transcript(row)
+                group += indexed
+                size += sum(len(chunks) for _, chunks in indexed)
                 row = row if row.state else None
             for document in self._read(found, row, tally):
                 if not self._is_known(document, row, tally):
-                    chunks = self._cut(document)
+                    chunks = self._chunk(document)
                     group.append((document, chunks))
                     size += max(1, len(chunks))
                 if size >= GROUP_CHUNKS:
@@ -334,15 +338,15 @@ class Indexer:
         if group:
             yield group
 
-    def _held(self, row: FileRow) -> list[Read]:
-        """A transcript as the index holds it, when only vectors are missing: it may be a gigabyte to read again."""
+    def _indexed_transcript(self, row: FileRow) -> list[Read]:
+        """Return a transcript as it is in the index if only vectors are missing, since reading it again is slow."""
         if not row.state:
             return []
         stat = (row.sha256, row.mtime_ns, row.size)
         return [(Document(row.path, row.source, "", *stat, state=row.state), self.index.chunks_of(row.path))]
 
     def _read(self, found: FoundFile, row: FileRow | None, tally: _Tally) -> Iterator[Document]:
-        """The file's document; of a transcript, what it says beyond the row, in slices."""
+        """Yield the document of a file, or slices of the growth of a transcript."""
         try:
             for document in self._documents(found, row):
                 if document.note:
@@ -357,7 +361,7 @@ class Indexer:
             return self.sessions.read(found, row.state if row else "")
         return [self.workspace.read(found)]
 
-    def _cut(self, document: Document) -> list[Chunk]:
+    def _chunk(self, document: Document) -> list[Chunk]:
         if document.source == "sessions":
             return chunk_passages(document, tokens=self.rules.tokens)
         return chunk_markdown(
@@ -365,7 +369,7 @@ class Indexer:
         )
 
     def _is_known(self, document: Document, row: FileRow | None, tally: _Tally) -> bool:
-        """The stat changed but the bytes did not: remember the new stat, touch nothing else."""
+        """Whether only the stat of a file has changed. Stores the new stat."""
         if row is None or row.sha256 != document.sha256:
             return False
         if (row.mtime_ns, row.size) != (document.mtime_ns, document.size):
@@ -374,17 +378,17 @@ class Indexer:
         return True
 
     def _embed(self, group: Sequence[Read], tally: _Tally) -> None:
-        """Make sure that the group's vectors are in the cache; after a first failure keywords must do."""
+        """Add the vectors of the group to the cache. After the first failure only keywords are indexed."""
         if self.embedder is None or tally.degraded:
             return
         if self._ends is not None and time.monotonic() > self._ends:
-            tally.degraded = "there is more to embed than a search waits for"
+            tally.degraded = "embedding takes longer than a search waits"
             return
         retry = self._ends is None
-        done = self.embedder.ensure(_texts(group), lambda _: self._stop(), retry=retry)
-        tally.embedded += done.embedded
-        tally.cached += done.cached
-        tally.degraded = done.error
+        result = self.embedder.ensure(_texts(group), lambda _: self._stop(), retry=retry)
+        tally.embedded += result.embedded
+        tally.cached += result.cached
+        tally.degraded = result.error
 
     def _by_job(
         self,
@@ -393,7 +397,7 @@ class Indexer:
         tally: _Tally,
         progress: ProgressCallback,
     ) -> None:
-        """Fill the cache through the provider's batch API, a large job at a time; the sync then finds it full."""
+        """Fill the cache through the batch API of the provider in large jobs, before the sync itself."""
         if self.embedder is None or self.embedder.jobs is None:
             return
         everything = self._must_rebuild(known)
@@ -411,10 +415,10 @@ class Indexer:
     def _embed_by_job(self, wanted: dict[str, str], tally: _Tally, progress: ProgressCallback) -> None:
         if self.embedder is None or tally.degraded:
             return
-        done = self.embedder.ensure(wanted, progress, by_job=True)
-        tally.embedded += done.embedded
-        tally.cached -= done.embedded  # the sync that follows will take them for cached
-        tally.degraded = done.error
+        result = self.embedder.ensure(wanted, progress, by_job=True)
+        tally.embedded += result.embedded
+        tally.cached -= result.embedded  # the sync that follows counts them as cached
+        tally.degraded = result.error
 
     def _write(self, group: Sequence[Read], tally: _Tally) -> None:
         identity = self.embedder.identity if self.embedder else None
@@ -426,7 +430,7 @@ class Indexer:
     def _finish(self, tally: _Tally) -> SyncReport:
         self._failure = tally.degraded
         self.index.prune(self.rules.cache_limit_bytes)
-        marks = {"workspace": self._place, "signature": self.rules.signature}
+        marks = {"workspace": self._root, "signature": self.rules.signature}
         marks |= {"last_sync": repr(self._clock()), "syncing": "no"}
         if self.embedder:
             if not tally.degraded or tally.rebuilt:
@@ -457,7 +461,7 @@ class Indexer:
 
 
 def _texts(group: Sequence[Read]) -> dict[str, str]:
-    """What is embedded of a group, by hash."""
+    """Return the texts of a group by hash."""
     return {chunk.hash: chunk.embedding_text for _, chunks in group for chunk in chunks}
 
 

@@ -210,7 +210,9 @@ def _translate(error: apsw.Error, path: Path) -> StoreError:
 
 def _misses_schema(message: str) -> bool:
     """Whether the schema is damaged. The statements use only names that the migrations created."""
-    return message.startswith(("no such table", "no such column", "malformed database schema"))
+    return message.startswith(
+        ("no such table", "no such column", "no such fts5 table", "malformed database schema")
+    )
 
 
 # ---- private files ------------------------------------------------------------------------------------------------
