@@ -11,7 +11,6 @@ from typing import Any
 
 from memoriter.errors import ChatError, ChatUnavailable
 from memoriter.llm.chat import Chat, NoChat, Reply, Schema
-from memoriter.text.redaction import redact
 
 #: Retries of a failed call. The clients pause between them, and a background task can wait that long.
 MAX_RETRIES = 2
@@ -73,11 +72,11 @@ class _VendorChat:
         try:
             return request()
         except (package.AuthenticationError, package.PermissionDeniedError) as error:
-            raise ChatUnavailable(f"{self.name} rejected the key: {redact(str(error))[:300]}") from error
+            raise ChatUnavailable(f"{self.name} rejected the key: {_redacted(error)}") from error
         except (package.BadRequestError, package.UnprocessableEntityError) as error:
-            raise _BadRequest(f"{self.name} failed: {redact(str(error))[:300]}") from error
+            raise _BadRequest(f"{self.name} failed: {_redacted(error)}") from error
         except self._base_error as error:
-            raise ChatError(f"{self.name} failed: {redact(str(error))[:300]}") from error
+            raise ChatError(f"{self.name} failed: {_redacted(error)}") from error
         except (AttributeError, IndexError, TypeError, ValueError) as error:
             raise ChatError(f"{self.name} returned an answer that cannot be read.") from error
 
@@ -175,6 +174,12 @@ class AnthropicChat(_VendorChat):
             return Reply(text, message.usage.input_tokens, message.usage.output_tokens)
 
         return self._answer(schema, request)
+
+
+def _redacted(error: Exception) -> str:
+    from memoriter.text.redaction import redact  # loads many patterns, only needed after a failure
+
+    return redact(str(error))[:300]
 
 
 class _BadRequest(ChatError):
