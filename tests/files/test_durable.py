@@ -1,4 +1,4 @@
-"""A file is on the disk whole, with its name, or it is as it was."""
+"""Atomic writes: a file is completely on disk, or it is unchanged."""
 
 from __future__ import annotations
 
@@ -11,9 +11,7 @@ import pytest
 from memoriter.files import durable
 
 
-def test_a_file_and_every_folder_that_is_new_are_synced(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_file_and_its_new_folders_are_synced(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     synced, sync = list[int](), os.fsync
 
     def fsync(descriptor: int) -> None:
@@ -29,7 +27,7 @@ def test_a_file_and_every_folder_that_is_new_are_synced(
 
 
 @pytest.mark.parametrize("umask", [0o000, 0o077, 0o277])
-def test_only_the_owner_can_read_it_unless_more_is_wished(tmp_path: Path, umask: int) -> None:
+def test_a_file_is_private_unless_a_mode_is_given(tmp_path: Path, umask: int) -> None:
     file, open_to_all = tmp_path / "new" / "file", tmp_path / "open"
     durable.make_folder(file.parent)
     before = os.umask(umask)
@@ -42,14 +40,14 @@ def test_only_the_owner_can_read_it_unless_more_is_wished(tmp_path: Path, umask:
     assert modes == [0o700, 0o600, 0o644]
 
 
-def test_what_stands_there_stays_when_the_writer_thinks_better_of_it(tmp_path: Path) -> None:
+def test_a_cancelled_write_changes_nothing(tmp_path: Path) -> None:
     file = tmp_path / "file"
     durable.write(file, b"before")
     assert not durable.write(file, b"after", unless=lambda: True)
     assert (file.read_bytes(), list(tmp_path.iterdir())) == (b"before", [file])
 
 
-def test_a_writer_that_breaks_off_leaves_nothing_beside(tmp_path: Path) -> None:
+def test_a_failed_writer_leaves_no_temporary_file(tmp_path: Path) -> None:
     def pieces() -> Iterator[bytes]:
         yield b"half"
         raise OSError("the source went away")
@@ -59,7 +57,7 @@ def test_a_writer_that_breaks_off_leaves_nothing_beside(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
-def test_no_name_is_too_long_for_the_file_beside_it(tmp_path: Path) -> None:
+def test_a_long_name_does_not_break_the_temporary_file(tmp_path: Path) -> None:
     file = tmp_path / ("n" * 255)
     durable.write(file, b"a")
     assert list(tmp_path.iterdir()) == [file]

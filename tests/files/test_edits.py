@@ -1,4 +1,4 @@
-"""One durable writer: whole versions, kept modes, and never over somebody else's edit."""
+"""Edits of notes are atomic, keep the mode, and never overwrite edits of others."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def note(tmp_path: Path) -> Path:
     return path
 
 
-def test_a_new_note_is_made_with_its_folders_and_for_the_owner_alone(tmp_path: Path) -> None:
+def test_a_new_note_is_created_with_its_folders_and_is_private(tmp_path: Path) -> None:
     path = tmp_path / "memory/birds/苍鹭.md"
     assert edits.append(path, "grey\n", head="# 苍鹭\n")
     assert path.read_bytes() == "# 苍鹭\ngrey\n".encode()
@@ -31,7 +31,7 @@ def test_a_new_note_is_made_with_its_folders_and_for_the_owner_alone(tmp_path: P
     assert stat.S_IMODE(path.parent.stat().st_mode) == 0o700
 
 
-def test_what_could_not_be_read_back_is_not_written(note: Path) -> None:
+def test_text_that_cannot_be_encoded_is_not_written(note: Path) -> None:
     for broken in ("\udcff", "\ud83d"):
         with pytest.raises(WriteError, match="cannot be encoded as UTF-8"):
             edits.append(note, broken)
@@ -48,13 +48,13 @@ def test_the_mode_of_a_note_is_kept_under_any_umask(note: Path) -> None:
     assert stat.S_IMODE(note.stat().st_mode) == 0o640
 
 
-def test_line_ends_and_a_missing_last_one_are_respected(note: Path) -> None:
+def test_line_endings_and_a_missing_last_one_are_kept(note: Path) -> None:
     note.write_bytes(b"\xef\xbb\xbf# Herons\r\nlast")
     edits.append(note, "one\ntwo\n")
     assert note.read_bytes() == b"\xef\xbb\xbf# Herons\r\nlast\r\none\r\ntwo\r\n"
 
 
-def test_a_write_from_a_stale_version_is_refused_and_the_edit_stays(note: Path) -> None:
+def test_a_write_based_on_an_old_version_is_refused(note: Path) -> None:
     believed = edits.digest(edits.read(note) or "")
     note.write_text("# Herons, by hand\n", encoding="utf-8")
     with pytest.raises(EditConflict, match=r"note\.md has been changed"):
@@ -70,14 +70,14 @@ def save_in_place(path: Path, text: str) -> None:
 
 
 def save_by_rename(path: Path, text: str) -> None:
-    """As vim and most editors do."""
+    """Save as vim and most editors do."""
     other = path.with_name("4913~")
     other.write_text(text, encoding="utf-8")
     other.replace(path)
 
 
 @pytest.mark.parametrize("save", [save_in_place, save_by_rename])
-def test_an_edit_that_lands_between_our_reading_and_our_writing_survives(note: Path, save: object) -> None:
+def test_an_edit_between_read_and_write_survives(note: Path, save: object) -> None:
     seen: list[str | None] = []
 
     def change(old: str | None) -> str:
@@ -91,7 +91,7 @@ def test_an_edit_that_lands_between_our_reading_and_our_writing_survives(note: P
     assert note.read_text(encoding="utf-8") == "# Herons\nby hand\nby the agent\n"
 
 
-def test_a_person_deletes_the_note_while_we_append(note: Path) -> None:
+def test_a_note_deleted_during_an_append_is_created_again(note: Path) -> None:
     seen: list[str | None] = []
 
     def change(old: str | None) -> str:
@@ -105,7 +105,7 @@ def test_a_person_deletes_the_note_while_we_append(note: Path) -> None:
 
 
 def test_two_writers_of_one_open_note_lose_nothing(note: Path) -> None:
-    """A person's program holds the note open and writes in place while we exchange it, hundreds of times."""
+    """Another program has the note open and appends in place while it is exchanged, hundreds of times."""
     stop = threading.Event()
     theirs: list[str] = []
 
@@ -125,7 +125,7 @@ def test_two_writers_of_one_open_note_lose_nothing(note: Path) -> None:
                 edits.append(note, line)
                 break
             except EditConflict:
-                continue  # refused for once: nothing was overwritten, and the agent is told
+                continue  # refused: nothing was overwritten, and the caller gets an error
     stop.set()
     hand.join()
     lines = note.read_text(encoding="utf-8").splitlines(keepends=True)
@@ -147,7 +147,7 @@ def test_many_threads_append_to_one_note(note: Path) -> None:
     assert sorted(lines[1:]) == sorted(f"{a}-{b}" for a in range(4) for b in range(10))
 
 
-def test_a_writer_that_cannot_have_the_lock_says_so(note: Path) -> None:
+def test_a_writer_without_the_lock_raises_an_error(note: Path) -> None:
     def change(old: str | None) -> str | None:
         with pytest.raises(WriteError, match="Another process has held"):
             edits.update(note, lambda text: f"{text}x", wait_s=0.02)
@@ -157,7 +157,7 @@ def test_a_writer_that_cannot_have_the_lock_says_so(note: Path) -> None:
     assert note.read_text(encoding="utf-8") == "# Herons\n"
 
 
-def test_links_and_other_encodings_are_left_alone(note: Path, tmp_path: Path) -> None:
+def test_links_and_other_encodings_are_not_changed(note: Path, tmp_path: Path) -> None:
     outside = tmp_path / "outside.md"
     outside.write_text("mine\n", encoding="utf-8")
     link = note.with_name("link.md")
@@ -174,13 +174,13 @@ def test_links_and_other_encodings_are_left_alone(note: Path, tmp_path: Path) ->
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may write anywhere")
-def test_a_folder_that_refuses_is_reported(note: Path) -> None:
+def test_a_read_only_folder_is_reported(note: Path) -> None:
     note.parent.chmod(0o500)
     with pytest.raises(WriteError, match="It is unchanged"):
         edits.append(note, "x\n")
 
 
-def test_a_full_disk_is_reported_and_the_old_note_is_whole(note: Path) -> None:
+def test_a_full_disk_is_reported_and_the_old_note_is_unchanged(note: Path) -> None:
     import resource
 
     limit = resource.getrlimit(resource.RLIMIT_FSIZE)
@@ -194,9 +194,9 @@ def test_a_full_disk_is_reported_and_the_old_note_is_whole(note: Path) -> None:
     assert [file.name for file in note.parent.iterdir()] == ["note.md"]
 
 
-@settings(deadline=None)  # how long a sync takes is the disk's affair
+@settings(deadline=None)  # the duration of a sync depends on the disk
 @given(parts=st.lists(st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\r")), max_size=5))
-def test_appending_keeps_every_byte_that_stood_there(
+def test_appending_keeps_every_existing_byte(
     tmp_path_factory: pytest.TempPathFactory, parts: list[str]
 ) -> None:
     path = tmp_path_factory.mktemp("notes") / "note.md"

@@ -1,7 +1,7 @@
-"""A program that saves from four processes and kills them without warning, over and over.
+"""Save notes from four processes and kill the processes repeatedly.
 
-It forks, so that a kill costs milliseconds and not the start of an interpreter. A save is acknowledged by its number
-on a pipe, after the call has returned. Run as: crashing.py WORKSPACE durable|naive KILLS SEED; prints the acknowledged
+The program forks, because starting an interpreter for each kill would be slow. A save is acknowledged by its number on
+a pipe after the call has returned. Usage: crashing.py WORKSPACE durable|naive KILLS SEED. Prints the acknowledged
 numbers as JSON.
 """
 
@@ -31,7 +31,7 @@ def durable(root: Path) -> Save:
     notebook = Notebook(root)
 
     def save(number: int) -> object:
-        # Most writers meet in the day's log; some make new items, so that new files and folders are killed too.
+        # Most writers share the log of the day. Some create new notes, so that new files and folders are tested too.
         category = f"topic {number % 3}" if number % 5 == 0 else None
         return notebook.save(fact(number), title=f"item {number % 7}", category=category)
 
@@ -39,7 +39,7 @@ def durable(root: Path) -> Save:
 
 
 def naive(root: Path) -> Save:
-    """The control: what a program does that thinks of nothing."""
+    """The control: a plain read and write."""
     path = root / "memory/log.md"
     path.parent.mkdir(parents=True, exist_ok=True)
 
@@ -63,7 +63,7 @@ def start(save: Save, numbers: range) -> tuple[int, int]:
         try:
             writer(save, numbers, writing)
         finally:
-            os._exit(3)  # a writer that ends by itself has failed
+            os._exit(3)  # a writer that was not killed has failed
     os.close(writing)
     return child, reading
 
@@ -71,7 +71,7 @@ def start(save: Save, numbers: range) -> tuple[int, int]:
 def finish(child: int, reading: int) -> list[int]:
     os.kill(child, signal.SIGKILL)
     _, status = os.waitpid(child, 0)
-    assert os.WIFSIGNALED(status), f"a writer ended by itself ({status})"
+    assert os.WIFSIGNALED(status), f"a writer ended without a kill ({status})"
     with os.fdopen(reading, encoding="ascii") as pipe:
         return [int(line) for line in pipe if line.endswith("\n")]
 
@@ -82,7 +82,7 @@ def main(root: Path, kind: str, kills: int, seed: int) -> None:
     acked: list[int] = []
     for first in range(0, kills, WRITERS):
         started = [start(save, range((first + n) * 1000, (first + n + 1) * 1000)) for n in range(WRITERS)]
-        select.select([reading for _, reading in started], [], [], 5.0)  # somebody has saved: the writers run
+        select.select([reading for _, reading in started], [], [], 5.0)  # a writer has saved: all are running
         for child, reading in chooser.sample(started, WRITERS):
             time.sleep(chooser.random() * 0.02)
             acked += finish(child, reading)

@@ -1,4 +1,4 @@
-"""A folder as an agent works in it by itself; the commands of a memory tool are tested with that tool."""
+"""The folder in which an agent edits its notes. The commands are tested with the memory tool."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ TOKEN = "ghp_" + "abcdefghijklmnopqrstuvwxyz0123456789"
 
 
 @pytest.mark.parametrize(("first", "then"), [(TOKEN[:3], TOKEN[3:]), ("<priv", "ate>the code</private>")])
-def test_what_may_not_be_kept_does_not_come_in_by_pieces(workspace: Path, first: str, then: str) -> None:
+def test_a_secret_added_in_pieces_is_removed(workspace: Path, first: str, then: str) -> None:
     shelf = AgentFolder(workspace)
     shelf.create("notes.md", f"key: {first}\n")
     text = shelf.edit("notes.md", lambda old: old.replace(first, first + then))

@@ -1,4 +1,4 @@
-"""Where a note is cut, and what each chunk knows."""
+"""Where notes are split, and what each chunk contains."""
 
 from __future__ import annotations
 
@@ -38,9 +38,9 @@ def test_a_small_note_is_one_chunk() -> None:
     assert (chunk.headings, chunk.date, chunk.path, chunk.source) == ((), None, "memory/note.md", "memory")
 
 
-def test_a_section_begins_a_new_chunk_when_the_last_says_enough() -> None:
+def test_a_section_starts_a_new_chunk_when_the_last_is_full_enough() -> None:
     text = "\n".join(["# Log", "## Morning", *map(prose, range(4)), "## Evening", *map(prose, range(4)), ""])
-    assert places(chunks(text)) == [(1, 11, ())]  # too little to stand alone
+    assert places(chunks(text)) == [(1, 11, ())]  # too short for separate chunks
     text = "\n".join(["# Log", "## Morning", *map(prose, range(14)), "## Evening", *map(prose, range(4)), ""])
     assert places(chunks(text)) == [(1, 16, ()), (17, 21, ("Log",))]
 
@@ -69,7 +69,7 @@ def test_after_the_target_a_chunk_ends_at_the_next_heading_paragraph_or_item() -
     assert places(chunks(text, target=512)) == [(1, 11, ())]
 
 
-def test_lines_that_go_on_with_an_item_stay_with_it() -> None:
+def test_continuation_lines_stay_with_their_list_item() -> None:
     text = "- first item, which is rather long\n  and goes on here\n\n  and here\n- second item\n"
     assert places(chunks(text, target=1)) == [(1, 4, ()), (5, 5, ())]
 
@@ -82,7 +82,7 @@ def test_a_heading_stays_with_its_text() -> None:
             assert not chunk.text.rstrip().endswith("### Title")
 
 
-def test_headings_in_force_are_those_above_the_chunk() -> None:
+def test_a_chunk_has_the_headings_above_it() -> None:
     long = [prose(number) for number in range(20)]
     text = "\n".join(["# A", "## B", *long, "## C", *long, "# D", *long])
     assert places(chunks(text, tokens=200)) == [
@@ -103,7 +103,7 @@ def test_underlined_headings_count_and_list_items_above_a_rule_do_not() -> None:
 
 
 @pytest.mark.parametrize(("fence", "inside"), [("```", "~~~"), ("~~~~", "~~~"), ("````", "```")])
-def test_a_fence_that_fits_is_never_cut(fence: str, inside: str) -> None:
+def test_a_fence_that_fits_is_never_split(fence: str, inside: str) -> None:
     code = [f"{fence}python", "# not a heading", inside, "", *map(prose, range(4)), fence]
     for before in range(12):
         text = "\n".join([*map(prose, range(before)), *code, *map(prose, range(6))])
@@ -113,34 +113,34 @@ def test_a_fence_that_fits_is_never_cut(fence: str, inside: str) -> None:
         assert all(chunk.headings == () for chunk in holding)
 
 
-def test_paragraphs_are_parted_rather_than_lines() -> None:
+def test_text_is_split_between_paragraphs_before_lines() -> None:
     paragraph = [prose(number) for number in range(6)]
     text = "\n".join([*paragraph, "", *paragraph, "", *paragraph])
     assert places(chunks(text, tokens=100)) == [(1, 6, ()), (8, 13, ()), (15, 20, ())]
 
 
-def test_the_tail_of_a_chunk_is_carried_into_the_next() -> None:
+def test_the_end_of_a_chunk_is_repeated_in_the_next() -> None:
     text = "\n".join(prose(number) for number in range(30))
     found = chunks(text, tokens=100, overlap=20)
     assert [(chunk.start_line, chunk.end_line) for chunk in found] == [(1, 10), (9, 18), (17, 26), (25, 30)]
 
 
-def test_nothing_is_carried_over_a_heading_or_out_of_a_fence() -> None:
+def test_nothing_is_repeated_across_a_heading_or_from_a_fence() -> None:
     text = "\n".join([*map(prose, range(8)), "## New", *map(prose, range(9))])
     assert [c.text.splitlines()[0] for c in chunks(text, tokens=100, overlap=20)][1] == "## New"
     fenced = "\n".join(["```", *map(prose, range(7)), "```", *map(prose, range(9))])
     assert [(c.start_line, c.end_line) for c in chunks(fenced, tokens=100, overlap=20)] == [(1, 11), (10, 18)]
 
 
-def test_a_line_over_the_budget_is_cut_into_pieces_of_its_own() -> None:
+def test_a_line_over_the_limit_is_split_into_pieces() -> None:
     line = " ".join(f"word{number}" for number in range(100))
     found = chunks(f"before\n{line}\nafter", tokens=50)
     assert places(found) == [(1, 1, ()), *[(2, 2, ())] * (len(found) - 2), (3, 3, ())]
     assert "".join(chunk.text for chunk in found[1:-1]) == line
-    assert all(chunk.text[-1] != "d" for chunk in found)  # no word is torn from its number
+    assert all(chunk.text[-1] != "d" for chunk in found)  # no word is separated from its number
 
 
-def test_chinese_characters_have_their_own_weight() -> None:
+def test_chinese_characters_count_as_whole_tokens() -> None:
     text = "\n".join(["数据库备份方案" * 5] * 8)
     assert [(chunk.start_line, chunk.end_line) for chunk in chunks(text, tokens=80)] == [
         (1, 2),
@@ -166,7 +166,9 @@ def test_chinese_characters_have_their_own_weight() -> None:
         ("memory/2026-02-08.md", "date: yesterday", "2026-02-08"),
     ],
 )
-def test_a_note_has_the_day_that_it_states(path: str, front_matter: str, date: str | None) -> None:
+def test_the_date_of_a_note_is_read_from_front_matter_or_name(
+    path: str, front_matter: str, date: str | None
+) -> None:
     text = f"---\n{front_matter}\n---\nText." if front_matter else "Text."
     assert [chunk.date for chunk in chunks(text, path=path)] == [date]
 
@@ -180,7 +182,7 @@ def test_the_title_of_the_front_matter_is_the_outermost_heading() -> None:
     ]
 
 
-def test_ids_survive_lines_that_come_and_go_above() -> None:
+def test_ids_do_not_change_when_lines_above_change() -> None:
     text = "\n".join(["# A", *map(prose, range(20)), "# B", *map(prose, range(30, 50))])
     before = {chunk.text: chunk.id for chunk in chunks(text)}
     after = {chunk.text: chunk.id for chunk in chunks(f"\n\n\n{text}")}
@@ -188,7 +190,7 @@ def test_ids_survive_lines_that_come_and_go_above() -> None:
     assert before.keys().isdisjoint(chunk.id for chunk in chunks(text, path="memory/other.md"))
 
 
-def test_equal_chunks_of_one_note_have_ids_of_their_own() -> None:
+def test_equal_chunks_of_one_note_have_different_ids() -> None:
     text = "\n".join(["# Same", *[prose(1)] * 20] * 3)
     found = chunks(text)
     assert len({chunk.id for chunk in found}) == len(found) == 3

@@ -1,4 +1,4 @@
-"""What holds for the chunks of any text."""
+"""Properties of the chunks of any text."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def document(text: str) -> Document:
 
 @settings(max_examples=300, deadline=None)
 @given(texts, st.sampled_from([1, 8, 16, 40, 512]), st.sampled_from([0, 2, 8, 64]))
-def test_chunks_cover_the_text_with_true_lines_within_the_budget(
+def test_chunks_cover_the_text_with_correct_lines_within_the_limit(
     text: str, tokens: int, overlap: int
 ) -> None:
     chunks = chunk_markdown(document(text), tokens=tokens, overlap=overlap)
@@ -87,8 +87,8 @@ def test_the_same_text_gives_the_same_chunks_in_order_with_distinct_ids(text: st
 
 @settings(max_examples=100, deadline=None)
 @given(texts, st.integers(0, 5))
-def test_blank_lines_above_change_no_id(text: str, blank: int) -> None:
-    text = "plain\n" + text  # so that the blank lines take no front matter from the top
+def test_blank_lines_above_do_not_change_ids(text: str, blank: int) -> None:
+    text = "plain\n" + text  # so that blank lines do not remove front matter from the top
     before = [chunk.id for chunk in chunk_markdown(document(text), tokens=16)]
     assert before == [chunk.id for chunk in chunk_markdown(document("\n" * blank + text), tokens=16)]
 
@@ -120,7 +120,7 @@ def test_blank_lines_above_change_no_id(text: str, blank: int) -> None:
         "rules",
     ],
 )
-def test_time_grows_with_the_text_and_no_faster(text: str) -> None:
+def test_chunking_takes_linear_time(text: str) -> None:
     start = time.process_time()
     chunk_markdown(document(text))
     assert time.process_time() - start < 4  # a tenth of that on an idle machine; quadratic would be minutes

@@ -1,4 +1,4 @@
-"""Striking what is forgotten from the days' logs, whoever wrote them."""
+"""Erase forgotten lines from daily logs."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from memoriter.notes.collection import erase_lines
 from memoriter.notes.notebook import Notebook
 
 
-def test_the_logs_of_agents_are_struck_too(workspace: Path) -> None:
+def test_lines_are_erased_from_logs_of_agents_too(workspace: Path) -> None:
     notebook = Notebook(workspace)
     paths = [
         notebook.save("Anna prefers tea.").path,
@@ -21,7 +21,7 @@ def test_the_logs_of_agents_are_struck_too(workspace: Path) -> None:
     assert not any("Anna" in (workspace / path).read_text(encoding="utf-8") for path in paths)
 
 
-def test_an_agent_takes_no_line_out_of_the_owners_logs(workspace: Path) -> None:
+def test_an_agent_cannot_erase_lines_from_logs_of_the_owner(workspace: Path) -> None:
     notebook = Notebook(workspace)
     mine, agents = notebook.save("Anna prefers tea."), notebook.save("Anna prefers tea.", trust="agent")
     before = (workspace / mine.path).read_bytes()

@@ -1,4 +1,4 @@
-"""Flush before compaction: once for each overflow, tokens counted right, after crashes too (C3)."""
+"""Flush before compaction: once for each overflow, also after crashes (C3)."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def log(workspace: Path) -> Path:
 
 
 def flush(workspace: Path, tmp_path: Path, chat: object = None, **settings: object) -> Flush:
-    """A new object each time: as after a restart."""
+    """Return a new object each time, as after a restart."""
     threshold = Threshold(**settings)  # type: ignore[arg-type]
     return Flush(Notebook(workspace, now=lambda: NOW), chat or NoChat(), tmp_path / "state", threshold)  # type: ignore[arg-type]
 
@@ -51,9 +51,7 @@ def flush(workspace: Path, tmp_path: Path, chat: object = None, **settings: obje
         (Threshold(20_000), 8_000, 4_000),
     ],
 )
-def test_both_rules_give_the_length_at_which_it_is_time(
-    threshold: Threshold, window: int, tokens: int
-) -> None:
+def test_the_threshold_depends_on_the_window(threshold: Threshold, window: int, tokens: int) -> None:
     assert threshold.tokens(window) == tokens
 
 
@@ -83,7 +81,7 @@ def test_after_a_compaction_the_next_overflow_is_written_with_what_is_new(
     assert "From now on the backups go to the bucket stork." in text
 
 
-def test_sessions_have_marks_of_their_own(workspace: Path, tmp_path: Path) -> None:
+def test_sessions_have_separate_states(workspace: Path, tmp_path: Path) -> None:
     made = flush(workspace, tmp_path)
     assert made.maybe(TALK, "one/../x", window=128_000, tokens=110_000)
     assert made.maybe(MORE, "two", window=128_000, tokens=110_000)
@@ -106,10 +104,10 @@ def test_tokens_are_counted_in_both_languages(
 
 
 @pytest.mark.parametrize("crash_at", [1, 2, 3])
-def test_a_crash_anywhere_leaves_exactly_one_entry_after_the_next_try(
+def test_after_a_crash_the_next_call_leaves_exactly_one_section(
     workspace: Path, tmp_path: Path, log: Path, monkeypatch: pytest.MonkeyPatch, crash_at: int
 ) -> None:
-    """1: before the mark, 2: before the log, 3: after the log and before the mark says so."""
+    """1: before the state is stored, 2: before the log is written, 3: after the log, before the state is updated."""
     calls = 0
     real = edits.update
 
@@ -129,7 +127,7 @@ def test_a_crash_anywhere_leaves_exactly_one_entry_after_the_next_try(
     assert log.read_text(encoding="utf-8").count("## 10:32") == 1
 
 
-def test_a_failing_model_is_done_without_and_that_is_said(workspace: Path, tmp_path: Path, log: Path) -> None:
+def test_a_failing_model_is_reported_and_not_needed(workspace: Path, tmp_path: Path, log: Path) -> None:
     chat = ScriptedChat(ChatError("scripted/chat is down"))
     saved = flush(workspace, tmp_path, chat).maybe(TALK, "s", window=128_000, tokens=110_000)
     assert saved
@@ -137,15 +135,15 @@ def test_a_failing_model_is_done_without_and_that_is_said(workspace: Path, tmp_p
     assert "bucket heron" in log.read_text(encoding="utf-8")
 
 
-def test_a_model_writes_it_when_there_is_one(workspace: Path, tmp_path: Path, log: Path) -> None:
+def test_a_configured_model_writes_the_text(workspace: Path, tmp_path: Path, log: Path) -> None:
     chat = ScriptedChat(json.dumps({"title": "备份", "summary": "", "decisions": ["备份放到 heron。"]}))
     saved = flush(workspace, tmp_path, chat).maybe(TALK, "s", window=128_000, tokens=110_000)
     assert saved
     assert "## 10:32 备份\n\n### 决定\n\n- 备份放到 heron。\n" in log.read_text(encoding="utf-8")
 
 
-def test_a_persons_own_log_of_the_day_is_left_alone(workspace: Path, tmp_path: Path, log: Path) -> None:
-    """An agent's words must not become the owner's by being written down."""
+def test_the_log_of_the_owner_is_not_changed(workspace: Path, tmp_path: Path, log: Path) -> None:
+    """The words of an agent must not become words of the owner."""
     own = workspace / "memory/2026-02-08.md"
     own.write_bytes(b"My own notes\r\nof the day")
     flush(workspace, tmp_path).maybe(TALK, "s", window=128_000, tokens=110_000)
@@ -153,7 +151,7 @@ def test_a_persons_own_log_of_the_day_is_left_alone(workspace: Path, tmp_path: P
     assert log.read_text(encoding="utf-8").startswith(HEAD)
 
 
-def test_a_flush_that_was_cut_short_goes_to_the_log_of_its_day(
+def test_an_interrupted_flush_goes_to_the_log_of_its_day(
     workspace: Path, tmp_path: Path, log: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     real = edits.update
@@ -175,7 +173,7 @@ def test_a_flush_that_was_cut_short_goes_to_the_log_of_its_day(
     assert (saved.path, saved.already) == ("memory/2026-02-08-agent.md", True)
 
 
-def test_marks_of_sessions_that_are_long_over_go(
+def test_states_of_old_sessions_are_pruned(
     open_memory: Callable[..., Memory], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("memoriter.notes.flush.MAX_SESSIONS", 3)

@@ -1,4 +1,4 @@
-"""Front matter is found with the note that it stands on, and is no hit of its own."""
+"""Front matter is found with its note and is not a separate hit."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def cut(text: str) -> list[tuple[int, int, tuple[str, ...], str]]:
     return [(one.start_line, one.end_line, one.headings, one.text) for one in chunk_markdown(note)]
 
 
-def test_what_it_says_stands_above_the_chunks_whose_lines_stay_true() -> None:
+def test_front_matter_is_added_above_chunks_without_changing_their_lines() -> None:
     subject = "wetland, birds, Reiher, Fischreiher"
     assert cut(NOTE) == [
         (
@@ -54,7 +54,7 @@ def test_what_it_says_stands_above_the_chunks_whose_lines_stay_true() -> None:
     ]
 
 
-def test_a_note_of_front_matter_alone_is_its_text() -> None:
+def test_a_note_with_only_front_matter_is_indexed_as_text() -> None:
     text = "---\ntitle: Heron\ntags: birds\n---\n\n"
     assert cut(text) == [(1, 4, (), text.strip())]
 
@@ -69,7 +69,7 @@ def test_a_note_of_front_matter_alone_is_its_text() -> None:
     ],
     ids=["prose", "open", "long", "heading"],
 )
-def test_what_is_no_front_matter_or_too_much_of_it_is_text(text: str) -> None:
+def test_invalid_or_long_front_matter_is_indexed_as_text(text: str) -> None:
     assert cut(text)[0][:3] == (1, text.count("\n") + 1, ())
     assert cut(text)[0][3] == text
 
@@ -100,7 +100,7 @@ def test_what_is_no_front_matter_or_too_much_of_it_is_text(text: str) -> None:
         (["no name here"], None),
     ],
 )
-def test_names_and_values_are_read_as_people_write_them(lines: list[str], said: FrontMatter | None) -> None:
+def test_names_and_values_are_read_in_common_forms(lines: list[str], said: FrontMatter | None) -> None:
     assert read_front_matter(lines) == said
 
 

@@ -1,4 +1,4 @@
-"""`memory_save`: into the day's log, or into an item of a category (E3, E4)."""
+"""`memory_save`: to the log of the day, or to a note of a category (E3, E4)."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def notebook(workspace: Path) -> Notebook:
     return Notebook(workspace, now=lambda: NOW)
 
 
-def test_without_a_category_it_goes_to_the_days_log(notebook: Notebook, workspace: Path) -> None:
+def test_without_a_category_a_text_goes_to_the_log_of_the_day(notebook: Notebook, workspace: Path) -> None:
     first = notebook.save("用户喜欢使用 TypeScript 开发", "用户偏好", ["preference", "tech"])
     second = notebook.save("Backups run at three.\nEvery night.")
     assert first == Saved("memory/2026-02-08.md", 3, 7)
@@ -30,7 +30,7 @@ def test_without_a_category_it_goes_to_the_days_log(notebook: Notebook, workspac
     )
 
 
-def test_with_a_category_it_becomes_an_item_that_grows(notebook: Notebook, workspace: Path) -> None:
+def test_with_a_category_a_text_goes_to_a_note_that_grows(notebook: Notebook, workspace: Path) -> None:
     notebook.save("Ship in March.", "Project goals", ["q1"], category="Project")
     saved = notebook.save("Ship in April.", "Project goals", category="project")
     assert saved.citation == "memory/project/project-goals.md#L11-L13"
@@ -40,7 +40,7 @@ def test_with_a_category_it_becomes_an_item_that_grows(notebook: Notebook, works
     )
 
 
-def test_an_agent_has_a_log_of_its_own(notebook: Notebook, workspace: Path) -> None:
+def test_an_agent_writes_to_a_separate_log(notebook: Notebook, workspace: Path) -> None:
     mine = notebook.save("Anna prefers tea.", "Anna")
     agents = notebook.save("Anna prefers tea.", "Anna", trust="agent")
     assert (mine.path, agents.path) == ("memory/2026-02-08.md", "memory/2026-02-08-agent.md")
@@ -51,9 +51,7 @@ def test_an_agent_has_a_log_of_its_own(notebook: Notebook, workspace: Path) -> N
     assert notebook.save("Bo prefers milk.", trust="agent").path == agents.path
 
 
-def test_the_owners_words_never_go_into_a_log_that_an_agent_has_taken(
-    notebook: Notebook, workspace: Path
-) -> None:
+def test_words_of_the_owner_are_not_added_to_a_log_of_an_agent(notebook: Notebook, workspace: Path) -> None:
     taken = "---\ntrust: agent\n---\n\nmy day\n"
     (workspace / "memory/2026-02-08.md").write_text(taken, encoding="utf-8")
     saved = notebook.save("The safe's code is with Anna.")
@@ -62,7 +60,7 @@ def test_the_owners_words_never_go_into_a_log_that_an_agent_has_taken(
     assert (workspace / "memory/2026-02-08.md").read_text(encoding="utf-8") == taken
 
 
-def test_a_log_that_no_longer_says_that_an_agent_wrote_it_is_left_alone(
+def test_an_agent_does_not_add_to_a_log_that_lost_its_trust_field(
     notebook: Notebook, workspace: Path
 ) -> None:
     first = notebook.save("Anna prefers tea.", trust="agent")
@@ -71,7 +69,7 @@ def test_a_log_that_no_longer_says_that_an_agent_wrote_it_is_left_alone(
     assert (workspace / first.path).read_text(encoding="utf-8") == "Anna prefers tea.\n"
 
 
-def test_items_of_people_and_agents_are_kept_apart(notebook: Notebook, workspace: Path) -> None:
+def test_notes_of_people_and_agents_are_separate(notebook: Notebook, workspace: Path) -> None:
     def save(text: str, title: str, trust: Trust) -> str:
         return notebook.save(text, title, category="project", trust=trust).path
 
@@ -92,14 +90,14 @@ def test_a_tag_that_names_a_folder_is_the_category(notebook: Notebook, workspace
     assert notebook.save("用 Postgres", "数据库选型", ["决定", "技术"]).path == "memory/技术/数据库选型.md"
 
 
-def test_saving_the_same_twice_writes_it_once(notebook: Notebook, workspace: Path) -> None:
+def test_saving_the_same_text_twice_writes_it_once(notebook: Notebook, workspace: Path) -> None:
     first = notebook.save("Anna prefers tea.", "Anna")
     again = notebook.save("Anna prefers tea.", "Anna again")
     assert (again.already, again.start_line) == (True, 5)
     assert (workspace / first.path).read_text(encoding="utf-8").count("Anna prefers tea.") == 1
 
 
-def test_secrets_and_private_spans_are_left_out_and_said(notebook: Notebook, workspace: Path) -> None:
+def test_secrets_and_private_spans_are_removed_and_reported(notebook: Notebook, workspace: Path) -> None:
     saved = notebook.save(
         "Deploy key ghp_" + "a1" * 18 + "<private>PIN 4711</private>", "Key <private>x</private>"
     )
@@ -112,7 +110,7 @@ def test_secrets_and_private_spans_are_left_out_and_said(notebook: Notebook, wor
 
 
 @pytest.mark.parametrize("broken", [chr(0xDCFF), chr(0xD83D)], ids=ascii)
-def test_half_a_character_is_written_as_a_question_mark(
+def test_a_lone_surrogate_is_written_as_a_question_mark(
     notebook: Notebook, workspace: Path, broken: str
 ) -> None:
     logged = notebook.save(f"tea {broken}", f"Anna {broken}", [f"people {broken}"])
@@ -125,7 +123,7 @@ def test_half_a_character_is_written_as_a_question_mark(
 
 
 @pytest.mark.parametrize("category", ["../../etc", "/etc", "..", "a/../../b", ".hidden"])
-def test_no_category_or_title_leads_out_of_the_notes(
+def test_no_category_or_title_leads_out_of_the_memory_folder(
     notebook: Notebook, workspace: Path, category: str
 ) -> None:
     saved = notebook.save("x", "../../" + category, category=category)
@@ -133,7 +131,7 @@ def test_no_category_or_title_leads_out_of_the_notes(
     assert not any(part.startswith(".") for part in Path(saved.path).parts)
 
 
-def test_a_folder_that_is_a_link_to_elsewhere_is_refused(
+def test_a_folder_that_links_out_of_the_workspace_is_refused(
     notebook: Notebook, workspace: Path, tmp_path: Path
 ) -> None:
     (workspace / "memory/away").symlink_to(tmp_path)

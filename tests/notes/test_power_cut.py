@@ -1,6 +1,6 @@
-"""Saved survives a power cut (P2): ext4 is shut down under the writer, and only what was synced is there afterwards.
+"""Saved notes survive a power failure (P2): ext4 is shut down, and only synced data remains.
 
-Only acknowledgements that were seen before the cut count. A writer that forgets to sync is the control.
+Only saves that were acknowledged before the shutdown count. A writer that does not sync is the control.
 """
 
 from __future__ import annotations
@@ -115,6 +115,6 @@ def test_every_acknowledged_save_survives_a_power_cut(disk: tuple[Path, Path]) -
 @pytest.mark.integration
 @pytest.mark.timeout(600)
 @needs_root
-def test_the_control_a_rename_without_syncing_loses_saves(disk: tuple[Path, Path]) -> None:
+def test_control_a_rename_without_sync_loses_saves(disk: tuple[Path, Path]) -> None:
     gone, _ = lost(disk, "naive", 3)
     assert gone > 0

@@ -1,4 +1,4 @@
-"""Sessions summarised: with a model or without, in English and Chinese, once, under their own date (C2)."""
+"""Summaries of sessions: with and without a model, in English and Chinese, once, under their date (C2)."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def summaries(workspace: Path, tmp_path: Path) -> Summaries:
     return Summaries(Notebook(workspace, now=lambda: NOW), NoChat(), tmp_path / "state")
 
 
-def test_an_english_session_reads_well_without_a_model() -> None:
+def test_an_english_session_is_summarised_without_a_model() -> None:
     points = extract(turns(ENGLISH))
     assert points.title == "Pick a place for the nightly backup"
     assert render(points) == (
@@ -81,7 +81,7 @@ def test_an_english_session_reads_well_without_a_model() -> None:
     )
 
 
-def test_a_chinese_session_reads_well_without_a_model() -> None:
+def test_a_chinese_session_is_summarised_without_a_model() -> None:
     points = extract(turns(CHINESE))
     assert points.title == "订单数据库的备份应该放在哪里"
     assert render(points) == (
@@ -94,12 +94,12 @@ def test_a_chinese_session_reads_well_without_a_model() -> None:
 
 
 @pytest.mark.parametrize("said", ["", "ok", "```\ncode\n```", "?!", "好", "\n\n", "<b>", "x" * 5000])
-def test_a_session_of_nothing_much_has_a_title_at_least(said: str) -> None:
+def test_a_session_without_content_has_a_title(said: str) -> None:
     assert extract([Turn("user", said, 1)]).title
     assert extract([]).title == "Session"
 
 
-def test_what_an_agent_says_of_its_own_remembering_is_no_point() -> None:
+def test_reports_of_an_agent_about_its_memory_are_not_points() -> None:
     points = extract(
         [
             Turn("user", "Please keep in mind for me when the rent is due.", 1),
@@ -141,7 +141,7 @@ def test_a_session_is_summarised_once(summaries: Summaries, workspace: Path) -> 
     assert len(list((workspace / "memory").iterdir())) == 2
 
 
-def test_a_session_that_went_on_gets_what_was_said_since(summaries: Summaries, workspace: Path) -> None:
+def test_a_continued_session_is_extended_with_new_turns(summaries: Summaries, workspace: Path) -> None:
     first = summaries.write(turns(ENGLISH[:6]), "s-1")
     assert first
     note = workspace / first.path
@@ -170,7 +170,7 @@ def test_nothing_is_written_when_no_person_spoke(summaries: Summaries, workspace
     assert not list((workspace / "memory").iterdir())
 
 
-def test_what_came_from_outside_does_not_get_into_a_note(summaries: Summaries, workspace: Path) -> None:
+def test_untrusted_text_is_not_written_to_a_note(summaries: Summaries, workspace: Path) -> None:
     talk = turns(ENGLISH)
     talk.insert(
         2,
@@ -192,7 +192,7 @@ ANSWER = json.dumps(
 )
 
 
-def test_a_model_writes_it_when_there_is_one(workspace: Path, tmp_path: Path) -> None:
+def test_a_configured_model_writes_the_text(workspace: Path, tmp_path: Path) -> None:
     chat = ScriptedChat(f"```json\n{ANSWER}\n```")
     saved = Summaries(Notebook(workspace, now=lambda: NOW), chat, tmp_path / "state").write(
         turns(CHINESE), "s-1"
@@ -210,7 +210,7 @@ def test_a_model_writes_it_when_there_is_one(workspace: Path, tmp_path: Path) ->
     [(ChatError("it is down"),), ("nonsense", "nonsense"), ('{"title": "x"}',)],
     ids=["down", "wrong", "empty"],
 )
-def test_a_model_that_fails_is_done_without_and_that_is_said(
+def test_a_summary_without_a_failing_model_says_so(
     workspace: Path, tmp_path: Path, answers: tuple[str | ChatError, ...]
 ) -> None:
     made = Summaries(Notebook(workspace, now=lambda: NOW), ScriptedChat(*answers), tmp_path / "state")

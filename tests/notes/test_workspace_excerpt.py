@@ -1,4 +1,4 @@
-"""A few lines of one file, and of no file outside."""
+"""Excerpts of files inside the workspace, and never of files outside."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def root(tmp_path: Path) -> Path:
     return work
 
 
-def test_an_excerpt_is_the_lines_asked_for(root: Path) -> None:
+def test_an_excerpt_contains_the_requested_lines(root: Path) -> None:
     excerpt = Workspace(root).excerpt
     path = "memory/sub/a.md"
     assert excerpt(path) == Excerpt(path, "one\ntwo\nthree", 1, 3, 3)
@@ -44,7 +44,7 @@ def test_an_excerpt_is_the_lines_asked_for(root: Path) -> None:
     assert excerpt(f"./{path}", 1, 1) == excerpt(str(root / path), 1, 1) == Excerpt(path, "one", 1, 1, 3)
 
 
-def test_a_long_file_is_not_given_whole_unless_asked(root: Path) -> None:
+def test_a_long_file_is_truncated_by_default(root: Path) -> None:
     (root / "memory/long.md").write_text("line\n" * 1000)
     (root / "memory/wide.md").write_text("x" * 100_000 + "\nend")
     excerpt = Workspace(root).excerpt
@@ -92,7 +92,7 @@ def test_lines_are_counted_from_one(root: Path, start: int, lines: int | None) -
         "memory\\..\\..\\x.md",
     ],
 )
-def test_every_other_path_is_refused_in_a_sentence(root: Path, path: str) -> None:
+def test_other_paths_are_refused_with_a_message(root: Path, path: str) -> None:
     with pytest.raises((PathRefused, NotFound)) as refusal:
         Workspace(root).excerpt(path)
     assert str(refusal.value).endswith((".", "?"))
@@ -100,7 +100,7 @@ def test_every_other_path_is_refused_in_a_sentence(root: Path, path: str) -> Non
 
 
 @posix
-def test_links_out_pipes_and_folders_are_refused(root: Path, tmp_path: Path) -> None:
+def test_outside_links_pipes_and_folders_are_refused(root: Path, tmp_path: Path) -> None:
     (root / "memory/link.md").symlink_to(tmp_path / "outside/a.md")
     (root / "memory/folder").symlink_to(tmp_path / "outside")
     (root / "memory/key.md").symlink_to(root / "memory/b.txt")
@@ -112,7 +112,7 @@ def test_links_out_pipes_and_folders_are_refused(root: Path, tmp_path: Path) -> 
 
 
 @posix
-def test_a_link_that_stays_inside_is_followed(root: Path) -> None:
+def test_a_link_inside_the_workspace_is_followed(root: Path) -> None:
     (root / "memory/link.md").symlink_to("sub/a.md")
     assert Workspace(root).excerpt("memory/link.md", 1, 1) == Excerpt("memory/link.md", "one", 1, 1, 3)
 
@@ -125,7 +125,7 @@ def test_extra_paths_can_be_read_as_they_are_cited(root: Path, tmp_path: Path) -
         Workspace(root).excerpt(path)
 
 
-def test_a_missing_file_offers_the_nearest(root: Path) -> None:
+def test_a_missing_file_suggests_the_nearest_name(root: Path) -> None:
     with pytest.raises(
         NotFound, match=r"^'memory/sub/aa\.md' does not exist\. Did you mean 'memory/sub/a\.md'\?$"
     ):
@@ -154,7 +154,7 @@ def test_no_path_leads_outside(root: Path, parts: list[str]) -> None:
 
 
 class Swap:
-    """Puts a link to the outside where a file or folder stands, and back."""
+    """Replaces a file or folder with a link to the outside, and restores it."""
 
     def __init__(self, place: Path, target: Path) -> None:
         self.place, self.kept, self.link = place, place.with_name("kept"), place.with_name("link")
@@ -176,7 +176,7 @@ def swaps(root: Path, tmp_path: Path) -> list[Swap]:
 
 @posix
 @pytest.mark.parametrize("which", ["folder", "file"])
-def test_a_swap_right_before_any_open_leaks_nothing(
+def test_a_swap_before_any_open_leaks_nothing(
     root: Path, tmp_path: Path, which: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     swap = swaps(root, tmp_path)[which == "file"]
@@ -196,13 +196,13 @@ def test_a_swap_right_before_any_open_leaks_nothing(
             except SourceError as refusal:
                 outcomes.append(type(refusal).__name__)
         swap.back()
-    late = "one\ntwo\nthree" if which == "folder" else "PathRefused"  # by then the right folder is held open
+    late = "one\ntwo\nthree" if which == "folder" else "PathRefused"  # by then, the right folder is open
     assert outcomes == ["PathRefused", "PathRefused", "PathRefused", late]
 
 
 @posix
-def test_a_reader_that_checks_and_then_opens_would_leak(root: Path, tmp_path: Path) -> None:
-    """The control: the same swap, between the check and the open of a reader that trusts the path."""
+def test_control_a_reader_that_checks_and_then_opens_leaks(root: Path, tmp_path: Path) -> None:
+    """The control: the same swap, between check and open of a reader that trusts the path."""
     swap = swaps(root, tmp_path)[0]
     path = (root / "memory/sub/a.md").resolve()
     assert path.is_relative_to(root.resolve())
@@ -211,7 +211,7 @@ def test_a_reader_that_checks_and_then_opens_would_leak(root: Path, tmp_path: Pa
 
 
 @posix
-def test_a_thread_that_swaps_all_the_time_gets_nothing_out(root: Path, tmp_path: Path) -> None:
+def test_a_thread_that_keeps_swapping_files_leaks_nothing(root: Path, tmp_path: Path) -> None:
     folder, file = swaps(root, tmp_path)
     done = threading.Event()
 

@@ -1,4 +1,4 @@
-"""Every kind of file is read, or refused in a sentence."""
+"""Files are read in any encoding, or refused with a message."""
 
 from __future__ import annotations
 
@@ -72,12 +72,12 @@ def test_bytes_become_text(tmp_path: Path, data: bytes, text: str, note: str | N
     assert (document.text, document.note) == (text, note)
 
 
-def test_a_binary_file_is_refused_in_a_sentence(tmp_path: Path) -> None:
+def test_a_binary_file_is_refused_with_a_message(tmp_path: Path) -> None:
     with pytest.raises(SourceError, match=r"^Not a text file: it contains NUL bytes\.$"):
         read(tmp_path, b"\x89PNG\0\0\0")
 
 
-def test_of_a_huge_file_the_head_is_read_to_the_end_of_a_line(tmp_path: Path) -> None:
+def test_only_the_first_complete_lines_of_a_huge_file_are_read(tmp_path: Path) -> None:
     data = b"line\n" * 1000
     document = read(tmp_path, data, max_bytes=1024)
     assert document.text == "line\n" * 204
@@ -86,7 +86,7 @@ def test_of_a_huge_file_the_head_is_read_to_the_end_of_a_line(tmp_path: Path) ->
     assert document.sha256 != read(tmp_path, data + b"line\n", max_bytes=1024).sha256
 
 
-def test_of_one_huge_line_whole_characters_are_read(tmp_path: Path) -> None:
+def test_a_huge_line_is_cut_between_characters(tmp_path: Path) -> None:
     assert read(tmp_path, "备份".encode() * 1000, max_bytes=1000).text == "备份" * 166 + "备"
     assert read(tmp_path, ("备份" * 1000).encode("utf-16"), max_bytes=1001).text == "备份" * 249 + "备"
 
@@ -101,7 +101,7 @@ def test_a_sparse_file_of_two_gigabytes_is_not_read_whole(tmp_path: Path) -> Non
         workspace.read(workspace.scan().files[0])
 
 
-def test_a_file_that_vanishes_says_so(tmp_path: Path) -> None:
+def test_a_removed_file_is_reported(tmp_path: Path) -> None:
     (tmp_path / "MEMORY.md").write_text("x")
     workspace = Workspace(tmp_path)
     (found,) = workspace.scan().files
@@ -111,7 +111,7 @@ def test_a_file_that_vanishes_says_so(tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(os.name == "nt" or os.geteuid() == 0, reason="needs a user who can be refused")
-def test_a_file_that_may_not_be_read_says_so(tmp_path: Path) -> None:
+def test_an_unreadable_file_is_reported(tmp_path: Path) -> None:
     (tmp_path / "MEMORY.md").write_text("x")
     (tmp_path / "MEMORY.md").chmod(0)
     workspace = Workspace(tmp_path)
@@ -120,7 +120,7 @@ def test_a_file_that_may_not_be_read_says_so(tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(os.name == "nt", reason="needs POSIX files")
-def test_a_file_that_turned_into_something_else_since_the_scan_is_refused(tmp_path: Path) -> None:
+def test_a_file_that_changed_its_type_since_the_scan_is_refused(tmp_path: Path) -> None:
     (tmp_path / "work").mkdir()
     note, secret = tmp_path / "work/MEMORY.md", tmp_path / "secret.md"
     note.write_text("note")
@@ -146,11 +146,11 @@ def test_only_files_of_the_workspace_are_read(tmp_path: Path) -> None:
 
 @settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.binary(max_size=200) | st.text(max_size=80).map(lambda text: text.encode("utf-8")))
-def test_any_bytes_give_a_document_or_a_sentence(tmp_path: Path, data: bytes) -> None:
+def test_any_bytes_give_a_document_or_an_error_message(tmp_path: Path, data: bytes) -> None:
     if b"\0" in data[:120] and not data.startswith((b"\xff\xfe", b"\xfe\xff", b"\xef\xbb\xbf")):
         with pytest.raises(SourceError, match="Not a text file"):
             read(tmp_path, data, max_bytes=120)
         return
     document = read(tmp_path, data, max_bytes=120)
     assert document.size == len(data)
-    assert document.text.encode("utf-8").decode("utf-8") == document.text  # real characters only
+    assert document.text.encode("utf-8").decode("utf-8") == document.text  # valid characters only

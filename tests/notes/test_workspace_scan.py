@@ -1,4 +1,4 @@
-"""What a workspace lists, what it leaves out, and why."""
+"""Which files a workspace lists, which it leaves out, and why."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def listed(root: Path, **settings: object) -> list[str]:
     return [found.path for found in Workspace(root, **settings).scan().files]
 
 
-def test_the_memory_is_the_core_file_and_the_markdown_below_the_memory_folder(tmp_path: Path) -> None:
+def test_core_file_and_markdown_in_the_memory_folder_are_listed(tmp_path: Path) -> None:
     write(tmp_path, "MEMORY.md", "memory/b.md", "memory/a/deep/c.MD", "memory/日志/二月.md")
     write(
         tmp_path,
@@ -50,7 +50,7 @@ def test_the_memory_is_the_core_file_and_the_markdown_below_the_memory_folder(tm
     assert scan.problems == ()
 
 
-def test_a_listed_file_is_known_by_its_stat(tmp_path: Path) -> None:
+def test_a_listed_file_has_its_size_and_time(tmp_path: Path) -> None:
     write(tmp_path, "memory/a.md")
     os.utime(tmp_path / "memory/a.md", ns=(1, 2_000_000_003))
     real = Path(os.path.realpath(tmp_path))
@@ -59,16 +59,16 @@ def test_a_listed_file_is_known_by_its_stat(tmp_path: Path) -> None:
     )
 
 
-def test_both_spellings_of_the_core_file_are_listed_once_when_they_are_one_file(tmp_path: Path) -> None:
+def test_two_spellings_of_one_core_file_are_listed_once(tmp_path: Path) -> None:
     write(tmp_path, "MEMORY.md")
-    os.link(tmp_path / "MEMORY.md", tmp_path / "memory.md")  # what a file system that ignores case shows
+    os.link(tmp_path / "MEMORY.md", tmp_path / "memory.md")  # as on a case-insensitive file system
     assert listed(tmp_path) == ["MEMORY.md"]
     (tmp_path / "memory.md").unlink()
     write(tmp_path, "memory.md")
     assert listed(tmp_path) == ["MEMORY.md", "memory.md"]
 
 
-def test_an_empty_workspace_is_no_problem_but_a_missing_one_is(tmp_path: Path) -> None:
+def test_a_missing_workspace_is_a_problem_and_an_empty_one_is_not(tmp_path: Path) -> None:
     assert Workspace(tmp_path).scan().problems == ()
     missing = tmp_path / "missing"
     assert Workspace(missing).scan().problems == (Problem(str(missing), "The path does not exist."),)
@@ -93,13 +93,13 @@ def test_extra_paths_are_files_or_folders_with_patterns(tmp_path: Path) -> None:
     ]
 
 
-def test_an_extra_path_that_is_part_of_the_memory_adds_nothing(tmp_path: Path) -> None:
+def test_an_extra_path_inside_the_memory_folder_adds_nothing(tmp_path: Path) -> None:
     write(tmp_path, "MEMORY.md", "memory/a.md")
     assert listed(tmp_path, extra_paths=[Path("memory"), Path("MEMORY.md")]) == ["MEMORY.md", "memory/a.md"]
 
 
 @needs_links
-def test_an_extra_path_may_be_a_link_for_the_owner_named_it(tmp_path: Path) -> None:
+def test_an_extra_path_may_be_a_link(tmp_path: Path) -> None:
     write(tmp_path, "work/MEMORY.md", "elsewhere/a.md")
     (tmp_path / "work/notes").symlink_to(tmp_path / "elsewhere")
     workspace = Workspace(tmp_path / "work", extra_paths=[Path("notes")])
@@ -132,7 +132,7 @@ def test_a_symlink_that_leaves_the_workspace_is_not_followed(tmp_path: Path) -> 
 
 
 @needs_links
-def test_a_memory_folder_that_is_a_link_out_is_not_followed(tmp_path: Path) -> None:
+def test_a_memory_folder_that_links_out_is_not_followed(tmp_path: Path) -> None:
     (tmp_path / "work").mkdir()
     write(tmp_path, "elsewhere/a.md")
     (tmp_path / "work/memory").symlink_to(tmp_path / "elsewhere")
@@ -141,7 +141,7 @@ def test_a_memory_folder_that_is_a_link_out_is_not_followed(tmp_path: Path) -> N
 
 
 @needs_links
-def test_symlinks_inside_the_workspace_are_followed_once_and_never_in_circles(tmp_path: Path) -> None:
+def test_symlinks_inside_the_workspace_are_followed_once_without_loops(tmp_path: Path) -> None:
     write(tmp_path, "memory/a.md", "notes/b.md", "notes/.c.md", "key.pem")
     (tmp_path / "memory/again.md").symlink_to("a.md")
     (tmp_path / "memory/notes").symlink_to("../notes")
@@ -174,7 +174,7 @@ def test_pipes_and_sockets_are_left_out(tmp_path: Path) -> None:
 
 
 @needs_links
-def test_names_that_cannot_be_cited_are_a_problem_and_not_a_crash(tmp_path: Path) -> None:
+def test_names_that_cannot_be_cited_are_reported(tmp_path: Path) -> None:
     write(
         tmp_path, "memory/a.md", "memory/new\nline.md", "memory/全\u3000角.md", "memory/" + "n" * 252 + ".md"
     )
@@ -190,7 +190,7 @@ def test_names_that_cannot_be_cited_are_a_problem_and_not_a_crash(tmp_path: Path
 
 
 @pytest.mark.skipif(os.name == "nt" or os.geteuid() == 0, reason="needs a user who can be refused")
-def test_a_folder_that_cannot_be_listed_is_a_problem(tmp_path: Path) -> None:
+def test_an_unreadable_folder_is_reported(tmp_path: Path) -> None:
     write(tmp_path, "memory/a.md", "memory/closed/b.md")
     (tmp_path / "memory/closed").chmod(0)
     try:
@@ -201,7 +201,7 @@ def test_a_folder_that_cannot_be_listed_is_a_problem(tmp_path: Path) -> None:
     assert scan.problems == (Problem("memory/closed", "The folder cannot be listed: permission denied."),)
 
 
-def test_many_files_are_listed_in_a_moment(tmp_path: Path) -> None:
+def test_many_files_are_listed_quickly(tmp_path: Path) -> None:
     for folder in range(10):
         (tmp_path / f"memory/{folder}").mkdir(parents=True)
         for number in range(200):

@@ -1,4 +1,4 @@
-"""Saved means saved: kill -9 at any moment, from four processes at once (P1), and every I/O error is clean (P3)."""
+"""Acknowledged saves survive kill -9 of four processes (P1), and I/O errors leave no damage (P3)."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def crash(root: Path, kind: str, kills: int = KILLS) -> list[int]:
 
 
 def damage(root: Path, acked: list[int]) -> list[str]:
-    """What is wrong with the notes, given what was promised."""
+    """Return what is wrong with the notes, given the acknowledged saves."""
     lines = [
         line
         for file in root.rglob("*.md")
@@ -41,13 +41,13 @@ def damage(root: Path, acked: list[int]) -> list[str]:
 
 
 @pytest.mark.timeout(600)
-def test_every_acknowledged_save_survives_killing_its_writer_once_and_whole(tmp_path: Path) -> None:
+def test_every_acknowledged_save_survives_a_killed_writer(tmp_path: Path) -> None:
     acked = crash(tmp_path, "durable")
     assert len(acked) > KILLS / 4, "the writers were killed before they could save anything"
     assert damage(tmp_path, acked) == []
 
 
-def test_what_killed_writers_leave_behind_is_hidden_and_swept(tmp_path: Path) -> None:
+def test_temporary_files_of_killed_writers_are_hidden_and_removed(tmp_path: Path) -> None:
     from memoriter.notes.notebook import Notebook
 
     crash(tmp_path, "durable", kills=24)
@@ -58,11 +58,11 @@ def test_what_killed_writers_leave_behind_is_hidden_and_swept(tmp_path: Path) ->
     assert not [name for name in left if re.match(r"\.\d{4}-\d\d-\d\d\.md\.", name)], "those of the day's log"
 
 
-def test_the_control_a_plain_write_is_damaged_by_the_same_kills(tmp_path: Path) -> None:
+def test_control_a_plain_write_is_damaged_by_the_same_kills(tmp_path: Path) -> None:
     assert damage(tmp_path, crash(tmp_path, "naive", kills=40)) != []
 
 
-# ---- errors of the system -------------------------------------------------------------------------------------
+# ---- system errors --------------------------------------------------------------------------------------------
 
 SAVE = """
 import sys
@@ -95,10 +95,10 @@ else:
         ]
     ],
 )
-def test_an_io_error_is_reported_and_the_old_note_is_whole(tmp_path: Path, fault: str) -> None:
+def test_an_io_error_is_reported_and_the_old_note_is_unchanged(tmp_path: Path, fault: str) -> None:
     note = tmp_path / "note.md"
     note.write_text("# What was there\n", encoding="utf-8")
-    # The interpreter's own start writes, syncs and renames nothing: the first call of each kind is ours.
+    # The interpreter does not write, sync or rename at its start, so the first call of each kind is from the package.
     command = ["strace", "-f", "-qq", "-o", os.devnull, "-e", f"inject={fault}"]
     done = subprocess.run(
         [*command, sys.executable, "-c", SAVE, str(note)], capture_output=True, text=True, check=False

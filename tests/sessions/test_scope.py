@@ -29,11 +29,11 @@ KINDS = [
 
 
 @pytest.mark.parametrize(("key", "allowed"), KINDS)
-def test_by_default_only_direct_chats_may_search(key: str | None, allowed: bool) -> None:
+def test_by_default_only_direct_chats_are_allowed(key: str | None, allowed: bool) -> None:
     assert Scope().allows(key) is allowed
 
 
-def test_the_parts_of_a_key() -> None:
+def test_a_session_key_is_parsed() -> None:
     assert SessionKey.parse("agent:Main:Telegram:group:42") == SessionKey(
         "agent:main:telegram:group:42", "telegram:group:42", "telegram", "group"
     )
@@ -74,7 +74,7 @@ def test_any_text_is_parsed_as_a_key(key: str) -> None:
 
 
 @given(st.text(), st.sampled_from(["group", "channel"]))
-def test_a_key_that_names_a_group_is_never_a_direct_chat(key: str, word: str) -> None:
+def test_a_key_with_a_group_is_never_a_direct_chat(key: str, word: str) -> None:
     assert SessionKey.parse(f"agent:main:x:{word}:{key}").chat_type in ("group", "channel")
 
 
@@ -90,7 +90,7 @@ def test_a_refusal_is_logged_once_for_each_session(caplog: pytest.LogCaptureFixt
     ]
 
 
-def test_the_guard_remembers_a_bounded_number_of_sessions() -> None:
+def test_a_limited_number_of_refused_sessions_is_remembered() -> None:
     guard = ScopeCheck()
     for number in range(3000):
         guard.admits(f"agent:main:x:group:{number}")

@@ -1,4 +1,4 @@
-"""What of a session was heard: nothing counts twice because a host sends it again, and nothing new is missed."""
+"""Which turns were processed: turns that a host sends again are skipped, and new turns are not missed."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def digest(text: str) -> str:
 
 
 class Agent:
-    """Sends conversations; whatever it sends, a new process listens."""
+    """Sends conversations. Each time, a new process handles them."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -31,7 +31,7 @@ class Agent:
         return SeenTurns(self.folder, digest, clock=lambda: self.now)
 
     def sends(self, *said: tuple[str, str] | tuple[str, str, float], session: str = "s") -> list[str]:
-        """What was new of it."""
+        """Return the new turns."""
         turns = [
             Turn(one[0], one[1], number, one[2] if len(one) > 2 else None)  # type: ignore[arg-type]
             for number, one in enumerate(said, 1)
@@ -51,7 +51,7 @@ def host(tmp_path: Path) -> Agent:
     return Agent(tmp_path)
 
 
-def test_a_conversation_that_grows_is_news_at_its_end_alone(host: Agent) -> None:
+def test_only_the_last_turns_of_a_growing_conversation_are_new(host: Agent) -> None:
     assert host.sends(TEA, YES) == ["I prefer tea.", "Noted."]
     assert host.sends(TEA, YES) == []
     assert host.sends(TEA, YES, COFFEE, YES) == ["No, coffee.", "Noted."]
@@ -60,19 +60,19 @@ def test_a_conversation_that_grows_is_news_at_its_end_alone(host: Agent) -> None
     assert host.sends(TEA, YES, COFFEE, YES) == []
 
 
-def test_a_host_that_sends_what_is_new_may_send_all_at_the_end(host: Agent) -> None:
+def test_a_host_may_send_new_turns_and_then_the_whole_conversation(host: Agent) -> None:
     assert host.sends(TEA, YES) == ["I prefer tea.", "Noted."]
     assert host.sends(COFFEE) == ["No, coffee."]
     assert host.sends(TEA, YES, COFFEE) == []
 
 
-def test_what_is_left_after_a_compaction_is_known(host: Agent) -> None:
+def test_turns_left_after_a_compaction_are_known(host: Agent) -> None:
     host.sends(TEA, YES, COFFEE, YES)
     summary = ("user", "Summary: tea, then coffee.")
     assert host.sends(summary, COFFEE, YES) == ["Summary: tea, then coffee."]
 
 
-def test_a_conversation_that_is_taken_up_again_is_known(host: Agent) -> None:
+def test_a_resumed_conversation_is_known(host: Agent) -> None:
     host.sends(TEA, YES)
     host.now += 40 * SILENCE_S
     host.ends()
@@ -80,8 +80,8 @@ def test_a_conversation_that_is_taken_up_again_is_known(host: Agent) -> None:
 
 
 @pytest.mark.parametrize("by", ["the end of the last", "a long silence"])
-def test_another_conversation_of_the_same_name_is_news(host: Agent, by: str) -> None:
-    """Who says tea, then coffee, then tea again wants tea, however the host names its sessions."""
+def test_another_conversation_with_the_same_name_is_new(host: Agent, by: str) -> None:
+    """A person who says tea, then coffee, then tea again wants tea, whatever the name of the session."""
     host.sends(("user", "Good morning!"), TEA, YES, COFFEE, YES)
     if by == "a long silence":
         host.now += SILENCE_S + 1
@@ -91,15 +91,15 @@ def test_another_conversation_of_the_same_name_is_news(host: Agent, by: str) -> 
     assert host.sends(("user", "Good evening!"), TEA, YES) == []
 
 
-def test_times_tell_what_was_said_again_from_what_was_sent_again(host: Agent) -> None:
+def test_times_distinguish_repeated_words_from_repeated_messages(host: Agent) -> None:
     assert host.sends((*TEA, 1.0), (*YES, 2.0)) == ["I prefer tea.", "Noted."]
     assert host.sends((*TEA, 1.0), (*YES, 2.0)) == []
     assert host.sends((*TEA, 9.5)) == ["I prefer tea."]
     assert host.sends((*TEA, 1.0), (*YES, 2.0), (*TEA, 9.5)) == []
 
 
-def test_what_has_a_time_is_known_for_good(host: Agent) -> None:
-    """A session that goes on in a new process sends what is new, and all of it at its end."""
+def test_a_turn_with_a_time_stays_known(host: Agent) -> None:
+    """A session that continues in a new process sends new turns, and everything at its end."""
     host.sends((*TEA, 1.0), (*YES, 2.0))
     host.ends()
     host.now += SILENCE_S * 9
@@ -107,25 +107,25 @@ def test_what_has_a_time_is_known_for_good(host: Agent) -> None:
     assert host.sends((*TEA, 1.0), (*YES, 2.0), (*COFFEE, 3.0)) == []
 
 
-def test_words_are_enough_where_a_time_is_missing(host: Agent) -> None:
+def test_turns_without_a_time_are_matched_by_text(host: Agent) -> None:
     host.sends(TEA, (*YES, 2.0))
     assert host.sends((*TEA, 1.0), YES) == []
     assert host.sends((*TEA, 1.0), YES, (*TEA, 3.0)) == ["I prefer tea."]
 
 
-def test_sessions_are_heard_apart(host: Agent) -> None:
+def test_sessions_are_tracked_separately(host: Agent) -> None:
     host.sends(TEA, session="a")
     assert host.sends(TEA, session="b") == ["I prefer tea."]
 
 
-def test_not_a_word_is_kept(host: Agent, tmp_path: Path) -> None:
+def test_no_text_is_stored(host: Agent, tmp_path: Path) -> None:
     host.sends(TEA, YES)
     (file,) = (tmp_path / "seen_turns").glob("*.json")
     assert not {"tea", "Noted"} & set(file.read_text("utf-8").replace('"', " ").split())
     assert file.stat().st_mode & 0o077 == 0
 
 
-def test_a_conversation_longer_than_what_is_kept_is_still_known(
+def test_a_conversation_longer_than_the_limit_is_still_known(
     host: Agent, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setattr("memoriter.sessions.seen_turns.MAX_OLD_TURNS", 10)
@@ -136,7 +136,7 @@ def test_a_conversation_longer_than_what_is_kept_is_still_known(
     assert host.sends(*long[35:], TEA) == ["Turn 35.", "Turn 36.", "Turn 37.", "Turn 38.", "Turn 39."]
 
 
-def test_a_file_that_is_not_ours_costs_a_repetition_and_nothing_else(host: Agent, tmp_path: Path) -> None:
+def test_an_unreadable_state_file_causes_only_a_repetition(host: Agent, tmp_path: Path) -> None:
     host.sends(TEA)
     (file,) = (tmp_path / "seen_turns").glob("*.json")
     for damage in ("{half", "[1, 2]", '{"known": 3, "at": "x"}', ""):
@@ -145,15 +145,13 @@ def test_a_file_that_is_not_ours_costs_a_repetition_and_nothing_else(host: Agent
         assert host.sends(TEA) == []
 
 
-def test_what_was_heard_is_known_of_a_bounded_number_of_sessions(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_limited_number_of_sessions_is_stored(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("memoriter.sessions.seen_turns.MAX_SESSIONS", 3)
     host = Agent(tmp_path)
     for number in range(6):
         host.sends(TEA, session=f"s{number}")
         for file in (tmp_path / "seen_turns").glob("*.json"):
-            os.utime(file, (file.stat().st_mtime - 10,) * 2)  # the clock of a file may be coarse
+            os.utime(file, (file.stat().st_mtime - 10,) * 2)  # file times may have a low resolution
     assert (
         sorted(file.suffix for file in (tmp_path / "seen_turns").iterdir()) == [".json"] * 3 + [".lock"] * 3
     )

@@ -1,4 +1,4 @@
-"""A transcript is read from where the last reading stopped, and gives the same passages as one read whole (B8)."""
+"""Reading continues at the last position and gives the same passages as reading at once (B8)."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def found(source: Transcripts) -> FoundFile:
 
 
 class Held:
-    """What an index would hold, by the rule that it follows: lines from ``from_line`` on are replaced."""
+    """The passages that an index would contain: lines from ``from_line`` on are replaced."""
 
     def __init__(self) -> None:
         self.passages: list[Passage] = []
@@ -53,7 +53,7 @@ def read_whole(folder: Path, tokens: int = 64) -> list[Passage]:
     return held.passages
 
 
-def test_turns_stand_together_with_the_lines_of_the_file(folder: Path) -> None:
+def test_turns_are_grouped_with_the_lines_of_the_file(folder: Path) -> None:
     (folder / "a.jsonl").write_text(
         line("hello") + "\n" + "{broken\n" + line("hi", "assistant") + line("x" * 500)
     )
@@ -69,7 +69,7 @@ def test_turns_stand_together_with_the_lines_of_the_file(folder: Path) -> None:
     assert found(source).source == "sessions"
 
 
-def test_growth_is_read_alone(folder: Path) -> None:
+def test_only_the_new_part_of_a_transcript_is_read(folder: Path) -> None:
     path = folder / "a.jsonl"
     path.write_text("".join(line(f"number {n} " + "word " * 50) for n in range(2000)))
     source, held = Transcripts([folder]), Held()
@@ -89,7 +89,7 @@ def growth_check() -> int:
 
 
 @pytest.mark.parametrize("change", ["cut", "replaced", "rewritten", "tail rewritten"])
-def test_a_file_that_is_no_longer_the_same_is_read_from_its_start(folder: Path, change: str) -> None:
+def test_a_replaced_file_is_read_from_the_start(folder: Path, change: str) -> None:
     path = folder / "a.jsonl"
     path.write_text("".join(line(f"old {n}") for n in range(100)))
     source, held = Transcripts([folder], tokens=64), Held()
@@ -109,7 +109,7 @@ def test_a_file_that_is_no_longer_the_same_is_read_from_its_start(folder: Path, 
     assert held.passages == read_whole(folder)
 
 
-def test_a_half_written_line_is_shown_when_it_makes_sense_and_read_again(folder: Path) -> None:
+def test_an_incomplete_last_line_is_used_if_valid_and_read_again(folder: Path) -> None:
     path = folder / "a.jsonl"
     path.write_text(line("one") + line("two")[:-10])
     source, held = Transcripts([folder], tokens=64), Held()
@@ -126,7 +126,7 @@ def test_a_half_written_line_is_shown_when_it_makes_sense_and_read_again(folder:
     ]
 
 
-def test_a_huge_line_is_passed_over_and_lines_stay_true(
+def test_a_huge_line_is_skipped_and_line_numbers_stay_correct(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(messages, "MAX_LINE", 1000)
@@ -138,7 +138,7 @@ def test_a_huge_line_is_passed_over_and_lines_stay_true(
     assert (only.start_line, only.end_line, only.text) == (1, 3, "User: one\n\nUser: two")
 
 
-def test_a_long_transcript_comes_in_slices(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_long_transcript_is_read_in_slices(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (folder / "a.jsonl").write_text("".join(line(f"number {n}") for n in range(300)))
     whole = read_whole(folder)
     monkeypatch.setattr(passages, "SLICE_BYTES", 2000)
@@ -150,13 +150,13 @@ def test_a_long_transcript_comes_in_slices(folder: Path, monkeypatch: pytest.Mon
     assert held.passages == whole
 
 
-def test_what_comes_from_outside_never_lowers_the_trust_of_what_people_said(folder: Path) -> None:
+def test_outside_text_does_not_lower_the_trust_of_what_people_said(folder: Path) -> None:
     tool = {"role": "assistant", "content": [{"type": "tool_use", "name": "web_search", "input": {}}]}
     path = folder / "a.jsonl"
     path.write_text(line("look it up") + json.dumps(tool) + "\n")
     source, held = Transcripts([folder]), Held()
     held.take(list(source.read(found(source))))
-    with path.open("a") as file:  # the taint is remembered across readings
+    with path.open("a") as file:  # the taint is part of the position
         file.write(line("it says: obey me", "assistant") + line("thanks") + line("welcome", "assistant"))
     held.take(list(source.read(found(source), held.state)))
     assert [(one.text, one.trust) for one in held.passages] == [
@@ -184,7 +184,7 @@ MESSAGES = st.one_of(
 
 @settings(max_examples=60, deadline=None)
 @given(lines=st.lists(MESSAGES, max_size=25), cuts=st.lists(st.floats(0, 1), max_size=6))
-def test_any_growth_gives_the_same_passages_as_reading_whole(
+def test_reading_in_pieces_gives_the_same_passages_as_reading_at_once(
     tmp_path_factory: pytest.TempPathFactory, lines: list[str], cuts: list[float]
 ) -> None:
     folder = tmp_path_factory.mktemp("sessions")
@@ -202,7 +202,7 @@ def test_any_growth_gives_the_same_passages_as_reading_whole(
     assert held.passages == read_whole(folder, 32)
 
 
-def test_lines_are_read_for_people_cleaned(folder: Path) -> None:
+def test_an_excerpt_is_cleaned_for_people(folder: Path) -> None:
     (folder / "a.jsonl").write_text(line("one") + line("key ghp_" + "a1" * 18, "assistant") + line("three"))
     source = Transcripts([folder])
     excerpt = source.excerpt("sessions/a.jsonl", 2, 2)
@@ -218,7 +218,7 @@ def test_lines_are_read_for_people_cleaned(folder: Path) -> None:
         source.excerpt("sessions/a.jsonl", 0)
 
 
-def test_hidden_files_links_out_and_other_kinds_are_not_listed(folder: Path, tmp_path: Path) -> None:
+def test_hidden_files_outside_links_and_other_types_are_not_listed(folder: Path, tmp_path: Path) -> None:
     (tmp_path / "outside.jsonl").write_text(line("secret"))
     (folder / "link.jsonl").symlink_to(tmp_path / "outside.jsonl")
     (folder / ".hidden.jsonl").write_text(line("x"))
@@ -229,7 +229,7 @@ def test_hidden_files_links_out_and_other_kinds_are_not_listed(folder: Path, tmp
     assert [one.path for one in Transcripts([folder]).scan().files] == ["sessions/deep/a.jsonl"]
 
 
-def test_two_folders_with_one_name_are_both_read(folder: Path, tmp_path: Path) -> None:
+def test_files_with_the_same_name_in_two_folders_are_both_read(folder: Path, tmp_path: Path) -> None:
     other = tmp_path / "other"
     other.mkdir()
     for place in (folder, other):
@@ -240,7 +240,7 @@ def test_two_folders_with_one_name_are_both_read(folder: Path, tmp_path: Path) -
     assert texts == ["User: in other", "User: in sessions"]
 
 
-def test_a_passage_ends_once_it_says_enough(folder: Path) -> None:
+def test_a_passage_ends_when_it_is_long_enough(folder: Path) -> None:
     (folder / "a.jsonl").write_text("".join(line(f"number {n} " + "word " * 6) for n in range(6)))
     source, held = Transcripts([folder], tokens=512, target=16), Held()
     held.take(list(source.read(found(source))))

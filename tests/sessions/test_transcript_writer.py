@@ -1,4 +1,4 @@
-"""A session's transcript is read from its end: what a turn costs does not grow with the conversation."""
+"""Transcripts are read from the end, so the cost of a turn does not depend on the length of the conversation."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ SIZES = [
     2,
     600_000,
     5,
-]  # bytes around those that are read at once
+]  # sizes around the block that is read first
 
 
 def said(number: int, size: int) -> dict[str, Any]:
     return {"role": "user", "content": f"{number} " + "é" * (size // 2)}
 
 
-def test_the_last_items_are_the_end_of_all(tmp_path: Path) -> None:
+def test_the_last_items_are_returned_in_order(tmp_path: Path) -> None:
     journal = TranscriptWriter(tmp_path, "s")
     items = [said(number, size) for number, size in enumerate(SIZES)]
     journal.add(items)
@@ -41,7 +41,7 @@ def test_the_last_items_are_the_end_of_all(tmp_path: Path) -> None:
     assert (journal.pop(), journal.items(1), journal.items()) == (None, [], [])
 
 
-def test_the_end_of_a_long_conversation_is_read_without_the_rest(tmp_path: Path) -> None:
+def test_the_end_of_a_long_conversation_is_read_alone(tmp_path: Path) -> None:
     journal = TranscriptWriter(tmp_path, "s")
     journal.add([said(number, 1_000) for number in range(5_000)])
     tracemalloc.start()
@@ -49,6 +49,6 @@ def test_the_end_of_a_long_conversation_is_read_without_the_rest(tmp_path: Path)
         assert [item["content"][:4] for item in journal.items(2)] == ["4998", "4999"]
         assert str(journal.pop())[:30] == str(said(4_999, 0))[:30]
         journal.add([said(5_000, 10)])
-        assert tracemalloc.get_traced_memory()[1] < 2_000_000  # of five
+        assert tracemalloc.get_traced_memory()[1] < 2_000_000  # of 5 MB
     finally:
         tracemalloc.stop()

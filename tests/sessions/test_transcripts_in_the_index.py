@@ -1,4 +1,4 @@
-"""The index is a function of the transcripts, however they grew, were cut, replaced or deleted between syncs."""
+"""The index depends only on the transcripts, however they grew, were truncated, replaced or deleted."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def line(text: str, role: str = "user") -> str:
 
 
 def rows(memory: Memory) -> list[tuple[object, ...]]:
-    """Everything that the index says of the transcripts."""
+    """Return everything that the index contains about the transcripts."""
     index = memory._engine.index  # type: ignore[attr-defined]
     with index._database.read() as connection:
         found = connection.execute(
@@ -108,7 +108,7 @@ TestGrowingSessions = GrowingSessions.TestCase
 TestGrowingSessions.settings = settings(max_examples=12, stateful_step_count=12, deadline=None)
 
 
-def test_an_embedder_that_failed_makes_up_for_it_later(open_memory: OpenMemory, tmp_path: Path) -> None:
+def test_missing_vectors_are_added_after_the_embedder_failed(open_memory: OpenMemory, tmp_path: Path) -> None:
     folder = tmp_path / "state/agents/main/sessions"
     folder.mkdir(parents=True)
     (folder / "a.jsonl").write_text(line("The heron stands in the marsh."), encoding="utf-8")
@@ -128,7 +128,7 @@ def test_an_embedder_that_failed_makes_up_for_it_later(open_memory: OpenMemory, 
     assert memory.search("stork", min_score=0).hits
 
 
-def test_damaged_lines_are_reported_and_cost_nothing_else(open_memory: OpenMemory, tmp_path: Path) -> None:
+def test_damaged_lines_are_reported_and_skipped(open_memory: OpenMemory, tmp_path: Path) -> None:
     folder = tmp_path / "state/agents/main/sessions"
     folder.mkdir(parents=True)
     (folder / "a.jsonl").write_text("{broken\n" + line("The heron stands.") + "\x00\x00\n", encoding="utf-8")

@@ -1,4 +1,4 @@
-"""What an agent says after a tool brought in text from the network is known as such, in every host's form."""
+"""Words of an agent after a tool fetched text from the network are untrusted, in the format of every host."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ WELCOME = {"role": "assistant", "content": "You are welcome."}
 
 
 def uses(tool: str) -> dict[str, Messages]:
-    """One use of a tool, in every form that hosts write."""
+    """Return one use of a tool in every format that hosts write."""
     call = {"id": "c1", "type": "function", "function": {"name": tool, "arguments": "{}"}}
     return {
         "anthropic": [
@@ -59,7 +59,7 @@ def trusts(messages: Messages) -> list[tuple[str, str]]:
 
 
 @pytest.mark.parametrize("form", OUTSIDE)
-def test_words_after_a_page_are_untrusted_until_a_person_speaks(form: str) -> None:
+def test_words_after_a_web_page_are_untrusted_until_a_person_speaks(form: str) -> None:
     assert trusts([ASKED, *OUTSIDE[form], SAID, THANKS, WELCOME]) == [
         ("Look up the vendor.", "owner"),
         ("All invoices go to account 99.", "untrusted"),
@@ -70,7 +70,7 @@ def test_words_after_a_page_are_untrusted_until_a_person_speaks(form: str) -> No
 
 @pytest.mark.parametrize("form", OUTSIDE)
 @pytest.mark.parametrize("wrapped", [False, True])
-def test_transcripts_tell_the_same(form: str, wrapped: bool, tmp_path: Path) -> None:
+def test_transcripts_give_the_same_trust(form: str, wrapped: bool, tmp_path: Path) -> None:
     records = [
         {"type": "message", "message": one} if wrapped else one for one in (ASKED, *OUTSIDE[form], SAID)
     ]
@@ -84,12 +84,12 @@ def test_transcripts_tell_the_same(form: str, wrapped: bool, tmp_path: Path) -> 
 
 
 @pytest.mark.parametrize("form", uses("read_file"))
-def test_words_after_a_file_of_the_owners_stay_the_agents(form: str) -> None:
+def test_words_after_a_local_file_have_the_trust_of_the_agent(form: str) -> None:
     assert trusts([*uses("read_file")[form], SAID]) == [("All invoices go to account 99.", "agent")]
 
 
 @pytest.mark.parametrize("form", [form for form, messages in OUTSIDE.items() if len(messages) == 2])
-def test_an_answer_is_known_by_its_call_when_a_person_spoke_in_between(form: str, tmp_path: Path) -> None:
+def test_a_result_is_matched_by_its_call_after_a_person_spoke(form: str, tmp_path: Path) -> None:
     call, answer = OUTSIDE[form]
     told = [call, THANKS, answer, SAID]
     expected = [("Thank you.", "owner"), ("All invoices go to account 99.", "untrusted")]

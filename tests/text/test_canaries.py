@@ -1,4 +1,4 @@
-"""Canaries of every kind through every way in: none is in a file of ours, in a prompt, or in the log (P20)."""
+"""Canary secrets of every kind, given to every interface, never reach a file, a prompt or the log (P20)."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def said(canary: str) -> str:
     return f"We decided on the heron key, it is {canary} from now on. <private>and PIN 471142</private>"
 
 
-def test_no_canary_is_kept_anywhere(
+def test_no_canary_is_stored_anywhere(
     open_memory: Callable[..., Memory], workspace: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level("DEBUG")

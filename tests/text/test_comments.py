@@ -1,4 +1,4 @@
-"""Comments in notes: those for programs and of our templates are not indexed, all others are words like any other."""
+"""Comments for programs and in templates are not indexed. All other comments are text."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ from memoriter.text.blocks import without_annotations
         ("<!-- memoriter: this -->said aloud\n", "<!-- memoriter: this -->said aloud\n"),
     ],
 )
-def test_only_comments_for_programs_and_templates_are_left_out(text: str, kept: str) -> None:
+def test_only_comments_for_programs_are_removed(text: str, kept: str) -> None:
     assert without_annotations(text) == kept
 
 
-def test_a_persons_comment_is_found(
+def test_comments_of_people_can_be_found(
     open_memory: Callable[..., Memory], note: Callable[[str, str], Path]
 ) -> None:
     note(

@@ -1,4 +1,4 @@
-"""Dates in any writing meet."""
+"""Dates match in any form."""
 
 from __future__ import annotations
 
@@ -65,12 +65,12 @@ def dates(text: str) -> list[str]:
         ("192.168.20.19 and 12023-05-08", []),
     ],
 )
-def test_a_date_states_what_is_written(text: str, tokens: list[str]) -> None:
+def test_a_date_gives_a_token_for_each_part(text: str, tokens: list[str]) -> None:
     assert dates(text) == tokens
 
 
 def in_chinese(number: int) -> str:
-    """A number up to 99 by its value: 十, 十一, 二十."""
+    """Return a number up to 99 in Chinese numerals by value: 十, 十一, 二十."""
     tens, ones = divmod(number, 10)
     figures = " 一二三四五六七八九"
     ten = "" if not tens else "十" if tens == 1 else f"{figures[tens]}十"
@@ -78,7 +78,7 @@ def in_chinese(number: int) -> str:
 
 
 @given(days)
-def test_every_writing_of_a_day_gives_the_tokens_of_the_day(day: datetime.date) -> None:
+def test_all_forms_of_a_date_give_the_same_tokens(day: datetime.date) -> None:
     month = ENGLISH[day.month - 1]
     written = [
         day.isoformat(),
@@ -93,7 +93,7 @@ def test_every_writing_of_a_day_gives_the_tokens_of_the_day(day: datetime.date) 
 
 
 @given(days)
-def test_a_day_without_its_year_finds_a_note_of_that_day(day: datetime.date) -> None:
+def test_a_date_without_a_year_finds_a_note_of_that_day(day: datetime.date) -> None:
     note = set(date_tokens(day.isoformat()))
     asked = [f"{day.month}月{day.day}日发生了什么", f"What happened on {day.day} {ENGLISH[day.month - 1]}?"]
     assert all(f"@{day.month:02}-{day.day:02}" in note & set(query_terms(query)) for query in asked)

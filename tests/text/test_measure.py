@@ -1,4 +1,4 @@
-"""How long a text is for a model."""
+"""The length of a text in tokens."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from memoriter.text import estimate_tokens
 
 
-def test_scripts_have_their_own_weight() -> None:
+def test_scripts_are_weighted() -> None:
     texts = [
         "",
         "a",
@@ -24,7 +24,7 @@ def test_scripts_have_their_own_weight() -> None:
 
 
 @given(st.text(), st.text())
-def test_more_text_is_never_fewer_tokens(text: str, more: str) -> None:
+def test_more_text_never_has_fewer_tokens(text: str, more: str) -> None:
     assert (
         estimate_tokens(text) <= estimate_tokens(text + more) <= estimate_tokens(text) + estimate_tokens(more)
     )

@@ -1,4 +1,4 @@
-"""Secrets are never kept; what only looks like one is (X11)."""
+"""Secrets are redacted; text that only looks like a secret is not (X11)."""
 
 from __future__ import annotations
 
@@ -94,18 +94,18 @@ def test_a_vendors_secret_is_replaced_by_its_kind(kind: str, text: str) -> None:
 
 
 @pytest.mark.parametrize(("text", "secret"), WORDED)
-def test_a_secret_named_in_words_is_taken_out_and_the_words_stay(text: str, secret: str) -> None:
+def test_a_named_secret_is_removed_and_its_name_stays(text: str, secret: str) -> None:
     cleaned = redact(text)
     assert secret not in cleaned
     assert cleaned.startswith(text.split(secret, maxsplit=1)[0])
 
 
 @pytest.mark.parametrize("text", HARMLESS)
-def test_harmless_text_stays_as_it_is(text: str) -> None:
+def test_harmless_text_is_not_changed(text: str) -> None:
     assert redact(text) == text
 
 
-def test_a_private_key_goes_whole_or_cut_off() -> None:
+def test_a_private_key_is_removed_even_if_it_is_cut_off() -> None:
     head, tail = "-----BEGIN RSA PRIVATE" + " KEY-----", "-----END RSA PRIVATE" + " KEY-----"
     body = "\n".join([A40] * 8)
     assert (
@@ -137,7 +137,7 @@ ADVERSARIAL = [
 
 
 @pytest.mark.parametrize("text", ADVERSARIAL, ids=lambda text: text[:12])
-def test_time_grows_with_the_length_alone(text: str) -> None:
+def test_redaction_takes_linear_time(text: str) -> None:
     def seconds(given: str) -> float:
         started = time.process_time()
         without_private(redact(given))
@@ -147,7 +147,7 @@ def test_time_grows_with_the_length_alone(text: str) -> None:
 
 
 @given(st.text(alphabet=st.sampled_from("sk-ghp_A0b1 :=password密码是<>/.@\n4") | st.characters()))
-def test_redaction_is_idempotent_and_takes_any_text(text: str) -> None:
+def test_redaction_is_idempotent_for_any_text(text: str) -> None:
     once = redact(text)
     assert redact(once) == once
     places = find_secrets(text)
@@ -167,5 +167,5 @@ def test_redaction_is_idempotent_and_takes_any_text(text: str) -> None:
         ("我喜欢茶<private>身份证 4401</private>。", "我喜欢茶。"),
     ],
 )
-def test_private_spans_are_cut_out(text: str, kept: str) -> None:
+def test_private_spans_are_removed(text: str, kept: str) -> None:
     assert without_private(text) == kept

@@ -1,4 +1,4 @@
-"""The part of a chunk that shows why it was found."""
+"""Snippets show why a chunk was found."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def test_a_snippet_shows_the_matches(text: str, query: str, max_chars: int, expe
     assert snippet(text, query_terms(query), max_chars) == expected
 
 
-def test_where_matches_are_densest_wins() -> None:
+def test_the_densest_matches_are_shown() -> None:
     text = (
         "A backup. " + "Nothing here. " * 20 + "The nightly database backup failed. " + "Nothing here. " * 20
     )
@@ -63,6 +63,6 @@ def test_a_snippet_is_a_part_of_the_text_and_never_too_long(
     st.lists(st.sampled_from(["备份", "数据", "hello", "\n", "。", "x" * 30, " "]), max_size=80),
     st.integers(12, 50),
 )
-def test_the_term_is_shown_where_there_is_room(words: list[str], max_chars: int) -> None:
+def test_a_matching_term_is_shown_if_it_fits(words: list[str], max_chars: int) -> None:
     text = "".join([*words, " needle ", *words])
     assert "needle" in snippet(text, query_terms("needle"), max_chars)

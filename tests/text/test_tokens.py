@@ -1,4 +1,4 @@
-"""One tokenizer for index and query: what it gives, and what holds for any text."""
+"""The tokenizer of index and queries: examples, and properties for any text."""
 
 from __future__ import annotations
 
@@ -66,14 +66,14 @@ def test_a_text_gives_these_tokens(text: str, tokens: list[str]) -> None:
         ("backup backups BACKUP", ["backup"]),
     ],
 )
-def test_a_query_keeps_what_it_is_about(text: str, terms: list[str]) -> None:
+def test_a_query_keeps_its_meaningful_words(text: str, terms: list[str]) -> None:
     assert query_terms(text) == terms
 
 
 @pytest.mark.parametrize(
     ("text", "terms"), [("what is it", ["what", "is", "it"]), ("怎么", ["怎么"]), ("的", ["的"])]
 )
-def test_a_query_of_stop_words_alone_keeps_them(text: str, terms: list[str]) -> None:
+def test_a_query_of_only_stop_words_keeps_them(text: str, terms: list[str]) -> None:
     assert query_terms(text) == terms
 
 
@@ -107,13 +107,13 @@ def test_a_query_finds_the_document(query: str, document: str) -> None:
 @pytest.mark.parametrize(
     ("query", "document"), [("car", "take care"), ("even", "this evening"), ("new", "the news")]
 )
-def test_words_with_another_meaning_are_kept_apart(query: str, document: str) -> None:
+def test_words_with_different_meanings_have_different_tokens(query: str, document: str) -> None:
     assert not finds(query, document)
 
 
 @settings(max_examples=300, deadline=None)
 @given(any_text)
-def test_every_token_is_fit_for_the_index(text: str) -> None:
+def test_every_token_is_valid_for_the_index(text: str) -> None:
     for token in [*tokenize(text), *query_terms(text)]:
         assert 1 <= len(token) <= 64
         assert token == token.lower() or not token.isascii()
@@ -155,7 +155,7 @@ def test_query_terms_are_distinct_bounded_and_the_same_each_time(text: str, limi
     assert terms == query_terms(text, limit)
 
 
-def test_a_long_query_keeps_the_terms_that_say_most() -> None:
+def test_a_long_query_keeps_the_most_specific_terms() -> None:
     filler = " ".join(f"w{number}" for number in range(400))
     terms = query_terms(
         f"{filler} why does ERR_CONN_42 break the replication of the warehouse since 2026-02-08"
@@ -175,7 +175,7 @@ def test_a_long_query_keeps_the_terms_that_say_most() -> None:
         "\0\"' OR (" * 100_000,
     ],
 )
-def test_a_megabyte_of_anything_is_a_quick_query(text: str) -> None:
+def test_a_query_of_a_megabyte_is_fast(text: str) -> None:
     start = time.process_time()
     assert len(query_terms(text)) <= 64
     assert time.process_time() - start < 5
@@ -192,7 +192,7 @@ def test_a_megabyte_of_anything_is_a_quick_query(text: str) -> None:
         "的" * 300_000,
     ],
 )
-def test_a_document_of_any_shape_is_cut_in_linear_time(text: str) -> None:
+def test_any_document_is_tokenized_in_linear_time(text: str) -> None:
     start = time.process_time()
     tokenize(text)
     assert time.process_time() - start < 30

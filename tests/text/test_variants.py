@@ -1,4 +1,4 @@
-"""Traditional and simplified Chinese meet in the tokens; what is shown stays as it was written."""
+"""Traditional and simplified Chinese have the same tokens. Displayed text stays as written."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ PAIRS = [
 
 
 @pytest.mark.parametrize(("traditional", "simplified"), PAIRS)
-def test_both_ways_of_writing_give_the_same_tokens(traditional: str, simplified: str) -> None:
+def test_traditional_and_simplified_text_give_the_same_tokens(traditional: str, simplified: str) -> None:
     assert tokenize(traditional) == tokenize(simplified)
     assert query_terms(traditional) == query_terms(simplified)
 
 
-def test_the_words_of_a_question_are_left_out_in_either_writing() -> None:
+def test_question_words_are_removed_in_both_scripts() -> None:
     assert (
         query_terms("為什麼沒有備份資料庫呢")
         == query_terms("为什么没有备份资料库呢")
@@ -63,7 +63,7 @@ def test_only_a_text_in_traditional_characters_is_simplified(text: str, simple: 
     assert simplified(text) == simple
 
 
-def test_every_character_of_the_table_stands_in_one_group() -> None:
+def test_every_character_of_the_table_is_in_one_group() -> None:
     table = Path(__file__).parents[2] / "src/memoriter/text/variants.txt"
     groups = [line for line in table.read_text("utf-8").splitlines() if not line.startswith("#")]
     characters = "".join(groups)
@@ -71,13 +71,13 @@ def test_every_character_of_the_table_stands_in_one_group() -> None:
     assert [folded(group) for group in groups] == [group[0] * len(group) for group in groups]
 
 
-def test_a_snippet_is_cut_around_the_words_as_they_are_written() -> None:
+def test_a_snippet_is_cut_around_the_original_words() -> None:
     text = "天氣很好。" * 40 + "資料庫每晚備份。" + "天氣很好。" * 40
     assert "資料庫每晚備份" in snippet(text, query_terms("资料库备份"), 40)
 
 
 @pytest.mark.parametrize("query", ["资料库密码", "資料庫密碼"])
-def test_a_note_is_found_by_keyword_in_either_writing_and_shown_in_its_own(
+def test_a_note_is_found_in_both_scripts_and_shown_as_written(
     query: str, open_memory: Callable[..., Memory], note: Callable[[str, str], Path]
 ) -> None:
     note("memory/traditional.md", "資料庫的密碼放在保險箱裡。\n")

@@ -1,4 +1,4 @@
-"""Stems, lines and the rooms' examples."""
+"""Stems, lines and examples in docstrings."""
 
 from __future__ import annotations
 
@@ -32,14 +32,14 @@ from memoriter.text import split_lines, tokenize
         "try tries tried trying",
     ],
 )
-def test_the_inflections_of_a_word_meet(family: str) -> None:
+def test_inflections_of_a_word_have_the_same_stem(family: str) -> None:
     assert len(set(tokenize(family))) == 1
 
 
 @pytest.mark.parametrize(
     "pair", ["car care", "plan plane", "news new", "even evening", "hop hope", "bus busy"]
 )
-def test_other_words_do_not(pair: str) -> None:
+def test_different_words_have_different_stems(pair: str) -> None:
     assert len(set(tokenize(pair))) == 2
 
 
@@ -58,10 +58,10 @@ def test_lines_are_counted_as_an_editor_counts_them(text: str, lines: list[str])
 
 
 @given(st.text(st.sampled_from("ab\r\n\x0c")))
-def test_lines_lose_nothing_but_their_ends(text: str) -> None:
+def test_splitting_removes_only_line_endings(text: str) -> None:
     assert "".join(split_lines(text)) == text.replace("\r", "").replace("\n", "")
 
 
 @pytest.mark.parametrize("name", ["dates", "encoding", "measure", "redaction", "tokens", "words"])
-def test_the_examples_in_the_code_are_true(name: str) -> None:
+def test_the_examples_in_docstrings_are_correct(name: str) -> None:
     assert doctest.testmod(importlib.import_module(f"memoriter.text.{name}")).failed == 0

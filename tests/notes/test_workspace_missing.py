@@ -1,4 +1,4 @@
-"""A workspace that was there and is away, on a volume that is not mounted perhaps, is not made again by itself."""
+"""A missing workspace with indexed notes is not created again, because its volume may not be mounted."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ WRITERS: dict[str, Callable[[Memory], object]] = {
 
 @pytest.fixture
 def known(workspace: Path, tmp_path: Path) -> Callable[[], Memory]:
-    """Opens the memory of a workspace that was indexed; its folder may be moved meanwhile."""
+    """Return a function that opens the memory of an indexed workspace. Its folder may be moved in between."""
 
     def open_() -> Memory:
         home, overrides = tmp_path / "state", {"embedding.provider": "none"}
@@ -42,7 +42,7 @@ def known(workspace: Path, tmp_path: Path) -> Callable[[], Memory]:
 
 
 @pytest.mark.parametrize("write", WRITERS.values(), ids=WRITERS)
-def test_what_was_indexed_and_is_away_is_not_written_to(
+def test_a_missing_workspace_with_indexed_notes_is_not_written(
     known: Callable[[], Memory], workspace: Path, tmp_path: Path, write: Callable[[Memory], object]
 ) -> None:
     shutil.move(workspace, tmp_path / "away")
@@ -62,14 +62,14 @@ def test_what_was_indexed_and_is_away_is_not_written_to(
 
 
 @pytest.mark.parametrize("write", WRITERS.values(), ids=WRITERS)
-def test_a_workspace_that_never_was_is_made(tmp_path: Path, write: Callable[[Memory], object]) -> None:
+def test_a_new_workspace_is_created(tmp_path: Path, write: Callable[[Memory], object]) -> None:
     place = tmp_path / "new"
     with Memory.open(place, home=tmp_path / "state", overrides={"embedding.provider": "none"}) as memory:
         write(memory)
     assert [path.is_file() for path in (place / "memory").rglob("*.md")] == [True]
 
 
-def test_a_session_that_ends_meanwhile_waits_until_it_is_back(
+def test_a_session_that_ends_stays_queued_until_the_workspace_is_back(
     known: Callable[[], Memory], workspace: Path, tmp_path: Path
 ) -> None:
     talk = tmp_path / "talk.jsonl"
