@@ -302,7 +302,7 @@ class Memory:
         query: str,
         *,
         session_key: str | None = None,
-        door: str = "recall",
+        interface: str = "recall",
         tokens: int | None = None,
         entries: int | None = None,
         notes: int | None = None,
@@ -312,7 +312,7 @@ class Memory:
         """Return the block of text that tells an agent what is remembered about the query; empty if nothing is.
 
         The block is marked as data, not instructions. ``entries`` and ``notes`` are the maximum number of each, and
-        ``tokens`` limits the whole. ``door`` names the interface in the recall ledger, and ``session`` the session if
+        ``tokens`` limits the whole. The ledger records ``interface``, and ``session`` if
         that differs from its key. If ``given_up`` returns true, the caller no longer waits: the block is empty and
         the ledger has no record of it.
         """
@@ -332,7 +332,7 @@ class Memory:
         return self._open_injector().recall(
             query,
             budget=budget,
-            door=door,
+            interface=interface,
             session=session or session_key,
             show_places=shows_citations(self.settings.memory.citations, session_key),
             given_up=given_up,
@@ -344,7 +344,7 @@ class Memory:
         *,
         sessions: Sequence[str] = (),
         session_key: str | None = None,
-        door: str = "brief",
+        interface: str = "brief",
         session: str | None = None,
     ) -> Recalled:
         """Return the block of text for an agent that starts, before anything was asked.
@@ -363,7 +363,7 @@ class Memory:
             about,
             sessions=sessions,
             budget=budget,
-            door=door,
+            interface=interface,
             session=session or session_key,
             show_places=shows_citations(self.settings.memory.citations, session_key),
         )

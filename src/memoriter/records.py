@@ -279,7 +279,7 @@ class Entry:
     trust: Trust = "owner"
     state: EntryState = "active"
     session: str | None = None  #: the conversation that it comes from
-    source: str | None = None  #: the place in it, or the door that it came in by
+    source: str | None = None  #: the place in it, or the interface through which it came
     created_at: float = 0.0
     updated_at: float = 0.0
     valid_from: float = 0.0  #: since when it holds
@@ -402,7 +402,7 @@ class Point:
 
 
 @dataclass(frozen=True, slots=True)
-class Picture:
+class EntryMap:
     """Entries as points: those that are near in meaning stand near each other."""
 
     points: tuple[Point, ...]
@@ -430,7 +430,7 @@ class Recall:
 
     id: str
     at: float
-    door: str
+    interface: str
     session: str | None
     query: str  #: empty when something of it was forgotten since
     characters: int
@@ -494,7 +494,7 @@ class RecallHead:
 
     id: str
     at: float
-    door: str
+    interface: str
     session: str | None
     query: str
     characters: int

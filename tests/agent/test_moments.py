@@ -456,7 +456,7 @@ def test_the_ledger_knows_in_which_session_something_was_told(open_host: OpenHos
     said(host, "agent_end", *TEA, session="monday")
     effect = said(host, "before_agent_start", session="tuesday", prompt="Tea or coffee?")
     [told] = host.memory.entries.recalls(limit=10, session="tuesday").recalls
-    assert (told.id, told.door) == (effect.recall_id, "hook")
+    assert (told.id, told.interface) == (effect.recall_id, "hook")
     assert host.memory.entries.recalls(limit=10, session="monday").recalls == ()
 
 

@@ -314,7 +314,7 @@ def test_what_is_put_in_front_is_labelled_and_can_be_traced(open_memory: OpenMem
     assert "**用户偏好**" in str(block["content"])
     recall_id = read_back(str(block["content"]))[0]
     assert block["metadata"] == {"type": "memory_injection", "memoryCount": 1, "recallId": recall_id}
-    assert memory.entries.get_recall(recall_id).door == "service"
+    assert memory.entries.get_recall(recall_id).interface == "service"
 
 
 def test_what_is_put_in_front_takes_its_share_of_the_conversation(

@@ -123,7 +123,7 @@ def test_recalled_memories_come_before_the_prompt_and_not_in_the_instructions(me
     assert model.prompts[1] == model.prompts[0]  # recalled once per run
     assert [info.instructions for info in model.infos] == [Toolbox(memory).prompt("en")] * 2
     recalls = memory.entries.recalls().recalls
-    assert [(one.door, one.query) for one in recalls] == [("pydantic-ai", QUESTION)]
+    assert [(one.interface, one.query) for one in recalls] == [("pydantic-ai", QUESTION)]
     assert "nothing else" not in done.all_messages_json().decode()  # the history is not changed
 
 

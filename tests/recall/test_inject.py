@@ -65,10 +65,10 @@ def test_why_tells_what_entered_which_prompt_and_why(keeper: Entries, injector: 
     first = add(keeper, "I drink green tea every morning", importance=4)
     second = add(keeper, "I drink tea with milk in Britain")
     done = injector.recall(
-        "drink tea morning", budget=Budget(threshold=0.0, max_entries=1), session="s1", door="hook"
+        "drink tea morning", budget=Budget(threshold=0.0, max_entries=1), session="s1", interface="hook"
     )
     told = keeper.get_recall(done.id[:6])
-    assert (told.id, told.session, told.door, told.query) == (done.id, "s1", "hook", "drink tea morning")
+    assert (told.id, told.session, told.interface, told.query) == (done.id, "s1", "hook", "drink tea morning")
     assert (told.characters, told.tokens > 0) == (len(done.text), True)
     assert [(one.ref, one.entered) for one in told.considered] == [(first, True), (second, False)]
     assert told.considered[1].reason == "enough of this kind was added already"

@@ -253,7 +253,7 @@ def test_the_ledger_in_pages_and_one_recall_with_its_reasons(note, open_memory) 
         if cursor is None:
             break
     assert seen == told[::-1]
-    assert call(memory, "recalls.list", {"session": "s1", "door": "host"})["total"] == 2
+    assert call(memory, "recalls.list", {"session": "s1", "interface": "host"})["total"] == 2
     assert call(memory, "recalls.list", {"entry": entry["id"], "since": 1})["total"] == 5
     assert call(memory, "recalls.list", {"until": 1})["total"] == 0
     one = call(memory, "recalls.get", {"id": told[0][:8]})

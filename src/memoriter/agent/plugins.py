@@ -145,7 +145,7 @@ class Acts:
             query,
             session_key=moment.session_key,
             session=moment.session,
-            door="hook",
+            interface="hook",
             tokens=_room(moment, wanted.budget_ratio),
             entries=self._most_entries(),
             notes=self._share.notes,

@@ -159,7 +159,7 @@ class MemoryService:
         if not query or not wanted.inject_on_query:
             return list(messages)
         tokens = None if conversation_tokens is None else round(conversation_tokens * wanted.budget_ratio)
-        told = self.memory.recall(query, door="service", tokens=tokens)
+        told = self.memory.recall(query, interface="service", tokens=tokens)
         if not told.text:
             return list(messages)
         metadata = {"type": "memory_injection", "memoryCount": len(told.lines), "recallId": told.id}

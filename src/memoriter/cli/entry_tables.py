@@ -166,7 +166,7 @@ def recall(record: Recall, as_json: bool) -> None:
         to_json(asdict(record))
         return
     console().print(
-        f"Recall {record.id} on {day(record.at)}, by {record.door}, session {record.session or 'none'}"
+        f"Recall {record.id} on {day(record.at)}, by {record.interface}, session {record.session or 'none'}"
     )
     console().print(plain(f"Query: {record.query or '(forgotten)'}"))
     rows = [

@@ -31,13 +31,13 @@ from memoriter.records import (
     Bucket,
     CleanedUp,
     Entry,
+    EntryMap,
     EntryPage,
     EntrySort,
     Event,
     Facets,
     Hit,
     Imported,
-    Picture,
     Recall,
     RecallPage,
     Receipt,
@@ -433,7 +433,7 @@ class Entries:
         """Return counts of changes and recalls in time spans of equal length, from the first event until now."""
         return self._store.timeline(since, until, buckets, self._clock())
 
-    def map(self, limit: int = MAX_POINTS) -> Picture:
+    def map(self, limit: int = MAX_POINTS) -> EntryMap:
         """Return the entries in force as points in two dimensions; similar entries are near each other."""
         return self._maps.build(limit)
 

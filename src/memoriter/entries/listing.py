@@ -57,7 +57,7 @@ class RecallFilters(TypedDict, total=False):
     """Which recalls to return. Every filter that is given must match."""
 
     session: str | None
-    door: str | None
+    interface: str | None
     since: float | None
     until: float | None
     entry: str | None  #: the id of an entry that entered the prompt

@@ -19,7 +19,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from memoriter.index.follow import Follower
-from memoriter.records import Picture, Point
+from memoriter.records import EntryMap, Point
 from memoriter.sentences import sentence
 from memoriter.store.entry_rows import chunk_of
 from memoriter.store.entry_store import EntryStore
@@ -54,12 +54,12 @@ class MapBuilder:
         self._clock = clock
         self._elapsed = elapsed
 
-    def build(self, limit: int = MAX_POINTS) -> Picture:
+    def build(self, limit: int = MAX_POINTS) -> EntryMap:
         """The entries in force, at most so many: an even sample where there are more."""
         embedder = self.follower.embedder
         seq = self.store.seq()
         if embedder is None:
-            return Picture((), 0, seq, degraded=sentence("map.no_embedder"))
+            return EntryMap((), 0, seq, degraded=sentence("map.no_embedder"))
         sample, total = self.store.sample(MAX_POINTS, self._clock())
         places = self._kept(seq)
         if places is None or not places.keys() >= set(sample):
@@ -73,7 +73,7 @@ class MapBuilder:
         degraded = sentence("map.missing", n=missing) if missing else None
         entries = self.store.load(drawn[:limit])
         points = (Point(entries[id_], *places[id_]) for id_ in drawn[:limit] if id_ in entries)
-        return Picture(tuple(points), total, seq, degraded=degraded)
+        return EntryMap(tuple(points), total, seq, degraded=degraded)
 
     def delete(self) -> None:
         """Delete the stored positions."""

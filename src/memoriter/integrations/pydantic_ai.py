@@ -155,7 +155,7 @@ class MemoriterMemory(AbstractCapability[AgentDepsT]):
 
     def _recall_block(self, prompt: str) -> str:
         try:
-            return self._memory.recall(prompt, session_key=self._session_key, door="pydantic-ai").text
+            return self._memory.recall(prompt, session_key=self._session_key, interface="pydantic-ai").text
         except MemoriterError as error:  # a failure of the memory must not stop the agent
             log.warning("could not recall memories: %s", error)
             return ""

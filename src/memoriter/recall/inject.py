@@ -114,7 +114,7 @@ class Injector:
         query: str,
         *,
         budget: Budget | None = None,
-        door: str = "recall",
+        interface: str = "recall",
         session: str | None = None,
         show_places: bool = True,
         given_up: Callable[[], bool] = lambda: False,
@@ -122,7 +122,7 @@ class Injector:
         """The block for a query, noted in the ledger when it is not empty and somebody still waits for it."""
         budget = budget or Budget()
         try:
-            return self._recall(query, budget, door, session, show_places, given_up)
+            return self._recall(query, budget, interface, session, show_places, given_up)
         except MemoriterError as error:
             log.error("nothing could be recalled: %s", error)
             return Recalled("", "", degraded=str(error))
@@ -131,7 +131,7 @@ class Injector:
         self,
         query: str,
         budget: Budget,
-        door: str,
+        interface: str,
         session: str | None,
         show_places: bool,
         given_up: Callable[[], bool],
@@ -154,7 +154,7 @@ class Injector:
         fitted = self._fitted(candidates, budget, language_of(query))
         if given_up():  # the ledger says what entered a prompt, and this will not
             return Recalled("", "", degraded=degraded)
-        told = self._noted(fitted, query, door, session)
+        told = self._noted(fitted, query, interface, session)
         return replace(told, degraded=" ".join(filter(None, (degraded, told.degraded))) or None)
 
     def brief(
@@ -163,7 +163,7 @@ class Injector:
         *,
         sessions: Sequence[str] = (),
         budget: Budget | None = None,
-        door: str = "brief",
+        interface: str = "brief",
         session: str | None = None,
         show_places: bool = True,
     ) -> Recalled:
@@ -179,12 +179,12 @@ class Injector:
             best = weighed(entries.values(), frozenset(sessions))[: budget.candidates]
             candidates = [entry_as(entry, score, parts, show_places) for entry, parts, score in best]
             language = language_of(" ".join(one.line.text for one in candidates))
-            return self._noted(self._fitted(candidates, budget, language), about, door, session)
+            return self._noted(self._fitted(candidates, budget, language), about, interface, session)
         except MemoriterError as error:
             log.error("nothing could be recalled: %s", error)
             return Recalled("", "", degraded=str(error))
 
-    def _noted(self, fitted: _Fitted, query: str, door: str, session: str | None) -> Recalled:
+    def _noted(self, fitted: _Fitted, query: str, interface: str, session: str | None) -> Recalled:
         """What is told, noted in the ledger when it is anything; told all the same when the disk takes no note."""
         chosen, considered, text, recall_id = fitted
         if not chosen:
@@ -193,7 +193,7 @@ class Injector:
         size = (len(text), estimate_tokens(text))
         try:
             self.entries.add_recall(
-                Recall(recall_id, self._clock(), door, session, query, *size, tuple(considered)), used
+                Recall(recall_id, self._clock(), interface, session, query, *size, tuple(considered)), used
             )
         except StoreError as error:
             log.error("a recall is not in the ledger: %s", error)

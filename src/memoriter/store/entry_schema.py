@@ -36,7 +36,7 @@ _M001 = Migration(
         # Vectors of erased texts that the derived index may still hold: an erasure that was cut short is completed.
         "create table unfinished(hash text primary key) without rowid",
         """create table recalls(
-            id text primary key, at real not null, door text not null, session text, query text not null,
+            id text primary key, at real not null, interface text not null, session text, query text not null,
             characters integer not null, tokens integer not null) without rowid""",
         "create index recalls_at on recalls(at)",
         """create table recalled(

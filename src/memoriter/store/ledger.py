@@ -25,7 +25,7 @@ MAX_RECALLS = 5_000
 _OLDEST = "select id from recalls order by at desc, id desc limit -1 offset ?"
 
 _HEADS = """
-    select r.id, r.at, r.door, r.session, r.query, r.characters, r.tokens,
+    select r.id, r.at, r.interface, r.session, r.query, r.characters, r.tokens,
     (select count(*) from recalled c where c.recall_id = r.id and c.entered),
     (select count(*) from recalled c where c.recall_id = r.id and not c.entered) from recalls r"""
 
@@ -35,7 +35,7 @@ class RecallFilter:
     """Which recalls are meant."""
 
     session: str | None = None
-    door: str | None = None
+    interface: str | None = None
     since: float | None = None
     until: float | None = None
     entry: str | None = None  #: one that entered
@@ -44,7 +44,7 @@ class RecallFilter:
         """The same in SQL, and the values for it."""
         given = (
             ("r.session = ?", self.session),
-            ("r.door = ?", self.door),
+            ("r.interface = ?", self.interface),
             ("r.at >= ?", self.since),
             ("r.at < ?", self.until),
             ("r.id in (select c.recall_id from recalled c where c.ref = ? and c.entered)", self.entry),
@@ -62,7 +62,7 @@ class Ledger:
 
     def write(self, recall: Recall, used: Sequence[str]) -> None:
         """Note a recall, and count the entries that entered."""
-        head = (recall.id, recall.at, recall.door, recall.session, recall.query[:KEPT_QUERY_CHARS])
+        head = (recall.id, recall.at, recall.interface, recall.session, recall.query[:KEPT_QUERY_CHARS])
         rows = [
             (
                 recall.id,
@@ -95,7 +95,7 @@ class Ledger:
 
     def get(self, recall_id: str) -> Recall:
         """A recall by its id, or by the beginning of it."""
-        head = "id, at, door, session, query, characters, tokens"
+        head = "id, at, interface, session, query, characters, tokens"
         with self._database.snapshot() as connection:
             found: Any = connection.execute(
                 f"select {head} from recalls where substr(id, 1, length(?1)) = ?1 limit 2",  # noqa: S608
@@ -107,9 +107,9 @@ class Ledger:
                 "select kind, ref, entered, reason, score, parts from recalled where recall_id = ? order by position",
                 (found[0][0],),
             )
-            id_, at, door, session, query, characters, tokens = found[0]
+            id_, at, interface, session, query, characters, tokens = found[0]
             considered = tuple(_considered(*row) for row in rows)
-            return Recall(id_, at, door, session, query, characters, tokens, considered)
+            return Recall(id_, at, interface, session, query, characters, tokens, considered)
 
     def of_entry(self, entry_id: str, limit: int = -1) -> list[RecallHead]:
         """The recalls by which an entry has entered a prompt, newest first."""

@@ -116,7 +116,7 @@ class RecallJson(Shape):
 
     id: str
     at: float
-    door: str
+    interface: str
     session: str | None
     query: str = Field(description="Empty if part of it was forgotten since.")
     characters: Count

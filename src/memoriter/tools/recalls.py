@@ -18,7 +18,7 @@ class ListArguments(PageArguments):
     """Arguments of `recalls.list`."""
 
     session: str | None = Field(default=None, max_length=500, description="Only from this session.")
-    door: str | None = Field(
+    interface: str | None = Field(
         default=None, max_length=100, description="Only through this interface, such as `hook` or `host`."
     )
     since: Time | None = Field(default=None, description="At or after this time, in seconds since the epoch.")
@@ -69,7 +69,7 @@ def _list(call: Call[ListArguments]) -> ListResult:
         limit=asked.limit,
         after=decode_cursor(asked.cursor, _ORDER),
         session=asked.session,
-        door=asked.door,
+        interface=asked.interface,
         since=asked.since,
         until=asked.until,
         entry=asked.entry,
@@ -90,7 +90,7 @@ def _get(call: Call[GetArguments]) -> GetResult:
     return GetResult(
         id=recall.id,
         at=recall.at,
-        door=recall.door,
+        interface=recall.interface,
         session=recall.session,
         query=recall.query,
         characters=recall.characters,

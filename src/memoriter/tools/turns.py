@@ -72,7 +72,7 @@ def _recall(call: Call[RecallArguments]) -> RecallResult:
         query,
         session_key=call.session_key,
         session=asked.session,
-        door="host",
+        interface="host",
         tokens=asked.tokens,
     )
     return RecallResult(

@@ -204,7 +204,7 @@ def _brief(agent: Agent, command: HookCommand, event: HookEvent) -> str:
     if "memory_recall" not in agent.tools or not memory.settings.retrieval.inject_on_query:
         return introduction
     sessions = session_progress(memory.settings).sessions_of(event.project) if event.project else []
-    brief = memory.brief(Path(event.project).name, sessions=sessions, door="hook")
+    brief = memory.brief(Path(event.project).name, sessions=sessions, interface="hook")
     return f"{introduction}\n{brief.text}" if brief.text else introduction
 
 

@@ -199,7 +199,7 @@ function recalls(found) {
         {},
         el("a", { href: address("recalls", recall.id) }, recall.query || t("recall.noQuery")),
         " ",
-        el("span", { class: "faint" }, t(`door.${recall.door}`), " · ", when(recall.at)),
+        el("span", { class: "faint" }, t(`interface.${recall.interface}`), " · ", when(recall.at)),
       ),
     ),
   );

@@ -14,7 +14,7 @@ export function recallDetail(recall) {
     el("h2", { class: "statement" }, recall.query || t("recall.noQuery")),
     facts([
       [t("recall.at"), moment(recall.at)],
-      [t("recall.door"), t(`door.${recall.door}`)],
+      [t("recall.interface"), t(`interface.${recall.interface}`)],
       [
         t("entry.session"),
         recall.session &&

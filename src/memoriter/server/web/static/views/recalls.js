@@ -135,7 +135,7 @@ export function recallsView(main) {
           t("recall.counts", { entered: number(count(recall.entered)), left: number(count(recall.leftOut)) }),
         ),
         el("span", {}, tn("count.tokens", recall.tokens)),
-        el("span", { class: "faint" }, t(`door.${recall.door}`)),
+        el("span", { class: "faint" }, t(`interface.${recall.interface}`)),
         when(recall.at),
       ),
     );
