@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING, Any
 
 from prometheus_client import CollectorRegistry, Counter, Histogram, generate_latest
 from prometheus_client.core import GaugeMetricFamily, Metric
-from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4
 from prometheus_client.registry import Collector
 
 from memoriter import __version__
@@ -134,7 +133,7 @@ def publish_sync(hub: Hub, agent: str, synced: Synced) -> None:
 # caller cannot create new ones.
 
 BUCKETS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
-CONTENT_TYPE = CONTENT_TYPE_PLAIN_0_0_4
+CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 GAUGES = {
     "memoriter_chunks": "Chunks in the index.",
     "memoriter_entries": "Entries in the memory.",

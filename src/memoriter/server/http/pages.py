@@ -44,7 +44,7 @@ SIGNED_IN_PAGE = """<!doctype html>
 
 
 @dataclass(frozen=True, slots=True)
-class File:
+class PageFile:
     """A file with its headers."""
 
     body: bytes
@@ -57,9 +57,9 @@ class PageFiles:
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
-        self._read: dict[str, tuple[int, File]] = {}
+        self._read: dict[str, tuple[int, PageFile]] = {}
 
-    def __getitem__(self, name: str) -> File:
+    def __getitem__(self, name: str) -> PageFile:
         path = self._names().get(name)
         if path is None:
             raise KeyError(name)
@@ -70,7 +70,7 @@ class PageFiles:
             media_type = (
                 MEDIA_TYPES.get(path.suffix) or mimetypes.guess_type(name)[0] or "application/octet-stream"
             )
-            known = modified_at, File(body, media_type, f'"{hashlib.sha256(body).hexdigest()[:32]}"')
+            known = modified_at, PageFile(body, media_type, f'"{hashlib.sha256(body).hexdigest()[:32]}"')
             self._read[name] = known
         return known[1]
 

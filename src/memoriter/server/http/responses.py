@@ -10,7 +10,7 @@ Scope = MutableMapping[str, Any]
 Message = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[Message]]
 Send = Callable[[Message], Awaitable[None]]
-Headers = Iterable[tuple[bytes, bytes]]
+HeaderPairs = Iterable[tuple[bytes, bytes]]
 
 JSON = b"application/json"
 
@@ -46,7 +46,7 @@ class Refused(Exception):
     """A request that the gateway does not process any further."""
 
     def __init__(
-        self, status: int, code: str, message: str, headers: Headers = (), **details: object
+        self, status: int, code: str, message: str, headers: HeaderPairs = (), **details: object
     ) -> None:
         super().__init__(message)
         self.status = status
@@ -84,7 +84,7 @@ def encode_json(data: object) -> bytes:
 
 
 async def send_response(
-    send: Send, status: int, body: bytes, headers: Headers = (), *, media_type: bytes = JSON
+    send: Send, status: int, body: bytes, headers: HeaderPairs = (), *, media_type: bytes = JSON
 ) -> None:
     """Send a complete response."""
     size = str(len(body)).encode()
