@@ -166,10 +166,10 @@ def restated(turn: str, rng: random.Random) -> Ask | None:
     if not parts:
         return None
     name = rng.choice(CHINESE_NAMES if chinese else ENGLISH_NAMES)
-    told = _retell_chinese(rng.choice(parts), name) if chinese else _retell(rng.choice(parts), name)
-    if not told:
+    rephrased = _rephrase_chinese(rng.choice(parts), name) if chinese else _rephrase(rng.choice(parts), name)
+    if not rephrased:
         return None
-    return Ask("restated", told, f"{name}：{turn}" if chinese else f"{name}: {turn}")
+    return Ask("restated", rephrased, f"{name}：{turn}" if chinese else f"{name}: {turn}")
 
 
 def asked_about(turn: str, answer: str, rng: random.Random) -> Ask | None:
@@ -181,10 +181,10 @@ def asked_about(turn: str, answer: str, rng: random.Random) -> Ask | None:
         return None
     chinese = is_chinese(turn)
     name = rng.choice(CHINESE_NAMES[:-2] if chinese else ENGLISH_NAMES)
-    told = _third_chinese(parts[-1], name) if chinese else _third(parts[-1], name)
-    if not told:
+    rephrased = _third_chinese(parts[-1], name) if chinese else _third(parts[-1], name)
+    if not rephrased:
         return None
-    return Ask("asked", told, f"{name}：{answer}" if chinese else f"{name}: {answer}")
+    return Ask("asked", rephrased, f"{name}：{answer}" if chinese else f"{name}: {answer}")
 
 
 def is_about(query: str, text: str) -> bool:
@@ -197,16 +197,16 @@ def is_about(query: str, text: str) -> bool:
 def _third(question: str, name: str) -> str:
     if _OTHERS.search(question) or not re.search(r"\byour?\b", question, re.IGNORECASE):
         return ""
-    told = re.sub(
+    rephrased = re.sub(
         r"^(and|so|but|well|oh|ok|okay|yes|no|hi|hey|hello)\b,? *", "", question, flags=re.IGNORECASE
     )
     for phrase, about in _ABOUT:
-        told = re.sub(phrase, about.format(name), told, flags=re.IGNORECASE)
+        rephrased = re.sub(phrase, about.format(name), rephrased, flags=re.IGNORECASE)
     # The name once, then pronouns: "Does Tom like Tom's job?" is unnatural.
-    first, found, rest = told.partition(name)
+    first, found, rest = rephrased.partition(name)
     rest = rest.replace(f"{name}'s", "their").replace(name, "they")
-    told = first + found + rest
-    return told[0].upper() + told[1:]
+    rephrased = first + found + rest
+    return rephrased[0].upper() + rephrased[1:]
 
 
 def _third_chinese(question: str, name: str) -> str:
@@ -216,27 +216,27 @@ def _third_chinese(question: str, name: str) -> str:
     return question.replace("你", name, 1).replace("你", "自己")
 
 
-def _retell_chinese(sentence: str, name: str) -> str:
+def _rephrase_chinese(sentence: str, name: str) -> str:
     if "我" not in sentence or "我们" in sentence or "你" in sentence:
         return ""
     return sentence.replace("我", name, 1).replace("我", "自己").strip("。！ ")
 
 
-def _retell(sentence: str, name: str) -> str:
+def _rephrase(sentence: str, name: str) -> str:
     if re.search(r"\b(you|your|we|us)\b", sentence, re.IGNORECASE):
         return ""
-    told = sentence.rstrip(".! ")
+    rephrased = sentence.rstrip(".! ")
     for phrase, verb in _AUXILIARY.items():
-        told = re.sub(rf"\b{phrase}\b", f"{name} {verb}", told, flags=re.IGNORECASE)
-    match = _VERB.search(told)
+        rephrased = re.sub(rf"\b{phrase}\b", f"{name} {verb}", rephrased, flags=re.IGNORECASE)
+    match = _VERB.search(rephrased)
     if match:
         verb = match[2] + ("s" if match[2] in _PRESENT else "")
-        told = f"{told[: match.start()]}{name} {match[1] or ''}{verb}{told[match.end() :]}"
-    if name not in told:
+        rephrased = f"{rephrased[: match.start()]}{name} {match[1] or ''}{verb}{rephrased[match.end() :]}"
+    if name not in rephrased:
         return ""
-    told = re.sub(r"\bmy\b", "their", told, flags=re.IGNORECASE)
-    told = re.sub(r"\b(me|myself)\b", "them", told, flags=re.IGNORECASE)
-    return re.sub(r"\bI\b", "they", told)
+    rephrased = re.sub(r"\bmy\b", "their", rephrased, flags=re.IGNORECASE)
+    rephrased = re.sub(r"\b(me|myself)\b", "them", rephrased, flags=re.IGNORECASE)
+    return re.sub(r"\bI\b", "they", rephrased)
 
 
 def speak(turn: str, rng: random.Random) -> str:

@@ -75,11 +75,11 @@ def test_a_query_is_converted_to_simplified_chinese_if_the_manifest_says_so(
     tiny_model.write_manifest(tmp_path)
     plain = LocalEmbedder(tmp_path)
     tiny_model.write_manifest(tmp_path, simplified_queries=True)
-    wanting = LocalEmbedder(tmp_path)
-    np.testing.assert_array_equal(wanting.embed_query("備份"), plain.embed_query("备份"))
-    np.testing.assert_array_equal(wanting.embed(["備份"]), plain.embed(["備份"]))
+    converting = LocalEmbedder(tmp_path)
+    np.testing.assert_array_equal(converting.embed_query("備份"), plain.embed_query("备份"))
+    np.testing.assert_array_equal(converting.embed(["備份"]), plain.embed(["備份"]))
     assert not np.array_equal(plain.embed_query("備份"), plain.embed_query("备份"))
-    assert wanting.identity == plain.identity  # no vector that is kept is another
+    assert converting.identity == plain.identity  # stored vectors do not change
 
 
 def test_a_text_is_cut_at_the_models_length(tmp_path: Path) -> None:
