@@ -16,7 +16,7 @@ Message = dict[str, Any]
 
 
 class Model:
-    """What the server was asked, and what it says."""
+    """The requests that the server got, and its answers."""
 
     def __init__(self) -> None:
         self.url = ""
@@ -32,16 +32,16 @@ class Model:
             memories = json.loads(last["content"])["memories"]
             known = memories[0]["text"] if memories else "nothing"
             return {"role": "assistant", "content": f"From memory: {known}", "refusal": None}
-        said = last["content"].rpartition("</relevant-memories>")[2].strip()
-        if said.endswith("?"):
-            function = {"name": "memory_recall", "arguments": json.dumps({"query": said})}
+        question = last["content"].rpartition("</relevant-memories>")[2].strip()
+        if question.endswith("?"):
+            function = {"name": "memory_recall", "arguments": json.dumps({"query": question})}
             call = {"id": f"call_{len(self.asked)}", "type": "function", "function": function}
             return {"role": "assistant", "content": None, "tool_calls": [call]}
         return {"role": "assistant", "content": "Noted."}
 
 
 def mistakes_in(body: dict[str, Any]) -> Iterator[str]:
-    """What a strict server would refuse."""
+    """Raise for what a strict server would refuse."""
     waiting: list[str] = []
     for message in body["messages"]:
         role = message["role"]

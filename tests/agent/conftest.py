@@ -1,4 +1,4 @@
-"""Hosts over a workspace of their own, opened as a program opens them."""
+"""Agents with their own workspace, opened as a program opens them."""
 
 from __future__ import annotations
 
@@ -10,28 +10,28 @@ import pytest
 from memoriter.agent import Agent
 from memoriter.testing import HashEmbedder
 
-OpenHost = Callable[..., Agent]
+OpenAgent = Callable[..., Agent]
 
 
 @pytest.fixture
-def open_host(workspace: Path, tmp_path: Path) -> Iterator[OpenHost]:
-    """Opens a host whose slot the owner has named, unless `named` is None; closes all at the end."""
+def open_agent(workspace: Path, tmp_path: Path) -> Iterator[OpenAgent]:
+    """Return a function that opens agents. The owner names the plugin ``named``, unless it is None."""
     opened: list[Agent] = []
 
     def open_(named: str | None = "memory-full", slot: str | None = None, **overrides: object) -> Agent:
         settings = {key.replace("__", "."): value for key, value in overrides.items()}
         if named is not None:
             settings["plugins.slots.memory"] = named
-        host = Agent.open(
+        agent = Agent.open(
             slot=slot,
             workspace=workspace,
             home=tmp_path / "state",
             embedder=HashEmbedder(),
             overrides=settings,
         )
-        opened.append(host)
-        return host
+        opened.append(agent)
+        return agent
 
     yield open_
-    for host in opened:
-        host.close()
+    for agent in opened:
+        agent.close()

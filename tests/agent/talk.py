@@ -1,4 +1,4 @@
-"""Conversations as hosts hand them over."""
+"""Conversations, and a short way to report them to an agent."""
 
 from __future__ import annotations
 
@@ -19,5 +19,5 @@ TEA = [user("I prefer tea over coffee."), assistant("Noted.")]
 TRAIN = [user("Remember that my train to Lyon leaves at seven."), assistant("I will.")]
 
 
-def said(host: Agent, event: Event, *messages: Message, session: str = "s1", **more: object) -> Effect:
-    return host.emit(Moment(event, session=session, messages=messages, **more))  # type: ignore[arg-type]
+def emit(agent: Agent, event: Event, *messages: Message, session: str = "s1", **more: object) -> Effect:
+    return agent.emit(Moment(event, session=session, messages=messages, **more))  # type: ignore[arg-type]

@@ -1,124 +1,326 @@
-"""The whole of it, as people run it: an agent in a process of its own, told something one day, and asked the next."""
+"""Agent: whatever is wrong with the memory, the host continues and learns why."""
 
 from __future__ import annotations
 
-import os
-import subprocess
+import logging
 import sys
+import threading
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
-from chat_completions import serving
+from talk import TEA, emit, user
 
-AGENT = Path(__file__).parents[2] / "examples" / "agent.py"
+from memoriter import Memory
+from memoriter.agent import EVENTS, Agent, Effect, Event, Moment
+from memoriter.agent.hooks import DEADLINES
+from memoriter.agent.service import MemoryService
+from memoriter.errors import ConfigError, MemoriterError, MemoryDisabled
+from memoriter.sessions.messages import turns_of_messages
+from memoriter.testing import HashEmbedder
+from memoriter.tools.table import call
+from memoriter.tools.toolbox import TOOLS
+
+if TYPE_CHECKING:
+    from memoriter.embedding.protocol import Matrix
+
+OpenAgent = Callable[..., Agent]
+NOTE_TOOLS = ("memory_search", "memory_get", "memory_save", "memory_stats")
+ENTRY_TOOLS = ("memory_recall", "memory_store", "memory_forget", "memory")
 
 
-def run(*arguments: str, typed: str = "", **environment: str) -> str:
-    done = subprocess.run(
-        [sys.executable, str(AGENT), *arguments],
-        env={**os.environ, **environment},
-        input=typed,
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=100,
+@pytest.mark.parametrize(
+    ("slot", "tools"),
+    [
+        ("memory-core", NOTE_TOOLS),
+        ("memory-lancedb", ENTRY_TOOLS),
+        ("memory-full", (*NOTE_TOOLS, *ENTRY_TOOLS)),
+    ],
+)
+def test_exactly_one_plugin_is_active_and_decides_which_tools_exist(
+    open_agent: OpenAgent, slot: str, tools: tuple[str, ...]
+) -> None:
+    agent = open_agent(slot)
+    assert (agent.error, agent.plugin and agent.plugin.name, agent.tools) == (None, slot, tools)
+    assert emit(agent, "session_start").tools == tools
+
+
+def test_the_plugin_that_the_owner_names_overrides_the_default_of_the_host(open_agent: OpenAgent) -> None:
+    assert open_agent(None).tools == NOTE_TOOLS
+    assert open_agent(None, "memory-full").tools == (*NOTE_TOOLS, *ENTRY_TOOLS)
+    assert open_agent("memory-core", "memory-full").tools == NOTE_TOOLS
+    assert (
+        open_agent("none", "memory-full").error == "Memory is switched off: `plugins.slots.memory` is `none`."
     )
-    assert (done.returncode, done.stderr) == (0, "")
-    return done.stdout
 
 
-def after(text: str, said: str) -> str:
-    """What is printed from these words of the user to the next."""
-    return text.partition(said)[2].partition("    user  ")[0]
+def test_a_closed_agent_does_not_start(open_agent: OpenAgent) -> None:
+    agent = open_agent("memory-core")
+    agent.close()
+    assert agent.start() is None
 
 
-def test_on_the_second_day_a_new_process_knows_what_the_first_was_told() -> None:
-    out = run()
-    first, _, second = out.partition("day 2, a new process")
-    assert "memory  added: I prefer green tea over coffee." in first
-    assert 'tool  memory_save({"content": "The rent is due on the fifth of every month."})' in first
-    assert "host  the conversation was shortened" in after(first, "Here are my notes")
-    assert "memory  written: memory/" in after(first, "Here are my notes")  # the flush
-    assert "memory  written: memory/" in after(first, "user  /new")  # the summary
-    assert "agent  As I remember it: I prefer green tea over coffee." in after(
-        first, "Which tea do I prefer?"
+def test_with_an_empty_slot_every_effect_says_why_there_is_no_memory(
+    open_agent: OpenAgent, workspace: Path
+) -> None:
+    agent = open_agent("none")
+    off = "Memory is switched off: `plugins.slots.memory` is `none`."
+    for event in EVENTS:
+        effect = emit(agent, event, *TEA, prompt="tea?")
+        assert effect == Effect(warnings=(off,))
+        assert effect.as_host() == {"warnings": [off]}
+    assert (agent.plugin, agent.tools, agent.start()) == (None, (), None)
+    for part in ("memory", "service"):
+        with pytest.raises(MemoryDisabled, match="Memory is switched off"):
+            getattr(agent, part)
+    assert list(workspace.rglob("*.md")) == []
+
+
+def test_an_unknown_plugin_gives_an_error_that_lists_the_known_ones(open_agent: OpenAgent) -> None:
+    agent = open_agent("memory-cor")
+    assert agent.error == (
+        "plugins.slots.memory = 'memory-cor' from --memory: "
+        "must be one of memory-core, memory-lancedb, memory-full, none"
+    )
+    assert emit(agent, "agent_end", *TEA) == Effect(warnings=(agent.error,))
+    with pytest.raises(ConfigError, match="must be one of memory-core"):
+        _ = agent.memory
+    preferred = open_agent(None, "memory-cor")
+    assert preferred.error == (
+        "Unknown memory plugin 'memory-cor'. Known: memory-core, memory-lancedb, memory-full, none."
     )
 
-    assert "agent  As I remember it: I prefer green tea over coffee." in after(second, "tea or coffee?")
-    assert "on the server in Porto" in after(second, "nightly backups?")
-    assert "the fifth of every month" in after(second, "When is the rent due?").partition("agent  ")[2]
-    assert "the third of March" in after(second, "announce the launch?").partition("agent  ")[2]
-    assert "tool  memory_search" in after(second, "交房租？")
-    assert "the fifth of every month" in after(second, "交房租？").partition("agent  ")[2]
-    assert "warning" not in out
-    assert "repeated" not in out  # the host sends the whole conversation each time
+
+def test_invalid_settings_give_a_one_line_error(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    (tmp_path / "config.yaml").write_text("search:\n  max_results: many\n", encoding="utf-8")
+    with caplog.at_level(logging.WARNING, "memoriter.agent"):
+        agent = Agent.open(home=tmp_path, workspace=tmp_path / "notes")
+    assert agent.error
+    assert agent.error.startswith(f"search.max_results = 'many' from {tmp_path}/config.yaml: must be")
+    assert agent.error in caplog.text
+    assert agent.emit(Moment("before_agent_start", prompt="hello")) == Effect(warnings=(agent.error,))
+
+
+def test_an_unusable_home_gives_a_one_line_error(tmp_path: Path) -> None:
+    (tmp_path / "state").write_text("a file, no folder", encoding="utf-8")
+    agent = Agent.open(home=tmp_path / "state", workspace=tmp_path / "notes")
+    assert agent.error
+    assert emit(agent, "session_start") == Effect(warnings=(agent.error,))
+    with pytest.raises(MemoriterError):
+        _ = agent.memory
+    agent.close()
+
+
+def test_a_store_that_breaks_later_gives_a_warning(open_agent: OpenAgent, tmp_path: Path) -> None:
+    agent = open_agent()
+    (tmp_path / "state/agents/main/memory.db").write_bytes(b"not a database" * 1000)
+    for event in EVENTS:
+        effect = emit(agent, event, *TEA, prompt="tea or coffee?")
+        assert (effect.prepend_context, effect.remembered) == ("", ())
+        if event in ("agent_end", "before_agent_start"):
+            assert len(effect.warnings) == 1
+
+
+def test_a_wrong_argument_of_open_gives_an_error_too() -> None:
+    agent = Agent.open(colour="red")
+    assert agent.error
+    assert agent.error.startswith("TypeError: ")
+
+
+def test_a_service_that_is_passed_in_is_not_closed(open_memory: Callable[..., Memory]) -> None:
+    memory = open_memory(**{"plugins.slots.memory": "memory-full"})
+    with MemoryService(memory) as service:
+        with Agent.open(service=service) as agent:
+            assert agent.service is service
+            assert [done.action for done in emit(agent, "agent_end", *TEA).remembered] == ["added"]
+        assert memory.search("tea", source="entries").hits
+
+
+def test_the_settings_of_a_service_name_the_plugin_so_that_tools_and_prompt_agree(
+    open_memory: Callable[..., Memory],
+) -> None:
+    memory = open_memory()
+    with Agent.open(service=MemoryService(memory), slot="memory-full") as agent:
+        described = call(memory, "prompt")["text"]
+        assert [name for name in TOOLS if f"`{name}`" in described] == list(agent.tools)
+
+
+def test_an_observer_gets_every_moment_and_cannot_break_the_host(workspace: Path, tmp_path: Path) -> None:
+    seen: list[tuple[Moment, Effect]] = []
+
+    def observer(moment: Moment, effect: Effect) -> None:
+        seen.append((moment, effect))
+        raise RuntimeError("the observer is out of order")
+
+    with Agent.open(
+        slot="memory-full",
+        workspace=workspace,
+        home=tmp_path / "state",
+        embedder=HashEmbedder(),
+        observer=observer,
+    ) as agent:
+        moment = Moment("agent_end", session="s1", messages=tuple(TEA))
+        effect = agent.emit(moment)
+    assert effect.remembered
+    assert seen == [(moment, effect)]
+
+
+def test_a_started_agent_warms_up_indexes_and_watches(
+    open_agent: OpenAgent, note: Callable[[str, str], Path], caplog: pytest.LogCaptureFixture
+) -> None:
+    others = set(threading.enumerate())
+    note("memory/a.md", "The heron stands in the marsh.")
+    agent = open_agent("memory-core", search__sync_before=False)
+    with caplog.at_level(logging.INFO, "memoriter.agent"):
+        started = agent.start()
+    assert started
+    assert started.report
+    assert started.report.files == 1
+    assert "the memory is ready: 1 files, 1 chunks" in caplog.text
+    assert agent.service.watching == "watching"
+    assert "heron" in emit(agent, "before_agent_start", prompt="Where does the heron stand?").prepend_context
+    agent.close()
+    agent.close()
+    assert not [thread.name for thread in set(threading.enumerate()) - others]
+
+
+def test_starting_reports_an_engine_that_does_not_work(
+    open_agent: OpenAgent, caplog: pytest.LogCaptureFixture
+) -> None:
+    agent = open_agent("memory-core", memory__backend="qmd", memory__qmd__command="/nowhere/qmd")
+    with caplog.at_level(logging.WARNING, "memoriter"):
+        assert agent.start()
+    assert "/nowhere/qmd" in caplog.text
+    assert agent.error is None
+
+
+def test_the_lancedb_plugin_works_without_lancedb_and_warns(
+    open_agent: OpenAgent, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "lancedb", None)
+    monkeypatch.setattr("memoriter.build.find_spec", lambda name: None)
+    agent = open_agent("memory-lancedb")
+    (warning,) = emit(agent, "session_start").warnings
+    assert warning == (
+        "LanceDB is not installed, so `scan` searches the vectors of entries. Run "
+        "`pip install 'memoriter[lancedb]'`, or name an engine in `entries.vector_engine`."
+    )
+    assert emit(agent, "agent_end", *TEA).remembered
+    assert "tea" in emit(agent, "before_agent_start", user("Tea or coffee?")).prepend_context
+
+
+def test_the_lancedb_plugin_stores_the_vectors_of_entries_in_lancedb(
+    open_agent: OpenAgent, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("lancedb", reason="the extra lancedb is not installed")
+    monkeypatch.setattr("memoriter.store.vectors.lance.BATCH_ROWS", 1)  # or few entries would wait for more
+    lance = tmp_path / "state/agents/main/entries/lance"
+    agent = open_agent("memory-lancedb", entries__vector_engine="scan")
+    assert emit(agent, "agent_end", *TEA).remembered
+    emit(agent, "before_agent_start", prompt="Tea or coffee?")
+    agent.close()
+    assert not lance.exists()
+    agent = open_agent("memory-lancedb")
+    assert "tea" in emit(agent, "before_agent_start", prompt="Tea or coffee?").prepend_context
+    assert lance.exists()
+
+
+# ---- late --------------------------------------------------------------------------------------------------------
+
+
+class Gated(HashEmbedder):
+    """An embedder that blocks while its gate is closed."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.gate = threading.Event()
+        self.gate.set()
+
+    def _vectors(self, texts: Sequence[str]) -> Matrix:
+        self.gate.wait(30)
+        return super()._vectors(texts)
 
 
 @pytest.fixture
-def folder(tmp_path: Path) -> str:
-    return str(tmp_path / "agent")
+def slow(workspace: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[Agent, Gated]]:
+    """An agent with very short deadlines, and its embedder."""
+    embedder = Gated()
+    with monkeypatch.context() as patch:
+        for event in EVENTS:
+            patch.setitem(DEADLINES, event, 0.05)  # type: ignore[arg-type]
+        agent = Agent.open(
+            slot="memory-lancedb", workspace=workspace, home=tmp_path / "state", embedder=embedder
+        )
+    with agent:
+        yield agent, embedder
+        embedder.gate.set()
 
 
-NO_MODEL = {
-    "MEMORITER_EMBEDDING__PROVIDER": "none"
-}  # the words of a question are enough for what is not about meaning
-
-
-def test_it_works_with_any_server_that_speaks_chat_completions(folder: str) -> None:
-    with serving() as model:
-        server = {
-            "OPENAI_BASE_URL": model.url,
-            "OPENAI_API_KEY": "sk-test",
-            "OPENAI_MODEL": "parrot-1",
-            **NO_MODEL,
-        }
-        first = run("--chat", "--folder", folder, typed="I prefer green tea over coffee.\n/quit\n", **server)
-        second = run("--chat", "--folder", folder, typed="Do I prefer tea or coffee?\n/new\n", **server)
-    assert "agent  Noted." in first
-    assert "memory  added: I prefer green tea over coffee." in first
-    assert 'tool  memory_recall({"query": "Do I prefer tea or coffee?"})' in second
-    assert "agent  From memory: I prefer green tea over coffee." in second
-    assert "agent  A new session has begun." in second
-
-    assert model.mistakes == []
-    assert set(model.keys) == {"Bearer sk-test"}
-    told, asked, answered = (body["messages"] for body in model.asked)
-    assert {body["model"] for body in model.asked} == {"parrot-1"}
-    assert {tool["function"]["name"] for tool in model.asked[0]["tools"]} >= {
-        "memory_search",
-        "memory_recall",
-    }
-    assert told[0]["content"].count("## Memory recall") == 1
-    assert [message["role"] for message in told] == ["system", "user"]
-    assert [message["role"] for message in asked] == ["system", "user"]
-    assert asked[1]["content"].startswith("<relevant-memories ")
-    assert "I prefer green tea over coffee." in asked[1]["content"]
-    assert [message["role"] for message in answered] == ["system", "user", "assistant", "tool"]
-
-
-def test_it_goes_on_without_a_memory(folder: str) -> None:
-    out = run(
-        "--chat",
-        "--folder",
-        folder,
-        typed="Which tea?\n",
-        MEMORITER_PLUGINS__SLOTS__MEMORY="none",
-        **NO_MODEL,
+def test_a_late_capture_is_still_saved(slow: tuple[Agent, Gated], open_agent: OpenAgent) -> None:
+    agent, embedder = slow
+    embedder.gate.clear()
+    late = emit(agent, "agent_end", *TEA)
+    assert late == Effect(
+        warnings=("memory-lancedb (agent_end) took longer than 0.05 s, and continues in the background.",)
     )
-    assert "warning  without memory: Memory is switched off: `plugins.slots.memory` is `none`." in out
-    assert "agent  I do not know." in out
+    embedder.gate.set()
+    agent.close()
+    again = open_agent("memory-lancedb")
+    assert [entry.text for entry in again.memory.entries.list()] == ["I prefer tea over coffee."]
+    assert emit(again, "agent_end", *TEA).remembered == ()
 
 
-def test_a_server_that_does_not_answer_is_one_sentence(folder: str) -> None:
-    done = subprocess.run(
-        [sys.executable, str(AGENT), "--chat", "--folder", folder, "--base-url", "http://127.0.0.1:9/v1"],
-        env={**os.environ, **NO_MODEL},
-        input="Hello, you!\n",
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=100,
+def test_a_late_recall_is_dropped_and_not_recorded(slow: tuple[Agent, Gated], open_agent: OpenAgent) -> None:
+    agent, embedder = slow
+    (done,) = agent.memory.entries.capture(turns_of_messages(TEA))
+    embedder.gate.clear()
+    effect = emit(agent, "before_agent_start", prompt="Tea or coffee, what do I prefer?")
+    assert effect == Effect(
+        warnings=("memory-lancedb (before_agent_start) took longer than 0.05 s, and its result was dropped.",)
     )
-    assert done.returncode == 1
-    assert done.stderr.startswith("The model at http://127.0.0.1:9/v1/chat/completions does not answer: ")
-    assert done.stderr.count("\n") == 1
+    embedder.gate.set()
+    agent.close()
+    assert done.entry
+    again = open_agent("memory-lancedb")
+    assert again.memory.entries.recalls(entry=done.entry.id).recalls == ()
+    assert emit(again, "before_agent_start", prompt="Tea or coffee, what do I prefer?").recall_id
+    assert len(again.memory.entries.recalls(entry=done.entry.id).recalls) == 1
+
+
+def test_many_sessions_at_the_same_time_are_all_captured(open_agent: OpenAgent) -> None:
+    agent = open_agent("memory-full")
+    rooms = [f"room-{number}" for number in range(12)]
+
+    def session(room: str) -> None:
+        conversation = [user(f"Remember that my seat in {room} is number {room[5:]}.")]
+        events: list[Event] = ["session_start", "before_agent_start", "agent_end", "session_end"]
+        effects.extend([emit(agent, event, *conversation, session=room) for event in events])
+
+    effects: list[Effect] = []
+    threads = [threading.Thread(target=session, args=(room,)) for room in rooms]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    agent.close()
+    assert [effect.warnings for effect in effects if effect.warnings] == []
+    kept = [done.entry.text for effect in effects for done in effect.remembered if done.entry]
+    assert sorted(kept) == sorted(f"My seat in {room} is number {room[5:]}." for room in rooms)
+
+
+def test_two_threads_that_start_an_agent_start_it_once(open_agent: OpenAgent) -> None:
+    agent = open_agent()
+    ready, started = threading.Barrier(4), []
+
+    def start() -> None:
+        ready.wait()
+        started.append(agent.start())
+
+    threads = [threading.Thread(target=start) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert [done.reason for done in started if done] == ["start"]
+    assert agent.service.watching == "watching"

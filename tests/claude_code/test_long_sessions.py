@@ -63,7 +63,7 @@ def test_progress_is_saved_after_every_piece(claude: ClaudeCode, monkeypatch: py
 
     def record(moment: Moment, effect: Effect) -> None:
         after.extend((done.action, done.entry.text) for done in effect.remembered if done.entry)
-        seen.append((moment.event, str(moment.heard)))
+        seen.append((moment.event, str(moment.captured)))
 
     with _agent(claude, record) as agent:
         assert process_queue(agent) == 1

@@ -21,7 +21,7 @@ def paths(answer) -> list[str]:
     return [hit.path for hit in answer.hits]
 
 
-def test_a_note_is_found_by_a_word_of_it(note, open_memory) -> None:
+def test_a_note_is_found_by_one_of_its_words(note, open_memory) -> None:
     note("MEMORY.md", "# Facts\n\nThe backup runs every night at two.\n")
     note("memory/2026-02-08.md", "# Monday\n\nWe ate dumplings.\n")
     answer = open_memory().search("backup")
@@ -61,7 +61,7 @@ def test_a_sync_reports_what_it_did_and_a_second_one_does_nothing(note, open_mem
     assert again == SyncReport(files=2, chunks=2, unchanged=2, seconds=again.seconds)
 
 
-def test_an_edit_of_equal_length_within_the_same_moment_is_seen(
+def test_an_edit_of_equal_length_right_after_another_is_noticed(
     note, open_memory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("memoriter.build.SYNC_INTERVAL_S", 0.0)
@@ -108,7 +108,7 @@ def test_another_embedder_rebuilds_the_vectors_and_never_mixes_them(note, open_m
     assert (back.embedded, back.cached) == (0, 1), "switching back costs nothing"
 
 
-def test_a_failing_embedder_leaves_keyword_search_and_says_so(note, open_memory) -> None:
+def test_with_a_failing_embedder_keyword_search_works_and_the_answer_says_so(note, open_memory) -> None:
     note("memory/a.md", "The heron stands in the water.")
     memory = open_memory(FailingEmbedder(after=0))
     report = memory.sync()
@@ -119,7 +119,7 @@ def test_a_failing_embedder_leaves_keyword_search_and_says_so(note, open_memory)
     assert answer.degraded is not None
 
 
-def test_vectors_that_failed_are_made_by_the_next_sync(note, open_memory) -> None:
+def test_failed_vectors_are_computed_by_the_next_sync(note, open_memory) -> None:
     note("memory/a.md", "The heron stands in the water.")
     open_memory(FailingEmbedder(after=0)).sync()
     healed = open_memory(HashEmbedder()).sync()
@@ -141,7 +141,7 @@ def test_filters_by_path_and_source_apply_to_both_legs(note, open_memory) -> Non
     assert paths(memory.search("heron", source="sessions", min_score=0)) == []
 
 
-def test_a_group_chat_is_not_shown_where_notes_lie(note, open_memory) -> None:
+def test_a_group_chat_does_not_see_citations(note, open_memory) -> None:
     note("memory/a.md", "heron")
     memory = open_memory(memory__scope__default="allow")
     direct = memory.search("heron", session_key="agent:main:main")
@@ -150,7 +150,7 @@ def test_a_group_chat_is_not_shown_where_notes_lie(note, open_memory) -> None:
     assert (group.citations, group.hits[0].citation) == (False, None)
 
 
-def test_dated_notes_age_only_when_asked_and_never_vanish(note, open_memory) -> None:
+def test_dated_notes_lose_score_only_when_configured_and_never_disappear(note, open_memory) -> None:
     note("memory/1999-01-01.md", "heron heron heron by the river")
     plain = open_memory().search("heron river", min_score=0).hits[0]
     aged = open_memory(search__half_life_days=10.0).search("heron river", min_score=0).hits[0]
@@ -158,7 +158,7 @@ def test_dated_notes_age_only_when_asked_and_never_vanish(note, open_memory) -> 
     assert [part.name for part in aged.explain.parts][-1] == "decay"
 
 
-def test_diversity_puts_a_repetition_behind_something_new(note, open_memory) -> None:
+def test_diversity_ranks_a_repetition_below_something_new(note, open_memory) -> None:
     note("memory/a.md", "heron in the marsh at dawn")
     note("memory/b.md", "heron in the marsh at dawn")
     note("memory/c.md", "heron feeding its young chicks with small fish")
@@ -169,7 +169,7 @@ def test_diversity_puts_a_repetition_behind_something_new(note, open_memory) -> 
     }
 
 
-def test_reading_gives_the_cited_lines_and_refuses_what_is_outside(note, open_memory, tmp_path) -> None:
+def test_reading_returns_the_cited_lines_and_refuses_paths_outside(note, open_memory, tmp_path) -> None:
     note("memory/a.md", "one\ntwo\nthree\nfour\n")
     (tmp_path / "secret.md").write_text("secret")
     memory = open_memory()
@@ -187,7 +187,7 @@ def test_reading_gives_the_cited_lines_and_refuses_what_is_outside(note, open_me
         memory.read("memory/aa.md")
 
 
-def test_a_missing_workspace_is_an_answer_not_a_purge(
+def test_a_missing_workspace_degrades_the_answer_and_keeps_the_index(
     note, open_memory, workspace: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     note("memory/a.md", "heron")
@@ -200,7 +200,7 @@ def test_a_missing_workspace_is_an_answer_not_a_purge(
     assert answer.degraded is not None
 
 
-def test_notes_of_another_workspace_are_never_given(tmp_path: Path) -> None:
+def test_notes_of_another_workspace_are_never_returned(tmp_path: Path) -> None:
     for name in ("one", "two"):
         (tmp_path / name / "memory").mkdir(parents=True)
         for number in range(210):  # more than a search takes in by itself
@@ -225,7 +225,7 @@ def test_notes_of_another_workspace_are_never_given(tmp_path: Path) -> None:
         assert {"one" in hit.snippet for hit in one.search("heron", min_score=0).hits} == {True}
 
 
-def test_many_files_indexed_right_after_they_were_written_are_not_called_changed(
+def test_files_indexed_right_after_they_were_written_do_not_count_as_changed(
     note, open_memory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for number in range(210):
@@ -236,7 +236,7 @@ def test_many_files_indexed_right_after_they_were_written_are_not_called_changed
     assert memory.search("heron").degraded is None
 
 
-def test_what_is_opened_at_first_use_is_opened_once(open_memory) -> None:
+def test_parts_that_are_opened_at_first_use_are_opened_once(open_memory) -> None:
     memory = open_memory()
     start = threading.Barrier(8)
 
@@ -248,7 +248,7 @@ def test_what_is_opened_at_first_use_is_opened_once(open_memory) -> None:
         assert len({id(keeper) for keeper in pool.map(first, range(8))}) == 1
 
 
-def test_a_home_that_cannot_be_locked_is_told_in_the_answer(note, open_memory, tmp_path) -> None:
+def test_an_answer_says_that_the_home_cannot_be_locked(note, open_memory, tmp_path) -> None:
     note("memory/a.md", "heron")
     memory = open_memory()
     (tmp_path / "state/agents/main/sync.lock").symlink_to("missing/lock")  # cannot be created
@@ -258,7 +258,7 @@ def test_a_home_that_cannot_be_locked_is_told_in_the_answer(note, open_memory, t
     assert "sync.lock" in answer.degraded
 
 
-def test_the_asynchronous_memory_gives_the_same_answers(note, open_memory, workspace, tmp_path) -> None:
+def test_the_async_memory_gives_the_same_answers(note, open_memory, workspace, tmp_path) -> None:
     note("memory/a.md", "The heron stands in the water.")
     expected = open_memory().search("heron").hits
 
@@ -309,7 +309,7 @@ def test_any_string_is_a_safe_query(query, note, open_memory) -> None:
 
 @settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(query=st.text(max_size=300))
-def test_no_text_at_all_makes_a_search_fail(query, shared_memory: Memory) -> None:
+def test_no_text_makes_a_search_fail(query, shared_memory: Memory) -> None:
     assert isinstance(shared_memory.search(query).hits, tuple)
 
 

@@ -1,12 +1,10 @@
-"""What happens by itself while an agent works? The plugin that fills the memory slot, and the moments it acts on.
+"""What happens automatically while an agent works: the plugin in the memory slot, and the moments it acts on.
 
-    from memoriter.agent import Agent, Moment
+from memoriter import Agent, Moment
 
-    with Agent.open(workspace="~/notes", slot="memory-full") as host:
-        effect = host.emit(Moment("before_agent_start", session="s1", prompt="What do I drink?"))
-        print(effect.prepend_context)
-
-What is remembered and how it is found is not decided here.
+with Agent.open(workspace="~/notes", slot="memory-full") as agent:
+    effect = agent.emit(Moment("before_agent_start", session="s1", prompt="What do I drink?"))
+    print(effect.prepend_context)
 """
 
 from memoriter.agent.agent import Agent

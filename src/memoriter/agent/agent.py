@@ -1,7 +1,7 @@
-"""What an agent's host holds: one active plugin over one memory.
+"""Agent: one active plugin with one memory, as a host uses it.
 
-Opening never raises, and neither does anything that a host calls in the middle of a turn: a memory that is switched
-off, misconfigured or broken is a sentence in `error` and in every effect, and the agent goes on without.
+Opening never raises, and neither do the methods that a host calls during a turn. If the memory is switched off,
+misconfigured or broken, `error` and every effect say so, and the host continues without memory.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ Observer = Callable[[Moment, Effect], None]
 
 
 class Agent:
-    """One agent's memory as its host uses it."""
+    """The memory of one agent, with what happens automatically. Open it with `Agent.open`."""
 
     def __init__(
         self,
@@ -48,10 +48,12 @@ class Agent:
         self._plugin = plugin
         self._cause = error
         self._observer = observer
-        self._owned = owned  #: whether the service was opened here, and is closed here
+        #: Whether this object opened the service, and therefore closes it.
+        self._owned = owned
         self._closed = False
-        self._begun = False
-        self._beginning = threading.Lock()
+        self._started = False
+        self._starting = threading.Lock()
+        #: Plugins register their handlers here.
         self.bus = HookBus()
 
     @classmethod
@@ -66,13 +68,13 @@ class Agent:
         on_progress: ProgressCallback | None = None,
         **load: Any,
     ) -> Agent:
-        """Open the memory that the settings describe, with the plugin that its slot names; never raises.
+        """Open the memory that the settings describe, with the plugin in its slot. Never raises.
 
-        Without settings they are loaded, with ``load`` as `Memory.open` takes it (workspace, home, agent, config,
-        overrides, embedder). ``slot`` is the plugin when the owner has named none. ``service`` is used as it is, and
-        stays its owner's: its own settings name the plugin, so that tools and prompts agree, unless ``settings`` are
-        given for what is to happen here. ``observer`` is called with every moment and its effect, ``on_sync`` and
-        ``on_progress`` with every automatic sync.
+        Without ``settings`` they are loaded with the arguments of `Memory.open` (workspace, home, agent, config,
+        overrides, embedder). ``slot`` names the plugin if the owner has named none. ``service`` is used as it is and
+        is not closed here. Its settings name the plugin, so that tools and prompts agree, unless ``settings`` are
+        given. ``observer`` is called with every moment and its effect, ``on_sync`` and ``on_progress`` with every
+        automatic sync.
         """
         opened: MemoryService | None = None
         try:
@@ -80,40 +82,38 @@ class Agent:
             if service and not settings:
                 settings = service.memory.settings
             else:
-                settings = _with_slot(settings or _loaded(**load), slot)
+                settings = _with_slot(settings or _load_settings(**load), slot)
             plugin = load_plugin(settings.plugins.slots.memory)
             if plugin is None:
                 raise MemoryDisabled(f"Memory is switched off: `{SLOT}` is `{NONE}`.")  # noqa: TRY301
             opened = service or MemoryService(
                 Memory.open(settings=settings, embedder=embedder), on_sync=on_sync, on_progress=on_progress
             )
-            host = cls(opened, plugin, observer=observer, owned=service is None)
-            plugin.register(host.bus, opened)
-        except Exception as error:  # noqa: BLE001  the agent goes on without memory
+            agent = cls(opened, plugin, observer=observer, owned=service is None)
+            plugin.register(agent.bus, opened)
+        except Exception as error:  # noqa: BLE001 - the host continues without memory
             if opened is not None and service is None:
                 opened.memory.close()
-            host = cls(None, None, error=error, observer=observer)
-            level = (
-                logging.INFO if isinstance(error, MemoryDisabled) else logging.WARNING
-            )  # or as it was meant
-            log.log(level, "the agent goes on without memory: %s", host.error)
-        return host
+            agent = cls(None, None, error=error, observer=observer)
+            level = logging.INFO if isinstance(error, MemoryDisabled) else logging.WARNING
+            log.log(level, "continuing without memory: %s", agent.error)
+        return agent
 
-    # ---- what it has ------------------------------------------------------------------------------------------
+    # ---- properties ------------------------------------------------------------------------------------------------
 
     @property
     def plugin(self) -> Plugin | None:
-        """What fills the slot; None while memory is disabled."""
+        """The plugin in the memory slot; None without memory."""
         return self._plugin
 
     @property
     def tools(self) -> tuple[str, ...]:
-        """Names of the tools that the agent gets."""
+        """Names of the tools that the agent has."""
         return tuple(self._plugin.tools) if self._plugin else ()
 
     @property
     def error(self) -> str | None:
-        """Why there is no memory, in one sentence; None when there is one."""
+        """Why there is no memory, in one sentence; None if there is one."""
         if self._cause is None:
             return None
         if isinstance(self._cause, MemoriterError | OSError):
@@ -122,57 +122,57 @@ class Agent:
 
     @property
     def off(self) -> bool:
-        """Whether there is no memory because the owner wants none."""
+        """Whether the owner has switched memory off."""
         return isinstance(self._cause, MemoryDisabled)
 
     @property
     def service(self) -> MemoryService:
-        """The memory with what keeps it fresh; raises why there is none."""
+        """The service that keeps the memory up to date. Raises if there is no memory."""
         if self._service is None:
             if isinstance(self._cause, MemoriterError):
                 raise self._cause
-            raise MemoriterError(self.error or "this host was closed")
+            raise MemoriterError(self.error or "This agent has no memory.")
         return self._service
 
     @property
     def memory(self) -> Memory:
-        """The memory; raises why there is none."""
+        """The memory. Raises if there is none."""
         return self.service.memory
 
-    # ---- its life ---------------------------------------------------------------------------------------------
+    # ---- running ---------------------------------------------------------------------------------------------------
 
     def start(self) -> Synced | None:
-        """For a host that lives long: warm up, take in what changed, watch; never raises.
+        """Warm up, bring the index up to date and watch for changes. For hosts that run long. Never raises.
 
-        None without a memory, and where it was started already: another thread may have been first.
+        Returns None without memory, and if the agent was already started.
         """
-        with self._beginning:
-            begun, self._begun = self._begun, True
-        if self._service is None or self._closed or begun:
+        with self._starting:
+            started, self._started = self._started, True
+        if self._service is None or self._closed or started:
             return None
         try:
-            done = self._service.start()
+            synced = self._service.start()
         except Exception as error:
             if self._closed:
-                return None  # it was closed while it began
-            log.exception("the memory could not be kept fresh")
+                return None  # closed while it was starting
+            log.exception("the memory cannot be kept up to date")
             return Synced("start", None, f"{type(error).__name__}: {error}")
-        if done.report is not None:
-            log.info("the memory is ready: %d files, %d chunks", done.report.files, done.report.chunks)
-        return done
+        if synced.report is not None:
+            log.info("the memory is ready: %d files, %d chunks", synced.report.files, synced.report.chunks)
+        return synced
 
     def emit(self, moment: Moment, *, wait_s: float | None = None) -> Effect:
-        """Something happens: let the plugin act; never raises. ``wait_s``: as `HookBus.emit` takes it."""
+        """Report a moment to the plugin and return its effect. Never raises. ``wait_s`` is as in `HookBus.emit`."""
         effect = Effect(warnings=(self.error,)) if self.error else self.bus.emit(moment, wait_s=wait_s)
         if self._observer is not None:
             try:
                 self._observer(moment, effect)
-            except Exception:  # who looks on must not break the host
+            except Exception:  # an observer must not break the host
                 log.exception("an observer failed")
         return effect
 
     def close(self, wait_s: float = 30.0) -> None:
-        """Finish what is being kept, within this time, and give back files and threads."""
+        """Finish writing, within this time, and close files and threads."""
         self._closed = True
         self.bus.close(wait_s)
         if self._service is not None and self._owned:
@@ -189,7 +189,7 @@ class Agent:
         self.close()
 
 
-def _loaded(
+def _load_settings(
     workspace: Path | str | None = None,
     *,
     home: Path | str | None = None,
@@ -205,7 +205,7 @@ def _loaded(
 
 
 def _with_slot(settings: Settings, slot: str | None) -> Settings:
-    """The settings with this plugin in the slot, unless the owner has named one."""
+    """Return the settings with this plugin in the slot, unless the owner has named one."""
     if slot is None or settings.origin(SLOT) != "default":
         return settings
     slots = settings.plugins.slots.model_copy(update={"memory": slot})

@@ -1,7 +1,7 @@
-"""Who acts when something happens in a host. No handler can break the host, or hold it up beyond its deadline.
+"""The hook bus: calls the handlers of a moment. No handler can break the host or delay it beyond a deadline.
 
-A handler that raises or is late is a warning and a line in the log. What is only read is worth nothing late, and is
-dropped. What is to be kept is finished in the background, in order, and the host is told that it goes on.
+A handler that raises or is late results in a warning and a log line. If it only reads, its late result is dropped. If
+it writes, it is finished in the background, in order, and the host is told so.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ log = logs.get("agent")
 
 Handler = Callable[[Moment], Effect | None]
 
+#: Seconds, for handlers that name no deadline. A person waits at the first two. Others may ask a language model.
 DEADLINES: Mapping[Event, float] = {
     "session_start": 5.0,
     "before_agent_start": 5.0,
@@ -30,8 +31,6 @@ DEADLINES: Mapping[Event, float] = {
     "transcript_update": 2.0,
     "session_end": 60.0,
 }
-"""Seconds, where a handler names none: a person waits for the first ones, a language model may be asked in others."""
-
 #: Sessions of one host that a handler may serve at the same time.
 MAX_READERS = 4
 #: Calls that may wait for a handler.
@@ -48,7 +47,7 @@ class _Registered:
 
 
 class HookBus:
-    """Handlers by the event that they act on."""
+    """The handlers of one agent, by event."""
 
     def __init__(self) -> None:
         self._handlers: dict[Event, list[_Registered]] = {event: [] for event in EVENTS}
@@ -56,44 +55,44 @@ class HookBus:
         self._lock = threading.Lock()
 
     def on(self, event: Event, handler: Handler, *, name: str, deadline_s: float | None = None) -> None:
-        """Let the handler act on this event. ``name`` is what warnings call it.
+        """Call the handler on this event. Warnings use ``name``.
 
-        Handlers of one name that keep something share a thread, so that they act in the order of the moments.
+        Handlers of one name that write share a thread, so that they act in the order of the moments.
         """
         if event not in self._handlers:
-            raise ValueError(f"There is no event {event!r}; there are {', '.join(EVENTS)}.")
-        key = (name, "keeps" if event in WRITING else event)
+            raise ValueError(f"Unknown event {event!r}. Known events: {', '.join(EVENTS)}.")
+        key = (name, "writes" if event in WRITING else event)
         with self._lock:
             workers = self._workers.setdefault(key, _workers(name, event))
             wait_s = DEADLINES[event] if deadline_s is None else deadline_s
             self._handlers[event].append(_Registered(name, event, handler, wait_s, workers))
 
     def emit(self, moment: Moment, *, wait_s: float | None = None) -> Effect:
-        """Let everybody act who wants to, and join what comes of it; never raises.
+        """Call every handler of the event and join the effects. Never raises.
 
-        ``wait_s``: how long each is waited for instead of its deadline, and whatever it is still busy with.
+        With ``wait_s``, each handler has this many seconds instead of its deadline, and waits behind earlier moments.
         """
         if moment.event not in self._handlers:
-            return Effect(warnings=(f"There is no event {moment.event!r}; there are {', '.join(EVENTS)}.",))
+            return Effect(warnings=(f"Unknown event {moment.event!r}. Known events: {', '.join(EVENTS)}.",))
         moment = _encodable(moment)
         started = [_start(handler, moment, wait_s) for handler in tuple(self._handlers[moment.event])]
         return Effect.joined(handler.effect() for handler in started)
 
     def close(self, wait_s: float = 10.0) -> int:
-        """End, and wait for what is being kept; how many moments were not dealt with by then."""
+        """Wait for handlers that write, and close; return how many moments are unfinished after the timeout."""
         until = time.monotonic() + wait_s
-        left = 0
+        unfinished = 0
         for (name, kind), workers in self._workers.items():
-            keeps = kind == "keeps"
-            undone = workers.close(until - time.monotonic() if keeps else 0.0)
-            if undone and keeps:
-                log.error("%s had not finished %d moments when the host ended", name, undone)
-                left += undone
-        return left
+            writes = kind == "writes"
+            count = workers.close(until - time.monotonic() if writes else 0.0)
+            if count and writes:
+                log.error("%s had not finished %d moments when the agent was closed", name, count)
+                unfinished += count
+        return unfinished
 
 
 def _encodable(moment: Moment) -> Moment:
-    """The moment with names that can be kept: a host may have cut one in the middle of a character."""
+    """Return the moment with names that can be stored: a host may have cut one in the middle of a character."""
     key = moment.session_key
     return replace(
         moment,
@@ -124,8 +123,8 @@ class _Started:
         if self.skipped or self.task is None:
             return _warned(f"{name} {self.skipped}.")
         if not self.task.wait(self.until - time.monotonic()):
-            keeps = self.handler.event in WRITING
-            outcome = "and goes on in the background" if keeps else "and its result was dropped"
+            writes = self.handler.event in WRITING
+            outcome = "and continues in the background" if writes else "and its result was dropped"
             return _warned(f"{name} took longer than {self.handler.deadline_s:g} s, {outcome}.")
         try:
             effect = self.task.result()
@@ -145,15 +144,15 @@ def _start(known: _Registered, moment: Moment, wait_s: float | None) -> _Started
     until = time.monotonic() + handler.deadline_s
     stuck = handler.workers.stuck and wait_s is None
     if stuck and handler.event not in WRITING:
-        return _Started(handler, None, "is still busy with earlier moments, and was passed over", until)
+        return _Started(handler, None, "is still busy with earlier moments and was skipped", until)
     try:
         task = handler.workers.submit(lambda: handler.handler(moment))
     except Rejected:
-        return _Started(handler, None, "has too much to do or has ended, and was passed over", until)
+        return _Started(handler, None, "has a full queue or is closed, and was skipped", until)
     if stuck:
         task.abandon()
         return _Started(
-            handler, task, "is still busy with earlier moments, and will do this after them", until
+            handler, task, "is still busy with earlier moments and will process this one after them", until
         )
     return _Started(handler, task, "", until)
 

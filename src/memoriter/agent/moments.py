@@ -1,4 +1,4 @@
-"""What a host says when something happens, and what comes of it. Plain values; who acts on them is `bus`'s duty."""
+"""Moments that a host reports, and the effects that it gets back."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ Event = Literal[
 ]
 EVENTS: tuple[Event, ...] = get_args(Event)
 
+#: Moments at which something is written. This work is finished even if it is late; other results are dropped.
 WRITING: frozenset[Event] = frozenset({"agent_end", "before_compaction", "command_new", "session_end"})
-"""Moments at which something is kept. What is done then is finished however late; the rest is worth nothing late."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,53 +29,64 @@ class Moment:
     """Something that happens in a host."""
 
     event: Event
-    session: str = "main"  #: the session's id
-    session_key: str | None = (
-        None  #: who is in it, for `memory.scope`; None: the owner's own terminal or program
-    )
-    messages: tuple[Mapping[str, object], ...] = ()  #: the conversation, whole or since the last moment
-    prompt: str = ""  #: what the user just said, if it is not among the messages yet
+    #: The id of the session.
+    session: str = "main"
+    #: Who takes part in the session, for `memory.scope`. None is the owner's own terminal or program.
+    session_key: str | None = None
+    #: The conversation, all of it or since the last moment.
+    messages: tuple[Mapping[str, object], ...] = ()
+    #: What the user just said, if it is not among the messages yet.
+    prompt: str = ""
+    #: The file of the conversation, used if there are no messages.
     transcript: Path | None = None
-    window: int | None = None  #: the model's context window in tokens
-    tokens: int | None = None  #: of the conversation now
-    heard: bool = False  #: every word of it was in an `agent_end` before
+    #: The model's context window in tokens.
+    window: int | None = None
+    #: The current length of the conversation in tokens.
+    tokens: int | None = None
+    #: Every turn was already in an earlier `agent_end`.
+    captured: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Effect:
-    """What the handlers of one moment came to."""
+    """The result of one moment."""
 
-    prepend_context: str = ""  #: to be put before what the user said
-    recall_id: str = ""  #: of what is put there, in the ledger
-    tools: tuple[str, ...] = ()  #: names of the tools that the agent has
+    #: Text to put before what the user said.
+    prepend_context: str = ""
+    #: The id of that text in the recall ledger.
+    recall_id: str = ""
+    #: Names of the tools that the agent has.
+    tools: tuple[str, ...] = ()
     remembered: tuple[Remembered, ...] = ()
     written: tuple[Saved, ...] = ()
-    warnings: tuple[str, ...] = ()  #: sentences for the owner, never for the model
+    #: Sentences for the owner, never for the model.
+    warnings: tuple[str, ...] = ()
 
     @classmethod
     def joined(cls, effects: Iterable[Effect]) -> Effect:
-        """All of them as one, in their order."""
-        found = list(effects)
+        """Join several effects into one, in their order."""
+        parts = list(effects)
         return cls(
-            prepend_context="\n\n".join(one.prepend_context for one in found if one.prepend_context),
-            recall_id=next((one.recall_id for one in found if one.recall_id), ""),
-            tools=tuple(dict.fromkeys(name for one in found for name in one.tools)),
-            remembered=tuple(done for one in found for done in one.remembered),
-            written=tuple(saved for one in found for saved in one.written),
-            warnings=tuple(dict.fromkeys(text for one in found for text in one.warnings)),
+            prepend_context="\n\n".join(part.prepend_context for part in parts if part.prepend_context),
+            recall_id=next((part.recall_id for part in parts if part.recall_id), ""),
+            tools=tuple(dict.fromkeys(name for part in parts for name in part.tools)),
+            remembered=tuple(result for part in parts for result in part.remembered),
+            written=tuple(saved for part in parts for saved in part.written),
+            warnings=tuple(dict.fromkeys(warning for part in parts for warning in part.warnings)),
         )
 
     def as_host(self) -> dict[str, object]:
-        """As hosts read it: plain data in camelCase, what is empty left out."""
-        kept = [
-            {"id": done.entry.id if done.entry else None, "action": done.action} for done in self.remembered
+        """Return the effect as plain data for hosts, in camelCase and without empty fields."""
+        remembered = [
+            {"id": result.entry.id if result.entry else None, "action": result.action}
+            for result in self.remembered
         ]
-        said: dict[str, object] = {
+        fields: dict[str, object] = {
             "prependContext": self.prepend_context,
             "recallId": self.recall_id,
             "tools": list(self.tools),
-            "remembered": kept,
+            "remembered": remembered,
             "written": [saved.citation for saved in self.written],
             "warnings": list(self.warnings),
         }
-        return {name: value for name, value in said.items() if value}
+        return {name: value for name, value in fields.items() if value}

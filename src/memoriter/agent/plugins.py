@@ -1,7 +1,6 @@
-"""What our own plugins do at a moment: bring the index up to date, recall, capture, flush, summarise.
+"""Plugins for the memory slot, and what the builtin ones do: sync, recall, capture, flush and summarise.
 
-Each asks the memory and says in an `Effect` what came of it. A session that `memory.scope` does not admit is neither
-told anything nor listened to.
+A session that `memory.scope` does not allow gets nothing from the memory, and nothing of it is remembered.
 """
 
 from __future__ import annotations
@@ -31,64 +30,63 @@ NONE = "none"
 
 @runtime_checkable
 class Plugin(Protocol):
-    """What fills the slot: it decides what happens by itself and which tools an agent has, never what is kept."""
+    """Fills the memory slot: decides what happens automatically and which tools an agent has."""
 
     @property
     def name(self) -> str:
-        """Its name in warnings."""
+        """The name in warnings."""
 
     @property
     def tools(self) -> tuple[str, ...]:
-        """Names of the tools that an agent gets while it is active."""
+        """Names of the tools that an agent has while the plugin is active."""
 
     def register(self, bus: HookBus, service: MemoryService) -> None:
-        """Say on which events it acts."""
+        """Register handlers for the events that the plugin acts on."""
 
 
 def known_plugins() -> tuple[str, ...]:
-    """Every name that the slot takes."""
+    """Return every name that the slot accepts."""
     return (*BUILTIN_MEMORIES, *installed_memories())
 
 
 def load_plugin(name: str) -> Plugin | None:
-    """The plugin of this name; None for `none`. Raises `ConfigError`, one sentence."""
+    """Return the plugin of this name, or None for `none`. Raises `ConfigError`."""
     if name == NONE:
         return None
-
-    if name in OWN:
-        return OWN[name]
+    if name in BUILTIN_PLUGINS:
+        return BUILTIN_PLUGINS[name]
     points = [point for point in metadata.entry_points(group=MEMORY_ENTRY_POINTS) if point.name == name]
     if not points:
-        raise ConfigError(f"There is no memory plugin {name!r}; there are {', '.join(known_plugins())}.")
-    return _loaded(points[0])
+        raise ConfigError(f"Unknown memory plugin {name!r}. Known: {', '.join(known_plugins())}.")
+    return _load(points[0])
 
 
-def _loaded(point: metadata.EntryPoint) -> Plugin:
-    what = f"The memory plugin {point.name!r} ({point.value})"
+def _load(point: metadata.EntryPoint) -> Plugin:
+    subject = f"The memory plugin {point.name!r} ({point.value})"
     try:
-        found = point.load()
-        plugin = found if isinstance(found, Plugin) and not isinstance(found, type) else found()
-    except Exception as error:  # it is somebody else's code
-        raise ConfigError(f"{what} cannot be loaded: {type(error).__name__}: {error}") from error
+        loaded = point.load()
+        plugin = loaded if isinstance(loaded, Plugin) and not isinstance(loaded, type) else loaded()
+    except Exception as error:  # code of another package
+        raise ConfigError(f"{subject} cannot be loaded: {type(error).__name__}: {error}") from error
     if not isinstance(plugin, Plugin) or not callable(plugin.register):
-        raise ConfigError(f"{what} is no plugin: it needs a name, tools and register.")
+        raise ConfigError(f"{subject} is not a plugin: it needs a name, tools and register.")
     if not isinstance(plugin.tools, tuple) or not all(isinstance(name, str) for name in plugin.tools):
-        raise ConfigError(f"{what} is no plugin: its tools must be a tuple of names.")
+        raise ConfigError(f"{subject} is not a plugin: its tools must be a tuple of names.")
     return plugin
 
 
 Message = Mapping[str, object]
 
 
-def said_at(moment: Moment) -> Sequence[Message]:
-    """The conversation; of a long transcript its end."""
+def conversation_of(moment: Moment) -> Sequence[Message]:
+    """Return the messages of a moment, or the end of its transcript."""
     if moment.messages or moment.transcript is None:
         return _messages(moment)
     return read_new_turns(moment.transcript).records
 
 
 def question_of(moment: Moment) -> str:
-    """What the user wants now: the prompt, or else what they said last."""
+    """Return what the user asks now: the prompt, or what they said last."""
     prompt = moment.prompt if isinstance(moment.prompt, str) else ""
     if not prompt.strip():
         return question(_messages(moment))
@@ -96,20 +94,20 @@ def question_of(moment: Moment) -> str:
 
 
 def _messages(moment: Moment) -> list[Message]:
-    """What is a message of what the host sent: one that is none must not cost the others."""
+    """Return what is a message among the things that the host sent, ignoring the rest."""
     return [message for message in moment.messages or () if isinstance(message, Mapping)]
 
 
 @dataclass(frozen=True, slots=True)
 class Share:
-    """How much of each kind is put before the agent; None: as the settings say."""
+    """How many entries and notes are recalled automatically. None means as many as the settings say."""
 
     entries: int | None = None
     notes: int | None = None
 
 
-class Acts:
-    """What one plugin does over one memory."""
+class Handlers:
+    """What a builtin plugin does with one memory."""
 
     def __init__(
         self, service: MemoryService, tools: tuple[str, ...], *, notes: bool, entries: bool, share: Share
@@ -121,41 +119,40 @@ class Acts:
         self._share = share
 
     def session_start(self, moment: Moment) -> Effect:
-        """Take in what changed since the last session."""
+        """Index what changed since the last session."""
         if self._entries:
             self._memory.session_began(moment.session)
         synced = self._service.session_started() if self._notes else None
-        without = entries_engine(self._memory.settings)[1]
-        found = (synced.error if synced else None, without)
-        return Effect(tools=self._tools, warnings=tuple(sentence for sentence in found if sentence))
+        warnings = (synced.error if synced else None, entries_engine(self._memory.settings)[1])
+        return Effect(tools=self._tools, warnings=tuple(warning for warning in warnings if warning))
 
     def transcript_update(self, moment: Moment) -> Effect | None:
-        """A transcript grew."""
+        """Index a transcript that has grown."""
         if moment.transcript is not None:
             self._service.transcript_grew(moment.transcript)
         return None
 
     def recall(self, moment: Moment) -> Effect | None:
-        """What is remembered about what the user says now."""
-        wanted = self._memory.settings.retrieval
+        """Return what is remembered about what the user says now."""
+        options = self._memory.settings.retrieval
         query = question_of(moment)
-        if not query or not wanted.inject_on_query:
+        if not query or not options.inject_on_query:
             return None
-        told = self._memory.recall(
+        recalled = self._memory.recall(
             query,
             session_key=moment.session_key,
             session=moment.session,
             interface="hook",
-            tokens=_room(moment, wanted.budget_ratio),
-            entries=self._most_entries(),
+            tokens=_token_budget(moment, options.budget_ratio),
+            entries=self._max_entries(),
             notes=self._share.notes,
             given_up=is_cancelled,
         )
-        warnings = (told.degraded,) if told.degraded else ()
-        return Effect(prepend_context=told.text, recall_id=told.id, warnings=warnings)
+        warnings = (recalled.degraded,) if recalled.degraded else ()
+        return Effect(prepend_context=recalled.text, recall_id=recalled.id, warnings=warnings)
 
-    def _most_entries(self) -> int | None:
-        """The plugin's own number, unless the owner has named one."""
+    def _max_entries(self) -> int | None:
+        """Return the number of the plugin, unless the owner has set one."""
         named = self._memory.settings.origin("retrieval.max_memories") != "default"
         return None if named and self._share.entries != 0 else self._share.entries
 
@@ -163,41 +160,41 @@ class Acts:
         """Remember what was said since the last capture of this session."""
         if not self._memory.allows(moment.session_key):
             return None
-        return Effect(remembered=tuple(self._captured(moment)))
+        return Effect(remembered=tuple(self._capture(moment)))
 
-    def _captured(self, moment: Moment) -> list[Remembered]:
-        return self._memory.capture(turns_of_messages(said_at(moment)), session=moment.session)
+    def _capture(self, moment: Moment) -> list[Remembered]:
+        return self._memory.capture(turns_of_messages(conversation_of(moment)), session=moment.session)
 
     def flush(self, moment: Moment) -> Effect | None:
         """Write down what the conversation is about to lose."""
         if not self._memory.allows(moment.session_key):
             return None
         return _effect(
-            self._service.maybe_flush_memory(moment.tokens, moment.window, said_at(moment), moment.session)
+            self._service.maybe_flush_memory(
+                moment.tokens, moment.window, conversation_of(moment), moment.session
+            )
         )
 
     def end(self, moment: Moment) -> Effect | None:
-        """A session is over: what waited is learned, and its summary is written."""
+        """End a session: process turns that still wait, and write the summary."""
         if not self._memory.allows(moment.session_key):
             return None
         remembered: list[Remembered] = []
         if self._entries:
-            new = [] if moment.heard else self._captured(moment)
+            new = [] if moment.captured else self._capture(moment)
             remembered = [*new, *self._memory.session_ended(moment.session)]
-        said = said_at(moment) if self._notes else ()
-        summary = self._service.save_conversation_memory(said, moment.session) if said else Written()
+        messages = conversation_of(moment) if self._notes else ()
+        summary = self._service.save_conversation_memory(messages, moment.session) if messages else Written()
         return replace(_effect(summary), remembered=tuple(remembered))
 
 
-def _effect(done: Written) -> Effect:
-    new = done.saved is not None and not done.saved.already
-    return Effect(
-        written=(done.saved,) if done.saved and new else (), warnings=(done.error,) if done.error else ()
-    )
+def _effect(result: Written) -> Effect:
+    new = (result.saved,) if result.saved and not result.saved.already else ()
+    return Effect(written=new, warnings=(result.error,) if result.error else ())
 
 
-def _room(moment: Moment, ratio: float) -> int | None:
-    """Tokens that recalled text may take, where the host says how many there are."""
+def _token_budget(moment: Moment, ratio: float) -> int | None:
+    """Return how many tokens recalled text may have, if the host says how large the context window is."""
     if moment.window is None:
         return None
     left = moment.window if moment.tokens is None else max(0, moment.window - moment.tokens)
@@ -209,34 +206,38 @@ ENTRY_TOOLS = ("memory_recall", "memory_store", "memory_forget", "memory")
 
 
 @dataclass(frozen=True, slots=True)
-class OwnPlugin:
-    """One of ours."""
+class BuiltinPlugin:
+    """A plugin of this package."""
 
     name: str
     tools: tuple[str, ...]
-    notes: bool  #: whether it watches over notes and sessions
-    entries: bool  #: and over what is learned in conversation
+    #: Whether it handles notes and sessions.
+    notes: bool
+    #: Whether it handles entries.
+    entries: bool
     share: Share
 
     def register(self, bus: HookBus, service: MemoryService) -> None:
-        """Say on which events it acts."""
-        acts = Acts(service, self.tools, notes=self.notes, entries=self.entries, share=self.share)
-        bus.on("session_start", acts.session_start, name=self.name)
-        bus.on("before_agent_start", acts.recall, name=self.name)
+        """Register handlers for the events that the plugin acts on."""
+        handlers = Handlers(service, self.tools, notes=self.notes, entries=self.entries, share=self.share)
+        bus.on("session_start", handlers.session_start, name=self.name)
+        bus.on("before_agent_start", handlers.recall, name=self.name)
         if self.notes:
-            bus.on("before_compaction", acts.flush, name=self.name)
-            bus.on("transcript_update", acts.transcript_update, name=self.name)
-            bus.on("command_new", acts.end, name=self.name)
+            bus.on("before_compaction", handlers.flush, name=self.name)
+            bus.on("transcript_update", handlers.transcript_update, name=self.name)
+            bus.on("command_new", handlers.end, name=self.name)
         if self.entries:
-            bus.on("agent_end", acts.capture, name=self.name)
-        bus.on("session_end", acts.end, name=self.name)
+            bus.on("agent_end", handlers.capture, name=self.name)
+        bus.on("session_end", handlers.end, name=self.name)
 
 
-OWN: Mapping[str, Plugin] = {
+BUILTIN_PLUGINS: Mapping[str, Plugin] = {
     plugin.name: plugin
     for plugin in (
-        OwnPlugin("memory-core", NOTE_TOOLS, notes=True, entries=False, share=Share(entries=0)),
-        OwnPlugin("memory-lancedb", ENTRY_TOOLS, notes=False, entries=True, share=Share(entries=3, notes=0)),
-        OwnPlugin("memory-full", (*NOTE_TOOLS, *ENTRY_TOOLS), notes=True, entries=True, share=Share()),
+        BuiltinPlugin("memory-core", NOTE_TOOLS, notes=True, entries=False, share=Share(entries=0)),
+        BuiltinPlugin(
+            "memory-lancedb", ENTRY_TOOLS, notes=False, entries=True, share=Share(entries=3, notes=0)
+        ),
+        BuiltinPlugin("memory-full", (*NOTE_TOOLS, *ENTRY_TOOLS), notes=True, entries=True, share=Share()),
     )
 }

@@ -1,7 +1,7 @@
-"""A memory that keeps itself fresh while its host runs: started, stopped, and asked in the host's own words.
+"""A memory that stays up to date while its host runs.
 
-It joins a `Memory` with a watcher and a schedule. Nothing that a host calls in the middle of a turn raises: a failure
-is part of the result. What a search, a summary or a flush is, is decided elsewhere.
+`MemoryService` joins a `Memory` with a file watcher and a schedule. Methods that a host calls during a turn do not
+raise: a failure is part of the result.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Self
 
 from memoriter import logs
 from memoriter.build import transcripts_of
@@ -24,7 +24,7 @@ from memoriter.recall.candidates import question
 
 if TYPE_CHECKING:
     from memoriter.config import Settings
-    from memoriter.records import Answer, ProgressCallback, Saved, SyncReport
+    from memoriter.records import ProgressCallback, Saved, SyncReport
 
 __all__ = ["MemoryService", "Synced", "Written", "question"]
 
@@ -38,23 +38,25 @@ SESSION_DEBOUNCE_S = 5.0
 
 @dataclass(frozen=True, slots=True)
 class Synced:
-    """A sync that happened by itself."""
+    """An automatic sync."""
 
-    reason: str  #: "start", "notes", "sessions", "interval", "session start"
+    #: "start", "notes", "sessions", "interval", "session start" or "written".
+    reason: str
     report: SyncReport | None
     error: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """What came of an attempt to write something down."""
+    """The result of writing a note."""
 
-    saved: Saved | None = None  #: None also when there was nothing to write
+    #: None also if there was nothing to write.
+    saved: Saved | None = None
     error: str | None = None
 
 
 class MemoryService:
-    """The memory of one agent, kept fresh between `start` and `stop`."""
+    """Keeps the memory of one agent up to date between `start` and `stop`."""
 
     def __init__(
         self,
@@ -72,22 +74,21 @@ class MemoryService:
         self._refresher = Refresher(Schedule(_delays(settings)), self._sync)
         self._watcher: Watcher | None = None
         self._started = False
-        self._ended = False
-        self._turning = (
-            threading.Lock()
-        )  #: a host may end in one thread what it is still beginning in another
+        self._stopped = False
+        # A host may stop the service in one thread while another still starts it.
+        self._state_lock = threading.Lock()
 
-    # ---- its life ---------------------------------------------------------------------------------------------
+    # ---- starting and stopping -------------------------------------------------------------------------------------
 
     def start(self) -> Synced:
-        """Bring the index up to date, then watch, unless it was stopped meanwhile. A service is started once."""
+        """Bring the index up to date and watch for changes. A service can be started once."""
         self.memory.warm_up()
         self.memory._watch_state = lambda: self.watching
         if self._sessions:
             self._growth.begin((str(found.absolute), found.size) for found in self._sessions.scan().files)
-        first = self._synced("start")
-        with self._turning:
-            if not self._ended:
+        first = self._sync("start")
+        with self._state_lock:
+            if not self._stopped:
                 self._refresher.start()
                 self._started = True
                 if self.memory.settings.watch.enabled:
@@ -96,9 +97,9 @@ class MemoryService:
         return first
 
     def stop(self) -> None:
-        """End watching; a sync that runs is waited for. The memory itself stays open for whoever opened it."""
-        with self._turning:
-            self._ended = True
+        """Stop watching and wait for a running sync. The memory stays open."""
+        with self._state_lock:
+            self._stopped = True
         if self._watcher:
             self._watcher.stop()
         self._refresher.stop()
@@ -116,32 +117,26 @@ class MemoryService:
 
     @property
     def watching(self) -> str:
-        """How changes are noticed, in words."""
+        """How file changes are noticed, as text."""
         if self._watcher is None:
             return "not watching (watch.enabled)"
         return self._watcher.note or "watching"
 
     def session_started(self) -> Synced | None:
-        """A session begins: what changed since the last one is taken in, in the background while the service runs."""
+        """Index what changed since the last session: in the background if the service runs, otherwise now."""
         if not self.memory.settings.watch.on_session_start:
             return None
         if not self._started:
-            return self._synced("session start")
+            return self._sync("session start")
         self._refresher.request("session start")
         return None
 
     def transcript_grew(self, transcript: Path) -> None:
-        """A host has added to a transcript; where the service does not run, the next search sees to it."""
+        """Note that a host has added to a transcript. If the service does not run, the next search indexes it."""
         if self._started:
             self._changed(frozenset({str(transcript)}))
 
-    # ---- what a host asks -------------------------------------------------------------------------------------
-
-    def search_memories(
-        self, query: str, max_results: int | None = None, min_score: float | None = None
-    ) -> Answer:
-        """The few lines that answer the query."""
-        return self.memory.search(query, max_results=max_results, min_score=min_score)
+    # ---- during a conversation -------------------------------------------------------------------------------------
 
     def inject_relevant_memories(
         self,
@@ -150,20 +145,21 @@ class MemoryService:
         *,
         conversation_tokens: int | None = None,
     ) -> list[Message]:
-        """The messages with what is remembered about them in front; as they were when nothing is.
+        """Return the messages with a message in front that says what is remembered about them, if anything is.
 
-        With ``conversation_tokens``, the conversation's budget, what is put in front is at most its share of that.
+        ``recent`` are the messages to look up (default: all). ``conversation_tokens`` is the budget of the
+        conversation, of which the added message takes at most the configured share.
         """
-        wanted = self.memory.settings.retrieval
+        options = self.memory.settings.retrieval
         query = question(messages if recent is None else recent)
-        if not query or not wanted.inject_on_query:
+        if not query or not options.inject_on_query:
             return list(messages)
-        tokens = None if conversation_tokens is None else round(conversation_tokens * wanted.budget_ratio)
-        told = self.memory.recall(query, interface="service", tokens=tokens)
-        if not told.text:
+        tokens = None if conversation_tokens is None else round(conversation_tokens * options.budget_ratio)
+        recalled = self.memory.recall(query, interface="service", tokens=tokens)
+        if not recalled.text:
             return list(messages)
-        metadata = {"type": "memory_injection", "memoryCount": len(told.lines), "recallId": told.id}
-        return [{"role": "system", "content": told.text, "metadata": metadata}, *messages]
+        metadata = {"type": "memory_injection", "memoryCount": len(recalled.lines), "recallId": recalled.id}
+        return [{"role": "system", "content": recalled.text, "metadata": metadata}, *messages]
 
     def maybe_flush_memory(
         self,
@@ -172,65 +168,47 @@ class MemoryService:
         messages: Sequence[Message] = (),
         session: str = "main",
     ) -> Written:
-        """Write down what the conversation would lose, if it is about to be shortened and this was not done yet.
+        """Write down what the conversation would lose if it is about to be shortened, once for each overflow.
 
-        ``max_tokens`` None: the host says that it is.
+        With ``max_tokens`` None the host has decided that it is.
         """
-        return self._writing(
+        return self._write(
             lambda: self.memory.flush(messages, session, window=max_tokens, tokens=current_tokens)
         )
 
     def save_conversation_memory(self, messages: Sequence[Message], session: str) -> Written:
         """Write the summary of a conversation that has ended."""
-        return self._writing(lambda: self.memory.summarise(messages, session))
+        return self._write(lambda: self.memory.summarise(messages, session))
 
-    def sync_index(self) -> SyncReport:
-        """Bring the index up to date now."""
-        return self.memory.sync()
-
-    def reindex(self) -> SyncReport:
-        """Build the index anew."""
-        return self.memory.sync(force=True)
-
-    def get_stats(self) -> dict[str, Any]:
-        """Files, chunks and bytes."""
-        status = self.memory.status()
-        size = status.details.get("source_bytes", 0)
-        return {"file_count": status.files, "chunk_count": status.chunks, "total_size": size}
-
-    def _writing(self, write: Callable[[], Saved | None]) -> Written:
+    def _write(self, write: Callable[[], Saved | None]) -> Written:
         try:
             saved = write()
         except MemoriterError as error:
-            log.error("nothing was written: %s", error)
+            log.error("a note could not be written: %s", error)
             return Written(error=str(error))
         if saved and not saved.already:
             self._refresher.request("written")
         return Written(saved)
 
-    # ---- freshness --------------------------------------------------------------------------------------------
+    # ---- syncs -----------------------------------------------------------------------------------------------------
 
-    def _sync(self, reason: str) -> None:
-        self._synced(reason)
-
-    def _synced(self, reason: str) -> Synced:
+    def _sync(self, reason: str) -> Synced:
         with logs.concerning(str(self.memory.settings.agent_folder)):
             try:
-                done = Synced(reason, self.memory.sync(progress=self._on_progress))
+                synced = Synced(reason, self.memory.sync(progress=self._on_progress))
                 self.memory.maintain()
             except MemoriterError as error:
-                log.warning("the index could not be brought up to date (%s): %s", reason, error)
-                done = Synced(reason, None, str(error))
-        self._on_sync(done)
-        return done
+                log.warning("automatic sync (%s) failed: %s", reason, error)
+                synced = Synced(reason, None, str(error))
+        self._on_sync(synced)
+        return synced
 
     def _build_watcher(self) -> Watcher:
         settings = self.memory.settings
         workspace = Path(os.path.realpath(settings.workspace))
         extra = [Path(os.path.realpath(path)) for path in settings.files.extra_paths]
-        single = [
-            path.parent for path in extra if path.is_file()
-        ]  # an editor's rename would end a file's own watch
+        # The watch of a single file ends when an editor renames it, so its folder is watched.
+        single = [path.parent for path in extra if path.is_file()]
         sessions = [Path(os.path.realpath(root)) for root in (self._sessions.roots if self._sessions else ())]
         return Watcher(
             [workspace / "memory", *(path for path in extra if not path.is_file()), *sessions],
@@ -239,7 +217,7 @@ class MemoryService:
         )
 
     def _changed(self, paths: frozenset[str]) -> None:
-        """Transcripts count by their growth, everything else at once."""
+        """Plan a sync: transcripts count by their growth, other files immediately."""
         transcripts = {path for path in paths if self._sessions and path.endswith(".jsonl")}
         if not paths or paths - transcripts:
             self._refresher.notes_changed()

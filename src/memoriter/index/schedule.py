@@ -146,7 +146,7 @@ class Refresher:
     def __init__(
         self,
         schedule: Schedule,
-        sync: Callable[[str], None],
+        sync: Callable[[str], object],
         *,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:

@@ -117,7 +117,7 @@ def _end_moment(request: SessionRequest, known: SessionState, records: Records) 
     messages = known.own(records)
     # Without messages a plugin reads the transcript. That of a fork begins with another session's turns.
     transcript = Path(request.transcript) if messages or not known.forked_at else None
-    return Moment(event, request.session, messages=messages, transcript=transcript, heard=True)
+    return Moment(event, request.session, messages=messages, transcript=transcript, captured=True)
 
 
 def _emit(agent: Agent, moment: Moment | None, until: float | None = None) -> bool:

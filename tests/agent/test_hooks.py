@@ -1,4 +1,4 @@
-"""The hook bus: whatever a handler does, the host gets its answer in time."""
+"""The hook bus: whatever a handler does, the host gets an effect in time."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def bus() -> Iterator[HookBus]:
 
 @pytest.fixture
 def gate() -> Iterator[threading.Event]:
-    """What a slow handler waits for; opened at the end, so that no thread outlives its test."""
+    """Blocks slow handlers; opened at the end, so that no thread outlives its test."""
     event = threading.Event()
     yield event
     event.set()
@@ -49,7 +49,7 @@ def raising(error: BaseException) -> Callable[[Moment], Effect]:
     return handler
 
 
-def test_what_handlers_give_is_joined_in_their_order(bus: HookBus) -> None:
+def test_effects_are_joined_in_the_order_of_the_handlers(bus: HookBus) -> None:
     bus.on(
         "before_agent_start",
         lambda _: Effect("first", "r1", tools=("a", "b"), warnings=("w",)),
@@ -72,7 +72,7 @@ def test_what_handlers_give_is_joined_in_their_order(bus: HookBus) -> None:
 
 
 @pytest.mark.parametrize("event", EVENTS)
-def test_nobody_acts_on_an_event_that_nobody_asked_for(bus: HookBus, event: Event) -> None:
+def test_an_event_without_handlers_has_an_empty_effect(bus: HookBus, event: Event) -> None:
     effect = bus.emit(Moment(event))
     assert effect == Effect()
     assert effect.as_host() == {}
@@ -94,7 +94,7 @@ def test_nobody_acts_on_an_event_that_nobody_asked_for(bus: HookBus, event: Even
         (KeyboardInterrupt(), "two (agent_end) failed: RuntimeError: it raised KeyboardInterrupt"),
     ],
 )
-def test_a_handler_that_raises_is_a_warning_and_a_log_line_and_the_others_act(
+def test_a_handler_that_raises_gives_a_warning_and_a_log_line_and_the_others_run(
     bus: HookBus, error: BaseException, sentence: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     for name, handler in (
@@ -109,19 +109,19 @@ def test_a_handler_that_raises_is_a_warning_and_a_log_line_and_the_others_act(
         assert "two (agent_end) failed" in caplog.text
 
 
-def test_what_is_no_effect_is_a_warning(bus: HookBus) -> None:
+def test_a_result_that_is_not_an_effect_gives_a_warning(bus: HookBus) -> None:
     bus.on("agent_end", lambda _: "text", name="odd")  # type: ignore[arg-type, return-value]
     assert bus.emit(Moment("agent_end")).warnings == ("odd (agent_end) gave a str instead of an Effect.",)
 
 
-def test_an_event_that_does_not_exist_is_one_sentence(bus: HookBus) -> None:
-    known = f"There is no event 'agent_begin'; there are {', '.join(EVENTS)}."
-    with pytest.raises(ValueError, match=r"There is no event 'agent_begin'"):
+def test_an_unknown_event_gives_a_one_line_error(bus: HookBus) -> None:
+    known = f"Unknown event 'agent_begin'. Known events: {', '.join(EVENTS)}."
+    with pytest.raises(ValueError, match=r"Unknown event 'agent_begin'"):
         bus.on("agent_begin", lambda _: None, name="odd")  # type: ignore[arg-type]
     assert bus.emit(Moment("agent_begin")) == Effect(warnings=(known,))  # type: ignore[arg-type]
 
 
-def test_what_is_read_too_late_is_dropped_and_the_others_count(bus: HookBus, gate: threading.Event) -> None:
+def test_a_late_result_is_dropped_and_the_others_are_used(bus: HookBus, gate: threading.Event) -> None:
     def slow(_: Moment) -> Effect:
         gate.wait(30)
         return Effect("too late")
@@ -134,27 +134,23 @@ def test_what_is_read_too_late_is_dropped_and_the_others_count(bus: HookBus, gat
     )
 
 
-def test_a_handler_that_hangs_holds_few_threads_and_then_no_host_up(
-    bus: HookBus, gate: threading.Event
-) -> None:
+def test_a_hanging_handler_uses_few_threads_and_is_then_skipped(bus: HookBus, gate: threading.Event) -> None:
     def hangs(_: Moment) -> None:
         gate.wait(30)
 
     bus.on("before_agent_start", hangs, name="hangs", deadline_s=SOON)
-    said = [bus.emit(Moment("before_agent_start")).warnings[0] for _ in range(12)]
+    warnings = [bus.emit(Moment("before_agent_start")).warnings[0] for _ in range(12)]
     late = "hangs (before_agent_start) took longer than 0.05 s, and its result was dropped."
-    stuck = "hangs (before_agent_start) is still busy with earlier moments, and was passed over."
-    waited = said.count(late)
+    stuck = "hangs (before_agent_start) is still busy with earlier moments and was skipped."
+    waited = warnings.count(late)
     assert 4 <= waited < 12  # four, and one more for each that the machine was too busy to begin in time
-    assert said == [late] * waited + [stuck] * (12 - waited)
+    assert warnings == [late] * waited + [stuck] * (12 - waited)
     assert hook_threads("hangs") == 4
     gate.set()
     assert until(lambda: bus.emit(Moment("before_agent_start")) == Effect())
 
 
-def test_what_is_kept_too_late_is_finished_all_the_same_and_in_order(
-    bus: HookBus, gate: threading.Event
-) -> None:
+def test_late_writes_are_finished_in_order(bus: HookBus, gate: threading.Event) -> None:
     kept: list[str] = []
 
     def keeps(moment: Moment) -> Effect:
@@ -164,12 +160,12 @@ def test_what_is_kept_too_late_is_finished_all_the_same_and_in_order(
 
     bus.on("agent_end", keeps, name="keeps", deadline_s=SOON)
     bus.on("session_end", keeps, name="keeps", deadline_s=SOON)
-    said = [bus.emit(Moment("agent_end", session=str(number))).warnings for number in range(20)]
-    said += [bus.emit(Moment("session_end", session="last")).warnings]
-    late = ("keeps (agent_end) took longer than 0.05 s, and goes on in the background.",)
-    queued = "is still busy with earlier moments, and will do this after them."
-    waited = said.count(late)
-    assert said == [
+    warnings = [bus.emit(Moment("agent_end", session=str(number))).warnings for number in range(20)]
+    warnings += [bus.emit(Moment("session_end", session="last")).warnings]
+    late = ("keeps (agent_end) took longer than 0.05 s, and continues in the background.",)
+    queued = "is still busy with earlier moments and will process this one after them."
+    waited = warnings.count(late)
+    assert warnings == [
         *[late] * waited,
         *[(f"keeps (agent_end) {queued}",)] * (20 - waited),
         (f"keeps (session_end) {queued}",),
@@ -181,25 +177,25 @@ def test_what_is_kept_too_late_is_finished_all_the_same_and_in_order(
     assert kept == [*(f"agent_end {number}" for number in range(20)), "session_end last"]
 
 
-def test_the_queue_has_an_end(bus: HookBus, gate: threading.Event) -> None:
+def test_the_queue_is_bounded(bus: HookBus, gate: threading.Event) -> None:
     bus.on("agent_end", lambda _: gate.wait(30) and None, name="slow", deadline_s=SOON)
-    said = [bus.emit(Moment("agent_end")).warnings[0] for _ in range(300)]
-    assert said[-1] == "slow (agent_end) has too much to do or has ended, and was passed over."
-    assert sum("passed over" in sentence for sentence in said) == 300 - 1 - 256
+    warnings = [bus.emit(Moment("agent_end")).warnings[0] for _ in range(300)]
+    assert warnings[-1] == "slow (agent_end) has a full queue or is closed, and was skipped."
+    assert sum("was skipped" in sentence for sentence in warnings) == 300 - 1 - 256
 
 
-def test_closing_says_what_was_not_finished(
+def test_closing_reports_unfinished_moments(
     bus: HookBus, gate: threading.Event, caplog: pytest.LogCaptureFixture
 ) -> None:
     bus.on("agent_end", lambda _: gate.wait(30) and None, name="slow", deadline_s=SOON)
     bus.emit(Moment("agent_end"))
     bus.emit(Moment("agent_end"))
     assert bus.close(SOON) == 2
-    assert "slow had not finished 2 moments when the host ended" in caplog.text
+    assert "slow had not finished 2 moments when the agent was closed" in caplog.text
     assert bus.emit(Moment("agent_end")).warnings
 
 
-def test_sessions_are_served_side_by_side(bus: HookBus) -> None:
+def test_sessions_are_served_in_parallel(bus: HookBus) -> None:
     together = threading.Barrier(4, timeout=10)
 
     def handler(moment: Moment) -> Effect:
@@ -220,7 +216,7 @@ def test_sessions_are_served_side_by_side(bus: HookBus) -> None:
     assert answers == {str(number): str(number) for number in range(4)}
 
 
-def test_what_the_caller_has_in_its_context_goes_with_the_call(bus: HookBus) -> None:
+def test_handlers_run_in_the_context_of_the_caller(bus: HookBus) -> None:
     from contextvars import ContextVar
 
     trace: ContextVar[str] = ContextVar("trace", default="")

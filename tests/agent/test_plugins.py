@@ -1,4 +1,4 @@
-"""Other packages fill the slot: by an entry point of an installed distribution, as pip would leave it."""
+"""Plugins of other packages: the entry point of an installed distribution fills the slot."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from importlib import metadata
 from pathlib import Path
 
 import pytest
-from talk import TEA, said
+from talk import TEA, emit
 
 from memoriter.agent import Agent, Effect, known_plugins
 from memoriter.config import load
 
-OpenHost = Callable[..., Agent]
+OpenAgent = Callable[..., Agent]
 Install = Callable[..., Path]
 
 BIRDS = '''
@@ -67,7 +67,7 @@ class FailsToRegister(Birds):
 
 @pytest.fixture
 def install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Install:
-    """Installs a distribution that offers these names; returns the folder that it lies in."""
+    """Return a function that installs a distribution with these entry points and returns its folder."""
 
     def install_(**offered: str) -> Path:
         site = tmp_path / "site"
@@ -86,25 +86,27 @@ def install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Install:
 
 @pytest.mark.parametrize("target", ["memory_birds:Birds", "memory_birds:birds"])
 def test_another_package_fills_the_slot_and_uses_the_tools(
-    open_host: OpenHost, install: Install, target: str
+    open_agent: OpenAgent, install: Install, target: str
 ) -> None:
     install(memory_birds=target)
-    host = open_host("memory-birds")
-    assert (host.error, host.tools) == (None, ("memory_search", "memory_store"))
-    assert said(host, "agent_end", *TEA) == Effect(warnings=("1 heard",))
-    told = said(host, "before_agent_start", prompt="tea or coffee")
+    agent = open_agent("memory-birds")
+    assert (agent.error, agent.tools) == (None, ("memory_search", "memory_store"))
+    assert emit(agent, "agent_end", *TEA) == Effect(warnings=("1 heard",))
+    told = emit(agent, "before_agent_start", prompt="tea or coffee")
     assert told.prepend_context.startswith("I prefer tea over coffee.")
-    assert told.tools == host.tools
-    assert said(host, "session_end", *TEA) == Effect()
+    assert told.tools == agent.tools
+    assert emit(agent, "session_end", *TEA) == Effect()
 
 
-def test_what_it_stored_is_found_when_it_is_gone(open_host: OpenHost, install: Install) -> None:
+def test_what_a_plugin_stored_is_found_after_it_is_uninstalled(
+    open_agent: OpenAgent, install: Install
+) -> None:
     install(memory_birds="memory_birds:Birds")
-    with open_host("memory-birds") as host:
-        said(host, "agent_end", *TEA)
+    with open_agent("memory-birds") as agent:
+        emit(agent, "agent_end", *TEA)
     assert (
         "tea over coffee"
-        in said(open_host("memory-full"), "before_agent_start", prompt="tea?").prepend_context
+        in emit(open_agent("memory-full"), "before_agent_start", prompt="tea?").prepend_context
     )
 
 
@@ -113,16 +115,16 @@ def test_names_that_other_packages_offer_are_known(install: Install, workspace: 
     install(memory_birds="memory_birds:Birds", memory_core="memory_birds:Birds")
     assert known_plugins() == ("memory-core", "memory-lancedb", "memory-full", "none", "memory-birds")
     given = {"workspace": workspace, "home": tmp_path / "state", "plugins.slots.memory": "memory-bird"}
-    host = Agent.open(overrides=given)
-    assert host.error == (
+    agent = Agent.open(overrides=given)
+    assert agent.error == (
         "plugins.slots.memory = 'memory-bird' from --memory: "
         "must be one of memory-core, memory-lancedb, memory-full, none, memory-birds"
     )
 
 
-def test_nobody_can_take_one_of_our_names(open_host: OpenHost, install: Install) -> None:
+def test_builtin_names_cannot_be_replaced(open_agent: OpenAgent, install: Install) -> None:
     install(memory_core="memory_birds:Birds")
-    assert open_host("memory-core").tools == ("memory_search", "memory_get", "memory_save", "memory_stats")
+    assert open_agent("memory-core").tools == ("memory_search", "memory_get", "memory_save", "memory_stats")
 
 
 @pytest.mark.parametrize(
@@ -134,31 +136,31 @@ def test_nobody_can_take_one_of_our_names(open_host: OpenHost, install: Install)
             "cannot be loaded: AttributeError: module 'memory_birds' has no attribute 'Missing'",
         ),
         ("no_such_birds:Birds", "cannot be loaded: ModuleNotFoundError: No module named 'no_such_birds'"),
-        ("memory_birds:NoPlugin", "is no plugin: it needs a name, tools and register."),
-        ("memory_birds:WrongTools", "is no plugin: its tools must be a tuple of names."),
+        ("memory_birds:NoPlugin", "is not a plugin: it needs a name, tools and register."),
+        ("memory_birds:WrongTools", "is not a plugin: its tools must be a tuple of names."),
     ],
 )
-def test_a_plugin_that_cannot_be_used_is_one_sentence_and_the_host_goes_on(
-    open_host: OpenHost, install: Install, target: str, sentence: str
+def test_an_unusable_plugin_gives_an_error_and_the_host_continues(
+    open_agent: OpenAgent, install: Install, target: str, sentence: str
 ) -> None:
     install(memory_odd=target)
-    host = open_host("memory-odd")
-    assert host.error == f"The memory plugin 'memory-odd' ({target}) {sentence}"
-    assert said(host, "agent_end", *TEA) == Effect(warnings=(host.error,))
+    agent = open_agent("memory-odd")
+    assert agent.error == f"The memory plugin 'memory-odd' ({target}) {sentence}"
+    assert emit(agent, "agent_end", *TEA) == Effect(warnings=(agent.error,))
 
 
-def test_a_plugin_that_cannot_register_is_one_sentence(open_host: OpenHost, install: Install) -> None:
+def test_a_plugin_that_cannot_register_gives_an_error(open_agent: OpenAgent, install: Install) -> None:
     install(memory_odd="memory_birds:FailsToRegister")
-    host = open_host("memory-odd")
-    assert host.error
-    assert host.error.startswith("ValueError: There is no event 'agent_begin'")
-    assert host.tools == ()
+    agent = open_agent("memory-odd")
+    assert agent.error
+    assert agent.error.startswith("ValueError: Unknown event 'agent_begin'")
+    assert agent.tools == ()
 
 
-def test_what_is_installed_is_not_looked_at_for_a_name_of_ours(
+def test_installed_packages_are_not_searched_for_builtin_names(
     monkeypatch: pytest.MonkeyPatch, workspace: Path
 ) -> None:
-    """Reading the metadata of everything that is installed takes longer than many a command."""
+    """Reading the metadata of all installed packages takes longer than many commands."""
 
     def refuse(**_: object) -> None:
         raise AssertionError("the installed packages were looked at")
@@ -169,7 +171,7 @@ def test_what_is_installed_is_not_looked_at_for_a_name_of_ours(
         assert settings.plugins.slots.memory == slot
 
 
-def test_the_owner_names_it_in_the_settings_file_and_the_command_line_works(
+def test_a_plugin_named_in_the_settings_file_works_with_the_command_line(
     install: Install, workspace: Path, tmp_path: Path
 ) -> None:
     site = install(memory_birds="memory_birds:Birds")

@@ -1,4 +1,4 @@
-"""Saving, summarising and watching by the doors: the tool `memory_save` (E3), and the command line."""
+"""Saving, summarising and watching with the tool `memory_save` and the command line."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def test_memory_save_writes_and_the_next_search_finds_it(open_memory: OpenMemory
     assert not TOOLS["memory_save"].read_only
 
 
-def test_what_an_agent_saves_is_never_taken_for_the_owners_words(open_memory: OpenMemory) -> None:
+def test_notes_of_an_agent_are_never_trusted_as_the_owners(open_memory: OpenMemory) -> None:
     memory = open_memory()
     toolbox = Toolbox(memory)
     for category in (None, "birds"):
@@ -56,7 +56,7 @@ def test_what_an_agent_saves_is_never_taken_for_the_owners_words(open_memory: Op
     assert trusts == {"grey": {"owner"}, "pink": {"agent"}}
 
 
-def test_memory_save_says_what_is_wrong(open_memory: OpenMemory, workspace: Path) -> None:
+def test_memory_save_reports_errors(open_memory: OpenMemory, workspace: Path) -> None:
     toolbox = Toolbox(open_memory())
     empty = toolbox.call("memory_save", {"content": "<private>x</private>"})
     assert (empty["saved"], empty["error"]) == (
@@ -70,7 +70,7 @@ def test_memory_save_says_what_is_wrong(open_memory: OpenMemory, workspace: Path
 
 
 @pytest.mark.parametrize("broken", [chr(0xDCFF), chr(0xD83D)], ids=ascii)
-def test_text_that_is_not_unicode_does_not_spoil_the_day(
+def test_text_that_is_not_unicode_does_not_damage_the_daily_log(
     open_memory: OpenMemory, workspace: Path, broken: str
 ) -> None:
     memory = open_memory()
@@ -78,11 +78,11 @@ def test_text_that_is_not_unicode_does_not_spoil_the_day(
     assert "Anna prefers tea ?." in (workspace / first.path).read_text(encoding="utf-8")
     assert memory.save("Backups run at three.").path == first.path
     toolbox = Toolbox(memory)
-    said = toolbox.call(
+    result = toolbox.call(
         "memory_save", {"content": f"Bo prefers milk {broken}.", "title": broken, "tags": [broken]}
     )
-    assert said["saved"]
-    assert toolbox.call("memory_save", {"content": "Bo lives in Lund."})["path"] == said["path"]
+    assert result["saved"]
+    assert toolbox.call("memory_save", {"content": "Bo lives in Lund."})["path"] == result["path"]
     messages = [{"role": "user", "content": f"We decided to ship on Thursday {broken}."}]
     summary = memory.summarise(messages, f"session {broken}")
     assert summary is not None
@@ -170,7 +170,7 @@ def watching(environment: dict[str, str]) -> Iterator[subprocess.Popen[str]]:
     process.communicate()
 
 
-def test_watch_shows_what_happens_and_ends_when_told(
+def test_watch_shows_syncs_and_ends_on_a_signal(
     watching: subprocess.Popen[str], note: Callable[[str, str], Path]
 ) -> None:
     assert watching.stdout is not None
