@@ -268,3 +268,33 @@ def test_the_version_is_shown_by_the_option_and_by_doctor(memoriter: Run) -> Non
 def test_only_documented_commands_exist(memoriter: Run) -> None:
     for command in (["sync"], ["reindex"], ["delete", "x"], ["spool"], ["mcp", "--http"]):
         assert memoriter(*command).returncode == 2
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["import", "missing.json"], "'missing.json' is neither a file nor one of: openclaw, claude-code."),
+        (["import", "x.json", "--dry-run"], "can be used only with openclaw and claude-code"),
+        (["forget", "--query", "x", "--json"], "Invalid value for --json: It cannot ask for confirmation."),
+        (["forget", "--since", "yesterday"], "'yesterday' is not a day. Write it as 2026-02-08."),
+        (["approve"], "Give the ids of entries, or --all."),
+        (["add", "x", "--importance", "9"], "--importance"),
+    ],
+)
+def test_wrong_arguments_are_explained(memoriter: Run, arguments: list[str], message: str) -> None:
+    done = memoriter(*arguments)
+    assert (done.returncode, message in done.stderr, "Traceback" in done.stderr) == (2, True, False)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["recall", "--messages", "/missing.json"], "/missing.json: No such file or directory."),
+        (["export", "--output", "/"], "/: Is a directory."),
+        (["history", "none"], "There is no entry 'none'."),
+        (["open"], "No gateway is running. Start one with `memoriter serve`."),
+    ],
+)
+def test_a_failing_command_is_one_sentence(memoriter: Run, arguments: list[str], message: str) -> None:
+    done = memoriter(*arguments)
+    assert (done.returncode, done.stdout, done.stderr) == (1, "", f"memoriter: {message}\n")

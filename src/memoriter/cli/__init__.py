@@ -41,8 +41,8 @@ def main() -> None:
         # The reader, such as `head`, has closed the pipe. Python must not try to flush again at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     except OSError as error:
-        path = f" ({error.filename})" if error.filename else ""
-        _fail(f"The operating system reported an error: {error.strerror or error}{path}.")
+        path = f"{error.filename}: " if error.filename else ""
+        _fail(f"{path}{error.strerror or error}.")
     else:
         raise SystemExit(status if isinstance(status, int) else 0)
 

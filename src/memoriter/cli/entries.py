@@ -162,7 +162,8 @@ def forget(
 
     if as_json and not (yes or dry_run):
         raise typer.BadParameter(
-            "--json cannot ask for confirmation. Add --yes to forget, or --dry-run to see what would be erased."
+            "It cannot ask for confirmation. Add --yes to forget, or --dry-run to see what would be erased.",
+            param_hint="--json",
         )
     selection = {"query": query, "session": session, "source": source, "since": _parse_day(since)}
     with context.obj.memory() as memory:
@@ -242,7 +243,7 @@ def reject(
 
 def _select_ids(memory: Memory, ids: list[str] | None, everything: bool) -> list[str]:
     if bool(ids) == everything:
-        raise typer.BadParameter("Give the ids of entries, or --all.")
+        raise typer.BadParameter("Give the ids of entries, or --all.", param_hint="IDS")
     return ids or [entry.id for entry in memory.entries.list(states=("staged",))]
 
 
@@ -259,7 +260,8 @@ def _parse_day(text: str | None) -> float | None:
     try:
         day = datetime.fromisoformat(text)
     except ValueError as error:
-        raise typer.BadParameter(f"{text!r} is not a day. Write it as 2026-02-08.") from error
+        message = f"{text!r} is not a day. Write it as 2026-02-08."
+        raise typer.BadParameter(message, param_hint="--since") from error
     return day.astimezone().timestamp()
 
 

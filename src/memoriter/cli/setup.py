@@ -141,7 +141,13 @@ def import_(
 
     program = str(source) if folder is not None or not source.is_file() else ""
     if program not in PROGRAMS and (folder or dry_run):
-        raise typer.BadParameter("A folder and --dry-run apply only to: openclaw, claude-code.")
+        raise typer.BadParameter(
+            "FOLDER and --dry-run can be used only with openclaw and claude-code.", param_hint="SOURCE"
+        )
+    if program not in PROGRAMS and not source.exists():
+        raise typer.BadParameter(
+            f"{str(source)!r} is neither a file nor one of: {', '.join(PROGRAMS)}.", param_hint="SOURCE"
+        )
     with context.obj.memory() as memory:
         if program == "openclaw":
             from memoriter.integrations.openclaw import import_openclaw
