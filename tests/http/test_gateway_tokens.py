@@ -189,6 +189,13 @@ def test_only_a_link_opens_the_page(gateway: Running) -> None:
     )
 
 
+def test_checking_a_link_does_not_use_it_up(gateway: Running) -> None:
+    link = {"ticket": gateway.gateway.browsers.tickets.issue()}
+    checked = gateway.client().head("/open", params=link)
+    assert (checked.status_code, checked.headers["allow"]) == (405, "GET")
+    assert gateway.client().get("/open", params=link).status_code == 200
+
+
 def test_a_cookie_can_only_change_data_from_the_gateways_page(gateway: Running) -> None:
     page = gateway.page()
     assert ask(page, "memory.stats")["disabled"] is False

@@ -117,6 +117,8 @@ def test_a_foreign_host_or_origin_is_403_on_every_route_even_with_an_admin_token
         some = every if number < 2 else ["/", "/healthz", "/open", "/mcp", "/v1/agents/main/memory.stats"]
         answers = [asked(owner, method, path, **foreign) for path in some for method in ("GET", "POST")]
         assert {answer.status_code for answer in answers} == {403}, headers
+        code = "host_not_allowed" if "Host" in headers else "origin_not_allowed"
+        assert {answer.json()["code"] for answer in answers} == {code}, headers
         assert not any("access-control-allow-origin" in answer.headers for answer in answers)
 
 

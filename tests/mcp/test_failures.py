@@ -175,6 +175,15 @@ def test_an_unknown_agent_is_one_clear_error() -> None:
     assert talk_to(build(lost), ask) == ("There is no agent 'b'.", None)
 
 
+def test_an_error_of_the_protocol_has_the_code_of_the_memorys_error(here: Talk) -> None:
+    async def read(client: Client) -> object:
+        with pytest.raises(MCPError) as refused:
+            await client.read_resource("memory://elsewhere/x")
+        return refused.value.data
+
+    assert here(read) == {"code": "not_found"}
+
+
 def test_the_message_of_a_bug_is_not_shown() -> None:
     def broken() -> Agent:
         raise ZeroDivisionError("secret")
