@@ -51,10 +51,10 @@ def build_engine(settings: Settings, embedder: Embedder | None = None) -> Engine
     """Build the engine that the settings name, with the builtin engine as a fallback for an external one."""
     if settings.plugins.slots.memory == "none":
         raise MemoryDisabled("Memory is switched off: `plugins.slots.memory` is `none`.")
-    guard = ScopeCheck(scope_of(settings))
+    scope = ScopeCheck(scope_of(settings))
 
     def builtin() -> Engine:
-        return build_builtin(settings, embedder, guard)
+        return build_builtin(settings, embedder, scope)
 
     if settings.memory.backend == "builtin":
         selection = select_builtin(builtin)
@@ -66,9 +66,9 @@ def build_engine(settings: Settings, embedder: Embedder | None = None) -> Engine
         def qmd() -> Engine:
             sessions = _sessions(settings) if qmd_settings.sessions else None
             exports = Exports(sessions, qmd_settings.folder / "sessions") if sessions else None
-            return QmdEngine.create(qmd_settings, _workspace(settings), exports=exports, guard=guard)
+            return QmdEngine.create(qmd_settings, _workspace(settings), exports=exports, scope=scope)
 
-        key = cache_key(settings.agent, (qmd_settings, guard.scope))
+        key = cache_key(settings.agent, (qmd_settings, scope.scope))
         selection = EXTERNAL_ENGINES.get(key, qmd, builtin)
     if selection.engine is None:
         raise selection.cause or MemoriterError(selection.error)
@@ -177,7 +177,7 @@ def _cached(choice: Choice | None, index: Index, settings: Settings) -> Cached |
     return Cached(batched, index, without_retry=without_retry, recipe=choice.recipe, jobs=jobs)
 
 
-def build_builtin(settings: Settings, embedder: Embedder | None, guard: ScopeCheck) -> BuiltinEngine:
+def build_builtin(settings: Settings, embedder: Embedder | None, scope: ScopeCheck) -> BuiltinEngine:
     """Build the builtin engine with its index, indexer and searcher."""
     from memoriter.embedding import Choice, remake, resolve
 
@@ -221,7 +221,7 @@ def build_builtin(settings: Settings, embedder: Embedder | None, guard: ScopeChe
         ),
         Searcher(index, choice.embedder, options, today=_today(settings.writing.timezone)),
         engine_options,
-        guard=guard,
+        scope=scope,
         remake=lambda recipe: remake(spec, recipe),
     )
 

@@ -419,7 +419,7 @@ class Memory:
         """Note that a session starts or continues, so that its first turns tell whether it is a new one."""
         if self.has_entries:
             with self._open_seen_turns().of(session) as seen:
-                seen.over()
+                seen.mark_ended()
 
     def session_ended(self, session: str) -> list[Remembered]:
         """Note that a session is over, and show the turns that still wait for the language model to it."""
@@ -429,7 +429,7 @@ class Memory:
                 waiting = self._open_extractor().waiting(session)
                 remembered = self._open_extractor().end(session=session)
                 seen.add(waiting)
-            seen.over()
+            seen.mark_ended()
             return remembered
 
     def count_waiting_turns(self, session: str) -> int:
@@ -586,7 +586,7 @@ class Memory:
         self._check_open()
         if self._scope is None:
             self._scope = ScopeCheck(scope_of(self.settings))
-        return self._scope.admits(session_key)
+        return self._scope.allows(session_key)
 
     def prompt_section(
         self, hints: Mapping[str, str], *, language: Language = "en", session_key: str | None = None

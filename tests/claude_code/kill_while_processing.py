@@ -36,7 +36,7 @@ def work(naive: bool, pipe: int) -> None:
             process_queue(agent)
             return
         settings = agent.memory.settings
-        for path in session_queue(settings).waiting():
+        for path in session_queue(settings).pending():
             request = _read(path)
             path.unlink()
             assert request is not None

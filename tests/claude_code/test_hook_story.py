@@ -210,8 +210,8 @@ def test_a_project_folder_named_memory_is_not_the_workspace(claude: ClaudeCode) 
 def test_progress_records_the_project_but_no_text_of_the_session(claude: ClaudeCode) -> None:
     path = claude.say("I prefer tabs in Go code.")
     claude.process()
-    (mark,) = (claude.home / "agents" / "main" / "hooks").glob("*.json")
-    progress = json.loads(mark.read_text())
+    (state,) = (claude.home / "agents" / "main" / "hooks").glob("*.json")
+    progress = json.loads(state.read_text())
     assert (progress["project"], progress["transcript"]) == (str(claude.project), str(path))
-    assert "tabs" not in mark.read_text()
-    assert Path(progress["transcript"]).stat().st_size == progress["mark"]["offset"]
+    assert "tabs" not in state.read_text()
+    assert Path(progress["transcript"]).stat().st_size == progress["position"]["offset"]

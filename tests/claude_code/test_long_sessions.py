@@ -85,7 +85,7 @@ def test_other_sessions_are_processed_between_two_pieces(tmp_path: Path) -> None
 
     assert queue.drain(handle) == 4
     assert processed == ["long", "short", "other", "long", "long", "long"]
-    assert queue.waiting() == []
+    assert queue.pending() == []
 
 
 def test_a_caller_waits_only_for_its_own_session(tmp_path: Path) -> None:
@@ -106,13 +106,13 @@ def test_a_caller_waits_only_for_its_own_session(tmp_path: Path) -> None:
     busy.start()
     assert started.wait(30)
     own = queue.add(_request(tmp_path / "y.jsonl", session="short"))
-    assert queue.is_drained()
+    assert queue.is_draining()
     requested.set()
     assert queue.drain(lambda _: False, wait_s=300.0, own=own) == 0
-    assert (busy.is_alive(), len(queue.waiting())) == (True, 1)
+    assert (busy.is_alive(), len(queue.pending())) == (True, 1)
     over.set()
     busy.join(30)
-    assert (queue.waiting(), queue.is_drained()) == ([], False)
+    assert (queue.pending(), queue.is_draining()) == ([], False)
 
 
 def test_before_a_prompt_only_turns_are_processed_and_summaries_wait(claude: ClaudeCode) -> None:

@@ -84,7 +84,7 @@ def test_a_session_that_cannot_be_processed_does_not_block_others(tmp_path: Path
 
     assert queue.drain(handle) == 3
     assert processed == ["stuck", "fine", "fine"]
-    assert [json.loads(path.read_text())["session"] for path in queue.waiting()] == ["stuck", "stuck"]
+    assert [json.loads(path.read_text())["session"] for path in queue.pending()] == ["stuck", "stuck"]
 
 
 def test_a_session_that_raises_does_not_block_others(tmp_path: Path) -> None:
@@ -98,20 +98,20 @@ def test_a_session_that_raises_does_not_block_others(tmp_path: Path) -> None:
 
     assert queue.drain(handle) == 1
     assert processed == ["broken", "fine"]
-    assert [json.loads(path.read_text())["session"] for path in queue.waiting()] == ["broken", "broken"]
+    assert [json.loads(path.read_text())["session"] for path in queue.pending()] == ["broken", "broken"]
 
 
 @pytest.mark.parametrize(
     "wrong",
     [
-        {"mark": {"offset": "12"}},
-        {"mark": {"offset": -1}},
-        {"mark": {"inode": True}},
-        {"mark": {"head": 5}},
-        {"mark": {"calls": [[]]}},
-        {"mark": {"tainted": "no"}},
-        {"mark": []},
-        {"mark": {"calls": 5}},
+        {"position": {"offset": "12"}},
+        {"position": {"offset": -1}},
+        {"position": {"inode": True}},
+        {"position": {"head": 5}},
+        {"position": {"calls": [[]]}},
+        {"position": {"tainted": "no"}},
+        {"position": []},
+        {"position": {"calls": 5}},
         {"id": None},
         {"at": "now"},
     ],
@@ -123,18 +123,18 @@ def test_invalid_progress_is_ignored(tmp_path: Path, wrong: dict[str, object]) -
     assert progress.get("s") == SessionState("s", "/p", "/t.jsonl", 1.5, TailPosition(1, "a", 3))
     (file,) = tmp_path.glob("*.json")
     known = json.loads(file.read_text())
-    mark = wrong.get("mark", {})
-    changed = {**known["mark"], **mark} if isinstance(mark, dict) else mark
-    file.write_text(json.dumps({**known, **wrong, "mark": changed}))
+    position = wrong.get("position", {})
+    changed = {**known["position"], **position} if isinstance(position, dict) else position
+    file.write_text(json.dumps({**known, **wrong, "position": changed}))
     assert (progress.get("s"), progress.sessions_of("/p")) == (SessionState("s"), [])
 
 
 def test_with_broken_progress_a_session_is_processed_from_its_beginning(claude: ClaudeCode) -> None:
     claude.say("I prefer tabs in Go code.")
     claude.process()
-    (mark,) = (claude.home / "agents" / "main" / "hooks").glob("*.json")
-    known = json.loads(mark.read_text())
-    mark.write_text(json.dumps({**known, "mark": {**known["mark"], "offset": "many"}}))
+    (state,) = (claude.home / "agents" / "main" / "hooks").glob("*.json")
+    known = json.loads(state.read_text())
+    state.write_text(json.dumps({**known, "position": {**known["position"], "offset": "many"}}))
     path = claude.say("I never work on Fridays.")
     SessionQueue(claude.home / "agents" / "main" / "queue").add(_request(path, session=known["id"]))
     done = claude.run(["process-queue", "--json"], b"", claude.environment, claude.project)
@@ -147,7 +147,7 @@ def test_the_queue_has_a_maximum_size(tmp_path: Path, monkeypatch: pytest.Monkey
     queue = SessionQueue(tmp_path / "queue")
     added = [queue.add(_request(tmp_path / "x.jsonl")) for _ in range(5)]
     assert [path is not None for path in added] == [True, True, True, False, False]
-    assert len(queue.waiting()) == 3
+    assert len(queue.pending()) == 3
 
 
 def test_a_long_transcript_is_read_in_pieces(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -160,18 +160,18 @@ def test_a_long_transcript_is_read_in_pieces(tmp_path: Path, monkeypatch: pytest
     path.write_text(
         "".join(json.dumps(record) + "\n" for record in [*said, tool, outside, said[0]]) + '{"half'
     )
-    processed, mark, pieces = list[str](), TailPosition(), 0
+    processed, position, pieces = list[str](), TailPosition(), 0
     while True:
-        piece = read_new_turns(path, mark)
+        piece = read_new_turns(path, position)
         processed += [turn.text for turn in turns_of_messages(piece.records) if turn.trust != "untrusted"]
-        mark, pieces = piece.mark, pieces + 1
+        position, pieces = piece.position, pieces + 1
         if not piece.more:
             break
     assert processed == [*(f"number {n}" for n in range(20)), "number 0"]
-    assert (pieces > 3, mark.offset) == (True, path.stat().st_size - len('{"half'))
-    assert read_new_turns(path, mark).records == ()
+    assert (pieces > 3, position.offset) == (True, path.stat().st_size - len('{"half'))
+    assert read_new_turns(path, position).records == ()
     path.write_text(json.dumps({"role": "user", "content": "rewritten"}) + "\n")
-    assert [record["content"] for record in read_new_turns(path, mark).records] == ["rewritten"]
+    assert [record["content"] for record in read_new_turns(path, position).records] == ["rewritten"]
 
 
 def test_only_one_process_works_on_the_queue(tmp_path: Path) -> None:

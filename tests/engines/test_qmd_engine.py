@@ -269,8 +269,8 @@ def test_a_session_outside_the_scope_gets_no_hits_and_starts_no_program(
 ) -> None:
     note("memory/a.md", "heron\n")
     settings = QmdSettings(tmp_path / "qmd", workspace, command=str(standin.command))
-    guard = ScopeCheck(Scope((ScopeRule("allow", chat_type="direct"),)))
-    engine = QmdEngine.create(settings, Workspace(workspace), guard=guard)
+    scope = ScopeCheck(Scope((ScopeRule("allow", chat_type="direct"),)))
+    engine = QmdEngine.create(settings, Workspace(workspace), scope=scope)
     before = len(standin.calls())
     answer = engine.search(Query("heron", session_key="agent:main:telegram:group:42"))
     assert answer == Answer((), provider="qmd", model="bm25", citations=False)
@@ -281,7 +281,7 @@ def test_a_session_outside_the_scope_gets_no_hits_and_starts_no_program(
 def test_an_allowed_group_gets_no_citations(note, workspace, standin, tmp_path) -> None:
     note("memory/a.md", "heron\n")
     settings = QmdSettings(tmp_path / "qmd", workspace, command=str(standin.command), timeout_s=20)
-    engine = QmdEngine.create(settings, Workspace(workspace), guard=ScopeCheck(Scope((), "allow")))
+    engine = QmdEngine.create(settings, Workspace(workspace), scope=ScopeCheck(Scope((), "allow")))
     answer = engine.search(Query("heron", session_key="agent:main:telegram:group:42"))
     assert (answer.citations, places(answer)) == (False, [None])
     engine.close()

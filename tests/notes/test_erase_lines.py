@@ -28,6 +28,6 @@ def test_an_agent_cannot_erase_lines_from_logs_of_the_owner(workspace: Path) -> 
     name = Path(mine.path).name
     assert erase_lines(workspace, ["Anna prefers tea."], trust="agent") == (
         (Path(agents.path).name,),
-        (f"logs of the owner that say it, and are changed by the owner alone: {name}",),
+        (f"daily logs of the owner that say it, which only the owner may change: {name}",),
     )
     assert (workspace / mine.path).read_bytes() == before

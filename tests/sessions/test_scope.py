@@ -79,11 +79,11 @@ def test_a_key_with_a_group_is_never_a_direct_chat(key: str, word: str) -> None:
 
 
 def test_a_refusal_is_logged_once_for_each_session(caplog: pytest.LogCaptureFixture) -> None:
-    guard = ScopeCheck()
+    check = ScopeCheck()
     with caplog.at_level(logging.INFO, "memoriter"):
         for key in ("agent:main:x:group:1", "agent:main:x:group:2") * 3:
-            assert not guard.admits(key)
-        assert guard.admits("agent:main:main")
+            assert not check.allows(key)
+        assert check.allows("agent:main:main")
     assert [record.getMessage() for record in caplog.records] == [
         "session 'agent:main:x:group:1' may not use this memory (memory.scope); it gets empty answers",
         "session 'agent:main:x:group:2' may not use this memory (memory.scope); it gets empty answers",
@@ -91,7 +91,7 @@ def test_a_refusal_is_logged_once_for_each_session(caplog: pytest.LogCaptureFixt
 
 
 def test_a_limited_number_of_refused_sessions_is_remembered() -> None:
-    guard = ScopeCheck()
+    check = ScopeCheck()
     for number in range(3000):
-        guard.admits(f"agent:main:x:group:{number}")
-    assert len(guard._refused) == 1000
+        check.allows(f"agent:main:x:group:{number}")
+    assert len(check._refused) == 1000

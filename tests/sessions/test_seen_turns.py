@@ -27,7 +27,7 @@ class Agent:
         self.folder = folder
         self.now = 1_000_000.0
 
-    def hearing(self) -> SeenTurns:
+    def seen_turns(self) -> SeenTurns:
         return SeenTurns(self.folder, digest, clock=lambda: self.now)
 
     def sends(self, *said: tuple[str, str] | tuple[str, str, float], session: str = "s") -> list[str]:
@@ -36,14 +36,14 @@ class Agent:
             Turn(one[0], one[1], number, one[2] if len(one) > 2 else None)  # type: ignore[arg-type]
             for number, one in enumerate(said, 1)
         ]
-        with self.hearing().of(session) as heard:
-            new = heard.new(turns)
-            heard.add(new)
+        with self.seen_turns().of(session) as seen:
+            new = seen.new(turns)
+            seen.add(new)
         return [turn.text for turn in new]
 
     def ends(self, session: str = "s") -> None:
-        with self.hearing().of(session) as heard:
-            heard.over()
+        with self.seen_turns().of(session) as seen:
+            seen.mark_ended()
 
 
 @pytest.fixture

@@ -99,6 +99,6 @@ def test_a_result_is_matched_by_its_call_after_a_person_spoke(form: str, tmp_pat
     first = read_new_turns(path, TailPosition())
     with path.open("a", encoding="utf-8") as file:
         file.writelines(json.dumps(one) + "\n" for one in told[2:])
-    second = read_new_turns(path, first.mark)
+    second = read_new_turns(path, first.position)
     assert trusts(first.records) == expected[:1]
     assert [one for one in trusts(second.records) if one[1] != "untrusted"] == []

@@ -322,9 +322,9 @@ def process_queue(context: typer.Context, as_json: Json = False) -> None:
         agent.service  # noqa: B018 - raises the reason if there is no memory
         processed = capture.process_queue(agent)
     queue = capture.session_queue(settings)
-    waiting = len(queue.waiting())
+    waiting = len(queue.pending())
     if as_json:
         render.to_json({"done": processed, "waiting": waiting})
     else:
-        busy = "; another process is working on them" if waiting and queue.is_drained() else ""
+        busy = "; another process is working on them" if waiting and queue.is_draining() else ""
         sys.stdout.write(f"{processed} processed, {waiting} waiting{busy}\n")

@@ -62,7 +62,7 @@ class BuiltinEngine:
         searcher: Searcher,
         options: EngineOptions | None = None,
         *,
-        guard: ScopeCheck | None = None,
+        scope: ScopeCheck | None = None,
         remake: Callable[[str], Choice | None] | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
@@ -72,7 +72,7 @@ class BuiltinEngine:
         self.indexer = indexer
         self.searcher = searcher
         self.options = options or EngineOptions()
-        self.guard = guard or ScopeCheck()
+        self.scope = scope or ScopeCheck()
         self.embedders = EmbedderSelector(index, choice, remake)
         self.background = BackgroundEmbedding(lambda stop: self.indexer.sync(wait_s=0, stop=stop))
         self._clock = clock
@@ -86,7 +86,7 @@ class BuiltinEngine:
     def search(self, query: Query) -> Answer:
         """Return the hits that answer the query. ``degraded`` says what the answer lacks."""
         cited = shows_citations(self.options.citations, query.session_key)
-        if not self.guard.admits(query.session_key):
+        if not self.scope.allows(query.session_key):
             return Answer((), provider=self.choice.provider, model=self.choice.model, citations=cited)
         active = ActiveEmbedder(None, self.choice.provider, self.choice.model)
         try:

@@ -136,15 +136,15 @@ class ReadPosition:
 class PassageReader:
     """Reads lines from a transcript and groups them into passages."""
 
-    def __init__(self, mark: ReadPosition, tokens: int, target: int) -> None:
+    def __init__(self, position: ReadPosition, tokens: int, target: int) -> None:
         self._sizes = (tokens, target)
-        self._passages = Passages(*self._sizes, mark.open)
+        self._passages = Passages(*self._sizes, position.open)
         #: The turn of a last line without a line break.
         self._ending: Turn | None = None
         self.done: list[Passage] = []
         self.taken = 0
-        self.offset, self.line, self.damaged = mark.offset, mark.line, mark.damaged
-        self.outside, self.session = OutsideText(mark.tainted, mark.calls), mark.session
+        self.offset, self.line, self.damaged = position.offset, position.line, position.damaged
+        self.outside, self.session = OutsideText(position.tainted, position.calls), position.session
 
     def take(self, file: BinaryIO) -> bool:
         """Read a slice of complete lines. Return whether there is more."""
@@ -191,7 +191,7 @@ class PassageReader:
                 return True
         return False
 
-    def mark(self) -> ReadPosition:
+    def position(self) -> ReadPosition:
         """Return the position after the lines that were read."""
         return ReadPosition(
             offset=self.offset,

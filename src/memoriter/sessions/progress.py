@@ -29,11 +29,11 @@ class SessionState:
     project: str = ""
     transcript: str = ""
     at: float = 0.0
-    mark: TailPosition = field(default_factory=TailPosition)
+    position: TailPosition = field(default_factory=TailPosition)
     #: When the session was forked from another one, with a copy of its conversation.
     forked_at: float = 0.0
 
-    def own(self, records: Iterable[Record]) -> tuple[Record, ...]:
+    def own_records(self, records: Iterable[Record]) -> tuple[Record, ...]:
         """Return the records without those copied from the session that this one was forked from."""
         if not self.forked_at:
             return tuple(records)
@@ -50,21 +50,21 @@ class SessionProgress:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        self._reached: dict[str, SessionState] = {}
+        self._in_memory: dict[str, SessionState] = {}
 
     def get(self, session: str) -> SessionState:
         """Return what is known about a session. A new or unreadable session has an empty state."""
-        return self._reached.get(session) or _read(self._path(session)) or SessionState(session)
+        return self._in_memory.get(session) or _read(self._path(session)) or SessionState(session)
 
-    def reach(self, session: SessionState) -> None:
+    def put_in_memory(self, session: SessionState) -> None:
         """Continue from this position in this process only. The next process starts at the last `put`."""
         stored = _read(self._path(session.id)) or SessionState(session.id)
-        self.put(replace(session, mark=stored.mark))
-        self._reached[session.id] = session
+        self.put(replace(session, position=stored.position))
+        self._in_memory[session.id] = session
 
     def put(self, session: SessionState) -> None:
         """Store how far a session has been processed."""
-        self._reached.pop(session.id, None)
+        self._in_memory.pop(session.id, None)
         durable.write(self._path(session.id), json.dumps(asdict(session)).encode())
 
     def sessions_of(self, project: str) -> list[str]:
@@ -86,8 +86,8 @@ class SessionProgress:
 def _read(path: Path) -> SessionState | None:
     try:
         values = json.loads(path.read_bytes())
-        mark = TailPosition(**{**values["mark"], "calls": tuple(values["mark"].get("calls", ()))})
-        session = SessionState(**{**values, "mark": mark})
+        position = TailPosition(**{**values["position"], "calls": tuple(values["position"].get("calls", ()))})
+        session = SessionState(**{**values, "position": position})
     except (OSError, ValueError, TypeError, KeyError, AttributeError, RecursionError):
         return None
     return session if _is_usable(session) else None
@@ -95,12 +95,12 @@ def _read(path: Path) -> SessionState | None:
 
 def _is_usable(session: SessionState) -> bool:
     """Return whether every field has its type. The file may have been damaged or edited."""
-    mark = session.mark
-    texts = (session.id, session.project, session.transcript, mark.head, *mark.calls)
-    numbers = (mark.inode, mark.offset)
+    position = session.position
+    texts = (session.id, session.project, session.transcript, position.head, *position.calls)
+    numbers = (position.inode, position.offset)
     return (
         all(isinstance(text, str) for text in texts)
         and all(type(number) is int and number >= 0 for number in numbers)
         and all(isinstance(moment, int | float) for moment in (session.at, session.forked_at))
-        and isinstance(mark.tainted, bool)
+        and isinstance(position.tainted, bool)
     )

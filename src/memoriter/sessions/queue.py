@@ -58,14 +58,14 @@ class SessionQueue:
 
     def add(self, request: SessionRequest) -> Path | None:
         """Add a request and return its file, which is on disk by then. Return None if the queue is full."""
-        if len(self.waiting()) >= MAX_REQUESTS:
+        if len(self.pending()) >= MAX_REQUESTS:
             log.error("the queue %s is full (%d requests); a request was dropped", self.folder, MAX_REQUESTS)
             return None
         path = self.folder / f"{time.time_ns():020d}-{os.getpid()}-{next(_counter)}.json"
         durable.write(path, json.dumps(asdict(request)).encode())
         return path
 
-    def waiting(self) -> list[Path]:
+    def pending(self) -> list[Path]:
         """Return the files of all queued requests, oldest first."""
         try:
             paths = sorted(self.folder.iterdir())
@@ -83,7 +83,7 @@ class SessionQueue:
         ``until``: stop at this time of the monotonic clock.
         A request that cannot be processed now stays queued, with all later requests of its session.
         """
-        if not self.waiting():
+        if not self.pending():
             return 0
 
         def is_finished() -> bool:
@@ -96,7 +96,7 @@ class SessionQueue:
     def _drain(self, handle: Handler, until: float | None) -> int:
         finished, postponed, blocked = 0, set[Path](), set[str]()
         # Requests that were added in the meantime are processed too: their process may have left them to this one.
-        while paths := [path for path in self.waiting() if path not in postponed]:
+        while paths := [path for path in self.pending() if path not in postponed]:
             unfinished = set[str]()  # sessions with more pieces, which continue in the next round
             for path in paths:
                 if until is not None and time.monotonic() >= until:
@@ -108,7 +108,7 @@ class SessionQueue:
         durable.remove_temporary_files(self.folder, time.time() - _TEMPORARY_AGE_S)
         return finished
 
-    def is_drained(self) -> bool:
+    def is_draining(self) -> bool:
         """Return whether a process is draining the queue now."""
         if not self.folder.is_dir():
             return False

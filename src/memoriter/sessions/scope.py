@@ -105,7 +105,7 @@ class ScopeCheck:
         self._refused: dict[str, None] = {}
         self._lock = threading.Lock()
 
-    def admits(self, session_key: str | None) -> bool:
+    def allows(self, session_key: str | None) -> bool:
         """Return whether a session may use the memory."""
         if self.scope.allows(session_key):
             return True

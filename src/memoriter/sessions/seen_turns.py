@@ -54,7 +54,7 @@ class SeenSession:
         self._known = [str(key) for key in known] if isinstance(known, list) else []
         self._first = str(state.get("first") or "")
         last = state.get("at")
-        self._over = state.get("over") is True or not isinstance(last, float) or now - last > SILENCE_S
+        self._ended = state.get("over") is True or not isinstance(last, float) or now - last > SILENCE_S
         self._now = now
         self._digest = digest
         self._present = set[str]()
@@ -66,7 +66,7 @@ class SeenSession:
         A repeated text is new if the conversation contains it more often than before.
         """
         keys = [self._key(turn) for turn in turns]
-        if keys and self._over and keys[0] != self._first and not _Remaining(self._known).take(keys[0]):
+        if keys and self._ended and keys[0] != self._first and not _Remaining(self._known).take(keys[0]):
             # Turns with a time cannot belong to the new conversation, so they stay known.
             self._known = [key for key in self._known if "@" in key]
         remaining = _Remaining([*self._known, *map(self._key, also)])
@@ -78,12 +78,12 @@ class SeenSession:
         """Record turns as processed."""
         self.changed = self.changed or bool(turns)
         self._known += map(self._key, turns)
-        self._over = False
+        self._ended = False
 
-    def over(self) -> None:
+    def mark_ended(self) -> None:
         """Record that the conversation ended. The next one under this name may be a new one."""
         self.changed = self.changed or bool(self._known)
-        self._over = True
+        self._ended = True
 
     def state(self) -> dict[str, object]:
         """Return the state to store."""
@@ -92,7 +92,7 @@ class SeenSession:
         return {
             "known": [*others[-MAX_OLD_TURNS:], *present],
             "first": self._first,
-            "over": self._over,
+            "over": self._ended,
             "at": self._now,
         }
 

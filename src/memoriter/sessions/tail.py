@@ -48,7 +48,7 @@ class NewTurns:
     """New records and the position after them."""
 
     records: tuple[Record, ...]
-    mark: TailPosition
+    position: TailPosition
     #: Whether the transcript continues after the new position.
     more: bool = False
 
@@ -84,23 +84,23 @@ def file_size(path: Path) -> int | None:
     return status.st_size if stat.S_ISREG(status.st_mode) else None
 
 
-def read_new_turns(path: Path, mark: TailPosition | None = None, upto: int | None = None) -> NewTurns:
+def read_new_turns(path: Path, position: TailPosition | None = None, upto: int | None = None) -> NewTurns:
     """Read the records after a position, or the last ones without a position. Raises `SourceError`."""
     with _opened(path) as (file, status):
         end = status.st_size if upto is None else min(upto, status.st_size)
-        if mark is None:
+        if position is None:
             start = max(0, end - END_BYTES)
             outside = OutsideText(tainted=start > 0)  # the part before is unknown
             if start:
                 start += len(_line(file, start - 1)) - 1  # start at the next complete line
-        elif _is_same_file(file, status, mark):
-            start, outside = mark.offset, OutsideText(mark.tainted, mark.calls)
+        elif _is_same_file(file, status, position):
+            start, outside = position.offset, OutsideText(position.tainted, position.calls)
         else:
             start, outside = 0, OutsideText()
         records, records_filter = list[Record](), RecordFilter(outside)
         offset, more = start, False
         for line, after in _lines(file, start, end):
-            if mark is not None and offset - start >= SLICE_BYTES:
+            if position is not None and offset - start >= SLICE_BYTES:
                 more = True
                 break
             offset = after
@@ -129,11 +129,11 @@ def _opened(path: Path) -> Iterator[tuple[BinaryIO, os.stat_result]]:
         yield file, status
 
 
-def _is_same_file(file: BinaryIO, status: os.stat_result, mark: TailPosition) -> bool:
+def _is_same_file(file: BinaryIO, status: os.stat_result, position: TailPosition) -> bool:
     """Return whether this is still the file that was read. It may have been truncated or replaced."""
-    if status.st_ino != mark.inode or status.st_size < mark.offset:
+    if status.st_ino != position.inode or status.st_size < position.offset:
         return False
-    return _digest(file, min(HEAD_BYTES, mark.offset)) == mark.head
+    return _digest(file, min(HEAD_BYTES, position.offset)) == position.head
 
 
 def _digest(file: BinaryIO, length: int) -> str:

@@ -81,13 +81,13 @@ class Transcripts:
 
     def read(self, found: FoundFile, state: str = "") -> Iterator[Document]:
         """Read a transcript from the position ``state``, one bounded slice at a time. Raises `SourceError`."""
-        mark = ReadPosition.from_json(state) if state else ReadPosition()
+        position = ReadPosition.from_json(state) if state else ReadPosition()
         with self._opened(found) as (file, status):
-            if not self._is_same_file(file, status, mark):
-                mark = ReadPosition()
+            if not self._is_same_file(file, status, position):
+                position = ReadPosition()
             more = True
             while more:
-                document, mark, more = self._slice(file, status, found, mark)
+                document, position, more = self._slice(file, status, found, position)
                 yield document
 
     def _opened(self, found: FoundFile) -> _Opened:
@@ -96,11 +96,14 @@ class Transcripts:
                 return _Opened(tree.real, tree.relative(str(found.absolute)))
         raise PathRefused("The file is not in a transcript folder.")
 
-    def _is_same_file(self, file: BinaryIO, status: os.stat_result, mark: ReadPosition) -> bool:
+    def _is_same_file(self, file: BinaryIO, status: os.stat_result, position: ReadPosition) -> bool:
         """Return whether the file still starts with the part that was read."""
-        if mark.offset == 0 or status.st_size < mark.offset or status.st_ino != mark.inode:
+        if position.offset == 0 or status.st_size < position.offset or status.st_ino != position.inode:
             return False
-        return (self._head(file, mark.offset), self._tail(file, mark.offset)) == (mark.head, mark.tail)
+        return (self._head(file, position.offset), self._tail(file, position.offset)) == (
+            position.head,
+            position.tail,
+        )
 
     def _head(self, file: BinaryIO, offset: int) -> str:
         return self._digest(file, 0, min(CHECKED_BYTES, offset))
@@ -115,16 +118,16 @@ class Transcripts:
         return hashlib.sha256(data).hexdigest()
 
     def _slice(
-        self, file: BinaryIO, status: os.stat_result, found: FoundFile, mark: ReadPosition
+        self, file: BinaryIO, status: os.stat_result, found: FoundFile, position: ReadPosition
     ) -> tuple[Document, ReadPosition, bool]:
         """Read one slice. Return its document, the new position, and whether there is more."""
-        reading = PassageReader(mark, self.tokens, self.target)
-        first = mark.open[0].line if mark.open else mark.line + 1
-        file.seek(mark.offset)
+        reading = PassageReader(position, self.tokens, self.target)
+        first = position.open[0].line if position.open else position.line + 1
+        file.seek(position.offset)
         more = reading.take(file)
         self.bytes_read += reading.taken
         after = replace(
-            reading.mark(),
+            reading.position(),
             inode=status.st_ino,
             head=self._head(file, reading.offset),
             tail=self._tail(file, reading.offset),

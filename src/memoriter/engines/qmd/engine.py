@@ -99,7 +99,7 @@ class QmdEngine:
         *,
         version: str,
         exports: Exports | None = None,
-        guard: ScopeCheck | None = None,
+        scope: ScopeCheck | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self.settings = settings
@@ -107,7 +107,7 @@ class QmdEngine:
         self.qmd = qmd
         self.version = version
         self.exports = exports
-        self.guard = guard or ScopeCheck()
+        self.scope = scope or ScopeCheck()
         self.collections = self._configure()
         embed = self.qmd.embed if self._uses_vectors and not self._model_missing() else None
         self.updater = Updater(settings.folder, self._update, embed, settings.schedule, clock=clock)
@@ -120,7 +120,7 @@ class QmdEngine:
         workspace: Workspace,
         *,
         exports: Exports | None = None,
-        guard: ScopeCheck | None = None,
+        scope: ScopeCheck | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> QmdEngine:
         """Find the program, check that it starts, and write its configuration. Raises `EngineError`."""
@@ -130,7 +130,7 @@ class QmdEngine:
                 folder.mkdir(mode=0o700, parents=True, exist_ok=True)
             qmd = Qmd(locate(settings.command, settings.node), settings.folder)
             version = qmd.version()
-            return cls(settings, workspace, qmd, version=version, exports=exports, guard=guard, clock=clock)
+            return cls(settings, workspace, qmd, version=version, exports=exports, scope=scope, clock=clock)
         except OSError as error:
             raise EngineError(
                 f"Cannot use the folder of qmd, {settings.folder}: {error.strerror}."
@@ -141,7 +141,7 @@ class QmdEngine:
     def search(self, query: Query) -> Answer:
         """Return the hits that qmd finds. Raises `EngineError` when qmd fails."""
         cited = shows_citations(self.settings.citations, query.session_key)
-        if not self.guard.admits(query.session_key):
+        if not self.scope.allows(query.session_key):
             return self._answer((), cited)
         text = query.text[:MAX_QUERY_CHARS]
         deadline = time.monotonic() + self.settings.timeout_s

@@ -79,13 +79,13 @@ def _process(
     path = Path(request.transcript)
     known = progress.get(request.session)
     try:
-        new = read_new_turns(path, known.mark, request.size)
+        new = read_new_turns(path, known.position, request.size)
         if not _emit(agent, _turns_moment(request, known, new.records), until):
             return False
-        reached = _reached(request, known, new.mark)
+        reached = _reached(request, known, new.position)
         waits = _waits_for_model(agent, request.session)
         # Turns that the model has not seen exist only in this process, so the next one must read them again.
-        (progress.reach if waits else progress.put)(reached)
+        (progress.put_in_memory if waits else progress.put)(reached)
         if new.more:
             return None
         if request.event != "Stop":
@@ -104,7 +104,7 @@ def _process(
 
 def _turns_moment(request: SessionRequest, known: SessionState, records: Records) -> Moment | None:
     """Return the moment for the new turns of a session, or None if there are none."""
-    messages = known.own(records)
+    messages = known.own_records(records)
     transcript = Path(request.transcript)
     return (
         Moment("agent_end", request.session, messages=messages, transcript=transcript) if messages else None
@@ -114,7 +114,7 @@ def _turns_moment(request: SessionRequest, known: SessionState, records: Records
 def _end_moment(request: SessionRequest, known: SessionState, records: Records) -> Moment:
     """Return the moment for the end or the compaction of a session whose turns have all been processed."""
     event: Event = "session_end" if request.event == "SessionEnd" else "before_compaction"
-    messages = known.own(records)
+    messages = known.own_records(records)
     # Without messages a plugin reads the transcript. That of a fork begins with another session's turns.
     transcript = Path(request.transcript) if messages or not known.forked_at else None
     return Moment(event, request.session, messages=messages, transcript=transcript, captured=True)
@@ -128,9 +128,9 @@ def _emit(agent: Agent, moment: Moment | None, until: float | None = None) -> bo
     return not agent.emit(moment, wait_s=wait_s).warnings
 
 
-def _reached(request: SessionRequest, known: SessionState, mark: TailPosition) -> SessionState:
+def _reached(request: SessionRequest, known: SessionState, position: TailPosition) -> SessionState:
     project = request.project or known.project
-    return replace(known, project=project, transcript=request.transcript, at=time.time(), mark=mark)
+    return replace(known, project=project, transcript=request.transcript, at=time.time(), position=position)
 
 
 def _waits_for_model(agent: Agent, session: str) -> bool:

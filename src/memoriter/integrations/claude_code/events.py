@@ -167,7 +167,7 @@ def _answer_prompt(
     agent = _open_agent(settings)
     if agent.error:
         raise Ignored(agent.error)
-    if session_queue(settings).waiting():  # the last session may have ended a moment ago
+    if session_queue(settings).pending():  # the last session may have ended a moment ago
         share = QUEUE_SHARE * command.deadline_s
         process_queue(agent, wait_s=share / 2, until=start + share)
     text = _brief(agent, command, event) if event.name == "SessionStart" else _recall(agent, event)
@@ -234,7 +234,7 @@ def _process_session(event: HookEvent, settings: Settings, respond: Respond) -> 
     elif reason:
         log.warning("claude-code %s: %s", event.name, reason)
     respond({})
-    if request is None and not queue.waiting():
+    if request is None and not queue.pending():
         return
     agent = _open_agent(settings)
     process_queue(agent, wait_s=QUEUE_WAIT_S if queued else 0.0, own=queued)
