@@ -1,4 +1,4 @@
-"""How fast is memoriter? Speed and size, beside sqlite-vec's own KNN and plain FTS5, in one run.
+"""Benchmarks: speed and size of memoriter, compared with sqlite-vec and plain FTS5 in one run.
 
-Not part of the installed package. `python -m bench` runs everything; `docs/benchmarks.md` holds a run's tables.
+Not part of the installed package. `python -m bench` runs everything. `docs/benchmarks.md` has the tables of one run.
 """

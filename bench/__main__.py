@@ -1,4 +1,4 @@
-"""`python -m bench`: measure everything once and print the tables."""
+"""`python -m bench`: measure everything and print the tables."""
 
 from __future__ import annotations
 
@@ -18,27 +18,29 @@ from bench.report import Figures, markdown
 from evals.page import put
 
 SIZES = (10_000, 100_000, 1_000_000)
-MOST_WITH_TEXTS = 200_000  #: chunks; a larger index holds vectors alone
-RESIDENT_AT = 100_000  #: chunks
+#: Chunks. A larger index has only vectors.
+MAX_SIZE_WITH_TEXTS = 200_000
+#: Chunks at which memory is measured.
+RESIDENT_SIZE = 100_000
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Measure what was asked for, smallest first."""
+    """Run the requested measurements, smallest first."""
     options = parser().parse_args(arguments)
     sizes = options.sizes or (SIZES[:1] if options.quick else SIZES)
     figures = Figures(files=1_000 if options.quick else 10_000)
     with tempfile.TemporaryDirectory(prefix="memoriter-bench-") as name:
         place = Path(name)
-        _say("command line")
+        _log("command line")
         figures.cold = cold.commands(place / "cold", repeats=3 if options.quick else 9)
-        _say("mcp")
+        _log("mcp")
         figures.mcp = mcp.first_results(place / "mcp", repeats=3 if options.quick else 9)
-        _say("gateway")
-        asked, rounds = (20, 2) if options.quick else (200, 9)
-        figures.gateway = gateway.warm_search(place / "gateway", questions=asked, rounds=rounds)
-        _say(f"sync of {figures.files:,} unchanged files")
+        _log("gateway")
+        questions, rounds = (20, 2) if options.quick else (200, 9)
+        figures.gateway = gateway.warm_search(place / "gateway", questions=questions, rounds=rounds)
+        _log(f"sync of {figures.files:,} unchanged files")
         figures.unchanged = syncing.unchanged(place / "unchanged", figures.files)
-        _say("indexing")
+        _log("indexing")
         few, with_model = (25, 2) if options.quick else (500, 25)
         figures.indexed = syncing.indexing(
             place / "indexing", few, model=options.model, with_model=with_model
@@ -54,23 +56,23 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def parser() -> argparse.ArgumentParser:
-    """The command line."""
-    made = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
-    made.add_argument("--quick", action="store_true", help="small sizes: does it run, and roughly how fast")
-    made.add_argument("--sizes", type=_sizes, default=(), help="numbers of chunks, with commas between")
-    made.add_argument("--model", type=Path, help="folder of the local model, instead of the bundled one")
-    made.add_argument("--out", type=Path, help="put the tables into this page, between its marks")
-    return made
+    """Build the parser of the command line."""
+    options = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
+    options.add_argument("--quick", action="store_true", help="Use small sizes for a quick check.")
+    options.add_argument("--sizes", type=_sizes, default=(), help="Comma-separated numbers of chunks.")
+    options.add_argument("--model", type=Path, help="Folder of the local model (default: the bundled one).")
+    options.add_argument("--out", type=Path, help="Write the tables into this page, between its markers.")
+    return options
 
 
 def _search(figures: Figures, place: Path, size: int, *, quick: bool) -> None:
-    _say(f"search at {size:,} chunks")
-    words = size <= MOST_WITH_TEXTS
+    _log(f"search at {size:,} chunks")
+    words = size <= MAX_SIZE_WITH_TEXTS
     built = (build if words else build_vectors)(place / str(size), size, questions=20 if quick else 100)
     figures.timed += searching.searches(
         built, peer_questions=10 if quick or not words else 40, keywords=words
     )
-    if size == RESIDENT_AT or quick:
+    if size == RESIDENT_SIZE or quick:
         figures.resident[size] = searching.resident(built)
 
 
@@ -78,7 +80,7 @@ def _sizes(text: str) -> tuple[int, ...]:
     return tuple(int(part) for part in text.split(",") if part)
 
 
-def _say(line: str) -> None:
+def _log(line: str) -> None:
     print(line, file=sys.stderr, flush=True)
 
 

@@ -1,6 +1,6 @@
-"""An index of a given size, filled through the store's own writing, and the questions to ask it.
+"""An index of a given size, filled through the store, and questions for it.
 
-Vectors are synthetic and come with the texts, so that no embedder's time is in the figures.
+Vectors are synthetic, so that the figures do not include an embedder.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from memoriter.store import open_index
 
 DIMS = 384
 IDENTITY = Identity("bench", "synthetic", DIMS)
-PER_DOCUMENT = 20
-PER_TRANSACTION = 5_000  #: chunks
+CHUNKS_PER_DOCUMENT = 20
+CHUNKS_PER_TRANSACTION = 5_000
 
 
 class GivenVectors:
-    """An embedder that takes no time: every question has its vector already."""
+    """An embedder that takes no time: every question has a precomputed vector."""
 
     identity = IDENTITY
 
@@ -35,28 +35,28 @@ class GivenVectors:
         self._default: Matrix = vectors[0]
 
     def embed(self, texts: Sequence[str]) -> Matrix:
-        """The same vector for all: what it says does not matter to the work of storing it."""
+        """Return the same vector for all texts, since storing it costs the same."""
         return np.repeat(self._default[None], len(texts), axis=0)
 
     def embed_query(self, text: str) -> Matrix:
-        """The question's vector."""
+        """Return the vector of the question."""
         vector: Matrix = self._vectors.get(text, self._default)
         return vector
 
     def close(self) -> None:
-        """Nothing is held."""
+        """Do nothing."""
 
 
 @dataclass(frozen=True, slots=True)
 class Built:
-    """An index on disk, and questions to it."""
+    """An index on disk, and questions for it."""
 
     place: Path
     size: int
     questions: tuple[str, ...]
 
     def open(self) -> Memory:
-        """The memory over this index, as a user opens it."""
+        """Open the memory over this index as a user does."""
         config = self.place / "config.yaml"
         config.touch()
         return Memory.open(
@@ -69,25 +69,25 @@ class Built:
 
 
 def build(place: Path, size: int, *, questions: int) -> Built:
-    """Fill an index with that many chunks of about 80 words, 20 to a document."""
+    """Fill an index with this many chunks of about 80 words, 20 per document."""
     built = _begin(place, size, questions)
     with built.open() as memory:
         folder = memory.settings.agent_folder
     with open_index(folder) as index:
         chunks, vectors = _chunks(size), _rows(size)
-        for _ in range(0, size, PER_TRANSACTION):
-            block = list(islice(chunks, PER_TRANSACTION))
+        for _ in range(0, size, CHUNKS_PER_TRANSACTION):
+            block = list(islice(chunks, CHUNKS_PER_TRANSACTION))
             with index.transaction():
                 index.save(IDENTITY, {chunk.hash: next(vectors) for chunk in block})
-                for start in range(0, len(block), PER_DOCUMENT):
-                    part = block[start : start + PER_DOCUMENT]
+                for start in range(0, len(block), CHUNKS_PER_DOCUMENT):
+                    part = block[start : start + CHUNKS_PER_DOCUMENT]
                     index.replace(_document(part), part, identity=IDENTITY)
         index.refresh(IDENTITY)
     return built
 
 
 def build_vectors(place: Path, size: int, *, questions: int) -> Built:
-    """The same with vectors alone: the texts of a million chunks take minutes to write."""
+    """Fill an index with vectors only, since writing the texts of a million chunks takes minutes."""
     built = _begin(place, size, questions)
     with built.open() as memory:
         folder = memory.settings.agent_folder
@@ -96,7 +96,7 @@ def build_vectors(place: Path, size: int, *, questions: int) -> Built:
 
 
 def texts(size: int) -> Iterator[str]:
-    """The texts that `build` stores."""
+    """Return the texts that `build` stores."""
     return Writer(seed=1).texts(size)
 
 
@@ -112,7 +112,7 @@ def _rows(size: int) -> Iterator[Matrix]:
 
 def _chunks(size: int) -> Iterator[Chunk]:
     for number, text in enumerate(texts(size)):
-        document, line = divmod(number, PER_DOCUMENT)
+        document, line = divmod(number, CHUNKS_PER_DOCUMENT)
         path = f"memory/{document % 100:02d}/{document:07d}.md"
         yield Chunk(f"{number:012d}", path, "memory", 2 * line + 1, 2 * line + 1, text)
 

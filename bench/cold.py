@@ -1,4 +1,4 @@
-"""How long does the command line take from nothing to its answer?"""
+"""CPU time of a command from start to end."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ MEMORITER = (sys.executable, "-m", "memoriter")
 
 
 def commands(place: Path, *, repeats: int) -> dict[str, float]:
-    """CPU milliseconds of each command, and of an interpreter that does nothing."""
+    """Return the CPU milliseconds of each command, and of an interpreter that does nothing."""
     workspace = place / "workspace"
     (workspace / "memory").mkdir(parents=True)
     writer = Writer(seed=7)
     for number in range(20):
         (workspace / "memory" / f"{number}.md").write_text(writer.note(5))
     env = {**os.environ, "HOME": str(place), "MEMORITER_EMBEDDING__PROVIDER": "none"}
-    at = ("--workspace", str(workspace), "--home", str(place / "home"))
-    subprocess.run([*MEMORITER, *at, "index"], env=env, check=True, stdout=subprocess.DEVNULL)
+    options = ("--workspace", str(workspace), "--home", str(place / "home"))
+    subprocess.run([*MEMORITER, *options, "index"], env=env, check=True, stdout=subprocess.DEVNULL)
     question = writer.question()
     return {
         "python -c pass": child([sys.executable, "-c", "pass"], env=env, repeats=repeats),
         "memoriter --help": child([*MEMORITER, "--help"], env=env, repeats=repeats),
         "memoriter search (20 notes, keywords only)": child(
-            [*MEMORITER, *at, "search", question], env=env, repeats=repeats
+            [*MEMORITER, *options, "search", question], env=env, repeats=repeats
         ),
     }

@@ -1,7 +1,7 @@
-"""Synthetic notes and questions whose words are spread as in real text.
+"""Synthetic notes and questions with word frequencies as in real text.
 
-Ranks follow Zipf's law over 60,000 words; the commonest are the English stop words, which our tokenizer leaves out
-and a plain full-text index does not. The same seed gives the same text.
+Ranks follow Zipf's law over 60,000 words. The most common are the English stop words, which the tokenizer of memoriter
+drops and a plain full-text index does not. The same seed gives the same text.
 """
 
 from __future__ import annotations
@@ -28,25 +28,25 @@ class Writer:
         self._cumulative = np.cumsum(weights / weights.sum())
 
     def words(self, count: int) -> list[str]:
-        """That many words, common ones often."""
+        """Return this many words, common ones more often."""
         ranks = np.searchsorted(self._cumulative, self._chance.random(count))
         return list(map(str, self._words[np.minimum(ranks, VOCABULARY - 1)]))
 
     def text(self, least: int = 60, most: int = 100) -> str:
-        """A paragraph."""
+        """Return a paragraph."""
         return " ".join(self.words(int(self._chance.integers(least, most + 1))))
 
     def texts(self, count: int) -> Iterator[str]:
-        """That many paragraphs."""
+        """Return this many paragraphs."""
         return (self.text() for _ in range(count))
 
     def note(self, paragraphs: int) -> str:
-        """A Markdown note with a heading over each paragraph."""
+        """Return a Markdown note with a heading above each paragraph."""
         parts = (f"## {' '.join(self.words(3))}\n\n{self.text()}\n" for _ in range(paragraphs))
         return "\n".join(parts)
 
     def question(self) -> str:
-        """Three to eight words."""
+        """Return a question of three to eight words."""
         return " ".join(self.words(int(self._chance.integers(3, 9))))
 
 
@@ -55,7 +55,9 @@ def _vocabulary() -> NDArray[np.str_]:
     chance = np.random.default_rng(0)
     drawn = chance.choice(_SYLLABLES, size=(2 * VOCABULARY, 4))
     lengths = chance.integers(2, 5, size=len(drawn)).tolist()
-    made = ("".join(syllables[:length]) for syllables, length in zip(drawn.tolist(), lengths, strict=True))
-    words = dict.fromkeys((*sorted(ENGLISH), *made))
+    invented = (
+        "".join(syllables[:length]) for syllables, length in zip(drawn.tolist(), lengths, strict=True)
+    )
+    words = dict.fromkeys((*sorted(ENGLISH), *invented))
     assert len(words) >= VOCABULARY
     return np.array(list(words)[:VOCABULARY])

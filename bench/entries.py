@@ -1,7 +1,7 @@
-"""`python -m bench.entries [COUNT …]`: what `memory_recall` and `memory_store` cost beside 1,000 and 100,000 entries.
+"""`python -m bench.entries [COUNT …]`: the cost of `memory_recall` and `memory_store` with 1,000 and 100,000 entries.
 
-The embedder is a hash, so that only our own work is measured. CPU time of this process in milliseconds, and wall time,
-which includes the disk's.
+The embedder is a hash, so that only the work of memoriter is measured: CPU time of this process in milliseconds, and
+wall time, which includes the disk.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ ALPHABET = "abdefgiklmnprstuv"
 
 
 def statement(chooser: random.Random) -> str:
-    """A short statement of made-up words, as frequent as words that carry meaning are: the first in 1.5 % of them."""
+    """Return a short statement of invented words. The most frequent one is in 1.5 % of the statements."""
     ranks = (int(100 * (500 ** chooser.random()) - 99) for _ in range(9))
     return " ".join(f"{ALPHABET[rank % 17]}{_spelled(rank)}" for rank in ranks)
 
 
 def _spelled(number: int) -> str:
-    """A number as a word, so that it is not taken for one."""
+    """Spell a number as a word, so that it is not treated as a number."""
     letters = ""
     while number:
         number, rest = divmod(number, 17)
@@ -42,21 +42,21 @@ def _spelled(number: int) -> str:
 
 
 def filled(folder: Path, count: int, engine: str) -> Entries:
-    """A keeper of so many entries."""
+    """Open entries and fill them with this many statements."""
     chooser = random.Random(count)
-    keeper = open_entries(folder, HashEmbedder(DIMENSIONS), engine=engine)
-    entries = (
+    entries = open_entries(folder, HashEmbedder(DIMENSIONS), engine=engine)
+    statements = (
         Entry(str(uuid.UUID(int=chooser.getrandbits(128))), statement(chooser), "fact") for _ in range(count)
     )
-    import_lines(keeper._store, (Line(entry) for entry in entries), at=1.0, actor="bench")
-    keeper._follower.follow()
-    assert keeper._follower.embedder is not None
-    keeper._index.refresh(keeper._follower.embedder.identity)
-    return keeper
+    import_lines(entries._store, (Line(entry) for entry in statements), at=1.0, actor="bench")
+    entries._follower.follow()
+    assert entries._follower.embedder is not None
+    entries._index.refresh(entries._follower.embedder.identity)
+    return entries
 
 
 def timed(call: Callable[[int], object]) -> tuple[list[float], list[float]]:
-    """CPU and wall milliseconds of each call, the first few left out."""
+    """Return CPU and wall milliseconds of each call, without the first few."""
     cpu, wall = list[float](), list[float]()
     for number in range(CALLS + 5):
         begun, begun_wall = time.process_time(), time.perf_counter()
@@ -67,7 +67,7 @@ def timed(call: Callable[[int], object]) -> tuple[list[float], list[float]]:
 
 
 def row(name: str, count: int, cpu: Sequence[float], wall: Sequence[float]) -> str:
-    """One line of the table."""
+    """Return one line of the table."""
 
     def at(values: Sequence[float], share: float) -> str:
         return f"{sorted(values)[int(share * (len(values) - 1))]:.1f}"
@@ -75,13 +75,13 @@ def row(name: str, count: int, cpu: Sequence[float], wall: Sequence[float]) -> s
     return f"| {name} | {count:,} | {at(cpu, 0.5)} | {at(cpu, 0.95)} | {at(wall, 0.5)} | {at(wall, 0.95)} |"
 
 
-def measured(keeper: Entries, count: int) -> Iterator[str]:
-    """The lines of one keeper."""
+def measured(entries: Entries, count: int) -> Iterator[str]:
+    """Yield the lines for one set of entries."""
     chooser = random.Random(time.time_ns())
     texts = [statement(chooser) for _ in range(2 * (CALLS + 5))]
-    yield row("memory_recall", count, *timed(lambda number: keeper.search(texts[number], limit=5)))
+    yield row("memory_recall", count, *timed(lambda number: entries.search(texts[number], limit=5)))
     yield row(
-        "memory_store", count, *timed(lambda number: keeper.add_draft(Draft(texts[-1 - number], "fact")))
+        "memory_store", count, *timed(lambda number: entries.add_draft(Draft(texts[-1 - number], "fact")))
     )
 
 
@@ -97,11 +97,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     for count in options.counts:
         with tempfile.TemporaryDirectory() as folder:
             begun = time.process_time()
-            keeper = filled(Path(folder), count, options.engine)
+            entries = filled(Path(folder), count, options.engine)
             print(f"{count}: filled in {time.process_time() - begun:.0f} s of CPU", file=sys.stderr)
-            for line in measured(keeper, count):
+            for line in measured(entries, count):
                 print(line, flush=True)
-            keeper.close()
+            entries.close()
     return 0
 
 

@@ -1,9 +1,9 @@
-"""How much CPU does a warm search over the gateway cost beside the same search in the library?
+"""The CPU cost of a warm search over the gateway, compared with the same search in the library.
 
     python -m bench.gateway
 
-Both are measured by the clock of the process that does the work: the gateway's own, and that of a process which calls
-the library. Rounds of both take turns, so that a busy machine disturbs the two alike.
+Both are measured by the CPU clock of the process that does the work: the gateway, and a process that calls the library.
+Their rounds alternate, so that a busy machine affects both equally.
 """
 
 from __future__ import annotations
@@ -25,25 +25,27 @@ from bench.corpus import Writer
 from memoriter import Memory
 
 BUDGET_MS = 3.0
-SETTINGS = {"embedding.provider": "none"}  #: the query's vector costs the same on both sides
+#: The vector of the query costs the same on both sides.
+SETTINGS = {"embedding.provider": "none"}
 
 
 @dataclass(frozen=True, slots=True)
-class Beside:
-    """CPU milliseconds of one search, each way; medians of the rounds."""
+class Comparison:
+    """CPU milliseconds of one search in the library and over the gateway: medians of the rounds."""
 
     library: float
     gateway: float
-    wall: float  #: milliseconds that a caller of the gateway waits
+    #: Milliseconds that a client of the gateway waits.
+    wall: float
 
     @property
     def added(self) -> float:
-        """What the gateway adds."""
+        """The milliseconds that the gateway adds."""
         return self.gateway - self.library
 
 
-def warm_search(place: Path, *, questions: int, rounds: int) -> Beside:
-    """Ask the same questions both ways."""
+def warm_search(place: Path, *, questions: int, rounds: int) -> Comparison:
+    """Ask the same questions both ways, and compare."""
     workspace, home = place / "workspace", place / "home"
     (workspace / "memory").mkdir(parents=True)
     writer = Writer(seed=7)
@@ -62,14 +64,14 @@ def warm_search(place: Path, *, questions: int, rounds: int) -> Beside:
                 memory.search(question)
             return time.process_time() - before
 
-        runs = [(in_library(), *gateway(asked)) for _ in range(rounds + 1)][1:]  # the first one warms up
+        runs = [(in_library(), *gateway(asked)) for _ in range(rounds + 1)][1:]  # the first round warms up
     library, over, wall = ([1000 * run[which] / questions for run in runs] for which in range(3))
-    return Beside(median(library), median(over), median(wall))
+    return Comparison(median(library), median(over), median(wall))
 
 
 @contextmanager
 def serving(workspace: Path, home: Path) -> Iterator[Callable[[Sequence[str]], tuple[float, float]]]:
-    """A gateway; what is given asks it questions, and returns the seconds of CPU and of waiting for all of them."""
+    """Run a gateway. Yield a function that asks it questions and returns the seconds of CPU and of waiting."""
     limits = {"MEMORITER_GATEWAY__LIMITS__RATE": "100000", "MEMORITER_GATEWAY__LIMITS__BURST": "100000"}
     env = {
         **os.environ,
@@ -106,7 +108,7 @@ def serving(workspace: Path, home: Path) -> Iterator[Callable[[Sequence[str]], t
 
 
 def _cpu_s(pid: int) -> float:
-    """The CPU clock of another process, all its threads, as Linux names it."""
+    """Return the id of the CPU clock of another process with all its threads, as on Linux."""
     return time.clock_gettime((~pid << 3) | 2)
 
 

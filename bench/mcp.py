@@ -1,4 +1,4 @@
-"""How long does a client of `memoriter mcp` wait, from starting the process to its first result?"""
+"""How long a client of `memoriter mcp` waits, from the start of the process to its first result."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ STEPS = ("start until `initialize` is answered", "then until the first search is
 
 
 def first_results(place: Path, *, repeats: int) -> dict[str, tuple[float, float | None]]:
-    """Milliseconds on the wall of each step, the median of several processes; and the CPU time of all of it."""
+    """Return the wall milliseconds of each step, the median of several processes, and the CPU time of all steps."""
     workspace = place / "workspace"
     (workspace / "memory").mkdir(parents=True)
     writer = Writer(seed=7)

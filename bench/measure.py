@@ -1,6 +1,6 @@
-"""Clocks: CPU and wall time of a piece of work, of a child process, and what a process holds in memory.
+"""CPU time, wall time and memory of a piece of work or a child process.
 
-CPU time is the measure of record: a busy machine changes it far less than the clock on the wall.
+CPU time is the main measure: a busy machine changes it far less than wall time.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ Result = TypeVar("Result")
 
 
 @dataclass(frozen=True, slots=True)
-class Took(Generic[Result]):
-    """What a piece of work gave, and what it took."""
+class Timing(Generic[Result]):
+    """The result of a piece of work, and its time."""
 
     result: Result
     cpu_s: float
@@ -30,28 +30,28 @@ class Took(Generic[Result]):
 
 @dataclass(frozen=True, slots=True)
 class Spread:
-    """Times of many equal pieces of work, in milliseconds."""
+    """Times of many similar pieces of work, in milliseconds."""
 
     p50: float
     p95: float
     wall_p50: float
 
 
-def timed(work: Callable[[], Result]) -> Took[Result]:
-    """Do it once."""
+def timed(work: Callable[[], Result]) -> Timing[Result]:
+    """Run the work once."""
     cpu, wall = time.process_time(), time.perf_counter()
     result = work()
-    return Took(result, time.process_time() - cpu, time.perf_counter() - wall)
+    return Timing(result, time.process_time() - cpu, time.perf_counter() - wall)
 
 
-def median_of(work: Callable[[], Result], repeats: int) -> Took[Result]:
-    """Do it several times; the median by CPU time."""
-    runs = sorted((timed(work) for _ in range(repeats)), key=lambda took: took.cpu_s)
+def median_of(work: Callable[[], Result], repeats: int) -> Timing[Result]:
+    """Run the work several times. Return the median by CPU time."""
+    runs = sorted((timed(work) for _ in range(repeats)), key=lambda timing: timing.cpu_s)
     return runs[len(runs) // 2]
 
 
 def spread(works: Sequence[Callable[[], object]]) -> Spread:
-    """Do each once, after a warm-up with the first."""
+    """Run each once, after a warm-up with the first."""
     works[0]()
     runs = [timed(work) for work in works]
     cpu = [1000 * run.cpu_s for run in runs]
@@ -59,7 +59,7 @@ def spread(works: Sequence[Callable[[], object]]) -> Spread:
 
 
 def child(command: Sequence[str], *, env: Mapping[str, str], repeats: int) -> float:
-    """CPU milliseconds of a program from start to end, the median of several runs."""
+    """Return the CPU milliseconds of a program from start to end, the median of several runs."""
     return median(_child_ms(command, env) for _ in range(repeats))
 
 
@@ -71,7 +71,7 @@ def _child_ms(command: Sequence[str], env: Mapping[str, str]) -> float:
 
 
 def resident_mb() -> dict[str, float]:
-    """Memory of this process: all of it, and without the pages of mapped files, which the system may take back."""
+    """Return the megabytes of this process: all, and without pages of mapped files, which the system can reclaim."""
     lines = Path("/proc/self/status").read_text().splitlines()
     kilobytes = {
         name: int(rest.split()[0])

@@ -1,6 +1,6 @@
-"""The same work done plainly: sqlite-vec's own KNN and FTS5 as its documentation shows it.
+"""The same work with plain tools: the KNN of sqlite-vec, and FTS5 as in its documentation.
 
-They answer for one leg each, without filters, snippets or explanations: what a first version would do.
+Each replaces one leg, without filters, snippets or explanations, as a first version would.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ TOP = 50
 
 
 def plain_fts5(path: Path, texts: Iterable[str]) -> Callable[[str], list[int]]:
-    """FTS5 with its default tokenizer; a question is the OR of its words, stop words and all."""
+    """FTS5 with its default tokenizer. A query is the OR of its words, including stop words."""
     connection = apsw.Connection(str(path))
     connection.execute("create virtual table t using fts5(text)")
     with connection:
@@ -35,7 +35,7 @@ def plain_fts5(path: Path, texts: Iterable[str]) -> Callable[[str], list[int]]:
 
 
 def sqlite_vec(path: Path, size: int) -> Callable[[Matrix], list[int]]:
-    """sqlite-vec, float32, cosine."""
+    """sqlite-vec with float32 and cosine."""
     connection = apsw.Connection(str(path))
     load_vec0(connection)
     connection.execute(f"create virtual table v using vec0(embedding float[{DIMS}] distance_metric=cosine)")

@@ -1,12 +1,12 @@
-"""Figures of a run as Markdown, beside the budgets that they are held to."""
+"""The figures of a run as Markdown, compared with their budgets."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from bench.gateway import BUDGET_MS, Beside
-from bench.measure import Took
+from bench.gateway import BUDGET_MS, Comparison
+from bench.measure import Timing
 from bench.searching import Timed
 from bench.syncing import Indexed
 from memoriter.records import SyncReport
@@ -16,28 +16,27 @@ SEARCH_BUDGET_MS = {10_000: 5.0, 100_000: 12.0, 1_000_000: 30.0}
 
 @dataclass
 class Figures:
-    """What a run has measured so far."""
+    """The measurements of a run."""
 
     files: int = 0
-    unchanged: Took[SyncReport] | None = None
+    unchanged: Timing[SyncReport] | None = None
     indexed: Sequence[Indexed] = ()
     cold: Mapping[str, float] = field(default_factory=dict)
-    mcp: Mapping[str, tuple[float, float | None]] = field(
-        default_factory=dict
-    )  #: wall ms, and CPU ms where known
-    gateway: Beside | None = None
+    #: Wall milliseconds, and CPU milliseconds if known.
+    mcp: Mapping[str, tuple[float, float | None]] = field(default_factory=dict)
+    gateway: Comparison | None = None
     timed: list[Timed] = field(default_factory=list)
     resident: dict[int, Mapping[str, float]] = field(default_factory=dict)
 
 
 def markdown(figures: Figures) -> str:
-    """All tables."""
+    """Return all tables."""
     parts = [
         "#### Budgets",
         _table(["what", "budget", "measured", ""], _budgets(figures)),
-        "#### Search, warm, without the query's embedding (CPU ms)",
+        "#### Warm search, without embedding the query (CPU ms)",
         _table(
-            ["chunks", "work", "p50", "p95", "wall p50", "beside", "its p50", "times faster"],
+            ["chunks", "work", "p50", "p95", "wall p50", "compared with", "its p50", "times faster"],
             map(_timed_row, figures.timed),
         ),
         "#### Indexing",
@@ -47,7 +46,7 @@ def markdown(figures: Figures) -> str:
         "#### `memoriter mcp`, cold (20 notes, bundled model)",
         _table(["step", "wall ms", "CPU ms"], map(_step_row, figures.mcp.items())),
         "#### A warm search over the gateway (200 notes, keywords only; ms)",
-        _table(["library, CPU", "gateway, CPU", "added", "a caller waits"], _gateway_rows(figures.gateway)),
+        _table(["library, CPU", "gateway, CPU", "added", "client waits"], _gateway_rows(figures.gateway)),
     ]
     return "\n\n".join(parts) + "\n"
 
@@ -92,7 +91,7 @@ def _timed_row(one: Timed) -> list[str]:
     row = [f"{one.size:,}", one.work, f"{took.p50:.2f}", f"{took.p95:.2f}", f"{took.wall_p50:.2f}"]
     if peer is None:
         return [*row, "", "", ""]
-    return [*row, one.beside, f"{peer.p50:.2f}", f"{peer.p50 / took.p50:.1f}×"]
+    return [*row, one.peer_name, f"{peer.p50:.2f}", f"{peer.p50 / took.p50:.1f}×"]
 
 
 def _indexed_row(run: Indexed) -> list[str]:
@@ -100,7 +99,7 @@ def _indexed_row(run: Indexed) -> list[str]:
     return [run.how, f"{run.chunks:,}", f"{took.cpu_s:.2f}", f"{took.wall_s:.2f}", f"{run.per_second:,.0f}"]
 
 
-def _gateway_rows(found: Beside | None) -> Iterable[list[str]]:
+def _gateway_rows(found: Comparison | None) -> Iterable[list[str]]:
     if found:
         yield [f"{ms:.2f}" for ms in (found.library, found.gateway, found.added, found.wall)]
 

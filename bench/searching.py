@@ -1,4 +1,4 @@
-"""How long does a search take in a large index, whole and leg by leg, and beside plain engines?"""
+"""The time of a search in a large index, as a whole and by leg, compared with plain engines."""
 
 from __future__ import annotations
 
@@ -15,7 +15,8 @@ from bench.measure import Spread, spread
 from memoriter.store import Index, open_index
 from memoriter.text import query_terms
 
-CANDIDATES = 200  #: as a search asks of each leg
+#: As many as a search requests from each leg.
+CANDIDATES = 200
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,12 +26,13 @@ class Timed:
     size: int
     work: str
     took: Spread
-    beside: str = ""  #: whose work the next figure is
+    #: The engine of the next figure.
+    peer_name: str = ""
     peer: Spread | None = None
 
 
 def searches(built: Built, *, peer_questions: int, keywords: bool = True) -> Iterator[Timed]:
-    """Whole searches, then each leg beside its plain counterpart."""
+    """Measure whole searches, then each leg and its plain counterpart."""
     with built.open() as memory:
         name = "search" if keywords else "search, vectors only"
         yield Timed(built.size, name, spread([partial(memory.search, text) for text in built.questions]))
@@ -52,15 +54,15 @@ def _vector_leg(index: Index, built: Built, few: Sequence[str]) -> Timed:
 
 
 def _keyword_leg(index: Index, built: Built, few: Sequence[str]) -> Timed:
-    asked = [query_terms(text) for text in built.questions]
-    ours = spread([partial(index.keyword, terms, limit=CANDIDATES) for terms in asked])
+    queries = [query_terms(text) for text in built.questions]
+    ours = spread([partial(index.keyword, terms, limit=CANDIDATES) for terms in queries])
     plain = peers.plain_fts5(built.place / "fts.db", texts(built.size))
     theirs = spread([partial(plain, text) for text in few])
     return Timed(built.size, "keyword leg", ours, "plain FTS5", theirs)
 
 
 def resident(built: Built) -> dict[str, float]:
-    """Megabytes that a fresh process holds after some searches."""
+    """Return the megabytes of a new process after some searches."""
     code = (
         "import json, sys; from pathlib import Path; from bench.built import Built; from bench.measure import "
         "resident_mb; place, size, *questions = sys.argv[1:]; built = Built(Path(place), int(size), "
@@ -68,6 +70,6 @@ def resident(built: Built) -> dict[str, float]:
         "    print(json.dumps(resident_mb()))"
     )
     command = [sys.executable, "-c", code, str(built.place), str(built.size), *built.questions]
-    done = subprocess.run(command, check=True, capture_output=True, text=True)
-    found: dict[str, float] = json.loads(done.stdout)
-    return found
+    process = subprocess.run(command, check=True, capture_output=True, text=True)
+    megabytes: dict[str, float] = json.loads(process.stdout)
+    return megabytes

@@ -1,4 +1,4 @@
-"""How fast are files taken in, and how long does it take to see that nothing changed?"""
+"""The speed of indexing, and the time of a sync without changes."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from bench.built import GivenVectors
 from bench.corpus import Writer
-from bench.measure import Took, median_of, timed
+from bench.measure import Timing, median_of, timed
 from memoriter import Memory
 from memoriter.records import SyncReport
 
@@ -22,11 +22,11 @@ SHORT_CHUNKS: Mapping[str, object] = {"chunking.tokens": 128, "chunking.overlap"
 
 @dataclass(frozen=True, slots=True)
 class Indexed:
-    """One way of indexing the same notes."""
+    """One way to index the same notes."""
 
     how: str
     chunks: int
-    took: Took[SyncReport]
+    took: Timing[SyncReport]
 
     @property
     def per_second(self) -> float:
@@ -34,8 +34,8 @@ class Indexed:
         return self.chunks / self.took.cpu_s
 
 
-def unchanged(place: Path, files: int) -> Took[SyncReport]:
-    """A sync of that many files, none of which changed."""
+def unchanged(place: Path, files: int) -> Timing[SyncReport]:
+    """Measure a sync of this many unchanged files."""
     _write(place / "workspace", files, paragraphs=1)
     with _open(place, "home", KEYWORDS_ONLY) as memory:
         memory.sync()
@@ -45,7 +45,7 @@ def unchanged(place: Path, files: int) -> Took[SyncReport]:
 
 
 def indexing(place: Path, files: int, *, model: Path | None, with_model: int) -> list[Indexed]:
-    """First syncs: keywords only, with vectors that cost nothing, and with the local model."""
+    """Measure first syncs: keywords only, with precomputed vectors, and with the local model."""
     _write(place / "workspace", files, paragraphs=20)
     runs = [
         _index(place, "keywords only", KEYWORDS_ONLY),

@@ -1,9 +1,9 @@
-"""How fast and how true are the vector engines? Ours beside sqlite-vec's own KNN and plain numpy, in one run.
+"""Speed and recall of the vector engines, compared with sqlite-vec and plain numpy in one run.
 
     python bench/vectors.py --sizes 10000,100000
 
-Times are CPU milliseconds of one thread, so a busy machine changes them less than the clock's. Vectors are synthetic:
-clusters of Zipf sizes around a common mean, as text encoders make them; recall is against an exact float32 scan.
+Times are CPU milliseconds of one thread, which a busy machine changes less than wall time. Vectors are synthetic:
+clusters of Zipf sizes around a common mean, like those of text encoders. Recall is relative to an exact float32 scan.
 """
 
 from __future__ import annotations
@@ -42,9 +42,12 @@ class Row:
 
     engine: str
     size: int
-    build_s: float  #: CPU seconds
-    megabytes: float  #: of files that the engine needs for its searches
-    first_ms: float  #: of the first search, in CPU milliseconds
+    #: CPU seconds.
+    build_s: float
+    #: Of the files that searches need.
+    megabytes: float
+    #: CPU milliseconds of the first search.
+    first_ms: float
     p50_ms: float
     p95_ms: float
     recall_10: float
@@ -53,7 +56,7 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class Engine:
-    """What is compared: how it was made, and how it is asked."""
+    """One compared engine: how it is built and searched."""
 
     name: str
     build_s: float
@@ -65,7 +68,7 @@ class Engine:
 
 
 def synthetic(count: int, dims: int, seed: int) -> Iterator[Matrix]:
-    """Unit vectors in blocks. Two at random have a cosine of about 0.15, two of one cluster about 0.5."""
+    """Yield unit vectors in blocks. Two random ones have a cosine of about 0.15, two of one cluster about 0.5."""
     fixed = np.random.default_rng(0)
     mean = _unit(fixed.normal(size=(1, dims)))
     centres = _unit(fixed.normal(size=(CLUSTERS, dims)))
@@ -87,7 +90,7 @@ def _unit(matrix: npt.NDArray[np.floating[Any]]) -> Matrix:
 
 
 def scan(folder: Path, size: int, identity: Identity) -> Engine:
-    """Our default engine, through the index as a search goes."""
+    """The default engine, through the index as in a search."""
     index = open_index(folder)
     _fill(index, size, identity)
     started = time.process_time()
@@ -102,7 +105,7 @@ def scan(folder: Path, size: int, identity: Identity) -> Engine:
 
 
 def scan_filtered(folder: Path, identity: Identity) -> Engine:
-    """The same with a filter that one row in twenty passes."""
+    """The default engine with a filter that one row in twenty passes."""
     index = open_index(folder)
     where = Filter(path_prefix="05/")
 
@@ -113,7 +116,7 @@ def scan_filtered(folder: Path, identity: Identity) -> Engine:
 
 
 def _fill(index: Index, size: int, identity: Identity) -> None:
-    """Rows as a sync leaves them, written in bulk: only the vectors matter here."""
+    """Insert rows in bulk, as a sync would leave them. Only the vectors matter here."""
     key = (identity.provider, identity.model, identity.key)
     with index._database.write() as connection:
         number = 0
@@ -136,7 +139,7 @@ def _fill(index: Index, size: int, identity: Identity) -> None:
 
 
 def sqlite_vec(folder: Path, size: int, dims: int) -> Engine:
-    """sqlite-vec as its documentation shows it."""
+    """sqlite-vec as in its documentation."""
     folder.mkdir()
     connection = apsw.Connection(str(folder / "vec.db"))
     load_vec0(connection)
@@ -161,7 +164,7 @@ def sqlite_vec(folder: Path, size: int, dims: int) -> Engine:
 
 
 def plain_numpy(matrix: Matrix) -> Engine:
-    """One product over a float32 matrix in memory: exact, and the yardstick of recall."""
+    """One product with a float32 matrix in memory: exact, and the reference for recall."""
 
     def search(query: Matrix) -> list[int]:
         scores = matrix @ query
@@ -175,7 +178,7 @@ def plain_numpy(matrix: Matrix) -> Engine:
 
 
 def measure(engine: Engine, size: int, queries: Matrix, truth: Sequence[list[int]] | None) -> Row:
-    """Ask the engine every query, once to warm up and once for the clock."""
+    """Run every query, once to warm up and once to measure."""
     first = _timed(engine, queries[0])[1]
     answers, times = zip(*(_timed(engine, query) for query in queries), strict=True)
     ordered = sorted(times)
@@ -204,7 +207,7 @@ def _recall(answers: Sequence[list[int]], truth: Sequence[list[int]], at: int) -
 
 
 def compare(size: int, dims: int, count: int, folder: Path) -> Iterator[Row]:
-    """Every engine at one size, one after another, so that only one is in memory."""
+    """Measure every engine at one size, one after another, so that only one is in memory."""
     identity = Identity("bench", "synthetic", dims)
     queries = np.concatenate(list(synthetic(count, dims, seed=2)))
     matrix = np.concatenate(list(synthetic(size, dims, seed=1)))
@@ -220,7 +223,7 @@ def compare(size: int, dims: int, count: int, folder: Path) -> Iterator[Row]:
 
 
 def table(rows: Sequence[Row]) -> str:
-    """Markdown, with each engine's speed against sqlite-vec's at the same size."""
+    """Return a Markdown table, with the speed of each engine relative to sqlite-vec at the same size."""
     base = {row.size: row.p50_ms for row in rows if row.engine == "sqlite-vec"}
     lines = [
         "| vectors | engine | p50 ms | p95 ms | first ms | × sqlite-vec | recall@10 | recall@50 | build s | MB |",
@@ -236,12 +239,12 @@ def table(rows: Sequence[Row]) -> str:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the comparison; print a table, or JSON."""
+    """Run the comparison and print a table or JSON."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n\n", maxsplit=1)[0])
-    parser.add_argument("--sizes", default="10000,100000", help="numbers of vectors, with commas between")
+    parser.add_argument("--sizes", default="10000,100000", help="Comma-separated numbers of vectors.")
     parser.add_argument("--dims", type=int, default=384)
     parser.add_argument("--queries", type=int, default=25)
-    parser.add_argument("--json", action="store_true", help="print JSON instead of a table")
+    parser.add_argument("--json", action="store_true", help="Print JSON instead of a table.")
     options = parser.parse_args(arguments)
     rows: list[Row] = []
     for size in map(int, options.sizes.split(",")):
