@@ -1,10 +1,10 @@
 """Rewrite the generated parts of the pages in this folder, or check that they are up to date.
 
-    python docs/generate.py            rewrites
-    python docs/generate.py --check    changes nothing; exit 1 and one sentence a page if something is stale
+    python docs/generate.py            # rewrite them
+    python docs/generate.py --check    # change nothing; exit with 1 and one line per page if a page is stale
 
-A generated part stands between `<!-- generated: NAME -->` and `<!-- end -->`. To add one, write a function
-that returns its Markdown and register it under its name with `@renders("NAME")`.
+A generated part is between `<!-- generated: NAME -->` and `<!-- end -->`. To add one, write a function that returns
+its Markdown and register it with `@renders("NAME")`.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ RENDERERS: dict[str, Callable[[], str]] = {}
 
 
 def renders(name: str) -> Callable[[Callable[[], str]], Callable[[], str]]:
-    """Register the function that makes the region of this name."""
+    """Register the function that renders the region of this name."""
 
     def register(render: Callable[[], str]) -> Callable[[], str]:
         RENDERERS[name] = render
@@ -39,7 +39,7 @@ def renders(name: str) -> Callable[[Callable[[], str]], Callable[[], str]]:
 
 @renders("config")
 def config() -> str:
-    """Every setting, section by section."""
+    """Render every setting, section by section."""
     from memoriter.config import Settings, keys
 
     lines: list[str] = []
@@ -53,7 +53,7 @@ def config() -> str:
 
 
 def _section(kind: type, path: str) -> type:
-    """The class of a section, by its dotted key."""
+    """Return the class of a section by its dotted key."""
     for name in path.split("."):
         kind = kind.model_fields[name].annotation  # type: ignore[attr-defined]
     return kind
@@ -65,7 +65,7 @@ def _setting_row(key: str, default: object, meaning: str) -> str:
 
 
 def _shown(default: object) -> str:
-    """A default as one would write it in the settings file."""
+    """Return a default as it would be written in the settings file."""
     match default:
         case None | "":
             return "not set"
@@ -79,12 +79,12 @@ def _shown(default: object) -> str:
 
 @renders("tools")
 def tools() -> str:
-    """Every tool with its parameters and the fields of its result."""
+    """Render every tool with its arguments and the fields of its result."""
     from memoriter.tools.toolbox import TOOLS
 
     lines: list[str] = []
     for tool in TOOLS.values():
-        kind = "reads" if tool.read_only else "removes or overwrites" if tool.destructive else "writes"
+        kind = "reads" if tool.read_only else "deletes or overwrites" if tool.destructive else "writes"
         lines += [f"## `{tool.name}`", "", f"{tool.description} ({kind})", ""]
         if properties := tool.schema()["properties"]:
             lines += ["| argument | type | default | meaning |", "| --- | --- | --- | --- |"]
@@ -96,7 +96,7 @@ def tools() -> str:
 
 @renders("operations")
 def operations() -> str:
-    """Every operation that is no agent's tool: access, arguments and result."""
+    """Render every operation that agents do not call: access, arguments and result."""
     from memoriter.tools.table import OPERATIONS
     from memoriter.tools.tool import json_schema
     from memoriter.tools.toolbox import TOOLS
@@ -153,7 +153,7 @@ def _default(tool: Tool, name: str) -> str:
 
 @renders("access")
 def access() -> str:
-    """What each access may do beside those before it."""
+    """Render what each access adds to the access before it."""
     from memoriter.tools.table import OPERATIONS
     from memoriter.tools.tool import ACCESS
 
@@ -166,7 +166,7 @@ def access() -> str:
 
 @renders("prompt")
 def prompt() -> str:
-    """The section of the system prompt, in both languages."""
+    """Render the section of the system prompt in both languages."""
     from memoriter.recall.render import memory_section
     from memoriter.tools.toolbox import TOOLS
 
@@ -176,7 +176,7 @@ def prompt() -> str:
 
 
 def main(arguments: list[str]) -> int:
-    """Rewrite or check every page; the exit status."""
+    """Rewrite or check every page and return the exit status."""
     stale = [
         (page, new)
         for page in sorted(PAGES.glob("**/*.md"))
@@ -193,7 +193,7 @@ def main(arguments: list[str]) -> int:
 
 
 def rendered(page: Path) -> str:
-    """The page as it should be."""
+    """Return the page as it should be."""
 
     def replace(match: re.Match[str]) -> str:
         if match["name"] not in RENDERERS:
@@ -206,7 +206,7 @@ def rendered(page: Path) -> str:
 
 
 def difference(page: Path, new: str) -> str:
-    """One sentence: where the page first differs from what it should say."""
+    """Say in one line where the page first differs from what it should be."""
     old_lines, new_lines = page.read_text("utf-8").splitlines(), new.splitlines()
     number, old, wanted = next(_differing(old_lines, new_lines))
     return f"docs/{page.name}, line {number}: {old!r} should be {wanted!r}; run `python docs/generate.py`"

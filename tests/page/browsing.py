@@ -1,4 +1,4 @@
-"""Debian's chromium, driven by playwright: one browser for all, and a page that notes whatever should not happen."""
+"""Debian's chromium, driven by playwright: one browser for all tests, and pages that record what should not happen."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 from playwright.sync_api import Browser, Cookie, Page, Request, expect, sync_playwright
 from serving import Served
 
-#: As root there is no sandbox; the rest keeps chromium from calling home.
+#: As root there is no sandbox. The other options stop chromium's background requests.
 FLAGS = (
     "--no-sandbox",
     "--disable-gpu",
@@ -25,13 +25,13 @@ FLAGS = (
 
 
 def chromium() -> str | None:
-    """Where the program is."""
+    """Return the path of chromium."""
     return shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 
 
 @contextmanager
 def browser() -> Iterator[Browser]:
-    """A browser, closed at the end."""
+    """Open a browser and close it at the end."""
     program = chromium()
     assert program, "chromium is not installed: run `make chromium`"
     with sync_playwright() as playwright:
@@ -44,22 +44,22 @@ def browser() -> Iterator[Browser]:
 
 @dataclass
 class Watched:
-    """A page with what it did."""
+    """A page and a record of what it did."""
 
     page: Page
     address: str
     requests: list[Request] = field(default_factory=list)
-    foreign: list[str] = field(default_factory=list)  #: requests to anybody else
-    wrong: list[str] = field(default_factory=list)  #: errors of scripts, refusals of the policy, dialogs
+    foreign: list[str] = field(default_factory=list)  #: requests to other hosts
+    wrong: list[str] = field(default_factory=list)  #: script errors, policy violations, dialogs
 
     def data_requests(self) -> list[str]:
-        """What was asked of the gateway, without the stream of events."""
+        """Return the requests to the gateway, without the event stream."""
         paths = [urlsplit(request.url).path for request in self.requests]
         return [path for path in paths if path.startswith("/v1/") and path != "/v1/events"]
 
 
 def watch(page: Page, address: str) -> Watched:
-    """Note from now on what the page does."""
+    """Record from now on what the page does."""
     watched = Watched(page, address)
 
     def requested(request: Request) -> None:
@@ -78,7 +78,7 @@ def watch(page: Page, address: str) -> Watched:
     return watched
 
 
-_cookies: dict[str, list[Cookie]] = {}  # a link works once; whoever came in by it may come again
+_cookies: dict[str, list[Cookie]] = {}  # a link works once, so later visits reuse its cookies
 
 
 def come_in(page: Page, gateway: Served, place: str = "") -> None:
@@ -86,12 +86,12 @@ def come_in(page: Page, gateway: Served, place: str = "") -> None:
     known = _cookies.get(gateway.address)
     if known is None:
         page.goto(gateway.link)
-        page.wait_for_url(lambda url: "/open?" not in url)  # it goes there by itself
+        page.wait_for_url(lambda url: "/open?" not in url)  # the link redirects
         _cookies[gateway.address] = page.context.cookies()
         if not place:
             return
     else:
-        page.context.add_cookies(known)  # type: ignore[arg-type]  what was given out is taken in
+        page.context.add_cookies(known)  # type: ignore[arg-type]  cookies that the context returned
     page.goto(f"{gateway.address}/{place}")
     expect(page.locator("main")).to_be_visible()
 

@@ -1,4 +1,4 @@
-"""A browser for all tests of the page, gateways to visit, and visits that end in a check of what the page did."""
+"""Fixtures of the page tests: a browser, gateways, and visits that check at the end what the page did."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 Visit = Callable[..., "Watched"]
 
-PATIENCE_MS = 30_000  #: what a busy machine may take until something is seen
+PATIENCE_MS = 30_000  #: a busy machine may take this long to show something
 
 
 @pytest.fixture(scope="session")
@@ -33,7 +33,7 @@ def browser() -> Iterator[Browser]:
 
 @pytest.fixture(scope="module")
 def gateway(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
-    """A gateway over the sample; tests of one module share it, and say what they change."""
+    """A gateway with the sample memory. The tests of a module share it."""
     with served(tmp_path_factory.mktemp("gateway")) as running:
         sample.fill(running)
         yield running
@@ -41,14 +41,14 @@ def gateway(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
 
 @pytest.fixture
 def empty_gateway(tmp_path: Path) -> Iterator[Served]:
-    """A gateway over nothing."""
+    """A gateway with an empty memory."""
     with served(tmp_path) as running:
         yield running
 
 
 @pytest.fixture
 def visit(browser: Browser) -> Iterator[Visit]:
-    """Opens a gateway's page in a browser of its own; then no script may have failed, no other host been asked."""
+    """Open the page in its own browser context. At the end, check for script errors and requests to other hosts."""
     import browsing
 
     opened: list[Watched] = []

@@ -1,4 +1,4 @@
-"""What the page's own thread has worked: seconds of the processor, which do not grow on a busy machine."""
+"""Measure the CPU time of the page's main thread, which does not depend on the load of the machine."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 @contextmanager
 def cpu_seconds(page: Page) -> Iterator[Callable[[], float]]:
-    """Gives a function that says how long the page has worked since."""
+    """Yield a function that returns the CPU seconds since the start of the block."""
     session = page.context.new_cdp_session(page)
     session.send("Performance.enable", {"timeDomain": "threadTicks"})
 

@@ -1,4 +1,4 @@
-"""What a memory holds after some weeks of use: notes, sessions, entries, recalls. For tests and pictures."""
+"""A memory after some weeks of use: notes, sessions, entries, recalls. For tests and screenshots."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ SESSION = (
 
 
 def fill(gateway: Served) -> None:
-    """Write notes and a session, learn the entries, change some, and recall."""
+    """Write notes and a session, add entries, change some, and recall."""
     sample_workspace(gateway.workspace)
     gateway.write(
         "memory/projects/launch.md",
@@ -74,7 +74,7 @@ def fill(gateway: Served) -> None:
 
 
 def exported(now: float) -> Iterator[str]:
-    """The entries as an export of some weeks has them: each with the day on which it was learned."""
+    """Yield the entries as an export, each with the day on which it was learned."""
     for number, (text, kind, importance, tags) in enumerate(ENTRIES):
         at = now - DAY_S * (1 + 2.3 * number + number**2 % 5)
         entry = {

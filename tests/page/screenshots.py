@@ -1,4 +1,4 @@
-"""Maps of every view of the page, light, dark and on a phone: `make screenshots` writes them into docs/images/.
+"""Screenshots of every view of the page, light, dark and on a phone: `make screenshots` writes them into docs/images/.
 
 A folder name as argument says where; `--only search-light` makes one of them.
 """
@@ -44,7 +44,7 @@ FORMS = {
     },
 }
 
-#: The page asks for the system's fonts; where these are installed, they stand for them.
+#: The page uses the fonts of the system. These replace them where they are installed.
 FONTS = """<?xml version="1.0"?>
 <!DOCTYPE fontconfig SYSTEM "urn:fontconfig:fonts.dtd">
 <fontconfig>
@@ -58,7 +58,7 @@ FONTS = """<?xml version="1.0"?>
 
 
 def changed(gateway: Served) -> dict[str, str]:
-    """Bring in a memory with a past, and say which memory and which recall are shown."""
+    """Import a memory with a history; return which memory and which recall are shown."""
     lines = past(time.time())
     gateway.ask("entries.import", data="\n".join(json.dumps(line) for line in lines))
     gateway.ask("recall", query="what does Fern cost?", session="2026-02-10-servers")
@@ -67,7 +67,7 @@ def changed(gateway: Served) -> dict[str, str]:
 
 
 def past(now: float) -> list[dict[str, Any]]:
-    """A memory that took another's place and was edited since, as an export of some weeks has it."""
+    """Return an exported memory that replaced another and was edited since."""
     told, replaced, edited = now - 41 * DAY_S, now - 12 * DAY_S, now - 5 * 3600
     price = {"type": "project_context", "tags": ["fern", "money"], "source": "conversation", "importance": 3}
 
@@ -101,7 +101,7 @@ def past(now: float) -> list[dict[str, Any]]:
 
 
 def pictures(running: Browser, gateway: Served, places: dict[str, str], folder: Path, only: str) -> None:
-    """Each view in each form."""
+    """Take a screenshot of each view in each format."""
     for form, options in FORMS.items():
         context = running.new_context(locale="en-GB", reduced_motion="reduce", **options)  # type: ignore[arg-type]
         page = context.new_page()
@@ -114,7 +114,7 @@ def pictures(running: Browser, gateway: Served, places: dict[str, str], folder: 
 
 
 def picture(page: Page, place: str, file: Path) -> None:
-    """One view, once nothing in it is still to come."""
+    """Take a screenshot of one view after it has loaded."""
     page.evaluate("place => { location.hash = place; }", place)
     expect(page.locator("main .loading")).to_have_count(0)
     page.locator("main :is(.row, .card, .statement, .note-body > *):visible").first.wait_for()
@@ -124,7 +124,7 @@ def picture(page: Page, place: str, file: Path) -> None:
 
 
 def main() -> None:
-    """Serve the sample and take the pictures."""
+    """Serve the sample and take the screenshots."""
     reader = argparse.ArgumentParser(description=__doc__)
     reader.add_argument("folder", type=Path)
     reader.add_argument("--only", default="", metavar="VIEW-FORM")

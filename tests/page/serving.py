@@ -1,4 +1,4 @@
-"""A gateway of its own for each test: a workspace, a home, a process, and a client with the owner's token."""
+"""Start a gateway for a test: a workspace, a home, a process, and a client with the owner's token."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Served:
     workspace: Path
     home: Path
     address: str
-    link: str  #: opens the page, once
+    link: str  #: opens the page once
     client: httpx.Client
     arguments: tuple[str, ...]
 
@@ -45,7 +45,7 @@ class Served:
         return file
 
     def session(self, name: str, *turns: tuple[str, str], at: str = "2026-02-10T09:00:00Z") -> Path:
-        """Write a transcript, a line for each turn."""
+        """Write a transcript, one line per turn."""
         lines = [
             {"type": "message", "timestamp": at, "message": {"role": role, "content": text}}
             for role, text in turns
@@ -56,7 +56,7 @@ class Served:
         return file
 
     def new_link(self) -> str:
-        """What `memoriter open` prints."""
+        """Return the link that `memoriter open` prints."""
         done = subprocess.run(
             [*self.arguments, "open", "--json"],
             check=True,
@@ -69,7 +69,7 @@ class Served:
 
 @contextmanager
 def served(folder: Path, settings: Mapping[str, object] | None = None) -> Iterator[Served]:
-    """Serve a folder's workspace until the block ends."""
+    """Serve the workspace of a folder until the block ends."""
     workspace, home = folder / "workspace", folder / "home"
     workspace.mkdir(parents=True, exist_ok=True)
     home.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -102,7 +102,7 @@ def served(folder: Path, settings: Mapping[str, object] | None = None) -> Iterat
 
 
 def _first_line(process: subprocess.Popen[str], log: Path) -> str:
-    """What the gateway says when it is ready."""
+    """Return what the gateway prints when it is ready."""
     said: queue.Queue[str] = queue.Queue()
     assert process.stdout is not None
     threading.Thread(target=lambda out: said.put(out.readline()), args=(process.stdout,), daemon=True).start()
@@ -115,5 +115,5 @@ def _first_line(process: subprocess.Popen[str], log: Path) -> str:
 
 
 def _environment() -> dict[str, str]:
-    """Ours, without settings of the person who runs the tests."""
+    """Return the environment without settings of the person who runs the tests."""
     return {name: value for name, value in os.environ.items() if not name.startswith("MEMORITER_")}

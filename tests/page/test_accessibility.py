@@ -1,4 +1,4 @@
-"""Every view, in both themes, judged by axe: nothing serious may be found."""
+"""axe finds no serious problem in any view, in both themes."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def axe() -> str:
 
 
 def serious(page: Page, axe: str) -> list[tuple[str, str]]:
-    """What axe finds grave, and where."""
+    """Return the serious problems that axe finds, and where."""
     page.evaluate(axe)
     found = page.evaluate("() => axe.run(document, {resultTypes: ['violations']})")
     grave = [one for one in found["violations"] if one["impact"] in ("serious", "critical")]
@@ -45,7 +45,7 @@ def serious(page: Page, axe: str) -> list[tuple[str, str]]:
 
 @pytest.mark.parametrize("theme", ["light", "dark"])
 @pytest.mark.parametrize("view", VIEWS)
-def test_nothing_serious_is_found_in_a_view(
+def test_views_have_no_serious_problems(
     view: str, theme: str, axe: str, gateway: Served, visit: Visit
 ) -> None:
     page = visit(gateway, f"#/{view}", color_scheme=theme, reduced_motion="reduce").page
@@ -54,7 +54,7 @@ def test_nothing_serious_is_found_in_a_view(
 
 
 @pytest.mark.parametrize("theme", ["light", "dark"])
-def test_nothing_serious_is_found_in_panels_and_dialogs(
+def test_panels_and_dialogs_have_no_serious_problems(
     theme: str, axe: str, gateway: Served, visit: Visit
 ) -> None:
     page = visit(gateway, "#/memories", color_scheme=theme, reduced_motion="reduce").page
@@ -66,12 +66,12 @@ def test_nothing_serious_is_found_in_panels_and_dialogs(
     assert serious(page, axe) == []
     page.keyboard.press("Escape")
     page.locator("[data-do=forget]").click()
-    expect(page.get_by_role("button", name="Erase it for good")).to_be_visible()
+    expect(page.get_by_role("button", name="Erase permanently")).to_be_visible()
     assert serious(page, axe) == []
     page.keyboard.press("Escape")
     page.get_by_role("button", name="Forget …").click()
     page.get_by_label("What should be forgotten?").fill("the server")
-    page.get_by_role("button", name="Show what would go").click()
+    page.get_by_role("button", name="Show what would be erased").click()
     expect(page.get_by_role("dialog").get_by_role("checkbox").first).to_be_visible()
     assert serious(page, axe) == []
     page.keyboard.press("Escape")
@@ -81,7 +81,7 @@ def test_nothing_serious_is_found_in_panels_and_dialogs(
     assert serious(page, axe) == []
 
 
-def test_nothing_serious_is_found_on_the_first_visit(axe: str, empty_gateway: Served, visit: Visit) -> None:
+def test_the_first_visit_has_no_serious_problems(axe: str, empty_gateway: Served, visit: Visit) -> None:
     page = visit(empty_gateway, reduced_motion="reduce").page
     expect(page.locator(".steps")).to_be_visible()
     assert serious(page, axe) == []

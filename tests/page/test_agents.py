@@ -1,4 +1,4 @@
-"""Several agents behind one page: each has its own memory, and a switch leads from one to the other."""
+"""Several agents on one page: each has its own memory, and a list switches between them."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ pytestmark = [pytest.mark.integration, pytest.mark.timeout(240)]
 
 @pytest.fixture
 def gateway(tmp_path: Path) -> Iterator[Served]:
-    """A gateway with two agents, of which the first is not called `main`."""
+    """A gateway with two agents; the first is not called `main`."""
     (tmp_path / "studio").mkdir()
     agents = {"studio": str(tmp_path / "studio")}
     settings = {"agent": "home", "embedding": {"provider": "none"}, "gateway": {"agents": agents}}
@@ -30,7 +30,9 @@ def gateway(tmp_path: Path) -> Iterator[Served]:
         yield running
 
 
-def test_the_switch_leads_to_the_other_agents_memory_and_is_remembered(gateway: Served, visit: Visit) -> None:
+def test_the_list_switches_to_the_memory_of_another_agent_and_remembers_it(
+    gateway: Served, visit: Visit
+) -> None:
     page = visit(gateway).page
     expect(page.get_by_text("The cat is called Figo")).to_be_visible()
     page.get_by_label("Agent").select_option("studio")
@@ -41,7 +43,7 @@ def test_the_switch_leads_to_the_other_agents_memory_and_is_remembered(gateway: 
     expect(page.get_by_label("Agent")).to_have_value("studio")
 
 
-def test_only_the_agent_that_is_shown_is_followed(gateway: Served, visit: Visit) -> None:
+def test_the_page_follows_only_the_events_of_the_shown_agent(gateway: Served, visit: Visit) -> None:
     page = visit(gateway, "#/memories").page
     expect(page.locator(".pulse")).to_have_text("Live")
     expect(page.locator(".entries tbody tr")).to_have_count(1)

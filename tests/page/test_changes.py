@@ -1,4 +1,4 @@
-"""What the owner changes by the page: each change can be seen in the history, and taken back or not as it says."""
+"""Changes on the page: each change is in the history and can be undone, except forgetting."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ pytestmark = [pytest.mark.integration, pytest.mark.timeout(240)]
 
 @pytest.fixture(scope="module")
 def gateway(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
-    """A gateway without vectors, where what agents store waits for the owner."""
+    """A gateway without vectors, where entries of agents wait for approval."""
     settings = {"embedding": {"provider": "none"}, "entries": {"approval": "agent"}}
     with served(tmp_path_factory.mktemp("gateway"), settings) as running:
         yield running
 
 
 def learned(gateway: Served, text: str, **more: object) -> str:
-    """Remember a statement; its id."""
+    """Add a statement and return its id."""
     return str(gateway.ask("entries.add", text=text, **more)["entry"]["id"])
 
 
@@ -39,9 +39,9 @@ def press(page: Page, name: str) -> None:
     page.locator(".panel-bar").get_by_role("button", name=name, exact=True).click()
 
 
-def test_a_memory_is_added_by_the_page(gateway: Served, visit: Visit) -> None:
+def test_a_memory_is_added_on_the_page(gateway: Served, visit: Visit) -> None:
     page = visit(gateway, "#/memories").page
-    page.get_by_role("button", name="New memory").click()
+    page.get_by_role("button", name="New memory").first.click()  # an empty list offers it a second time
     dialog = page.get_by_role("dialog")
     dialog.get_by_label("Statement").fill("The spare key hangs behind the meter")
     dialog.get_by_label("Type").select_option("fact")
@@ -73,9 +73,7 @@ def test_an_edit_shows_in_the_history_word_by_word_and_can_be_undone(gateway: Se
     assert text_of(gateway, entry) == "The workshop opens at nine on weekdays"
 
 
-def test_an_edit_of_what_somebody_else_changed_meanwhile_is_refused_with_a_sentence(
-    gateway: Served, visit: Visit
-) -> None:
+def test_an_edit_of_a_memory_that_changed_in_the_meantime_is_rejected(gateway: Served, visit: Visit) -> None:
     entry = learned(gateway, "The cellar has a dehumidifier that needs emptying")
     page = visit(gateway, f"#/memories/{entry}").page
     press(page, "Edit")
@@ -88,7 +86,7 @@ def test_an_edit_of_what_somebody_else_changed_meanwhile_is_refused_with_a_sente
     assert text_of(gateway, entry) == "The cellar has two dehumidifiers that need emptying"
 
 
-def test_the_offer_to_undo_takes_back_nobody_elses_change(gateway: Served, visit: Visit) -> None:
+def test_the_offered_undo_does_not_undo_a_change_of_another_client(gateway: Served, visit: Visit) -> None:
     entry = learned(gateway, "The ladder leans on the north wall")
     page = visit(gateway, f"#/memories/{entry}").page
     press(page, "Edit")
@@ -102,12 +100,12 @@ def test_the_offer_to_undo_takes_back_nobody_elses_change(gateway: Served, visit
     assert text_of(gateway, entry) == "The ladder lies in the shed"
 
 
-def test_the_offer_to_undo_brings_back_what_was_superseded_or_merged(gateway: Served, visit: Visit) -> None:
+def test_the_offered_undo_restores_superseded_and_merged_memories(gateway: Served, visit: Visit) -> None:
     pair = [learned(gateway, "The sledge is in the attic"), learned(gateway, "Skis stand behind the door")]
     page = visit(gateway, f"#/memories/{pair[0]}").page
     press(page, "Supersede")
     dialog = page.get_by_role("dialog")
-    dialog.get_by_label("What holds now").fill("The sledge was given away")
+    dialog.get_by_label("What is true now").fill("The sledge was given away")
     dialog.get_by_role("button", name="Supersede").click()
     page.locator(".said").get_by_role("button", name="Undo").click()
     expect(page.locator(".said")).to_contain_text("taken back")
@@ -125,12 +123,12 @@ def test_the_offer_to_undo_brings_back_what_was_superseded_or_merged(gateway: Se
     assert text_of(gateway, made["id"]) == "Things for the snow and the ice"
 
 
-def test_a_superseded_memory_leads_to_the_new_one_and_back(gateway: Served, visit: Visit) -> None:
+def test_a_superseded_memory_links_to_the_new_one_and_back(gateway: Served, visit: Visit) -> None:
     old = learned(gateway, "The car is parked in the garage of Rua Augusta")
     page = visit(gateway, f"#/memories/{old}").page
     press(page, "Supersede")
     dialog = page.get_by_role("dialog")
-    dialog.get_by_label("What holds now").fill("The car is parked at the station")
+    dialog.get_by_label("What is true now").fill("The car is parked at the station")
     dialog.get_by_role("button", name="Supersede").click()
     expect(page.locator(".panel .statement")).to_have_text("The car is parked at the station")
     page.locator(".panel .entry-line", has_text="Rua Augusta").click()
@@ -157,15 +155,15 @@ def test_two_memories_are_merged_into_one(gateway: Served, visit: Visit) -> None
     assert states == {"superseded"}
 
 
-def test_forgetting_is_tried_first_then_done_and_the_receipt_shown(gateway: Served, visit: Visit) -> None:
+def test_forgetting_shows_a_preview_and_then_a_receipt(gateway: Served, visit: Visit) -> None:
     entry = learned(gateway, "The alarm code is the year of the flood")
     page = visit(gateway, f"#/memories/{entry}").page
     press(page, "Forget")
     dialog = page.get_by_role("dialog")
     expect(dialog).to_contain_text("Nothing has been erased yet")
-    expect(dialog.get_by_role("heading", name="Out of reach")).to_be_visible()
+    expect(dialog.get_by_role("heading", name="Not erased")).to_be_visible()
     assert text_of(gateway, entry) == "The alarm code is the year of the flood"
-    dialog.get_by_role("button", name="Erase it for good").click()
+    dialog.get_by_role("button", name="Erase permanently").click()
     expect(dialog.locator(".receipt")).to_contain_text("Receipt: 1 memory erased")
     expect(dialog.locator(".receipt .covered li").first).to_be_visible()
     dialog.locator(".receipt").get_by_role("button", name="Close").click()
@@ -182,7 +180,7 @@ def test_forgetting_can_be_cancelled(gateway: Served, visit: Visit) -> None:
     assert text_of(gateway, entry) == "The boiler was serviced in September"
 
 
-def test_what_an_agent_stored_waits_and_is_approved_or_rejected(gateway: Served, visit: Visit) -> None:
+def test_memories_of_an_agent_wait_for_approval(gateway: Served, visit: Visit) -> None:
     for text in ("The user's dog is called Bolacha", "The user wants all prices in dollars"):
         gateway.ask("memory_store", text=text)
     page = visit(gateway, "#/memories?state=staged").page
@@ -191,17 +189,17 @@ def test_what_an_agent_stored_waits_and_is_approved_or_rejected(gateway: Served,
     expect(page.locator(".nav-count b")).to_have_text("+2")
     rows.filter(has_text="Bolacha").locator(".row").click()
     press(page, "Approve")
-    expect(page.locator(".panel .label[data-kind=state]")).to_have_text("In force")
+    expect(page.locator(".panel .label[data-kind=state]")).to_have_text("Active")
     expect(rows).to_have_count(1)
     rows.filter(has_text="dollars").locator("input[type=checkbox]").check()
     page.locator(".several").get_by_role("button", name="Reject").click()
-    expect(page.get_by_text("No memory fits these filters.")).to_be_visible()
+    expect(page.get_by_text("No memories match these filters.")).to_be_visible()
     states = {
         entry["text"]: entry["state"]
         for entry in gateway.ask("entries.list", states=[], limit=500)["entries"]
     }
     assert states["The user's dog is called Bolacha"] == "active"
     assert states["The user wants all prices in dollars"] == "rejected"
-    page.keyboard.press("u")  # the offer in the corner, by its key
+    page.keyboard.press("u")  # runs the offered undo
     expect(rows.filter(has_text="dollars")).to_have_count(1)
     expect(page.locator(".said")).to_contain_text("taken back")

@@ -1,4 +1,4 @@
-"""What the page asks for: one request until the first view is seen, however much is behind it, and nothing stale."""
+"""Requests of the page: one until the first view is visible, whatever the size of the memory, and none is stale."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ if TYPE_CHECKING:
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(900)]
 
 CHUNKS, ENTRIES = 100_000, 10_000
-A_NOTE = 100  #: chunks of one note
+A_NOTE = 100  #: chunks per note
 TYPES = get_args(EntryType)
-MOST_BYTES = 64_000  #: of an answer that the first view waits for
+MOST_BYTES = 64_000  #: size limit of the answer that the first view waits for
 WORDS = (
     "harbour",
     "lantern",
@@ -40,12 +40,12 @@ WORDS = (
 )
 
 
-#: Whether anything is on the canvas.
+#: Returns whether anything is drawn on the canvas.
 DRAWN = """() => {
   const canvas = document.querySelector("canvas");
   return canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height).data.some((value) => value > 0);
 }"""
-#: Ten steps of zoom, each drawn.
+#: Zooms in ten steps and draws each.
 ZOOMED = """async () => {
   for (let step = 0; step < 10; step++) {
     document.querySelector("[aria-label='Zoom in']").click();
@@ -56,7 +56,7 @@ ZOOMED = """async () => {
 
 @pytest.fixture(scope="module")
 def gateway(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
-    """A gateway over much, without vectors: those would take minutes, and the page asks for the same."""
+    """A gateway with a large memory, without vectors, which would take minutes and not change the requests."""
     settings = {"embedding": {"provider": "none"}}
     with served(tmp_path_factory.mktemp("large"), settings) as running:
         for note in range(CHUNKS // A_NOTE):
@@ -78,19 +78,17 @@ def gateway(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
         running.client.timeout = 600
         report = running.ask("memory.sync")
         assert report["chunks"] >= CHUNKS
-        running.ask("memory.search", query="quince")  # entries are taken in by the first search
+        running.ask("memory.search", query="quince")  # the first search indexes the entries
         yield running
 
 
 @pytest.mark.parametrize("place", ["#/search", "#/search?q=quince%20cellar"])
-def test_the_first_view_is_painted_after_one_bounded_request(
-    place: str, gateway: Served, visit: Visit
-) -> None:
+def test_the_first_view_needs_one_request_of_bounded_size(place: str, gateway: Served, visit: Visit) -> None:
     watched = visit(gateway)
     page = watched.page
     expect(page.locator(".holdings")).to_be_visible()
     page.goto("about:blank")
-    before: list[tuple[str, int]] = []  # what was asked until something could be seen
+    before: list[tuple[str, int]] = []  # requests until something is visible
     painted = "() => document.querySelector('.hit, .holdings') !== null"
 
     def passed(route: Route) -> None:
@@ -105,13 +103,13 @@ def test_the_first_view_is_painted_after_one_bounded_request(
     page.route("**/v1/agents/**", passed)
     page.goto(f"{gateway.address}/{place}")
     expect(page.locator(".hit, .holdings").first).to_be_visible()
-    page.unroute_all(behavior="ignoreErrors")  # what comes after does not matter here
+    page.unroute_all(behavior="ignoreErrors")  # later requests do not matter here
     ((operation, size),) = before
     assert operation == ("memory.search" if "q=" in place else "memory.status")
     assert 0 < size < MOST_BYTES
 
 
-def test_a_new_question_gives_up_the_one_before(gateway: Served, visit: Visit) -> None:
+def test_a_new_search_cancels_the_one_before(gateway: Served, visit: Visit) -> None:
     page = visit(gateway, "#/search").page
     expect(page.locator(".holdings")).to_be_visible()
     given_up: list[str] = []
@@ -123,18 +121,18 @@ def test_a_new_question_gives_up_the_one_before(gateway: Served, visit: Visit) -
         with page.expect_request("**/memory.search"):
             box.fill(word)
     while len(held) < 3:
-        page.wait_for_timeout(20)  # lets the handler run
+        page.wait_for_timeout(20)  # let the handler run
     held[-1].continue_()
     expect(page.locator(".hit mark", has_text="violin").first).to_be_visible()
-    assert given_up == ["quince", "quince ferry"]  # one was under way at a time, none waited behind it
+    assert given_up == ["quince", "quince ferry"]  # one request at a time, none queued
 
 
-def test_letters_in_quick_succession_are_one_question(gateway: Served, visit: Visit) -> None:
+def test_fast_typing_makes_one_request(gateway: Served, visit: Visit) -> None:
     watched = visit(gateway, "#/search")
     page = watched.page
     expect(page.locator(".holdings")).to_be_visible()
     watched.requests.clear()
-    page.clock.install()  # the page's clock goes with the letters, however slow the machine is
+    page.clock.install()  # the clock of the page follows the keystrokes, however slow the machine is
     page.clock.pause_at(page.evaluate("Date.now() + 1000"))
     for letter in "quince cellar":
         page.get_by_role("searchbox").press_sequentially(letter)
@@ -145,7 +143,7 @@ def test_letters_in_quick_succession_are_one_question(gateway: Served, visit: Vi
     assert len(asked) == 1
 
 
-def test_a_long_table_comes_a_page_at_a_time(gateway: Served, visit: Visit) -> None:
+def test_a_long_table_loads_a_page_at_a_time(gateway: Served, visit: Visit) -> None:
     page = visit(gateway, "#/memories").page
     rows = page.locator(".entries tbody tr")
     expect(rows).to_have_count(50)
@@ -154,7 +152,7 @@ def test_a_long_table_comes_a_page_at_a_time(gateway: Served, visit: Visit) -> N
     expect(rows).to_have_count(100)
 
 
-def test_ten_thousand_points_are_drawn_and_zoomed_at_once(gateway: Served, visit: Visit) -> None:
+def test_ten_thousand_points_are_drawn_and_zoomed_quickly(gateway: Served, visit: Visit) -> None:
     page = visit(gateway, "#/health").page
     points = [
         {
@@ -179,9 +177,7 @@ def test_ten_thousand_points_are_drawn_and_zoomed_at_once(gateway: Served, visit
         assert worked() < 3
 
 
-def test_a_map_that_is_not_whole_is_asked_for_again_until_no_more_comes(
-    gateway: Served, visit: Visit
-) -> None:
+def test_an_incomplete_map_is_requested_again_until_it_is_complete(gateway: Served, visit: Visit) -> None:
     page = visit(gateway, "#/health").page
     answers = [
         (2, "3 entries have no vector yet and are not shown."),
@@ -207,7 +203,9 @@ def test_a_map_that_is_not_whole_is_asked_for_again_until_no_more_comes(
     page.locator("nav [data-view=map]").click()
     expect(page.locator(".map-list .summary")).to_have_text("4 memories")
     while len(asked) < 3:
-        page.evaluate("() => new Promise(requestAnimationFrame)")  # the page works on while the test waits
+        page.evaluate(
+            "() => new Promise(requestAnimationFrame)"
+        )  # let the page continue while the test waits
     page.locator("nav [data-view=health]").click()
     expect(page.locator("h1")).to_have_text("Health")
     assert asked == [2, 4, 4]

@@ -1,4 +1,4 @@
-"""The first visit, to an empty workspace: three steps, of which the first leads to a search that finds something."""
+"""The first visit to an empty workspace: three steps, and the first leads to a search with a result."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ pytestmark = [pytest.mark.integration, pytest.mark.timeout(240)]
 def test_the_first_search_works_within_a_minute(empty_gateway: Served, visit: Visit) -> None:
     began = time.monotonic()
     page = visit(empty_gateway).page
-    expect(page.get_by_role("heading", name="Nothing is remembered yet")).to_be_visible()
+    expect(page.get_by_role("heading", name="No memories yet")).to_be_visible()
     expect(page.locator(".steps > li")).to_have_count(3)
     page.get_by_label("Something to remember").fill("My sister Ana keeps bees near Évora")
-    page.get_by_role("button", name="Remember and search for it").click()
+    page.get_by_role("button", name="Remember it and search for it").click()
     expect(page.locator(".hit .snippet")).to_have_text("My sister Ana keeps bees near Évora")
     assert time.monotonic() - began < 60
 
@@ -38,7 +38,7 @@ def test_a_first_note_on_disk_is_found_without_a_reload(empty_gateway: Served, v
 
 
 @pytest.mark.parametrize("view", ["memories", "notes", "recalls", "map", "health"])
-def test_every_view_of_nothing_says_so(view: str, empty_gateway: Served, visit: Visit) -> None:
+def test_every_empty_view_says_so(view: str, empty_gateway: Served, visit: Visit) -> None:
     page = visit(empty_gateway, f"#/{view}").page
     expect(page.locator("main .loading")).to_have_count(0)
     expect(page.locator("main [role=alert]")).to_have_count(0)
@@ -46,8 +46,8 @@ def test_every_view_of_nothing_says_so(view: str, empty_gateway: Served, visit: 
         expect(page.locator("main .nothing").first).to_be_visible()
 
 
-def test_one_may_load_the_page_again_and_again(gateway: Served, visit: Visit) -> None:
-    """Every time all files of the page are asked for, new or not."""
+def test_the_page_can_be_reloaded_many_times(gateway: Served, visit: Visit) -> None:
+    """Each reload requests all files of the page again."""
     page = visit(gateway, "#/notes").page
     for _ in range(30):
         page.reload()

@@ -1,4 +1,4 @@
-"""Forgetting by the page: by words, by conversation, by time, or by ticks; seen before it happens, receipted after."""
+"""Forgetting on the page: by content, conversation, date or selection, with a preview and a receipt."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def gateway(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
 
 
 def learned(gateway: Served, *texts: str, session: str = "") -> list[str]:
-    """Remember statements, in a conversation or without; their ids."""
+    """Add statements, in a conversation or without, and return their ids."""
     headers = {"X-Memoriter-Session": session} if session else {}
     ids = []
     for text in texts:
@@ -36,7 +36,7 @@ def learned(gateway: Served, *texts: str, session: str = "") -> list[str]:
 
 
 def kept(gateway: Served, *words: str) -> list[str]:
-    """Texts of all that is still there and holds one of the words, whatever its state."""
+    """Return the texts of all entries that contain one of the words, in any state."""
     entries = gateway.ask("entries.list", states=[], limit=500)["entries"]
     return sorted(entry["text"] for entry in entries if any(word in entry["text"] for word in words))
 
@@ -49,39 +49,39 @@ def opened(page: Page, way: str) -> Locator:
 
 
 def look(dialog: Locator) -> None:
-    dialog.get_by_role("button", name="Show what would go").click()
+    dialog.get_by_role("button", name="Show what would be erased").click()
 
 
-def test_a_query_offers_what_it_may_mean_and_only_what_is_ticked_goes(gateway: Served, visit: Visit) -> None:
+def test_a_query_offers_candidates_and_only_selected_ones_are_erased(gateway: Served, visit: Visit) -> None:
     learned(gateway, "The canoe hangs in the boathouse", "The canoe needs new varnish")
     page = visit(gateway, "#/memories").page
-    dialog = opened(page, "What they say")
+    dialog = opened(page, "By content")
     dialog.get_by_label("What should be forgotten?").fill("the canoe")
     look(dialog)
     expect(dialog.get_by_role("checkbox")).to_have_count(2)
     expect(dialog.get_by_role("checkbox", checked=True)).to_have_count(0)
     look(dialog)
-    expect(dialog.get_by_role("alert")).to_have_text("Nothing is ticked.")
+    expect(dialog.get_by_role("alert")).to_have_text("Nothing is selected.")
     dialog.get_by_label("needs new varnish").check()
     look(dialog)
     expect(dialog.locator(".to-erase")).to_contain_text("needs new varnish")
     expect(dialog.locator(".to-erase")).not_to_contain_text("boathouse")
     assert len(kept(gateway, "canoe")) == 2
-    dialog.get_by_role("button", name="Erase it for good").click()
+    dialog.get_by_role("button", name="Erase permanently").click()
     expect(dialog.locator(".receipt")).to_contain_text("Receipt: 1 memory erased")
     dialog.locator(".receipt").get_by_role("button", name="Close").click()
     expect(page.locator(".entries")).not_to_contain_text("varnish")
     assert kept(gateway, "canoe") == ["The canoe hangs in the boathouse"]
 
 
-def test_a_query_that_means_nothing_says_so(gateway: Served, visit: Visit) -> None:
-    dialog = opened(visit(gateway, "#/memories").page, "What they say")
+def test_a_query_without_matches_says_so(gateway: Served, visit: Visit) -> None:
+    dialog = opened(visit(gateway, "#/memories").page, "By content")
     dialog.get_by_label("What should be forgotten?").fill("qwertz uiop")
     look(dialog)
-    expect(dialog.get_by_role("alert")).to_have_text("No memory fits this; nothing would be erased.")
+    expect(dialog.get_by_role("alert")).to_have_text("No memories match. Nothing would be erased.")
 
 
-def test_a_conversation_is_forgotten_whole_after_it_was_shown(gateway: Served, visit: Visit) -> None:
+def test_a_whole_conversation_is_forgotten_after_a_preview(gateway: Served, visit: Visit) -> None:
     old, _ = learned(
         gateway, "Anchors weigh thirty kilos", "Anchors rust at the ring", session="harbour talk"
     )
@@ -102,43 +102,43 @@ def test_a_conversation_is_forgotten_whole_after_it_was_shown(gateway: Served, v
     dialog.get_by_role("button", name=f"Erase {count} memories for good").click()
     receipt = dialog.locator(".receipt")
     expect(receipt).to_contain_text(f"Receipt: {count} memories erased")
-    expect(receipt.get_by_role("heading", name="Out of reach")).to_be_visible()
+    expect(receipt.get_by_role("heading", name="Not erased")).to_be_visible()
     receipt.locator("summary").click()
     expect(receipt.locator(".ids li")).to_have_count(count)
     assert kept(gateway, "rust", "thirty", "black") == ["Anchors are painted black"]
 
 
-def test_what_was_learned_since_it_was_shown_is_not_erased_unseen(gateway: Served, visit: Visit) -> None:
+def test_memories_added_after_the_preview_are_not_erased_unseen(gateway: Served, visit: Visit) -> None:
     learned(gateway, "Oars are counted on Fridays", session="oars")
     page = visit(gateway, "#/memories").page
-    dialog = opened(page, "A conversation")
+    dialog = opened(page, "By conversation")
     dialog.get_by_label("Conversation").fill("oars")
     look(dialog)
     expect(dialog.locator(".to-erase li")).to_have_count(1)
     learned(gateway, "Two oars are broken", session="oars")
-    dialog.get_by_role("button", name="Erase it for good").click()
+    dialog.get_by_role("button", name="Erase permanently").click()
     expect(dialog.get_by_role("alert")).to_contain_text("meanwhile")
     assert kept(gateway, "ars are") == ["Oars are counted on Fridays", "Two oars are broken"]
 
 
-def test_what_went_into_it_since_it_was_shown_is_not_erased_unseen(gateway: Served, visit: Visit) -> None:
+def test_memories_merged_after_the_preview_are_not_erased_unseen(gateway: Served, visit: Visit) -> None:
     rope, knot = learned(gateway, "Ropes are coiled clockwise", "Knots are tied twice")
     page = visit(gateway, f"#/memories/{rope}").page
     page.get_by_role("button", name="Forget", exact=True).click()
     dialog = page.get_by_role("dialog")
     expect(dialog.locator(".to-erase li")).to_have_count(1)
     gateway.ask("entries.merge", ids=[rope, knot], text="Ropes and knots are done with care")
-    dialog.get_by_role("button", name="Erase it for good").click()
+    dialog.get_by_role("button", name="Erase permanently").click()
     expect(dialog.get_by_role("alert")).to_contain_text("meanwhile")
     assert kept(gateway, "with care") == ["Ropes and knots are done with care"]
 
 
-def test_what_a_conversation_takes_with_it_is_shown_too(gateway: Served, visit: Visit) -> None:
+def test_the_preview_shows_older_versions_from_other_conversations(gateway: Served, visit: Visit) -> None:
     (bell,) = learned(gateway, "Bells ring at eight", session="bells")
     (horn,) = learned(gateway, "Horns sound in fog", session="horns")
     gateway.ask("entries.merge", ids=[bell, horn], text="Bells ring at eight and horns sound in fog")
     page = visit(gateway, "#/memories").page
-    dialog = opened(page, "A conversation")
+    dialog = opened(page, "By conversation")
     dialog.get_by_label("Conversation").fill("horns")
     look(dialog)
     shown = dialog.locator(".to-erase .entry-text")
@@ -146,19 +146,17 @@ def test_what_a_conversation_takes_with_it_is_shown_too(gateway: Served, visit: 
     expect(shown).to_have_count(len(gateway.ask("entries.forget", session="horns", dryRun=True)["forgotten"]))
 
 
-def test_a_time_is_named_by_its_days(gateway: Served, visit: Visit) -> None:
+def test_memories_are_chosen_by_date(gateway: Served, visit: Visit) -> None:
     page = visit(gateway, "#/memories").page
-    dialog = opened(page, "A time")
+    dialog = opened(page, "By date")
     look(dialog)
-    expect(dialog.get_by_role("alert")).to_have_text("Name a day at least.")
+    expect(dialog.get_by_role("alert")).to_have_text("Choose at least one date.")
     dialog.get_by_label("To").fill("2020-01-01")
     look(dialog)
-    expect(dialog.get_by_role("alert")).to_have_text("No memory fits this; nothing would be erased.")
+    expect(dialog.get_by_role("alert")).to_have_text("No memories match. Nothing would be erased.")
 
 
-def test_those_that_are_ticked_are_forgotten_together_with_their_versions(
-    gateway: Served, visit: Visit
-) -> None:
+def test_selected_memories_are_forgotten_with_their_versions(gateway: Served, visit: Visit) -> None:
     sail, mast, flag = learned(
         gateway, "Sails are kept dry", "Masts are kept upright", "Flags are kept folded"
     )
@@ -175,12 +173,12 @@ def test_those_that_are_ticked_are_forgotten_together_with_their_versions(
     assert kept(gateway, "are kept") == []
 
 
-def test_all_that_are_shown_are_ticked_at_once(gateway: Served, visit: Visit) -> None:
+def test_all_shown_memories_can_be_selected_together(gateway: Served, visit: Visit) -> None:
     learned(gateway, "Buoys are checked after a storm", "The painter of the buoys is called Rui")
     page = visit(gateway, "#/memories?q=buoys").page
     expect(page.locator(".entries tbody tr")).to_have_count(2)
-    page.get_by_label("Choose all that are shown").check()
+    page.get_by_label("Select all shown").check()
     expect(page.locator(".several")).to_contain_text("2 chosen")
-    expect(page.get_by_label("Choose all that are shown")).to_be_focused()
-    page.get_by_label("Choose all that are shown").uncheck()
+    expect(page.get_by_label("Select all shown")).to_be_focused()
+    page.get_by_label("Select all shown").uncheck()
     expect(page.locator(".entries input:checked")).to_have_count(0)

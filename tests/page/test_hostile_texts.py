@@ -1,4 +1,4 @@
-"""Texts that try to become markup or script, in every field that a memory has: they are shown, and nothing else."""
+"""Texts that try to become markup or script, in every field of a memory, are only shown as text."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(300)]
 
-#: Each would set the marker, open a dialog or ask another host if anything of it were believed.
+#: Each would set the marker, open a dialog or request another host if the page interpreted it.
 HOSTILE = (
     "<script>window.hacked = 1</script>",
     "<img src=x onerror=window.hacked=1>",
@@ -72,11 +72,13 @@ VIEWPORTS = ({"width": 1280, "height": 860}, {"width": 390, "height": 844})
 
 @pytest.fixture(scope="module")
 def gateway(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
-    """A gateway over a memory that somebody has poisoned in every field."""
+    """A gateway with a memory that has hostile text in every field."""
     settings = {"entries": {"approval": "agent"}}
     with served(tmp_path_factory.mktemp("gateway"), settings) as running:
         for number, text in enumerate(HOSTILE):
-            name = text.replace("/", "∕").replace("\u2028", "")[:80]  # a name that breaks the line is refused
+            name = text.replace("/", "∕").replace("\u2028", "")[
+                :80
+            ]  # file names with line breaks are not indexed
             running.write(f"memory/{number:02} {name}.md", NOTE.format(text))
             running.ask(
                 "entries.add", text=f"hostile statement {number}: {text}", tags=[text[:60]], importance=5
@@ -93,7 +95,7 @@ def gateway(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
 
 
 def harmless(watched: Watched) -> None:
-    """Nothing ran and nobody was asked; what is on the screen stays within it."""
+    """Check that nothing ran, no other host was requested, and the page has no horizontal overflow."""
     page = watched.page
     assert page.evaluate("() => window.hacked") is None
     assert watched.foreign == []
@@ -104,7 +106,7 @@ def harmless(watched: Watched) -> None:
 
 
 @pytest.mark.parametrize("viewport", VIEWPORTS, ids=["desk", "phone"])
-def test_no_view_believes_what_it_shows(viewport: dict[str, int], gateway: Served, visit: Visit) -> None:
+def test_no_view_interprets_hostile_text(viewport: dict[str, int], gateway: Served, visit: Visit) -> None:
     watched = visit(gateway, "#/search?q=hostile", viewport=viewport)
     page = watched.page
     expect(page.locator(".hit").nth(5)).to_be_visible()
@@ -123,7 +125,7 @@ def test_no_view_believes_what_it_shows(viewport: dict[str, int], gateway: Serve
         harmless(watched)
 
 
-def test_no_note_entry_or_recall_believes_what_it_shows_in_detail(gateway: Served, visit: Visit) -> None:
+def test_no_detail_of_a_note_entry_or_recall_interprets_hostile_text(gateway: Served, visit: Visit) -> None:
     watched = visit(gateway, "#/notes")
     page = watched.page
     expect(page.locator(".tree a.row").first).to_be_visible()
@@ -148,7 +150,7 @@ def test_no_note_entry_or_recall_believes_what_it_shows_in_detail(gateway: Serve
 
 
 @pytest.mark.parametrize("text", HOSTILE[:8])
-def test_no_address_or_query_is_believed(text: str, gateway: Served, visit: Visit) -> None:
+def test_no_address_or_query_is_interpreted(text: str, gateway: Served, visit: Visit) -> None:
     watched = visit(gateway)
     page = watched.page
     page.get_by_role("searchbox").fill(text)
@@ -168,7 +170,7 @@ def test_no_address_or_query_is_believed(text: str, gateway: Served, visit: Visi
         harmless(watched)
 
 
-def test_the_policy_stops_what_would_get_past_the_page(gateway: Served, visit: Visit) -> None:
+def test_the_content_security_policy_blocks_injected_code(gateway: Served, visit: Visit) -> None:
     watched = visit(gateway)
     page = watched.page
     expect(page.locator(".holdings")).to_be_visible()
@@ -188,5 +190,5 @@ INLINED = """() => {
 
 
 def css(text: str) -> str:
-    """A text as a string of CSS."""
+    """Return a text as a CSS string."""
     return '"' + "".join(f"\\{ord(letter):x} " if not letter.isalnum() else letter for letter in text) + '"'

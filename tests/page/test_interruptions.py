@@ -1,4 +1,4 @@
-"""What happens elsewhere, or takes long, disturbs nobody who reads: focus, what is unfolded, questions under way."""
+"""Live changes and slow requests do not disturb the reader: focus, open details and running requests stay."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ if TYPE_CHECKING:
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(240)]
 
-SOON_MS = 60_000  #: the watcher waits until a note is quiet, and a busy machine longer
+SOON_MS = 60_000  #: the watcher waits until a note stops changing, and a busy machine takes longer
 FOCUSED = "() => document.activeElement.getAttribute('href') ?? document.activeElement.tagName"
 
 
 def focused(page: Page) -> str:
-    """What holds the focus: where it leads, or what it is."""
+    """Return the link or the tag of the focused element."""
     return str(page.evaluate(FOCUSED))
 
 
-def test_new_results_leave_the_focus_and_the_unfolded_where_they_are(gateway: Served, visit: Visit) -> None:
+def test_new_results_keep_the_focus_and_open_details(gateway: Served, visit: Visit) -> None:
     page = visit(gateway, "#/search?q=lanterns of the harbour").page
     expect(page.locator(".pulse")).to_have_text("Live")
     second = page.locator(".hit").nth(1)
@@ -42,7 +42,7 @@ def test_new_results_leave_the_focus_and_the_unfolded_where_they_are(gateway: Se
     expect(same.locator(".place")).to_be_focused()
 
 
-def test_a_new_recall_leaves_the_focus_where_it_is(gateway: Served, visit: Visit) -> None:
+def test_a_new_recall_keeps_the_focus(gateway: Served, visit: Visit) -> None:
     page = visit(gateway, "#/recalls").page
     expect(page.locator(".pulse")).to_have_text("Live")
     page.locator(".recall-line").first.focus()
@@ -52,7 +52,7 @@ def test_a_new_recall_leaves_the_focus_where_it_is(gateway: Served, visit: Visit
     assert focused(page) == before
 
 
-def test_a_new_memory_leaves_the_focus_on_lists_and_on_the_open_memory(gateway: Served, visit: Visit) -> None:
+def test_a_new_memory_keeps_the_focus_in_lists_and_panels(gateway: Served, visit: Visit) -> None:
     page = visit(gateway, "#/map").page
     expect(page.locator(".pulse")).to_have_text("Live")
     page.locator(".map-list .row").first.focus()
@@ -98,7 +98,7 @@ def test_a_sync_does_not_interrupt_the_next_lines_of_a_note(gateway: Served, vis
     expect(page.locator(".prose")).to_contain_text("Bollard 1499 is")
 
 
-def test_a_filter_that_was_typed_says_nothing_after_its_view_has_gone(gateway: Served, visit: Visit) -> None:
+def test_a_typed_filter_has_no_effect_after_its_view_is_closed(gateway: Served, visit: Visit) -> None:
     page = visit(gateway, "#/memories").page
     expect(page.locator(".entries")).to_be_visible()
     page.clock.install()
@@ -110,7 +110,7 @@ def test_a_filter_that_was_typed_says_nothing_after_its_view_has_gone(gateway: S
     assert page.evaluate("location.hash") == "#/health"
 
 
-def test_a_map_that_takes_long_says_so_and_the_rest_can_be_used(gateway: Served, visit: Visit) -> None:
+def test_a_slow_map_says_so_and_other_views_still_work(gateway: Served, visit: Visit) -> None:
     watched = visit(gateway, "#/memories")
     page = watched.page
     expect(page.locator(".pulse")).to_have_text("Live")

@@ -1,4 +1,4 @@
-"""What happens elsewhere is seen at once: a file that changes, a memory that is learned, a recall, a sync."""
+"""The page shows changes live: a changed file, a new memory, a recall, a sync."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(240)]
 
-SOON_MS = 60_000  #: the watcher waits until a note is quiet, and a busy machine longer
+SOON_MS = 60_000  #: the watcher waits until a note stops changing, and a busy machine takes longer
 
 
 def test_a_note_that_changes_on_disk_is_shown_and_found(gateway: Served, visit: Visit) -> None:
@@ -26,7 +26,7 @@ def test_a_note_that_changes_on_disk_is_shown_and_found(gateway: Served, visit: 
     expect(page.locator(".tree")).to_contain_text("harvest.md", timeout=SOON_MS)
 
 
-def test_results_on_the_screen_take_in_a_new_note(gateway: Served, visit: Visit) -> None:
+def test_open_search_results_include_a_new_note(gateway: Served, visit: Visit) -> None:
     page = visit(gateway, "#/search?q=zeppelin mooring mast").page
     expect(page.locator(".pulse")).to_have_text("Live")
     expect(page.locator("mark", has_text="zeppelin")).to_have_count(0)
@@ -34,7 +34,7 @@ def test_results_on_the_screen_take_in_a_new_note(gateway: Served, visit: Visit)
     expect(page.locator("mark", has_text="zeppelin").first).to_be_visible(timeout=SOON_MS)
 
 
-def test_what_is_learned_and_recalled_elsewhere_comes_into_the_lists(gateway: Served, visit: Visit) -> None:
+def test_memories_and_recalls_of_other_clients_appear_in_the_lists(gateway: Served, visit: Visit) -> None:
     page = visit(gateway, "#/memories").page
     expect(page.locator(".pulse")).to_have_text("Live")
     count = page.locator("[data-view=memories] .nav-count")
@@ -51,10 +51,10 @@ def test_what_is_learned_and_recalled_elsewhere_comes_into_the_lists(gateway: Se
     )
 
 
-def test_the_progress_of_a_sync_is_seen_while_it_runs(gateway: Served, visit: Visit) -> None:
+def test_the_progress_of_a_sync_is_shown(gateway: Served, visit: Visit) -> None:
     page = visit(gateway, "#/health").page
     expect(page.locator(".pulse")).to_have_text("Live")
-    for number in range(120):  # the watcher may be first: its sync is seen as well
+    for number in range(120):  # the watcher may sync first; its progress is shown as well
         text = "\n\n".join(f"Paragraph {number}.{part} about jars, lids and labels." for part in range(40))
         gateway.write(f"memory/stock/{number:03}.md", f"# Stock {number}\n\n{text}\n")
     page.get_by_role("button", name="Sync now").click()

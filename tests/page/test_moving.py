@@ -1,4 +1,4 @@
-"""Where one is: back and forward, the focus after each step, what an undo leads to, and what recovers by itself."""
+"""Navigation: back and forward, the focus after each step, the place after an undo, and recovery from failures."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ TOP = "() => Math.round(scrollY)"
 
 
 def searches(watched: Watched) -> list[str]:
-    """Questions that were asked of the search."""
+    """Return the search requests."""
     return [path for path in watched.data_requests() if path.endswith("/memory.search")]
 
 
-def test_back_leads_to_the_same_hit_at_the_same_height(gateway: Served, visit: Visit) -> None:
+def test_back_restores_the_hit_and_the_scroll_position(gateway: Served, visit: Visit) -> None:
     page = visit(gateway, "#/search?q=server").page
     hit = page.locator(".hit .place").nth(9)
     hit.scroll_into_view_if_needed()
@@ -39,7 +39,7 @@ def test_back_leads_to_the_same_hit_at_the_same_height(gateway: Served, visit: V
     assert page.evaluate(TOP) == before
 
 
-def test_the_focus_goes_into_what_a_row_opens_and_back_to_the_row(gateway: Served, visit: Visit) -> None:
+def test_the_focus_moves_into_the_opened_panel_and_back_to_the_row(gateway: Served, visit: Visit) -> None:
     page = visit(gateway, "#/health").page
     expect(page.locator(".verdict")).to_be_visible()
     for view, row in (("m", ".entries .row"), ("r", ".recall-line")):
@@ -53,14 +53,14 @@ def test_the_focus_goes_into_what_a_row_opens_and_back_to_the_row(gateway: Serve
         expect(page.locator(".panel")).to_be_focused()
         page.keyboard.press("Tab")
         expect(page.locator(".panel-bar :focus")).to_have_count(1)
-        page.keyboard.press("j")  # the next row after the one that is open
+        page.keyboard.press("j")  # the row after the open one
         expect(page.locator(row).nth(2)).to_be_focused()
         page.keyboard.press("Escape")
         expect(page.locator(".panel .statement")).to_have_count(0)
         expect(page.locator(row).nth(1)).to_be_focused()
 
 
-def test_whoever_types_keeps_the_focus(gateway: Served, visit: Visit) -> None:
+def test_typing_keeps_the_focus(gateway: Served, visit: Visit) -> None:
     page = visit(gateway, "#/memories").page
     page.locator(".entries .row").first.click()
     expect(page.locator(".panel")).to_be_focused()
@@ -70,7 +70,7 @@ def test_whoever_types_keeps_the_focus(gateway: Served, visit: Visit) -> None:
     expect(box).to_be_focused()
 
 
-def test_a_memory_that_was_only_learned_offers_no_undo(gateway: Served, visit: Visit) -> None:
+def test_a_memory_without_changes_offers_no_undo(gateway: Served, visit: Visit) -> None:
     entry = str(gateway.ask("entries.add", text="The tandem has a flat tyre")["entry"]["id"])
     page = visit(gateway, f"#/memories/{entry}").page
     panel = page.locator(".panel")
@@ -80,18 +80,18 @@ def test_a_memory_that_was_only_learned_offers_no_undo(gateway: Served, visit: V
     expect(panel.locator("[data-do=undo]")).to_have_attribute("title", re.compile("Edited"))
 
 
-def test_an_undone_replacement_leads_back_to_what_was_replaced(gateway: Served, visit: Visit) -> None:
+def test_undoing_a_replacement_shows_the_replaced_memory(gateway: Served, visit: Visit) -> None:
     old = str(gateway.ask("entries.add", text="The sundial stands in the yard")["entry"]["id"])
     made = gateway.ask("entries.supersede", id=old, text="The sundial stands on the roof")["entry"]["id"]
     page = visit(gateway, f"#/memories/{made}").page
     page.locator("[data-do=undo]").click()
     expect(page.locator(".panel .statement")).to_have_text("The sundial stands in the yard")
-    expect(page.locator(".panel .label[data-kind=state]")).to_have_text("In force")
+    expect(page.locator(".panel .label[data-kind=state]")).to_have_text("Active")
     expect(page.locator(".panel .failure")).to_have_count(0)
     assert page.evaluate("location.hash") == f"#/memories/{old}"
 
 
-def test_recalls_are_narrowed_by_the_address_and_say_when_none_is_left(gateway: Served, visit: Visit) -> None:
+def test_recalls_are_filtered_by_the_address_and_an_empty_list_says_so(gateway: Served, visit: Visit) -> None:
     page = visit(gateway, "#/recalls?session=no such talk").page
     expect(page.get_by_text("No recall fits these filters.")).to_be_visible()
     page.get_by_role("link", name="Clear filters").click()
@@ -103,14 +103,14 @@ def test_recalls_are_narrowed_by_the_address_and_say_when_none_is_left(gateway: 
     expect(page.locator("[data-filter=session]")).to_have_value("")
 
 
-def test_filters_that_leave_nothing_can_be_cleared(gateway: Served, visit: Visit) -> None:
+def test_filters_without_matches_can_be_cleared(gateway: Served, visit: Visit) -> None:
     page = visit(gateway, "#/memories?stars=5&type=skill").page
-    expect(page.get_by_text("No memory fits these filters.")).to_be_visible()
+    expect(page.get_by_text("No memories match these filters.")).to_be_visible()
     page.locator(".nothing").get_by_role("link", name="Clear filters").click()
     expect(page.locator(".entries .row").first).to_be_visible()
 
 
-def test_a_failure_without_words_is_told_in_words(gateway: Served, visit: Visit) -> None:
+def test_a_failure_without_a_message_is_explained(gateway: Served, visit: Visit) -> None:
     page = visit(gateway, "#/health").page
     expect(page.locator(".verdict")).to_be_visible()
     page.route("**/entries.list", lambda route: route.fulfill(status=500, body="Internal Server Error"))
@@ -118,10 +118,10 @@ def test_a_failure_without_words_is_told_in_words(gateway: Served, visit: Visit)
     expect(page.locator(".failure")).to_contain_text("The server could not do this (error 500).")
 
 
-def test_a_view_that_failed_recovers_when_the_gateway_is_there_again(gateway: Served, visit: Visit) -> None:
+def test_a_failed_view_recovers_when_the_gateway_is_back(gateway: Served, visit: Visit) -> None:
     page = visit(gateway, "#/health").page
     expect(page.locator(".verdict")).to_be_visible()
-    greeting = "retry: 300\n\nevent: hello\ndata: {}\n\n"  # and then the connection is lost
+    greeting = "retry: 300\n\nevent: hello\ndata: {}\n\n"  # then the connection is lost
     page.route("**/v1/events**", lambda route: route.fulfill(body=greeting, content_type="text/event-stream"))
     page.route("**/entries.list", lambda route: route.abort())
     page.goto(f"{gateway.address}/#/memories")
@@ -131,7 +131,7 @@ def test_a_view_that_failed_recovers_when_the_gateway_is_there_again(gateway: Se
     expect(page.locator(".entries .row").first).to_be_visible()
 
 
-def test_a_search_that_takes_long_says_so(gateway: Served, visit: Visit) -> None:
+def test_a_slow_search_says_so(gateway: Served, visit: Visit) -> None:
     page = visit(gateway, "#/search").page
     expect(page.locator(".holdings")).to_be_visible()
     held: list[Route] = []
@@ -144,7 +144,7 @@ def test_a_search_that_takes_long_says_so(gateway: Served, visit: Visit) -> None
     expect(page.locator("main[aria-busy]")).to_have_count(0)
 
 
-def test_a_character_that_is_being_composed_asks_nothing(gateway: Served, visit: Visit) -> None:
+def test_ime_composition_makes_no_request(gateway: Served, visit: Visit) -> None:
     watched = visit(gateway, "#/search")
     page = watched.page
     expect(page.locator(".holdings")).to_be_visible()
@@ -164,14 +164,14 @@ def test_a_character_that_is_being_composed_asks_nothing(gateway: Served, visit:
     assert len(searches(watched)) == 1
 
 
-def test_the_arrow_leads_from_the_field_to_the_first_hit(gateway: Served, visit: Visit) -> None:
+def test_the_arrow_key_moves_from_the_field_to_the_first_hit(gateway: Served, visit: Visit) -> None:
     page = visit(gateway, "#/search?q=server").page
     expect(page.locator(".hit").first).to_be_visible()
     page.get_by_role("searchbox").press("ArrowDown")
     expect(page.locator(".hit .place").first).to_be_focused()
 
 
-def test_a_link_that_was_used_opens_the_page_again_or_says_how_to_get_another(
+def test_a_used_link_opens_the_page_again_or_explains_how_to_get_another(
     gateway: Served, visit: Visit
 ) -> None:
     page = visit(gateway, "#/health").page
@@ -179,7 +179,7 @@ def test_a_link_that_was_used_opens_the_page_again_or_says_how_to_get_another(
     answer = page.goto(gateway.link)
     assert answer
     assert answer.status == 403
-    expect(page.locator(".holdings")).to_be_visible()  # this browser came in by it
+    expect(page.locator(".holdings")).to_be_visible()  # this browser has used the link before
     assert "ticket" not in page.url
     page.context.clear_cookies()
     page.goto(gateway.link)

@@ -1,5 +1,4 @@
-"""How things lie: nothing is cut or covered by large counts and long names, on paper stands what is read, a finger
-scrolls past the map, and a view without anything says how it comes to be filled."""
+"""Layout: large counts and long names fit, print shows content, touch scrolls past the map, and empty views help."""
 
 from __future__ import annotations
 
@@ -22,7 +21,7 @@ FACETS = {
     "types": {"fact": 12345},
     "states": {"active": 12345, "staged": 678},
     "trust": {"owner": 12345},
-    "tags": {"a tag that somebody typed without thinking of how wide a column can be on a screen": 3},
+    "tags": {"a tag that the owner typed without thinking of how wide a column can be on a screen": 3},
 }
 TEXT_AT_THE_RIGHT = """() => {
   const paragraph = document.querySelector(".prose p");
@@ -33,13 +32,13 @@ TEXT_AT_THE_RIGHT = """() => {
 
 
 def box(found: Locator) -> dict[str, float]:
-    """Where something lies."""
+    """Return the bounding box of an element."""
     lies = found.bounding_box()
     assert lies is not None
     return dict(lies)
 
 
-def test_large_counts_and_long_tags_stay_in_their_places(gateway: Served, visit: Visit) -> None:
+def test_large_counts_and_long_tags_fit(gateway: Served, visit: Visit) -> None:
     page = visit(gateway, "#/health").page
     page.route("**/entries.facets", lambda route: route.fulfill(json=FACETS))
     page.goto(f"{gateway.address}/#/memories?tag=fern")
@@ -65,16 +64,16 @@ def test_every_view_fits_a_window_of_middle_width(width: int, gateway: Served, v
         assert page.evaluate("() => document.scrollingElement.scrollWidth") <= width
 
 
-def test_what_waits_for_approval_is_seen_on_a_phone(gateway: Served, visit: Visit) -> None:
+def test_a_phone_shows_memories_that_wait_for_approval(gateway: Served, visit: Visit) -> None:
     page = visit(gateway, "#/health", **PHONE).page
     page.route("**/entries.facets", lambda route: route.fulfill(json=FACETS))
     page.reload()
     expect(page.locator("[data-view=memories] .nav-count b")).to_be_visible()
     title = box(page.get_by_role("heading", level=1))
-    assert title["height"] < 40  # one line beside its buttons
+    assert title["height"] < 40  # one line, next to its buttons
 
 
-def test_on_paper_stands_what_is_read(gateway: Served, visit: Visit) -> None:
+def test_print_shows_content_without_controls(gateway: Served, visit: Visit) -> None:
     page = visit(gateway, "#/notes/memory/projects/launch.md").page
     expect(page.locator(".prose")).to_be_visible()
     page.emulate_media(media="print")
@@ -83,20 +82,20 @@ def test_on_paper_stands_what_is_read(gateway: Served, visit: Visit) -> None:
     assert box(page.locator(".prose"))["x"] < 10
 
 
-def test_a_finger_scrolls_past_the_map_until_it_is_zoomed(gateway: Served, visit: Visit) -> None:
+def test_touch_scrolls_past_the_map_until_it_is_zoomed(gateway: Served, visit: Visit) -> None:
     page = visit(gateway, "#/map", **PHONE).page
     expect(page.locator(".map-list .row").first).to_be_visible()
     canvas = page.locator("canvas")
     expect(canvas).to_have_css("touch-action", "pan-y")
     page.get_by_role("button", name="Zoom in").tap()
     expect(canvas).to_have_css("touch-action", "none")
-    page.get_by_role("button", name="See all").tap()
+    page.get_by_role("button", name="Show all").tap()
     expect(canvas).to_have_css("touch-action", "pan-y")
     page.get_by_role("button", name="Select").tap()
     expect(canvas).to_have_css("touch-action", "none")
 
 
-def test_a_text_that_runs_from_the_right_begins_there(gateway: Served, visit: Visit) -> None:
+def test_right_to_left_text_is_aligned_to_the_right(gateway: Served, visit: Visit) -> None:
     gateway.write("memory/פגישה.md", "# פגישה\n\nהפגישה ביום שלישי\n")
     page = visit(gateway, "#/notes/memory/פגישה.md").page
     expect(page.locator(".prose p")).to_be_visible()
@@ -104,7 +103,7 @@ def test_a_text_that_runs_from_the_right_begins_there(gateway: Served, visit: Vi
     expect(page.locator(".note-head h2")).to_have_text("memory/פגישה.md")
 
 
-def test_a_conversation_is_shown_by_who_speaks(gateway: Served, visit: Visit) -> None:
+def test_a_conversation_is_shown_by_speaker(gateway: Served, visit: Visit) -> None:
     page = visit(gateway, "#/notes/sessions/2026-02-10-servers.jsonl").page
     first = page.locator(".turn").first
     expect(first).to_have_attribute("data-role", "user")
@@ -114,7 +113,7 @@ def test_a_conversation_is_shown_by_who_speaks(gateway: Served, visit: Visit) ->
     )
 
 
-def test_without_a_choice_the_notes_that_changed_last_are_offered(gateway: Served, visit: Visit) -> None:
+def test_recently_changed_notes_are_offered_until_one_is_chosen(gateway: Served, visit: Visit) -> None:
     page = visit(gateway, "#/notes").page
     page.locator(".note .row", has_text="memory/projects/launch.md").click()
     expect(page.locator(".note-head h2")).to_have_text("memory/projects/launch.md")
@@ -128,7 +127,7 @@ TAUGHT = {
 }
 
 
-def test_an_empty_memory_teaches_in_every_view(empty_gateway: Served, visit: Visit) -> None:
+def test_every_view_of_an_empty_memory_explains_the_next_step(empty_gateway: Served, visit: Visit) -> None:
     page = visit(empty_gateway, "#/search").page
     expect(page.locator(".steps")).to_contain_text(str(empty_gateway.workspace / "MEMORY.md"))
     for view, words in TAUGHT.items():

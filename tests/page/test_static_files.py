@@ -1,4 +1,4 @@
-"""The page's files, read as text: they hold nothing that a strict policy forbids, and all that they name is there."""
+"""The files of the page, read as text: they follow the content security policy, and everything they name exists."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ MOST_BYTES = 260_000
 SCRIPTS = sorted(WEB.rglob("*.js"))
 STYLES = sorted(WEB.rglob("*.css"))
 
-#: EntryOptions in which a text could become markup or code.
+#: Functions by which a text could become markup or code.
 DANGEROUS = re.compile(
     r"innerHTML|outerHTML|insertAdjacentHTML|document\.write|createContextualFragment|DOMParser|setHTML|\beval\s*\("
     r"|new\s+Function|javascript:\s*[\"'`]|\.srcdoc|importScripts|set(?:Timeout|Interval)\(\s*[\"'`]|import\("
@@ -31,7 +31,7 @@ def name(path: Path) -> str:
 
 
 class Markup(HTMLParser):
-    """What a page's markup holds: every attribute, and the text of scripts and styles."""
+    """Collects every attribute of a page and the text of its scripts and styles."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -71,7 +71,7 @@ def test_the_page_has_no_inline_script_style_or_handler(markup: Markup) -> None:
     assert forbidden == []
 
 
-def test_the_page_names_only_files_of_its_own_and_all_of_them_exist(markup: Markup) -> None:
+def test_the_page_names_only_its_own_files_and_all_of_them_exist(markup: Markup) -> None:
     named = [value for _, key, value in markup.attributes if key in ("src", "href")]
     assert named
     assert [value for value in named if not value.startswith("/static/")] == []
@@ -79,12 +79,12 @@ def test_the_page_names_only_files_of_its_own_and_all_of_them_exist(markup: Mark
 
 
 @pytest.mark.parametrize("script", SCRIPTS, ids=name)
-def test_a_script_makes_neither_markup_nor_code_of_texts(script: Path) -> None:
+def test_no_script_turns_text_into_markup_or_code(script: Path) -> None:
     assert DANGEROUS.findall(script.read_text("utf-8")) == []
 
 
 @pytest.mark.parametrize("script", SCRIPTS, ids=name)
-def test_a_script_imports_what_its_neighbours_export(script: Path) -> None:
+def test_every_imported_name_is_exported(script: Path) -> None:
     text = script.read_text("utf-8")
     missing = []
     for names, target in re.findall(r'import \{([^}]*)\} from "([^"]+)"', text):
@@ -111,7 +111,7 @@ def test_every_import_of_a_script_is_used(script: Path) -> None:
     assert [one for one in imported if not re.search(rf"\b{re.escape(one)}\b", body)] == []
 
 
-def test_every_script_is_reached_from_the_first() -> None:
+def test_every_script_is_imported() -> None:
     reached = {WEB / "static/theme.js"}
     waiting = [WEB / "static/app.js"]
     while waiting:
@@ -136,8 +136,8 @@ def test_the_whole_page_is_small() -> None:
     assert sum(path.stat().st_size for path in WEB.rglob("*") if path.is_file()) < MOST_BYTES
 
 
-def test_every_text_is_in_both_languages_with_the_same_places(words: dict[str, list[str]]) -> None:
-    def places(text: str) -> list[str]:
+def test_every_text_is_in_both_languages_with_the_same_placeholders(words: dict[str, list[str]]) -> None:
+    def placeholders(text: str) -> list[str]:
         return sorted(re.findall(r"\{\w+\}", text))
 
     wrong = [
@@ -145,9 +145,9 @@ def test_every_text_is_in_both_languages_with_the_same_places(words: dict[str, l
         for key, texts in words.items()
         if len(texts) != 2
         or not all(text.strip() for text in texts)
-        or (places(texts[0]) != places(texts[1]))
+        or (placeholders(texts[0]) != placeholders(texts[1]))
     ]
-    # A form for one has no place for the number where the language writes it out.
+    # The singular has no placeholder where the text spells out the number.
     assert [key for key in wrong if not key.endswith(".one")] == []
     assert [key for key, (english, chinese) in words.items() if english == chinese] == [
         "part.qmd",
@@ -158,7 +158,7 @@ def test_every_text_is_in_both_languages_with_the_same_places(words: dict[str, l
     ]
 
 
-def test_every_text_that_is_asked_for_exists_and_no_other(words: dict[str, list[str]]) -> None:
+def test_every_used_key_exists_and_no_key_is_unused(words: dict[str, list[str]]) -> None:
     code = "\n".join(script.read_text("utf-8") for script in SCRIPTS if script.name != "words.js")
     literal = set(re.findall(r'"([a-z]\w*(?:\.[\w]+)+)"', code))
     begun = set(re.findall(r"`(\w+)\.\$\{", code)) | set(re.findall(r'label\("(\w+)"', code))
@@ -172,7 +172,7 @@ def test_every_text_that_is_asked_for_exists_and_no_other(words: dict[str, list[
     assert unused == []
 
 
-def test_every_kind_that_data_can_name_has_a_word(words: dict[str, list[str]]) -> None:
+def test_every_value_in_the_data_has_a_text(words: dict[str, list[str]]) -> None:
     kinds = {"type": EntryType, "state": EntryState, "trust": Trust, "source": Source}
     missing = [
         f"{kind}.{one}"

@@ -1,4 +1,4 @@
-"""How texts become what is seen: Markdown becomes elements, matches marks, two versions a difference."""
+"""Rendering of texts: Markdown as elements, matches as marks, two versions as a difference."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ RENDER = """async (text) => {
   return box.innerHTML;
 }"""
 MARK = """async ([text, tokens]) => {
-  const { found } = await import("/static/matches.js");
-  return found(text, tokens).map(([start, end]) => text.slice(start, end));
+  const { findMatches } = await import("/static/texts.js");
+  return findMatches(text, tokens).map(([start, end]) => text.slice(start, end));
 }"""
-COMPARE = """async ([before, after]) => (await import("/static/diff.js")).compared(before, after)"""
+COMPARE = """async ([before, after]) => (await import("/static/texts.js")).compare(before, after)"""
 
 
 @pytest.fixture(scope="module")
@@ -39,7 +39,7 @@ def gateway(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
 
 @pytest.fixture(scope="module")
 def page(browser: Browser, gateway: Served) -> Iterator[Page]:
-    """The page with its modules at hand."""
+    """A page that can import the modules."""
     context = browser.new_context()
     opened = context.new_page()
     opened.goto(gateway.link)
@@ -49,7 +49,7 @@ def page(browser: Browser, gateway: Served) -> Iterator[Page]:
 
 
 def markup(page: Page, text: str) -> str:
-    """What a text becomes, without the numbers of its lines."""
+    """Return the rendered markup without line numbers."""
     return re.sub(r' data-(?:from|to)="\d+"', "", str(page.evaluate(RENDER, text)))
 
 
@@ -103,7 +103,7 @@ def test_markdown_becomes_elements(text: str, expected: str, page: Page) -> None
     ],
     ids=range(15),
 )  # fmt: skip
-def test_no_text_keeps_the_renderer_busy(text: str, page: Page) -> None:
+def test_no_text_is_slow_to_render(text: str, page: Page) -> None:
     with cpu_seconds(page) as worked:
         page.evaluate(RENDER, text)
         assert worked() < 3
@@ -120,7 +120,7 @@ def test_no_text_keeps_the_renderer_busy(text: str, page: Page) -> None:
         ("İstanbul deploy", ["deploy"], []),
     ],
 )
-def test_matches_are_whole_words_and_stand_apart(
+def test_matches_are_whole_words_and_do_not_overlap(
     text: str, tokens: list[str], expected: list[str], page: Page
 ) -> None:
     assert page.evaluate(MARK, [text, tokens]) == expected

@@ -1,4 +1,4 @@
-"""Each view in a real browser: what it shows of a memory in use, the switches, the keyboard, a phone."""
+"""Each view in a real browser: its content, the switches, the keyboard, a phone."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def test_a_hit_opens_its_note_at_those_lines(gateway: Served, visit: Visit) -> N
     expect(page.locator(".prose .lit").first).to_be_in_viewport()
 
 
-def test_sources_narrow_a_search(gateway: Served, visit: Visit) -> None:
+def test_a_search_is_filtered_by_source(gateway: Served, visit: Visit) -> None:
     page = visit(gateway, "#/search?q=server").page
     expect(page.locator(".hit").first).to_be_visible()
     page.get_by_role("button", name="Memories", exact=True).click()
@@ -74,7 +74,7 @@ def test_a_memory_shows_its_transcript_line_history_and_prompts(gateway: Served,
     expect(page.locator(".turn.lit")).to_contain_text("Caddy as the reverse proxy")
 
 
-def test_a_memory_that_was_recalled_leads_to_the_prompt_and_back(gateway: Served, visit: Visit) -> None:
+def test_a_recalled_memory_links_to_the_recall_and_back(gateway: Served, visit: Visit) -> None:
     page = visit(gateway, "#/memories?q=prefers short answers command first").page
     page.locator(".entries .row").first.click()
     page.locator(".panel a", has_text="how does she like her answers?").click()
@@ -83,7 +83,7 @@ def test_a_memory_that_was_recalled_leads_to_the_prompt_and_back(gateway: Served
     expect(panel.locator(".considered").first).to_contain_text("Prefers short answers")
 
 
-def test_a_note_is_rendered_shown_as_it_stands_and_as_passages(gateway: Served, visit: Visit) -> None:
+def test_a_note_is_shown_as_text_as_source_and_as_passages(gateway: Served, visit: Visit) -> None:
     page = visit(gateway, "#/notes/memory/projects/launch.md").page
     prose = page.locator(".prose")
     expect(prose.locator("h2")).to_have_text("Launch list")
@@ -101,7 +101,7 @@ def test_a_note_is_rendered_shown_as_it_stands_and_as_passages(gateway: Served, 
     expect(page.locator(".note-head h2")).to_have_text("memory/projects/fern.md")
 
 
-def test_recalls_say_what_entered_what_did_not_and_why(gateway: Served, visit: Visit) -> None:
+def test_recalls_show_what_was_added_what_was_left_out_and_why(gateway: Served, visit: Visit) -> None:
     page = visit(gateway, "#/recalls").page
     expect(page.locator(".recall-line")).to_have_count(5)
     page.locator(".recall-line", has_text="when can we deploy").click()
@@ -111,7 +111,7 @@ def test_recalls_say_what_entered_what_did_not_and_why(gateway: Served, visit: V
     expect(panel.locator(".facts")).to_contain_text("tokens")
 
 
-def test_the_map_can_be_narrowed_by_type_brush_and_time(gateway: Served, visit: Visit) -> None:
+def test_the_map_is_filtered_by_type_selection_and_time(gateway: Served, visit: Visit) -> None:
     page = visit(gateway, "#/map").page
     lines = page.locator(".map-list .entry-line")
     expect(lines.first).to_be_visible()
@@ -131,13 +131,13 @@ def test_the_map_can_be_narrowed_by_type_brush_and_time(gateway: Served, visit: 
     page.keyboard.press("Escape")
     expect(lines).to_have_count(everything)
     page.get_by_label("To", exact=True).fill("2020-01-01")
-    expect(page.get_by_text("No memory is left by this choice.")).to_be_visible()
+    expect(page.get_by_text("No memories match this selection.")).to_be_visible()
     page.keyboard.press("Escape")
     expect(page.locator(".timeline .time-captured").first).to_be_attached()
     expect(page.locator(".timeline .time-recalls").first).to_be_attached()
 
 
-def test_health_says_how_things_stand_and_syncs(gateway: Served, visit: Visit) -> None:
+def test_health_shows_the_state_and_syncs(gateway: Served, visit: Visit) -> None:
     page = visit(gateway, "#/health").page
     expect(page.locator(".verdict")).not_to_be_empty()
     expect(page.get_by_role("heading", name="Embedder")).to_be_visible()
@@ -146,7 +146,7 @@ def test_health_says_how_things_stand_and_syncs(gateway: Served, visit: Visit) -
     expect(page.locator(".said")).to_contain_text("In sync")
 
 
-def test_what_the_gateway_says_is_read_in_chinese(gateway: Served, visit: Visit) -> None:
+def test_sentences_of_the_gateway_are_shown_in_chinese(gateway: Served, visit: Visit) -> None:
     page = visit(gateway, "#/recalls", locale="zh-CN").page
     page.locator(".recall-line").first.click()
     reasons = page.locator(".considered .reason")
@@ -190,7 +190,7 @@ def test_the_theme_follows_the_system_until_it_is_switched(gateway: Served, visi
     assert page.evaluate(background) == "rgb(250, 249, 245)"
 
 
-def test_everything_is_reached_by_keyboard(gateway: Served, visit: Visit) -> None:
+def test_everything_is_reachable_by_keyboard(gateway: Served, visit: Visit) -> None:
     page = visit(gateway).page
     search = page.get_by_role("searchbox")
     expect(search).to_be_focused()
@@ -246,7 +246,7 @@ def test_a_view_fits_a_phone(view: str, gateway: Served, visit: Visit) -> None:
     assert page.evaluate("() => document.scrollingElement.scrollWidth") <= 390
 
 
-def test_a_page_whose_session_is_over_says_how_to_get_a_new_link(gateway: Served, visit: Visit) -> None:
+def test_an_ended_session_explains_how_to_get_a_new_link(gateway: Served, visit: Visit) -> None:
     page = visit(gateway, "#/memories").page
     expect(page.locator(".entries .row").first).to_be_visible()
     page.context.clear_cookies()
@@ -259,7 +259,7 @@ def test_a_link_works_once_and_open_makes_another(gateway: Served, visit: Visit)
     page = visited.page
     link = gateway.new_link()
     page.context.clear_cookies()
-    # From a page of somebody else's, such as a chat: there a browser keeps strict cookies to itself at first.
+    # From a page of another site, such as a chat. The browser does not send strict cookies at first.
     chat = "http://elsewhere.example/"
     page.route(chat, lambda route: route.fulfill(content_type="text/html", body=f'<a href="{link}">page</a>'))
     page.goto(chat)
@@ -273,8 +273,8 @@ def test_a_link_works_once_and_open_makes_another(gateway: Served, visit: Visit)
     assert answer.status == 403
 
 
-def test_every_view_works_under_the_policy_that_the_gateway_sends(gateway: Served, visit: Visit) -> None:
-    page = visit(gateway, "#/search").page  # the visit's end finds whatever the policy had to refuse
+def test_every_view_works_under_the_content_security_policy(gateway: Served, visit: Visit) -> None:
+    page = visit(gateway, "#/search").page  # the end of the visit checks for policy violations
     for view in PLACES:
         page.evaluate("place => { location.hash = place; }", f"#/{view}")
         expect(page.locator("main .loading")).to_have_count(0)
@@ -282,7 +282,7 @@ def test_every_view_works_under_the_policy_that_the_gateway_sends(gateway: Serve
     expect(page.locator(".pulse")).to_have_text("Live")
 
 
-def test_an_error_is_one_sentence_in_place_and_can_be_tried_again(gateway: Served, visit: Visit) -> None:
+def test_an_error_is_shown_with_a_retry_button(gateway: Served, visit: Visit) -> None:
     page = visit(gateway).page
     failing = "**/entries.list"
     page.route(failing, lambda route: route.fulfill(status=503, json={"error": "The memory is busy."}))

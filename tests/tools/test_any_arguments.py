@@ -1,4 +1,4 @@
-"""Whatever is sent to an operation, the answer is one of ours: never a mistake of the program, always its own shape."""
+"""Any arguments, valid or not, get an answer in the shape of the operation and never cause an internal error."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def toolbox(note, open_memory, monkeypatch: pytest.MonkeyPatch) -> Toolbox:
 
 @given(asked=calls())
 @settings(max_examples=250, deadline=None, suppress_health_check=list(HealthCheck))
-def test_no_arguments_break_an_operation(toolbox: Toolbox, asked: tuple[str, dict[str, object]]) -> None:
+def test_no_arguments_cause_an_internal_error(toolbox: Toolbox, asked: tuple[str, dict[str, object]]) -> None:
     name, arguments = asked
     outcome, result = toolbox.outcome(name, arguments)
     assert outcome not in ("broken", "unknown"), result
@@ -88,7 +88,7 @@ def test_no_arguments_break_an_operation(toolbox: Toolbox, asked: tuple[str, dic
         ("importance", float("nan")),
     ],
 )
-def test_an_import_with_an_impossible_field_is_refused(toolbox: Toolbox, field: str, value: object) -> None:
+def test_an_import_with_an_impossible_field_is_rejected(toolbox: Toolbox, field: str, value: object) -> None:
     data = toolbox.call("entries.export")["data"]
     head, line = data.splitlines()
     record = json.loads(line)

@@ -1,4 +1,4 @@
-"""The manager, called by name."""
+"""Operations, called by name."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from memoriter.tools.toolbox import Toolbox
 GROUP = "agent:main:telegram:group:42"
 
 
-def test_the_same_answers_as_the_tools(note, open_memory) -> None:
+def test_operations_answer_like_the_tools(note, open_memory) -> None:
     note("MEMORY.md", "The heron nests in the marsh.\n")
     memory = open_memory()
     asked = {"query": "heron"}
@@ -32,7 +32,7 @@ def test_sync_status_and_probe(note, open_memory) -> None:
     json.dumps([status, call(memory, "memory.sync")])
 
 
-def test_mistakes_and_scope(open_memory) -> None:
+def test_errors_and_scope(open_memory) -> None:
     memory = open_memory()
     assert call(memory, "memory.drop")["error"].startswith(
         "There is no tool 'memory.drop'. The tools are: memory_search"
@@ -45,7 +45,7 @@ def test_mistakes_and_scope(open_memory) -> None:
     )
 
 
-def test_what_changes_something_says_so() -> None:
+def test_operations_that_write_need_write_or_admin_access() -> None:
     writing = {name for name, tool in OPERATIONS.items() if tool.access == "write"}
     assert writing == {
         "memory_save", "memory_store", "memory_forget", "memory", "memory.sync", "capture", "flush", "summarise",
@@ -69,7 +69,7 @@ def test_what_changes_something_says_so() -> None:
     assert all(tool.name == name for name, tool in OPERATIONS.items())
 
 
-def test_half_a_character_breaks_nothing(note, open_memory) -> None:
+def test_lone_surrogates_are_replaced(note, open_memory) -> None:
     note("MEMORY.md", "heron\n")
     memory = open_memory()
     half = "heron \ud800"
@@ -87,7 +87,7 @@ def test_half_a_character_breaks_nothing(note, open_memory) -> None:
     assert answer["error"] == "`messages` must be plain JSON data that is not nested too deeply."
 
 
-def test_a_cursor_is_only_good_for_its_own_list(open_memory) -> None:
+def test_a_cursor_is_only_valid_for_its_own_list(open_memory) -> None:
     memory = open_memory()
     for number in range(3):
         memory.entries.add(f"Statement number {number} about {'xyz'[number] * 5}")

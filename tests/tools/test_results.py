@@ -1,4 +1,4 @@
-"""Every operation's real results have the shape that its schema promises to clients."""
+"""The results of every operation match its output schema."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from memoriter.tools.toolbox import Toolbox
 FIRST, SECOND, RECALL = "(the newest entry)", "(the one before it)", "(the newest recall)"
 GROUP = "agent:main:telegram:group:42"
 
-#: Calls in their order, each of which builds on what the ones before have done.
+#: Calls in order. Later calls use what earlier calls have stored.
 CALLS: list[tuple[str, dict[str, object]]] = [
     ("memory_save", {"content": "The heron nests in the marsh.", "tags": ["birds"]}),
     ("memory_store", {"text": "I prefer tabs.", "category": "preference"}),
@@ -60,7 +60,7 @@ CALLS: list[tuple[str, dict[str, object]]] = [
     ("entries.undo", {"id": FIRST}),
     ("entries.forget", {"id": FIRST, "dryRun": True}),
     ("entries.forget", {"query": "something"}),
-    ("entries.forget", {"session": "nobody's"}),
+    ("entries.forget", {"session": "unknown"}),
     ("entries.approve", {"ids": []}),
     ("entries.reject", {"ids": []}),
     ("entries.export", {}),
@@ -83,7 +83,7 @@ CALLS: list[tuple[str, dict[str, object]]] = [
 ]
 
 
-def wrong_with(name: str, result: object) -> list[str]:
+def schema_errors(name: str, result: object) -> list[str]:
     schema = OPERATIONS[name].output_schema()
     Draft202012Validator.check_schema(schema)
     found = Draft202012Validator(schema).iter_errors(result)
@@ -96,18 +96,18 @@ def toolbox(note, open_memory) -> Toolbox:
     return Toolbox(open_memory(), tools=OPERATIONS)
 
 
-def test_results_have_the_promised_shape(toolbox: Toolbox) -> None:
+def test_results_match_the_output_schema(toolbox: Toolbox) -> None:
     wrong, failed = [], []
     for name, given in CALLS:
         result = toolbox.call(name, _filled(given, toolbox))
-        wrong += wrong_with(name, result)
+        wrong += schema_errors(name, result)
         failed += [f"{name}: {result['error']}"] if "error" in result else []
     assert wrong == []
     assert failed == ["memory: There is no entry 'no such'."]
 
 
 def _filled(given: dict[str, object], toolbox: Toolbox) -> dict[str, object]:
-    """The arguments, with the ids of entries and recalls where such are meant."""
+    """Return the arguments with placeholders replaced by ids of entries and recalls."""
     entries = [one["id"] for one in toolbox.call("entries.list", {"limit": 2})["entries"]]
     recalls = [one["id"] for one in toolbox.call("recalls.list", {"limit": 1})["recalls"]]
     meant = dict(zip((FIRST, SECOND), entries, strict=False)) | dict(zip((RECALL,), recalls, strict=False))
@@ -120,24 +120,24 @@ def _filled(given: dict[str, object], toolbox: Toolbox) -> dict[str, object]:
     return {name: filled(value) for name, value in given.items()}
 
 
-def test_every_operation_is_among_the_calls() -> None:
+def test_every_operation_is_called() -> None:
     assert set(OPERATIONS) - {name for name, _ in CALLS} == set()
 
 
-def test_a_failure_has_the_same_shape(toolbox: Toolbox) -> None:
+def test_a_failure_matches_the_output_schema(toolbox: Toolbox) -> None:
     for name in OPERATIONS:
-        result = toolbox.call(name, {"no such parameter": 1})
-        assert wrong_with(name, result) == []
-        assert result["error"].startswith(f"{name} has no argument 'no such parameter'")
+        result = toolbox.call(name, {"no such argument": 1})
+        assert schema_errors(name, result) == []
+        assert result["error"].startswith(f"{name} has no argument 'no such argument'")
 
 
-def test_a_refused_session_gets_the_same_shape(open_memory) -> None:
+def test_the_result_for_a_refused_session_matches_the_output_schema(open_memory) -> None:
     toolbox = Toolbox(open_memory(), session_key=GROUP, tools=OPERATIONS)
     for name, tool in OPERATIONS.items():
         schema = tool.schema()
         needed = {required: _some(schema["properties"][required]) for required in schema["required"]}
         result = toolbox.call(name, needed)
-        assert wrong_with(name, result) == []
+        assert schema_errors(name, result) == []
         assert ("error" in result) == (not tool.read_only)
 
 
@@ -148,7 +148,7 @@ def _some(schema: dict[str, Any]) -> object:
 
 
 @pytest.mark.parametrize("name", sorted(OPERATIONS))
-def test_every_field_of_a_result_is_described(name: str) -> None:
+def test_every_operation_and_argument_has_a_description(name: str) -> None:
     tool = OPERATIONS[name]
     assert set(tool.empty) <= set(tool.output_schema()["properties"])
     assert tool.description.endswith(".")

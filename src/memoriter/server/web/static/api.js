@@ -1,9 +1,9 @@
-// Asks the gateway. One operation is one POST; what goes wrong is one sentence.
+// Requests to the gateway. An operation is one POST; an error has a message, a code and details.
 
 import { learn } from "./i18n.js";
 import { remember, remembered } from "./prefs.js";
 
-const FIRST_AGENT = "main"; // the name that settings give unless the owner chooses another
+const FIRST_AGENT = "main"; // the default name in the settings
 
 let agentName = remembered("agent") ?? FIRST_AGENT;
 
@@ -25,7 +25,7 @@ export function chooseAgent(name) {
   remember("agent", name);
 }
 
-/** The agents that may be seen here. Until they were asked for, the name of ours is a guess; here it is put right. */
+/** Load the agents that this page may see. The name of the agent is a guess until then; this corrects it. */
 export async function agents() {
   const known = await answered(fetch("/v1/agents", { credentials: "same-origin" }));
   if (known.length > 0 && !known.some((one) => one.name === agentName)) {
@@ -34,7 +34,7 @@ export async function agents() {
   return known;
 }
 
-/** Ask for an operation; raises `Failed`, or the browser's AbortError when the signal was given up. */
+/** Call an operation. Throws `Failed`, or an AbortError if the signal was aborted. */
 export async function ask(operation, args = {}, { signal } = {}) {
   const request = (name) =>
     fetch(`/v1/agents/${encodeURIComponent(name)}/${operation}`, {
@@ -49,13 +49,13 @@ export async function ask(operation, args = {}, { signal } = {}) {
     return await answered(request(guess));
   } catch (error) {
     if (error.status !== 404) throw error;
-    if (guess === agentName) await agents(); // what is not there may be the agent
+    if (guess === agentName) await agents(); // perhaps the agent does not exist
     if (guess === agentName) throw error;
     return answered(request(agentName));
   }
 }
 
-/** A caller whose newest question makes the earlier ones void: they are given up, not queued. */
+/** Return a function that calls operations and aborts its earlier call. */
 export function newest() {
   let controller = null;
   const call = (operation, args) => {
@@ -67,7 +67,7 @@ export function newest() {
   return call;
 }
 
-/** Tells whether an answer says anything else than the one before: what is the same need not be drawn again. */
+/** Return a function that tells whether an answer differs from the one before. Equal answers are not drawn again. */
 export function news() {
   let last = "";
   const isNew = (answer) => {
@@ -76,11 +76,11 @@ export function news() {
     last = now;
     return other;
   };
-  isNew.forget = () => (last = ""); // a failure stands in its place now
+  isNew.forget = () => (last = ""); // an error is shown now
   return isNew;
 }
 
-export function givenUp(error) {
+export function isAborted(error) {
   return error?.name === "AbortError";
 }
 
@@ -89,11 +89,11 @@ async function answered(request) {
   try {
     response = await request;
   } catch (error) {
-    if (givenUp(error)) throw error;
+    if (isAborted(error)) throw error;
     throw new Failed(0);
   }
   const body = await response.json().catch((error) => {
-    if (givenUp(error)) throw error;
+    if (isAborted(error)) throw error;
     return {};
   });
   if (response.status === 401) document.dispatchEvent(new CustomEvent("memoriter:ended"));

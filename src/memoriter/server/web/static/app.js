@@ -1,15 +1,13 @@
-// Joins the parts: the frame, the view that the address names, keys, live events. What a view shows is its own.
+// The application: connects the frame, the current view, the keyboard and live events.
 
 import { agent, agents, ask, chooseAgent } from "./api.js";
 import { follow, listen, unfollow } from "./events.js";
 import { frame } from "./frame.js";
-import { help } from "./help.js";
 import { language, t, useLanguage } from "./i18n.js";
-import { useKeys } from "./keys.js";
-import { ended, takeUp } from "./notices.js";
+import { help, useKeys } from "./keys.js";
+import { ended, runOffer } from "./notices.js";
 import { fill } from "./dom.js";
-import { go, here } from "./router.js";
-import { stepped } from "./steps.js";
+import { go, here, stepped } from "./router.js";
 import { healthView } from "./views/health.js";
 import { mapView } from "./views/map.js";
 import { memoriesView } from "./views/memories.js";
@@ -58,7 +56,7 @@ function open() {
 async function moved() {
   const putBack = stepped();
   await open();
-  // A view that was left by its own link takes the focus along; keys then speak to the view.
+  // The focused link may be gone with its view. Focus the new view, so that keys reach it.
   if (document.activeElement === document.body) outer.main.focus({ preventScroll: true });
   putBack();
 }
@@ -82,12 +80,12 @@ function switchAgent(name) {
   follow(agent());
 }
 
-// Counts beside the names of views. They come after the first view has painted, and again when something changes.
+// Counts next to the names of views. They load after the first view is drawn, and again after changes.
 async function count() {
   try {
     outer.counts(await ask("entries.facets"));
   } catch {
-    outer.counts(null); // the view itself says what is wrong
+    outer.counts(null); // the view shows the error
   }
 }
 
@@ -96,7 +94,7 @@ const MISSED = ["sync", "notes", "entries", "capture", "recall"];
 let greeted = false;
 
 function happened(events) {
-  if (events.has("hello") && greeted) for (const kind of MISSED) events.set(kind, {}); // nobody told while it was lost
+  if (events.has("hello") && greeted) for (const kind of MISSED) events.set(kind, {}); // events may have been missed while the connection was lost
   greeted ||= events.has("hello");
   outer.progress(events);
   if (COUNTED.some((kind) => events.has(kind)) || events.has("sync")) count();
@@ -116,14 +114,14 @@ async function start() {
   useLanguage(language());
   build();
   document.addEventListener("memoriter:ended", finish);
-  document.addEventListener("memoriter:refused", () => agents().catch(() => {})); // which says whether all is over
+  document.addEventListener("memoriter:refused", () => agents().catch(() => {})); // finds out whether the session has ended
   document.addEventListener("memoriter:live", () => outer.live());
   addEventListener("hashchange", moved);
   useKeys({
     focusSearch: () => (view?.focusSearch ? view.focusSearch() : go("search")) ?? true,
     go: (name) => go(name),
     help: () => (help(), true),
-    undo: takeUp,
+    undo: runOffer,
     escape: (event) => view?.escape?.(event) ?? false,
     key: (event) => view?.key?.(event) ?? false,
   });
@@ -132,7 +130,7 @@ async function start() {
   if (over) return;
   known = await agents().catch(() => []);
   outer.agents(known);
-  follow(agent()); // its greeting brings the counts
+  follow(agent()); // the first event loads the counts
 }
 
 start();

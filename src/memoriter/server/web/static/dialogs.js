@@ -1,10 +1,10 @@
-// Questions that must be answered before anything else: the browser's own dialog, which keeps the focus in.
+// Modal dialogs. They use the browser's dialog element, which keeps the focus inside.
 
 import { el, fill, icon } from "./dom.js";
 import { sentence } from "./notices.js";
 import { t } from "./i18n.js";
 
-/** Open a dialog; `fillIn(body, close)` says what stands in it. */
+/** Open a dialog. `fillIn(body, close)` adds its content. */
 export function ask(title, fillIn, { wide = false } = {}) {
   const heading = el("h2", { id: "dialog-title" }, title);
   const body = el("div", { class: "dialog-body" });
@@ -24,7 +24,7 @@ export function ask(title, fillIn, { wide = false } = {}) {
   return close;
 }
 
-/** The buttons under a dialog's content. While the action runs they are off; when it fails, the sentence stands there. */
+/** The buttons below a dialog. They are disabled while the action runs; an error appears next to them. */
 export function actions(label, act, close, { danger = false } = {}) {
   const wrong = el("p", { class: "wrong", role: "alert" });
   const yes = el("button", { type: "submit", class: danger ? "danger" : "primary" }, label);
@@ -32,7 +32,7 @@ export function actions(label, act, close, { danger = false } = {}) {
   const row = el("div", { class: "dialog-actions" }, wrong, no, yes);
   const run = async () => {
     yes.disabled = true;
-    fill(yes, label, " …"); // it may take a while
+    fill(yes, label, " …"); // the action may take a while
     fill(wrong);
     try {
       await act();
@@ -46,7 +46,7 @@ export function actions(label, act, close, { danger = false } = {}) {
   return { row, run };
 }
 
-/** A form whose submission is the action. */
+/** A form that runs the action when it is submitted. */
 export function form(children, label, act, close, options) {
   const { row, run } = actions(label, act, close, options);
   return el(

@@ -1,14 +1,14 @@
-// Elements, made from values. Texts become text nodes: nothing that is shown is ever read as HTML.
+// Create elements from values. Texts become text nodes; nothing is ever parsed as HTML.
 
 const SVG = "http://www.w3.org/2000/svg";
 const ALLOWED_LINK = /^(?:https?:\/\/|#|\/(?!\/))/i;
 
-/** An element with attributes, listeners (`onclick: …` as functions) and children; null and false are left out. */
+/** Create an element with attributes, listeners (`onclick: …` as functions) and children. Null and false are skipped. */
 export function el(name, attributes = {}, ...children) {
   return filled(document.createElement(name), attributes, children);
 }
 
-/** The same for drawings. */
+/** Create an SVG element. */
 export function svg(name, attributes = {}, ...children) {
   return filled(document.createElementNS(SVG, name), attributes, children);
 }
@@ -27,7 +27,7 @@ function set(node, name, value) {
   } else if (name === "value" || name === "checked" || name === "disabled" || name === "indeterminate") {
     node[name] = value;
   } else if (name === "href" && !ALLOWED_LINK.test(value)) {
-    return; // javascript:, data: and their kind lead nowhere
+    return; // javascript:, data: and similar links are dropped
   } else if (name === "style" || name === "srcdoc" || name === "src") {
     throw new TypeError(`${name} is not set from here`);
   } else {
@@ -39,7 +39,7 @@ function kept(children) {
   return children.flat(Infinity).filter((child) => child !== null && child !== undefined && child !== false);
 }
 
-/** Put these in the place of what an element holds. */
+/** Replace the content of an element. */
 export function fill(node, ...children) {
   node.replaceChildren(...kept(children));
   return node;
@@ -48,7 +48,7 @@ export function fill(node, ...children) {
 const KEYS = ["data-id", "data-value", "data-filter", "data-type", "data-do", "href"];
 const FOCUSABLE = "a, button, input, select, textarea, summary, [tabindex]";
 
-/** The same, where what is focused or unfolded comes again: the focus goes to the new one, and it stays unfolded. */
+/** Replace the content, and keep the focus and open details if the same elements come again. */
 export function refill(node, ...children) {
   const unfolded = [...node.querySelectorAll("[data-id] details[open]")].map((one) => idOf(one));
   const focus = focusIn(node);
@@ -61,7 +61,7 @@ export function refill(node, ...children) {
 
 const idOf = (node) => node.closest("[data-id]").dataset.id;
 
-/** A way to find again what is focused now: by its own name, or by its place in what has an id. */
+/** Return a selector for the focused element: its own, or its position in an element with an id. */
 function focusIn(node) {
   const focused = node.contains(document.activeElement) ? document.activeElement : null;
   const key = KEYS.find((name) => focused?.hasAttribute(name));
@@ -74,20 +74,20 @@ function focusIn(node) {
   return () => key && same(key, focused.getAttribute(key));
 }
 
-/** Whoever opened something from a list goes on in it; whoever is typing goes on typing. */
+/** Move the focus to an opened panel, unless the reader is typing. */
 export function enter(node) {
   const at = document.activeElement;
   if (document.querySelector("dialog[open]")) return;
   if (at === document.body || at?.matches("main, a.row")) node.focus({ preventScroll: true });
 }
 
-/** A custom property, by which style sheets draw lengths and colours that come from data. */
+/** Set a custom property, which style sheets use for lengths and colours from data. */
 export function measure(node, name, value) {
   node.style.setProperty(name, String(value));
   return node;
 }
 
-/** Text with the given ranges marked. */
+/** Return text with the given ranges marked. */
 export function marked(text, ranges) {
   const pieces = [];
   let at = 0;
@@ -100,12 +100,12 @@ export function marked(text, ranges) {
   return pieces;
 }
 
-/** Listeners for a field that acts while one types: not in the middle of a character that is still being composed. */
+/** Listeners for a field that acts while the reader types, except during IME composition. */
 export function typed(act) {
   return { oninput: (event) => event.isComposing || act(), oncompositionend: () => act() };
 }
 
-/** Whether a key pressed now is meant for a field. */
+/** Whether a key press belongs to a field. */
 export function typing(event) {
   const target = event.target;
   if (!(target instanceof HTMLElement)) return false;
@@ -128,7 +128,7 @@ const ICONS = {
   sync: "M4.5 12a7.5 7.5 0 0 1 13-5l2 2M19.5 5v4h-4M19.5 12a7.5 7.5 0 0 1-13 5l-2-2M4.5 19v-4h4",
 };
 
-/** A drawing of our own, hidden from readers of the screen: a text stands beside it. */
+/** An icon, hidden from screen readers: a text is next to it. */
 export function icon(name) {
   return svg(
     "svg",
@@ -137,7 +137,7 @@ export function icon(name) {
   );
 }
 
-/** Rings, as a tree keeps its years: the sign of the house. */
+/** The logo: the rings of a tree. */
 export function rings() {
   return svg(
     "svg",

@@ -1,7 +1,7 @@
-// What happens while the page is open, as the gateway tells it. Listeners are told kinds; they ask for the rest.
+// Live events of the gateway. Listeners receive the kinds of events and request the data themselves.
 
 const KINDS = ["hello", "sync", "progress", "capture", "recall", "entries", "notes"];
-const GATHER_MS = 150; // a sync of many files is one refresh
+const GATHER_MS = 150; // collects events, so that a sync of many files is one refresh
 
 const AGAIN_MS = 5000;
 
@@ -12,7 +12,7 @@ let timer = 0;
 const listeners = new Set();
 let live = false;
 
-/** Be told of kinds and their newest data, gathered; gives back a way to stop. */
+/** Register a listener for collected events, by kind with their newest data. Returns a function that removes it. */
 export function listen(listener) {
   listeners.add(listener);
   return () => listeners.delete(listener);
@@ -22,7 +22,7 @@ export function isLive() {
   return live;
 }
 
-/** Follow one agent; an earlier one is let go. */
+/** Follow the events of one agent instead of the one before. */
 export function follow(agent) {
   unfollow();
   source = new EventSource(`/v1/events?agent=${encodeURIComponent(agent)}`);
@@ -31,7 +31,7 @@ export function follow(agent) {
   for (const kind of KINDS) source.addEventListener(kind, (event) => gather(kind, event.data));
 }
 
-// A lost connection the browser makes again by itself; one that was refused is ours to try again.
+// The browser restores a lost connection automatically. A refused one must be retried here.
 function lost(agent) {
   alive(false);
   if (source?.readyState !== EventSource.CLOSED) return;
@@ -57,7 +57,7 @@ function gather(kind, text) {
   try {
     data = JSON.parse(text);
   } catch {
-    // An event without data still says that something happened.
+    // An event without data still counts.
   }
   waiting.set(kind, data);
   if (!timer) timer = setTimeout(tell, GATHER_MS);

@@ -1,10 +1,10 @@
-// The frame around every view: the house's name, where one can go, what is going on, and the switches.
+// The frame around every view: navigation, progress, and the switches for agent, language and theme.
 
 import { agent } from "./api.js";
 import { el, fill, icon, measure, rings } from "./dom.js";
 import { isLive } from "./events.js";
 import { LANGUAGES, few, language, number, t } from "./i18n.js";
-import { speaking } from "./notices.js";
+import { messageRegion } from "./notices.js";
 import { choice } from "./parts.js";
 import { nextTheme, theme } from "./prefs.js";
 import { VIEWS, address } from "./router.js";
@@ -54,7 +54,7 @@ export function frame({ onLanguage, onAgent, onHelp }) {
       el("div", { class: "foot" }, work, pulse, switches(onLanguage, onHelp)),
     ),
     main,
-    speaking(),
+    messageRegion(),
   );
   const self = {
     node,

@@ -1,4 +1,4 @@
-// The words of the page in the reader's language, and how it writes numbers and dates.
+// The texts of the page in the reader's language, and the formatting of numbers and dates.
 
 import { remember, remembered } from "./prefs.js";
 import { WORDS } from "./words.js";
@@ -30,13 +30,13 @@ export function locale() {
   return LOCALES[current];
 }
 
-/** A text of the table; `{name}` in it is replaced. A key that is not there shows itself, for it may be data. */
+/** Return a text with its placeholders replaced. An unknown key returns its last part, because it may be data. */
 export function t(key, values = {}) {
   const text = WORDS[key]?.[LANGUAGES.indexOf(current)] ?? key.slice(key.indexOf(".") + 1);
   return text.replace(/\{(\w+)\}/g, (whole, name) => (name in values ? String(values[name]) : whole));
 }
 
-/** The same for a count: `key.one` where the language has a form of its own for one. */
+/** Return the text for a count: `key.one` for one, where it exists. */
 export function tn(key, count) {
   const form = count === 1 && `${key}.one` in WORDS ? `${key}.one` : key;
   return t(form, { n: number(count) });
@@ -52,13 +52,13 @@ export function learn(known) {
   for (const [sentence, one] of Object.entries(known ?? {})) codes.set(sentence, one);
 }
 
-/** A sentence of the gateway in the reader's language; one without a code stays as it is. */
+/** Return a sentence of the gateway in the reader's language. A sentence without a code is returned unchanged. */
 export function translated(sentence) {
   const known = codes.get(sentence);
   return known ? coded(known.code, known.details, sentence) : sentence;
 }
 
-/** The text of a code. Arguments may have codes of their own; a code that is not in the table gives the sentence. */
+/** Return the text of a code. Arguments may have codes too. An unknown code returns the sentence. */
 export function coded(code, details, sentence) {
   if (code === "all") return details.parts.map(argument).join(" ");
   const key = `code.${code}`;
@@ -81,7 +81,7 @@ export function number(value, digits = 0, { exactly = false } = {}) {
   return new Intl.NumberFormat(locale(), form).format(value);
 }
 
-/** A count where there is little room: 1.6K; 1.6万. */
+/** Format a count for small spaces: 1.6K; 1.6万. */
 export function few(value) {
   const form = { notation: "compact", maximumFractionDigits: 1 };
   return value < 1000 ? number(value) : new Intl.NumberFormat(locale(), form).format(value);
@@ -121,7 +121,7 @@ const STEPS = [
   ["minute", 60],
 ];
 
-/** How long ago, or until when, in the largest unit that says it. */
+/** Format the distance from now in the largest suitable unit. */
 export function ago(seconds) {
   if (!Number.isFinite(seconds)) return "–";
   const away = seconds - Date.now() / 1000;

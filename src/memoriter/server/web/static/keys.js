@@ -1,16 +1,18 @@
-// The keyboard: single keys for what is done often, `g` and a letter to go somewhere. Fields keep their keys.
+// Keyboard shortcuts: single keys for frequent actions, `g` and a letter to open a view. Fields keep their keys.
 
-import { typing } from "./dom.js";
+import { ask } from "./dialogs.js";
+import { el, typing } from "./dom.js";
+import { t } from "./i18n.js";
 
 const PLACES = { s: "search", m: "memories", n: "notes", r: "recalls", p: "map", h: "health" };
 const CHORD_MS = 1200;
 
-/** Listen; `does` says what `focusSearch`, `go`, `help`, `undo`, `escape` and `key` do. */
+/** Install the shortcuts. `does` has the functions `focusSearch`, `go`, `help`, `undo`, `escape` and `key`. */
 export function useKeys(does) {
   let chord = 0;
   document.addEventListener("keydown", (event) => {
     if (event.defaultPrevented || event.ctrlKey || event.metaKey || event.altKey || event.isComposing) return;
-    if (document.querySelector("dialog[open]")) return; // a dialog knows its own keys
+    if (document.querySelector("dialog[open]")) return; // dialogs handle their own keys
     if (event.key === "Escape") {
       if (does.escape(event)) event.preventDefault();
       return;
@@ -29,17 +31,54 @@ export function useKeys(does) {
   });
 }
 
-/** Move the focus through a list's rows with j and k; the rows are links or buttons. */
+/** Move the focus through the rows of a list with j and k. The rows are links or buttons. */
 export function step(container, selector, event) {
   const by = { j: 1, k: -1 }[event.key];
   if (!by) return false;
   const rows = [...container.querySelectorAll(selector)];
   if (rows.length === 0) return false;
-  const open = container.querySelector(".open .row, .row.open, .row[aria-current]"); // where the focus came from
+  const open = container.querySelector(".open .row, .row.open, .row[aria-current]"); // start from the open row
   const now = rows.indexOf(document.activeElement?.closest(selector) ?? open);
   const next =
     rows[Math.max(0, Math.min(rows.length - 1, now < 0 ? (by > 0 ? 0 : rows.length - 1) : now + by))];
   next.focus();
   next.scrollIntoView({ block: "nearest" });
   return true;
+}
+
+const KEYS = [
+  ["/", "help.search"],
+  ["j k", "help.step"],
+  ["Enter", "help.open"],
+  ["Esc", "help.escape"],
+  ["g s", "view.search"],
+  ["g m", "view.memories"],
+  ["g n", "view.notes"],
+  ["g r", "view.recalls"],
+  ["g p", "view.map"],
+  ["g h", "view.health"],
+  ["e", "help.edit"],
+  ["u", "help.undo"],
+  ["+ − 0", "help.zoom"],
+  ["?", "help.title"],
+];
+
+/** Show the shortcuts in a dialog. */
+export function help() {
+  ask(t("help.title"), (body) => {
+    body.append(
+      el(
+        "dl",
+        { class: "keys" },
+        KEYS.map(([keys, text]) => [
+          el(
+            "dt",
+            {},
+            keys.split(" ").map((key) => el("kbd", {}, key)),
+          ),
+          el("dd", {}, t(text)),
+        ]),
+      ),
+    );
+  });
 }

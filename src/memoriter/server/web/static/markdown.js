@@ -1,5 +1,5 @@
-// Markdown as elements: headings, lists, tasks, code, quotes, tables, emphasis and links. HTML in a note stays text, a
-// picture is its description, and a link leads to the web, to another note, or nowhere. Spans are in markdown_spans.js.
+// Render Markdown as elements: headings, lists, tasks, code, quotes, tables, emphasis and links. HTML in a note stays text,
+// images show their description, and links lead to the web or to another note. Spans are in markdown_spans.js.
 
 import { el } from "./dom.js";
 import { spans } from "./markdown_spans.js";
@@ -11,9 +11,9 @@ const ITEM = /^(\s*)([-*+]|\d{1,9}[.)])(?:\s+|$)(.*)$/;
 const TASK = /^\[([ xX])\]\s+(.*)$/;
 const QUOTE = /^ {0,3}>\s?(.*)$/;
 const DIVIDER = /^ {0,3}\|?\s*:?-+:?\s*(?:\|\s*:?-+:?\s*)*\|?\s*$/;
-const DEEPEST = 12; // lists and quotes within each other; below, a line is a paragraph
+const MAX_DEPTH = 12; // nesting of lists and quotes; deeper lines become paragraphs
 
-/** The blocks of a text; `first` is the number of its first line, `resolve` gives a relative link's address or null. */
+/** Render the blocks of a text. `first` is its first line number; `resolve` maps a relative link to an address or null. */
 export function rendered(text, { first = 1, resolve = () => null } = {}) {
   const lines = text
     .split("\n")
@@ -51,11 +51,11 @@ function block(lines, at, context) {
   if (fence) return code(lines, at, fence);
   const heading = HEADING.exec(line);
   if (heading) {
-    // The page's own heading is the first; a note's headings come below it.
+    // The page has the h1, so the headings of a note start at h2.
     return [el(`h${Math.min(6, heading[1].length + 1)}`, {}, spans(heading[2] ?? "", context)), at + 1];
   }
   if (RULE.test(line)) return [el("hr"), at + 1];
-  if (context.depth < DEEPEST) {
+  if (context.depth < MAX_DEPTH) {
     if (QUOTE.test(line)) return quote(lines, at, context);
     if (ITEM.test(line)) return list(lines, at, context);
     if (line.includes("|") && DIVIDER.test(lines[at + 1]?.text ?? "") && lines[at + 1].text.includes("-")) {
@@ -113,7 +113,7 @@ function list(lines, at, context) {
   ];
 }
 
-// An item goes on over lines that stand further in, and over single blank lines between them.
+// An item continues over lines that are indented further, and over single blank lines between them.
 function itemEnd(lines, at, lead) {
   let end = at + 1;
   while (end < lines.length) {
@@ -218,7 +218,7 @@ function texts(lines) {
   return lines.map((line) => line.text).join("\n");
 }
 
-// Which lines of the file a block was made of, so that a citation can be shown in it.
+// Mark the source lines of a block, so that a citation can highlight it.
 function placed(node, lines) {
   if (lines.length === 0) return node;
   node.setAttribute("data-from", lines[0].number);

@@ -1,9 +1,9 @@
-// Emphasis, code, links and line breaks within a block of Markdown, as nodes. Blocks are in markdown.js.
+// Render emphasis, code, links and line breaks in a block of Markdown. Blocks are in markdown.js.
 
 import { el } from "./dom.js";
 
-const LONGEST = 20_000; // characters; a longer paragraph is shown as it stands
-const DEEPEST = 6;
+const MAX_CHARS = 20_000; // characters; a longer paragraph is shown as plain text
+const MAX_DEPTH = 6;
 const ESCAPED = /^\\([!-/:-@[-`{-~])/;
 const CODE = /^(`+)([\s\S]*?[^`])\1(?!`)/;
 const LINK =
@@ -15,9 +15,9 @@ const LIGHT = /^(\*|_)(?=[^\s*_])([\s\S]{0,4000}?[^\s*_])\1(?![\p{L}\p{N}])/u;
 const STRUCK = /^~~(?=\S)([\s\S]{0,4000}?\S)~~/;
 const SPECIAL = /[\\`![<*_~h\n]/g;
 
-/** The nodes of a block's text. */
+/** Return the nodes for the text of a block. */
 export function spans(text, context, depth = 0) {
-  if (text.length > LONGEST || depth > DEEPEST) return [text];
+  if (text.length > MAX_CHARS || depth > MAX_DEPTH) return [text];
   const nodes = [];
   let plain = "";
   let at = 0;
@@ -79,14 +79,14 @@ function span(rest, before, context, depth) {
 }
 
 function emphasis(rest, within, inner) {
-  if (within && rest[0] === "_") return ["", 0]; // snake_case is a name
+  if (within && rest[0] === "_") return ["", 0]; // snake_case is not emphasis
   const strong = STRONG.exec(rest);
   if (strong) return [el("strong", {}, inner(strong[2])), strong[0].length];
   const light = LIGHT.exec(rest);
   return light ? [el("em", {}, inner(light[2])), light[0].length] : ["", 0];
 }
 
-// Pictures are not loaded: a note may come from outside, and a picture's address tells its owner who looked.
+// Images are not loaded: a note may come from outside, and loading an image would reveal the reader to its server.
 function picture([, , alt, target]) {
   return el("span", { class: "picture", title: target }, alt || target);
 }

@@ -1,4 +1,4 @@
-// What is said in place of content: that it loads, that there is none, that it failed and how to try again.
+// Notices in place of content: loading, empty, failed. Also the message in the corner after an action.
 
 import { el, fill } from "./dom.js";
 import { coded, t } from "./i18n.js";
@@ -11,7 +11,7 @@ export function nothing(text, ...more) {
   return el("div", { class: "nothing" }, el("p", {}, text), more);
 }
 
-/** One sentence on what went wrong, with a way to try again; what is not there does not come by that. */
+/** An error message with a retry button. Retrying does not help if something does not exist. */
 export function failure(error, again) {
   const text = sentence(error);
   if (error?.status === 404) again = null;
@@ -31,7 +31,7 @@ export function sentence(error) {
 
 const capital = (text) => text.charAt(0).toUpperCase() + text.slice(1);
 
-/** Shown instead of everything when the session is over: a new link is made on the machine itself. */
+/** Shown instead of the page when the session has ended. */
 export function ended() {
   return el(
     "main",
@@ -47,10 +47,10 @@ const STAYS_MS = 10_000;
 
 let corner = null;
 let timer = 0;
-let offered = null; // what can be done about what was said last
+let offered = null; // the action that the current message offers
 
-/** Where `said` speaks; made once, for a region that comes with its text is not read out. */
-export function speaking() {
+/** The region for `announce`. It is created once, because screen readers ignore a region that appears with its text. */
+export function messageRegion() {
   const wait = () => clearTimeout(timer);
   const go = () => (timer = setTimeout(hush, STAYS_MS));
   corner = el("div", {
@@ -71,15 +71,15 @@ function hush() {
   fill(corner);
 }
 
-/** Say that something was done, with one action, for a while; who is at it is not hurried. */
-export function said(text, label = "", action = null) {
+/** Show for a while what was done, with one action. It stays while the reader points at it or focuses it. */
+export function announce(text, label = "", action = null) {
   clearTimeout(timer);
   offered = action;
   const button =
     action &&
     el(
       "button",
-      { type: "button", class: "link", "aria-keyshortcuts": "u", onclick: takeUp },
+      { type: "button", class: "link", "aria-keyshortcuts": "u", onclick: runOffer },
       label,
       el("kbd", { "aria-hidden": "true" }, "U"),
     );
@@ -87,8 +87,8 @@ export function said(text, label = "", action = null) {
   timer = setTimeout(hush, STAYS_MS);
 }
 
-/** Do what is offered in the corner; whether there was anything. */
-export function takeUp() {
+/** Run the offered action. Returns whether there was one. */
+export function runOffer() {
   const action = offered;
   if (!action) return false;
   hush();

@@ -1,4 +1,4 @@
-// Small parts that several views show: stars, labels, fields, one line for a memory.
+// Small parts that several views share: stars, labels, fields, one row for a memory.
 
 import { el } from "./dom.js";
 import { ago, moment, number, t } from "./i18n.js";
@@ -17,7 +17,7 @@ export const TYPES = [
 export const STATES = ["active", "staged", "superseded", "expired", "rejected"];
 export const TRUST_LEVELS = ["owner", "agent", "untrusted"];
 
-/** Importance from 1 to 5, as stars and in words. */
+/** Importance from 1 to 5, as stars with a text alternative. */
 export function stars(value) {
   const whole = Math.max(0, Math.min(5, Math.round(value)));
   return el(
@@ -37,7 +37,7 @@ export function label(kind, name) {
   return el("span", { class: "label", "data-kind": kind, "data-name": name }, t(`${kind}.${name}`));
 }
 
-/** Whose words; the owner's are the rule, so only the others are set off. */
+/** The trust of a text. */
 export function trust(name) {
   return el(
     "span",
@@ -50,7 +50,7 @@ export function tags(names) {
   return (names ?? []).map((name) => el("span", { class: "tag", title: name }, name));
 }
 
-/** A path whose parts stand in their order, whichever way each of them is written. */
+/** A path whose parts keep their order, even if a name is written from right to left. */
 export function pathName(path) {
   return path.split("/").flatMap((part, index) => [index > 0 && "/", el("bdi", { dir: "ltr" }, part)]);
 }
@@ -67,7 +67,7 @@ function iso(seconds) {
 
 let fields = 0;
 
-/** A control under its label. */
+/** A control with its label. */
 export function field(text, control, hint = "") {
   control.id ||= `field-${++fields}`;
   return el(
@@ -79,7 +79,7 @@ export function field(text, control, hint = "") {
   );
 }
 
-/** A choice of one; options are `[value, text]`. */
+/** A select element. Options are `[value, text]`. */
 export function choice(options, value, onchange, attributes = {}) {
   const select = el(
     "select",
@@ -90,7 +90,7 @@ export function choice(options, value, onchange, attributes = {}) {
   return select;
 }
 
-/** A switch between few things, all of them seen. */
+/** A group of buttons of which one is pressed. */
 export function segments(name, options, value, onchange) {
   return el(
     "div",
@@ -110,7 +110,7 @@ export function segments(name, options, value, onchange) {
   );
 }
 
-/** One memory in a line that leads to it. */
+/** One memory as a row that links to it. */
 export function entryLine(entry, ...more) {
   return el(
     "a",
@@ -120,7 +120,7 @@ export function entryLine(entry, ...more) {
   );
 }
 
-/** Facts in two columns; those without a value are left out. */
+/** Facts in two columns. Facts without a value are left out. */
 export function facts(pairs) {
   return el(
     "dl",
@@ -131,7 +131,7 @@ export function facts(pairs) {
   );
 }
 
-/** `2026-02-08` of a moment, in the reader's own time, as date fields want it; and back. */
+/** Convert a time to the value of a date field, `2026-02-08`, in the reader's time zone; and back. */
 export function dateField(seconds) {
   if (!Number.isFinite(seconds)) return "";
   const date = new Date(seconds * 1000);

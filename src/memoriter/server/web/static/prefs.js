@@ -1,4 +1,4 @@
-// What this browser remembers of its reader: language, theme, agent. Nothing of what is read.
+// Preferences in this browser: language, theme and agent. No content is stored.
 
 const PREFIX = "memoriter.";
 
@@ -15,7 +15,7 @@ export function remember(name, value) {
     if (value === null) localStorage.removeItem(PREFIX + name);
     else localStorage.setItem(PREFIX + name, value);
   } catch {
-    // Storage may be switched off; the choice then holds until the page is closed.
+    // Storage may be disabled. The choice then lasts until the page is closed.
   }
 }
 

@@ -1,8 +1,9 @@
-// Where the reader is: `#/memories/ID?type=fact`. The place is in the hash, so the server needs to know one page only.
+// The current place, in the hash of the address: `#/memories/ID?type=fact`. It also restores scroll and focus when the
+// reader goes back.
 
 export const VIEWS = ["search", "memories", "notes", "recalls", "map", "health"];
 
-/** The place as the address says it. */
+/** The place in the address. */
 export function here() {
   const [path, query = ""] = location.hash.replace(/^#\/?/, "").split("?", 2);
   const [view, ...rest] = path.split("/");
@@ -10,7 +11,7 @@ export function here() {
   return { view: VIEWS.includes(view) ? view : "search", id, params: new URLSearchParams(query) };
 }
 
-/** The address of a place; parameters without a value are left out. */
+/** The address of a place. Parameters without a value are left out. */
 export function address(view, id = "", params = {}) {
   const given = Object.entries(params).filter(
     ([, value]) => value !== "" && value !== null && value !== undefined,
@@ -26,7 +27,7 @@ export function go(view, id = "", params = {}) {
   if (location.hash !== target) location.hash = target;
 }
 
-/** Say in the address what is shown, without a step in the history for every letter that is typed. */
+/** Change the address without a new step in the history, for example while the reader types. */
 export function amend(view, id = "", params = {}) {
   history.replaceState(history.state, "", address(view, id, params));
 }
@@ -37,4 +38,28 @@ function decoded(part) {
   } catch {
     return part;
   }
+}
+
+const left = new Map(); // step → scroll position and focus when the reader left it
+let now = named();
+
+history.scrollRestoration = "manual"; // the browser would restore it before the view is drawn
+
+/** Call it when the address has changed, before drawing. It returns a function that restores scroll and focus. */
+export function stepped() {
+  left.set(now, { top: scrollY, href: document.activeElement?.getAttribute("href") });
+  const known = left.get(history.state?.step);
+  now = named();
+  const here = now;
+  return () => {
+    if (!known || here !== now) return;
+    scrollTo(0, known.top);
+    if (known.href) document.querySelector(`main a[href="${CSS.escape(known.href)}"]`)?.focus({ preventScroll: true });
+  };
+}
+
+function named() {
+  const step = history.state?.step ?? `${Date.now()}-${left.size}`;
+  history.replaceState({ ...history.state, step }, "");
+  return step;
 }

@@ -1,19 +1,19 @@
-// Points on a canvas: ten thousand of them, with zoom, moving about, a brush, and the point under the pointer. What the
-// points mean, and which of them are chosen, is the view's.
+// Up to ten thousand points on a canvas, with zoom, panning, selection and the point under the pointer. The view decides
+// what the points mean and which of them are shown.
 
 import { colour, shape } from "./types.js";
 
 const MARGIN = 24;
-const REACH = 12; // pixels from the pointer to a point that counts as meant
-const NEAREST = 60; // most zoom
-const DRAG = 4; // pixels below which a press is a click
+const HIT_RADIUS = 12; // pixels between the pointer and a point that it still hits
+const MAX_ZOOM = 60; // maximum zoom
+const DRAG = 4; // a press that moves fewer pixels is a click
 
 export function scatter(canvas, { onBrush, onPick, onHover }) {
   const context = canvas.getContext("2d");
   let points = [];
   let chosen = () => true;
   let bounds = { left: 0, top: 0, width: 1, height: 1 };
-  let look = { scale: 1, x: 0, y: 0 }; // of the drawing, in pixels
+  let look = { scale: 1, x: 0, y: 0 }; // zoom and offset, in pixels
   let brushing = false;
   let drag = null;
   let brush = null;
@@ -24,7 +24,7 @@ export function scatter(canvas, { onBrush, onPick, onHover }) {
 
   const size = () => ({ width: canvas.clientWidth || 1, height: canvas.clientHeight || 1 });
 
-  // From data to pixels: fitted into the canvas, then as far as was zoomed and moved.
+  // Convert data to pixels: fit it into the canvas, then apply zoom and offset.
   function placed(point) {
     const { width, height } = size();
     const unit = Math.min((width - 2 * MARGIN) / bounds.width, (height - 2 * MARGIN) / bounds.height);
@@ -60,7 +60,7 @@ export function scatter(canvas, { onBrush, onPick, onHover }) {
     }
     context.setTransform(ratio, 0, 0, ratio, 0, 0);
     context.clearRect(0, 0, width, height);
-    const crowd = points.length > 3000 ? 0.72 : points.length > 400 ? 1 : 1.35; // smaller signs where there are many
+    const crowd = points.length > 3000 ? 0.72 : points.length > 400 ? 1 : 1.35; // smaller symbols when there are many
     const zoomed = Math.min(1.8, Math.sqrt(look.scale));
     for (const bright of [false, true]) {
       context.globalAlpha = bright ? 0.85 : 0.13;
@@ -98,7 +98,7 @@ export function scatter(canvas, { onBrush, onPick, onHover }) {
 
   function zoom(factor, x = size().width / 2, y = size().height / 2) {
     const { width, height } = size();
-    const scale = Math.max(0.6, Math.min(NEAREST, look.scale * factor));
+    const scale = Math.max(0.6, Math.min(MAX_ZOOM, look.scale * factor));
     const by = scale / look.scale;
     look = {
       scale,
@@ -109,12 +109,12 @@ export function scatter(canvas, { onBrush, onPick, onHover }) {
     soon();
   }
 
-  // A finger scrolls the page past the map, until it is zoomed or brushed: then dragging is meant for the map.
+  // Touch scrolls the page until the map is zoomed or in selection mode. Then dragging moves the map.
   const held = () => canvas.classList.toggle("held", brushing || look.scale > 1.01);
 
   function near(x, y) {
     let best = null;
-    let least = REACH * REACH;
+    let least = HIT_RADIUS * HIT_RADIUS;
     for (const point of points) {
       if (!chosen(point)) continue;
       const [px, py] = placed(point);

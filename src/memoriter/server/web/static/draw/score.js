@@ -1,9 +1,9 @@
-// How a score is made, as one bar: each part as long as what it gives. What age takes away is hatched.
+// A score as one bar: each part is as long as its contribution. What age subtracts is hatched.
 
 import { el, measure } from "../dom.js";
 import { number, t } from "../i18n.js";
 
-/** The bar with its legend; the track is a score of 1. */
+/** The bar with its legend. The full width is a score of 1. */
 export function scoreBar(score, parts = []) {
   const gains = parts.filter((part) => part.contribution > 0);
   const losses = parts.filter((part) => part.contribution < 0);
@@ -44,7 +44,7 @@ function legend(parts) {
   );
 }
 
-/** The same parts as a table: what each leg measured, how much it weighs, what it gives. */
+/** The same parts as a table: value, weight and contribution. */
 export function scoreTable(score, parts = []) {
   const row = (part) =>
     el(
@@ -87,12 +87,12 @@ export function scoreTable(score, parts = []) {
   );
 }
 
-/** A score or a part of one; in a table with a digit more. */
+/** Format a score or a part of it. Tables show one more digit. */
 export function amount(value, digits = 2) {
   return number(Math.abs(value) < 10 ** -digits / 2 ? 0 : value, digits, { exactly: true });
 }
 
-/** Why a part is what it is, in the reader's language where the gateway's words are known. */
+/** The reason for a part, in the reader's language if it is known. */
 function because({ name, detail = "" }) {
   const terms = /^matches (.*)$/.exec(detail)?.[1];
   if (terms) return t("part.keyword.why", { terms });

@@ -1,15 +1,15 @@
-// Captures and recalls over time, as bars: what was learned stands above the line, what was asked below it.
+// Captures and recalls over time as bars: captures above the line, recalls below it.
 
 import { el, svg } from "../dom.js";
 import { day, moment, number, t } from "../i18n.js";
 
 const WIDTH = 1000;
-const UP = 84; // height above the line
+const UP = 84; // pixels above the line
 const DOWN = 44;
-const SHORT_S = 3 * 86_400; // a span so short is told by the hour
+const SHORT_S = 3 * 86_400; // shorter spans show hours
 const KINDS = ["captured", "superseded", "forgotten"];
 
-/** The drawing; `onRange(since, until)` when a stretch is brushed. */
+/** Draw the timeline. `onRange(since, until)` is called when the reader selects a range. */
 export function timeline(buckets, { onRange }) {
   if (!buckets.some((bucket) => [...KINDS, "recalls"].some((kind) => bucket[kind] > 0)))
     return el("p", { class: "faint" }, t("time.none"));
@@ -108,7 +108,7 @@ function brushable(drawing, brush, buckets, onRange) {
   });
 }
 
-/** What the colours mean. */
+/** The legend of the colours. */
 export function timeLegend() {
   return el(
     "ul",

@@ -1,4 +1,4 @@
-// Each type of memory has a colour and a shape of its own: nobody has to tell them by colour alone.
+// Each type of memory has its own colour and shape, so that readers do not depend on colour alone.
 
 import { svg } from "../dom.js";
 
@@ -17,7 +17,7 @@ export function shape(type) {
   return SHAPES[type] ?? SHAPES.other;
 }
 
-/** The sign of a type, for a legend. */
+/** The symbol of a type, for a legend. */
 export function sign(type) {
   return svg(
     "svg",
@@ -26,7 +26,7 @@ export function sign(type) {
   );
 }
 
-/** A type's colour in the theme of now, as the browser has worked it out. */
+/** The colour of a type in the current theme. */
 export function colour(type) {
   const probe = sign(type);
   probe.classList.add("hidden");

@@ -1,17 +1,17 @@
-// The first visit: nothing is remembered yet. Three steps, of which the first can be done here and now.
+// The first visit, when there are no memories: three steps, the first of which works right here.
 
 import { ask } from "../api.js";
 import { el, fill, rings } from "../dom.js";
 import { t } from "../i18n.js";
 import { sentence } from "../notices.js";
 
-/** The file as a shell takes it. */
+/** The shell command that writes a first note. */
 function quoted(workspace) {
   const file = workspace ? `${workspace}/MEMORY.md` : "MEMORY.md";
   return /^[\w./~-]+$/.test(file) ? file : `'${file.replaceAll("'", "'\\''")}'`;
 }
 
-/** The steps; the third searches for what the first has kept. */
+/** The three steps. After the first, the page searches for the new memory. */
 export function firstSteps(workspace, input, search) {
   const text = el("textarea", {
     rows: "2",

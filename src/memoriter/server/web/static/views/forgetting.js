@@ -1,5 +1,5 @@
-// Forgetting: first what would go and what stays out of reach, then the deed, then the receipt. The memories are named
-// one by one, by what they say, by the conversation or by the time. What else can be done is in memory_actions.js.
+// Forgetting: show what would be erased, erase it, then show the receipt. Memories are chosen one by one, by content, by
+// conversation or by date. Other actions are in memory_actions.js.
 
 import { ask } from "../api.js";
 import { ask as dialog, form } from "../dialogs.js";
@@ -7,11 +7,10 @@ import { el, fill } from "../dom.js";
 import { number, t, tn } from "../i18n.js";
 import { failure, loading, sentence } from "../notices.js";
 import { field, fromDateField, segments } from "../parts.js";
-import { erasure, ticks } from "./forgetting_parts.js";
-import { receiptOf } from "./receipt.js";
+import { erasure, receiptOf, ticks } from "./forgetting_parts.js";
 
-const LISTED = 200; // texts that are shown of a conversation
-const VERSIONS = 20; // of what goes with them
+const LISTED = 200; // memories shown for a conversation
+const VERSIONS = 20; // older versions shown
 const WAYS = ["query", "session", "time"];
 
 /** Forget these memories. */
@@ -35,7 +34,7 @@ export function forgetMemories(entries, done) {
   );
 }
 
-/** Forget what is named by its words, its conversation or its time; `given` is filled in already. */
+/** Forget by content, conversation or date. `given` fills the form. */
 export function forgetBy(given, done) {
   dialog(
     t("forget.by"),
@@ -83,7 +82,7 @@ export function forgetBy(given, done) {
   );
 }
 
-/** What would go; nothing has gone yet. */
+/** Show what would be erased. Nothing is erased yet. */
 async function preview(body, close, way, what, done) {
   const look = () => ask("entries.forget", { ...what, dryRun: true });
   const trial = await look();
@@ -96,7 +95,7 @@ async function preview(body, close, way, what, done) {
   return body.querySelector(".to-erase").focus();
 }
 
-/** Of these memories those that would go, and the first of what goes with them: versions, learned wherever. */
+/** The memories that would be erased, and the first of the older versions that are erased with them. */
 async function withVersions(entries, trial) {
   const listed = entries.filter((entry) => trial.forgotten.includes(entry.id));
   const known = new Set(listed.map((entry) => entry.id));
@@ -104,7 +103,7 @@ async function withVersions(entries, trial) {
   return [...listed, ...(await Promise.all(more.map(one))).filter(Boolean)];
 }
 
-/** What is erased is what was shown: something may have been learned or merged since. */
+/** Erase only what was shown: memories may have been added or merged since. */
 function asShown(trial, look, deed) {
   return async () => {
     const again = await look();
@@ -114,7 +113,7 @@ function asShown(trial, look, deed) {
   };
 }
 
-/** A query that surely means one memory offers it; else those that it may mean, to tick. */
+/** If a query clearly matches one memory, offer it; otherwise let the reader choose from the candidates. */
 async function candidates(body, close, trial, done) {
   const sure = await Promise.all(trial.forgotten.map(one));
   const offered = trial.forgotten.length > 0 ? sure.filter(Boolean) : trial.candidates;
@@ -140,11 +139,11 @@ async function finish(body, close, deed, done) {
   done(receipt.forgotten);
 }
 
-/** Each memory by its id, and what all that came to. One that fails does not hide what is done already. */
+/** Erase each memory by its id and collect the receipts. If one fails, keep the receipts so far. */
 async function each(entries, more) {
   const all = { forgotten: [], covered: [], notCovered: [], failed: "" };
   for (const entry of entries) {
-    if (all.forgotten.includes(entry.id)) continue; // it went with another, whose version it was
+    if (all.forgotten.includes(entry.id)) continue; // already erased as a version of another memory
     try {
       const receipt = await ask("entries.forget", { id: entry.id, ...more });
       for (const name of ["forgotten", "covered", "notCovered"])

@@ -1,11 +1,12 @@
-// What the dialogs of forgetting show: memories that would go, those that may be meant, and what an erasure reaches.
+// Parts of the forget dialogs: memories to erase, possible matches, which copies an erasure covers, and the receipt.
 
+import { agent } from "../api.js";
 import { actions } from "../dialogs.js";
-import { el } from "../dom.js";
-import { number, t, tn, translated } from "../i18n.js";
+import { el, fill } from "../dom.js";
+import { moment, number, t, tn, translated } from "../i18n.js";
 import { label, when } from "../parts.js";
 
-/** The last question: these go, this is reached, that is not. */
+/** The final confirmation: which memories and copies are erased, and which copies are not. */
 export function erasure(entries, trial, deed, close) {
   const count = trial.forgotten.length;
   const name = count === 1 ? t("forget.really") : t("forget.really.several", { n: number(count) });
@@ -37,7 +38,7 @@ function erasedLine(entry) {
   );
 }
 
-/** Memories with boxes to tick; `chosen()` are the ids of those that are. */
+/** Memories with checkboxes. `chosen()` returns the ids of the selected ones. */
 export function ticks(entries, ticked) {
   const boxes = entries.map((entry) => {
     const box = el("input", { type: "checkbox", value: entry.id, checked: ticked.includes(entry.id) });
@@ -47,7 +48,7 @@ export function ticks(entries, ticked) {
   return { node, chosen: () => [...node.querySelectorAll("input:checked")].map((box) => box.value) };
 }
 
-/** What an erasure reaches, and what it does not. */
+/** Which copies an erasure covers, and which it does not. */
 export function covers(receipt, title = t("forget.covered")) {
   const list = (heading, names, kind) =>
     names?.length > 0 && [
@@ -62,4 +63,44 @@ export function covers(receipt, title = t("forget.covered")) {
     list(title, receipt.covered, "covered"),
     list(t("forget.notCovered"), receipt.notCovered, "not-covered"),
   ];
+}
+
+/** The receipt of an erasure, to read and to copy. */
+export function receiptOf(receipt, close) {
+  const at = Date.now() / 1000;
+  const kept = {
+    at: new Date(at * 1000).toISOString(),
+    agent: agent(),
+    forgotten: receipt.forgotten,
+    covered: receipt.covered,
+    notCovered: receipt.notCovered,
+  };
+  const copy = async (event) => {
+    const button = event.currentTarget;
+    const went = navigator.clipboard.writeText(JSON.stringify(kept, null, 2));
+    fill(button, await went.then(() => t("done.copied")).catch(() => t("done.not.copied")));
+  };
+  return el(
+    "div",
+    { class: "stack receipt" },
+    el("p", { class: "lead" }, tn("forget.receipt", receipt.forgotten.length)),
+    receipt.failed && el("p", { class: "wrong", role: "alert" }, receipt.failed),
+    covers(receipt),
+    el(
+      "details",
+      {},
+      el("summary", {}, moment(at), " · ", t("forget.ids")),
+      el(
+        "ul",
+        { class: "plain-list ids" },
+        receipt.forgotten.map((id) => el("li", {}, el("code", {}, id))),
+      ),
+    ),
+    el(
+      "div",
+      { class: "dialog-actions" },
+      navigator.clipboard && el("button", { type: "button", class: "quiet", onclick: copy }, t("do.copy")),
+      el("button", { type: "button", class: "primary", onclick: close }, t("do.close")),
+    ),
+  );
 }

@@ -1,10 +1,10 @@
-// Health: is the index fresh, who answers, what is missing and why, and how each finding is mended. What each card shows is in
+// Health: whether the index is up to date, which embedder answers, what is missing, and how to fix it. The cards are in
 // health_cards.js.
 
-import { ask, givenUp, news, newest } from "../api.js";
+import { ask, isAborted, news, newest } from "../api.js";
 import { el, fill, icon, measure } from "../dom.js";
 import { number, t } from "../i18n.js";
-import { failure, loading, said, sentence } from "../notices.js";
+import { failure, loading, announce, sentence } from "../notices.js";
 import { embedder, errors, findings, freshness, sizes } from "./health_cards.js";
 
 export function healthView(main) {
@@ -45,7 +45,7 @@ export function healthView(main) {
       const health = await get("health.get", deep ? { deep: true } : {});
       if (isNew(health) || !quiet) draw(health);
     } catch (error) {
-      if (givenUp(error)) return;
+      if (isAborted(error)) return;
       isNew.forget();
       fill(
         body,
@@ -61,7 +61,7 @@ export function healthView(main) {
     try {
       const report = await ask("memory.sync");
       fill(work);
-      said(
+      announce(
         t("health.synced", {
           changed: number(report.changed ?? 0),
           removed: number(report.removed ?? 0),

@@ -1,4 +1,4 @@
-// The cards of the view Health, each from its part of the answer.
+// The cards of the Health view, each from its part of the answer.
 
 import { el } from "../dom.js";
 import { isLive } from "../events.js";
@@ -16,7 +16,7 @@ function card(title, ...children) {
 
 const figure = (text) => el("p", { class: "figure" }, text);
 
-/** How far the index is behind the files, and what has still to be done. */
+/** How far the index is behind the files, and what is pending. */
 export function freshness({ behind, lastSync, watching }, queue) {
   const waiting = Object.entries(queue).filter(([, count]) => count > 0);
   return card(
@@ -50,7 +50,7 @@ const COUNTED = ["files", "chunks", "entries"];
 
 export function sizes(given) {
   const stored = Object.entries(given).filter(([name, value]) => !COUNTED.includes(name) && value > 0);
-  const kept = stored.filter(([name]) => name !== "notesBytes"); // those are the owner's own files
+  const kept = stored.filter(([name]) => name !== "notesBytes"); // notes are the owner's files, not data of memoriter
   return card(
     "health.sizes",
     figure(bytes(kept.reduce((sum, [, value]) => sum + value, 0))),

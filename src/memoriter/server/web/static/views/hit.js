@@ -1,13 +1,13 @@
-// One hit of a search: its words with the matches marked, its place, whose words they are, and how its score is made.
+// One search result: its text with the matches marked, its place, its trust, and its score.
 
 import { el, icon, marked } from "../dom.js";
 import { amount, scoreBar, scoreTable } from "../draw/score.js";
 import { t } from "../i18n.js";
-import { found } from "../matches.js";
+import { findMatches } from "../texts.js";
 import { pathName, trust } from "../parts.js";
 import { address } from "../router.js";
 
-/** Where a hit leads: its note at those lines, or the memory itself. */
+/** The address of a hit: the lines of its note, or the memory. */
 function placeOf(hit) {
   if (hit.source === "entries") return address("memories", hit.path.replace(/^entries\//, ""));
   return address("notes", hit.path, { from: hit.startLine, to: hit.endLine });
@@ -36,7 +36,7 @@ export function hitCard(hit) {
     el(
       "p",
       { class: "snippet", onclick: () => getSelection().isCollapsed && (location.hash = place) },
-      marked(snippet, found(snippet, hit.matched ?? [])),
+      marked(snippet, findMatches(snippet, hit.matched ?? [])),
     ),
     el(
       "details",
@@ -53,7 +53,7 @@ export function hitCard(hit) {
   );
 }
 
-/** Blank lines and the fences of code cost room and say nothing here. */
+/** Remove blank lines and code fences, which only take space here. */
 function plain(text) {
   return text
     .split("\n")

@@ -1,7 +1,7 @@
-// Map and timeline: memories as points that stand near each other when they mean alike, and when they came. Whatever is
-// brushed, switched off or dated away is also gone from the list beside, which serves without a pointer or an eye.
+// Map and timeline: memories of similar meaning are close to each other. A selection on the map, in the legend or on the
+// timeline also filters the list, which works without a pointer and with a screen reader.
 
-import { givenUp, newest } from "../api.js";
+import { isAborted, newest } from "../api.js";
 import { el, fill, refill } from "../dom.js";
 import { scatter } from "../draw/scatter.js";
 import { timeLegend, timeline } from "../draw/timeline.js";
@@ -15,21 +15,21 @@ import { mapLegend, mapTip, mapTools, pointLine } from "./map_parts.js";
 const MOST_POINTS = 10_000;
 const BUCKETS = 120;
 const ROWS = 100;
-const PATIENCE_MS = 1500; // the first map of many memories waits for their vectors
+const SLOW_MS = 1500; // the first map of many memories waits for vectors
 
 export function mapView(main) {
   const getMap = newest();
   const getTimes = newest();
   let points = [];
-  let brushed = null; // ids, or null for all
+  let brushed = null; // selected ids, or null for all
   let range = null;
   let off = new Set();
   let rows = ROWS;
   let mode = "move";
-  let missing = ""; // why there are no points, or not all
+  let missing = ""; // why points are missing
   let drawn = false;
   let asking = false;
-  let stale = false; // something happened while the map was being made
+  let stale = false; // something changed while the map was loading
 
   const times = el("div", { class: "time-place" });
   const since = el("input", { type: "date", onchange: () => dated() });
@@ -108,11 +108,11 @@ export function mapView(main) {
     asking = true;
     if (!quiet) fill(list, loading());
     fill(problem);
-    const slow = setTimeout(() => drawn || fill(summary, t("map.making")), PATIENCE_MS);
+    const slow = setTimeout(() => drawn || fill(summary, t("map.making")), SLOW_MS);
     try {
       const answer = await getMap("map.get", { limit: MOST_POINTS });
       drawn = true;
-      stale ||= Boolean(answer.degraded) && answer.points.length > points.length; // each call makes more vectors
+      stale ||= Boolean(answer.degraded) && answer.points.length > points.length; // each request computes more vectors
       points = answer.points;
       missing = translated(answer.degraded ?? "");
       split.classList.remove("empty");
@@ -128,7 +128,7 @@ export function mapView(main) {
       drawing.show(points);
       show();
     } catch (error) {
-      if (givenUp(error)) return;
+      if (isAborted(error)) return;
       empty();
       fill(
         problem,
@@ -163,7 +163,7 @@ export function mapView(main) {
         }),
       );
     } catch (error) {
-      if (!givenUp(error)) fill(times, failure(error, loadTimes));
+      if (!isAborted(error)) fill(times, failure(error, loadTimes));
     }
   }
 

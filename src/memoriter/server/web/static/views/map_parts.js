@@ -1,4 +1,4 @@
-// Around the map: the buttons above it, the legend below it, and a point as a line of the list.
+// Parts around the map: the buttons above it, the legend below it, and one row of the list.
 
 import { el, fill } from "../dom.js";
 import { sign } from "../draw/types.js";
@@ -6,9 +6,9 @@ import { number, t } from "../i18n.js";
 import { TYPES, segments, stars, when } from "../parts.js";
 import { address } from "../router.js";
 
-const STEP = 1.4; // of one press of a zoom button
+const STEP = 1.4; // zoom factor of one click
 
-/** What dragging does, and zoom without a wheel. */
+/** Choose what dragging does, and zoom without a wheel. */
 export function mapTools(mode, switchMode, drawing) {
   const modes = ["move", "brush"].map((key) => [key, t(`map.${key}`)]);
   const button = (text, name, act) =>
@@ -33,7 +33,7 @@ export function mapTools(mode, switchMode, drawing) {
   ];
 }
 
-/** What the point under the pointer says. */
+/** The label of the point under the pointer. */
 export function mapTip(canvas) {
   const node = el("div", { class: "map-tip", "aria-hidden": "true" });
   const show = (point, x, y) => {
@@ -46,7 +46,7 @@ export function mapTip(canvas) {
   return { node, show };
 }
 
-/** The types that are there, each a switch. */
+/** The types on the map, each with a toggle. */
 export function mapLegend(points, off, switchType) {
   const counts = new Map();
   for (const { type } of points) counts.set(type, (counts.get(type) ?? 0) + 1);
@@ -67,7 +67,7 @@ export function mapLegend(points, off, switchType) {
   );
 }
 
-/** A point, for whoever does not see or point at the map. */
+/** One row of the list, for readers who cannot see the map or use a pointer. */
 export function pointLine(point) {
   return el(
     "a",

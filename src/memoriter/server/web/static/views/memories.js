@@ -1,19 +1,18 @@
-// Memories: what was learned, as a table with filters; one of them opens beside it. What can be done to it is in
-// memory_actions.js, what is shown of it in memory.js.
+// Memories: a table with filters, and a panel for one memory. The panel is in memory.js, the actions are in
+// memory_actions.js.
 
-import { givenUp, news, newest } from "../api.js";
+import { isAborted, newest, news } from "../api.js";
 import { el, fill, refill } from "../dom.js";
 import { number, t, tn } from "../i18n.js";
 import { step } from "../keys.js";
-import { failure, loading } from "../notices.js";
+import { failure, loading, nothing } from "../notices.js";
 import { label, stars, tags, when } from "../parts.js";
 import { address, amend, go } from "../router.js";
 import { forgetBy } from "./forgetting.js";
+import { picking } from "./memories_picked.js";
 import { memoryPanel } from "./memory.js";
 import { addMemory } from "./memory_actions.js";
 import { asArguments, filterBar } from "./memory_filters.js";
-import { noMemories } from "./memories_none.js";
-import { picking } from "./memories_picked.js";
 
 const PAGE = 50;
 
@@ -74,7 +73,7 @@ export function memoriesView(main) {
       cursor = answer.cursor ?? null;
       show();
     } catch (error) {
-      if (givenUp(error)) return;
+      if (isAborted(error)) return;
       isNew.forget();
       fill(
         table,
@@ -155,7 +154,7 @@ export function memoriesView(main) {
   const clearing = () =>
     el("button", { type: "button", class: "link", onclick: () => go("memories") }, t("do.clear.filters"));
 
-  // After a change: `id` is what to show now, null that nothing is left of what was shown.
+  // After a change, `id` is the memory to show; null if it no longer exists.
   function changed(id = open) {
     picked.clear();
     load({ quiet: true });
@@ -203,4 +202,17 @@ export function memoriesView(main) {
     escape: () => (open ? (close(), true) : false),
     close: () => (list.stop(), filtering.stop(), panel.stop()),
   };
+}
+
+export function noMemories(filtered, add) {
+  if (filtered)
+    return nothing(
+      t("entry.none.filtered"),
+      el("p", {}, el("a", { href: address("memories") }, t("do.clear.filters"))),
+    );
+  return nothing(
+    t("entry.none"),
+    el("p", { class: "faint" }, t("entry.none.how")),
+    el("p", {}, el("button", { type: "button", class: "quiet", onclick: add }, t("entry.add"))),
+  );
 }

@@ -1,4 +1,4 @@
-// The memories that are ticked in the table, and what can be done to several at once.
+// The selected memories of the table, and the actions on several of them.
 
 import { el, fill } from "../dom.js";
 import { t, tn } from "../i18n.js";
@@ -48,13 +48,13 @@ export function picking(changed, forgotten, draw) {
   return {
     node,
     clear: () => (chosen.clear(), show()),
-    /** These are in the table now; what is not there any more is not ticked either. */
+    /** Update the rows of the table. A memory that left the table is no longer selected. */
     among(entries) {
       shown = entries;
       for (const id of chosen.keys()) if (!entries.some((entry) => entry.id === id)) chosen.delete(id);
       show();
     },
-    /** The box that ticks all. */
+    /** The checkbox that selects all. */
     all() {
       const box = el("input", {
         type: "checkbox",
@@ -70,7 +70,7 @@ export function picking(changed, forgotten, draw) {
       every = box;
       return box;
     },
-    /** The box of one. */
+    /** The checkbox of one memory. */
     tick(entry) {
       const box = el("input", {
         type: "checkbox",

@@ -1,6 +1,6 @@
-// One memory: where it comes from, what became of it, what it is near to, and in which prompts it was used.
+// One memory: its source, history, related memories, and the prompts it was used in.
 
-import { givenUp, news, newest } from "../api.js";
+import { isAborted, news, newest } from "../api.js";
 import { el, enter, fill, icon, refill } from "../dom.js";
 import { number, t, tn } from "../i18n.js";
 import { failure, loading } from "../notices.js";
@@ -23,7 +23,7 @@ export function memoryPanel(aside, { close, changed, forgotten }) {
       if (isNew(shown) || !quiet) draw();
       if (!quiet) enter(aside);
     } catch (error) {
-      if (givenUp(error)) return;
+      if (isAborted(error)) return;
       isNew.forget();
       fill(
         aside,
@@ -48,7 +48,7 @@ export function memoryPanel(aside, { close, changed, forgotten }) {
 
   function draw() {
     const entry = shown.entry;
-    const replaced = new Set(shown.supersedes.map((one) => one.id)); // these have a section of their own
+    const replaced = new Set(shown.supersedes.map((one) => one.id)); // shown in their own section
     const near = shown.related.filter((one) => !replaced.has(one.id));
     refill(
       aside,
@@ -110,7 +110,7 @@ export function memoryPanel(aside, { close, changed, forgotten }) {
     ];
   }
 
-  // Of a memory that was only learned there is nothing to take back but itself, and that is forgetting.
+  // A memory that was only added has nothing to undo. To remove it, forget it.
   const undoing = (button, entry) => {
     const last = shown.history.at(-1);
     if (!last || (shown.history.length === 1 && shown.supersedes.length === 0)) return null;
@@ -144,7 +144,7 @@ export function memoryPanel(aside, { close, changed, forgotten }) {
   };
 }
 
-// A long text scrolls in its place: what belongs to it stays in sight.
+// A long text scrolls in place, so that its details stay visible.
 const long = (text) => (text.length > 400 ? { class: "statement long", tabindex: "0" } : {});
 
 function section(name, ...children) {

@@ -1,10 +1,10 @@
-// What the owner can do to memories: add, edit, supersede, merge, undo, approve and reject. Forgetting: forgetting.js.
+// Actions on memories: add, edit, supersede, merge, undo, approve and reject. Forgetting is in forgetting.js.
 
 import { ask } from "../api.js";
 import { ask as dialog, form } from "../dialogs.js";
 import { el } from "../dom.js";
 import { t } from "../i18n.js";
-import { said, sentence } from "../notices.js";
+import { announce, sentence } from "../notices.js";
 import { TYPES, choice, dateField, entryLine, field, fromDateField } from "../parts.js";
 
 const types = () => TYPES.map((name) => [name, t(`type.${name}`)]);
@@ -62,7 +62,7 @@ export function addMemory(done) {
       const kept = await ask("entries.add", fields.values());
       if (kept.action === "refused") throw new Error(kept.note || t("done.refused"));
       close();
-      said(t(`done.${kept.action}`));
+      announce(t(`done.${kept.action}`));
       done(kept.entry?.id ?? "");
     };
     body.append(form(fields.nodes, t("do.add"), keep, close));
@@ -77,7 +77,7 @@ export function editMemory(entry, done) {
     const before = JSON.stringify([fields.values(), expiry.value]);
     const first = fields.values();
     const keep = async () => {
-      // Only what was changed is sent: a look at 3.8 stars must not make them 4.
+      // Send only changed fields: opening the dialog must not turn 3.8 stars into 4.
       const now = Object.entries(fields.values());
       const changed = Object.fromEntries(
         now.filter(([name, value]) => String(value) !== String(first[name])),
@@ -86,7 +86,7 @@ export function editMemory(entry, done) {
         changed.expiresAt = fromDateField(expiry.value, { end: true }) ?? 0;
       if (JSON.stringify([fields.values(), expiry.value]) !== before) {
         const made = await ask("entries.edit", { id: entry.id, ...changed, ifSeq: entry.seq });
-        said(t("done.edited"), t("do.undo"), () => undoLater(made.entry, done));
+        announce(t("done.edited"), t("do.undo"), () => undoLater(made.entry, done));
       }
       close();
       done();
@@ -108,7 +108,7 @@ export function supersedeMemory(entry, done) {
         ifSeq: entry.seq,
       });
       close();
-      said(t("done.superseded"), t("do.undo"), () => undoLater(made.entry, done));
+      announce(t("done.superseded"), t("do.undo"), () => undoLater(made.entry, done));
       done(made.entry?.id);
     };
     const hint = el("p", { class: "hint" }, t("entry.supersede.hint"));
@@ -129,7 +129,7 @@ export function mergeMemories(entries, done) {
         ifSeqs: entries.map((entry) => entry.seq),
       });
       close();
-      said(t("done.merged"), t("do.undo"), () => undoLater(made.entry, done));
+      announce(t("done.merged"), t("do.undo"), () => undoLater(made.entry, done));
       done(made.entry?.id);
     };
     const lines = el(
@@ -143,35 +143,35 @@ export function mergeMemories(entries, done) {
   dialog(t("do.merge"), fillIn, { wide: true });
 }
 
-/** Take back the newest change of an entry, if it is still the one that was seen; then its place is shown. */
+/** Undo the newest change of an entry, if it is still the one the reader saw, and show the result. */
 export async function undoChange(entry, done) {
   const { entries } = await ask("entries.undo", { id: entry.id, ifSeq: entry.seq });
-  said(t("done.undone"));
-  // Who takes back a replacement sees what had been replaced: the new one is no more.
+  announce(t("done.undone"));
+  // After undoing a replacement, show the old memory: the new one no longer exists.
   const shown = entries.find((one) => one.id === entry.id) ?? entries[0];
   done(shown?.id ?? null);
 }
 
 function undoLater(entry, done) {
-  undoChange(entry, done).catch((error) => said(sentence(error)));
+  undoChange(entry, done).catch((error) => announce(sentence(error)));
 }
 
-const UNDOABLE = 20; // of several at once
+const UNDOABLE = 20; // at most this many can be undone together
 
-/** Approve or reject what waits; the offer to undo takes back just that. */
+/** Approve or reject waiting memories, and offer to undo exactly that. */
 export async function settleStaged(how, ids, done) {
   await ask(`entries.${how}`, { ids });
   const text = t(how === "approve" ? "done.approved" : "done.rejected");
-  if (ids.length > UNDOABLE) return said(text);
+  if (ids.length > UNDOABLE) return announce(text);
   const now = await Promise.all(ids.map((id) => ask("entries.get", { id }).catch(() => null)));
   const back = async () => {
     try {
       for (const { entry } of now.filter(Boolean)) await ask("entries.undo", { id: entry.id, ifSeq: entry.seq });
-      said(t("done.undone"));
+      announce(t("done.undone"));
     } catch (error) {
-      said(sentence(error));
+      announce(sentence(error));
     }
     done();
   };
-  return said(text, t("do.undo"), back);
+  return announce(text, t("do.undo"), back);
 }

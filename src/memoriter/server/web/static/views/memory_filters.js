@@ -1,4 +1,4 @@
-// Which memories the table shows: the filters, as they stand in the address and as the gateway takes them.
+// The filters of the table: in the address, and as arguments for the gateway.
 
 import { ask } from "../api.js";
 import { el, refill, typed } from "../dom.js";
@@ -9,7 +9,7 @@ const NAMES = ["q", "type", "state", "trust", "stars", "tag", "since", "until", 
 const SORTS = ["updated", "importance"];
 const PAUSE_MS = 200;
 
-/** The filters of the address as arguments of `entries.list`. Unless asked otherwise, what is in force or waiting. */
+/** The filters of the address as arguments of `entries.list`. The default is active and waiting memories. */
 export function asArguments(filters) {
   const states = { "": ["active", "staged"], all: [] };
   const given = {

@@ -1,11 +1,11 @@
 // The history of a memory: its events, with the differences between versions.
 
-import { compared } from "../diff.js";
+import { compare } from "../texts.js";
 import { el } from "../dom.js";
 import { moment, number, t, translated } from "../i18n.js";
 import { when } from "../parts.js";
 
-/** What became of a memory, newest first, each change with what it changed. */
+/** The changes of a memory, newest first, each with its difference. */
 export function history(events) {
   const newestFirst = [...events].sort((a, b) => b.seq - a.seq);
   return el(
@@ -56,10 +56,10 @@ function shownValue(name, value) {
   return t(`${name}.${value}`);
 }
 
-/** One text with what is gone struck out and what is new underlined. */
+/** A text with deletions struck out and insertions underlined. */
 export function wordDifference(before, after) {
   const tags = { gone: "del", new: "ins" };
-  const pieces = compared(before, after).map(([kind, text]) =>
+  const pieces = compare(before, after).map(([kind, text]) =>
     tags[kind] ? el(tags[kind], {}, text) : text,
   );
   return el("p", { class: "diff" }, pieces);

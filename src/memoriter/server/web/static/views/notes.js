@@ -1,6 +1,6 @@
-// Notes: the workspace as a tree, a note as it reads, as it stands, or as the chunks that search knows.
+// Notes: the workspace as a tree, and a note as rendered text, as source or as chunks.
 
-import { ask, givenUp, news, newest } from "../api.js";
+import { ask, isAborted, news, newest } from "../api.js";
 import { el, enter, fill, icon, refill, typed } from "../dom.js";
 import { bytes, number, t, tn } from "../i18n.js";
 import { step } from "../keys.js";
@@ -11,17 +11,17 @@ import { address, amend } from "../router.js";
 import { asTree, lastChanged, resolved } from "./notes_tree.js";
 import { chunkList, sourceLines, transcript } from "./notes_text.js";
 
-const LINES = 1500; // read at once
-const BEFORE = 200; // and so many above the lines that were asked for
+const LINES = 1500; // lines per request
+const BEFORE = 200; // lines above the requested ones
 
 export function notesView(main) {
   const readNote = newest();
-  const readOn = newest(); // a sync that asks for the note again does not give up the lines that follow
+  const readOn = newest(); // separate, so that a refresh does not cancel loading more lines
   const isNew = news();
   const isNewTree = news();
   let files = null;
   let path = "";
-  let lit = null; // the lines that the address names
+  let lit = null; // the lines in the address
   let form = "read";
   let text = null;
 
@@ -45,7 +45,7 @@ export function notesView(main) {
       drawTree();
       if (!path) load();
     } catch (error) {
-      if (givenUp(error)) return;
+      if (isAborted(error)) return;
       isNewTree.forget();
       fill(tree, failure(error, loadTree));
     }
@@ -85,7 +85,7 @@ export function notesView(main) {
       await draw({ scroll: !quiet });
       if (!quiet) enter(page);
     } catch (error) {
-      if (givenUp(error)) return;
+      if (isAborted(error)) return;
       isNew.forget();
       fill(
         page,
@@ -98,11 +98,11 @@ export function notesView(main) {
     const before = text;
     try {
       const next = await readOn("notes.get", { path, from: before.nextFrom, lines: LINES });
-      if (text !== before) return; // the note has changed, and is shown from its beginning
+      if (text !== before) return; // the note has changed and is shown from the start
       text = { ...next, text: `${before.text}\n${next.text}`, from: before.from };
       draw({ scroll: false });
     } catch (error) {
-      if (!givenUp(error)) page.append(failure(error, more));
+      if (!isAborted(error)) page.append(failure(error, more));
     }
   }
 
@@ -182,7 +182,7 @@ export function notesView(main) {
     }
   }
 
-  // The innermost blocks that hold the named lines are set off, and the first is brought into view.
+  // Highlight the innermost blocks that contain the lines, and scroll to the first.
   function light(body, scroll) {
     if (!lit) return scroll && page.scrollTo?.(0, 0);
     const [first, last] = lit;

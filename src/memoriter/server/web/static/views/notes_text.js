@@ -1,4 +1,4 @@
-// A note as it stands, line by line; a transcript as a conversation; a note as the chunks that search knows.
+// A note line by line, a transcript as a conversation, or a note as its chunks.
 
 import { el } from "../dom.js";
 import { t, tn } from "../i18n.js";
@@ -17,7 +17,7 @@ export function sourceLines(text, first) {
   );
 }
 
-/** A transcript's lines as turns; a line that is not understood is shown as it is. */
+/** The turns of a transcript. A line in an unknown format is shown unchanged. */
 export function transcript(text, first) {
   const turns = text.split("\n").map((line, index) => turn(line, first + index));
   return el("ol", { class: "turns" }, turns.filter(Boolean));
@@ -40,10 +40,10 @@ function turn(line, number) {
   );
 }
 
-// As the gateway writes a turn: `user (2026-02-10 09:00): …`.
+// The gateway writes a turn as `user (2026-02-10 09:00): …`.
 const TURN = /^(?<role>user|assistant)(?: \((?<at>[\d -]+:\d\d)\))?: (?<said>.*)$/s;
 
-/** Chunks with their lines, headings and whether they have a vector. */
+/** Chunks with their lines and headings, and whether they have a vector. */
 export function chunkList(chunks, text) {
   const lines = text.text.split("\n");
   const from = text.from;

@@ -1,13 +1,13 @@
-// Paths as a tree of folders, and links from one note to another.
+// The tree of notes, and links from one note to another.
 
 import { el, icon } from "../dom.js";
 import { number, t } from "../i18n.js";
 import { pathName, when } from "../parts.js";
 import { address } from "../router.js";
 
-const OPEN_UP_TO = 60; // files; a larger folder is closed at first
+const OPEN_UP_TO = 60; // larger folders start closed
 
-/** Nested lists; folders open where the chosen note is. */
+/** Nested lists. The folders of the open note are open. */
 export function asTree(files, chosen, allOpen) {
   const root = { folders: new Map(), files: [], count: 0 };
   for (const file of files) {
@@ -32,7 +32,7 @@ function branch(folder, path, chosen, allOpen) {
   return el(
     "ul",
     {},
-    path === "" && files.map((file) => el("li", {}, fileLink(file, chosen))), // MEMORY.md before all else
+    path === "" && files.map((file) => el("li", {}, fileLink(file, chosen))), // MEMORY.md comes first
     folders.map(([name, inner]) =>
       el("li", {}, folderNode(name, inner, path ? `${path}/${name}` : name, chosen, allOpen)),
     ),
@@ -40,7 +40,7 @@ function branch(folder, path, chosen, allOpen) {
   );
 }
 
-// A closed folder is empty until it is opened: a workspace of ten thousand notes stays light.
+// A closed folder is filled when it is opened, so that ten thousand notes stay fast.
 function folderNode(name, folder, path, chosen, allOpen) {
   const node = el(
     "details",
@@ -86,7 +86,7 @@ function fileLink(file, chosen) {
 
 const LATEST = 12;
 
-/** Before one is chosen: the notes that changed last. */
+/** Recently changed notes, shown until a note is chosen. */
 export function lastChanged(files) {
   const notes = files.filter((file) => file.source === "memory");
   const latest = (notes.length ? notes : [...files]).sort((a, b) => b.mtime - a.mtime).slice(0, LATEST);
@@ -109,7 +109,7 @@ export function lastChanged(files) {
   );
 }
 
-/** The address of another note that a link names, seen from this one; null when there is no such note. */
+/** The address of the note that a relative link names; null if it does not exist. */
 export function resolved(from, target, files) {
   let name;
   try {

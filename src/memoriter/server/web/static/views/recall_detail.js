@@ -1,4 +1,4 @@
-// One recall: what was asked, what entered the prompt, what did not, and why.
+// One recall: the query, what was added to the prompt, what was left out, and why.
 
 import { el } from "../dom.js";
 import { scoreBar } from "../draw/score.js";

@@ -1,7 +1,6 @@
-// Recalls: every moment at which memory was put before an agent, as a list with filters. One of them in detail is in
-// recall_detail.js.
+// Recalls: a list with filters of every time memories were added to a prompt. The details are in recall_detail.js.
 
-import { givenUp, news, newest } from "../api.js";
+import { isAborted, news, newest } from "../api.js";
 import { el, enter, fill, icon, refill } from "../dom.js";
 import { number, t, tn } from "../i18n.js";
 import { step } from "../keys.js";
@@ -83,7 +82,7 @@ export function recallsView(main) {
       cursor = answer.cursor ?? null;
       show();
     } catch (error) {
-      if (givenUp(error)) return;
+      if (isAborted(error)) return;
       isNew.forget();
       fill(
         rows,
@@ -149,7 +148,7 @@ export function recallsView(main) {
       fill(aside, closing(), recallDetail(answer.recall ?? answer));
       enter(aside);
     } catch (error) {
-      if (!givenUp(error)) fill(aside, closing(), failure(error, detail));
+      if (!isAborted(error)) fill(aside, closing(), failure(error, detail));
     }
     return null;
   }

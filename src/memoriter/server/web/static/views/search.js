@@ -1,6 +1,6 @@
-// Search: what the agent would find, as one types, with the reasons. An empty memory is met by the three first steps.
+// Search as you type: what the agent would find, with the reasons. An empty memory shows the first three steps.
 
-import { givenUp, news, newest } from "../api.js";
+import { isAborted, news, newest } from "../api.js";
 import { el, fill, icon, refill, typed } from "../dom.js";
 import { number, t, tn, translated } from "../i18n.js";
 import { step } from "../keys.js";
@@ -10,8 +10,8 @@ import { address, amend } from "../router.js";
 import { hitCard } from "./hit.js";
 import { greeting } from "./welcome.js";
 
-const PAUSE_MS = 140; // between the last letter and the question
-const PATIENCE_MS = 700; // then it says that it still searches
+const PAUSE_MS = 140; // pause after the last keystroke before the request
+const SLOW_MS = 700; // after this, show that the search is still running
 const PAGE = 20;
 const MOST = 100;
 
@@ -22,7 +22,7 @@ export function searchView(main) {
   let source = "";
   let most = PAGE;
   let timer = 0;
-  let turn = 0; // of the newest question
+  let turn = 0; // number of the newest request
 
   const input = el("input", {
     type: "search",
@@ -59,7 +59,7 @@ export function searchView(main) {
     summary,
     results,
   );
-  if (matchMedia("(hover: hover)").matches) input.focus(); // on a phone the keyboard would cover the page
+  if (matchMedia("(hover: hover)").matches) input.focus(); // on a phone, the keyboard would cover the page
 
   function showSources() {
     const options = [
@@ -100,13 +100,13 @@ export function searchView(main) {
     if (!query.trim()) return welcome({ quiet });
     const mine = ++turn;
     main.setAttribute("aria-busy", "true");
-    const slow = setTimeout(() => quiet || fill(summary, t("search.slow")), PATIENCE_MS);
+    const slow = setTimeout(() => quiet || fill(summary, t("search.slow")), SLOW_MS);
     try {
       const asked = { query, maxResults: most, explain: true, ...(source && { source }) };
       const answer = await search("memory.search", asked);
       if (isNew(answer) || !quiet) show(answer);
     } catch (error) {
-      if (givenUp(error)) return;
+      if (isAborted(error)) return;
       isNew.forget();
       fill(summary);
       fill(
@@ -158,7 +158,7 @@ export function searchView(main) {
     try {
       await greet(results, { quiet });
     } catch (error) {
-      if (!givenUp(error))
+      if (!isAborted(error))
         fill(
           results,
           failure(error, () => run()),

@@ -1,5 +1,5 @@
-// Before anything is asked: what there is to search, and what was learned last. One request until it can be seen; a
-// memory that holds nothing gets the three first steps instead.
+// The empty search page: what can be searched, and what was learned last. It appears after one request. An empty memory
+// shows the first three steps instead.
 
 import { news } from "../api.js";
 import { el, fill, refill } from "../dom.js";
@@ -11,14 +11,14 @@ import { firstSteps } from "./first.js";
 
 const LATEST = 6;
 
-/** Gives a function that shows the greeting in a place; `call` gives up what was asked there before. */
+/** Return a function that shows the start page in an element. `call` cancels earlier requests. */
 export function greeting(call, input, search) {
   const isNew = news();
 
   return async function greet(place, { quiet }) {
     if (!quiet) fill(place, loading());
     const holds = await call("memory.status", {});
-    if (holds.chunks > 0 && !quiet) fill(place, holdings(holds)); // it can be seen; the rest follows
+    if (holds.chunks > 0 && !quiet) fill(place, holdings(holds)); // show this now; the rest follows
     const latest = await call("entries.list", { limit: LATEST });
     const waiting = await call("entries.list", { limit: 1, states: ["staged"] });
     if (!isNew([holds.files, holds.chunks, holds.degraded, latest, waiting.total]) && quiet) return;

@@ -1,7 +1,7 @@
-"""One question, the same answer at every door: Python, the command line, MCP, HTTP, and MCP over HTTP.
+"""Every interface gives the same answers: Python, the command line, MCP, HTTP, and MCP over HTTP.
 
-Every door is real, a process of its own where it is one for users, over its own copy of the same memory; each is
-asked the same questions in the same order.
+Each interface runs as it does for users, in its own process where it has one, with its own copy of the same memory. The
+test makes the same calls in the same order.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ from memoriter import Memory
 from memoriter.testing import sample_workspace
 from memoriter.tools.toolbox import TOOLS, Toolbox
 
-pytestmark = pytest.mark.timeout(600)  # every worker starts every door for itself
+pytestmark = pytest.mark.timeout(600)  # every worker starts every interface
 
 SETTINGS = (
     "embedding:\n  provider: none\nplugins:\n  slots:\n    memory: memory-full\nwatch:\n  enabled: false\n"
 )
 
-#: In this order; the later ones find what the earlier ones have kept.
+#: In this order: later calls find what earlier calls have stored.
 ASKED: tuple[tuple[str, dict[str, object]], ...] = (
     ("memory_search", {"query": "backups", "maxResults": 3}),
     ("memory_search", {"query": "数据库", "source": "memory"}),
@@ -48,8 +48,10 @@ ASKED: tuple[tuple[str, dict[str, object]], ...] = (
 )  # fmt: skip
 
 Answers = list[dict[str, Any]]
-Place = tuple[Path, Path]  #: workspace and home
+#: Workspace and home.
+Place = tuple[Path, Path]
 
+#: Ids and times, which differ between interfaces.
 _CHANGING = {
     "id",
     "createdAt",
@@ -57,10 +59,10 @@ _CHANGING = {
     "oldest",
     "newest",
     "forgotten",
-}  #: made anew at each door: ids and times
+}
 
 
-def line(place: Place, *words: str) -> list[str]:
+def command_line(place: Place, *words: str) -> list[str]:
     workspace, home = place
     return [sys.executable, "-m", "memoriter", "--workspace", str(workspace), "--home", str(home), *words]
 
@@ -74,7 +76,7 @@ def in_python(place: Place) -> Answers:
 def at_the_command_line(place: Place) -> Answers:
     answers = []
     for tool, arguments in ASKED:
-        command = line(place, "call", tool, json.dumps(arguments))
+        command = command_line(place, "call", tool, json.dumps(arguments))
         done = subprocess.run(command, check=False, capture_output=True, text=True, timeout=60)
         answers.append(json.loads(done.stdout))
         assert (done.returncode, done.stderr) == (int("error" in answers[-1]), "")
@@ -82,8 +84,8 @@ def at_the_command_line(place: Place) -> Answers:
 
 
 def over_mcp(place: Place) -> Answers:
-    _, *arguments = line(place, "mcp")
-    return asyncio.run(talked(Client(StdioServerParameters(command=sys.executable, args=arguments))))
+    _, *arguments = command_line(place, "mcp")
+    return asyncio.run(answers_of(Client(StdioServerParameters(command=sys.executable, args=arguments))))
 
 
 def over_http(place: Place) -> Answers:
@@ -95,14 +97,14 @@ def over_http(place: Place) -> Answers:
 def over_mcp_over_http(place: Place) -> Answers:
     async def ask(address: str, shown: dict[str, str]) -> Answers:
         async with httpx2.AsyncClient(headers=shown) as http:
-            return await talked(Client(streamable_http_client(f"{address}/mcp", http_client=http)))
+            return await answers_of(Client(streamable_http_client(f"{address}/mcp", http_client=http)))
 
     with served(place) as (address, shown):
         return asyncio.run(ask(address, shown))
 
 
-async def talked(client: Client) -> Answers:
-    """What a server of tools answers."""
+async def answers_of(client: Client) -> Answers:
+    """Return the answers of an MCP server."""
     async with client as talking:
         answers = [await talking.call_tool(tool, arguments) for tool, arguments in ASKED]
     return [dict(answer.structured_content or {"text": answer.content}) for answer in answers]
@@ -110,8 +112,8 @@ async def talked(client: Client) -> Answers:
 
 @contextmanager
 def served(place: Place) -> Iterator[tuple[str, dict[str, str]]]:
-    """The address of a real gateway, and what a caller must show."""
-    command = line(place, "serve", "--port", "0", "--json")
+    """Return the address of a running gateway and the headers of a caller."""
+    command = command_line(place, "serve", "--port", "0", "--json")
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
     with process:
         assert process.stdout
@@ -121,7 +123,7 @@ def served(place: Place) -> Iterator[tuple[str, dict[str, str]]]:
     assert process.returncode == 0
 
 
-DOORS = {
+INTERFACES = {
     "python": in_python,
     "command line": at_the_command_line,
     "mcp": over_mcp,
@@ -130,13 +132,14 @@ DOORS = {
 }
 
 
-def told(answer: dict[str, Any]) -> Any:
-    """What a caller learns: what went wrong, or else everything."""
+def comparable(answer: dict[str, Any]) -> Any:
+    """Return the error, or the answer without codes (which only HTTP adds), ids and times."""
+    answer.pop("codes", None)
     return answer["error"] if "error" in answer else steady(answer)
 
 
 def steady(value: Any) -> Any:
-    """The value without what each door makes anew."""
+    """Return the value without ids and times, which differ between interfaces."""
     if isinstance(value, dict):
         return {key: "…" if key in _CHANGING else steady(item) for key, item in value.items()}
     return [steady(item) for item in value] if isinstance(value, list) else value
@@ -144,45 +147,45 @@ def steady(value: Any) -> Any:
 
 @pytest.fixture(scope="module")
 def answers(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[Any]]:
-    """What every door answers to every question."""
+    """The answers of every interface to every call."""
     found = {}
-    for name, door in DOORS.items():
+    for name, interface in INTERFACES.items():
         root = tmp_path_factory.mktemp(name.replace(" ", "-"))
         place = (root / "workspace", root / "home")
         sample_workspace(place[0])
         place[1].mkdir(mode=0o700)
         (place[1] / "config.yaml").write_text(SETTINGS, encoding="utf-8")
-        found[name] = [told(answer) for answer in door(place)]
+        found[name] = [comparable(answer) for answer in interface(place)]
     return found
 
 
 @pytest.mark.parametrize("number", range(len(ASKED)), ids=lambda number: f"{number}-{ASKED[number][0]}")
-def test_every_door_gives_the_same_answer(number: int, answers: dict[str, list[Any]]) -> None:
+def test_every_interface_gives_the_same_answer(number: int, answers: dict[str, list[Any]]) -> None:
     given = {name: found[number] for name, found in answers.items()}
-    assert given == dict.fromkeys(DOORS, given["python"])
+    assert given == dict.fromkeys(INTERFACES, given["python"])
 
 
-def test_every_tool_is_asked() -> None:
+def test_every_tool_is_called() -> None:
     assert {tool for tool, _ in ASKED} == set(TOOLS)
 
 
-def test_the_answers_say_something(answers: dict[str, list[Any]]) -> None:
+def test_the_answers_have_content(answers: dict[str, list[Any]]) -> None:
     said = [json.dumps(answer, ensure_ascii=False) for answer in answers["python"]]
     assert all(
         word in answer
         for word, answer in zip(
             ("ackup", "数据库", "text", "outside", "heron.md", "file_count", "added", "window", "window", "total",
-             "minScore must be", "…"),
+             "`minScore` must be", "…"),
             said,
             strict=True,
         )
     )  # fmt: skip
 
 
-def test_the_command_for_people_finds_the_same_places(tmp_path: Path) -> None:
+def test_the_search_command_finds_the_same_places(tmp_path: Path) -> None:
     place = (tmp_path / "workspace", tmp_path / "home")
     sample_workspace(place[0])
-    command = line(place, "search", "backups", "--max-results", "3", "--json")
+    command = command_line(place, "search", "backups", "--max-results", "3", "--json")
     printed = json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
     with Memory.open(place[0], home=place[1]) as memory:
         found = Toolbox(memory).call("memory_search", {"query": "backups", "maxResults": 3})

@@ -1,4 +1,4 @@
-"""What one can look into by name: hits with their reasons, entries and their trust, notes, the ledger, health."""
+"""Operations of the owner: search with reasons, entries, notes, the ledger and health."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ HOSTILE = "<script>alert(1)</script> ' or 1=1 -- \u202e 茶"
 
 @pytest.fixture
 def transcript(tmp_path: Path) -> Path:
-    """A session of three turns, as its host has written it."""
+    """A transcript of three turns, as a host writes it."""
     file = tmp_path / "state/agents/main/sessions/talk-1.jsonl"
     file.parent.mkdir(parents=True)
     turns = [("user", "Hello there"), ("assistant", "Hello!"), ("user", "Remember that I prefer dark mode.")]
@@ -32,7 +32,7 @@ def transcript(tmp_path: Path) -> Path:
 # ---- search ---------------------------------------------------------------------------------------------------------
 
 
-def test_the_parts_of_every_score_sum_to_it(note, open_memory) -> None:
+def test_the_parts_of_a_score_add_up_to_it(note, open_memory) -> None:
     note("memory/2026-02-08.md", "# Day\n\nThe heron nests in the marsh.\n\n湿地里有苍鹭。\n")
     note("memory/other.md", "Herons eat frogs.\n")
     memory = open_memory(search__half_life_days=30)
@@ -49,7 +49,7 @@ def test_the_parts_of_every_score_sum_to_it(note, open_memory) -> None:
     assert len(entry["date"]) == len("2026-02-08")
 
 
-def test_a_path_prefix_leaves_out_everything_else(note, open_memory) -> None:
+def test_a_path_prefix_limits_a_search(note, open_memory) -> None:
     note("memory/a/x.md", "heron\n")
     note("memory/b/x.md", "heron\n")
     found = call(open_memory(), "memory.search", {"query": "heron", "pathPrefix": "memory/a/"})["results"]
@@ -60,7 +60,7 @@ def test_a_path_prefix_leaves_out_everything_else(note, open_memory) -> None:
 # ---- entries --------------------------------------------------------------------------------------------------------
 
 
-def test_where_an_entry_comes_from(open_memory, transcript: Path) -> None:
+def test_an_entry_shows_its_session_and_transcript_line(open_memory, transcript: Path) -> None:
     memory = open_memory()
     turns = [{"role": "user", "content": "Remember that I prefer dark mode."}]
     (done,) = call(memory, "capture", {"messages": turns, "session": "talk-1"})["remembered"]
@@ -73,17 +73,17 @@ def test_where_an_entry_comes_from(open_memory, transcript: Path) -> None:
     assert alone == {"session": "agent:main:main", "source": "owner", "transcript": None}
 
 
-def test_a_session_is_found_by_what_its_first_line_says(open_memory, transcript: Path) -> None:
+def test_a_session_is_found_by_the_first_line_of_its_transcript(open_memory, transcript: Path) -> None:
     named = transcript.with_name("2026-02-08.jsonl")
     head = json.dumps({"type": "session", "id": "talk-2"})
     named.write_text(head + "\n" + transcript.read_text())
     memory = open_memory()
     assert memory.notes.find_quote("talk-2", "i prefer DARK mode!") == ("sessions/2026-02-08.jsonl", 4)
-    assert memory.notes.find_quote("talk-2", "nobody said this") == ("sessions/2026-02-08.jsonl", None)
+    assert memory.notes.find_quote("talk-2", "this was never said") == ("sessions/2026-02-08.jsonl", None)
     assert memory.notes.find_quote("talk-3", "I prefer dark mode") is None
 
 
-def test_changes_by_hand_show_in_the_history_and_are_undone(open_memory) -> None:
+def test_changes_by_the_owner_are_in_the_history_and_can_be_undone(open_memory) -> None:
     memory = open_memory()
     entry = call(memory, "entries.add", {"text": "I drink tea", "tags": [HOSTILE]})["entry"]
     edited = call(memory, "entries.edit", {"id": entry["id"], "text": HOSTILE, "ifSeq": entry["seq"]})[
@@ -108,7 +108,7 @@ def test_changes_by_hand_show_in_the_history_and_are_undone(open_memory) -> None
     assert (over["expiresAt"], over["state"]) == (1, "expired")
 
 
-def test_what_an_agent_stored_is_approved_or_rejected_by_name(open_memory) -> None:
+def test_staged_entries_are_approved_or_rejected(open_memory) -> None:
     memory = open_memory(entries__approval="agent")
     kept = [
         call(memory, "memory_store", {"text": text})
@@ -129,7 +129,7 @@ def test_what_an_agent_stored_is_approved_or_rejected_by_name(open_memory) -> No
     )
 
 
-def test_forgetting_by_name_gives_a_receipt(open_memory) -> None:
+def test_forgetting_returns_a_receipt(open_memory) -> None:
     memory = open_memory()
     entry = call(memory, "entries.add", {"text": "I drink tea"})["entry"]
     trial = call(memory, "entries.forget", {"id": entry["id"], "dryRun": True})
@@ -143,7 +143,7 @@ def test_forgetting_by_name_gives_a_receipt(open_memory) -> None:
     assert call(memory, "entries.undo", {})["error"].endswith("cannot be restored.")
 
 
-def test_an_export_by_name_can_be_taken_in_elsewhere(open_memory, tmp_path: Path) -> None:
+def test_an_export_can_be_imported_elsewhere(open_memory, tmp_path: Path) -> None:
     from memoriter import Memory
 
     memory = open_memory()
@@ -159,7 +159,7 @@ def test_an_export_by_name_can_be_taken_in_elsewhere(open_memory, tmp_path: Path
 # ---- notes ----------------------------------------------------------------------------------------------------------
 
 
-def test_the_tree_of_notes_and_sessions(note, open_memory, transcript: Path) -> None:
+def test_notes_tree_lists_notes_and_sessions(note, open_memory, transcript: Path) -> None:
     note("MEMORY.md", "# Facts\n\nheron\n")
     note("memory/agent.md", "---\ntrust: agent\n---\n\ntold by an agent\n")
     memory = open_memory()
@@ -180,9 +180,7 @@ def test_the_tree_of_notes_and_sessions(note, open_memory, transcript: Path) -> 
     assert (tree["total"], tree["truncated"]) == (3, False)
 
 
-def test_a_file_that_has_changed_since_it_was_indexed_says_itself_whose_words_it_holds(
-    note, open_memory, transcript: Path
-) -> None:
+def test_the_trust_of_a_changed_file_is_read_from_the_file(note, open_memory, transcript: Path) -> None:
     file = note("memory/web.md", "My own words.\n")
     memory = open_memory()
     memory.sync()
@@ -194,7 +192,7 @@ def test_a_file_that_has_changed_since_it_was_indexed_says_itself_whose_words_it
     assert [one.trust for one in memory.notes.list()] == trusts
 
 
-def test_one_file_is_looked_at_without_a_walk_over_all(
+def test_reading_one_file_does_not_scan_the_workspace(
     note, open_memory, transcript: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     note("memory/a.md", "heron\n")
@@ -213,7 +211,7 @@ def test_one_file_is_looked_at_without_a_walk_over_all(
     assert walked == []
 
 
-def test_a_note_is_read_in_pieces_and_shows_how_it_was_cut(note, open_memory) -> None:
+def test_a_note_is_read_in_pages_and_lists_its_chunks(note, open_memory) -> None:
     file = note("memory/2026-02-08.md", "# Day\n\n" + "".join(f"- item {n} 苍鹭\n\n" for n in range(40)))
     memory = open_memory()
     memory.sync()
@@ -236,7 +234,7 @@ def test_a_note_is_read_in_pieces_and_shows_how_it_was_cut(note, open_memory) ->
 # ---- the ledger -----------------------------------------------------------------------------------------------------
 
 
-def test_the_ledger_in_pages_and_one_recall_with_its_reasons(note, open_memory) -> None:
+def test_recalls_are_listed_in_pages_with_their_reasons(note, open_memory) -> None:
     note("MEMORY.md", "The heron nests in the marsh.\n")
     memory = open_memory(retrieval__note_threshold=0)
     entry = call(memory, "entries.add", {"text": "The heron is my favourite bird"})["entry"]
@@ -291,7 +289,7 @@ def test_the_timeline_counts_recalls_and_captures(open_memory) -> None:
 # ---- health ---------------------------------------------------------------------------------------------------------
 
 
-def test_health_says_what_is_behind_and_how_it_is_mended(note, open_memory) -> None:
+def test_health_reports_stale_files_and_the_fix(note, open_memory) -> None:
     note("MEMORY.md", "heron\n")
     memory = open_memory()
     before = call(memory, "health.get")
@@ -309,7 +307,7 @@ def test_health_says_what_is_behind_and_how_it_is_mended(note, open_memory) -> N
     assert after["sizes"]["indexBytes"] > 0
 
 
-def test_health_without_an_embedder_says_so(note, open_memory) -> None:
+def test_health_reports_a_missing_embedder(note, open_memory) -> None:
     note("MEMORY.md", "heron\n")
     memory = open_memory(embedding__provider="none")
     memory.sync()
@@ -319,7 +317,7 @@ def test_health_without_an_embedder_says_so(note, open_memory) -> None:
     assert call(memory, "map.get")["degraded"].startswith("The map needs an embedder")
 
 
-def test_health_of_a_damaged_memory_is_an_answer(note, open_memory, tmp_path: Path) -> None:
+def test_health_reports_a_damaged_database(note, open_memory, tmp_path: Path) -> None:
     note("MEMORY.md", "heron\n")
     memory = open_memory()
     call(memory, "entries.add", {"text": "I drink tea"})
@@ -331,7 +329,7 @@ def test_health_of_a_damaged_memory_is_an_answer(note, open_memory, tmp_path: Pa
     assert [one["name"] for one in health["findings"] if one["state"] == "wrong"] == ["entries"]
 
 
-def test_health_looks_at_what_programs_keep_too(open_memory, tmp_path: Path) -> None:
+def test_health_checks_items(open_memory, tmp_path: Path) -> None:
     memory = open_memory()
     memory.extension(open_items).put([Put(("users", "anna"), "tea", {"likes": "tea"})])
     findings = call(memory, "health.get")["findings"]
@@ -346,14 +344,14 @@ def test_health_looks_at_what_programs_keep_too(open_memory, tmp_path: Path) -> 
     assert [one["name"] for one in health["findings"] if one["state"] == "wrong"] == ["items"]
 
 
-def test_the_last_errors_are_shown_to_the_agent_whom_they_concern(open_memory, tmp_path: Path) -> None:
+def test_health_shows_only_errors_of_the_same_agent(open_memory, tmp_path: Path) -> None:
     from memoriter import Memory
 
     memory = open_memory()
     folder = str(memory.settings.agent_folder)
     with logs.concerning(folder):
         logs.get("store").warning("the disk %s is\nslow", "A")
-        logs.get("store").info("nobody has to know")
+        logs.get("store").info("not a problem")
     errors = call(memory, "health.get")["errors"]
     assert [(one["level"], one["room"], one["text"]) for one in errors] == [
         ("warning", "store", "the disk A is slow")
@@ -366,7 +364,7 @@ def test_the_last_errors_are_shown_to_the_agent_whom_they_concern(open_memory, t
     assert len(logs.troubles(folder)) <= logs.KEPT
 
 
-def test_health_says_whether_changes_are_noticed(note, open_memory) -> None:
+def test_health_reports_whether_files_are_watched(note, open_memory) -> None:
     memory = open_memory()
     assert call(memory, "health.get")["freshness"]["watching"] is None
     with MemoryService(memory):
