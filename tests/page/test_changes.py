@@ -108,7 +108,7 @@ def test_the_offered_undo_restores_superseded_and_merged_memories(gateway: Serve
     dialog.get_by_label("What is true now").fill("The sledge was given away")
     dialog.get_by_role("button", name="Supersede").click()
     page.locator(".said").get_by_role("button", name="Undo").click()
-    expect(page.locator(".said")).to_contain_text("taken back")
+    expect(page.locator(".said")).to_contain_text("undone")
     for entry in pair:
         page.locator(f"tr[data-id='{entry}'] input[type=checkbox]").check()
     page.locator(".several").get_by_role("button", name="Merge").click()
@@ -202,4 +202,4 @@ def test_memories_of_an_agent_wait_for_approval(gateway: Served, visit: Visit) -
     assert states["The user wants all prices in dollars"] == "rejected"
     page.keyboard.press("u")  # runs the offered undo
     expect(rows.filter(has_text="dollars")).to_have_count(1)
-    expect(page.locator(".said")).to_contain_text("taken back")
+    expect(page.locator(".said")).to_contain_text("undone")

@@ -99,7 +99,7 @@ def test_a_whole_conversation_is_forgotten_after_a_preview(gateway: Served, visi
     page.get_by_role("button", name="Forget …").click()
     look(dialog)
     count = len(gateway.ask("entries.forget", session="harbour talk", dryRun=True)["forgotten"])
-    dialog.get_by_role("button", name=f"Erase {count} memories for good").click()
+    dialog.get_by_role("button", name=f"Erase {count} memories permanently").click()
     receipt = dialog.locator(".receipt")
     expect(receipt).to_contain_text(f"Receipt: {count} memories erased")
     expect(receipt.get_by_role("heading", name="Not erased")).to_be_visible()
@@ -117,7 +117,7 @@ def test_memories_added_after_the_preview_are_not_erased_unseen(gateway: Served,
     expect(dialog.locator(".to-erase li")).to_have_count(1)
     learned(gateway, "Two oars are broken", session="oars")
     dialog.get_by_role("button", name="Erase permanently").click()
-    expect(dialog.get_by_role("alert")).to_contain_text("meanwhile")
+    expect(dialog.get_by_role("alert")).to_contain_text("in the meantime")
     assert kept(gateway, "ars are") == ["Oars are counted on Fridays", "Two oars are broken"]
 
 
@@ -129,7 +129,7 @@ def test_memories_merged_after_the_preview_are_not_erased_unseen(gateway: Served
     expect(dialog.locator(".to-erase li")).to_have_count(1)
     gateway.ask("entries.merge", ids=[rope, knot], text="Ropes and knots are done with care")
     dialog.get_by_role("button", name="Erase permanently").click()
-    expect(dialog.get_by_role("alert")).to_contain_text("meanwhile")
+    expect(dialog.get_by_role("alert")).to_contain_text("in the meantime")
     assert kept(gateway, "with care") == ["Ropes and knots are done with care"]
 
 
@@ -151,7 +151,7 @@ def test_memories_are_chosen_by_date(gateway: Served, visit: Visit) -> None:
     dialog = opened(page, "By date")
     look(dialog)
     expect(dialog.get_by_role("alert")).to_have_text("Choose at least one date.")
-    dialog.get_by_label("To").fill("2020-01-01")
+    dialog.get_by_label("To", exact=True).fill("2020-01-01")
     look(dialog)
     expect(dialog.get_by_role("alert")).to_have_text("No memories match. Nothing would be erased.")
 
@@ -168,7 +168,7 @@ def test_selected_memories_are_forgotten_with_their_versions(gateway: Served, vi
     page.locator(".several").get_by_role("button", name="Forget").click()
     dialog = page.get_by_role("dialog")
     expect(dialog.locator(".to-erase li")).to_have_count(4)
-    dialog.get_by_role("button", name="Erase 4 memories for good").click()
+    dialog.get_by_role("button", name="Erase 4 memories permanently").click()
     expect(dialog.locator(".receipt")).to_contain_text("Receipt: 4 memories erased")
     assert kept(gateway, "are kept") == []
 
@@ -178,7 +178,7 @@ def test_all_shown_memories_can_be_selected_together(gateway: Served, visit: Vis
     page = visit(gateway, "#/memories?q=buoys").page
     expect(page.locator(".entries tbody tr")).to_have_count(2)
     page.get_by_label("Select all shown").check()
-    expect(page.locator(".several")).to_contain_text("2 chosen")
+    expect(page.locator(".several")).to_contain_text("2 selected")
     expect(page.get_by_label("Select all shown")).to_be_focused()
     page.get_by_label("Select all shown").uncheck()
     expect(page.locator(".entries input:checked")).to_have_count(0)

@@ -121,19 +121,19 @@ def test_a_slow_map_says_so_and_other_views_still_work(gateway: Served, visit: V
 
     page.route("**/map.get", hold)
     page.locator("nav [data-view=map]").click()
-    expect(page.locator(".map-list")).to_contain_text("The map is being made")
+    expect(page.locator(".map-list")).to_contain_text("Drawing the map")
     expect(page.locator(".timeline")).to_be_visible()
-    page.get_by_label("From").fill("2020-01-01")
+    page.get_by_label("From", exact=True).fill("2020-01-01")
     counted = page.locator("[data-view=memories] .nav-count")
     expect(counted).not_to_be_empty()
     count = int(counted.inner_text())
     gateway.ask("entries.add", text="The ferry leaves from the second pier")
     expect(counted).to_have_text(str(count + 1))
-    expect(page.locator(".map-list")).to_contain_text("The map is being made")
+    expect(page.locator(".map-list")).to_contain_text("Drawing the map")
     expect(page.locator(".failure, .nothing")).to_have_count(0)
     assert [path for path in watched.data_requests() if path.endswith("map.get")] == [
         "/v1/agents/main/map.get"
     ]
     held[0].continue_()
     expect(page.locator(".map-list")).to_contain_text("The ferry leaves")
-    expect(page.locator(".map-list")).not_to_contain_text("being made")
+    expect(page.locator(".map-list")).not_to_contain_text("Drawing the map")

@@ -59,5 +59,5 @@ def test_the_progress_of_a_sync_is_shown(gateway: Served, visit: Visit) -> None:
         gateway.write(f"memory/stock/{number:03}.md", f"# Stock {number}\n\n{text}\n")
     page.get_by_role("button", name="Sync now").click()
     expect(page.locator(".sync-work .work-bar")).to_be_visible(timeout=SOON_MS)
-    expect(page.locator(".said")).to_contain_text("In sync", timeout=120_000)
+    expect(page.locator(".said")).to_contain_text("Synced", timeout=120_000)
     expect(page.locator(".sync-work")).to_be_empty()

@@ -119,8 +119,8 @@ def test_recently_changed_notes_are_offered_until_one_is_chosen(gateway: Served,
     expect(page.locator(".note-head h2")).to_have_text("memory/projects/launch.md")
 
 
-TAUGHT = {
-    "memories": "Your agent learns from what you say to it",
+EXPLANATIONS = {
+    "memories": "Your agent learns from what you tell it",
     "notes": "Write MEMORY.md or memory/*.md",
     "recalls": "memoriter install claude-code",
     "map": "Each memory becomes a point",
@@ -130,7 +130,7 @@ TAUGHT = {
 def test_every_view_of_an_empty_memory_explains_the_next_step(empty_gateway: Served, visit: Visit) -> None:
     page = visit(empty_gateway, "#/search").page
     expect(page.locator(".steps")).to_contain_text(str(empty_gateway.workspace / "MEMORY.md"))
-    for view, words in TAUGHT.items():
+    for view, words in EXPLANATIONS.items():
         page.locator(f"nav [data-view={view}]").click()
         expect(page.locator("main .nothing")).to_contain_text(words)
     expect(page.locator("canvas")).to_be_hidden()

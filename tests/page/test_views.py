@@ -106,7 +106,7 @@ def test_recalls_show_what_was_added_what_was_left_out_and_why(gateway: Served, 
     expect(page.locator(".recall-line")).to_have_count(5)
     page.locator(".recall-line", has_text="when can we deploy").click()
     panel = page.locator(".panel")
-    expect(panel.get_by_role("heading", name=re.compile("Entered the prompt: [1-9]"))).to_be_visible()
+    expect(panel.get_by_role("heading", name=re.compile("Added to the prompt: [1-9]"))).to_be_visible()
     expect(panel.locator(".reason").first).not_to_be_empty()
     expect(panel.locator(".facts")).to_contain_text("tokens")
 
@@ -143,29 +143,29 @@ def test_health_shows_the_state_and_syncs(gateway: Served, visit: Visit) -> None
     expect(page.get_by_role("heading", name="Embedder")).to_be_visible()
     expect(page.locator(".findings li").first).to_be_visible()
     page.get_by_role("button", name="Sync now").click()
-    expect(page.locator(".said")).to_contain_text("In sync")
+    expect(page.locator(".said")).to_contain_text("Synced")
 
 
 def test_sentences_of_the_gateway_are_shown_in_chinese(gateway: Served, visit: Visit) -> None:
     page = visit(gateway, "#/recalls", locale="zh-CN").page
     page.locator(".recall-line").first.click()
     reasons = page.locator(".considered .reason")
-    expect(reasons.first).to_have_text(re.compile(r"^符合，得分 0\.\d{3}$"))
+    expect(reasons.first).to_have_text(re.compile(r"^相关，得分 0\.\d+$"))
     assert [text for text in reasons.all_inner_texts() if not re.search("[\u4e00-\u9fff]", text)] == []
     page.locator("nav [data-view=memories]").click()
     page.locator(".entries .row").first.click()
     page.locator(".panel [data-do=forget]").click()
-    told = page.get_by_role("dialog").locator(":is(.covered, .not-covered) li")
-    expect(told.first).to_have_text("这条记忆，以及与它合并的各个版本")
-    assert [text for text in told.all_inner_texts() if not re.search("[\u4e00-\u9fff]", text)] == []
+    copies = page.get_by_role("dialog").locator(":is(.covered, .not-covered) li")
+    expect(copies.first).to_have_text("这条记忆，以及与它合并的各个版本")
+    assert [text for text in copies.all_inner_texts() if not re.search("[\u4e00-\u9fff]", text)] == []
     page.keyboard.press("Escape")
     page.locator("nav [data-view=health]").click()
     expect(page.locator("ul.findings")).to_contain_text(f"设置 有效；主目录 {gateway.home}")
     expect(page.locator("ul.findings")).to_contain_text("向量模型 memoriter 自带的模型")
-    told_of = page.evaluate(
-        "async (text) => (await import('/static/i18n.js')).told(text)", "a sentence of tomorrow"
+    unknown = page.evaluate(
+        "async (text) => (await import('/static/i18n.js')).translated(text)", "a sentence without a code"
     )
-    assert told_of == "a sentence of tomorrow"
+    assert unknown == "a sentence without a code"
 
 
 def test_the_language_is_switched_in_place_and_remembered(gateway: Served, visit: Visit) -> None:
