@@ -131,14 +131,14 @@ def test_a_map_that_was_being_drawn_does_not_outlive_a_forgetting(
     filled: Entries, open_: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     drawing, forgotten = threading.Event(), threading.Event()
-    keep = filled._maps._keep
+    keep = filled._maps._store
 
     def late(seq: int, found: Any) -> None:
         drawing.set()
         assert forgotten.wait(20)
         keep(seq, found)
 
-    monkeypatch.setattr(filled._maps, "_keep", late)
+    monkeypatch.setattr(filled._maps, "_store", late)
     thread = threading.Thread(target=filled.map)
     thread.start()
     assert drawing.wait(20)

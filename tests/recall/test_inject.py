@@ -125,7 +125,7 @@ def test_notes_enter_with_their_places_and_untrusted_ones_do_not(keeper: Entries
 def test_an_old_preference_of_five_stars_is_told_before_anything_was_asked(
     keeper: Entries, injector: Injector, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("memoriter.recall.inject.LOOKED_THROUGH", 20)
+    monkeypatch.setattr("memoriter.recall.inject.MAX_BRIEF_ENTRIES", 20)
     add(keeper, "I am allergic to peanuts", type="user_preference", importance=5)
     here = add(
         keeper, "The mail sender is written in Rust", type="technical_decision", importance=4, session="s1"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from memoriter.recall.candidates import KEYWORDS, MAX_QUERY, RECENT, question
+from memoriter.recall.candidates import MAX_MESSAGES, MAX_QUERY_CHARS, MAX_RECURRING_WORDS, question
 
 Message = dict[str, object]
 
@@ -27,7 +27,7 @@ def test_the_newest_words_come_first_then_what_keeps_coming_back() -> None:
     assert newest == "On which day of the week does it "
     assert {"heron", "database", "备份"} <= set(words)
     assert not {"Oslo", "About", "yes"} & set(words)
-    assert len(words) <= KEYWORDS
+    assert len(words) <= MAX_RECURRING_WORDS
 
 
 def test_blocks_that_a_memory_put_in_are_no_part_of_it() -> None:
@@ -51,11 +51,11 @@ def test_only_the_last_messages_count_and_none_from_outside() -> None:
     poison = [page, *[assistant("evil account")] * 4]
     asked = [user(f"Number {word} of them, please?") for word in ("one", "two", "three", "four", "five")]
     words = question([*old, *poison, *asked, *asked]).split()
-    assert RECENT == 10
+    assert MAX_MESSAGES == 10
     assert "heron" not in words
     assert "evil" not in question([*poison, user("Where do the invoices of March go?")]).split()
 
 
 def test_nothing_was_asked_and_much_was() -> None:
     assert question([]) == question([assistant("Hello, hello.")]) == ""
-    assert len(question([user("word " * 10_000)])) <= MAX_QUERY
+    assert len(question([user("word " * 10_000)])) <= MAX_QUERY_CHARS

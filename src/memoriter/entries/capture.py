@@ -1,8 +1,7 @@
-"""What a turn is worth remembering, by rules: no model, no cost, in English and Chinese.
+"""Capture by rules: finds the statements in a turn that are worth remembering, in English and Chinese, without a model.
 
-Only the owner's own words are looked at: never an agent's, a tool's, or what came from outside, and never a block
-that recall put there. A sentence is kept when it has a sign of lasting, and no sign of being a question, a quotation,
-code, or about the work at hand.
+Only the owner's words are read: not those of agents, tools or outside sources, and no recalled block. A sentence is
+kept if it looks lasting, and does not look like a question, a quotation, code, or a remark about the current work.
 """
 
 from __future__ import annotations
@@ -31,9 +30,12 @@ from memoriter.text import width
 from memoriter.text.redaction import redact, without_private
 
 BASE_IMPORTANCE = from_share(0.7)
-LEAST_WIDTH = 10  #: in Latin letters; a Chinese character counts for four
-MOST_READ = 20_000  #: characters; a longer turn is a paste, and is not even cleaned
-CONFIDENCE = 0.8  #: of what a rule notices; asked for: 1
+#: Minimum width of a sentence in Latin letters. A Chinese character counts as four.
+MIN_WIDTH = 10
+#: Maximum number of characters of a turn. A longer turn is pasted text and is not read.
+MAX_TURN_CHARS = 20_000
+#: The confidence of a statement that a rule found. If the owner asked to remember it, the confidence is 1.
+CONFIDENCE = 0.8
 
 _SENTENCES = re.compile(r"[^.!?。！？\n]+(?:[.!?](?=\S)[^.!?。！？\n]*)*[.!?。！？]*")
 _EXPLICIT = re.compile(
@@ -70,23 +72,23 @@ DEFAULT_LIMITS = CaptureLimits()
 def capture(
     turns: Iterable[TurnLike], *, session: str | None = None, limits: CaptureLimits = DEFAULT_LIMITS
 ) -> Iterator[Draft]:
-    """What the turns are worth remembering, in their order."""
+    """Yield the statements worth remembering, in the order of the turns."""
     for turn in turns:
         if turn.role not in limits.roles:
             continue
         if turn.trust == "owner":
             yield from _of_turn(turn.text, session, limits)
         elif turn.trust == "agent" and turn.role == "user":
-            # Said to be the owner's by somebody who does not speak for the owner.
+            # A caller that does not speak for the owner says that the owner wrote this.
             yield from (replace(draft, trust="agent") for draft in _of_turn(turn.text, session, limits))
 
 
 def _of_turn(text: str, session: str | None, limits: CaptureLimits) -> list[Draft]:
-    if len(text) > MOST_READ:
+    if len(text) > MAX_TURN_CHARS:
         return []
     text = redact(without_private(text))
     if (
-        not width(text) >= LEAST_WIDTH
+        not width(text) >= MIN_WIDTH
         or len(text) > limits.max_chars
         or FOREIGN.search(text)
         or INJECTION.search(text)
@@ -122,9 +124,9 @@ def _of_sentence(sentence: str, session: str | None) -> Draft | None:
 
 
 def rule_of(sentence: str) -> Rule | None:
-    """The rule by which a sentence is kept; None when it is not."""
+    """Return the rule by which a sentence is kept; None if it is not kept."""
     lowered = sentence.lower().strip()
-    if width(lowered) < LEAST_WIDTH or QUESTION.search(lowered) or HYPOTHETICAL.search(lowered):
+    if width(lowered) < MIN_WIDTH or QUESTION.search(lowered) or HYPOTHETICAL.search(lowered):
         return None
     if PASSING.search(lowered):
         return None
@@ -140,6 +142,6 @@ CONTACT = Rule("relationship", PHONE)
 
 
 def _importance(lowered: str) -> float:
-    """As the extractor's: a strong wish counts for half a star more, a weighty word for a little."""
+    """Return the importance, as in `extract`: a strong wish adds 0.5, an important word 0.3."""
     boost = 0.5 * bool(STRONG.search(lowered)) + 0.3 * bool(WEIGHTY.search(lowered))
     return min(4.9, BASE_IMPORTANCE + boost)

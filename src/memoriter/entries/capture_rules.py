@@ -1,9 +1,8 @@
 # ruff: noqa: E501 - a pattern that is broken in two is harder to read
 
-"""The signs by which a sentence is worth remembering, in English and Chinese (simplified and traditional).
+"""The patterns by which `capture` recognises sentences, in English and Chinese (simplified and traditional).
 
-Every pattern is bounded, so that its time grows with the text alone. What is done with a sentence is decided by
-`capture`; nothing here reads a turn.
+Every pattern is bounded, so its running time is linear in the length of the text.
 """
 
 from __future__ import annotations
@@ -15,20 +14,20 @@ from memoriter.records import EntryType
 
 
 class Rule(NamedTuple):
-    """What a sentence of this form is."""
+    """The type of a sentence that matches a pattern."""
 
     type: EntryType
     pattern: re.Pattern[str]
-    explicit: bool = False  #: somebody asked for it to be remembered
+    explicit: bool = False  #: the speaker asked to remember it
 
 
 def _rule(type_: EntryType, pattern: str, *, explicit: bool = False) -> Rule:
     return Rule(type_, re.compile(pattern), explicit)
 
 
-# ---- what is never kept --------------------------------------------------------------------------------------
+# ---- never kept ----------------------------------------------------------------------------------------------
 
-#: Our own blocks, markup, code, quotes, shell lines, data.
+#: Recalled blocks, markup, code, quotes, shell lines, data.
 FOREIGN = re.compile(
     r"<\s{0,3}/?\s{0,3}[a-z\u4e00-\u9fff][\w-]{0,40}[\s>/]|^\s{0,3}>|^(?: {4}|\t)\S|```|^\s*[{\[]|[{};]\s*$|\w\(.{0,80}\)\s*[:;.]?\s*$"
     r"|^\s{0,3}(?:git|npm|pip|docker|kubectl|curl|sudo|cd|def|class|import|from \w+ import|for \w+ in|return|print)\b(?! me\b)"

@@ -1,4 +1,4 @@
-"""A statement that somebody wants remembered, before it is judged: checked, cleaned, not yet an entry."""
+"""Drafts: statements that are checked and cleaned but not yet compared with known entries."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ _CATEGORY_OF: dict[EntryType, Category] = {
 
 
 def type_of(name: str) -> EntryType:
-    """The type that a type's or a category's name means.
+    """Return the entry type for the name of a type or a category.
 
     >>> type_of("decision"), type_of("workflow")
     ('technical_decision', 'workflow')
@@ -64,17 +64,17 @@ def type_of(name: str) -> EntryType:
 
 
 def category_of(type_: EntryType) -> Category:
-    """The category that a type belongs to."""
+    """Return the category of a type."""
     return _CATEGORY_OF[type_]
 
 
 def expiry(type_: EntryType, importance: float, at: float) -> float | None:
-    """When an entry of this type and importance expires, counted from ``at``; the most important ones never do."""
+    """Return when an entry of this type and importance expires; None for importance 5, which never expires."""
     return None if importance >= 5 else at + LIFETIME_DAYS[type_] * DAY
 
 
 def from_share(share: float) -> float:
-    """Importance 1–5 from the scale 0–1.
+    """Convert an importance from the scale 0–1 to 1–5.
 
     >>> from_share(0.7), to_share(from_share(0.7))
     (3.8, 0.7)
@@ -83,23 +83,24 @@ def from_share(share: float) -> float:
 
 
 def to_share(importance: float) -> float:
-    """Importance on the scale 0–1."""
+    """Convert an importance from the scale 1–5 to 0–1."""
     return round((min(5.0, max(1.0, importance)) - 1) / 4, 4)
 
 
 def clamped(importance: float) -> float:
-    """Importance within 1–5."""
+    """Limit an importance to 1–5."""
     return min(5.0, max(1.0, float(importance)))
 
 
-MAX_CHARS = 2_000  #: of one entry; a memory is a statement, not a document
+#: Maximum length of an entry: a statement, not a document.
+MAX_CHARS = 2_000
 MAX_TAGS = 32
 _CONTROLS = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff]")
 
 
 @dataclass(frozen=True, slots=True)
 class Draft:
-    """What is to be remembered, and how it came."""
+    """A statement to remember, and where it comes from."""
 
     text: str
     type: EntryType = "other"
@@ -111,10 +112,11 @@ class Draft:
     source: str | None = None
     tags: tuple[str, ...] = ()
     valid_from: float | None = None
-    on_purpose: bool = True  #: somebody said "remember this"; False: it was noticed in passing
+    #: Whether a caller asked to remember it. False: it was captured automatically.
+    on_purpose: bool = True
 
     def cleaned(self) -> Draft:
-        """The draft without secrets, private spans and control characters; refuses what is no statement."""
+        """Return the draft without secrets, private spans and control characters, or raise if it is not a statement."""
         text = _CONTROLS.sub("", redact(without_private(self.text))).strip()
         if not any(char.isalnum() for char in text):
             raise WriteError(sentence("entry.empty"))
@@ -135,7 +137,7 @@ class Draft:
         )
 
     def entry(self, at: float) -> Entry:
-        """The entry that this draft becomes."""
+        """Return the entry that this draft becomes."""
         return Entry(
             id=str(uuid.uuid4()),
             text=self.text,

@@ -1,7 +1,7 @@
-"""Entries out and in, with their history: one JSON object a line. Import is all or nothing.
+"""Export and import of entries with their history, one JSON object per line.
 
-What is there already, by its id, is left as it is, so an import can be repeated. Other programs' files are read by
-`importers`.
+An import adds all entries of a file or none. Entries that exist already, by id, stay as they are, so an import can be
+repeated. Exports of mem0 and ChatGPT and plain JSON lists can be imported too.
 """
 
 from __future__ import annotations
@@ -27,13 +27,14 @@ FORMAT = "memoriter entries 1"
 EVERYTHING = EntryFilter(states=())
 
 _OPTIONAL = (float | None, str | None)
-LATEST = 253_402_300_799  #: seconds since the epoch: the end of the year 9999
+#: The end of the year 9999, in seconds since the epoch.
+MAX_TIME = 253_402_300_799
 _KNOWN = {field.name for field in fields(Entry)}
 
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """One entry with its history, as a file has it."""
+    """One line of a file: an entry with its history."""
 
     entry: Entry
     history: tuple[Event, ...] = ()
@@ -43,7 +44,7 @@ class Line:
 
 
 def export_lines(entries: EntryStore, where: EntryFilter = EVERYTHING) -> Iterator[str]:
-    """Every entry that the filter admits, oldest first, each on a line of its own; a head line before them."""
+    """Yield a header line, then one line for each matching entry, oldest first."""
     yield json.dumps({"format": FORMAT})
     for entry in reversed(entries.find(where)):
         history = [_event_json(event) for event in entries.history(entry.id)]
@@ -58,7 +59,7 @@ def _event_json(event: Event) -> dict[str, object]:
 
 
 def parse_lines(lines: Iterable[str]) -> Iterator[Line]:
-    """The entries of an exported file; a line that is none is refused with its number."""
+    """Yield the entries of an exported file. An invalid line raises an error with its number."""
     for number, line in enumerate(lines, 1):
         if not line.strip():
             continue
@@ -69,14 +70,14 @@ def parse_lines(lines: Iterable[str]) -> Iterator[Line]:
                 continue
             yield _line(record)
         except (ValueError, KeyError, TypeError, RecursionError) as error:
-            raise WriteError(f"line {number}: {_words(error)}; nothing was imported") from error
+            raise WriteError(f"line {number}: {_message(error)}; nothing was imported") from error
 
 
 def import_lines(entries: EntryStore, lines: Iterable[Line], *, at: float, actor: str) -> Imported:
-    """Take in entries that are not there yet, with their history; all of them or none."""
+    """Add the entries that do not exist yet, with their history; all of them or none."""
     added = already = 0
     with entries.database.write() as connection:
-        numbers = dict[int, int]()  # old number of a change → new one
+        numbers = dict[int, int]()  # old number of a change → new number
         for line in lines:
             if entry_rows.load(connection, [line.entry.id]):
                 already += 1
@@ -95,7 +96,7 @@ def _import_line(
     at: float,
     actor: str,
 ) -> None:
-    """One entry and its events, under new numbers; an entry without a past gets the import as its first event."""
+    """Write one entry and its events under new numbers. Without a history, the import is the first event."""
     arrival = Event(0, 0, at, "import", line.entry.id, actor, "from another program", None, line.entry)
     for event in line.history or (arrival,):
         seq = entry_rows.next_seq(connection)
@@ -117,13 +118,13 @@ def _check_format(name: object) -> None:
 
 def _line(record: Any) -> Line:
     if not isinstance(record, dict) or not isinstance(record.get("entry"), dict):
-        raise ValueError("there is no entry")  # noqa: TRY004 - one kind of error for one kind of sentence
+        raise ValueError("there is no entry")  # noqa: TRY004 - all errors of a line are reported alike
     history = tuple(_event(event) for event in record.get("history", ()))
     return Line(entry_from(record["entry"]), history)
 
 
 def entry_from(values: Mapping[str, Any]) -> Entry:
-    """An entry from plain data; refuses what no entry can be."""
+    """Return an entry from plain data, or raise if it is invalid."""
     if unknown := set(values) - _KNOWN:
         raise ValueError(f"an entry has no {', '.join(sorted(unknown))}")
     entry = Entry(**dict(values) | {name: _texts(values.get(name, ()), name) for name in ("related", "tags")})
@@ -139,7 +140,7 @@ def entry_from(values: Mapping[str, Any]) -> Entry:
 
 
 def _check_numbers(entry: Entry) -> None:
-    """Every field is of its kind: what is wrong here would stand in the way of everything that reads it."""
+    """Raise if a field has the wrong type: it would break every later read."""
     for name, hint in get_type_hints(Entry).items():
         value = getattr(entry, name)
         if hint in _OPTIONAL and value is None:
@@ -153,9 +154,9 @@ def _check_numbers(entry: Entry) -> None:
 
 
 def _is_number(value: object, *, whole: bool) -> bool:
-    """A number that fits: a time beyond the calendar could not even be shown."""
+    """Return whether a value is a number in range: times after the year 9999 could not be shown."""
     kinds = int if whole else int | float
-    return isinstance(value, kinds) and not isinstance(value, bool) and abs(value) <= LATEST
+    return isinstance(value, kinds) and not isinstance(value, bool) and abs(value) <= MAX_TIME
 
 
 def _texts(values: object, name: str) -> tuple[str, ...]:
@@ -179,7 +180,7 @@ def _event(record: Mapping[str, Any]) -> Event:
     )
 
 
-def _words(error: Exception) -> str:
+def _message(error: Exception) -> str:
     if isinstance(error, json.JSONDecodeError):
         return "is not JSON"
     if isinstance(error, KeyError):
@@ -187,15 +188,14 @@ def _words(error: Exception) -> str:
     return str(error) or "cannot be read"
 
 
-_OURS = uuid.UUID(
-    "9d7f6f0e-4f0b-5a53-8a53-7f2a1b6c0d11"
-)  #: the namespace of ids made from other programs' ids
+#: The namespace of ids that are derived from ids of other programs.
+_ID_NAMESPACE = uuid.UUID("9d7f6f0e-4f0b-5a53-8a53-7f2a1b6c0d11")
 _TEXTS = ("memory", "text", "content", "statement", "fact")
 _LISTS = ("results", "memories", "entries", "data", "items")
 
 
 def read(text: str, *, at: float) -> Iterator[Line]:
-    """The entries of a file, whoever wrote it."""
+    """Return the entries of a file of memoriter or of another program."""
     whole = _whole(text)
     if whole is None:
         return parse_lines(text.split("\n"))
@@ -203,7 +203,7 @@ def read(text: str, *, at: float) -> Iterator[Line]:
 
 
 def _whole(text: str) -> Any:
-    """The file as one JSON value of another program; None when it is lines of ours."""
+    """Return the file as one JSON value of another program; None for an export of memoriter."""
     if text.lstrip("\ufeff \n\r\t")[:1] not in ("[", "{"):
         return None
     try:
@@ -235,7 +235,7 @@ def _records(whole: Any) -> Iterable[Any]:
 
 
 def _saved_by_chatgpt(conversation: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
-    """What ChatGPT wrote into its memory: messages to "bio" in its conversations, and to nobody else."""
+    """Yield what ChatGPT stored in its memory: the messages to the recipient "bio"."""
     for node in (conversation.get("mapping") or {}).values():
         message = node.get("message") if isinstance(node, dict) else None
         if not isinstance(message, dict) or message.get("recipient") != "bio":
@@ -253,7 +253,7 @@ def _entry(record: Any, at: float) -> Entry:
     if isinstance(record, str):
         record = {"text": record}
     if not isinstance(record, dict):
-        raise ValueError("is no memory")  # noqa: TRY004 - one kind of error for one kind of sentence
+        raise ValueError("is not a memory")  # noqa: TRY004 - all errors of a line are reported alike
     text = next((record[name] for name in _TEXTS if isinstance(record.get(name), str)), None)
     if text is None:
         raise ValueError("has no text")
@@ -266,7 +266,7 @@ def _entry(record: Any, at: float) -> Entry:
         source=str(record.get("source") or ("mem0" if "memory" in record else "import")),
         tags=_tags(record),
     ).cleaned()
-    entry = draft.entry(at)  # its time runs from now, however old it is elsewhere
+    entry = draft.entry(at)  # it expires counted from now, however old it is in the other program
     updated = _seconds(record.get("updated_at"), created)
     return replace(entry, id=_id(record, text), created_at=created, updated_at=updated, valid_from=created)
 
@@ -276,7 +276,7 @@ def _id(record: Mapping[str, Any], text: str) -> str:
     try:
         return str(uuid.UUID(theirs))
     except ValueError:
-        return str(uuid.uuid5(_OURS, theirs))
+        return str(uuid.uuid5(_ID_NAMESPACE, theirs))
 
 
 def _type(record: Mapping[str, Any], text: str) -> EntryType:
@@ -302,7 +302,7 @@ def _tags(record: Mapping[str, Any]) -> tuple[str, ...]:
 
 
 def _seconds(value: Any, otherwise: float) -> float:
-    """A time as a number or as ISO text."""
+    """Return seconds since the epoch from a number or an ISO text."""
     if isinstance(value, bool) or value is None:
         return otherwise
     if isinstance(value, int | float):

@@ -1,7 +1,7 @@
-"""What a conversation is worth remembering, by a language model; without one, or when it fails, the rules serve.
+"""Extraction: a language model finds the statements worth remembering. If it fails, the capture rules are used.
 
-The model sees numbers, never ids: a number that it invents does nothing. It cannot raise trust either: a statement is
-the owner's only if it points at a turn of the owner's and is made of that turn's words; else it is an agent's.
+The model sees numbers instead of ids, so an invented number has no effect. It cannot raise trust: a statement has the
+trust `owner` only if it refers to a turn of the owner and consists of words of that turn; otherwise `agent`.
 """
 
 from __future__ import annotations
@@ -28,15 +28,18 @@ if TYPE_CHECKING:
 log = logs.get("entries")
 
 MAX_TOKENS = 2_000
-MAX_STATEMENTS = 8  #: statements from one conversation
-KNOWN = 12  #: old statements that the model is shown
+#: Maximum number of statements from one conversation.
+MAX_STATEMENTS = 8
+#: Number of known entries that the model is shown.
+MAX_KNOWN = 12
 TURN_CHARS = 2_000
-GROUNDED = 0.5  #: share of a statement's words that its turn must hold
+#: Minimum share of a statement's words that its turn must contain.
+MIN_GROUNDED_SHARE = 0.5
 
 
 @dataclass(frozen=True, slots=True)
 class Gates:
-    """What is kept of the model's answer, and when it is asked."""
+    """When the model is asked, and which of its statements are kept."""
 
     min_confidence: float = 0.7
     min_importance: float = 2.0
@@ -45,7 +48,7 @@ class Gates:
 
 
 class _Statement(BaseModel):
-    """One statement, as the model is asked for it."""
+    """One statement in the model's answer."""
 
     content: str
     type: EntryType
@@ -58,13 +61,13 @@ class _Statement(BaseModel):
 
 
 class _Statements(BaseModel):
-    """The answer that the model is asked for."""
+    """The answer that the model must return."""
 
     statements: list[_Statement]
 
 
 class _Answer(BaseModel):
-    """The answer as it is read: a bare list or another name is accepted, and unusable statements are left out later."""
+    """The answer as it is parsed. A bare list or another key is accepted; invalid statements are dropped later."""
 
     statements: list[Any]
 
@@ -77,7 +80,7 @@ class _Answer(BaseModel):
 
 
 class Extractor:
-    """Learns from conversations through a language model."""
+    """Extracts statements from conversations with a language model."""
 
     def __init__(self, entries: Entries, chat: Chat, gates: Gates | None = None) -> None:
         self.entries = entries
@@ -86,7 +89,7 @@ class Extractor:
         self._waiting: dict[str, list[TurnLike]] = {}
 
     def observe(self, turns: Sequence[TurnLike], *, session: str) -> list[Remembered]:
-        """Take note of turns; the model is asked once enough of them have come."""
+        """Queue turns. The model is asked once enough of them are waiting."""
         waiting = self._waiting.setdefault(session, [])
         waiting.extend(turns)
         if len(waiting) < self.gates.message_interval:
@@ -95,16 +98,16 @@ class Extractor:
         return self.extract(waiting, session=session)
 
     def waiting(self, session: str) -> list[TurnLike]:
-        """The turns of a session that the model has not seen yet."""
+        """Return the turns of a session that the model has not seen yet."""
         return list(self._waiting.get(session, ()))
 
     def end(self, *, session: str) -> list[Remembered]:
-        """A session is over: what waited is looked at, unless the settings say otherwise."""
+        """Process the waiting turns of a session that has ended, if the settings allow it."""
         waiting = self._waiting.pop(session, [])
         return self.extract(waiting, session=session) if waiting and self.gates.on_session_end else []
 
     def extract(self, turns: Sequence[TurnLike], *, session: str | None = None) -> list[Remembered]:
-        """Remember what the turns are worth."""
+        """Ask the model about the turns and remember its statements."""
         heard = [turn for turn in turns if turn.trust != "untrusted" and turn.role in ("user", "assistant")]
         if not heard:
             return []
@@ -112,7 +115,7 @@ class Extractor:
         try:
             found = self._ask(heard, known)
         except (ChatError, ValueError, TypeError) as error:
-            log.warning("the model could not be used, the rules serve: %s", error)
+            log.warning("the model could not be used, so the capture rules are: %s", error)
             return [
                 self.entries.add_draft(draft, actor="capture") for draft in capture(heard, session=session)
             ]
@@ -129,7 +132,7 @@ class Extractor:
 
     def _known(self, heard: Sequence[TurnLike]) -> list[Entry]:
         query = " ".join(turn.text[:200] for turn in heard[-4:])
-        return [hit.entry for hit in self.entries.search(query, limit=KNOWN, threshold=0.0).hits]
+        return [hit.entry for hit in self.entries.search(query, limit=MAX_KNOWN, threshold=0.0).hits]
 
     def _ask(self, heard: Sequence[TurnLike], known: Sequence[Entry]) -> list[Mapping[str, Any]]:
         asked = prompt(
@@ -146,7 +149,7 @@ class Extractor:
         return [one for one in answer.statements if isinstance(one, dict)]
 
     def _draft(self, one: Mapping[str, Any], heard: Sequence[TurnLike], session: str | None) -> Draft | None:
-        """A statement of the model's, if it passes the gates; what cannot be read is left out."""
+        """Return a draft of one statement; None if it is invalid or does not pass the gates."""
         text = one.get("content") or one.get("text")
         if not isinstance(text, str):
             return None
@@ -171,24 +174,24 @@ class Extractor:
 
 
 def _named(number: Any, known: Sequence[Entry]) -> str | None:
-    """The id behind a number that the model was shown; an invented number names nothing."""
+    """Return the id for a number that the model was shown; None for an invented number."""
     if isinstance(number, int) and not isinstance(number, bool) and 1 <= number <= len(known):
         return known[number - 1].id
     return None
 
 
 def _trust(text: str, turn: Any, heard: Sequence[TurnLike]) -> Trust:
-    """Whose statement it is: the turn it points at must exist, be the owner's, and hold its words."""
+    """Return `owner` if the turn exists, is the owner's and contains the words of the statement; else `agent`."""
     if isinstance(turn, int) and not isinstance(turn, bool) and 1 <= turn <= len(heard):
         said, wanted = heard[turn - 1], statement(text).words
         share = len(wanted & statement(said.text).words) / len(wanted) if wanted else 0.0
-        if said.role == "user" and said.trust == "owner" and share >= GROUNDED:
+        if said.role == "user" and said.trust == "owner" and share >= MIN_GROUNDED_SHARE:
             return "owner"
     return "agent"
 
 
 def _quoted(text: str) -> str:
-    """A text that cannot close the tags around it."""
+    """Return a text that cannot close the tags around it."""
     return text.replace("<", "‹").replace(">", "›")
 
 
@@ -208,7 +211,7 @@ def _number(value: Any, otherwise: float) -> float:
 
 
 def _raised(importance: float, lowered: str) -> float:
-    """Half a star more for a strong wish, a little for a weighty word."""
+    """Add 0.5 for a strong wish and 0.3 for an important word."""
     return min(
         5.0, clamped(importance) + 0.5 * bool(STRONG.search(lowered)) + 0.3 * bool(WEIGHTY.search(lowered))
     )

@@ -51,7 +51,7 @@ class Lifecycle:
         return self.cleanup() if self._options.automatic and due else None
 
     def cleanup(self) -> CleanedUp:
-        """Mark what has expired; erase what expired long ago; drop old recalls from the ledger."""
+        """Mark expired entries, erase those that expired or were rejected long ago, and delete old recalls."""
         now = self._clock()
         over = [
             e for e in self._store.find(EntryFilter()) if e.expires_at is not None and e.expires_at <= now
@@ -71,7 +71,7 @@ class Lifecycle:
             for entry in self._store.find(EntryFilter(states=("rejected",)))
             if entry.updated_at + self._options.retention_days * DAY <= now
         ]
-        if refused:  # somebody did not want it: it is not noticed again
+        if refused:  # with a tombstone: the owner did not want it, so it is not captured again
             self._eraser.erase(refused, actor="cleanup")
         self.ledger.prune(now - self._options.ledger_days * DAY)
         with self._store.database.write() as connection:

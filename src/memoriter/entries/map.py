@@ -1,11 +1,11 @@
-"""The map: entries as points in two dimensions, those that are near in meaning near each other.
+"""The map: entries as points in two dimensions, similar entries near each other.
 
-The two directions in which the entries' vectors differ most (principal components) are the axes. Places are kept in a
-file beside the derived index, under the number of the newest change; it holds ids and numbers, no text, and is made
-again whenever it is gone or old. Forgetting removes it.
+The axes are the two principal components of the entries' vectors. The positions are stored in a file beside the derived
+index, with the number of the newest change. The file holds ids and numbers, no text. It is rebuilt when it is missing
+or outdated, and forgetting an entry deletes it.
 
-Thousands of entries that have no vector yet, such as after an import, take minutes. Nobody waits so long for a page:
-the map shows what has a vector after a moment, says how much is missing, and goes on there when it is asked for again.
+Embedding thousands of entries, such as after an import, takes minutes. The map therefore shows the entries that have a
+vector after a short time and says how many are missing. The next request continues.
 """
 
 from __future__ import annotations
@@ -29,12 +29,15 @@ if TYPE_CHECKING:
 
 #: Maximum number of points.
 MAX_POINTS = 10_000
-FITTED = 512  #: points from which the axes are made where vectors have more numbers than this
+#: Number of points used to fit the axes, if there are more points and dimensions than this.
+MAX_FITTED = 512
 NAME = "map.json"
-PATIENCE_S = 2.0  #: for vectors that have still to be made
-BLOCK = 64  #: entries that are embedded before the clock is looked at
+#: Seconds that a request may spend on embedding.
+MAX_EMBED_S = 2.0
+#: Number of entries that are embedded between two looks at the clock.
+BLOCK = 64
 
-Places = dict[str, tuple[float, float]]
+Positions = dict[str, tuple[float, float]]
 
 
 class MapBuilder:
@@ -55,19 +58,19 @@ class MapBuilder:
         self._elapsed = elapsed
 
     def build(self, limit: int = MAX_POINTS) -> EntryMap:
-        """The entries in force, at most so many: an even sample where there are more."""
+        """Return the entries in force as points; an even sample if there are more than the limit."""
         embedder = self.follower.embedder
         seq = self.store.seq()
         if embedder is None:
             return EntryMap((), 0, seq, degraded=sentence("map.no_embedder"))
         sample, total = self.store.sample(MAX_POINTS, self._clock())
-        places = self._kept(seq)
+        places = self._load(seq)
         if places is None or not places.keys() >= set(sample):
             hashes = {id_: chunk_of(entry).hash for id_, entry in self.store.load(sample).items()}
             self._embed_some(hashes)
-            places = self._placed(hashes)
+            places = self._positions(hashes)
             if len(places) == len(sample):
-                self._keep(seq, places)
+                self._store(seq, places)
         drawn = [id_ for id_ in sample if id_ in places]
         missing = len(sample) - len(drawn)
         degraded = sentence("map.missing", n=missing) if missing else None
@@ -81,8 +84,8 @@ class MapBuilder:
             path.unlink(missing_ok=True)
 
     def _embed_some(self, hashes: Mapping[str, str]) -> None:
-        """Let vectors be made for as long as one may wait; of all entries, if that is long enough."""
-        embedder, until = self.follower.embedder, self._elapsed() + PATIENCE_S
+        """Embed entries without a vector until the time is up. If all are done, update the whole index."""
+        embedder, until = self.follower.embedder, self._elapsed() + MAX_EMBED_S
         assert embedder is not None
         known = self.follower.index.known(embedder.identity, hashes.values())
         waiting = iter([id_ for id_, hash_ in hashes.items() if hash_ not in known])
@@ -92,7 +95,7 @@ class MapBuilder:
             self.follower.prepare(block)
         self.follower.follow()
 
-    def _placed(self, hashes: Mapping[str, str]) -> Places:
+    def _positions(self, hashes: Mapping[str, str]) -> Positions:
         embedder = self.follower.embedder
         assert embedder is not None
         vectors = self.follower.index.load(embedder.identity, hashes.values())
@@ -107,8 +110,8 @@ class MapBuilder:
     def _name(self, seq: int) -> list[object]:
         return [self.store.store_id, self.follower.model, seq]
 
-    def _kept(self, seq: int) -> Places | None:
-        """The places as they were drawn for this state of the entries."""
+    def _load(self, seq: int) -> Positions | None:
+        """Return the stored positions if they belong to this state of the entries."""
         try:
             kept: Any = json.loads(self.path.read_bytes())
             if kept["of"] != self._name(seq):
@@ -117,8 +120,8 @@ class MapBuilder:
         except (OSError, ValueError, KeyError, TypeError, AttributeError):
             return None
 
-    def _keep(self, seq: int, places: Places) -> None:
-        """Keep the places, unless something has changed: what is forgotten meanwhile must not come back by this."""
+    def _store(self, seq: int, places: Positions) -> None:
+        """Store the positions, unless the entries changed: a forgotten entry must not come back this way."""
         new = self.path.with_suffix(".new")
         with contextlib.suppress(OSError):
             with os.fdopen(os.open(new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as file:
@@ -130,13 +133,13 @@ class MapBuilder:
 
 
 def projected(vectors: Matrix) -> Matrix:
-    """The vectors on their two principal axes, between -1 and 1; the same for the same vectors."""
+    """Project vectors onto their two principal axes, scaled to -1..1. Equal vectors give equal results."""
     import numpy as np
 
     rows = np.asarray(vectors, dtype=np.float64)
     centred = rows - rows.mean(axis=0)
-    some = np.linspace(0, len(centred) - 1, FITTED).astype(int)
-    axes = _axes(centred[some] if min(centred.shape) > FITTED else centred)
+    some = np.linspace(0, len(centred) - 1, MAX_FITTED).astype(int)
+    axes = _axes(centred[some] if min(centred.shape) > MAX_FITTED else centred)
     flat = centred @ axes.T
     if flat.shape[1] < 2:
         flat = np.pad(flat, ((0, 0), (0, 2 - flat.shape[1])))
@@ -145,14 +148,14 @@ def projected(vectors: Matrix) -> Matrix:
 
 
 def _axes(centred: Matrix) -> Matrix:
-    """The two directions of most difference, each with its largest number positive: a sign of its own it has not."""
+    """Return the two principal axes. Their sign is arbitrary, so the largest component is made positive."""
     import numpy as np
 
     count, width = centred.shape
     if width <= count:
         _, found = np.linalg.eigh(centred.T @ centred)
         axes = found[:, ::-1][:, :2].T
-    else:  # fewer points than numbers: the smaller matrix has the same directions in it
+    else:  # fewer points than dimensions: the smaller matrix has the same axes
         sizes, found = np.linalg.eigh(centred @ centred.T)
         best = found[:, ::-1][:, :2].T @ centred
         lengths = np.sqrt(np.maximum(sizes[::-1][:2], 1e-30))[:, None]

@@ -1,6 +1,6 @@
-"""What becomes of a new statement beside the old ones: kept, counted, merged into a new version, or put in their place.
+"""Decides what a new statement does to known entries: add, repeat, merge or supersede.
 
-Nothing is overwritten: a merged or contradicted entry is superseded and stays as history. A statement never changes
+Nothing is overwritten: a merged or contradicted entry is superseded and stays in the history. A statement never changes
 an entry that is more trusted than itself.
 """
 
@@ -22,14 +22,17 @@ if TYPE_CHECKING:
     from memoriter.index.follow import Follower
     from memoriter.store.index import Index
 
-NEIGHBOURS = 8  #: old statements that each leg proposes for comparison
-TELLING = 4  #: words of a statement by which old ones are looked up
-MOST_ENDED = 3  #: old statements that one new statement may put an end to
+#: Number of known entries that each leg proposes for comparison.
+MAX_NEIGHBOURS = 8
+#: Number of words of a statement that known entries are looked up by.
+MAX_LOOKUP_WORDS = 4
+#: Maximum number of entries that one statement may supersede.
+MAX_SUPERSEDED = 3
 
 
 @dataclass(frozen=True, slots=True)
 class Neighbour:
-    """An old statement near a new one."""
+    """A known entry near a draft."""
 
     entry: Entry
     cosine: float | None
@@ -45,16 +48,16 @@ class Verdict:
 
 
 def neighbours(store: EntryStore, follower: Follower, draft: Draft, vector: Matrix | None) -> list[Neighbour]:
-    """Old statements in force that might be about the same, nearest first."""
+    """Return the active entries that might be about the same, nearest first."""
     index = follower.index
     cosines: dict[int, float] = {}
     identity = follower.embedder.identity if follower.embedder else None
     if vector is not None and identity is not None and vector.any():
-        cosines = dict(index.nearest(vector, identity, limit=NEIGHBOURS))
+        cosines = dict(index.nearest(vector, identity, limit=MAX_NEIGHBOURS))
     words = {
         match.rowid
         for text in (draft.text, slot_words(draft.text))
-        for match in index.keyword(_telling(index, text), limit=NEIGHBOURS, where=Filter())
+        for match in index.keyword(_rare_words(index, text), limit=MAX_NEIGHBOURS, where=Filter())
     }
     if vector is not None and identity is not None:
         more = index.vectors_of(words - cosines.keys(), identity)
@@ -69,14 +72,14 @@ def neighbours(store: EntryStore, follower: Follower, draft: Draft, vector: Matr
     return sorted(found, key=lambda one: (-(one.cosine or 0.0), one.entry.id))
 
 
-def _telling(index: Index, text: str) -> list[str]:
-    """The rarest words of a text: they tell what it is about, and ranking by common ones costs with every entry."""
+def _rare_words(index: Index, text: str) -> list[str]:
+    """Return the rarest words of a text. They say what it is about, and common words are expensive to rank."""
     counts = index.terms(query_terms(text))
-    return sorted((term for term in counts if counts[term]), key=counts.__getitem__)[:TELLING]
+    return sorted((term for term in counts if counts[term]), key=counts.__getitem__)[:MAX_LOOKUP_WORDS]
 
 
 def judge(draft: Draft, near: Sequence[Neighbour]) -> Verdict:
-    """What to do with a draft."""
+    """Compare a draft with its neighbours and return the verdict."""
     ended: list[tuple[Entry, str]] = []
     for one in near:
         if not is_trusted_like(draft.trust, one.entry.trust):
@@ -89,20 +92,20 @@ def judge(draft: Draft, near: Sequence[Neighbour]) -> Verdict:
         elif found.kind == "refinement" and one.entry.type == draft.type:
             return Verdict("merge", (one.entry,), found.why)
     if ended:
-        return Verdict("supersede", tuple(entry for entry, _ in ended[:MOST_ENDED]), ended[0][1])
+        return Verdict("supersede", tuple(entry for entry, _ in ended[:MAX_SUPERSEDED]), ended[0][1])
     return Verdict("add")
 
 
 def edits(verdict: Verdict, draft: Draft, at: float) -> list[Edit]:
-    """The change that a verdict asks for; what the draft becomes stands first."""
+    """Return the edits of a verdict. The first one is the entry that the draft becomes."""
     if verdict.action == "repeat":
         (old,) = verdict.targets
         return [Edit("repeat", _repeated(old, draft, at), old, verdict.why)]
-    return _taking_place(verdict, draft.entry(at), at)
+    return _superseding(verdict, draft.entry(at), at)
 
 
 def approval(verdict: Verdict, staged: Entry, draft: Draft, at: float) -> list[Edit]:
-    """The change by which a staged entry comes into force, or into an entry that says the same already."""
+    """Return the edits that approve a staged entry, or that count it as a repetition of a known one."""
     if verdict.action == "repeat":
         (old,) = verdict.targets
         ended = replace(staged, state="superseded", superseded_by=old.id, updated_at=at)
@@ -112,11 +115,11 @@ def approval(verdict: Verdict, staged: Entry, draft: Draft, at: float) -> list[E
         ]
     lasting = expiry(staged.type, staged.importance, at)
     new = replace(staged, state="active", updated_at=at, expires_at=lasting, related=())
-    return _taking_place(verdict, new, at, staged)
+    return _superseding(verdict, new, at, staged)
 
 
-def _taking_place(verdict: Verdict, new: Entry, at: float, before: Entry | None = None) -> list[Edit]:
-    """The new entry, and the end of those that it takes the place of."""
+def _superseding(verdict: Verdict, new: Entry, at: float, before: Entry | None = None) -> list[Edit]:
+    """Return the edits that add the new entry and supersede the targets of the verdict."""
     if verdict.action == "merge":
         new = _merged(verdict.targets[0], new, at)
     new = replace(new, related=tuple(dict.fromkeys((*new.related, *(old.id for old in verdict.targets)))))
@@ -151,7 +154,7 @@ def _repeated(old: Entry, draft: Draft, at: float) -> Entry:
 
 
 def _merged(old: Entry, new: Entry, at: float) -> Entry:
-    """The new statement with all that was known of the old one; the longer text is the one that says more."""
+    """Combine a new entry with an old one. The longer text is kept, because it says more."""
     importance = max(old.importance, new.importance)
     return replace(
         new,
@@ -171,7 +174,7 @@ def _merged(old: Entry, new: Entry, at: float) -> Entry:
 
 
 def outcome(verdict: Verdict, entry: Entry) -> Remembered:
-    """What to say of a change that was made."""
+    """Return the result to report for a verdict."""
     match verdict.action:
         case "repeat":
             return Remembered(entry, "repeated", note=verdict.why)

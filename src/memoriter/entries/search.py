@@ -44,7 +44,7 @@ MIN_EXACT = 0.3
 
 @dataclass(frozen=True, slots=True)
 class FoundEntries:
-    """Hits, best first, and what the search went without."""
+    """Hits, best first, and what was missing."""
 
     hits: tuple[EntryHit, ...]
     degraded: str | None = None
@@ -162,7 +162,7 @@ class EntrySearch:
             admitted = self._admitted(legs, where)
             if len(admitted) >= limit or legs.exhausted:
                 break
-            width *= 8  # the filter dropped many: look further
+            width *= 8  # the filter dropped many: search wider
         passing = [one for one in admitted if one.similarity >= threshold or one.is_exact(terms)]
         best = sorted(passing, key=lambda one: (-one.score, -one.entry.updated_at, one.entry.id))[:limit]
         return FoundEntries(tuple(one.hit(terms) for one in best), meaning.degraded or self.follower.degraded)
@@ -199,11 +199,12 @@ class EntrySearch:
         return not expired and where.admits(entry)
 
 
-PREFIX = "entries/"  #: of the path that stands for an entry
+#: The prefix of the path under which an entry appears in an answer.
+PREFIX = "entries/"
 
 
 def as_hit(found: EntryHit, *, cited: bool) -> Hit:
-    """An entry as a hit among others: its path and citation name it, and lead nowhere on the disk."""
+    """Return an entry as a hit of a mixed answer. Its path and citation contain its id, not a place on disk."""
     entry = found.entry
     return Hit(
         path=f"{PREFIX}{entry.id}",
@@ -221,7 +222,7 @@ def as_hit(found: EntryHit, *, cited: bool) -> Hit:
 
 
 def joined(answer: Answer, found: FoundEntries, limit: int) -> Answer:
-    """One answer of both, best first."""
+    """Join notes and entries in one answer, best first."""
     entries = [as_hit(hit, cited=answer.citations) for hit in found.hits]
     hits: Sequence[Hit] = sorted([*answer.hits, *entries], key=lambda hit: -hit.score)
     return replace(answer, hits=tuple(hits[:limit]), degraded=join(answer.degraded, found.degraded))

@@ -1,7 +1,7 @@
-"""LangGraph's `BaseStore`: values under a namespace and a key, kept for good, searched with our embedder.
+"""LangGraph's `BaseStore`: stores values under a namespace and a key, and searches them with the memory's embedder.
 
-Give it to a graph as ``builder.compile(store=MemoriterStore(memory))``. This module puts LangGraph's operations into
-our words; what holds the values is `Items`. Scores lie between 0 and 1; expired items are never returned.
+Pass it to a graph as ``builder.compile(store=MemoriterStore(memory))``. This module translates LangGraph's operations;
+`Items` stores the values. Scores are between 0 and 1. Expired items are never returned.
 """
 
 from __future__ import annotations
@@ -41,11 +41,12 @@ if TYPE_CHECKING:
 
 __all__ = ["Fields", "MemoriterStore"]
 
-WHOLE = "$"  #: the path that stands for the whole value
+#: The path of the whole value.
+WHOLE = "$"
 
 
 class Fields(TypedDict, total=False):
-    """Which parts of a value are searched, as LangGraph's `IndexConfig` names them; embedding is the memory's own."""
+    """Which parts of a value are searched, as in LangGraph's `IndexConfig`. The memory's embedder is used."""
 
     fields: Sequence[str]
 
@@ -53,8 +54,8 @@ class Fields(TypedDict, total=False):
 class MemoriterStore(BaseStore):
     """A store for LangGraph over the memory of one agent.
 
-    ``index={"fields": ["text", "tags[*]"]}`` says what is searched of a value; without, all of its texts are.
-    ``ttl`` is LangGraph's own configuration; what has expired goes at the next write, or by `sweep_ttl`.
+    ``index={"fields": ["text", "tags[*]"]}`` says which parts of a value are searched; by default all of its texts.
+    ``ttl`` is LangGraph's configuration. Expired items are deleted at the next write, or by `sweep_ttl`.
     """
 
     supports_ttl = True
@@ -66,7 +67,7 @@ class MemoriterStore(BaseStore):
         self.ttl_config = ttl
 
     def batch(self, ops: Iterable[Op]) -> list[Result]:
-        """Run operations: readings see the store as it was before, and all writings are made, or none."""
+        """Run operations. Reads see the store as it was before, and either all writes are made or none."""
         given = list(ops)
         for op in given:
             validate_op_namespace(op)
@@ -77,11 +78,11 @@ class MemoriterStore(BaseStore):
         return results
 
     async def abatch(self, ops: Iterable[Op]) -> list[Result]:
-        """As `batch`, in a thread."""
+        """Run `batch` in a thread."""
         return await asyncio.to_thread(self.batch, list(ops))
 
     def sweep_ttl(self) -> int:
-        """Delete what has expired, now; how many items there were."""
+        """Delete expired items now and return how many there were."""
         return self._items.sweep()
 
     @property
@@ -126,7 +127,7 @@ class MemoriterStore(BaseStore):
 
 
 def _plain(op: PutOp) -> dict[str, Any]:
-    """The value as it will come back; what JSON cannot hold is refused."""
+    """Return the value as it will be read back, or raise if JSON cannot represent it."""
     try:
         plain: dict[str, Any] = json.loads(json.dumps(dict(op.value or {})))
     except (TypeError, ValueError, RecursionError) as error:
@@ -135,7 +136,7 @@ def _plain(op: PutOp) -> dict[str, Any]:
 
 
 def _texts(value: Mapping[str, Any], path: str) -> list[str]:
-    """What is searched at a path; of a whole value its words, line by line, without the signs of JSON."""
+    """Return the searchable text at a path; for the whole value its words, line by line, without JSON syntax."""
     return ["\n".join(_leaves(value))] if path == WHOLE else get_text_at_path(value, path)
 
 
@@ -176,7 +177,7 @@ def _matching(wanted: Mapping[str, Any]) -> Matching:
 
 
 def _conditions(key: str, wanted: Any) -> Iterator[Condition]:
-    """What a database can look up of a filter: simple values, and numbers to compare with."""
+    """Yield the conditions that the database can check: equal simple values, and comparisons with numbers."""
     for operator, against in wanted.items() if isinstance(wanted, Mapping) else [("$eq", wanted)]:
         sign = _SIGNS.get(operator)
         kinds = str | int | float | None if sign == "=" else int | float
@@ -189,7 +190,7 @@ def _admits(value: Mapping[str, Any], wanted: Mapping[str, Any]) -> bool:
 
 
 def _fits(value: Any, wanted: Any) -> bool:
-    """Whether a value is as wanted: by operators, part by part, or equal."""
+    """Return whether a value matches: by operators, part by part, or by equality."""
     if isinstance(wanted, Mapping):
         if any(str(key).startswith("$") for key in wanted):
             return all(_holds(value, operator, against) for operator, against in wanted.items())
@@ -207,13 +208,13 @@ def _holds(value: Any, operator: str, against: Any) -> bool:
         raise ValueError(f"Unsupported operator: {operator}")
     one, other = _comparable(value), _comparable(against)
     if one is None or type(one) is not type(other):
-        return False  # what cannot be compared does not fit
+        return False  # values that cannot be compared do not match
     holds = {"$gt": one > other, "$gte": one >= other, "$lt": one < other, "$lte": one <= other}
     return bool(holds[operator])
 
 
 def _comparable(value: Any) -> Any:
-    """A number where it is one, also one that is written as text; else a text; else nothing."""
+    """Return a number if the value is one or is written as one, else a text, else None."""
     try:
         return float(value)
     except (TypeError, ValueError, OverflowError):

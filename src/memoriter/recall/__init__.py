@@ -1,1 +1,1 @@
-"""What is the agent told now?"""
+"""Recall: the text that is added to an agent's prompt."""

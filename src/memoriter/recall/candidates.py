@@ -1,7 +1,6 @@
-"""What was found for a prompt, as lines that may be told, in the order in which they are.
+"""The query for a recall, and the candidates for a prompt in their order.
 
-A thing is told once, in its shortest form and by whom is trusted most; marks for programs are left out. How much
-enters is `inject`'s duty.
+A statement enters a prompt once, in its shortest and most trusted form. Markers for programs are removed.
 """
 
 from __future__ import annotations
@@ -24,41 +23,48 @@ if TYPE_CHECKING:
     from memoriter.records import Entry, EntryHit, Hit, Part, Trust
 
 
-MAX_QUERY = 1000  #: characters of what the person said
-RECENT = 10  #: messages that say what the conversation is about
-KEYWORDS = 8  #: the person's own words must weigh more than what was talked about before
-AGAIN = 3  #: messages that must have a word in common: an answer repeats its question's words, and that says little
-FEW = 20  #: characters; so few alone are joined with what the person said before
+#: Maximum number of characters of the user's message.
+MAX_QUERY_CHARS = 1000
+#: Number of messages that say what the conversation is about.
+MAX_MESSAGES = 10
+#: Maximum number of recurring words. The words of the user's message must count more.
+MAX_RECURRING_WORDS = 8
+#: Minimum number of messages that share a word. An answer repeats the words of its question, so two are too few.
+MIN_RECURRENCES = 3
+#: A message with fewer characters is joined with the user's message before it.
+MIN_MESSAGE_CHARS = 20
 
 
 def question(messages: Sequence[Mapping[str, object]]) -> str:
-    """What the person said last; then what the last messages keep coming back to, the words of most of them first."""
-    turns = turns_of_messages(messages)[-RECENT:]
+    """Return the user's last message, followed by words that recur in the last messages, the most frequent first."""
+    turns = turns_of_messages(messages)[-MAX_MESSAGES:]
     said = [turn.text for turn in turns if turn.role == "user"]
     if not said:
         return ""
-    newest = "\n".join(said[-2:] if len(said[-1]) < FEW else said[-1:])[-MAX_QUERY:]
+    newest = "\n".join(said[-2:] if len(said[-1]) < MIN_MESSAGE_CHARS else said[-1:])[-MAX_QUERY_CHARS:]
     return " ".join([newest, *_recurring(turns, besides=newest)])
 
 
 def _recurring(turns: Sequence[Turn], besides: str) -> list[str]:
-    """Words that several turns have in common, as they were written; text from outside does not steer a memory."""
+    """Return words that several turns share, as they were written. Untrusted text is ignored."""
     held, written = Counter[str](), dict[str, str]()
     for turn in turns:
         if turn.trust != "untrusted":
-            text = turn.text[:MAX_QUERY]
+            text = turn.text[:MAX_QUERY_CHARS]
             held.update(query_terms(text))
             written |= {token: text[start:end] for start, end, tokens in find_words(text) for token in tokens}
     known = set(query_terms(besides))
-    again = (term for term, turns_with in held.most_common() if turns_with >= AGAIN and term not in known)
-    return list(dict.fromkeys(written[term] for term in again if term in written))[:KEYWORDS]
+    again = (
+        term for term, turns_with in held.most_common() if turns_with >= MIN_RECURRENCES and term not in known
+    )
+    return list(dict.fromkeys(written[term] for term in again if term in written))[:MAX_RECURRING_WORDS]
 
 
 _FRONT = re.compile(r"\A---\n.*?(?:\n---\s*(?:\n|\Z)|\Z)", re.DOTALL)
-_OURS = re.compile(r"<!-- memoriter: [^\n]*? -->")
+_MARKER = re.compile(r"<!-- memoriter: [^\n]*? -->")
 _HEADINGS = re.compile(r"^#{1,6} .*$", re.MULTILINE)
 _ENDS = re.compile(r"(?<=[.!?…])\s|(?<=[。！？])|\n")
-#: What logs, lists and our own summaries put before a sentence.
+#: What logs, lists and generated summaries put before a sentence.
 _LEAD = re.compile(
     r"^\s*(?:[-*+]\s+|\d{1,3}[.)]\s+)?(?:\d{1,2}:\d{2}(?::\d{2})?\s+)?(?:It began with: |起因：)?"
 )
@@ -66,34 +72,34 @@ _LEAD = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """One thing that may be told."""
+    """An entry or a piece of a note that may enter a prompt."""
 
     line: Line
     kind: str  #: "entry" or "note"
     ref: str
     score: float
     parts: tuple[Any, ...]
-    refused: str = ""  #: why it may not enter
+    refused: str = ""  #: why it must not enter
     trust: Trust = "owner"
 
 
 def of_entry(hit: EntryHit, show_places: bool) -> Candidate:
-    """An entry that was found, unless it comes from outside."""
+    """Return an entry as a candidate; an untrusted one is refused."""
     refused = sentence("recall.untrusted_memory")
     found = entry_as(hit.entry, hit.score, hit.explain.parts, show_places)
     return replace(found, refused=refused if found.trust == "untrusted" else "")
 
 
 def entry_as(entry: Entry, score: float, parts: tuple[Part, ...], show_places: bool) -> Candidate:
-    """An entry as it is told."""
+    """Return an entry as a candidate."""
     line = Line(f"entry:{entry.id}" if show_places else "", entry.type, entry.text)
     return Candidate(line, "entry", entry.id, score, parts, trust=entry.trust)
 
 
 def of_note(hit: Hit, show_places: bool, least: float) -> Candidate:
-    """A piece of a note, unless it comes from outside, holds nothing to tell, or fits less than it must."""
+    """Return a piece of a note as a candidate; it is refused if untrusted, empty, or below the minimum score."""
     refused = sentence("recall.untrusted_text") if hit.trust == "untrusted" else ""
-    text = _OURS.sub("", _FRONT.sub("", hit.snippet)).strip()
+    text = _MARKER.sub("", _FRONT.sub("", hit.snippet)).strip()
     refused = refused or ("" if text else sentence("recall.markup"))
     if not refused and hit.score < least:
         refused = sentence("recall.weak", score=round(hit.score, 3), threshold=least)
@@ -103,7 +109,7 @@ def of_note(hit: Hit, show_places: bool, least: float) -> Candidate:
 
 
 def ranked(candidates: Sequence[Candidate]) -> list[Candidate]:
-    """Best first; an entry that says all of a better note stands before it, because it says so in fewer words."""
+    """Sort candidates, best first. An entry that says all of a better note comes before it, because it is shorter."""
     rank = {one.ref: one.score for one in candidates}
     entries = [one for one in candidates if one.kind == "entry" and not one.refused]
     for note in (one for one in candidates if one.kind == "note" and not one.refused):
@@ -114,10 +120,10 @@ def ranked(candidates: Sequence[Candidate]) -> list[Candidate]:
 
 
 def is_said(one: Candidate, chosen: Sequence[Candidate]) -> bool:
-    """Whether another has every sentence of this one: what was said, logged and summarised would fill the prompt.
+    """Return whether another candidate contains every sentence of this one and is trusted at least as much.
 
-    Whole sentences, because few words turn one round: "never deploy on Friday" holds "deploy on Friday". And the other
-    must be trusted no less.
+    What was said, logged and summarised would fill the prompt. Whole sentences are compared, because a few words can
+    reverse a meaning: "never deploy on Friday" contains "deploy on Friday".
     """
     sentences = _sentences(one.line.text)
     return any(
@@ -127,7 +133,7 @@ def is_said(one: Candidate, chosen: Sequence[Candidate]) -> bool:
 
 
 def _sentences(text: str) -> set[str]:
-    """The sentences under the headings, without what does not change their meaning."""
+    """Return the sentences below the headings, without what does not change their meaning."""
     body = _HEADINGS.sub("", text)
     pieces = _ENDS.split(body if body.strip() else text)
     return {form for form in (normal_form(_LEAD.sub("", piece)) for piece in pieces) if form}

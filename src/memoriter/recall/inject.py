@@ -1,6 +1,6 @@
-"""What is put before the agent by itself: found, sifted, fitted into the budget, rendered, and noted in the ledger.
+"""Recall: finds what belongs in a prompt, fits it into the budget, renders it and records it in the ledger.
 
-Untrusted, expired and superseded memories never enter. It never raises: without memory the agent answers all the same.
+Untrusted, expired and superseded entries never enter. `Injector` never raises: without memory the agent still answers.
 """
 
 from __future__ import annotations
@@ -28,10 +28,14 @@ if TYPE_CHECKING:
     from memoriter.records import Answer, Hit
 
 
-IMPORTANCE = 0.6  #: weight of an entry's stars
-LASTING = 0.2  #: of a preference or a habit, which hold in every project
-HERE = 0.2  #: of what was learned in this project
-LEAST = 0.5  #: below this an entry waits until it is asked for
+#: Weight of an entry's importance in a brief.
+IMPORTANCE_WEIGHT = 0.6
+#: Weight of the types in `ALWAYS`, which hold in every project.
+ALWAYS_WEIGHT = 0.2
+#: Weight of an entry that was learned in this project.
+PROJECT_WEIGHT = 0.2
+#: Minimum weight of an entry in a brief.
+MIN_BRIEF_WEIGHT = 0.5
 
 ALWAYS: tuple[EntryType, ...] = ("user_preference", "workflow", "skill", "relationship")
 
@@ -39,9 +43,9 @@ ALWAYS: tuple[EntryType, ...] = ("user_preference", "workflow", "skill", "relati
 def weighed(
     entries: Iterable[Entry], sessions: Collection[str]
 ) -> list[tuple[Entry, tuple[Part, ...], float]]:
-    """The entries that matter, with the parts of their weight: heaviest first, newest first among equals.
+    """Return the entries for a brief with the parts of their weight, heaviest first and then newest first.
 
-    ``sessions`` are those of the project at hand. What was decided in another one may be wrong here, and is left out.
+    ``sessions`` are those of the current project. Decisions from other projects may be wrong here and are left out.
     """
     found = list[tuple[Entry, tuple[Part, ...], float]]()
     for entry in entries:
@@ -49,12 +53,17 @@ def weighed(
         if not always and not here:
             continue
         parts = (
-            Part("importance", entry.importance / 5, IMPORTANCE, IMPORTANCE * entry.importance / 5),
-            Part("always", float(always), LASTING, LASTING * always, entry.type),
-            Part("here", float(here), HERE, HERE * here),
+            Part(
+                "importance",
+                entry.importance / 5,
+                IMPORTANCE_WEIGHT,
+                IMPORTANCE_WEIGHT * entry.importance / 5,
+            ),
+            Part("always", float(always), ALWAYS_WEIGHT, ALWAYS_WEIGHT * always, entry.type),
+            Part("here", float(here), PROJECT_WEIGHT, PROJECT_WEIGHT * here),
         )
         score = sum(part.contribution for part in parts)
-        if score >= LEAST:
+        if score >= MIN_BRIEF_WEIGHT:
             found.append((entry, parts, score))
     return sorted(found, key=lambda one: (-one[2], -one[0].updated_at))
 
@@ -62,31 +71,33 @@ def weighed(
 log = logs.get("recall")
 
 QUERY_CHARS = 1_000
-SPARE = 3  #: notes that are looked at for each that may enter: many say what has been said
-LOOKED_THROUGH = 500  #: most important entries of each kind that a brief is made of
+#: Number of notes that are searched for each one that may enter, because many repeat each other.
+NOTES_PER_PLACE = 3
+#: Maximum number of entries of each kind that a brief chooses from.
+MAX_BRIEF_ENTRIES = 500
 #: Whose entries may enter a prompt automatically.
 TRUSTED: tuple[Trust, ...] = ("owner", "agent")
 
 
 @dataclass(frozen=True, slots=True)
 class Budget:
-    """How much may be told, and how well it must fit."""
+    """How much text may enter a prompt, and how relevant it must be."""
 
     max_entries: int = 10
     max_notes: int = 3
     threshold: float = MIN_SIMILARITY  #: minimum similarity of an entry
-    note_threshold: float = 0.25  #: of a note's score
+    note_threshold: float = 0.25  #: minimum score of a note
     characters: int = 4_000
-    tokens: int | None = None  #: None: characters alone bound it
+    tokens: int | None = None  #: None: only the characters are limited
     candidates: int = 20
 
 
 @dataclass(frozen=True, slots=True)
 class Recalled:
-    """What the agent is told now."""
+    """The result of a recall."""
 
-    id: str  #: under which the ledger knows it; empty where it does not
-    text: str  #: the block; empty when nothing fits
+    id: str  #: its id in the ledger; empty if it is not recorded
+    text: str  #: the block; empty if nothing is relevant
     lines: tuple[Line, ...] = ()
     degraded: str | None = None
 
@@ -96,7 +107,7 @@ NotesSearch = Callable[[str, int], "Answer"]
 
 
 class Injector:
-    """Recalls for one agent."""
+    """Makes the recalls of one agent."""
 
     def __init__(
         self,
@@ -119,7 +130,7 @@ class Injector:
         show_places: bool = True,
         given_up: Callable[[], bool] = lambda: False,
     ) -> Recalled:
-        """The block for a query, noted in the ledger when it is not empty and somebody still waits for it."""
+        """Return the block for a query. It is recorded unless it is empty or the caller has given up."""
         budget = budget or Budget()
         try:
             return self._recall(query, budget, interface, session, show_places, given_up)
@@ -142,7 +153,7 @@ class Injector:
         notes: Sequence[Hit] = ()
         candidates, degraded = list[Candidate](), None
         if self.notes and budget.max_notes:
-            answer = self.notes(query, budget.max_notes * SPARE)
+            answer = self.notes(query, budget.max_notes * NOTES_PER_PLACE)
             notes, degraded = answer.hits, answer.degraded
             candidates += [of_note(hit, show_places, budget.note_threshold) for hit in notes]
         if budget.max_entries:
@@ -151,11 +162,11 @@ class Injector:
             )
             candidates += [of_entry(hit, show_places) for hit in found.hits]
             degraded = degraded or found.degraded
-        fitted = self._fitted(candidates, budget, language_of(query))
-        if given_up():  # the ledger says what entered a prompt, and this will not
+        fitted = self._fit(candidates, budget, language_of(query))
+        if given_up():  # this will not enter a prompt, so it is not recorded
             return Recalled("", "", degraded=degraded)
-        told = self._noted(fitted, query, interface, session)
-        return replace(told, degraded=" ".join(filter(None, (degraded, told.degraded))) or None)
+        recalled = self._record(fitted, query, interface, session)
+        return replace(recalled, degraded=" ".join(filter(None, (degraded, recalled.degraded))) or None)
 
     def brief(
         self,
@@ -167,25 +178,25 @@ class Injector:
         session: str | None = None,
         show_places: bool = True,
     ) -> Recalled:
-        """What matters before anything was asked; ``about`` names the project, and ``sessions`` were in it."""
+        """Return the block for the start of a session. ``about`` names the project, ``sessions`` are its sessions."""
         budget = budget or Budget()
         try:
             kinds: tuple[EntryFilters, ...] = (
                 {"types": ALWAYS, "trust": TRUSTED},
                 {"within": sessions, "trust": TRUSTED},
             )
-            found = [self.entries.list(sort="importance", limit=LOOKED_THROUGH, **kind) for kind in kinds]
+            found = [self.entries.list(sort="importance", limit=MAX_BRIEF_ENTRIES, **kind) for kind in kinds]
             entries = {entry.id: entry for entry in itertools.chain(*found)}
             best = weighed(entries.values(), frozenset(sessions))[: budget.candidates]
             candidates = [entry_as(entry, score, parts, show_places) for entry, parts, score in best]
             language = language_of(" ".join(one.line.text for one in candidates))
-            return self._noted(self._fitted(candidates, budget, language), about, interface, session)
+            return self._record(self._fit(candidates, budget, language), about, interface, session)
         except MemoriterError as error:
             log.error("nothing could be recalled: %s", error)
             return Recalled("", "", degraded=str(error))
 
-    def _noted(self, fitted: _Fitted, query: str, interface: str, session: str | None) -> Recalled:
-        """What is told, noted in the ledger when it is anything; told all the same when the disk takes no note."""
+    def _record(self, fitted: _Fitted, query: str, interface: str, session: str | None) -> Recalled:
+        """Record a recall that is not empty. If the disk is full, the block is returned anyway."""
         chosen, considered, text, recall_id = fitted
         if not chosen:
             return Recalled("", text)
@@ -200,8 +211,8 @@ class Injector:
             return Recalled("", text, tuple(chosen), f"This recall is not in the ledger: {error}.")
         return Recalled(recall_id, text, tuple(chosen))
 
-    def _fitted(self, candidates: Sequence[Candidate], budget: Budget, language: Any) -> _Fitted:
-        """Best first, each whole while there is room; every one is accounted for."""
+    def _fit(self, candidates: Sequence[Candidate], budget: Budget, language: Any) -> _Fitted:
+        """Choose candidates, best first, as long as each fits as a whole; give a reason for every one."""
         recall_id = uuid.uuid4().hex[:16]
         chosen, considered, text = list[Candidate](), list[Considered](), ""
         left = {"entry": budget.max_entries, "note": budget.max_notes}

@@ -1,8 +1,7 @@
-"""The block of recalled text: fenced, grouped, escaped so that nothing in it can end the fence or leave its line.
+"""The block of recalled text: fenced, grouped, and escaped so that no text can close the fence or leave its line.
 
-What is recalled is data. Each line is a JSON array of a reference and a text, in which every character that could
-open a tag, in whatever width, and every invisible one is written as an escape. So the block reads back to exactly what
-was put in, and `read_back` does so. What is put in is decided by `inject`.
+Recalled text is data. Each line is a JSON array of a reference and a text. Every character that could open a tag, in
+any width, and every invisible character is escaped. `read_back` returns exactly what was rendered.
 """
 
 from __future__ import annotations
@@ -42,7 +41,7 @@ _UNCITED: Mapping[Language, str] = {
 
 
 def memory_section(hints: Mapping[str, str], *, language: Language = "en", citations: bool = True) -> str:
-    """The section for an agent with these tools, each with one sentence on when to use it; nothing without tools."""
+    """Return the section of the system prompt for an agent with these tools; empty without tools."""
     if not hints:
         return ""
     colon = "：" if language == "zh" else ": "
@@ -61,7 +60,8 @@ def memory_section(hints: Mapping[str, str], *, language: Language = "en", citat
 
 
 TAG = "relevant-memories"
-NOTES = "notes"  #: the group of what comes from files
+#: The group of text that comes from files.
+NOTES = "notes"
 
 LABELS: dict[Language, dict[str, str]] = {
     "en": {
@@ -95,22 +95,22 @@ PREFACE: dict[Language, str] = {
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """One thing that the agent is told."""
+    """One line of the block."""
 
-    ref: str  #: an entry's id or a note's citation; empty where places are not shown
+    ref: str  #: an entry's id or a note's citation; empty if citations are off
     group: str  #: an entry's type, or ``notes``
     text: str
 
 
 def language_of(text: str) -> Language:
-    """The language to label in: Chinese as soon as a fifth of the letters are."""
+    """Return the language of the labels: Chinese if at least a fifth of the letters are."""
     letters = [char for char in text if char.isalpha()]
     chinese = sum("\u3400" <= char <= "\u9fff" for char in letters)
     return "zh" if letters and chinese * 5 >= len(letters) else "en"
 
 
 def render(lines: Sequence[Line], recall_id: str, language: Language) -> str:
-    """The block; empty when there is nothing to tell."""
+    """Return the block; empty without lines."""
     if not lines:
         return ""
     labels = LABELS[language]
@@ -129,7 +129,7 @@ _BLOCK = re.compile(rf'<{TAG} recall="([0-9A-Za-z-]{{1,64}})">\n(.*)\n</{TAG}>',
 
 
 def read_back(block: str) -> tuple[str, list[Line]]:
-    """The recall's id and the lines of a block, in the order in which they stand there."""
+    """Return the id and the lines of a block, in their order."""
     found = _BLOCK.fullmatch(block)
     if found is None:
         raise ValueError("this is not one block of recalled text")
@@ -145,7 +145,7 @@ def read_back(block: str) -> tuple[str, list[Line]]:
 
 
 def in_order(lines: Iterable[Line]) -> list[Line]:
-    """Lines as a block has them: by group, within a group as they came."""
+    """Sort lines by group; within a group they keep their order."""
     rank = {group: place for place, group in enumerate(LABELS["en"])}
     return sorted(lines, key=lambda line: rank[line.group])
 
@@ -161,7 +161,7 @@ _SHARP = re.compile(r"[<>&\x7f]")
 
 @lru_cache(maxsize=4096)
 def _dangerous(char: str) -> bool:
-    """Whether a character is a bracket of a tag, looks like one to a normaliser, or cannot be seen."""
+    """Return whether a character is a bracket of a tag, can be normalised to one, or is invisible."""
     if char in "<>&":
         return True
     if char.isascii():
@@ -169,7 +169,7 @@ def _dangerous(char: str) -> bool:
     folded = unicodedata.normalize("NFKD", char)
     if any(sharp in folded for sharp in "<>&`"):
         return True
-    # Joiners and variation selectors shape emoji and scripts; all else that is invisible can only deceive.
+    # Joiners and variation selectors shape emoji and scripts. Other invisible characters can only deceive.
     return (
         unicodedata.category(char) in ("Cf", "Cc", "Co", "Cs", "Cn", "Zl", "Zp")
         and char not in "\u200c\u200d"

@@ -1,7 +1,6 @@
-"""Entries as lists: a page in some order, counts by kind, what happened when. All of it is counted by SQL.
+"""Lists of entries in SQL: pages, counts, samples and timelines.
 
-Every function works on a connection that it is given. Which entries answer a query in words is not decided here: the
-caller brings their scores.
+Every function uses the connection it receives. For a query, the caller passes the scores of the matching entries.
 """
 
 from __future__ import annotations
@@ -17,12 +16,13 @@ from memoriter.records import Bucket, Entry, EntrySort, Facets
 from memoriter.store import entry_rows
 from memoriter.store.entry_rows import EntryFilter
 
-MOST_TAGS = 200  #: that are counted; the most frequent ones
+#: Maximum number of tags that are counted, the most frequent ones.
+MAX_TAGS = 200
 
 After = tuple[float, str]
-"""The place after which a page begins: the value that is sorted by, and the id."""
+"""Where a page starts: the sort value and the id of the last entry before it."""
 
-# An entry counts as expired from that moment on, though only the next cleanup marks it.
+# An entry counts as expired as soon as its time is over, although only the next cleanup marks it.
 _STATE = "case when e.state = 'active' and e.expires_at <= ?1 then 'expired' else e.state end"
 _COLUMNS = ", ".join(_STATE if name == "state" else f"e.{name}" for name in entry_rows.COLUMNS)
 _ORDER: Mapping[EntrySort, str] = {
@@ -42,21 +42,24 @@ _KINDS: Mapping[str, str] = dict.fromkeys(_CAPTURED, "captured") | {
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """Which entries, in which order."""
+    """A request for one page of entries."""
 
     where: EntryFilter
-    now: float  #: what has expired by then counts as expired
+    #: Entries whose time is over by then count as expired.
+    now: float
     sort: EntrySort = "created"
-    scores: Mapping[str, float] | None = None  #: of a query, by id
-    holds: str = ""  #: a text that entries which were not scored must hold; without both, all count
+    #: The scores of a query, by id. None: there is no query.
+    scores: Mapping[str, float] | None = None
+    #: The query. Entries that are not in force match if they contain it.
+    contains: str = ""
     limit: int = 100
     after: After | None = None
 
 
 def page(connection: apsw.Connection, wanted: Wanted) -> tuple[list[Entry], int, After | None]:
-    """The entries of one page, greatest first; how many there are in all; and where the next page begins."""
+    """Return one page of entries, largest sort value first, the total, and where the next page starts."""
     clauses, bound = _clauses(wanted)
-    # Materialized, so that it gets an index of its own: else it would be read through for every entry.
+    # Materialized, so that SQLite builds an index for it instead of scanning it for every entry.
     scores = "with s(key, value) as materialized (select key, value from json_each(?2))"
     tables = f"from entries e left join s on s.key = e.id where {' and '.join(clauses)}"
     count: Any = connection.execute(f"{scores} select count(*) {tables}", bound).fetchall()
@@ -73,7 +76,7 @@ def page(connection: apsw.Connection, wanted: Wanted) -> tuple[list[Entry], int,
 
 
 def _clauses(wanted: Wanted) -> tuple[list[str], list[object]]:
-    """What is asked for, in SQL. ?1 is the time, ?2 the scores; the others follow in their order."""
+    """Return the conditions in SQL and their values. ?1 is the time and ?2 the scores."""
     states = wanted.where.states
     plain = replace(wanted.where, states=(), now=None)
     found, values = entry_rows.clauses(plain)
@@ -86,14 +89,14 @@ def _clauses(wanted: Wanted) -> tuple[list[str], list[object]]:
         bound.append(json.dumps(states))
         clauses.append(f"{_STATE} in (select value from json_each(?{len(bound)}))")  # noqa: S608
     if wanted.scores is not None:
-        bound.append(wanted.holds)
+        bound.append(wanted.contains)
         held = f"({_STATE} <> 'active' and instr(lower(e.text), lower(?{len(bound)})))"
         clauses.append(f"(s.key is not null or {held})")
     return clauses or ["true"], bound
 
 
 def replaced_by(connection: apsw.Connection, entry_id: str, limit: int) -> list[Entry]:
-    """The entries that this one has taken the place of, newest first."""
+    """Return the entries that this one superseded, newest first."""
     rows = connection.execute(
         f"{entry_rows.SELECT} where superseded_by = ? order by updated_at desc, id limit ?", (entry_id, limit)
     )
@@ -101,7 +104,7 @@ def replaced_by(connection: apsw.Connection, entry_id: str, limit: int) -> list[
 
 
 def ids(connection: apsw.Connection, begun: str, limit: int, now: float) -> list[str]:
-    """Ids of entries in force that begin so, newest first."""
+    """Return ids of entries in force that start with a prefix, newest first."""
     statement = (
         f"select e.id {_ALIVE} and substr(e.id, 1, length(?2)) = ?2 order by e.created_at desc, e.id limit ?3"
     )
@@ -109,9 +112,9 @@ def ids(connection: apsw.Connection, begun: str, limit: int, now: float) -> list
 
 
 def sample(connection: apsw.Connection, limit: int, now: float) -> tuple[list[str], int]:
-    """Ids of entries in force, at most so many, and how many there are.
+    """Return at most ``limit`` ids of entries in force, and how many there are.
 
-    Ids are random, so their order is an even sample, and the same one each time.
+    Ids are random, so their order is an even sample, and the same one every time.
     """
     rows = connection.execute(f"select e.id {_ALIVE} order by e.id limit ?2", (now, limit))
     found = [str(row[0]) for row in rows]
@@ -120,14 +123,14 @@ def sample(connection: apsw.Connection, limit: int, now: float) -> tuple[list[st
 
 
 def averages(connection: apsw.Connection, now: float) -> dict[str, float | None]:
-    """Averages and times of the entries in force; None where there are none."""
+    """Return averages and times of the entries in force; None without entries."""
     columns = "round(avg(importance), 2), round(avg(confidence), 2), min(created_at), max(created_at)"
     rows: Any = connection.execute(f"select {columns} {_ALIVE}", (now,)).fetchall()
     return dict(zip(("average_importance", "average_confidence", "oldest", "newest"), rows[0], strict=True))
 
 
 def facets(connection: apsw.Connection, now: float) -> Facets:
-    """How many entries there are of each kind; types, trust and tags of those in force."""
+    """Count all entries by state, and the entries in force by type, trust and tag."""
 
     def counted(statement: str) -> dict[str, int]:
         rows: Any = connection.execute(statement, (now,))
@@ -140,12 +143,12 @@ def facets(connection: apsw.Connection, now: float) -> Facets:
         types=counted(f"select e.type, count(*) {_ALIVE} group by 1 order by 2 desc, 1"),
         states=by_state,
         trust=counted(f"select e.trust, count(*) {_ALIVE} group by 1 order by 2 desc, 1"),
-        tags=counted(f"{tags} order by 2 desc, 1 limit {MOST_TAGS}"),
+        tags=counted(f"{tags} order by 2 desc, 1 limit {MAX_TAGS}"),
     )
 
 
 def span(connection: apsw.Connection) -> tuple[float, float] | None:
-    """When something first and last happened; None when nothing has."""
+    """Return the times of the first and the last event or recall; None without any."""
     rows: Any = connection.execute(
         "select min(at), max(at) from (select min(at) at from events union all select max(at) from events"
         " union all select min(at) from recalls union all select max(at) from recalls)"
@@ -155,7 +158,7 @@ def span(connection: apsw.Connection) -> tuple[float, float] | None:
 
 
 def timeline(connection: apsw.Connection, since: float, until: float, buckets: int) -> list[Bucket]:
-    """What happened from ``since`` until before ``until``, in spans of equal length."""
+    """Count changes and recalls from ``since`` until before ``until``, in spans of equal length."""
     width = (until - since) / buckets
     counts: list[dict[str, int]] = [{} for _ in range(buckets)]
     events: Any = connection.execute(

@@ -1,4 +1,4 @@
-"""Entries and events as rows and back. It decides nothing: what may be written is the caller's duty."""
+"""Conversion of entries and events to rows of ``memory.db`` and back, and the filter of entries in SQL."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from memoriter.store.connection import value
 COLUMNS = tuple(field.name for field in fields(Entry))
 _LISTS = ("related", "tags")
 
-SELECT = f"select {', '.join(COLUMNS)} from entries"  # noqa: S608 - the names of our own columns
+SELECT = f"select {', '.join(COLUMNS)} from entries"  # noqa: S608
 _PUT = (
     f"insert or replace into entries({', '.join(COLUMNS)}, digest)"
     f" values({', '.join('?' * (len(COLUMNS) + 1))})"
@@ -31,10 +31,10 @@ _EVENT = (
 
 @dataclass(frozen=True, slots=True)
 class EntryFilter:
-    """Which entries are meant. Without a word on states: those in force."""
+    """Which entries to read; by default the active ones."""
 
     types: tuple[EntryType, ...] = ()
-    tags: tuple[str, ...] = ()  #: all of them
+    tags: tuple[str, ...] = ()  #: the entry has all of them
     since: float | None = None  #: created at or after
     until: float | None = None  #: created before
     min_importance: float = 0.0
@@ -43,10 +43,11 @@ class EntryFilter:
     within: tuple[str, ...] | None = None  #: learned in one of these sessions, or in none
     source: str | None = None
     states: tuple[EntryState, ...] = ("active",)
-    now: float | None = None  #: entries that have expired by then are left out; None: they count
+    #: Entries that have expired by then are left out. None: they are included.
+    now: float | None = None
 
     def admits(self, entry: Entry) -> bool:
-        """Whether an entry is meant."""
+        """Return whether an entry matches."""
         return (
             (not self.states or entry.state in self.states)
             and (not self.types or entry.type in self.types)
@@ -66,7 +67,7 @@ class EntryFilter:
 
 
 def load(connection: apsw.Connection, ids: Iterable[str]) -> dict[str, Entry]:
-    """The entries of these ids that are there."""
+    """Return the entries with these ids that exist, by id."""
     wanted = json.dumps(list(ids))
     rows = connection.execute(f"{SELECT} where id in (select value from json_each(?))", (wanted,))  # noqa: S608
     return {entry.id: entry for entry in map(entry_of, rows)}
@@ -78,7 +79,7 @@ def find(
     limit: int | None = None,
     sort: Literal["updated", "importance"] = "updated",
 ) -> list[Entry]:
-    """The entries that the filter admits, newest first, or the most important first and then the newest."""
+    """Return the entries that match, newest first, or the most important first and then the newest."""
     narrowed, bound = clauses(where)
     first = "importance desc, " if sort == "importance" else ""
     rows = connection.execute(
@@ -89,12 +90,12 @@ def find(
 
 
 def with_digest(connection: apsw.Connection, digest: str) -> list[Entry]:
-    """The entries whose text has this digest, whatever their state."""
+    """Return the entries whose text has this digest, in any state."""
     return [entry_of(row) for row in connection.execute(f"{SELECT} where digest = ?", (digest,))]
 
 
 def put(connection: apsw.Connection, entry: Entry, digest: str) -> None:
-    """Write an entry in place of the one with its id."""
+    """Insert an entry, or replace the one with the same id."""
     values = (_stored(getattr(entry, name), name) for name in COLUMNS)
     connection.execute(_PUT, (*values, digest))
 
@@ -103,11 +104,11 @@ _WITHIN = "(session is null or session in (select value from json_each(?)))"
 
 
 def clauses(where: EntryFilter) -> tuple[list[str], list[object]]:
-    """What the filter says, in SQL, and the values for it."""
+    """Return the filter as SQL conditions, and their values."""
     found, bound = ["true"], list[object]()
     for column, values in (("state", where.states), ("type", where.types), ("trust", where.trust)):
         if values:
-            found.append(f"{column} in (select value from json_each(?))")  # noqa: S608 - our own names
+            found.append(f"{column} in (select value from json_each(?))")  # noqa: S608
             bound.append(json.dumps(values))
     for clause, wanted in (
         ("created_at >= ?", where.since),
@@ -153,23 +154,23 @@ def document_of(entry: Entry) -> tuple[Document, list[Chunk]]:
 
 
 def next_seq(connection: apsw.Connection) -> int:
-    """The number that the next event has; inside a write transaction nobody else can take it."""
+    """Return the number of the next event. In a write transaction no other process can take it."""
     return last_seq(connection) + 1
 
 
 def last_seq(connection: apsw.Connection) -> int:
-    """The number of the newest event, erased or not; 0 before the first."""
+    """Return the number of the newest event, erased or not; 0 before the first."""
     return int(value(connection, "select max(seq) from sqlite_sequence where name = 'events'") or 0)
 
 
 def add_event(connection: apsw.Connection, event: Event) -> None:
-    """Write an event under its own number."""
+    """Insert an event under its number."""
     head = (event.seq, event.change, event.at, event.kind, event.entry_id, event.by, pack(event.note))
     connection.execute(_EVENT, (*head, packed(event.before), packed(event.after)))
 
 
 def events(connection: apsw.Connection, clause: str, *bound: str | int) -> list[Event]:
-    """The events that a clause of ours selects, oldest first."""
+    """Return the events that an SQL condition selects, oldest first."""
     columns = "seq, change, at, kind, entry_id, by, note, before, after"
     statement = f"select {columns} from events where {clause} order by seq"  # noqa: S608
     rows: Any = connection.execute(statement, bound)
@@ -182,12 +183,12 @@ def _event(seq: int, change: int, at: float, kind: str, entry_id: str, *rest: An
 
 
 def packed(entry: Entry | None) -> str | None:
-    """An entry as JSON."""
+    """Return an entry as JSON."""
     return json.dumps(asdict(entry), ensure_ascii=False) if entry else None
 
 
 def unpacked(text: str | None) -> Entry | None:
-    """An entry from JSON; a field that this release does not know is left out."""
+    """Return an entry from JSON. Fields that this release does not know are dropped."""
     if text is None:
         return None
     values = {name: known for name, known in json.loads(text).items() if name in COLUMNS}

@@ -1,20 +1,20 @@
-"""The history of ``memory.db``: every table of the truth that agents learned, and how it came to be.
+"""The tables of ``memory.db``, as a list of migrations.
 
-A new release adds a migration at the end and changes none that stands.
+A new release appends a migration and never changes a released one.
 """
 
 from __future__ import annotations
 
 from memoriter.store.connection import Migration
 
-APPLICATION_ID = 0x7265636D  # "recm"
+APPLICATION_ID = 0x6D6D656D  # "mmem"
 
 _M001 = Migration(
     "m001_initial",
     (
         "create table meta(key text primary key, value text not null) without rowid",
         "insert into meta(key, value) values('store', lower(hex(randomblob(16))))",
-        "insert into meta(key, value) values('key', lower(hex(randomblob(32))))",  # of the digests
+        "insert into meta(key, value) values('key', lower(hex(randomblob(32))))",  # the key of the digests
         """create table entries(
             id text primary key, type text not null, category text, importance real not null,
             confidence real not null, trust text not null, state text not null, session text, source text,
@@ -26,14 +26,14 @@ _M001 = Migration(
         "create index entries_type on entries(state, type, updated_at)",
         "create index entries_session on entries(session) where session is not null",
         "create index entries_expiry on entries(expires_at) where expires_at is not null",
-        # autoincrement: whoever follows the events asks only for greater numbers, and none is given twice.
+        # autoincrement: an index that follows the events asks only for greater numbers, so none may be used twice.
         """create table events(
             seq integer primary key autoincrement, change integer not null, at real not null, kind text not null,
             entry_id text not null, by text not null, note text not null, before text, after text)""",
         "create index events_entry on events(entry_id, seq)",
         "create index events_change on events(change)",
         "create table tombstones(digest text primary key, at real not null, seq integer not null) without rowid",
-        # Vectors of erased texts that the derived index may still hold: an erasure that was cut short is completed.
+        # Vectors of erased texts that the derived index may still hold: an interrupted erasure is completed.
         "create table unfinished(hash text primary key) without rowid",
         """create table recalls(
             id text primary key, at real not null, interface text not null, session text, query text not null,
@@ -50,7 +50,7 @@ _M001 = Migration(
 _M002 = Migration(
     "m002_lists",
     (
-        # Pages of a list, the versions that an entry replaced, and what happened when, without reading every row.
+        # For pages of a list, the versions that an entry superseded, and the timeline, without reading every row.
         "create index entries_created on entries(created_at, id)",
         "create index entries_superseded on entries(superseded_by) where superseded_by is not null",
         "create index events_at on events(at, kind)",

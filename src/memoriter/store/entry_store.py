@@ -1,7 +1,7 @@
-"""``memory.db``: what was learned. It is truth: a change is on the disk before anybody is told that it is made.
+"""``memory.db``: the source of truth for entries. A change is on disk before its method returns.
 
-Every change is an event with the entry before and after, so that it can be shown and undone. It keeps no keywords
-and no vectors: those are derived, by comparing sequence numbers. What is worth keeping is decided by ``entries``.
+Every change is an event with the entry before and after it, so it can be shown and undone. Keywords and vectors are not
+stored here: an index follows the sequence numbers of the events.
 """
 
 from __future__ import annotations
@@ -35,8 +35,10 @@ class Edit:
     """One entry's part of a change."""
 
     kind: str
-    after: Entry | None  #: None takes the entry away; its history stays
-    before: Entry | None = None  #: as the caller knows it; somebody else's change meanwhile is a conflict
+    #: None removes the entry; its history stays.
+    after: Entry | None
+    #: The entry as the caller knows it. If it was changed meanwhile, the edit is a conflict.
+    before: Entry | None = None
     note: str = ""
 
     @property
@@ -47,7 +49,7 @@ class Edit:
 
 
 class EntryStore:
-    """What ``memory.db`` holds. Safe to use from many threads and processes at once."""
+    """The contents of ``memory.db``. Safe to use from several threads and processes."""
 
     def __init__(self, folder: Path, *, timeout_s: float = 30.0) -> None:
         self.path = folder / "memory.db"
@@ -66,14 +68,14 @@ class EntryStore:
     # ---- reading ---------------------------------------------------------------------------------------------
 
     def get(self, entry_id: str) -> Entry:
-        """The entry of this id."""
+        """Return the entry with this id."""
         found = self.load([entry_id])
         if entry_id not in found:
             raise NotFound(sentence("entry.not_found", id=entry_id))
         return found[entry_id]
 
     def load(self, ids: Iterable[str]) -> dict[str, Entry]:
-        """The entries of these ids that are there."""
+        """Return the entries with these ids that exist, by id."""
         with self.database.read() as connection:
             return entry_rows.load(connection, ids)
 
@@ -83,56 +85,56 @@ class EntryStore:
         limit: int | None = None,
         sort: Literal["updated", "importance"] = "updated",
     ) -> list[Entry]:
-        """The entries that the filter admits, newest first, or the most important first."""
+        """Return the entries that match the filter, newest first, or the most important first."""
         with self.database.read() as connection:
             return entry_rows.find(connection, where, limit, sort)
 
     def page(self, wanted: Wanted) -> tuple[list[Entry], int, After | None]:
-        """Some of the entries that are wanted, how many there are in all, and where the next page begins."""
+        """Return one page of entries, the total number of matches, and where the next page starts."""
         with self.database.snapshot() as connection:
             return entry_lists.page(connection, wanted)
 
     def facets(self, now: float) -> Facets:
-        """How many entries there are of each kind."""
+        """Return how many entries there are of each state, type, trust and tag."""
         with self.database.snapshot() as connection:
             return entry_lists.facets(connection, now)
 
     def ids(self, begun: str, limit: int, now: float) -> list[str]:
-        """Ids of entries in force that begin so, newest first."""
+        """Return ids of entries in force that start with a prefix, newest first."""
         with self.database.read() as connection:
             return entry_lists.ids(connection, begun, limit, now)
 
     def sample(self, limit: int, now: float) -> tuple[list[str], int]:
-        """Ids of an even sample of the entries in force, the same one each time; and how many there are."""
+        """Return the ids of an even, stable sample of the entries in force, and how many there are in total."""
         with self.database.snapshot() as connection:
             return entry_lists.sample(connection, limit, now)
 
     def averages(self, now: float) -> dict[str, float | None]:
-        """Averages and times of the entries in force; None where there are none."""
+        """Return averages and times of the entries in force; None without entries."""
         with self.database.read() as connection:
             return entry_lists.averages(connection, now)
 
     def replaced_by(self, entry_id: str, limit: int = 100) -> list[Entry]:
-        """The entries that this one has taken the place of, newest first."""
+        """Return the entries that this one superseded, newest first."""
         with self.database.read() as connection:
             return entry_lists.replaced_by(connection, entry_id, limit)
 
     def timeline(self, since: float | None, until: float | None, buckets: int, now: float) -> list[Bucket]:
-        """What happened, in spans of equal length; from the first event until now, unless times are given."""
+        """Count changes and recalls in spans of equal length, by default from the first event until now."""
         with self.database.snapshot() as connection:
             first, last = entry_lists.span(connection) or (now, now)
             since = first if since is None else since
-            # The end is no part of the span, and a clock that was set back may have left events after "now".
+            # The end is exclusive, and a clock that was set back may have left events after "now".
             until = max(now, last) + 1 if until is None else until
             return entry_lists.timeline(connection, since, until, buckets) if until > since else []
 
     def same_text(self, text: str) -> list[Entry]:
-        """The entries that say just this, whatever their state."""
+        """Return the entries with exactly this text, in any state."""
         with self.database.read() as connection:
             return entry_rows.with_digest(connection, self.digest(text))
 
     def complete_id(self, beginning: str) -> str:
-        """The one id that begins so: people type eight letters of thirty-six."""
+        """Return the one id that starts with a prefix: people type eight characters of thirty-six."""
         statement = "select id from entries where substr(id, 1, length(?1)) = ?1 union"
         statement += " select entry_id from events where substr(entry_id, 1, length(?1)) = ?1 limit 2"
         with self.database.read() as connection:
@@ -147,12 +149,12 @@ class EntryStore:
 
     @contextlib.contextmanager
     def transaction(self) -> Iterator[None]:
-        """Everything done inside is on the disk at the end, or nothing of it is."""
+        """Write everything inside in one transaction: all of it is on disk at the end, or nothing."""
         with self.database.write():
             yield
 
     def apply(self, edits: Sequence[Edit], *, at: float, by: str) -> tuple[Entry, ...]:
-        """Make a change, all of it or nothing; the entries as they are now. On the disk when it returns."""
+        """Make a change, all of it or nothing, and return the changed entries. It is on disk when this returns."""
         with self.database.write() as connection:
             first = entry_rows.next_seq(connection)
             made = [self._edit(connection, edit, at=at, by=by, change=first) for edit in edits]
@@ -175,7 +177,7 @@ class EntryStore:
         return after
 
     def touch(self, ids: Iterable[str], at: float) -> None:
-        """Count that these entries were used. No event: what an entry says has not changed."""
+        """Count that these entries were used. This adds no event, because the entries do not change."""
         with self.database.write() as connection:
             connection.executemany(
                 "update entries set access_count = access_count + 1, last_accessed_at = ? where id = ?",
@@ -185,12 +187,12 @@ class EntryStore:
     # ---- history ---------------------------------------------------------------------------------------------
 
     def seq(self) -> int:
-        """The number of the newest event; 0 before the first."""
+        """Return the number of the newest event; 0 before the first."""
         with self.database.read() as connection:
             return entry_rows.last_seq(connection)
 
     def changed_since(self, seq: int) -> list[str]:
-        """Ids of the entries that events after this one changed."""
+        """Return the ids of the entries that changed after this event."""
         with self.database.read() as connection:
             rows = connection.execute("select entry_id from events where seq > ?", (seq,))
             return list(dict.fromkeys(str(row[0]) for row in rows))
@@ -203,12 +205,12 @@ class EntryStore:
         }
 
     def history(self, entry_id: str) -> list[Event]:
-        """Everything that happened to an entry, oldest first."""
+        """Return every event of an entry, oldest first."""
         with self.database.read() as connection:
             return entry_rows.events(connection, "entry_id = ?", entry_id)
 
     def last_change(self, entry_id: str | None = None) -> list[Event]:
-        """The events of the newest change, of one entry or of all."""
+        """Return the events of the newest change, of one entry or of all."""
         clause = "change = (select change from events where entry_id = ? order by seq desc limit 1)"
         with self.database.read() as connection:
             if entry_id is not None:
@@ -220,7 +222,7 @@ class EntryStore:
     # ---- digests and tombstones ------------------------------------------------------------------------------
 
     def digest(self, text: str) -> str:
-        """What stands for a text where the text itself must not stand."""
+        """Return a keyed digest, for places where the text itself must not be stored."""
         return digest(self._key, text)
 
     def tombstone_seq(self, text: str) -> int | None:
@@ -237,11 +239,11 @@ class EntryStore:
     # ---- health ----------------------------------------------------------------------------------------------
 
     def check(self, *, deep: bool = False) -> list[str]:
-        """What is wrong with the file, in sentences; empty when all is well."""
+        """Return what is wrong with the file, one sentence each."""
         return self.database.check(deep=deep)
 
     def close(self) -> None:
-        """Close every connection; the entries can no longer be used."""
+        """Close every connection."""
         self.database.close()
 
     def __enter__(self) -> EntryStore:

@@ -1,7 +1,7 @@
-"""Taking every copy of an entry out of ``memory.db``: its row, its texts in the history, its traces in the ledger.
+"""Removes every copy of an entry from ``memory.db``: its row, its texts in the history, its traces in the ledger.
 
-What stays is that something was forgotten, when, and a keyed digest by which the same text is known again. The bytes
-go because the database overwrites what it deletes and its log is emptied. Copies elsewhere are the caller's duty.
+What remains is the fact and the time, and a keyed digest that recognises the same text. The bytes are gone because the
+database overwrites what it deletes and its log is truncated.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from memoriter.records import Event
 from memoriter.store import entry_rows
 from memoriter.store.connection import value
 
-# An entry and the version that merged it say the same, and so do two with one digest: whoever forgets one means both.
-# The last line is for a merge that was undone: its entry is gone, what it said is still in the history.
+# An entry and the version merged from it say the same, and so do two entries with one digest: forget them together.
+# The last line covers a merge that was undone: its entry is gone, but its text is still in the history.
 _FAMILY = """
     with recursive family(id) as (
         select value from json_each(?)
@@ -38,15 +38,15 @@ _UNLEDGER = """
 
 
 def family(connection: apsw.Connection, ids: Iterable[str]) -> list[str]:
-    """These entries and the versions that were merged with them."""
+    """Return these entries and the versions merged with them."""
     return [str(row[0]) for row in connection.execute(_FAMILY, (json.dumps(list(ids)),))]
 
 
 def texts(connection: apsw.Connection, entry_id: str) -> set[str]:
-    """Everything that an entry ever said."""
+    """Return every text that an entry ever had."""
     events = entry_rows.events(connection, "entry_id = ?", entry_id)
-    said = {state.text for event in events for state in (event.before, event.after) if state}
-    return said | {entry.text for entry in entry_rows.load(connection, [entry_id]).values()}
+    found = {state.text for event in events for state in (event.before, event.after) if state}
+    return found | {entry.text for entry in entry_rows.load(connection, [entry_id]).values()}
 
 
 def erase(
@@ -58,15 +58,15 @@ def erase(
     kind: str,
     digest: Callable[[str], str] | None,
 ) -> None:
-    """Erase one entry; ``digest`` makes the tombstones, None leaves none."""
-    said = texts(connection, entry_id)
+    """Erase one entry. ``digest`` makes the tombstones; None leaves none."""
+    all_texts = texts(connection, entry_id)
     seq = entry_rows.next_seq(connection)
     connection.execute("delete from entries where id = ?", (entry_id,))
     connection.execute(
         "update events set before = null, after = null, note = '' where entry_id = ?", (entry_id,)
     )
     entry_rows.add_event(connection, Event(seq, seq, at, kind, entry_id, by, "", None, None))
-    for text in said:
+    for text in all_texts:
         connection.execute(_UNLEDGER, (entry_id, text))
         connection.execute("insert or ignore into unfinished(hash) values(?)", (vector_hash(text),))
         if digest is not None:
@@ -75,20 +75,20 @@ def erase(
 
 
 def vector_hash(text: str) -> str:
-    """The name of a text's vector in the derived index."""
+    """Return the name of a text's vector in the derived index."""
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
 
 
 def unfinished(connection: apsw.Connection) -> list[str]:
-    """Names of vectors that still have to go."""
+    """Return the names of vectors that are not erased yet."""
     return [str(row[0]) for row in connection.execute("select hash from unfinished")]
 
 
 def finish(connection: apsw.Connection, hashes: Iterable[str]) -> None:
-    """Note that these vectors are gone."""
+    """Record that these vectors are erased."""
     connection.executemany("delete from unfinished where hash = ?", [(hash_,) for hash_ in hashes])
 
 
 def count(connection: apsw.Connection) -> int:
-    """How many vectors still have to go."""
+    """Return how many vectors are not erased yet."""
     return int(value(connection, "select count(*) from unfinished"))

@@ -1,6 +1,6 @@
-"""The recall ledger: what entered which prompt, when, and why. It holds references and reasons, not the texts.
+"""The recall ledger: what entered which prompt, when and why. It stores references and reasons, not texts.
 
-It is bounded: a number of recalls that no write passes, and an age that the cleanup of entries sees to.
+It is bounded by a number of recalls, which every write keeps, and by an age, which the cleanup of entries keeps.
 """
 
 from __future__ import annotations
@@ -32,16 +32,16 @@ _HEADS = """
 
 @dataclass(frozen=True, slots=True)
 class RecallFilter:
-    """Which recalls are meant."""
+    """Which recalls to read."""
 
     session: str | None = None
     interface: str | None = None
     since: float | None = None
     until: float | None = None
-    entry: str | None = None  #: one that entered
+    entry: str | None = None  #: an entry that entered the prompt
 
     def clauses(self) -> tuple[str, list[object]]:
-        """The same in SQL, and the values for it."""
+        """Return the filter as SQL, and its values."""
         given = (
             ("r.session = ?", self.session),
             ("r.interface = ?", self.interface),
@@ -54,14 +54,14 @@ class RecallFilter:
 
 
 class Ledger:
-    """The ledger of one ``memory.db``; ``max_recalls``: how many it holds."""
+    """The ledger of one ``memory.db``, with at most ``max_recalls`` recalls."""
 
     def __init__(self, database: Database, max_recalls: int = MAX_RECALLS) -> None:
         self._database = database
         self._max_recalls = max_recalls
 
     def write(self, recall: Recall, used: Sequence[str]) -> None:
-        """Note a recall, and count the entries that entered."""
+        """Write a recall, and count the entries that entered the prompt."""
         head = (recall.id, recall.at, recall.interface, recall.session, recall.query[:KEPT_QUERY_CHARS])
         rows = [
             (
@@ -85,16 +85,16 @@ class Ledger:
                 [(recall.at, entry_id) for entry_id in used],
             )
             if value(connection, "select count(*) from recalls") > self._max_recalls:
-                # Some more than must go, so that this is not done at every write.
+                # A few more than necessary, so that this does not run at every write.
                 _delete(connection, _OLDEST, self._max_recalls - self._max_recalls // 16)
 
     def prune(self, before: float) -> int:
-        """Drop the recalls of an earlier time; how many there were."""
+        """Delete the recalls before a time and return how many there were."""
         with self._database.write() as connection:
             return _delete(connection, "select id from recalls where at < ?", before)
 
     def get(self, recall_id: str) -> Recall:
-        """A recall by its id, or by the beginning of it."""
+        """Return a recall by its id or by a unique prefix of it."""
         head = "id, at, interface, session, query, characters, tokens"
         with self._database.snapshot() as connection:
             found: Any = connection.execute(
@@ -112,18 +112,18 @@ class Ledger:
             return Recall(id_, at, interface, session, query, characters, tokens, considered)
 
     def of_entry(self, entry_id: str, limit: int = -1) -> list[RecallHead]:
-        """The recalls by which an entry has entered a prompt, newest first."""
+        """Return the recalls through which an entry entered a prompt, newest first."""
         return list(self.page(RecallFilter(entry=entry_id), limit).recalls)
 
     def page(
         self, where: RecallFilter, limit: int = -1, after: tuple[float, str] | None = None
     ) -> RecallPage:
-        """Some recalls, newest first; ``after`` is where the page before ended."""
+        """Return one page of recalls, newest first. ``after`` is the end of the previous page."""
         clauses, bound = where.clauses()
         paging = " and (r.at, r.id) < (?, ?)" if after else ""
         with self._database.snapshot() as connection:
             counted: Any = connection.execute(
-                f"select count(*) from recalls r where {clauses}",  # noqa: S608 - our own words
+                f"select count(*) from recalls r where {clauses}",  # noqa: S608
                 bound,
             ).fetchall()
             rows: list[Any] = connection.execute(
@@ -136,7 +136,7 @@ class Ledger:
 
 
 def _delete(connection: apsw.Connection, which: str, bound: float) -> int:
-    connection.execute(f"delete from recalled where recall_id in ({which})", (bound,))  # noqa: S608 - our own words
+    connection.execute(f"delete from recalled where recall_id in ({which})", (bound,))  # noqa: S608
     connection.execute(f"delete from recalls where id in ({which})", (bound,))  # noqa: S608
     return connection.changes()
 

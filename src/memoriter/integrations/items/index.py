@@ -104,7 +104,7 @@ class ItemIndex:
 
 
 def chunks_of(item: Item) -> list[Chunk]:
-    """What is searched of an item: each of its texts, cut where one is long."""
+    """Return the searchable chunks of an item: each of its texts, split if it is long."""
     return chunk_passages(_document(item))
 
 
@@ -116,7 +116,7 @@ def _document(item: Item) -> Document:
 
 
 def _folder(namespace: Sequence[str]) -> str:
-    """What the paths of a namespace's items begin with. Others' may too, where labels hold "/": they are sifted out."""
+    """Return the path prefix of a namespace. Other namespaces may share it if labels contain "/"; callers filter."""
     return "".join(f"{label}/" for label in namespace)
 
 

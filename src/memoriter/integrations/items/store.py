@@ -1,7 +1,7 @@
-"""``items.db``: values that programs keep under a name. It is truth: what is put is on the disk when the call returns.
+"""``items.db``: the source of truth for named values. A change is on disk when its method returns.
 
-An item is found by its namespace and key, and goes when it is deleted or its time is over. Keywords and vectors are
-derived elsewhere, by comparing sequence numbers. What a value means is known only to the program that put it.
+An item is found by its namespace and key, until it is deleted or expires. Keywords and vectors are derived: an index
+follows the numbers of the changes.
 """
 
 from __future__ import annotations
@@ -19,29 +19,30 @@ from memoriter.records import Condition, Item, Put
 from memoriter.store.connection import Migration, value
 from memoriter.store.database import Database
 
-EXACT = 2.0**53  #: numbers below this are the same as integers and as floats
+#: Integers below this are exact as floats.
+MAX_EXACT = 2.0**53
 
 _NUMBER = "(json_type(value, ?) not in ('integer', 'real') or value ->> ? {} ?)"
-"""A text may hold a number too: SQLite would call it greater than every number."""
+"""SQLite treats every text as greater than every number, so texts are compared in Python."""
 
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """A part of a statement over ``items``."""
+    """Parts of an SQL statement over ``items``."""
 
-    part: str  #: what to read of a value, as JSON
+    part: str  #: the expression that reads members of a value, as JSON
     part_bound: tuple[object, ...]
-    clause: str  #: empty, or conditions that begin with "and"
+    clause: str  #: empty, or conditions that start with "and"
     clause_bound: tuple[object, ...]
 
 
 def question(names: Iterable[str], conditions: Iterable[Condition]) -> Question:
-    """How to read these members of the values that may fulfil all conditions."""
+    """Return how to read these members of the values that may meet all conditions."""
     paths = {name: _path(name) for name in names}
     part, part_bound = "value", list[object]()
     if all(paths.values()):
         members = ", ".join("?, value -> ?" for _ in paths)
-        part = f"iif(instr(value, 'NaN'), value, json_object({members}))"  # SQLite would make null of it
+        part = f"iif(instr(value, 'NaN'), value, json_object({members}))"  # SQLite would turn NaN into null
         part_bound = [bound for pair in paths.items() for bound in pair]
     clause, bound = "", list[object]()
     for name, sign, wanted in conditions:
@@ -58,22 +59,22 @@ def question(names: Iterable[str], conditions: Iterable[Condition]) -> Question:
 
 
 def _path(name: str) -> str | None:
-    """Where SQLite finds the member of this name; None for one that it could not name."""
+    """Return the SQLite path of a member; None if SQLite cannot express it."""
     return f'$."{name}"' if _plain(name) and '"' not in name and "\\" not in name else None
 
 
 def _comparable(wanted: str | float | None) -> bool:
     if isinstance(wanted, str):
         return _plain(wanted)
-    return wanted is None or abs(wanted) < EXACT
+    return wanted is None or abs(wanted) < MAX_EXACT
 
 
 def _plain(text: str) -> bool:
-    """Whether SQLite takes a text as it is: one with a null or half a character it does not."""
+    """Return whether SQLite can store a text unchanged: no null character and no half of a surrogate pair."""
     return "\0" not in text and not any("\ud800" <= letter <= "\udfff" for letter in text)
 
 
-APPLICATION_ID = 0x72656369  # "reci"
+APPLICATION_ID = 0x6D6D6974  # "mmit"
 
 _M001 = Migration(
     "m001_initial",
@@ -85,11 +86,11 @@ _M001 = Migration(
             texts text not null, created_at real not null, updated_at real not null, ttl_s real,
             expires_at real, unique(namespace, key))""",
         "create index items_expiry on items(expires_at) where expires_at is not null",
-        # One row an item that ever was; a change gives it a new number, greater than all before.
+        # One row for every item that ever existed. A change gives it a new number, greater than all before.
         """create table changes(
             seq integer primary key autoincrement, id text not null unique, namespace text not null)""",
-        # Vectors of deleted texts, by hash, that the derived index may still hold, and the items that had them, by
-        # id: what was cut short is completed.
+        # Deleted items, by id, and their vectors, by hash, that the derived index may still hold, so that an
+        # interrupted erasure can be completed.
         "create table unfinished(hash text primary key) without rowid",
     ),
 )
@@ -112,7 +113,7 @@ _FORGET = """
 
 
 class ItemStore:
-    """What ``items.db`` holds. Safe to use from many threads and processes at once."""
+    """The contents of ``items.db``. Safe to use from several threads and processes."""
 
     def __init__(self, folder: Path, *, timeout_s: float = 30.0) -> None:
         self.path = folder / "items.db"
@@ -129,13 +130,13 @@ class ItemStore:
     # ---- reading ---------------------------------------------------------------------------------------------
 
     def get(self, namespace: Sequence[str], key: str, *, now: float) -> Item | None:
-        """The item under this name, unless its time is over."""
+        """Return the item with this name; None if it does not exist or has expired."""
         found = self._items("namespace = ? and key = ?", (_packed(namespace), _encodable(key)), now)
         return found[0] if found else None
 
     def ids_under(self, prefix: Sequence[str], *, now: float) -> list[str]:
-        """The ids of the items in every namespace that begins so, the last changed first."""
-        clause, bound = _beneath(prefix)
+        """Return the ids of the items in every namespace with this prefix, the newest change first."""
+        clause, bound = _under(prefix)
         statement = f"select id from items where {_ALIVE} and {clause} {_NEWEST_FIRST}"  # noqa: S608
         with self.database.read() as connection:
             return [str(row[0]) for row in connection.execute(statement, (now, *bound))]
@@ -143,8 +144,8 @@ class ItemStore:
     def parts_under(
         self, prefix: Sequence[str], names: Iterable[str], conditions: Iterable[Condition], *, now: float
     ) -> list[tuple[str, dict[str, Any]]]:
-        """Ids in the same order, each with these members of its value, where it may fulfil the conditions."""
-        clause, bound = _beneath(prefix)
+        """Return ids in the same order, each with these members of its value, if it may meet the conditions."""
+        clause, bound = _under(prefix)
         asked = question(names, conditions)
         statement = "select id, {} from items where {} and {}{} {}"
         with self.database.read() as connection:
@@ -152,24 +153,24 @@ class ItemStore:
                 filled = statement.format(asked.part, _ALIVE, clause, asked.clause, _NEWEST_FIRST)
                 values = (*asked.part_bound, now, *bound, *asked.clause_bound)
                 rows: Any = connection.execute(filled, values).fetchall()
-            except apsw.SQLError:  # a value that is deeper than SQLite reads: Python reads them all
+            except apsw.SQLError:  # a value is nested too deeply for SQLite, so Python reads them all
                 filled = statement.format("value", _ALIVE, clause, "", _NEWEST_FIRST)
                 rows = connection.execute(filled, (now, *bound)).fetchall()
         return [(item_id, json.loads(part)) for item_id, part in rows]
 
     def load(self, ids: Iterable[str], *, now: float) -> dict[str, Item]:
-        """The items of these ids that are there."""
+        """Return the items with these ids that exist, by id."""
         wanted = (json.dumps(list(ids)),)
         return {item.id: item for item in self._items("id in (select value from json_each(?))", wanted, now)}
 
     def namespaces(self, *, now: float) -> list[tuple[str, ...]]:
-        """Every namespace that holds an item."""
+        """Return every namespace that holds an item."""
         with self.database.read() as connection:
             rows = connection.execute(f"select distinct namespace from items where {_ALIVE}", (now,))  # noqa: S608
             return [tuple(json.loads(row[0])) for row in rows]
 
     def expired(self, *, now: float) -> list[Item]:
-        """The items whose time is over."""
+        """Return the expired items."""
         with self.database.read() as connection:
             rows: Any = connection.execute(
                 f"select {_COLUMNS} from items where expires_at <= ?",  # noqa: S608
@@ -180,7 +181,7 @@ class ItemStore:
     def _items(self, clause: str, bound: tuple[str, ...], now: float) -> list[Item]:
         with self.database.read() as connection:
             rows: Any = connection.execute(
-                f"select {_COLUMNS} from items where {_ALIVE} and {clause}",  # noqa: S608 - clauses of ours
+                f"select {_COLUMNS} from items where {_ALIVE} and {clause}",  # noqa: S608
                 (now, *bound),
             )
             return [_item(*row) for row in rows]
@@ -188,7 +189,7 @@ class ItemStore:
     # ---- changing --------------------------------------------------------------------------------------------
 
     def put(self, put: Put, *, at: float) -> None:
-        """Keep a value under its name, in place of the one that stands there."""
+        """Store a value under its name, or replace the one stored there."""
         expires = None if put.ttl_s is None else at + put.ttl_s
         name = (_packed(put.namespace), _encodable(put.key))
         with self.database.write() as connection:
@@ -212,35 +213,35 @@ class ItemStore:
             connection.executemany("insert or ignore into unfinished(hash) values(?)", names)
 
     def refresh(self, ids: Iterable[str], *, at: float) -> None:
-        """Let the time of these items begin anew, where they have one."""
+        """Start the time to live of these items again, if they have one."""
         with self.database.write() as connection:
             connection.executemany(
                 "update items set expires_at = ? + ttl_s where id = ? and ttl_s is not null",
                 [(at, item_id) for item_id in ids],
             )
 
-    # ---- for those who follow --------------------------------------------------------------------------------
+    # ---- for the index ---------------------------------------------------------------------------------------
 
     def seq(self) -> int:
-        """The number of the newest change; 0 before the first."""
+        """Return the number of the newest change; 0 before the first."""
         with self.database.read() as connection:
             return int(value(connection, _NEWEST) or 0)
 
     def changed_since(self, seq: int) -> dict[str, tuple[str, ...]]:
-        """The namespaces of the items that changed after this, by id; deleted ones are among them."""
+        """Return the namespaces of the items that changed after this change, by id, including deleted ones."""
         with self.database.read() as connection:
             rows = connection.execute("select id, namespace from changes where seq > ?", (seq,))
             return {str(item_id): tuple(json.loads(str(packed))) for item_id, packed in rows}
 
     def unfinished(self) -> list[str]:
-        """What still has to go: names of vectors, and ids of items, each with a number after a space."""
+        """Return what is not erased yet: hashes of vectors and ids of items, each with the number of its change."""
         with self.database.read() as connection:
             return [str(row[0]) for row in connection.execute("select hash from unfinished")]
 
     def finish(self, names: Iterable[str], seq: int) -> bool:
-        """Empty the log, and note that these are gone, and that the index has come to this change.
+        """Truncate the log, and record that these are erased and that the index contains this change.
 
-        False while another process reads, so that deleted text still stands in the log.
+        Return False while another process reads, because the log then still contains deleted text.
         """
         if not self.database.truncate_log():
             return False
@@ -251,7 +252,7 @@ class ItemStore:
         return self.database.truncate_log()
 
     def close(self) -> None:
-        """Close every connection; the store can no longer be used."""
+        """Close every connection."""
         self.database.close()
 
 
@@ -278,12 +279,12 @@ def _changed(connection: apsw.Connection, item_id: str, namespace: Sequence[str]
 
 
 def _packed(namespace: Sequence[str]) -> str:
-    """A namespace as text, in which no two look alike."""
+    """Return a namespace as text; different namespaces have different texts."""
     return json.dumps([_encodable(label) for label in namespace], ensure_ascii=False, separators=(",", ":"))
 
 
-def _beneath(prefix: Sequence[str]) -> tuple[str, tuple[str, ...]]:
-    """The namespaces that begin so: the prefix itself, and all whose text goes on after it with a comma."""
+def _under(prefix: Sequence[str]) -> tuple[str, tuple[str, ...]]:
+    """Return the SQL condition for a prefix: the namespace itself, and those that continue it after a comma."""
     if not prefix:
         return "true", ()
     whole = _packed(prefix)
@@ -292,7 +293,7 @@ def _beneath(prefix: Sequence[str]) -> tuple[str, tuple[str, ...]]:
 
 
 def _encodable(name: str) -> str:
-    """The name itself; one that no file and no other program could hold is refused."""
+    """Return the name, or raise if it cannot be encoded as UTF-8."""
     try:
         name.encode("utf-8")
     except UnicodeEncodeError as error:
