@@ -1,10 +1,10 @@
-"""A small real agent with a long memory: tools, injection, capture, flush and `/new`, around any chat model.
+"""A small agent with long-term memory: tools, injection, capture, flush and `/new`, with any chat model.
 
-    python examples/agent.py           a story of two days: on the second, a new process knows what the first was told
-    python examples/agent.py --chat    talk to it yourself; `/new` begins a new session, `/quit` ends
+    python examples/agent.py           a story of two days, in two processes that share only a folder
+    python examples/agent.py --chat    talk to it; `/new` starts a new session, `/quit` ends
 
-The model is any server that speaks OpenAI's chat completions (`--base-url`, `--model`, or OPENAI_BASE_URL, OPENAI_MODEL
-and OPENAI_API_KEY). Without one, a few lines of rules stand in for it: they know only what memory puts before them.
+The model is any server with OpenAI's chat completions (`--base-url`, `--model`, or OPENAI_BASE_URL, OPENAI_MODEL and
+OPENAI_API_KEY). Without one, a few rules take its place. They know only what the memory tells them.
 """
 
 from __future__ import annotations
@@ -22,16 +22,18 @@ import uuid
 from pathlib import Path
 from typing import Any, Protocol
 
-from memoriter.agent import Agent, Effect, Moment
-from memoriter.tools.toolbox import Toolbox
+from memoriter import Agent, Effect, Moment, Toolbox
 
 Message = dict[str, Any]
 
 PERSONA = "You are a helpful assistant. Be brief."
-MOST_CALLS = 8  #: of tools in one turn
-KEPT = 0.7  #: share of the window that a conversation may fill before it is shortened
+#: Tool calls in one turn.
+MAX_CALLS = 8
+#: Share of the window that a conversation may fill before it is shortened.
+MAX_SHARE = 0.7
 
-WINDOW = {1: 2_000, 2: 128_000}  #: tokens; on the first day so few that the conversation must be shortened
+#: Tokens, by day. On the first day the window is so small that the conversation must be shortened.
+WINDOW = {1: 2_000, 2: 128_000}
 STORY = {
     1: (
         "Good morning! I prefer green tea over coffee.",
@@ -56,13 +58,13 @@ STORY = {
 
 
 class Model(Protocol):
-    """Whatever answers a conversation with a message, in the form of OpenAI's chat completions."""
+    """Answers a conversation with a message, in the format of OpenAI's chat completions."""
 
     def complete(self, messages: list[Message], tools: list[Message]) -> Message: ...
 
 
 class Endpoint:
-    """A server that speaks OpenAI's chat completions."""
+    """A server with OpenAI's chat completions."""
 
     def __init__(self, base_url: str, model: str, key: str | None) -> None:
         self._url = f"{base_url.rstrip('/')}/chat/completions"
@@ -84,25 +86,25 @@ class Endpoint:
 
 
 class Script:
-    """What stands in for a model: it repeats what memory tells it, and asks its tools when that is nothing."""
+    """Rules in place of a model: repeat what the memory says, and call a tool if it says nothing."""
 
     def complete(self, messages: list[Message], tools: list[Message]) -> Message:
         last = messages[-1]
         if last["role"] == "tool":
-            return _answer(self._told_by(json.loads(last["content"])))
+            return _answer(self._describe(json.loads(last["content"])))
         has = {tool["function"]["name"] for tool in tools}
-        block, _, said = str(last["content"]).rpartition("</relevant-memories>")
-        said = said.strip()
-        if said.startswith("Remember") and "memory_save" in has:
-            return _call("memory_save", content=said.removeprefix("Remember that ").capitalize())
-        if not said.endswith(("?", "？")):
+        block, _, question = str(last["content"]).rpartition("</relevant-memories>")
+        question = question.strip()
+        if question.startswith("Remember") and "memory_save" in has:
+            return _call("memory_save", content=question.removeprefix("Remember that ").capitalize())
+        if not question.endswith(("?", "？")):
             return _answer("Understood.")
-        nearest = _nearest(said, lines_of(block))
+        nearest = _nearest(question, lines_of(block))
         if nearest:
             return _answer(f"As I remember it: {nearest}")
-        return _call("memory_search", query=said) if "memory_search" in has else _answer("I do not know.")
+        return _call("memory_search", query=question) if "memory_search" in has else _answer("I do not know.")
 
-    def _told_by(self, result: Message) -> str:
+    def _describe(self, result: Message) -> str:
         if result.get("saved"):
             return f"I wrote that down in {result['path']}."
         hits = result.get("results") or []
@@ -120,7 +122,7 @@ def _call(name: str, **arguments: str) -> Message:
 
 
 def _nearest(question: str, texts: list[str]) -> str:
-    """The text with most words of the question; none when none has any."""
+    """Return the text that shares the most words with the question; empty if none shares any."""
     words = set(re.findall(r"\w{3,}", question.lower()))
     shared = {text: len(words & set(re.findall(r"\w{3,}", text.lower()))) for text in texts}
     best = max(texts, key=lambda text: shared[text], default="")
@@ -128,7 +130,7 @@ def _nearest(question: str, texts: list[str]) -> str:
 
 
 def lines_of(block: str) -> list[str]:
-    """What a block of recalled text says, without where it stands."""
+    """Return the lines of a recalled block, without their citations."""
     return [json.loads(line)[1] for line in re.findall(r"^- (\[.*\])$", block, re.MULTILINE)]
 
 
@@ -136,63 +138,63 @@ def lines_of(block: str) -> list[str]:
 
 
 class Assistant:
-    """One conversation after another, over one memory."""
+    """Holds one conversation after another, with one memory."""
 
-    def __init__(self, host: Agent, model: Model, *, window: int = 128_000) -> None:
-        self.host = host
+    def __init__(self, agent: Agent, model: Model, *, window: int = 128_000) -> None:
+        self.agent = agent
         self.model = model
         self.window = window
-        self.toolbox = Toolbox(lambda: host.memory, names=host.tools)
-        self._begin()
+        self.toolbox = Toolbox(lambda: agent.memory, names=agent.tools)
+        self._start_session()
 
-    def _begin(self) -> None:
+    def _start_session(self) -> None:
         self.session = uuid.uuid4().hex[:12]
         self.messages: list[Message] = []
         self._emit("session_start")
 
     def turn(self, text: str) -> str:
-        """What the agent answers."""
+        """Return the answer to what the user says."""
         if text.strip() == "/new":
             self._emit("command_new")
-            self._begin()
-            return "A new session has begun."
+            self._start_session()
+            return "A new session has started."
         self._make_room(text)
-        told = self._emit("before_agent_start", prompt=text).prepend_context
+        recalled = self._emit("before_agent_start", prompt=text).prepend_context
         self.messages.append({"role": "user", "content": text})
-        answer = self._answered(told)
+        answer = self._answer(recalled)
         self._emit("agent_end")
         return answer
 
-    def _answered(self, told: str) -> str:
-        """Ask the model, and do what it asks for, until it has an answer."""
-        for _ in range(MOST_CALLS):
-            reply = self.model.complete(self._prompt(told), self.toolbox.openai())
+    def _answer(self, recalled: str) -> str:
+        """Ask the model, and make the tool calls that it asks for, until it has an answer."""
+        for _ in range(MAX_CALLS):
+            reply = self.model.complete(self._prompt(recalled), self.toolbox.openai())
             self.messages.append(reply)
             if not reply.get("tool_calls"):
                 return str(reply.get("content") or "")
             for call in reply["tool_calls"]:
-                wanted = call["function"]
-                result = self.toolbox.call(wanted["name"], wanted["arguments"])
-                log("tool", f"{wanted['name']}({wanted['arguments']})")
+                function = call["function"]
+                result = self.toolbox.call(function["name"], function["arguments"])
+                log("tool", f"{function['name']}({function['arguments']})")
                 content = json.dumps(result, ensure_ascii=False)
                 self.messages.append({"role": "tool", "tool_call_id": call["id"], "content": content})
-        return "I used my tools too often, and stopped."
+        return "I stopped after too many tool calls."
 
-    def _prompt(self, told: str) -> list[Message]:
-        """The conversation as the model sees it: what is remembered stands before what the user said last.
+    def _prompt(self, recalled: str) -> list[Message]:
+        """Return the conversation for the model, with recalled text before what the user said last.
 
-        It goes into the request alone: a host that keeps it in the conversation has it in every later request too.
+        Recalled text is part of the request only. In the conversation it would be part of every later request too.
         """
         system = {"role": "system", "content": f"{PERSONA}\n\n{self.toolbox.prompt()}".strip()}
         seen = [dict(message) for message in self.messages]
-        if told:
+        if recalled:
             asked = next(message for message in reversed(seen) if message["role"] == "user")
-            asked["content"] = f"{told}\n\n{asked['content']}"
+            asked["content"] = f"{recalled}\n\n{asked['content']}"
         return [system, *seen]
 
     def _make_room(self, text: str) -> None:
-        """Shorten a conversation that would not fit; memory writes down first what is lost by it."""
-        if self._tokens() + len(text) // 4 > self.window * KEPT and len(self.messages) > 2:
+        """Shorten a conversation that would not fit. The memory first writes down what would be lost."""
+        if self._tokens() + len(text) // 4 > self.window * MAX_SHARE and len(self.messages) > 2:
             self._emit("before_compaction")
             asked = [place for place, message in enumerate(self.messages) if message["role"] == "user"]
             del self.messages[: asked[-1]]
@@ -202,18 +204,18 @@ class Assistant:
         return sum(len(str(message.get("content") or "")) for message in self.messages) // 4
 
     def close(self) -> None:
-        """The conversation is over."""
+        """End the conversation."""
         self._emit("session_end")
-        self.host.close()
+        self.agent.close()
 
     def _emit(self, event: Any, prompt: str = "") -> Effect:
         size = {"window": self.window, "tokens": self._tokens()} if event == "before_agent_start" else {}
-        return self.host.emit(
+        return self.agent.emit(
             Moment(event, self.session, messages=tuple(self.messages), prompt=prompt, **size)
         )
 
 
-# ---- what one sees ------------------------------------------------------------------------------------------------
+# ---- output -------------------------------------------------------------------------------------------------------
 
 
 def log(who: str, text: str, *, whole: bool = False) -> None:
@@ -223,10 +225,10 @@ def log(who: str, text: str, *, whole: bool = False) -> None:
 
 
 def watch(_: Moment, effect: Effect) -> None:
-    """Tell what memory does by itself."""
-    for done in effect.remembered:
-        if done.entry:
-            log("memory", f"{done.action}: {done.entry.text}")
+    """Print what the memory does automatically."""
+    for remembered in effect.remembered:
+        if remembered.entry:
+            log("memory", f"{remembered.action}: {remembered.entry.text}")
     for saved in effect.written:
         log("memory", f"written: {saved.citation}")
     for line in lines_of(effect.prepend_context):
@@ -236,7 +238,7 @@ def watch(_: Moment, effect: Effect) -> None:
 
 
 def story(arguments: argparse.Namespace) -> None:
-    """Each day in a process of its own; they share nothing but a folder."""
+    """Run each day in its own process. The processes share only a folder."""
     with tempfile.TemporaryDirectory() as folder:
         for day in STORY:
             print(f"\n{'─' * 40} day {day}, a new process", flush=True)
@@ -246,29 +248,29 @@ def story(arguments: argparse.Namespace) -> None:
                 command += [f"--{name.replace('_', '-')}", given] if given else []
             if subprocess.run(command, check=False).returncode:  # noqa: S603
                 raise SystemExit(1)
-        print(f"\n{'─' * 40} what is left: Markdown, for people too")
+        print(f"\n{'─' * 40} the result: Markdown that people can read")
         for note in sorted(Path(folder, "notes").rglob("*.md")):
             print(f"          {note.relative_to(folder)}")
 
 
 def run(arguments: argparse.Namespace) -> None:
-    """One process: a day of the story, or a chat."""
+    """Run one day of the story, or a chat."""
     places = {}
     if arguments.folder:
         places = {"workspace": Path(arguments.folder, "notes"), "home": Path(arguments.folder, "home")}
         places["workspace"].mkdir(parents=True, exist_ok=True)
-    host = Agent.open(slot="memory-full", observer=watch, **places)
-    if host.error:
-        log("warning", f"without memory: {host.error}")
+    agent = Agent.open(slot="memory-full", observer=watch, **places)
+    if agent.error:
+        log("warning", f"without memory: {agent.error}")
     model = Endpoint(arguments.base_url, arguments.model, arguments.key) if arguments.base_url else Script()
-    agent = Assistant(host, model, window=arguments.window)
+    assistant = Assistant(agent, model, window=arguments.window)
     try:
         for text in STORY[arguments.day] if arguments.day else _typed():
             if arguments.day:
                 log("user", text)
-            log("agent", agent.turn(text), whole=True)
+            log("agent", assistant.turn(text), whole=True)
     finally:
-        agent.close()
+        assistant.close()
 
 
 def _typed() -> Any:
@@ -289,12 +291,12 @@ def main() -> None:
     )
     key = os.environ.get("OPENAI_API_KEY")
     server = os.environ.get("OPENAI_BASE_URL") or ("https://api.openai.com/v1" if key else None)
-    parser.add_argument("--chat", action="store_true", help="talk to it yourself")
-    parser.add_argument("--base-url", default=server, help="the model's server")
+    parser.add_argument("--chat", action="store_true", help="talk to the agent")
+    parser.add_argument("--base-url", default=server, help="URL of the model server")
     parser.add_argument("--model", default=os.environ.get("OPENAI_MODEL", "gpt-4.1-mini"))
     parser.add_argument("--window", type=int, default=None, help="the model's context window in tokens")
-    parser.add_argument("--folder", help="keep notes and home in this folder, not in the usual places")
-    parser.add_argument("--day", type=int, choices=sorted(STORY), help="one day of the story")
+    parser.add_argument("--folder", help="folder for notes and state (default: the configured places)")
+    parser.add_argument("--day", type=int, choices=sorted(STORY), help="run one day of the story")
     arguments = parser.parse_args()
     arguments.key = key
     arguments.window = arguments.window or WINDOW.get(arguments.day, 128_000)

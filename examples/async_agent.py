@@ -1,4 +1,4 @@
-"""In an event loop: several questions at once, under a deadline; memory answers or says what is missing."""
+"""Ask several questions at the same time in an event loop, with a time limit."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ QUESTIONS = ["Which food must Mira avoid?", "妈妈什么时候到里斯本？",
 async def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         workspace = sample_workspace(Path(folder) / "notes")
-        async with await AsyncMemory.open(workspace, home=Path(folder) / "home") as memory:
+        async with AsyncMemory.open(workspace, home=Path(folder) / "home") as memory:
             await memory.sync()
             async with asyncio.timeout(30):
                 answers = await asyncio.gather(
                     *(memory.search(question, max_results=1) for question in QUESTIONS)
                 )
             for question, answer in zip(QUESTIONS, answers, strict=True):
-                places = [hit.citation for hit in answer.hits]
+                places = [hit.citation for hit in answer]
                 print(f"{question}  →  {places}  {answer.degraded or ''}")
 
 

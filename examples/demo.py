@@ -1,7 +1,7 @@
-"""The main job, step by step: notes in, the right few lines out, in English and Chinese, offline.
+"""Notes in, the right few lines out: step by step, in English and Chinese, offline.
 
-It writes a small workspace to ./demo-workspace and runs the real command line over it; every command is printed
-before it runs, so that you can go on by hand where it ends.
+The demo writes a small workspace to ./demo-workspace and runs the command line on it. It prints every command before
+it runs, so that you can continue by hand.
 """
 
 from __future__ import annotations
@@ -45,31 +45,31 @@ def main() -> None:
     memoriter("index")
 
     say(
-        "3. Ask by meaning. The note says “vegetarian, allergic to hazelnuts”: no such word is in the question."
+        "3. Search by meaning. The note says “vegetarian, allergic to hazelnuts”; the question has none of these words."
     )
     memoriter("search", "what must I not cook for Mira?", "-n", "1", "--explain")
 
     say("4. 用中文问，意思对就行：笔记里写的是“亏损要早认”，问题里没有这几个字。")
     memoriter("search", "赔钱了应该怎么办？", "-n", "1", "--explain")
 
-    say("5. Languages cross: an English question finds a Chinese note.")
+    say("5. Search across languages: an English question finds a Chinese note.")
     memoriter("search", "why was the site offline at night?", "-n", "1")
 
-    say("6. Keywords find identifiers and Chinese words inside mixed text, exactly.")
+    say("6. Keywords find identifiers, and Chinese words inside mixed text.")
     memoriter("search", "ERR_IMAGE_TOO_LARGE", "-n", "1")
     memoriter("search", "备份", "-n", "1", "--explain")
 
-    say("7. Every hit cites its lines; read just those.")
+    say("7. Every hit cites its lines. Read only those.")
     memoriter("get", "memory/projects/backup.md", "--from", "8", "--lines", "3")
 
-    say("8. Edit a note in any editor: the next search knows.")
+    say("8. Edit a note in any editor. The next search finds the change.")
     note = WORKSPACE / "memory/2026-02-15.md"
     note.write_text("# 2026-02-15\n\n- The spare key of the studio is with Dona Graça on the second floor.\n")
     print(f"   (wrote {note})")
     memoriter("search", "who has a key to let me in?", "-n", "1")
 
     say(
-        "Go on by yourself:",
+        "Continue by yourself:",
         f"  export MEMORITER_WORKSPACE={WORKSPACE.resolve()} MEMORITER_HOME={HOME.resolve()}",
         "  .venv/bin/memoriter search 'what is Tomás afraid of?'",
     )

@@ -1,4 +1,4 @@
-"""The tools as a model calls them: hand out schemas, run the calls, put the section into the system prompt."""
+"""Offer the memory to a model as tools: schemas, a section for the system prompt, and calls."""
 
 from __future__ import annotations
 
@@ -6,21 +6,20 @@ import json
 import tempfile
 from pathlib import Path
 
-from memoriter import Memory
+import memoriter
 from memoriter.testing import sample_workspace
-from memoriter.tools.toolbox import Toolbox
 
 
 def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         workspace = sample_workspace(Path(folder) / "notes")
-        with Memory.open(workspace, home=Path(folder) / "home") as memory:
-            toolbox = Toolbox(memory, session_key="agent:main:main")
+        with memoriter.open(workspace, home=Path(folder) / "home") as memory:
+            toolbox = memoriter.Toolbox(memory, session_key="agent:main:main")
             system_prompt = toolbox.prompt("en")
             schemas = toolbox.anthropic()  # or toolbox.openai()
             print(system_prompt.splitlines()[0], [schema["name"] for schema in schemas][:2])
 
-            # What the model asks for, in its own words:
+            # A call as the model writes it:
             call = {
                 "name": "memory_search",
                 "input": '{"query": "how is the database backed up?", "maxResults": 2}',

@@ -78,7 +78,7 @@ def test_it_works_with_any_chat_completions_server(folder: str) -> None:
     assert "memory  added: I prefer green tea over coffee." in first
     assert 'tool  memory_recall({"query": "Do I prefer tea or coffee?"})' in second
     assert "agent  From memory: I prefer green tea over coffee." in second
-    assert "agent  A new session has begun." in second
+    assert "agent  A new session has started." in second
 
     assert model.mistakes == []
     assert set(model.keys) == {"Bearer sk-test"}

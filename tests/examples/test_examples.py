@@ -1,4 +1,4 @@
-"""The examples run, and say what the docs say they say."""
+"""The examples run and print what the docs promise."""
 
 from __future__ import annotations
 
@@ -20,12 +20,21 @@ def run(name: str, folder: Path) -> str:
         check=False,
         timeout=100,
     )
-    assert done.returncode == 0, done.stderr
+    assert (done.returncode, done.stderr) == (0, "")
     return done.stdout
 
 
-def test_the_quickstart_finds_the_backup_note(tmp_path: Path) -> None:
-    assert "memory/projects/backup.md#L" in run("quickstart.py", tmp_path)
+def test_the_quickstart_finds_the_backup_note_and_remembers(tmp_path: Path) -> None:
+    out = run("quickstart.py", tmp_path)
+    assert "memory/projects/backup.md#L" in out
+    assert "Mira prefers tabs in Go files." in out
+
+
+def test_the_tools_find_and_read_the_backup_note(tmp_path: Path) -> None:
+    out = run("tools.py", tmp_path)
+    assert "## Memory recall ['memory_search', 'memory_get']" in out
+    assert "Source: memory/projects/backup.md#L" in out
+    assert '"disabled": false' in out
 
 
 def test_the_async_example_answers_every_question(tmp_path: Path) -> None:
