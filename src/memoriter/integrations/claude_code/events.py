@@ -52,9 +52,9 @@ _TOOLS = (
     ("memory_forget", "erase memories, when the user asks for it"),
 )
 _INTRODUCTION = (
-    "You have a long-term memory, memoriter. It stores what the user says about themselves and their work "
-    "automatically, and adds what matches a prompt to it. Before you answer questions about earlier work, decisions, "
-    "dates, people or preferences that you do not see here, search it:"
+    "You have a long-term memory, memoriter. It automatically stores what the user says about themselves and their "
+    "work, and adds matching memories to each prompt. Before you answer questions about earlier work, decisions, "
+    "dates, people or preferences that you do not see here, search the memory:"
 )
 
 
