@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 from memoriter.errors import ConfigError
 from memoriter.integrations.claude_code import settings_file
-from memoriter.integrations.claude_code.install import Files, install, uninstall
+from memoriter.integrations.claude_code.install import SettingsFiles, install, uninstall
 
 EXAMPLES = 1000 if os.environ.get("MEMORITER_SOAK") else 25
 MEMORY = "/dev/shm" if Path("/dev/shm").is_dir() else None  # a sync is free there
@@ -82,7 +82,7 @@ class Place:
 
     def __init__(self, folder: str) -> None:
         root = Path(folder)
-        self.home, self.files = root / "home", Files(root / "settings.json", root / "servers.json")
+        self.home, self.files = root / "home", SettingsFiles(root / "settings.json", root / "servers.json")
 
     def put(self, data: bytes | None) -> None:
         for path in self.paths:

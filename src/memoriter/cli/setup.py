@@ -18,7 +18,7 @@ from memoriter.cli.context import GlobalOptions, Json
 
 if TYPE_CHECKING:
     from memoriter.config import Settings
-    from memoriter.integrations.claude_code.install import Change
+    from memoriter.integrations.claude_code.install import FileChange
 
 # The text is inside comments that the index ignores, so a search in a new memory finds nothing.
 MEMORY_MD = """\
@@ -185,12 +185,12 @@ def install(
     as_json: Json = False,
 ) -> None:
     """Connect a host to this memory: add hooks and the MCP server to its settings. Other settings are kept."""
-    from memoriter.integrations.claude_code.install import Files
+    from memoriter.integrations.claude_code.install import SettingsFiles
     from memoriter.integrations.claude_code.install import install as add_to_settings
 
     _check_host(host)
     settings = _hook_settings(context.obj)
-    files = Files.of(scope, settings_file, servers_file, with_server=not no_mcp)
+    files = SettingsFiles.of(scope, settings_file, servers_file, with_server=not no_mcp)
     options = _hook_options(context.obj, settings)
     changes = add_to_settings(settings.home, files, options, server, dry_run=dry_run)
     if not dry_run:
@@ -213,12 +213,12 @@ def uninstall(
     as_json: Json = False,
 ) -> None:
     """Remove from a host's settings what `install` added. The memory is kept."""
-    from memoriter.integrations.claude_code.install import Files
+    from memoriter.integrations.claude_code.install import SettingsFiles
     from memoriter.integrations.claude_code.install import uninstall as remove_from_settings
 
     _check_host(host)
     settings = _hook_settings(context.obj)
-    files = Files.of(scope, settings_file, servers_file, with_server=True)
+    files = SettingsFiles.of(scope, settings_file, servers_file, with_server=True)
     changes = remove_from_settings(settings.home, files, server, dry_run=dry_run)
     _print_changes(host, changes, settings, as_json=as_json, dry_run=dry_run)
     if not dry_run and not as_json:
@@ -258,7 +258,7 @@ def _hook_options(options: GlobalOptions, settings: Settings) -> dict[str, str]:
 
 
 def _print_changes(
-    host: str, changes: Sequence[Change], settings: Settings, *, as_json: bool, dry_run: bool
+    host: str, changes: Sequence[FileChange], settings: Settings, *, as_json: bool, dry_run: bool
 ) -> None:
     from memoriter.cli import render
 

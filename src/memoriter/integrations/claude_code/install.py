@@ -36,7 +36,7 @@ Remove = Callable[[str, str | None], str]
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class FileChange:
     """A change of one file."""
 
     path: Path
@@ -58,7 +58,7 @@ class Change:
 
 
 @dataclass(frozen=True, slots=True)
-class Files:
+class SettingsFiles:
     """Claude Code's settings file and its file of MCP servers."""
 
     settings: Path
@@ -66,7 +66,9 @@ class Files:
     servers: Path | None
 
     @classmethod
-    def of(cls, scope: Scope, settings: Path | None, servers: Path | None, *, with_server: bool) -> Files:
+    def of(
+        cls, scope: Scope, settings: Path | None, servers: Path | None, *, with_server: bool
+    ) -> SettingsFiles:
         """Return the files of the user, or those of the project in the current folder."""
         if scope == "project":
             defaults = (Path.cwd() / ".claude" / "settings.json", Path.cwd() / ".mcp.json")
@@ -82,14 +84,14 @@ class Files:
 
 
 def install(
-    home: Path, files: Files, options: Mapping[str, str], server: str, *, dry_run: bool
-) -> tuple[Change, ...]:
+    home: Path, files: SettingsFiles, options: Mapping[str, str], server: str, *, dry_run: bool
+) -> tuple[FileChange, ...]:
     """Add our hooks and our MCP server to the files, replacing earlier ones of ours."""
     server_name = server if files.servers else ""
     groups = settings_file.hook_groups(lambda event: hook_command(options, server_name, event))
-    installed = Installed(home)
+    installed = InstalledFiles(home)
 
-    def add_hooks(*, dry_run: bool) -> Change:
+    def add_hooks(*, dry_run: bool) -> FileChange:
         return installed.add(
             files.settings,
             lambda text: settings_file.add_hooks(text, groups),
@@ -105,9 +107,9 @@ def install(
     return tuple(changes)
 
 
-def uninstall(home: Path, files: Files, server: str, *, dry_run: bool) -> tuple[Change, ...]:
+def uninstall(home: Path, files: SettingsFiles, server: str, *, dry_run: bool) -> tuple[FileChange, ...]:
     """Remove what `install` added. ``server`` is the name of our MCP server if the record does not have it."""
-    installed = Installed(home)
+    installed = InstalledFiles(home)
     changes = [installed.remove(files.settings, settings_file.remove_hooks, dry_run=dry_run)]
     if files.servers is not None:
         remove = _remove_server(installed.part_name(files.servers) or server)
@@ -116,8 +118,8 @@ def uninstall(home: Path, files: Files, server: str, *, dry_run: bool) -> tuple[
 
 
 def _add_server(
-    installed: Installed, path: Path, name: str, options: Mapping[str, str], *, dry_run: bool
-) -> Change:
+    installed: InstalledFiles, path: Path, name: str, options: Mapping[str, str], *, dry_run: bool
+) -> FileChange:
     if not name.replace("-", "").replace("_", "").isalnum() or not name.isascii():
         raise ConfigError(f"Invalid MCP server name {name!r}. Use letters, digits, '-' and '_'.")
     command = [*program(), *_flags(options), "mcp", "--slot", "memory-full"]
@@ -163,13 +165,13 @@ class _Record:
     part_name: str
 
 
-class Installed:
+class InstalledFiles:
     """Changes settings files and keeps the records of the changes."""
 
     def __init__(self, home: Path) -> None:
         self._folder = home / "installed"
 
-    def add(self, path: Path, add: Add, remove: Remove, *, dry_run: bool, part_name: str = "") -> Change:
+    def add(self, path: Path, add: Add, remove: Remove, *, dry_run: bool, part_name: str = "") -> FileChange:
         """Add our part to a file, replacing an earlier one; ``part_name`` is its name in the file."""
         path = Path(os.path.realpath(path))
 
@@ -179,7 +181,7 @@ class Installed:
 
         return self._change(path, change, remove, dry_run=dry_run, part_name=part_name)
 
-    def remove(self, path: Path, remove: Remove, *, dry_run: bool) -> Change:
+    def remove(self, path: Path, remove: Remove, *, dry_run: bool) -> FileChange:
         """Remove our part from a file."""
         path = Path(os.path.realpath(path))
         change = self._change(
@@ -203,11 +205,11 @@ class Installed:
         *,
         dry_run: bool,
         part_name: str = "",
-    ) -> Change:
+    ) -> FileChange:
         for _ in range(MAX_ATTEMPTS):
             before = _read(path)
             try:
-                change = Change(path, before, edit(before))
+                change = FileChange(path, before, edit(before))
             except ConfigError as error:
                 raise ConfigError(f"{path}: {error}. The file was not changed.") from error
             if dry_run:
@@ -287,7 +289,7 @@ def _read(path: Path) -> str | None:
         raise ConfigError(f"{path} is not UTF-8 (byte {error.start}). The file was not changed.") from error
 
 
-def _replace(change: Change) -> bool:
+def _replace(change: FileChange) -> bool:
     """Write the new text; return False if the file has changed since it was read."""
     mode = 0o600
     with contextlib.suppress(FileNotFoundError):

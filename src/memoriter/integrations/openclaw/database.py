@@ -46,7 +46,7 @@ Tables = dict[str, set[str]]
 
 
 @dataclass(frozen=True, slots=True)
-class Session:
+class OpenClawSession:
     """One session."""
 
     id: str
@@ -70,7 +70,7 @@ class StoredSessions:
     shared: frozenset[str]
     remarks: tuple[str, ...]
 
-    def __iter__(self) -> Iterator[Session]:
+    def __iter__(self) -> Iterator[OpenClawSession]:
         for session, written_ms in self.included:
             events, problem = tuple[dict[str, Any], ...](), ""
             try:
@@ -79,7 +79,7 @@ class StoredSessions:
                 problem = str(error)
             except (apsw.Error, ValueError, RecursionError) as error:
                 problem = f"it cannot be read: {error}"
-            yield Session(session, written_ms * 1_000_000, events, problem)
+            yield OpenClawSession(session, written_ms * 1_000_000, events, problem)
 
     def _events(self, session: str) -> Iterator[dict[str, Any]]:
         length, version = 0, SENDER_VERSION if session in self.shared else 0

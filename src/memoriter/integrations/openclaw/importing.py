@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from memoriter.errors import NotFound, SourceError, WriteError
 from memoriter.integrations.copying import SealedTranscript, copy_file, plan_copy
-from memoriter.integrations.openclaw.database import Session, open_sessions
+from memoriter.integrations.openclaw.database import OpenClawSession, open_sessions
 from memoriter.integrations.openclaw.home import CORE_NOTES, HOME, Home, is_home, is_workspace
 from memoriter.records import Imported, ImportReport, ImportStep
 
@@ -134,7 +134,7 @@ class OpenClaw:
             remarks.append(f"{self.database}: {error}.")
         return steps, names | {step.target.stem for step in steps}
 
-    def _import_session(self, session: Session, sessions: Path, *, dry_run: bool) -> ImportStep:
+    def _import_session(self, session: OpenClawSession, sessions: Path, *, dry_run: bool) -> ImportStep:
         assert self.database is not None
         parts = ("openclaw", f"{session.id}.jsonl")
         if session.problem:
