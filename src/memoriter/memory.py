@@ -516,7 +516,7 @@ class Memory:
 
     def check_workspace(self) -> None:
         """Raise `WriteError` if the workspace is missing although its notes are indexed, as when it is unmounted."""
-        self._open_writer().notebook.ready()
+        self._open_writer().notebook.check_writable()
 
     def mark_changed(self) -> None:
         """Tell the memory that files were just written, so that the next search indexes them first."""

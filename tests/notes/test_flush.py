@@ -56,15 +56,17 @@ def test_the_threshold_depends_on_the_window(threshold: Threshold, window: int, 
 
 
 def test_one_overflow_is_written_once(workspace: Path, tmp_path: Path, log: Path) -> None:
-    assert flush(workspace, tmp_path).maybe(TALK, "s", window=128_000, tokens=103_999) is None
-    saved = flush(workspace, tmp_path).maybe(TALK, "s", window=128_000, tokens=104_000)
+    assert flush(workspace, tmp_path).write_if_due(TALK, "s", window=128_000, tokens=103_999) is None
+    saved = flush(workspace, tmp_path).write_if_due(TALK, "s", window=128_000, tokens=104_000)
     assert saved
     assert (saved.path, saved.start_line, saved.already) == ("memory/2026-02-08-agent.md", 7, False)
     text = log.read_text(encoding="utf-8")
     assert text.startswith(f"{HEAD}\n## 10:32 Where do we keep the backups of the orders\n\n")
     assert "- We will keep them in the bucket heron, every night at three.\n" in text
     for tokens in (110_000, 120_000, 104_000):
-        assert flush(workspace, tmp_path).maybe(TALK + MORE, "s", window=128_000, tokens=tokens) is None
+        assert (
+            flush(workspace, tmp_path).write_if_due(TALK + MORE, "s", window=128_000, tokens=tokens) is None
+        )
     assert log.read_text(encoding="utf-8") == text
 
 
@@ -72,9 +74,9 @@ def test_after_a_compaction_the_next_overflow_is_written_with_what_is_new(
     workspace: Path, tmp_path: Path, log: Path
 ) -> None:
     made = flush(workspace, tmp_path)
-    made.maybe(TALK, "s", window=128_000, tokens=110_000)
-    assert made.maybe(TALK[1:], "s", window=128_000, tokens=20_000) is None
-    assert flush(workspace, tmp_path).maybe(TALK[1:] + MORE, "s", window=128_000, tokens=110_000)
+    made.write_if_due(TALK, "s", window=128_000, tokens=110_000)
+    assert made.write_if_due(TALK[1:], "s", window=128_000, tokens=20_000) is None
+    assert flush(workspace, tmp_path).write_if_due(TALK[1:] + MORE, "s", window=128_000, tokens=110_000)
     text = log.read_text(encoding="utf-8")
     assert text.count("bucket heron") == 1
     assert text.count("<!-- memoriter: flush") == 2
@@ -83,9 +85,9 @@ def test_after_a_compaction_the_next_overflow_is_written_with_what_is_new(
 
 def test_sessions_have_separate_states(workspace: Path, tmp_path: Path) -> None:
     made = flush(workspace, tmp_path)
-    assert made.maybe(TALK, "one/../x", window=128_000, tokens=110_000)
-    assert made.maybe(MORE, "two", window=128_000, tokens=110_000)
-    assert made.maybe(TALK, "one/../x", window=128_000, tokens=110_000) is None
+    assert made.write_if_due(TALK, "one/../x", window=128_000, tokens=110_000)
+    assert made.write_if_due(MORE, "two", window=128_000, tokens=110_000)
+    assert made.write_if_due(TALK, "one/../x", window=128_000, tokens=110_000) is None
 
 
 @pytest.mark.parametrize(
@@ -99,8 +101,10 @@ def test_tokens_are_counted_in_both_languages(
     talk = [Turn("user", text, 1)]
     assert abs(count_tokens(talk) - tokens) < 10
     decided = [Turn("user", "We decided to keep the backups in heron. 备份放到 heron。", 2)]
-    assert flush(workspace, tmp_path, margin_tokens=1_000).maybe(talk + decided, "s", window=11_000)
-    assert not flush(workspace, tmp_path, margin_tokens=1_000).maybe(talk + decided, "t", window=12_000)
+    assert flush(workspace, tmp_path, margin_tokens=1_000).write_if_due(talk + decided, "s", window=11_000)
+    assert not flush(workspace, tmp_path, margin_tokens=1_000).write_if_due(
+        talk + decided, "t", window=12_000
+    )
 
 
 @pytest.mark.parametrize("crash_at", [1, 2, 3])
@@ -120,16 +124,16 @@ def test_after_a_crash_the_next_call_leaves_exactly_one_section(
 
     monkeypatch.setattr(edits, "update", dies)
     with pytest.raises(WriteError):
-        flush(workspace, tmp_path).maybe(TALK, "s", window=128_000, tokens=110_000)
+        flush(workspace, tmp_path).write_if_due(TALK, "s", window=128_000, tokens=110_000)
     monkeypatch.setattr(edits, "update", real)
-    assert flush(workspace, tmp_path).maybe(TALK, "s", window=128_000, tokens=111_000)
-    assert flush(workspace, tmp_path).maybe(TALK, "s", window=128_000, tokens=112_000) is None
+    assert flush(workspace, tmp_path).write_if_due(TALK, "s", window=128_000, tokens=111_000)
+    assert flush(workspace, tmp_path).write_if_due(TALK, "s", window=128_000, tokens=112_000) is None
     assert log.read_text(encoding="utf-8").count("## 10:32") == 1
 
 
 def test_a_failing_model_is_reported_and_not_needed(workspace: Path, tmp_path: Path, log: Path) -> None:
     chat = ScriptedChat(ChatError("scripted/chat is down"))
-    saved = flush(workspace, tmp_path, chat).maybe(TALK, "s", window=128_000, tokens=110_000)
+    saved = flush(workspace, tmp_path, chat).write_if_due(TALK, "s", window=128_000, tokens=110_000)
     assert saved
     assert saved.note == "Summarised without a language model: scripted/chat is down"
     assert "bucket heron" in log.read_text(encoding="utf-8")
@@ -137,7 +141,7 @@ def test_a_failing_model_is_reported_and_not_needed(workspace: Path, tmp_path: P
 
 def test_a_configured_model_writes_the_text(workspace: Path, tmp_path: Path, log: Path) -> None:
     chat = ScriptedChat(json.dumps({"title": "备份", "summary": "", "decisions": ["备份放到 heron。"]}))
-    saved = flush(workspace, tmp_path, chat).maybe(TALK, "s", window=128_000, tokens=110_000)
+    saved = flush(workspace, tmp_path, chat).write_if_due(TALK, "s", window=128_000, tokens=110_000)
     assert saved
     assert "## 10:32 备份\n\n### 决定\n\n- 备份放到 heron。\n" in log.read_text(encoding="utf-8")
 
@@ -146,7 +150,7 @@ def test_the_log_of_the_owner_is_not_changed(workspace: Path, tmp_path: Path, lo
     """The words of an agent must not become words of the owner."""
     own = workspace / "memory/2026-02-08.md"
     own.write_bytes(b"My own notes\r\nof the day")
-    flush(workspace, tmp_path).maybe(TALK, "s", window=128_000, tokens=110_000)
+    flush(workspace, tmp_path).write_if_due(TALK, "s", window=128_000, tokens=110_000)
     assert own.read_bytes() == b"My own notes\r\nof the day"
     assert log.read_text(encoding="utf-8").startswith(HEAD)
 
@@ -164,11 +168,11 @@ def test_an_interrupted_flush_goes_to_the_log_of_its_day(
 
     monkeypatch.setattr(edits, "update", dies_after_the_log)
     with pytest.raises(WriteError):
-        flush(workspace, tmp_path).maybe(TALK, "s", window=128_000, tokens=110_000)
+        flush(workspace, tmp_path).write_if_due(TALK, "s", window=128_000, tokens=110_000)
     monkeypatch.setattr(edits, "update", real)
     later = flush(workspace, tmp_path)
     later.notebook.now = lambda: NOW + timedelta(days=1)
-    saved = later.maybe(TALK, "s", window=128_000, tokens=111_000)
+    saved = later.write_if_due(TALK, "s", window=128_000, tokens=111_000)
     assert saved
     assert (saved.path, saved.already) == ("memory/2026-02-08-agent.md", True)
 

@@ -74,19 +74,19 @@ def test_a_session_that_ends_stays_queued_until_the_workspace_is_back(
 ) -> None:
     talk = tmp_path / "talk.jsonl"
     talk.write_text('{"role": "user", "content": "I prefer tabs in Go code."}\n', encoding="utf-8")
-    spool = SessionQueue(tmp_path / "state" / "agents" / "main" / "queue")
-    spool.add(SessionRequest("SessionEnd", "s", str(talk), talk.stat().st_size, "", 4e9))
+    queue = SessionQueue(tmp_path / "state" / "agents" / "main" / "queue")
+    queue.add(SessionRequest("SessionEnd", "s", str(talk), talk.stat().st_size, "", 4e9))
 
-    def heard() -> tuple[int, int, list[str]]:
+    def process() -> tuple[int, int, list[str]]:
         with known() as memory:
-            host = Agent.open(memory.settings, service=MemoryService(memory), slot="memory-full")
-            with host:
-                done = process_queue(host)
-            return done, len(spool.waiting()), [entry.text for entry in memory.entries.list()]
+            agent = Agent.open(memory.settings, service=MemoryService(memory), slot="memory-full")
+            with agent:
+                finished = process_queue(agent)
+            return finished, len(queue.pending()), [entry.text for entry in memory.entries.list()]
 
     shutil.move(workspace, tmp_path / "away")
-    assert heard() == (0, 1, ["I prefer tabs in Go code."])
+    assert process() == (0, 1, ["I prefer tabs in Go code."])
     assert not workspace.exists()
     shutil.move(tmp_path / "away", workspace)
-    assert heard() == (1, 0, ["I prefer tabs in Go code."])
+    assert process() == (1, 0, ["I prefer tabs in Go code."])
     assert len(list((workspace / "memory").glob("*.md"))) == 1

@@ -167,23 +167,23 @@ def _exchange(temporary: Path, path: Path, old: bytes) -> bool:
     return False
 
 
-def _give_back(theirs: Path, path: Path) -> None:
+def _give_back(other: Path, path: Path) -> None:
     """Put back a version of someone else that came out of the exchange, or keep it as a visible copy."""
     try:
-        exchange_files(theirs, path)
+        exchange_files(other, path)
     except OSError:
-        _keep_copy(theirs, path)
+        _keep_copy(other, path)
         raise
 
 
-def _added_to(ours: Path, path: Path, new: bytes) -> bytes:
+def _added_to(undone: Path, path: Path, new: bytes) -> bytes:
     """Return what someone appended to the new version before it was undone. Keep other edits as a copy."""
-    if not is_closed_for_writing(ours):
-        _keep_copy(ours, path)
+    if not is_closed_for_writing(undone):
+        _keep_copy(undone, path)
         return b""
-    data = _load(ours) or b""
+    data = _load(undone) or b""
     if not data.startswith(new):
-        _keep_copy(ours, path)
+        _keep_copy(undone, path)
         return b""
     return data[len(new) :]
 

@@ -63,7 +63,7 @@ class Flush:
         self.threshold = threshold
         self._folder = folder / "flushes"
 
-    def maybe(
+    def write_if_due(
         self, turns: Sequence[Turn], session: str, *, window: int | None, tokens: int | None = None
     ) -> Saved | None:
         """Write the new turns if the conversation exceeds the threshold and they have not been written yet.
@@ -88,7 +88,7 @@ class Flush:
         new = [turn for turn in _since(turns, state.last) if turn.trust != "untrusted"]
         if not new:
             return None
-        self.notebook.ready()
+        self.notebook.check_writable()
         now = self.notebook.now()
         if state.phase == "ready":
             state = replace(state, overflow=state.overflow + 1, phase="writing", day=f"{now:%Y-%m-%d}")

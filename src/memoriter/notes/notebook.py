@@ -57,7 +57,7 @@ class Notebook:
         self.now = now
         self._was_there = was_there
 
-    def ready(self) -> None:
+    def check_writable(self) -> None:
         """Raise `WriteError` if the workspace cannot be written, before work is done for nothing."""
         check_mounted(self.root, self._was_there)
 
@@ -140,7 +140,7 @@ class Notebook:
 
     def inside(self, path: str) -> Path:
         """Return the path of a file in the workspace. Links that lead out of the workspace are refused."""
-        self.ready()
+        self.check_writable()
         file = self.root / path
         if not file.parent.resolve().is_relative_to(self.root.resolve()):
             raise WriteError(f"{path} leads out of the workspace. Nothing was written.")

@@ -38,7 +38,7 @@ class Summaries:
         turns = [turn for turn in turns if turn.trust != "untrusted"]
         if not any(turn.role == "user" for turn in turns):
             return None
-        self.notebook.ready()
+        self.notebook.check_writable()
         session = encodable(session)  # it may come from a file name with arbitrary bytes
         with file_lock(self._lock, LOCK_WAIT_S):  # two callers must not write two notes
             day = f"{self._start(turns):%Y-%m-%d}"

@@ -8,10 +8,13 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future
+from functools import partial
 from pathlib import Path
 from typing import Literal, cast
 
 from memoriter import logs
+from memoriter.background import Workers
 
 log = logs.get("notes")
 
@@ -20,6 +23,8 @@ Change = Callable[[frozenset[str]], None]
 
 Native = Callable[..., Iterator[set[tuple[object, str]]]]
 
+#: How long `Watcher.stop` waits for the threads.
+STOP_TIMEOUT_S = 10.0
 #: Changes within this time are reported together.
 _GATHER_MS = 200
 #: How often missing folders are looked for.
@@ -40,32 +45,30 @@ class Watcher:
     ) -> None:
         #: Why the watcher polls, or None.
         self.note: str | None = None
-        self._places = ((tuple(folders), True), (tuple(flat), False))
+        self._groups = ((tuple(folders), True), (tuple(flat), False))
         self._on_change = on_change
         self._poll_s = poll_s
         self._native = native
         self._stop = threading.Event()
-        self._threads: list[threading.Thread] = []
+        self._workers: Workers | None = None
 
     @property
     def mode(self) -> Literal["watching", "polling"]:
+        """How changes are noticed."""
         return "polling" if self.note else "watching"
 
     def start(self) -> None:
         """Start the threads. Once they watch, they report that anything may have changed before."""
-        for folders, deep in self._places:
+        self._workers = Workers("memoriter-watch", threads=len(self._groups))
+        for folders, deep in self._groups:
             if folders:
-                thread = threading.Thread(target=self._run, args=(folders, deep), name="memoriter-watch")
-                thread.daemon = True
-                self._threads.append(thread)
-                thread.start()
+                self._workers.submit(partial(self._run, folders, deep)).add_done_callback(_log_failure)
 
     def stop(self) -> None:
         """Stop all threads."""
         self._stop.set()
-        for thread in self._threads:
-            thread.join(timeout=10)
-        self._threads = []
+        if self._workers is not None:
+            self._workers.close(STOP_TIMEOUT_S)
 
     def _run(self, folders: Sequence[Path], deep: bool) -> None:
         while not self._stop.is_set():
@@ -127,6 +130,11 @@ def is_hidden(path: str, roots: Sequence[Path]) -> bool:
         if place.is_relative_to(root):
             return any(part.startswith(".") for part in place.relative_to(root).parts)
     return False
+
+
+def _log_failure(future: Future[None]) -> None:
+    if not future.cancelled() and (error := future.exception()) is not None:
+        log.error("watching files failed: %s", error, exc_info=error)
 
 
 def _present(folders: Sequence[Path]) -> list[Path]:

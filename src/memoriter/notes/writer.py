@@ -53,8 +53,8 @@ class NoteWriter:
     def flush(
         self, messages: Messages, session: str, *, window: int | None, tokens: int | None = None
     ) -> Saved | None:
-        """Write what a compaction would lose, as `Flush.maybe` does."""
-        return self._flush.maybe(turns_of_messages(messages), session, window=window, tokens=tokens)
+        """Write what a compaction would lose, as `Flush.write_if_due` does."""
+        return self._flush.write_if_due(turns_of_messages(messages), session, window=window, tokens=tokens)
 
     def close(self) -> None:
         """Close the language model."""

@@ -41,18 +41,18 @@ class Passages:
 
     def add(self, turn: Turn) -> list[Passage]:
         """Add a turn and return the passages that it completes."""
-        done: list[Passage] = []
+        completed: list[Passage] = []
         if self.open and not self._joins(turn):
-            done.append(passage(self.open))
+            completed.append(passage(self.open))
             self.open = []
         self.open.append(turn)
         if width(_text(turn)) > self.budget:
             # A turn over the budget is a passage of its own, so that its pieces never change.
-            done.append(passage(self.open))
+            completed.append(passage(self.open))
             self.open = []
-        return done
+        return completed
 
-    def rest(self) -> list[Passage]:
+    def incomplete(self) -> list[Passage]:
         """Return the open turns as a passage, as if the session ended here."""
         return [passage(self.open)] if self.open else []
 
@@ -141,16 +141,16 @@ class PassageReader:
         self._passages = Passages(*self._sizes, position.open)
         #: The turn of a last line without a line break.
         self._ending: Turn | None = None
-        self.done: list[Passage] = []
-        self.taken = 0
+        self.complete: list[Passage] = []
+        self.bytes_read = 0
         self.offset, self.line, self.damaged = position.offset, position.line, position.damaged
         self.outside, self.session = OutsideText(position.tainted, position.calls), position.session
 
-    def take(self, file: BinaryIO) -> bool:
+    def read(self, file: BinaryIO) -> bool:
         """Read a slice of complete lines. Return whether there is more."""
-        while self.taken < SLICE_BYTES:
+        while self.bytes_read < SLICE_BYTES:
             line = file.readline(MAX_LINE)
-            self.taken += len(line)
+            self.bytes_read += len(line)
             if not line:
                 return False
             if line.endswith(b"\n"):
@@ -174,7 +174,7 @@ class PassageReader:
         self.session = self.session or message.session or ""
         turn = self._turn(message, self.line)
         if turn:
-            self.done += self._passages.add(turn)
+            self.complete += self._passages.add(turn)
 
     def _turn(self, message: Message, line: int) -> Turn | None:
         turn, self.outside = turn_of(message, line, self.outside)
@@ -183,7 +183,7 @@ class PassageReader:
     def _skip(self, file: BinaryIO, length: int) -> bool:
         """Skip a line that is too long. Return False if its end has not been written yet."""
         while part := file.readline(MAX_LINE):
-            self.taken += len(part)
+            self.bytes_read += len(part)
             length += len(part)
             if part.endswith(b"\n"):
                 self.offset += length
@@ -203,7 +203,7 @@ class PassageReader:
             open=tuple(self._passages.open),
         )
 
-    def rest(self) -> list[Passage]:
+    def incomplete(self) -> list[Passage]:
         """Return the incomplete passages. They are not part of the position."""
         ending = Passages(*self._sizes, self._passages.open)
-        return [*(ending.add(self._ending) if self._ending else []), *ending.rest()]
+        return [*(ending.add(self._ending) if self._ending else []), *ending.incomplete()]

@@ -121,16 +121,16 @@ class Transcripts:
         self, file: BinaryIO, status: os.stat_result, found: FoundFile, position: ReadPosition
     ) -> tuple[Document, ReadPosition, bool]:
         """Read one slice. Return its document, the new position, and whether there is more."""
-        reading = PassageReader(position, self.tokens, self.target)
+        reader = PassageReader(position, self.tokens, self.target)
         first = position.open[0].line if position.open else position.line + 1
         file.seek(position.offset)
-        more = reading.take(file)
-        self.bytes_read += reading.taken
+        more = reader.read(file)
+        self.bytes_read += reader.bytes_read
         after = replace(
-            reading.position(),
+            reader.position(),
             inode=status.st_ino,
-            head=self._head(file, reading.offset),
-            tail=self._tail(file, reading.offset),
+            head=self._head(file, reader.offset),
+            tail=self._tail(file, reader.offset),
         )
         document = Document(
             path=found.path,
@@ -140,7 +140,7 @@ class Transcripts:
             mtime_ns=status.st_mtime_ns,
             size=status.st_size,
             note=_damage(after.damaged),
-            passages=tuple(reading.done if more else reading.done + reading.rest()),
+            passages=tuple(reader.complete if more else reader.complete + reader.incomplete()),
             from_line=first,
             state=after.to_json(),
         )

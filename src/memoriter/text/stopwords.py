@@ -21,7 +21,7 @@ _ENGLISH_WORDS = """
 """
 ENGLISH = frozenset(_ENGLISH_WORDS.split())
 
-# Words of question and grammar; each is cut out of a run of Chinese wherever it stands.
+# Question words and function words. They are removed wherever they occur in Chinese text.
 _CHINESE_WORDS = """
     什么时候 为什么 怎么样 怎么办 有没有 是不是 能不能 可不可以 有哪些 是什么 告诉我 一下子
     什么 怎么 怎样 如何 为何 哪些 哪个 哪里 哪儿 哪天 哪位 哪种 多少 几个 是否 请问 可否 能否
@@ -32,7 +32,7 @@ _CHINESE_WORDS = """
     什麼 怎麼 怎麼樣 為什麼 哪裡 我們 你們 他們 這個 那個 這些 這裡 這樣 這麼 沒有 已經 還是 還有 應該 關於
 """
 
-# Single characters that are words of grammar unless they stand in one of the named words ("目的", "了解").
+# Single characters that are function words, except inside the listed words ("目的", "了解").
 _CHINESE_CHARACTERS = {
     "的": ("目_ 标_", "_士 _确 _哥"),
     "了": ("为_ 除_", "_解 _结"),
@@ -63,7 +63,7 @@ _CHINESE_CHARACTERS = {
 
 
 def _alternatives() -> dict[str, list[str]]:
-    """Every stop word's pattern without its first character, under that character, longest first."""
+    """Group the patterns of stop words by their first character, longest first."""
     rest: dict[str, list[str]] = {}
     for word in sorted(_CHINESE_WORDS.split(), key=len, reverse=True):
         rest.setdefault(word[0], []).append(word[1:])
@@ -76,6 +76,6 @@ def _alternatives() -> dict[str, list[str]]:
     return rest
 
 
-# Each alternative begins with a character of its own: the regex engine then skips all other text at once.
+# Each alternative starts with a different character, so the regex engine can skip all other text.
 CHINESE = re.compile("|".join(f"{first}(?:{'|'.join(rest)})" for first, rest in _alternatives().items()))
-"""Matches the stop words inside a run of Chinese; what lies between them is what the run is about."""
+"""Matches stop words inside Chinese text."""

@@ -191,7 +191,7 @@ def _without_adverb(word: str) -> str:
 
 
 def _without_final_e(word: str) -> str:
-    """Drop the e that "-ing" drops, so that "schedule" meets "scheduling"; short verbs have got it back."""
+    """Remove the final e that "-ing" removes, so that "schedule" and "scheduling" match. Short verbs keep it."""
     base = word[:-1]
     if len(word) < 5 or word[-1] != "e" or _LOST_E.fullmatch(base) or not _VOWEL_THEN_CONSONANT.search(base):
         return word
