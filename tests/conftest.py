@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import os
-from collections.abc import Callable, Iterator
+import subprocess
+import sys
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 import hypothesis
@@ -70,3 +73,34 @@ def open_memory(workspace: Path, tmp_path: Path) -> Iterator[OpenMemory]:
     yield open_
     for memory in memories:
         memory.close()
+
+
+RunForked = Callable[..., subprocess.CompletedProcess[bytes]]
+
+
+@pytest.fixture(scope="session")
+def run_forked() -> Iterator[RunForked]:
+    """Run the command line in a fork of a process that has loaded everything, because imports take most of the time."""
+    command = [sys.executable, str(Path(__file__).with_name("fork_server.py"))]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as server:
+        calls, results = server.stdin, server.stdout
+        assert calls is not None
+        assert results is not None
+
+        def run(
+            arguments: list[str], environment: Mapping[str, str], data: bytes = b"", cwd: Path | None = None
+        ) -> subprocess.CompletedProcess[bytes]:
+            call = {
+                "arguments": arguments,
+                "data": data.hex(),
+                "environment": dict(environment),
+                "cwd": str(cwd or Path.cwd()),
+            }
+            calls.write(json.dumps(call).encode() + b"\n")
+            calls.flush()
+            result = json.loads(results.readline())
+            output, error = bytes.fromhex(result["output"]), bytes.fromhex(result["error"])
+            return subprocess.CompletedProcess(arguments, result["code"], output, error)
+
+        yield run
+        calls.close()

@@ -1,42 +1,27 @@
 """Hooks as Claude Code calls them, with their own home, project and transcripts.
 
-Starting a process takes half a second of imports. Most tests therefore run in forks of one process that has loaded
-everything. Tests about the process itself use ``real_claude``.
+Most tests run in forks (`run_forked`). Tests about the process itself use ``real_claude``.
 """
 
 from __future__ import annotations
 
-import json
-import subprocess
-import sys
-from collections.abc import Iterator
+from collections.abc import Callable
 from pathlib import Path
+from subprocess import CompletedProcess
 
 import pytest
 from fake_claude_code import ClaudeCode, Ran, Run
 
 
 @pytest.fixture(scope="session")
-def forked() -> Iterator[Run]:
+def forked(run_forked: Callable[..., CompletedProcess[bytes]]) -> Run:
     """Run the command line in a fork."""
-    with subprocess.Popen(
-        [sys.executable, str(Path(__file__).with_name("fork_server.py"))],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-    ) as server:
-        calls, results = server.stdin, server.stdout
-        assert calls is not None
-        assert results is not None
 
-        def run(arguments: list[str], data: bytes, environment: dict[str, str], cwd: Path) -> Ran:
-            call = {"arguments": arguments, "data": data.hex(), "environment": environment, "cwd": str(cwd)}
-            calls.write(json.dumps(call).encode() + b"\n")
-            calls.flush()
-            result = json.loads(results.readline())
-            return Ran(result["code"], bytes.fromhex(result["output"]), bytes.fromhex(result["error"]))
+    def run(arguments: list[str], data: bytes, environment: dict[str, str], cwd: Path) -> Ran:
+        done = run_forked(arguments, environment, data, cwd)
+        return Ran(done.returncode, done.stdout, done.stderr)
 
-        yield run
-        calls.close()
+    return run
 
 
 @pytest.fixture

@@ -12,6 +12,7 @@ import pytest
 
 STANDIN = Path(__file__).parents[1] / "engines" / "fake_qmd.py"
 Run = Callable[..., subprocess.CompletedProcess[str]]
+RunForked = Callable[..., subprocess.CompletedProcess[bytes]]
 
 
 @pytest.fixture
@@ -25,15 +26,17 @@ def qmd(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def memoriter(workspace: Path, tmp_path: Path, note) -> Run:
+def memoriter(workspace: Path, tmp_path: Path, note, run_forked: RunForked) -> Run:
     note("MEMORY.md", "The heron nests in the marsh.\n")
 
     def run(*arguments: str, **variables: object) -> subprocess.CompletedProcess[str]:
         places = {"MEMORITER_WORKSPACE": workspace, "MEMORITER_HOME": tmp_path / "state"}
         fixed = {"PATH": "/usr/bin:/bin", "MEMORITER_EMBEDDING__PROVIDER": "none"}
         environment = {name: str(value) for name, value in {**fixed, **places, **variables}.items()}
-        command = [sys.executable, "-m", "memoriter", *arguments]
-        return subprocess.run(command, capture_output=True, text=True, env=environment, check=False)
+        done = run_forked(list(arguments), environment)
+        return subprocess.CompletedProcess(
+            done.args, done.returncode, done.stdout.decode(), done.stderr.decode()
+        )
 
     return run
 

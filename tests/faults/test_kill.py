@@ -13,7 +13,7 @@ from pathlib import Path
 import apsw
 import pytest
 
-KILLS = 400 if os.environ.get("MEMORITER_SOAK") else 50
+KILLS = 400 if os.environ.get("MEMORITER_SOAK") else 15
 
 INDEX = """
 import sys
