@@ -1,7 +1,7 @@
-"""How two statements relate: the same, one refined by the other, contradicted by it, or about different things.
+"""How two statements relate: the same, a refinement, a contradiction, or different.
 
-A wrong merge loses what somebody said, a duplicate only costs room: so nearness in meaning is never enough by itself.
-Words decide what may be merged, the cosine what must not. The thresholds are measured: see ``evals/merge.py``.
+A wrong merge loses a statement, while a duplicate only costs space. Similar meaning is therefore never enough: words
+decide what may be merged, and the cosine decides what must not. ``evals/merge.py`` measures the thresholds.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ def _set(words: str) -> frozenset[str]:
     return frozenset(words.split())
 
 
-#: Words that carry nothing of what is stated: who speaks, politeness, glue.
+#: Words that carry no content: pronouns, politeness, function words.
 _GLUE = _set(
     """i i'm i’m im am me my mine we we're our ours us the a an this that these those it its it's he his
     her is are was were be been being do does did have has had of to in on at for with as by from and so
@@ -83,20 +83,20 @@ _FIRST_PERSON = re.compile(r"^(?:i|i'm|we)\b|^(?:我|咱)")
 
 @dataclass(frozen=True, slots=True)
 class Statement:
-    """The signs of one statement."""
+    """The features of one statement that are compared."""
 
     form: str  #: normalised text
     pieces: tuple[str, ...]  #: every word or Chinese character, in order
-    words: frozenset[str]  #: those that carry meaning, without denial and change
+    words: frozenset[str]  #: content words, without words of denial and change
     denies: bool
     changes: bool
     compares: bool
-    subject: str  #: whom it is about: a relation's name, "I", or what it begins with
+    subject: str  #: who it is about: a relation, "I", or its first words
 
 
 @lru_cache(maxsize=4096)
 def statement(text: str) -> Statement:
-    """Read a text."""
+    """Return the features of a text."""
     form = normal_form(text).replace("’", "'")
     pieces = tuple(_PIECE.findall(_CHANGE_PHRASES.sub("", form)))
     return Statement(
@@ -111,17 +111,17 @@ def statement(text: str) -> Statement:
 
 
 def is_number(piece: str) -> bool:
-    """Whether a word counts, measures or dates."""
+    """Return whether a word is a number, a unit or a date."""
     return bool(_NUMBERS.search(piece)) or piece in _NUMBER_WORDS or piece in _DAYS or piece in _STEMMED
 
 
 def only_days(pieces: tuple[str, ...]) -> bool:
-    """Whether only names of days and months stand here: much can happen on several of them."""
+    """Return whether all words are names of days or months: many things happen on several of them."""
     return all(piece in _DAYS for piece in pieces)
 
 
 def only_numbers(pieces: tuple[str, ...]) -> bool:
-    """Whether nothing but numbers, days and their units stands here."""
+    """Return whether all words are numbers, days or units."""
     return all(is_number(piece) or piece in _NUMERALS for piece in pieces)
 
 
@@ -154,27 +154,31 @@ _STEMMED = frozenset(stem(word) for word in _NUMBER_WORDS | _DAYS)
 
 Kind = Literal["same", "refinement", "contradiction", "different"]
 
-SAME = 0.95  #: cosine from which other words for one thing are the same thing
-REFINES = 0.7  #: cosine that a longer version must keep to what it refines
-REPLACES = 0.6  #: cosine that a statement of change must have to what it ends
+#: Minimum cosine of a paraphrase.
+MIN_SAME = 0.95
+#: Minimum cosine of a refinement.
+MIN_REFINEMENT = 0.7
+#: Minimum cosine of a statement that ends another.
+MIN_REPLACEMENT = 0.6
 DENIES = 0.5
 
 Pieces = tuple[str, ...]
 
-_HEAD = 3  #: words that may be replaced as one value
+#: Maximum number of words that count as one value.
+_MAX_VALUE_WORDS = 3
 _HEAD_ZH = 6
 
 
 @dataclass(frozen=True, slots=True)
 class Relation:
-    """How a new statement relates to an old one, and by which sign."""
+    """How a new statement relates to an old one, and why."""
 
     kind: Kind
     why: str
 
 
 def relation(old: str, new: str, cosine: float | None) -> Relation:
-    """Judge two statements; ``cosine`` is None where there are no vectors, and words judge alone."""
+    """Compare two statements. Without vectors ``cosine`` is None, and words decide alone."""
     before, after = statement(old), statement(new)
     if before.form == after.form:
         return Relation("same", sentence("history.equal"))
@@ -197,9 +201,9 @@ def _near(cosine: float | None, least: float) -> bool:
 
 
 def _denial(before: Statement, after: Statement, cosine: float | None) -> Relation | None:
-    """One affirms what the other denies."""
+    """Return a contradiction if one statement affirms what the other denies."""
     if before.denies == after.denies or (after.form.startswith(before.form) and not after.changes):
-        return None  # what is added, such as "without sugar", denies nothing of what stands before it
+        return None  # an addition such as "without sugar" does not deny what comes before it
     smaller = min(len(before.words), len(after.words))
     common = len(before.words & after.words)
     if smaller and common / smaller >= 0.75 and _near(cosine, DENIES):
@@ -227,13 +231,13 @@ _SLOT_WORDS = {
 
 
 def slot_words(text: str) -> str:
-    """Words by which an old statement about the same can be found, though they share no word of their own."""
+    """Return words by which a known statement about the same can be found, even if they share no content word."""
     form = statement(text).form
     return " ".join(words for name, words in _SLOT_WORDS.items() if _SLOTS[name].search(form))
 
 
 def _slot(before: Statement, after: Statement) -> Relation | None:
-    """Both fill a place that has room for one value."""
+    """Return a contradiction if both statements give a value for something that has only one."""
     for name, pattern in _SLOTS.items():
         if pattern.search(before.form) and pattern.search(after.form):
             lost, gained = before.words - after.words, after.words - before.words
@@ -243,14 +247,14 @@ def _slot(before: Statement, after: Statement) -> Relation | None:
 
 
 def _bag(before: Statement, after: Statement, cosine: float | None) -> Relation | None:
-    """The same words in another order: the same, unless the order is what is said."""
+    """Return "same" for the same words in another order, unless the order carries the meaning."""
     if before.words != after.words or not before.words:
         return None
     if before.compares and after.compares and before.pieces != after.pieces:
         order = [piece for piece in before.pieces if piece in before.words]
         if order != [piece for piece in after.pieces if piece in after.words]:
             return Relation("contradiction", sentence("history.comparison"))
-    return Relation("same", sentence("history.same_words")) if _near(cosine, REFINES) else None
+    return Relation("same", sentence("history.same_words")) if _near(cosine, MIN_REFINEMENT) else None
 
 
 _FROM = re.compile(
@@ -263,7 +267,7 @@ _FROM = re.compile(
 
 
 def _ending(before: Statement, after: Statement, cosine: float | None) -> Relation | None:
-    """The new statement names what it puts an end to, and the old one is about that."""
+    """Return a contradiction if the new statement names what it ends, and the old one is about that."""
     found = _FROM.search(after.form)
     if not found:
         return None
@@ -282,31 +286,31 @@ _ARTICLE = frozenset(("a", "an"))
 
 
 def _value(before: Statement, after: Statement, cosine: float | None) -> Relation | None:
-    """Only a value differs: all before and after it is the same, and what stands before takes one value."""
+    """Return a contradiction if only one value differs, and the words before it take only one value."""
     head, old, new, tail = _aligned(before.pieces, after.pieces)
     if (
         not head
         or not old
         or not new
-        or max(len(old), len(new)) > (_HEAD_ZH if _chinese(old + new) else _HEAD)
+        or max(len(old), len(new)) > (_HEAD_ZH if _chinese(old + new) else _MAX_VALUE_WORDS)
     ):
         return None
     chinese = _chinese(head)
     lead = ("" if chinese else " ").join(head)
     if only_numbers(old) and only_numbers(new):
-        return _number(lead, head, old, tail, after.changes) if _near(cosine, REPLACES) else None
+        return _number(lead, head, old, tail, after.changes) if _near(cosine, MIN_REPLACEMENT) else None
     if _ARTICLE & {*old[:1], *new[:1]}:
         return None  # "is a": one may be several things
     single = bool(_SINGLE.search(lead)) and (not tail or _short(tail))
     if single and _near(cosine, DENIES):
         return Relation("contradiction", sentence("history.value"))
-    if after.changes and len(tail) + len(head) >= 2 and _near(cosine, REPLACES):
+    if after.changes and len(tail) + len(head) >= 2 and _near(cosine, MIN_REPLACEMENT):
         return Relation("contradiction", sentence("history.change"))
     return None
 
 
 def _number(lead: str, head: Pieces, old: Pieces, tail: Pieces, changes: bool) -> Relation | None:
-    """Another number in the same place, unless it is a part of a name: invoice 1041 is not invoice 1042."""
+    """Return whether a number differs in the same place and is not part of a name, as in "invoice 1041"."""
     single = bool(_SINGLE.search(lead))
     if only_days(old):
         measured = single or changes
@@ -337,7 +341,7 @@ def _chinese(pieces: tuple[str, ...]) -> bool:
 
 
 def _aligned(old: Pieces, new: Pieces) -> tuple[Pieces, Pieces, Pieces, Pieces]:
-    """What both begin with, the two middles, and what both end with."""
+    """Return the common start, the two different middles, and the common end."""
     old, new = _without_softeners(old), _without_softeners(new)
     head = 0
     while head < min(len(old), len(new)) and old[head] == new[head]:
@@ -354,20 +358,25 @@ def _without_softeners(pieces: Pieces) -> Pieces:
 
 
 def _containment(before: Statement, after: Statement, cosine: float | None) -> Relation | None:
-    """One says all that the other says."""
+    """Return a refinement if one statement contains all of the other."""
     if after.changes and not before.changes:
         return None  # "… now" may mean that it was otherwise
-    if before.words < after.words and before.words and _near(cosine, REFINES) and len(before.words) > 1:
+    if (
+        before.words < after.words
+        and before.words
+        and _near(cosine, MIN_REFINEMENT)
+        and len(before.words) > 1
+    ):
         return Relation("refinement", sentence("history.more"))
-    if after.words < before.words and len(after.words) > 1 and _near(cosine, REFINES):
+    if after.words < before.words and len(after.words) > 1 and _near(cosine, MIN_REFINEMENT):
         return Relation("same", sentence("history.part"))
     return None
 
 
 def _nearness(before: Statement, after: Statement, cosine: float | None) -> Relation | None:
-    """Other words for one thing: only when they are few, and neither names nor numbers."""
+    """Return "same" for a paraphrase, if the different words are few and neither names nor numbers."""
     lost, gained = before.words - after.words, after.words - before.words
-    if cosine is None or cosine < SAME or any(is_number(piece) for piece in lost | gained):
+    if cosine is None or cosine < MIN_SAME or any(is_number(piece) for piece in lost | gained):
         return None
     if len(lost) <= 1 and len(gained) <= 1:
         return Relation("same", sentence("history.similar"))
