@@ -253,4 +253,4 @@ def test_creating_a_token_for_an_unknown_agent_prints_a_warning(tmp_path: Path) 
     assert (known.exit_code, "there is no agent" in known.stderr) == (0, False)
     typo = CliRunner().invoke(app, [*wanted, "--agent", "wrok"])
     assert (typo.exit_code, typo.stdout.startswith("mmr_")) == (0, True)
-    assert "there is no agent 'wrok' in the settings" in typo.stderr
+    assert "the settings have no agent 'wrok' yet" in typo.stderr

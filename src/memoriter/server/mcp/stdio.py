@@ -41,9 +41,14 @@ def serve(agent: ReloadingAgent, *, access: Access, session: str | None = None) 
 
 
 def _warm_up(agent: ReloadingAgent) -> None:
-    """Open the memory and load the local model. The tools report any failure later."""
+    """Open the memory and load the local model. The tools report any failure later.
+
+    The agent starts an external engine itself, on a thread that `close` can cancel.
+    """
     with suppress(MemoriterError, OSError):
-        agent().memory.warm_up(load_model=True)
+        memory = agent().memory
+        if memory.settings.memory.backend == "builtin":
+            memory.warm_up(load_model=True)
 
 
 async def _serve(agent: ReloadingAgent) -> None:
