@@ -30,23 +30,21 @@ def main(arguments: Sequence[str] | None = None) -> int:
     sizes = options.sizes or (SIZES[:1] if options.quick else SIZES)
     figures = Figures(files=1_000 if options.quick else 10_000)
     with tempfile.TemporaryDirectory(prefix="memoriter-bench-") as name:
-        place = Path(name)
+        root = Path(name)
         _log("command line")
-        figures.cold = cold.commands(place / "cold", repeats=3 if options.quick else 9)
+        figures.cold = cold.commands(root / "cold", repeats=3 if options.quick else 9)
         _log("mcp")
-        figures.mcp = mcp.first_results(place / "mcp", repeats=3 if options.quick else 9)
+        figures.mcp = mcp.first_results(root / "mcp", repeats=3 if options.quick else 9)
         _log("gateway")
         questions, rounds = (20, 2) if options.quick else (200, 9)
-        figures.gateway = gateway.warm_search(place / "gateway", questions=questions, rounds=rounds)
+        figures.gateway = gateway.warm_search(root / "gateway", questions=questions, rounds=rounds)
         _log(f"sync of {figures.files:,} unchanged files")
-        figures.unchanged = syncing.unchanged(place / "unchanged", figures.files)
+        figures.unchanged = syncing.unchanged(root / "unchanged", figures.files)
         _log("indexing")
         few, with_model = (25, 2) if options.quick else (500, 25)
-        figures.indexed = syncing.indexing(
-            place / "indexing", few, model=options.model, with_model=with_model
-        )
+        figures.indexed = syncing.indexing(root / "indexing", few, model=options.model, with_model=with_model)
         for size in sizes:
-            _search(figures, place, size, quick=options.quick)
+            _search(figures, root, size, quick=options.quick)
     tables = markdown(figures)
     if options.out:
         put(options.out, "bench", tables)
@@ -65,10 +63,10 @@ def parser() -> argparse.ArgumentParser:
     return options
 
 
-def _search(figures: Figures, place: Path, size: int, *, quick: bool) -> None:
+def _search(figures: Figures, root: Path, size: int, *, quick: bool) -> None:
     _log(f"search at {size:,} chunks")
     words = size <= MAX_SIZE_WITH_TEXTS
-    built = (build if words else build_vectors)(place / str(size), size, questions=20 if quick else 100)
+    built = (build if words else build_vectors)(root / str(size), size, questions=20 if quick else 100)
     figures.timed += searching.searches(
         built, peer_questions=10 if quick or not words else 40, keywords=words
     )

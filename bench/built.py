@@ -51,26 +51,26 @@ class GivenVectors:
 class Built:
     """An index on disk, and questions for it."""
 
-    place: Path
+    root: Path
     size: int
     questions: tuple[str, ...]
 
     def open(self) -> Memory:
         """Open the memory over this index as a user does."""
-        config = self.place / "config.yaml"
+        config = self.root / "config.yaml"
         config.touch()
         return Memory.open(
-            self.place / "workspace",
-            home=self.place / "home",
+            self.root / "workspace",
+            home=self.root / "home",
             config=config,
             overrides={"search.sync_before": False, "search.min_score": 0.0},
             embedder=GivenVectors(self.questions),
         )
 
 
-def build(place: Path, size: int, *, questions: int) -> Built:
+def build(root: Path, size: int, *, questions: int) -> Built:
     """Fill an index with this many chunks of about 80 words, 20 per document."""
-    built = _begin(place, size, questions)
+    built = _begin(root, size, questions)
     with built.open() as memory:
         folder = memory.settings.agent_folder
     with open_index(folder) as index:
@@ -86,9 +86,9 @@ def build(place: Path, size: int, *, questions: int) -> Built:
     return built
 
 
-def build_vectors(place: Path, size: int, *, questions: int) -> Built:
+def build_vectors(root: Path, size: int, *, questions: int) -> Built:
     """Fill an index with vectors only, since writing the texts of a million chunks takes minutes."""
-    built = _begin(place, size, questions)
+    built = _begin(root, size, questions)
     with built.open() as memory:
         folder = memory.settings.agent_folder
     scan(folder, size, IDENTITY)
@@ -100,10 +100,10 @@ def texts(size: int) -> Iterator[str]:
     return Writer(seed=1).texts(size)
 
 
-def _begin(place: Path, size: int, questions: int) -> Built:
-    (place / "workspace" / "memory").mkdir(parents=True)
+def _begin(root: Path, size: int, questions: int) -> Built:
+    (root / "workspace" / "memory").mkdir(parents=True)
     writer = Writer(seed=3)
-    return Built(place, size, tuple(writer.question() for _ in range(questions)))
+    return Built(root, size, tuple(writer.question() for _ in range(questions)))
 
 
 def _rows(size: int) -> Iterator[Matrix]:

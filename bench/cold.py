@@ -13,15 +13,15 @@ from bench.measure import child
 MEMORITER = (sys.executable, "-m", "memoriter")
 
 
-def commands(place: Path, *, repeats: int) -> dict[str, float]:
+def commands(root: Path, *, repeats: int) -> dict[str, float]:
     """Return the CPU milliseconds of each command, and of an interpreter that does nothing."""
-    workspace = place / "workspace"
+    workspace = root / "workspace"
     (workspace / "memory").mkdir(parents=True)
     writer = Writer(seed=7)
     for number in range(20):
         (workspace / "memory" / f"{number}.md").write_text(writer.note(5))
-    env = {**os.environ, "HOME": str(place), "MEMORITER_EMBEDDING__PROVIDER": "none"}
-    options = ("--workspace", str(workspace), "--home", str(place / "home"))
+    env = {**os.environ, "HOME": str(root), "MEMORITER_EMBEDDING__PROVIDER": "none"}
+    options = ("--workspace", str(workspace), "--home", str(root / "home"))
     subprocess.run([*MEMORITER, *options, "index"], env=env, check=True, stdout=subprocess.DEVNULL)
     question = writer.question()
     return {

@@ -44,9 +44,9 @@ class Comparison:
         return self.gateway - self.library
 
 
-def warm_search(place: Path, *, questions: int, rounds: int) -> Comparison:
+def warm_search(root: Path, *, questions: int, rounds: int) -> Comparison:
     """Ask the same questions both ways, and compare."""
-    workspace, home = place / "workspace", place / "home"
+    workspace, home = root / "workspace", root / "home"
     (workspace / "memory").mkdir(parents=True)
     writer = Writer(seed=7)
     for number in range(200):
@@ -85,9 +85,9 @@ def serving(workspace: Path, home: Path) -> Iterator[Callable[[Sequence[str]], t
     )
     try:
         assert process.stdout is not None
-        told = json.loads(process.stdout.readline())
-        caller = HTTPConnection(told["address"].removeprefix("http://"), timeout=60)
-        headers = {"Authorization": f"Bearer {told['token']}", "Content-Type": "application/json"}
+        started = json.loads(process.stdout.readline())
+        caller = HTTPConnection(started["address"].removeprefix("http://"), timeout=60)
+        headers = {"Authorization": f"Bearer {started['token']}", "Content-Type": "application/json"}
 
         def ask(questions: Sequence[str]) -> tuple[float, float]:
             cpu, wall = _cpu_s(process.pid), time.perf_counter()

@@ -20,15 +20,15 @@ HELLO = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"na
 STEPS = ("start until `initialize` is answered", "then until the first search is", "each further search")
 
 
-def first_results(place: Path, *, repeats: int) -> dict[str, tuple[float, float | None]]:
+def first_results(root: Path, *, repeats: int) -> dict[str, tuple[float, float | None]]:
     """Return the wall milliseconds of each step, the median of several processes, and the CPU time of all steps."""
-    workspace = place / "workspace"
+    workspace = root / "workspace"
     (workspace / "memory").mkdir(parents=True)
     writer = Writer(seed=7)
     for number in range(20):
         (workspace / "memory" / f"{number}.md").write_text(writer.note(5))
-    env = {**os.environ, "HOME": str(place)}
-    command = [*MEMORITER, "--workspace", str(workspace), "--home", str(place / "home")]
+    env = {**os.environ, "HOME": str(root)}
+    command = [*MEMORITER, "--workspace", str(workspace), "--home", str(root / "home")]
     subprocess.run([*command, "index"], env=env, check=True, stdout=subprocess.DEVNULL)
     questions = [writer.question() for _ in range(6)]
     runs = [_once([*command, "mcp"], env, questions) for _ in range(repeats)]

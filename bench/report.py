@@ -54,36 +54,38 @@ def markdown(figures: Figures) -> str:
 def _budgets(figures: Figures) -> Iterable[list[str]]:
     if figures.unchanged:
         took = figures.unchanged
-        yield _kept(f"no-change sync of {figures.files:,} files", 0.3, took.cpu_s, "s CPU")
+        yield _budget_row(f"no-change sync of {figures.files:,} files", 0.3, took.cpu_s, "s CPU")
     for run in figures.indexed[:1]:
         measured = f"{run.per_second:,.0f} chunks/s"
-        yield ["indexing, no embedder", "≥ 5,000 chunks/s", measured, _word(run.per_second >= 5000)]
+        yield ["indexing, no embedder", "≥ 5,000 chunks/s", measured, _verdict(run.per_second >= 5000)]
     for one in figures.timed:
         if one.work.startswith("search") and one.size in SEARCH_BUDGET_MS:
             name = f"{one.work} at {one.size:,} chunks, p50"
-            yield _kept(name, SEARCH_BUDGET_MS[one.size], one.took.p50, "ms CPU")
+            yield _budget_row(name, SEARCH_BUDGET_MS[one.size], one.took.p50, "ms CPU")
     for size, held in figures.resident.items():
         limit = f"resident memory at {size:,} chunks"
-        yield _kept(limit, 400, held["all"], f"MB ({held['own']:.0f} of it not mapped files)")
+        yield _budget_row(limit, 400, held["all"], f"MB ({held['own']:.0f} of it not mapped files)")
     for name, budget in (("--help", 300), ("search", 400)):
         for command, ms in figures.cold.items():
             if command.startswith(f"memoriter {name}"):
-                yield _kept(f"{command}, cold", budget, ms, "ms CPU")
+                yield _budget_row(f"{command}, cold", budget, ms, "ms CPU")
     if figures.gateway:
-        yield _kept("what the gateway adds to a warm search", BUDGET_MS, figures.gateway.added, "ms CPU")
+        yield _budget_row(
+            "what the gateway adds to a warm search", BUDGET_MS, figures.gateway.added, "ms CPU"
+        )
 
 
-def _kept(what: str, budget: float, measured: float, unit: str) -> list[str]:
+def _budget_row(what: str, budget: float, measured: float, unit: str) -> list[str]:
     return [
         what,
         f"≤ {budget:g} {unit.split(maxsplit=1)[0]}",
         f"{measured:.3g} {unit}",
-        _word(measured <= budget),
+        _verdict(measured <= budget),
     ]
 
 
-def _word(kept: bool) -> str:
-    return "kept" if kept else "**missed**"
+def _verdict(within: bool) -> str:
+    return "met" if within else "**missed**"
 
 
 def _timed_row(one: Timed) -> list[str]:

@@ -48,7 +48,7 @@ def _vector_leg(index: Index, built: Built, few: Sequence[str]) -> Timed:
     given = GivenVectors(built.questions)
     vectors = [given.embed_query(text) for text in built.questions]
     ours = spread([partial(index.nearest, vector, IDENTITY, limit=CANDIDATES) for vector in vectors])
-    knn = peers.sqlite_vec(built.place / "vec.db", built.size)
+    knn = peers.sqlite_vec(built.root / "vec.db", built.size)
     theirs = spread([partial(knn, given.embed_query(text)) for text in few])
     return Timed(built.size, "vector leg", ours, "sqlite-vec KNN", theirs)
 
@@ -56,7 +56,7 @@ def _vector_leg(index: Index, built: Built, few: Sequence[str]) -> Timed:
 def _keyword_leg(index: Index, built: Built, few: Sequence[str]) -> Timed:
     queries = [query_terms(text) for text in built.questions]
     ours = spread([partial(index.keyword, terms, limit=CANDIDATES) for terms in queries])
-    plain = peers.plain_fts5(built.place / "fts.db", texts(built.size))
+    plain = peers.plain_fts5(built.root / "fts.db", texts(built.size))
     theirs = spread([partial(plain, text) for text in few])
     return Timed(built.size, "keyword leg", ours, "plain FTS5", theirs)
 
@@ -65,11 +65,11 @@ def resident(built: Built) -> dict[str, float]:
     """Return the megabytes of a new process after some searches."""
     code = (
         "import json, sys; from pathlib import Path; from bench.built import Built; from bench.measure import "
-        "resident_mb; place, size, *questions = sys.argv[1:]; built = Built(Path(place), int(size), "
+        "resident_mb; root, size, *questions = sys.argv[1:]; built = Built(Path(root), int(size), "
         "tuple(questions))\nwith built.open() as memory:\n    [memory.search(q) for q in questions]\n"
         "    print(json.dumps(resident_mb()))"
     )
-    command = [sys.executable, "-c", code, str(built.place), str(built.size), *built.questions]
+    command = [sys.executable, "-c", code, str(built.root), str(built.size), *built.questions]
     process = subprocess.run(command, check=True, capture_output=True, text=True)
     megabytes: dict[str, float] = json.loads(process.stdout)
     return megabytes

@@ -34,24 +34,24 @@ class Indexed:
         return self.chunks / self.took.cpu_s
 
 
-def unchanged(place: Path, files: int) -> Timing[SyncReport]:
+def unchanged(root: Path, files: int) -> Timing[SyncReport]:
     """Measure a sync of this many unchanged files."""
-    _write(place / "workspace", files, paragraphs=1)
-    with _open(place, "home", KEYWORDS_ONLY) as memory:
+    _write(root / "workspace", files, paragraphs=1)
+    with _open(root, "home", KEYWORDS_ONLY) as memory:
         memory.sync()
         took = median_of(memory.sync, 5)
     assert took.result.unchanged == files, took.result
     return took
 
 
-def indexing(place: Path, files: int, *, model: Path | None, with_model: int) -> list[Indexed]:
+def indexing(root: Path, files: int, *, model: Path | None, with_model: int) -> list[Indexed]:
     """Measure first syncs: keywords only, with precomputed vectors, and with the local model."""
-    _write(place / "workspace", files, paragraphs=20)
+    _write(root / "workspace", files, paragraphs=20)
     runs = [
-        _index(place, "keywords only", KEYWORDS_ONLY),
-        _index(place, "with given vectors", {}, GivenVectors([])),
+        _index(root, "keywords only", KEYWORDS_ONLY),
+        _index(root, "with given vectors", {}, GivenVectors([])),
     ]
-    few = place / "few"
+    few = root / "few"
     _write(few / "workspace", with_model, paragraphs=20)
     local = {"embedding.provider": "local", **({"embedding.model_path": str(model)} if model else {})}
     run = _index(few, "with the local model", local)
@@ -59,20 +59,18 @@ def indexing(place: Path, files: int, *, model: Path | None, with_model: int) ->
 
 
 def _index(
-    place: Path, how: str, overrides: Mapping[str, object], embedder: Embedder | None = None
+    root: Path, how: str, overrides: Mapping[str, object], embedder: Embedder | None = None
 ) -> Indexed:
-    with _open(place, f"home {how}", {**SHORT_CHUNKS, **overrides}, embedder) as memory:
+    with _open(root, f"home {how}", {**SHORT_CHUNKS, **overrides}, embedder) as memory:
         took = timed(memory.sync)
     return Indexed(how, took.result.chunks, took)
 
 
-def _open(
-    place: Path, home: str, overrides: Mapping[str, object], embedder: Embedder | None = None
-) -> Memory:
-    config = place / "config.yaml"
+def _open(root: Path, home: str, overrides: Mapping[str, object], embedder: Embedder | None = None) -> Memory:
+    config = root / "config.yaml"
     config.touch()
     return Memory.open(
-        place / "workspace", home=place / home, config=config, overrides=overrides, embedder=embedder
+        root / "workspace", home=root / home, config=config, overrides=overrides, embedder=embedder
     )
 
 

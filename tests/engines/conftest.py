@@ -30,9 +30,9 @@ def open_qmd(standin: StandIn, workspace: Path, tmp_path: Path) -> Iterator[Open
     def open_(schedule: UpdateSchedule | None = None, *, clock=None, **settings: object) -> QmdEngine:
         base = QmdSettings(tmp_path / "qmd", workspace, command=str(standin.command), timeout_s=20.0)
         schedule = schedule or UpdateSchedule(debounce_s=0, wait_s=10)
-        wanted = replace(base, schedule=schedule, **settings)
+        chosen = replace(base, schedule=schedule, **settings)
         more = {} if clock is None else {"clock": clock}
-        engine = QmdEngine.create(wanted, Workspace(workspace, extra_paths=wanted.extra_paths), **more)
+        engine = QmdEngine.create(chosen, Workspace(workspace, extra_paths=chosen.extra_paths), **more)
         opened.append(engine)
         return engine
 

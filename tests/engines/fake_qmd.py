@@ -1,7 +1,7 @@
 # ruff: noqa: T201
 """A fake qmd program: the same commands and output over a toy index, and faults on demand.
 
-A file `fault` beside the script names what goes wrong; `calls` records each call's arguments and environment.
+A file `fault` next to the script names the fault. `calls` records the arguments and environment of each call.
 """
 
 import json
@@ -70,9 +70,11 @@ def update(_: list[str]) -> None:
         if file.is_file() and not file.is_symlink() and file.suffix == ".md"
     }
     INDEX.write_text(json.dumps(new))
-    added, gone = len(new.keys() - old.keys()), len(old.keys() - new.keys())
+    added, removed = len(new.keys() - old.keys()), len(old.keys() - new.keys())
     changed = sum(new[name] != old[name] for name in new.keys() & old.keys())
-    print(f"Indexed: {added} new, {changed} updated, {len(new) - added - changed} unchanged, {gone} removed")
+    print(
+        f"Indexed: {added} new, {changed} updated, {len(new) - added - changed} unchanged, {removed} removed"
+    )
 
 
 def embed(_: list[str]) -> None:

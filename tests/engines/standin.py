@@ -21,9 +21,9 @@ class StandIn:
     @classmethod
     def make(cls, folder: Path) -> StandIn:
         folder.mkdir(parents=True)
-        made = cls(folder)
-        made.repair()
-        return made
+        standin = cls(folder)
+        standin.repair()
+        return standin
 
     @property
     def command(self) -> Path:

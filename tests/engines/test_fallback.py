@@ -142,9 +142,9 @@ def test_after_a_cancelled_attempt_the_next_caller_tries_the_primary(pair: Pair)
     create = pair.engine._create_primary
 
     def cancelled_creation() -> StubEngine:
-        made = create()
-        made.error = Cancelled("The caller gave up.")
-        return made
+        engine = create()
+        engine.error = Cancelled("The caller stopped waiting.")
+        return engine
 
     pair.engine._create_primary = cancelled_creation
     with pytest.raises(Cancelled):
@@ -245,10 +245,10 @@ def test_eight_threads_that_see_the_failure_switch_once(pair: Pair) -> None:
 def test_eight_threads_create_one_new_primary_after_the_cooldown(pair: Pair) -> None:
     pair.fail()
     pair.clock.now += 60
-    create, made = pair.engine._create_primary, threading.Event()
+    create, others_answered = pair.engine._create_primary, threading.Event()
 
     def slow() -> StubEngine:
-        made.wait(20)  # until the other seven have been answered
+        others_answered.wait(20)  # until the other seven threads have answers
         return create()
 
     pair.engine._create_primary = slow
@@ -263,7 +263,7 @@ def test_eight_threads_create_one_new_primary_after_the_cooldown(pair: Pair) -> 
         asked = [pool.submit(ask, number) for number in range(8)]
         for _ in range(7):
             assert answered.acquire(timeout=20)
-        made.set()
+        others_answered.set()
         providers = sorted(future.result() for future in asked)
     assert providers == ["local"] * 7 + ["qmd"]
     assert len(pair.qmd.created) == 2

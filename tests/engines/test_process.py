@@ -29,13 +29,13 @@ def run(
 
 
 def test_output_and_exit_status_are_returned() -> None:
-    done = run("import sys; print('out'); print('err', file=sys.stderr); sys.exit(3)")
-    assert done == Finished(3, b"out\n", b"err\n")
+    finished = run("import sys; print('out'); print('err', file=sys.stderr); sys.exit(3)")
+    assert finished == Finished(3, b"out\n", b"err\n")
 
 
 def test_the_program_gets_only_the_given_environment() -> None:
-    done = run("import os; print(sorted(os.environ))", env={"ONLY": "this"})
-    assert done.stdout in (b"['ONLY']\n", b"['LC_CTYPE', 'ONLY']\n")
+    finished = run("import os; print(sorted(os.environ))", env={"ONLY": "this"})
+    assert finished.stdout in (b"['ONLY']\n", b"['LC_CTYPE', 'ONLY']\n")
 
 
 def test_the_program_has_no_input() -> None:
@@ -78,8 +78,8 @@ def test_too_much_output_of_a_finished_program_is_an_error() -> None:
 
 
 def test_excess_standard_error_is_dropped() -> None:
-    done = run("import sys; sys.stderr.write('x' * 1_000_000); print('ok')")
-    assert (done.stdout, len(done.stderr)) == (b"ok\n", process.STDERR_BYTES)
+    finished = run("import sys; sys.stderr.write('x' * 1_000_000); print('ok')")
+    assert (finished.stdout, len(finished.stderr)) == (b"ok\n", process.STDERR_BYTES)
 
 
 @pytest.mark.parametrize("argv", [["/nowhere/qmd"], ["/"], ["qmd\0"]])

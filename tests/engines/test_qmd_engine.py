@@ -233,9 +233,9 @@ def test_after_a_failed_update_the_old_index_answers_and_the_answer_says_so(note
         "qmd could not index recent changes: "
         "qmd update ended with status 1: Error: SQLITE_CONSTRAINT_PRIMARYKEY."
     )
-    held = engine.search(Query("heron")).degraded
-    assert held is not None
-    assert held.startswith("The last update of qmd failed and will be retried: ")
+    degraded = engine.search(Query("heron")).degraded
+    assert degraded is not None
+    assert degraded.startswith("The last update of qmd failed and will be retried: ")
     assert engine.status().details["upkeep"] == (
         "qmd update ended with status 1: Error: SQLITE_CONSTRAINT_PRIMARYKEY."
     )

@@ -60,15 +60,15 @@ Make = Callable[..., Updater]
 
 @pytest.fixture
 def make(tmp_path: Path, work: Work, clock: Clock) -> Iterator[Make]:
-    made: list[Updater] = []
+    updaters: list[Updater] = []
 
     def make_(embeds: bool = False, **schedule: float) -> Updater:
         times = UpdateSchedule(**{"debounce_s": 0.0, **schedule})
-        made.append(Updater(tmp_path, work.update, work.embed if embeds else None, times, clock=clock))
-        return made[-1]
+        updaters.append(Updater(tmp_path, work.update, work.embed if embeds else None, times, clock=clock))
+        return updaters[-1]
 
     yield make_
-    for updater in made:
+    for updater in updaters:
         updater.close()
 
 

@@ -46,9 +46,9 @@ def rows(memory: Memory) -> dict[str, list[tuple[object, ...]]]:
         " FROM chunks ORDER BY path, start_line, id",
         "terms": "SELECT term, doc, cnt FROM chunks_terms ORDER BY term",
     }
-    held = {name: db.execute(query).fetchall() for name, query in tables.items()}
+    contents = {name: db.execute(query).fetchall() for name, query in tables.items()}
     db.close()
-    return held
+    return contents
 
 
 class FilesAndIndex(RuleBasedStateMachine):

@@ -30,14 +30,14 @@ def few_watches(limit: int, folder: Path) -> subprocess.CompletedProcess[str]:
 
 
 @pytest.mark.integration
-@pytest.mark.skipif(not shutil.which("unshare"), reason="unshare makes the name space")
+@pytest.mark.skipif(not shutil.which("unshare"), reason="needs unshare")
 def test_at_the_limit_of_the_system_the_watcher_polls_and_says_so(tmp_path: Path) -> None:
     for number in range(10):
         (tmp_path / f"folder {number}").mkdir()
-    done = few_watches(3, tmp_path)
-    if "Operation not permitted" in done.stderr or "Permission denied" in done.stderr:
-        pytest.skip("this system lets nobody make a name space")
-    mode, note = json.loads(done.stdout)
-    assert mode == "polling", done.stderr
+    process = few_watches(3, tmp_path)
+    if "Operation not permitted" in process.stderr or "Permission denied" in process.stderr:
+        pytest.skip("this system does not allow new namespaces")
+    mode, note = json.loads(process.stdout)
+    assert mode == "polling", process.stderr
     assert "watch limit reached" in note
     assert "They are checked every 0.01 s instead" in note

@@ -49,12 +49,12 @@ def torn(index: Index) -> str | None:
         number = index.meta("round")
         matches = index.keyword([f"round{number}"], limit=1000)
         stored = index.chunks([match.rowid for match in matches])
-        held = index.counts("")
+        counts = index.counts("")
     if number is None:
-        return None if held.chunks == 0 else "rows without a round"
-    wanted = (DOCUMENTS, DOCUMENTS * CHUNKS, DOCUMENTS * CHUNKS, DOCUMENTS * CHUNKS)
-    found = (held.files, held.chunks, len(matches), len(stored))
-    return None if found == wanted else f"round {number}: {found} instead of {wanted}"
+        return None if counts.chunks == 0 else "rows without a round"
+    expected = (DOCUMENTS, DOCUMENTS * CHUNKS, DOCUMENTS * CHUNKS, DOCUMENTS * CHUNKS)
+    found = (counts.files, counts.chunks, len(matches), len(stored))
+    return None if found == expected else f"round {number}: {found} instead of {expected}"
 
 
 def write(folder: Path, rounds: int) -> None:
@@ -135,8 +135,8 @@ def _inspect(folder: Path, acknowledged: int) -> None:
 
 
 if __name__ == "__main__":
-    command, place, count = sys.argv[1], Path(sys.argv[2]), int(sys.argv[3])
+    command, folder, count = sys.argv[1], Path(sys.argv[2]), int(sys.argv[3])
     if command in {"kill", "kill-torn"}:
-        killed(place, count, whole=command == "kill")
+        killed(folder, count, whole=command == "kill")
     else:
-        {"write": write, "read": read, "add": add}[command](place, count)
+        {"write": write, "read": read, "add": add}[command](folder, count)

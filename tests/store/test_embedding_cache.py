@@ -29,7 +29,7 @@ def age(index: Index, **used_at: float) -> None:
         )
 
 
-def held(index: Index, identity: Identity = ALICE) -> set[str]:
+def cached(index: Index, identity: Identity = ALICE) -> set[str]:
     return index.known(identity, "abcdefgh")
 
 
@@ -66,25 +66,25 @@ def test_the_same_model_with_other_dimensions_has_other_vectors(index: Index) ->
 def test_an_invalid_vector_is_rejected(index: Index, bad: object) -> None:
     with pytest.raises(StoreError, match=r"NaN or infinity|dimensions"):
         index.save(ALICE, {"a": VECTORS["a"], "b": bad})  # type: ignore[dict-item]
-    assert held(index) == set()
+    assert cached(index) == set()
 
 
 def test_a_cache_within_its_limit_is_not_pruned(index: Index) -> None:
     index.save(ALICE, VECTORS)
-    assert (index.prune(8 * ONE), index.prune(10**9), len(held(index))) == (0, 0, 8)
+    assert (index.prune(8 * ONE), index.prune(10**9), len(cached(index))) == (0, 0, 8)
 
 
 def test_the_longest_unused_vectors_are_pruned_first(index: Index) -> None:
     index.save(ALICE, {name: VECTORS[name] for name in "abcd"})
     age(index, a=4, b=1, c=3, d=2)
-    assert (index.prune(2 * ONE), held(index)) == (2, {"a", "c"})
+    assert (index.prune(2 * ONE), cached(index)) == (2, {"a", "c"})
 
 
 def test_a_vector_in_use_is_never_pruned(index: Index) -> None:
     used = use(index, "a.md", "text", ALICE)
     index.save(ALICE, VECTORS)
     age(index, **{used: 0.0})
-    assert (index.prune(0), index.known(ALICE, [used]), held(index)) == (8, {used}, set())
+    assert (index.prune(0), index.known(ALICE, [used]), cached(index)) == (8, {used}, set())
     assert list(index.vectors_of([1], ALICE)) == [1]
 
 
@@ -113,6 +113,6 @@ def test_moved_or_restored_text_keeps_its_vector(index: Index) -> None:
 def test_writing_vectors_joins_the_transaction(index: Index) -> None:
     with contextlib.suppress(ZeroDivisionError), index.transaction():
         index.save(ALICE, VECTORS)
-        assert len(held(index)) == 8
+        assert len(cached(index)) == 8
         raise ZeroDivisionError
-    assert held(index) == set()
+    assert cached(index) == set()

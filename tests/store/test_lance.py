@@ -72,9 +72,9 @@ def test_a_missing_damaged_or_older_table_is_rebuilt(
     damage(tmp_path / "lance", tmp_path / "older")
     assert order(tmp_path) == expected
     assert order(tmp_path) == expected
-    held = lance.Lance.__new__(lance.Lance)
-    held._folder = tmp_path / "lance"
-    assert held._connect().open_table(lance._table_name(ALICE)).count_rows() == COUNT
+    engine = lance.Lance.__new__(lance.Lance)
+    engine._folder = tmp_path / "lance"
+    assert engine._connect().open_table(lance._table_name(ALICE)).count_rows() == COUNT
 
 
 def test_a_purge_erases_the_vector_bytes_of_deleted_rows(tmp_path: Path) -> None:

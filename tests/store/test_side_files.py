@@ -36,7 +36,7 @@ def fill(index: Index, vectors: Any, first: int = 0) -> None:
 
 def generations(index: Index) -> list[str]:
     folder = index.path.parent / "vectors"
-    return sorted(place.name for place in folder.iterdir()) if folder.exists() else []
+    return sorted(entry.name for entry in folder.iterdir()) if folder.exists() else []
 
 
 def clustered(count: int, dims: int) -> Any:
@@ -59,13 +59,13 @@ def test_files_are_rebuilt_when_enough_has_changed(index: Index) -> None:
     first = generations(index)
     fill(index, units(10, 8, seed=1), first=60)
     index.refresh(ALICE)  # ten newer rows are not enough
-    kept = generations(index)
+    unchanged = generations(index)
     fill(index, units(1, 8, seed=2), first=70)
     index.refresh(ALICE)
     newer = generations(index)
     index.remove([f"{number}.md" for number in range(15)])
-    index.refresh(ALICE)  # fifteen of 71 are gone
-    assert (first, kept, newer, generations(index)) == (["1"], ["1"], ["2"], ["3"])
+    index.refresh(ALICE)  # fifteen of 71 are deleted
+    assert (first, unchanged, newer, generations(index)) == (["1"], ["1"], ["2"], ["3"])
     assert len(index.nearest(units(1, 8)[0], ALICE, limit=100)) == 56
 
 

@@ -126,7 +126,7 @@ def test_migrations_run_once_and_in_order(tmp_path: Path) -> None:
 
 
 def test_a_failed_migration_leaves_the_previous_schema(tmp_path: Path) -> None:
-    broken = Migration("m002_broken", ("alter table notes add column tag text", "this is no SQL"))
+    broken = Migration("m002_broken", ("alter table notes add column tag text", "not SQL"))
     with database(tmp_path / "a.db") as db:
         add(db, "old")
     with pytest.raises(StoreError, match="syntax error"):

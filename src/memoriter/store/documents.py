@@ -256,9 +256,11 @@ def insert(connection: apsw.Connection, document: Document, chunks: Sequence[tup
 
 
 def _insert_chunk(connection: apsw.Connection, chunk: Chunk, hash_: str, model: str) -> None:
-    place = (chunk.id, chunk.path, chunk.source, chunk.start_line, chunk.end_line)
+    position = (chunk.id, chunk.path, chunk.source, chunk.start_line, chunk.end_line)
     headings = json.dumps(chunk.headings, ensure_ascii=False)
-    connection.execute(_INSERT_CHUNK, (*place, headings, chunk.date, hash_, model, chunk.text, chunk.trust))
+    connection.execute(
+        _INSERT_CHUNK, (*position, headings, chunk.date, hash_, model, chunk.text, chunk.trust)
+    )
     connection.execute(
         "insert into chunks_fts(rowid, title, body) values(?, ?, ?)",
         (connection.last_insert_rowid(), *keywords.columns(chunk)),
@@ -267,13 +269,13 @@ def _insert_chunk(connection: apsw.Connection, chunk: Chunk, hash_: str, model: 
 
 def delete(connection: apsw.Connection, path: str, from_line: int = 1) -> set[str]:
     """Delete the chunks of a document from a line on. Return the hashes of their vectors."""
-    place = (path, from_line)
+    bindings = (path, from_line)
     found = connection.execute(
-        "select rowid, hash, model from chunks where path = ? and start_line >= ?", place
+        "select rowid, hash, model from chunks where path = ? and start_line >= ?", bindings
     )
     rows: list[Any] = found.fetchall()
     connection.executemany("delete from chunks_fts where rowid = ?", ((row[0],) for row in rows))
-    connection.execute("delete from chunks where path = ? and start_line >= ?", place)
+    connection.execute("delete from chunks where path = ? and start_line >= ?", bindings)
     return {hash_ for _, hash_, model in rows if model}
 
 

@@ -180,13 +180,13 @@ def _budget(connection: apsw.Connection, matching: int) -> int:
 
 def _within(budget: int, rarest_first: Sequence[str], counts: dict[str, int]) -> list[str]:
     """Return the rarest terms whose rows fit the budget together, and at least one."""
-    kept, spent = [rarest_first[0]], counts[rarest_first[0]]
+    terms, spent = [rarest_first[0]], counts[rarest_first[0]]
     for term in rarest_first[1:]:
         spent += counts[term]
         if spent > budget:
             break
-        kept.append(term)
-    return kept
+        terms.append(term)
+    return terms
 
 
 def _expression(rare: Sequence[str], common: Sequence[str]) -> str:

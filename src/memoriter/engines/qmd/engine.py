@@ -275,7 +275,7 @@ class QmdEngine:
             verify,
             batch,
             progress,
-        )  # qmd compares every file each time, embeds by itself, and reports no progress
+        )  # qmd compares every file each time, embeds separately, and does not report progress
         started = time.perf_counter()
         scan = self.workspace.scan()
         if force:

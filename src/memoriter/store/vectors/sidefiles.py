@@ -157,27 +157,27 @@ def open_files(folder: Path, pointer: str | None, identity: Identity) -> SideFil
     if pointer is None:
         return None
     generation, _, digest = pointer.partition(" ")
-    place = folder / generation
+    generation_folder = folder / generation
     try:
-        raw = (place / "manifest.json").read_bytes()
+        raw = (generation_folder / "manifest.json").read_bytes()
         if hashlib.sha256(raw).hexdigest() != digest:
             return None
         manifest = json.loads(raw)
-        if manifest["identity"] != identity_key(identity) or not _whole(place, manifest["sizes"]):
+        if manifest["identity"] != identity_key(identity) or not _whole(generation_folder, manifest["sizes"]):
             return None
-        return _mapped(place, manifest, identity.dimensions)
+        return _mapped(generation_folder, manifest, identity.dimensions)
     except (OSError, ValueError):  # deleted or truncated since the pointer was read
         return None
 
 
-def _whole(place: Path, sizes: dict[str, int]) -> bool:
-    return all((place / name).stat().st_size == size for name, size in sizes.items())
+def _whole(generation_folder: Path, sizes: dict[str, int]) -> bool:
+    return all((generation_folder / name).stat().st_size == size for name, size in sizes.items())
 
 
-def _mapped(place: Path, manifest: dict[str, Any], dimensions: int) -> SideFiles | None:
+def _mapped(generation_folder: Path, manifest: dict[str, Any], dimensions: int) -> SideFiles | None:
     count = int(manifest["count"])
     words = -(-dimensions // 64)
-    ids = np.fromfile(place / "ids", dtype=np.int64)
+    ids = np.fromfile(generation_folder / "ids", dtype=np.int64)
     if len(ids) != count or not (np.diff(ids) > 0).all():
         return None
     return SideFiles(
@@ -186,9 +186,15 @@ def _mapped(place: Path, manifest: dict[str, Any], dimensions: int) -> SideFiles
         mean=np.array(manifest["mean"], dtype=np.float32),
         ids=ids,
         # asarray: a plain array over the same pages, since slices of a memmap are slow.
-        full=np.asarray(np.memmap(place / "full", dtype=np.float32, mode="r", shape=(count, dimensions))),
-        codes=np.asarray(np.memmap(place / "codes", dtype=np.int8, mode="r", shape=(count, dimensions))),
-        bits=np.asarray(np.memmap(place / "bits", dtype=np.uint64, mode="r", shape=(words, count))),
+        full=np.asarray(
+            np.memmap(generation_folder / "full", dtype=np.float32, mode="r", shape=(count, dimensions))
+        ),
+        codes=np.asarray(
+            np.memmap(generation_folder / "codes", dtype=np.int8, mode="r", shape=(count, dimensions))
+        ),
+        bits=np.asarray(
+            np.memmap(generation_folder / "bits", dtype=np.uint64, mode="r", shape=(words, count))
+        ),
     )
 
 
@@ -209,40 +215,44 @@ def build(folder: Path, blocks: Iterable[tuple[int, Rows, Vector]], identity: Id
     """Write a new generation from (last rowid, rowids, matrix) blocks. Return its pointer, or None without rows."""
     make_private_folder(folder)
     generation = max(_generations(folder), default=0) + 1
-    place = folder / str(generation)
+    generation_folder = folder / str(generation)
     try:
-        make_private_folder(place)
-        count, max_rowid = _write_rows(place, blocks)
+        make_private_folder(generation_folder)
+        count, max_rowid = _write_rows(generation_folder, blocks)
         if not count:
-            shutil.rmtree(place)
+            shutil.rmtree(generation_folder)
             return None
-        digest = _finish(place, count, max_rowid, identity)
+        digest = _finish(generation_folder, count, max_rowid, identity)
     except OSError as error:
-        shutil.rmtree(place, ignore_errors=True)
+        shutil.rmtree(generation_folder, ignore_errors=True)
         raise StoreError(
-            f"Cannot write {place}: {error.strerror}. Vectors are read from the index."
+            f"Cannot write {generation_folder}: {error.strerror}. Vectors are read from the index."
         ) from error
     return f"{generation} {digest}"
 
 
 def remove_others(folder: Path, pointer: str | None) -> None:
     """Delete every generation except the one that the pointer names. What cannot be deleted is retried later."""
-    kept = pointer.partition(" ")[0] if pointer else None
+    current = pointer.partition(" ")[0] if pointer else None
     for generation in _generations(folder):
-        if str(generation) != kept:
+        if str(generation) != current:
             shutil.rmtree(folder / str(generation), ignore_errors=True)
 
 
 def _generations(folder: Path) -> list[int]:
     if not folder.is_dir():
         return []
-    return [int(place.name) for place in folder.iterdir() if place.name.isdecimal()]
+    return [
+        int(generation_folder.name)
+        for generation_folder in folder.iterdir()
+        if generation_folder.name.isdecimal()
+    ]
 
 
-def _write_rows(place: Path, blocks: Iterable[tuple[int, Rows, Vector]]) -> tuple[int, int]:
+def _write_rows(generation_folder: Path, blocks: Iterable[tuple[int, Rows, Vector]]) -> tuple[int, int]:
     """Write rowids and vectors. Return how many there are, and the last rowid."""
     count = max_rowid = 0
-    with _private(place / "ids") as ids_file, _private(place / "full") as full_file:
+    with _private(generation_folder / "ids") as ids_file, _private(generation_folder / "full") as full_file:
         for last, ids, matrix in blocks:
             ids_file.write(ids.tobytes())
             full_file.write(matrix.tobytes())
@@ -251,34 +261,36 @@ def _write_rows(place: Path, blocks: Iterable[tuple[int, Rows, Vector]]) -> tupl
     return count, max_rowid
 
 
-def _finish(place: Path, count: int, max_rowid: int, identity: Identity) -> str:
+def _finish(generation_folder: Path, count: int, max_rowid: int, identity: Identity) -> str:
     """Write the quantised files and then the manifest. Return its digest."""
-    full = np.memmap(place / "full", dtype=np.float32, mode="r", shape=(count, identity.dimensions))
+    full = np.memmap(
+        generation_folder / "full", dtype=np.float32, mode="r", shape=(count, identity.dimensions)
+    )
     sample = np.asarray(full[:: max(1, count // SAMPLE_ROWS)])
     mean = sample.mean(axis=0, dtype=np.float32)
     scale = np.float32(1.02) * np.abs(sample).max()
-    _quantise(place, full, mean, scale)
+    _quantise(generation_folder, full, mean, scale)
     manifest = {
         "identity": identity_key(identity),
         "count": count,
         "max_rowid": max_rowid,
         "scale": float(scale),
         "mean": [float(value) for value in mean],
-        "sizes": {name: (place / name).stat().st_size for name in FILES},
+        "sizes": {name: (generation_folder / name).stat().st_size for name in FILES},
     }
     raw = json.dumps(manifest).encode()
-    with _private(place / "manifest.json") as file:
+    with _private(generation_folder / "manifest.json") as file:
         file.write(raw)
-    _sync(place)
+    _sync(generation_folder)
     return hashlib.sha256(raw).hexdigest()
 
 
-def _quantise(place: Path, full: Vector, mean: Vector, scale: np.float32) -> None:
+def _quantise(generation_folder: Path, full: Vector, mean: Vector, scale: np.float32) -> None:
     words = -(-full.shape[1] // 64)
-    with _private(place / "bits") as file:
+    with _private(generation_folder / "bits") as file:
         file.truncate(words * len(full) * 8)
-    bits = np.memmap(place / "bits", dtype=np.uint64, mode="r+", shape=(words, len(full)))
-    with _private(place / "codes") as codes:
+    bits = np.memmap(generation_folder / "bits", dtype=np.uint64, mode="r+", shape=(words, len(full)))
+    with _private(generation_folder / "codes") as codes:
         for start in range(0, len(full), BUILD_BLOCK):
             block = np.asarray(full[start : start + BUILD_BLOCK])
             codes.write(np.clip(np.rint(block * (127 / scale)), -127, 127).astype(np.int8).tobytes())
@@ -290,9 +302,9 @@ def _private(path: Path) -> IO[bytes]:
     return open(path, "wb", opener=lambda name, flags: os.open(name, flags, 0o600))
 
 
-def _sync(place: Path) -> None:
+def _sync(generation_folder: Path) -> None:
     """Sync the files, so that a power cut cannot leave wrong content under a valid pointer."""
-    for path in (*place.iterdir(), place):
+    for path in (*generation_folder.iterdir(), generation_folder):
         descriptor = os.open(path, os.O_RDONLY)
         try:
             os.fsync(descriptor)
