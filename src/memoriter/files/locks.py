@@ -13,7 +13,8 @@ from memoriter.errors import LockTimeout, WriteError
 from memoriter.files.durable import make_folder
 
 LOCK_WAIT_S = 10.0
-MAX_PAUSE_S = 0.02  #: between two attempts
+#: Longest pause between two attempts.
+MAX_PAUSE_S = 0.02
 
 
 def check_mounted(root: Path, was_there: Callable[[], bool]) -> None:

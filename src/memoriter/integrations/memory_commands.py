@@ -67,7 +67,7 @@ class MemoryCommands:
         return f"Here's the content of {path} with line numbers:\n{_numbered(lines, first, last)}"
 
     def _listing(self, path: str, inner: str) -> str:
-        found = self._folder.listed(inner)
+        found = self._folder.list_items(inner)
         path = path.rstrip("/")
         lines = [
             f"{_size(item.size)}\t{path}/{item.path}{'/' if item.is_folder else ''}"
@@ -89,7 +89,7 @@ class MemoryCommands:
 
     def str_replace(self, path: str, old_str: str, new_str: str) -> str:
         """Replace text that occurs once in a note."""
-        new, left_out = self._folder.kept(new_str)
+        new, left_out = self._folder.clean_text(new_str)
         at = 0
 
         def change(text: str) -> str:
@@ -105,7 +105,7 @@ class MemoryCommands:
 
     def insert(self, path: str, insert_line: int, insert_text: str) -> str:
         """Insert lines after a line."""
-        new, left_out = self._folder.kept(insert_text)
+        new, left_out = self._folder.clean_text(insert_text)
 
         def change(text: str) -> str:
             lines = text.split("\n")

@@ -24,10 +24,8 @@ from memoriter.files.edits import rename_without_replacing
 from memoriter.files.locks import check_mounted, file_lock
 from memoriter.files.paths import open_folder, path_parts
 from memoriter.notes.chunking import trust_of_note
-from memoriter.notes.notebook import front_matter
-from memoriter.text.encoding import encodable
+from memoriter.notes.notebook import clean_text, front_matter
 from memoriter.text.measure import split_lines
-from memoriter.text.redaction import redact, without_private
 
 AGENT_FRONT_MATTER = front_matter(trust="agent") + "\n"
 """The front matter of every note that an agent creates."""
@@ -103,11 +101,11 @@ class AgentFolder:
         except NotFound:
             return not parts
 
-    def listed(self, path: str = "", *, levels: int = 2) -> list[FolderItem]:
+    def list_items(self, path: str = "", *, levels: int = 2) -> list[FolderItem]:
         """List the notes and folders below a folder, by name, each folder before its content."""
         try:
             with self._pinned(path_parts(path)) as folder:
-                return list(_listed(folder, "", levels))
+                return list(_list_items(folder, "", levels))
         except NotFound:
             if path_parts(path):
                 raise
@@ -123,21 +121,11 @@ class AgentFolder:
 
     # ---- writing ---------------------------------------------------------------------------------------------
 
-    @staticmethod
-    def kept(text: str) -> tuple[str, str | None]:
-        """Remove secrets and private spans. Return the text and a sentence about what was removed, or None."""
-        whole = encodable(text).replace("\x00", "")
-        open_text = without_private(whole)
-        clean = redact(open_text)
-        left = [
-            *(["private spans"] if open_text != whole else []),
-            *(["secrets"] if clean != open_text else []),
-        ]
-        return clean, f"Left out: {' and '.join(left)}." if left else None
+    clean_text = staticmethod(clean_text)
 
     def create(self, path: str, text: str) -> tuple[str, str | None]:
         """Create a note. Return its path and a sentence about what was removed, or None."""
-        body, left_out = self.kept(text)
+        body, left_out = clean_text(text)
 
         def change(old: str | None) -> str:
             if old is not None:
@@ -159,7 +147,7 @@ class AgentFolder:
             head, text = split_front_matter(old)
             if not head:
                 raise self._not_own(path)
-            body, _ = self.kept(change(text))  # clean the whole text: a secret may have been added in pieces
+            body, _ = clean_text(change(text))  # clean the whole text: a secret may have been added in pieces
             return head + body
 
         with self._note(path) as note:
@@ -207,10 +195,10 @@ class AgentFolder:
 
     def clear(self) -> None:
         """Delete all notes of the agent. Other notes stay."""
-        for one in self.listed(levels=16):
-            if not one.is_folder:
+        for item in self.list_items(levels=16):
+            if not item.is_folder:
                 with contextlib.suppress(WriteError, NotFound):
-                    self.delete(one.path)
+                    self.delete(item.path)
 
     # ---- paths -----------------------------------------------------------------------------------------------
 
@@ -291,7 +279,7 @@ def _move(source: Path, target: Path) -> None:
     source.unlink(missing_ok=True)  # after os.link on systems without renameat2
 
 
-def _listed(folder: Path, before: str, levels: int) -> Iterator[FolderItem]:
+def _list_items(folder: Path, before: str, levels: int) -> Iterator[FolderItem]:
     for entry in sorted(os.scandir(folder), key=lambda entry: entry.name):
         if entry.name.startswith(".") or entry.is_symlink():
             continue
@@ -299,6 +287,6 @@ def _listed(folder: Path, before: str, levels: int) -> Iterator[FolderItem]:
         if entry.is_dir(follow_symlinks=False):
             yield FolderItem(path, entry.stat(follow_symlinks=False).st_size, True)
             if levels > 1:
-                yield from _listed(folder / entry.name, f"{path}/", levels - 1)
+                yield from _list_items(folder / entry.name, f"{path}/", levels - 1)
         elif entry.is_file(follow_symlinks=False) and entry.name.lower().endswith(".md"):
             yield FolderItem(path, entry.stat(follow_symlinks=False).st_size, False)

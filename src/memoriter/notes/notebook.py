@@ -74,12 +74,14 @@ class Notebook:
 
         Without a category, a tag that is the name of a folder in `memory/` is used as the category.
         """
-        text, left_out = cleaned(content)
+        text, left_out = _clean_block(content)
         if not text:
             raise WriteError("Nothing to save: the content is empty or private.")
-        title = one_line(cleaned(title)[0])
-        tags = [tag for tag in (one_line(cleaned(tag)[0]).lstrip("#") for tag in tags) if tag]
-        folder = cleaned(category or "")[0] or next((tag for tag in tags if self._is_category(tag)), None)
+        title = one_line(_clean_block(title)[0])
+        tags = [tag for tag in (one_line(_clean_block(tag)[0]).lstrip("#") for tag in tags) if tag]
+        folder = _clean_block(category or "")[0] or next(
+            (tag for tag in tags if self._is_category(tag)), None
+        )
         if folder:
             saved = self._save_item(folder, title or _first_words(text), text, tags, trust)
         else:
@@ -162,16 +164,22 @@ def _save_in_first(paths: Iterable[str], save: Callable[[str], Saved]) -> Saved:
     raise WriteError("There are too many notes with this name and another trust. Choose another title.")
 
 
-def cleaned(text: str) -> tuple[str, str | None]:
+def clean_text(text: str) -> tuple[str, str | None]:
     """Remove secrets and private spans. Return the text and a sentence about what was removed, or None."""
-    whole = encodable(text).replace("\r\n", "\n").replace("\x00", "")
-    open_text = without_private(whole)
-    kept = redact(open_text).strip()
-    left = [
-        *(["private spans"] if open_text != whole else []),
-        *(["secrets"] if kept != open_text.strip() else []),
+    whole = encodable(text).replace("\x00", "")
+    public = without_private(whole)
+    clean = redact(public)
+    removed = [
+        *(["private spans"] if public != whole else []),
+        *(["secrets"] if clean != public else []),
     ]
-    return kept, f"Left out: {' and '.join(left)}." if left else None
+    return clean, f"Left out: {' and '.join(removed)}." if removed else None
+
+
+def _clean_block(text: str) -> tuple[str, str | None]:
+    """Clean a text and remove the white space around it."""
+    clean, note = clean_text(text.replace("\r\n", "\n"))
+    return clean.strip(), note
 
 
 def one_line(text: str) -> str:
