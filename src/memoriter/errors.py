@@ -1,30 +1,30 @@
-"""One tree of errors. A class stands for what the caller does differently; the message says what, on what, what to do.
+"""The errors of the package. The message says what happened, to what, and what to do.
 
 MemoriterError
-├── ConfigError            a setting is wrong: names the key, the value and where it came from
-│   └── UntrustedConfig    a workspace's own settings file tries to set what only the owner may
+├── ConfigError            a setting is wrong; names the key, the value and its origin
+│   └── UntrustedConfig    the settings file of a workspace sets what only the owner may set
 ├── BadArgument            an argument of a tool is unknown, missing or wrong
 ├── MemoryDisabled         the owner switched memory off
 ├── MemoryClosed           the memory was used after it was closed
 ├── SourceError            a file cannot be used; syncs collect it in their report
-│   └── PathRefused        a path that is not inside the workspace or its extra paths
-├── NotFound               the named file or thing does not exist; offers the nearest
+│   └── PathRefused        a path is outside the workspace and its extra paths
+├── NotFound               a file or other object does not exist; suggests the nearest
 ├── EmbeddingError         an embedder failed
-│   ├── EmbedderUnavailable  no model, no extra, no key: keywords still work
-│   ├── EmbedderBusy       a passing failure: the same call may work when it is tried again
-│   └── QuotaSpent         the account at the provider is used up; trying again at once cannot help
-├── EngineError            an outside search engine failed; the builtin one answers instead
-│   └── EngineBusy         it is not ready yet: the builtin one answers this once
-├── Cancelled              the caller gave up waiting; nothing failed
+│   ├── EmbedderUnavailable  no model, extra or key; keyword search still works
+│   ├── EmbedderBusy       a temporary failure; the same call may work later
+│   └── QuotaSpent         the account at the provider is used up; a retry cannot help
+├── EngineError            an external search engine failed; the builtin one answers instead
+│   └── EngineBusy         it is not ready yet; the builtin one answers this search
+├── Cancelled              the caller stopped waiting; nothing failed
 ├── LockTimeout            another process holds a lock; the same call may work later
-├── WriteError             a note could not be written; what stood there is whole
-│   └── EditConflict       somebody else changed it meanwhile, and it is theirs
-├── ChatError              a language model failed; what can be done without one is done
-│   ├── ChatUnavailable    none is configured, no extra, no key
+├── WriteError             a note could not be written; the old version is intact
+│   └── EditConflict       it was changed by someone else in the meantime
+├── ChatError              a language model failed; memoriter continues without it
+│   ├── ChatUnavailable    none is configured, or an extra or key is missing
 │   └── BudgetSpent        the day's tokens are used up
 └── StoreError             the database cannot be used
     ├── StoreBroken        its bytes are damaged; derived stores are rebuilt
-    ├── StoreLocked        another process holds it for longer than we wait
+    ├── StoreLocked        another process holds it for too long
     └── SchemaTooNew       it was written by a newer release
 """
 
@@ -34,7 +34,7 @@ from collections.abc import Mapping
 
 
 class MemoriterError(Exception):
-    """Base of all errors that memoriter raises on purpose; ``str(error)`` is fit to be shown to a person."""
+    """Base class of all errors of memoriter. ``str(error)`` is a sentence for a person."""
 
     #: A stable name of the error, for programs.
     code = "failed"
@@ -52,7 +52,7 @@ class ConfigError(MemoriterError):
 
 
 class UntrustedConfig(ConfigError):
-    """A settings file inside a workspace sets something that only the owner's own file may set."""
+    """The settings file of a workspace sets something that only the owner may set."""
 
     code = "untrusted_setting"
 
@@ -97,31 +97,32 @@ class PathRefused(SourceError):
 
 
 class NotFound(MemoriterError):
-    """The named thing does not exist."""
+    """Something that was named does not exist."""
 
     code = "not_found"
 
 
 class EmbeddingError(MemoriterError):
-    """An embedder failed, or returned what cannot be used."""
+    """An embedder failed or returned invalid vectors."""
 
     code = "embedding_failed"
 
 
 class EmbedderUnavailable(EmbeddingError):
-    """The embedder cannot be used here: no model, no extra, no key."""
+    """The embedder cannot be used, because a model, an extra or a key is missing."""
 
     code = "embedder_unavailable"
 
 
 class EmbedderBusy(EmbeddingError):
-    """A passing failure of an embedder: overload, a rate limit, a lost connection."""
+    """A temporary failure of an embedder, such as overload, a rate limit or a lost connection."""
 
     code = "embedder_busy"
 
     def __init__(self, message: str, retry_after_s: float | None = None) -> None:
         super().__init__(message)
-        self.retry_after_s = retry_after_s  #: how long the provider itself asks us to wait
+        #: How long the provider asks the client to wait.
+        self.retry_after_s = retry_after_s
 
 
 class QuotaSpent(EmbeddingError):
@@ -131,25 +132,25 @@ class QuotaSpent(EmbeddingError):
 
 
 class WriteError(MemoriterError):
-    """A note could not be written; what stood there before is whole."""
+    """A note could not be written. The previous version is intact."""
 
     code = "not_written"
 
 
 class EditConflict(WriteError):
-    """A note is not what the caller believes it to be, so it is not overwritten."""
+    """A note or entry has changed since the caller read it, so it is not overwritten."""
 
     code = "edit_conflict"
 
 
 class ChatError(MemoriterError):
-    """A language model failed, or answered what cannot be used."""
+    """A language model failed or gave an unusable answer."""
 
     code = "model_failed"
 
 
 class ChatUnavailable(ChatError):
-    """No language model can be used here: none configured, no extra, no key."""
+    """No language model can be used: none is configured, or an extra or a key is missing."""
 
     code = "model_unavailable"
 
@@ -161,19 +162,19 @@ class BudgetSpent(ChatError):
 
 
 class EngineError(MemoriterError):
-    """An outside search engine failed, or answered what cannot be used."""
+    """An external search engine failed or gave an unusable answer."""
 
     code = "engine_failed"
 
 
 class EngineBusy(EngineError):
-    """An outside search engine is still building its index; it is well otherwise."""
+    """An external search engine is still building its index."""
 
     code = "engine_busy"
 
 
 class Cancelled(MemoriterError):
-    """The caller gave up waiting for the answer."""
+    """The caller stopped waiting for the answer."""
 
     code = "cancelled"
 
@@ -191,13 +192,13 @@ class StoreError(MemoriterError):
 
 
 class StoreBroken(StoreError):
-    """The database file is damaged, truncated, or not ours."""
+    """The database file is damaged, truncated, or not a database of memoriter."""
 
     code = "store_damaged"
 
 
 class StoreLocked(StoreError):
-    """Another process holds the database for longer than we wait."""
+    """Another process has held the database for too long."""
 
     code = "store_locked"
 

@@ -1,7 +1,7 @@
-"""One logger of memoriter's own, quiet until somebody asks.
+"""The logger of the package.
 
-A library must not print: everything goes to the logger `memoriter`, which stays silent until the host
-configures logging or a door calls `setup`. The root logger is the host's and is never touched.
+Everything goes to the logger `memoriter`. It prints nothing until the program configures logging or an interface calls
+`setup`. The root logger is never changed.
 """
 
 from __future__ import annotations
@@ -16,8 +16,10 @@ from dataclasses import dataclass
 from typing import TextIO
 
 NAME = "memoriter"
-KEPT = 200  #: messages of trouble that are kept in memory, of all agents together
-LONGEST = 500  #: characters of one
+#: Warnings and errors that are kept in memory, of all agents together.
+MAX_MESSAGES = 200
+#: Characters of one message.
+MAX_MESSAGE_CHARS = 500
 
 _concerned: ContextVar[str] = ContextVar("memoriter_concerned", default="")
 
@@ -27,22 +29,23 @@ class Trouble:
     """A warning or an error that was logged."""
 
     at: float
-    level: str  #: "warning", "error", "critical"
+    #: "warning", "error" or "critical".
+    level: str
     room: str
     text: str
 
 
 class _Recent(logging.Handler):
-    """Keeps the last messages of trouble, each with whom it concerns; they are gone with the process."""
+    """Keeps the last warnings and errors of this process, each with the agent that it concerns."""
 
     def __init__(self) -> None:
         super().__init__(logging.WARNING)
-        self.kept: deque[tuple[str, Trouble]] = deque(maxlen=KEPT)
+        self.kept: deque[tuple[str, Trouble]] = deque(maxlen=MAX_MESSAGES)
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Keep a message; one that cannot be put together is no reason to fail."""
+        """Keep a message, unless it cannot be formatted."""
         try:
-            text = " ".join(record.getMessage().split())[:LONGEST]
+            text = " ".join(record.getMessage().split())[:MAX_MESSAGE_CHARS]
         except (TypeError, ValueError, KeyError):
             return
         room = record.name.removeprefix(NAME).strip(".")
@@ -54,14 +57,14 @@ logging.getLogger(NAME).addHandler(_recent)
 
 
 def get(name: str = "") -> logging.Logger:
-    """The logger of one room, given the room's name or its `__name__`."""
+    """Return the logger of one room, by the name of the room or its `__name__`."""
     part = name.removeprefix(NAME).strip(".")
     return logging.getLogger(f"{NAME}.{part}" if part else NAME)
 
 
 @contextmanager
 def concerning(whom: str) -> Iterator[None]:
-    """What is logged inside concerns this agent; messages of one are not shown to another."""
+    """Mark what is logged inside as concerning this agent. An agent sees only its own messages."""
     token = _concerned.set(whom)
     try:
         yield
@@ -70,14 +73,14 @@ def concerning(whom: str) -> Iterator[None]:
 
 
 def troubles(whom: str) -> list[Trouble]:
-    """The last warnings and errors that concern this agent, newest first."""
-    return [one for concerned, one in reversed(list(_recent.kept)) if concerned == whom]
+    """Return the last warnings and errors that concern this agent, newest first."""
+    return [trouble for agent, trouble in reversed(list(_recent.kept)) if agent == whom]
 
 
 def setup(
     level: str = "warning", stream: TextIO | None = None, formatter: logging.Formatter | None = None
 ) -> None:
-    """Show messages of at least this level on standard error; called by doors, and safe to call again."""
+    """Print messages of at least this level to standard error. A second call replaces the first."""
     logger = get()
     for handler in [handler for handler in logger.handlers if isinstance(handler, _Shown)]:
         logger.removeHandler(handler)
@@ -85,16 +88,16 @@ def setup(
     shown.setFormatter(formatter or logging.Formatter("%(levelname)s %(name)s: %(message)s"))
     logger.addHandler(shown)
     logger.setLevel(level.upper())
-    # Whoever shows our messages here does not want them a second time from the host's handlers.
+    # Otherwise the handlers of the program would print every message a second time.
     logger.propagate = False
 
 
 class Quiet(logging.StreamHandler[TextIO]):
-    """Writes messages where there is room for them: on a full disk a line is dropped, and nobody hears of that."""
+    """A handler that drops a message that it cannot write, for example on a full disk."""
 
-    def handleError(self, record: logging.LogRecord) -> None:  # noqa: N802  as logging calls it
-        """Say nothing: a traceback from the log would be read as trouble of the program's own."""
+    def handleError(self, record: logging.LogRecord) -> None:  # noqa: N802 - the name in `logging`
+        """Do nothing: a traceback of the logger would look like a failure of the program."""
 
 
 class _Shown(Quiet):
-    """The one handler that `setup` puts in, known by its class so that a second call replaces it."""
+    """The handler of `setup`. Its class identifies it, so that a second call can replace it."""

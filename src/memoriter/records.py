@@ -1,7 +1,6 @@
-"""The frozen values that pass between rooms.
+"""The frozen values that the rooms of the package exchange.
 
-Every room speaks in these: a leaf takes and gives them, a joiner hands them on, a door prints them. They hold
-no behaviour beyond what follows from their own fields, and they import nothing of the package.
+They have no behaviour beyond what follows from their fields, and import nothing of the package.
 """
 
 from __future__ import annotations
@@ -12,14 +11,11 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
 
+#: Where a hit comes from: notes, session transcripts, or what was learned in conversation.
 Source = Literal["memory", "sessions", "entries"]
-"""Where a hit comes from: people's own files, session transcripts, or what was learned in conversation."""
 
+#: Who wrote a text: the owner, an agent, or an outside source. It depends on how a text arrived, not on what it says.
 Trust = Literal["owner", "agent", "untrusted"]
-"""Whose words a text is made of: the owner's, an agent's, or those of an outside source.
-
-It is decided by the way in which a text arrived, never by what the text says.
-"""
 
 #: Every trust level, the most trusted first. This is the only place that orders them.
 TRUST_LEVELS: tuple[Trust, ...] = ("owner", "agent", "untrusted")
@@ -38,34 +34,38 @@ def is_trusted_like(trust: Trust, other: Trust) -> bool:
 CitationMode = Literal["on", "off", "auto"]
 
 
-# ---- what is read ---------------------------------------------------------------------------------------------
+# ---- files ----------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
 class FoundFile:
-    """A file that a source lists: known by its stat alone, not yet read."""
+    """A file that was listed but not read yet."""
 
-    path: str  #: as people cite it: relative to the workspace, with "/"; absolute only for extra paths outside it
+    #: Relative to the workspace, with "/". Absolute only for extra paths outside it.
+    path: str
     source: Source
     absolute: Path
     mtime_ns: int
-    size: int  #: bytes
+    #: In bytes.
+    size: int
 
 
 @dataclass(frozen=True, slots=True)
 class Turn:
-    """What one side said in a session, cleaned: no tool noise, no secrets, no text that we injected ourselves."""
+    """What one side said in a session, without tool calls, secrets and injected text."""
 
     role: Literal["user", "assistant"]
     text: str
-    line: int  #: of the transcript, 1-based
-    time: float | None = None  #: seconds since the epoch
+    #: The line of the transcript, from 1.
+    line: int
+    #: In seconds since the epoch.
+    time: float | None = None
     trust: Trust = "owner"
 
 
 @dataclass(frozen=True, slots=True)
 class Passage:
-    """Turns of a transcript that stand together, as one text with its place."""
+    """Consecutive turns of a transcript as one text."""
 
     start_line: int
     end_line: int
@@ -76,61 +76,70 @@ class Passage:
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """One file's text, as it was at one moment."""
+    """The text of one file when it was read."""
 
     path: str
     source: Source
     text: str
-    sha256: str  #: of the bytes on disk
+    #: The digest of the bytes on disk.
+    sha256: str
     mtime_ns: int
     size: int
-    note: str | None = None  #: on the reading, for people: "read as gb18030", "only the first 4 MiB"
-    passages: tuple[Passage, ...] = ()  #: of a transcript, instead of a text
-    from_line: int = 1  #: what the index holds of lines before this one still holds; not read again
-    state: str = ""  #: where the source goes on when the file has grown
+    #: A remark for people, such as "read as gb18030" or "only the first 4 MiB".
+    note: str | None = None
+    #: The passages of a transcript, instead of a text.
+    passages: tuple[Passage, ...] = ()
+    #: Lines before this one are indexed already and were not read again.
+    from_line: int = 1
+    #: Where reading continues when the file has grown.
+    state: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class Chunk:
-    """A run of whole lines of one document: the unit that is indexed, found and cited."""
+    """Consecutive lines of one document: the unit that is indexed, found and cited."""
 
-    id: str  #: stable: same path and same text give the same id, wherever in the file the lines stand
+    #: Stable: the same path and text have the same id, wherever the lines are in the file.
+    id: str
     path: str
     source: Source
-    start_line: int  #: 1-based
-    end_line: int  #: inclusive
+    #: Counted from 1.
+    start_line: int
+    #: Inclusive.
+    end_line: int
     text: str
-    headings: tuple[
-        str, ...
-    ] = ()  #: in force above the first line, outermost first; before them what front matter says
-    date: str | None = None  #: the note's own day, "YYYY-MM-DD", from its front matter or name
+    #: The headings above the first line, outermost first, after what the front matter says.
+    headings: tuple[str, ...] = ()
+    #: The day of the note, "YYYY-MM-DD", from its front matter or name.
+    date: str | None = None
     trust: Trust = "owner"
 
     @property
     def embedding_text(self) -> str:
-        """What the embedder reads: the text under its headings, which say what the lines are about."""
+        """The text for the embedder: the lines below their headings, which say what the lines are about."""
         return f"{' > '.join(self.headings)}\n{self.text}" if self.headings else self.text
 
     @property
     def hash(self) -> str:
-        """Key of the chunk's vector: equal text is embedded once, wherever it stands."""
+        """The key of the vector in the cache. Equal text is embedded once."""
         return hashlib.sha256(self.embedding_text.encode("utf-8", "surrogatepass")).hexdigest()
 
 
 @dataclass(frozen=True, slots=True)
 class Identity:
-    """Whose vectors these are. Vectors of different identities never meet."""
+    """What made some vectors. Vectors of different identities are never compared."""
 
     provider: str
     model: str
     dimensions: int
-    key: str = ""  #: digest of every further setting that changes vectors (weights, prefixes, length)
+    #: A digest of everything else that changes vectors, such as weights, prefixes and length.
+    key: str = ""
 
     def __str__(self) -> str:
         return f"{self.provider}/{self.model}/{self.dimensions}" + (f"/{self.key[:12]}" if self.key else "")
 
 
-# ---- what is found --------------------------------------------------------------------------------------------
+# ---- searching ------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,25 +166,29 @@ class Query:
 class Part:
     """One term of a hit's score. The contributions of all parts sum to the score."""
 
-    name: str  #: "vector", "keyword", "decay", …
-    value: float  #: the leg's own measure, 0–1
+    #: "vector", "keyword", "decay" and others.
+    name: str
+    #: The measure of this part, 0 to 1.
+    value: float
     weight: float
     contribution: float
-    detail: str = ""  #: in words: matched terms, rank in the leg, age of the note
+    #: Matched terms, rank or age, as text.
+    detail: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
-    """How a hit's score was made."""
+    """How the score of a hit was computed."""
 
     fusion: str
     parts: tuple[Part, ...]
-    matched: tuple[str, ...] = ()  #: query tokens that the chunk contains
+    #: Tokens of the query that the chunk contains.
+    matched: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Hit:
-    """A chunk that answers a query, with its place, its score and its reasons."""
+    """A chunk or entry that answers a query, with its citation, its score and the reasons for it."""
 
     path: str
     start_line: int
@@ -183,7 +196,8 @@ class Hit:
     score: float
     snippet: str
     source: Source
-    citation: str | None  #: "memory/2026-02-08.md#L10-L25"; None where this session is not shown places
+    #: Such as "memory/2026-02-08.md#L10-L25". None if this session does not see citations.
+    citation: str | None
     explain: Explanation
     chunk_id: str = ""
     date: str | None = None
@@ -192,14 +206,18 @@ class Hit:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What a search gives back: the hits, who made them, and what was missing meanwhile."""
+    """The result of a search: the hits, the embedder that was used, and what is missing."""
 
     hits: tuple[Hit, ...]
-    provider: str  #: of the vectors: "local", "none", …
+    #: The provider of the vectors, such as "local" or "none".
+    provider: str
     model: str
-    fallback: bool = False  #: another provider or backend than the configured one; ``degraded`` says why
-    citations: bool = True  #: whether this session is shown the places of the hits
-    degraded: str | None = None  #: in words, what this answer went without
+    #: Whether another provider or backend than the configured one answered. ``degraded`` says why.
+    fallback: bool = False
+    #: Whether this session sees citations.
+    citations: bool = True
+    #: What is missing from this answer, as text.
+    degraded: str | None = None
 
     def __iter__(self) -> Iterator[Hit]:
         return iter(self.hits)
@@ -226,13 +244,16 @@ class Excerpt:
 
 @dataclass(frozen=True, slots=True)
 class NoteFile:
-    """A note or a transcript, as a list of them shows it."""
+    """A note or a transcript in a list."""
 
     path: str
     source: Source
-    size: int  #: bytes
-    mtime: float  #: seconds since the epoch
-    chunks: int  #: 0 before it is indexed
+    #: In bytes.
+    size: int
+    #: In seconds since the epoch.
+    mtime: float
+    #: 0 until the file is indexed.
+    chunks: int
     trust: Trust
 
 
@@ -250,7 +271,7 @@ class NoteChunk:
     embedded: bool
 
 
-# ---- what is learned ------------------------------------------------------------------------------------------
+# ---- entries --------------------------------------------------------------------------------------------------
 
 EntryType = Literal[
     "user_preference",
@@ -262,45 +283,56 @@ EntryType = Literal[
     "relationship",
     "other",
 ]
+#: Only active entries are found. A staged entry waits for the owner's approval, and a rejected one was refused.
 EntryState = Literal["active", "staged", "superseded", "expired", "rejected", "forgotten"]
-"""Only an active entry is found. A staged one waits until the owner approves it, a rejected one was refused."""
 
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One short typed statement kept from a conversation. Times are seconds since the epoch."""
+    """One short typed statement that was learned. Times are in seconds since the epoch."""
 
-    id: str  #: a UUID
+    #: A UUID.
+    id: str
     text: str
     type: EntryType = "other"
     category: str | None = None
-    importance: float = 3.0  #: 1–5
-    confidence: float = 1.0  #: 0–1
+    #: 1 to 5.
+    importance: float = 3.0
+    #: 0 to 1.
+    confidence: float = 1.0
     trust: Trust = "owner"
     state: EntryState = "active"
-    session: str | None = None  #: the conversation that it comes from
-    source: str | None = None  #: the place in it, or the interface through which it came
+    #: The session in which it was learned.
+    session: str | None = None
+    #: The place in the session, or the interface that added it.
+    source: str | None = None
     created_at: float = 0.0
     updated_at: float = 0.0
-    valid_from: float = 0.0  #: since when it holds
-    expires_at: float | None = None  #: None: never
+    #: When it became true.
+    valid_from: float = 0.0
+    #: None means never.
+    expires_at: float | None = None
     superseded_by: str | None = None
     last_accessed_at: float | None = None
     access_count: int = 0
-    repetitions: int = 1  #: how often it was said
+    #: How often it was said.
+    repetitions: int = 1
     related: tuple[str, ...] = ()
     tags: tuple[str, ...] = ()
-    seq: int = 0  #: of the last event that changed it
+    #: The sequence number of the last event that changed it.
+    seq: int = 0
 
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """One change of one entry. Without its texts when the entry was forgotten."""
+    """One change of one entry. It has no texts if the entry was forgotten."""
 
     seq: int
-    change: int  #: what was changed together has the same number
+    #: Events of one change have the same number.
+    change: int
     at: float
-    kind: str  #: "add", "stage", "approve", "reject", "repeat", "merge", "supersede", "update", "expire", "forget", …
+    #: "add", "stage", "approve", "reject", "repeat", "merge", "supersede", "update", "expire", "forget" and others.
+    kind: str
     entry_id: str
     by: str
     note: str
@@ -310,46 +342,53 @@ class Event:
 
 @dataclass(frozen=True, slots=True)
 class Remembered:
-    """What became of a statement that was to be remembered."""
+    """The result of remembering a statement."""
 
-    entry: Entry | None  #: that says it now; None when it was refused
+    #: The entry that holds the statement now. None if it was refused.
+    entry: Entry | None
     action: Literal["added", "repeated", "merged", "superseded", "staged", "refused"]
-    replaced: str | None = None  #: the id of the entry that this one supersedes
-    note: str | None = None  #: why, in words
+    #: The id of the entry that was superseded.
+    replaced: str | None = None
+    #: The reason, as text.
+    note: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Imported:
-    """What an import of entries did."""
+    """The result of an import of entries."""
 
     added: int
-    already: int  #: that were there before, and were left as they are
+    #: Entries that existed already and were not changed.
+    already: int
 
 
 @dataclass(frozen=True, slots=True)
 class EntryHit:
-    """An entry that answers a query, with its score and its reasons."""
+    """An entry that answers a query, with its score and the reasons for it."""
 
     entry: Entry
     score: float
-    similarity: float  #: 0–1, how well it fits the query, whatever its importance
+    #: How well it matches the query, 0 to 1, whatever its importance.
+    similarity: float
     explain: Explanation
 
 
 @dataclass(frozen=True, slots=True)
 class Receipt:
-    """What was forgotten, which copies went with it, and which are out of reach."""
+    """Which entries were forgotten, which copies were erased, and which could not be."""
 
-    forgotten: tuple[str, ...]  #: ids
+    #: Ids of the erased entries.
+    forgotten: tuple[str, ...]
     covered: tuple[str, ...] = ()
     not_covered: tuple[str, ...] = ()
-    candidates: tuple[EntryHit, ...] = ()  #: entries that may have been meant, when none was meant surely
+    #: Possible matches, if no match was certain.
+    candidates: tuple[EntryHit, ...] = ()
     dry_run: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class CleanedUp:
-    """What a cleanup did."""
+    """The result of a cleanup."""
 
     expired: int
     purged: int
@@ -360,12 +399,15 @@ EntrySort = Literal["created", "updated", "importance", "score"]
 
 @dataclass(frozen=True, slots=True)
 class EntryPage:
-    """Some of the entries that were asked for, in their order."""
+    """One page of entries."""
 
     entries: tuple[Entry, ...]
-    total: int  #: of all that were asked for, on this page or not
-    after: tuple[float, str] | None = None  #: where the next page begins; None on the last
-    scores: Mapping[str, float] = field(default_factory=dict)  #: of a query, by id
+    #: All matching entries, on this page or not.
+    total: int
+    #: Where the next page starts. None on the last page.
+    after: tuple[float, str] | None = None
+    #: Scores by id, if there was a query.
+    scores: Mapping[str, float] = field(default_factory=dict)
     degraded: str | None = None
 
 
@@ -377,12 +419,13 @@ class Facets:
     types: Mapping[str, int]
     states: Mapping[str, int]
     trust: Mapping[str, int]
-    tags: Mapping[str, int]  #: the most frequent ones
+    #: The most frequent tags.
+    tags: Mapping[str, int]
 
 
 @dataclass(frozen=True, slots=True)
 class Bucket:
-    """What happened in a span of time."""
+    """Counts of what happened in a span of time."""
 
     start: float
     end: float
@@ -394,7 +437,7 @@ class Bucket:
 
 @dataclass(frozen=True, slots=True)
 class Point:
-    """An entry's place on the map, between -1 and 1."""
+    """The place of an entry on the map, between -1 and 1."""
 
     entry: Entry
     x: float
@@ -403,62 +446,70 @@ class Point:
 
 @dataclass(frozen=True, slots=True)
 class EntryMap:
-    """Entries as points: those that are near in meaning stand near each other."""
+    """Entries as points. Entries with similar meaning are near each other."""
 
     points: tuple[Point, ...]
-    total: int  #: entries in force; more than points when some have no vector, or when they are too many
-    generation: int  #: the number of the newest change that it shows
+    #: Entries in force. More than the points if some have no vector or there are too many.
+    total: int
+    #: The sequence number of the newest change on the map.
+    generation: int
     method: str = "pca"
     degraded: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Considered:
-    """One thing that was found for a prompt, and whether it entered."""
+    """One thing that was considered for a prompt, and whether it was added."""
 
-    kind: str  #: "entry" or "note"
-    ref: str  #: the entry's id, or the note's citation
+    #: "entry" or "note".
+    kind: str
+    #: The id of the entry, or the citation of the note.
+    ref: str
     entered: bool
-    reason: str  #: in words
+    #: As text.
+    reason: str
     score: float
     parts: tuple[Part, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Recall:
-    """One moment at which memory was put before an agent."""
+    """One recall, as the ledger records it."""
 
     id: str
     at: float
     interface: str
     session: str | None
-    query: str  #: empty when something of it was forgotten since
+    #: Empty if something in it was forgotten later.
+    query: str
     characters: int
     tokens: int
     considered: tuple[Considered, ...]
 
 
-# ---- what programs keep under a name --------------------------------------------------------------------------
+# ---- items of integrations -------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
 class Item:
-    """One value that a program keeps. Times are seconds since the epoch."""
+    """One value that a program stores. Times are in seconds since the epoch."""
 
     id: str
     namespace: tuple[str, ...]
     key: str
     value: Mapping[str, Any]
-    texts: tuple[str, ...]  #: what is searched of it
+    #: The texts that are searched.
+    texts: tuple[str, ...]
     created_at: float
     updated_at: float
-    ttl_s: float | None = None  #: how long it lasts after it was last used; None: for good
+    #: How long it lasts after its last use. None means forever.
+    ttl_s: float | None = None
     expires_at: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Put:
-    """A value that is to stand under a name; None deletes what stands there."""
+    """A value to store under a name. None deletes the stored value."""
 
     namespace: tuple[str, ...]
     key: str
@@ -467,22 +518,25 @@ class Put:
     ttl_s: float | None = None
 
 
+#: A member of a value, an operator, and what to compare with. Null equals a missing member.
 Condition = tuple[str, Literal["=", ">", ">=", "<", "<="], "str | float | None"]
-"""A member of a value, how it is compared, and with what; a null is equal to a member that is not there."""
 
 
 @dataclass(frozen=True, slots=True)
 class Matching:
-    """Which items are asked for, by what their values hold."""
+    """A filter of items by their values."""
 
-    names: tuple[str, ...]  #: the members that decide it; the rest of a value is not read
-    admits: Callable[[Mapping[str, Any]], bool]  #: asked of a value that has those members alone
-    conditions: tuple[Condition, ...] = ()  #: what must hold at least, for the database to look up
+    #: The members that decide. Other members of a value are not read.
+    names: tuple[str, ...]
+    #: Decides about a value that has only these members.
+    admits: Callable[[Mapping[str, Any]], bool]
+    #: Necessary conditions, which the database can check.
+    conditions: tuple[Condition, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class ItemHit:
-    """An item that was asked for, and how well it fits the query, 0–1; None when the query says nothing of it."""
+    """An item, and how well it matches the query, 0 to 1. None if there was no query for it."""
 
     item: Item
     score: float | None
@@ -490,7 +544,7 @@ class ItemHit:
 
 @dataclass(frozen=True, slots=True)
 class RecallHead:
-    """One line of the ledger."""
+    """One recall in a list."""
 
     id: str
     at: float
@@ -499,43 +553,47 @@ class RecallHead:
     query: str
     characters: int
     tokens: int
-    entered: int  #: how many things entered the prompt
+    #: How many things were added to the prompt.
+    entered: int
     left_out: int
 
 
 @dataclass(frozen=True, slots=True)
 class RecallPage:
-    """Some recalls, newest first."""
+    """One page of recalls, newest first."""
 
     recalls: tuple[RecallHead, ...]
     total: int
     after: tuple[float, str] | None = None
 
 
-# ---- what is written ------------------------------------------------------------------------------------------
+# ---- writing --------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
 class Saved:
-    """Something that is on the disk now, and where."""
+    """The place of a note that is on disk."""
 
-    path: str  #: as people cite it, relative to the workspace
+    #: Relative to the workspace.
+    path: str
     start_line: int
     end_line: int
-    already: bool = False  #: it stood there before, so nothing was written
-    note: str | None = None  #: what a person should know: that secrets were left out, that no model was used
+    #: Whether the note contained it before, so that nothing was written.
+    already: bool = False
+    #: A remark for people, such as that secrets were removed or no model was used.
+    note: str | None = None
 
     @property
     def citation(self) -> str:
         return f"{self.path}#L{self.start_line}-L{self.end_line}"
 
 
-# ---- what is reported -----------------------------------------------------------------------------------------
+# ---- reports --------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """One file that could not be used, or only in part; a line of a report, never an exception."""
+    """One file that could not be used, or only in part."""
 
     path: str
     reason: str
@@ -543,9 +601,10 @@ class Problem:
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """How far a long piece of work has come; handed to callbacks."""
+    """How far a long task has come, for callbacks."""
 
-    stage: str  #: "scan", "embed", "write"
+    #: "scan", "embed" or "write".
+    stage: str
     done: int
     total: int
     path: str = ""
@@ -556,22 +615,28 @@ ProgressCallback = Callable[[Progress], None]
 
 @dataclass(frozen=True, slots=True)
 class SyncReport:
-    """What one sync did. ``files`` and ``chunks`` count what the index holds afterwards."""
+    """The result of a sync. ``files`` and ``chunks`` count what the index holds afterwards."""
 
     files: int = 0
     chunks: int = 0
-    changed: int = 0  #: files written into the index by this sync
+    #: Files that this sync indexed.
+    changed: int = 0
     unchanged: int = 0
     removed: int = 0
-    failed: int = 0  #: files that could not be read at all
-    embedded: int = 0  #: chunks whose vectors were computed now
-    cached: int = 0  #: chunks whose vectors were known already
-    pending: int = 0  #: chunks that still have no vector: keyword search only
+    #: Files that could not be read.
+    failed: int = 0
+    #: Chunks whose vectors were computed.
+    embedded: int = 0
+    #: Chunks whose vectors were in the cache.
+    cached: int = 0
+    #: Chunks without a vector, which only keyword search finds.
+    pending: int = 0
     rebuilt: bool = False
     seconds: float = 0.0
     problems: tuple[Problem, ...] = ()
     degraded: str | None = None
-    healed: str | None = None  #: what was wrong with the index that this sync replaced
+    #: What was wrong with the index that this sync replaced.
+    healed: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -582,38 +647,41 @@ class Status:
     workspace: str
     files: int
     chunks: int
-    embedded: int  #: chunks with a vector of the current embedder
+    #: Chunks with a vector of the current embedder.
+    embedded: int
     provider: str
     model: str
     vector_engine: str
     index_path: str
     index_bytes: int
-    last_sync: float | None = None  #: seconds since the epoch
+    #: In seconds since the epoch.
+    last_sync: float | None = None
     fallback: bool = False
     degraded: str | None = None
     details: Mapping[str, object] = field(default_factory=dict)
 
 
-# ---- what another memory left behind --------------------------------------------------------------------------
+# ---- imports from other programs -------------------------------------------------------------------------------
 
+#: What copying a file means: it is new, the same, longer than the existing one, or in conflict with another.
 ImportAction = Literal["new", "same", "grown", "other"]
-"""What a copy of a file would be: new, there already, longer than the one there, or in the way of another."""
 
 
 @dataclass(frozen=True, slots=True)
 class ImportStep:
-    """One file of another program's, and what becomes of it."""
+    """One file of another program, and what is done with it."""
 
     kind: Literal["note", "session"]
     source: Path
     target: Path
     action: ImportAction
-    note: str = ""  #: why it is left out
+    #: Why it was left out.
+    note: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class ImportReport:
-    """What another program has kept, and what became of it."""
+    """The result of an import from another program."""
 
     program: str
     home: Path

@@ -1,8 +1,7 @@
-"""Fakes that ship: for our tests and for yours.
+"""Helpers for tests, of this package and of yours.
 
-`HashEmbedder` is a real embedder without a model, `FailingEmbedder` one that breaks when told to, `ScriptedChat` a
-language model that says what it is given, and `sample_workspace` writes a small bilingual memory to search in. Used by
-tests, examples and the demo alone.
+`HashEmbedder` is an embedder without a model, `FailingEmbedder` one that fails on purpose, `ScriptedChat` a language
+model with fixed answers, and `sample_workspace` writes a small bilingual workspace.
 """
 
 from __future__ import annotations
@@ -23,38 +22,39 @@ if TYPE_CHECKING:
 
 
 class HashEmbedder:
-    """Vectors without a model: each token of a text points in a direction of its own.
+    """An embedder without a model: each token has its own direction.
 
-    Texts with words in common are near each other, texts without are about at right angles. It counts the
-    texts it was given, so that a test can show what was not embedded again.
+    Texts with common words are similar, and others are nearly orthogonal. The embedder counts its texts, so that a test
+    can check what was not embedded again.
     """
 
     def __init__(self, dims: int = 64) -> None:
         self._identity = Identity("hash", "hash", dims)
         self._lock = threading.Lock()
-        self.texts = 0  #: documents embedded so far
+        #: Documents embedded so far.
+        self.texts = 0
         self.queries = 0
 
     @property
     def identity(self) -> Identity:
-        """Whose vectors these are."""
+        """The identity of the vectors."""
         return self._identity
 
     def embed(self, texts: Sequence[str]) -> Matrix:
-        """Vectors of documents."""
+        """Return the vectors of documents."""
         with self._lock:
             self.texts += len(texts)
         return self._vectors(texts)
 
     def embed_query(self, text: str) -> Matrix:
-        """The vector of a query."""
+        """Return the vector of a query."""
         with self._lock:
             self.queries += 1
         vector: Matrix = self._vectors([text])[0]
         return vector
 
     def close(self) -> None:
-        """Nothing is held."""
+        """Do nothing."""
 
     def _vectors(self, texts: Sequence[str]) -> Matrix:
         import numpy as np
@@ -66,7 +66,7 @@ class HashEmbedder:
             for token in set(tokenize(text)):
                 digest = hashlib.blake2b(token.encode("utf-8", "surrogatepass"), digest_size=8).digest()
                 place = int.from_bytes(digest, "big")
-                # Two places a token, each with a sign of its own: fewer accidental likenesses than with one.
+                # Two dimensions per token, each with a sign: fewer accidental similarities than with one.
                 row[place % len(row)] += 1 if place & 1 << 62 else -1
                 row[(place >> 24) % len(row)] += 1 if place & 1 << 61 else -1
         return clean(rows)
@@ -81,7 +81,7 @@ class FailingEmbedder(HashEmbedder):
         self._message = message
 
     def heal(self) -> None:
-        """Work from now on."""
+        """Stop failing."""
         self._left = float("inf")
 
     def _vectors(self, texts: Sequence[str]) -> Matrix:
@@ -93,28 +93,29 @@ class FailingEmbedder(HashEmbedder):
 
 
 class ScriptedChat:
-    """A language model that gives the answers it was made with, in turn; an answer that is an error is raised."""
+    """A language model that gives fixed answers in turn. An answer that is an error is raised."""
 
     name = "scripted/chat"
 
     def __init__(self, *answers: str | ChatError) -> None:
         self._answers = list(answers)
-        self.asked: list[str] = []  #: the prompts so far
+        #: The prompts so far.
+        self.asked: list[str] = []
 
     def complete(self, system: str, user: str, *, max_tokens: int, schema: Schema | None = None) -> Reply:  # noqa: ARG002
-        """The next answer."""
+        """Return the next answer."""
         self.asked.append(f"{system}\n\n{user}")
-        answer = self._answers.pop(0) if self._answers else ChatError("the script is at its end")
+        answer = self._answers.pop(0) if self._answers else ChatError("the script has no more answers")
         if isinstance(answer, ChatError):
             raise answer
         return Reply(answer, len(user) // 4, min(max_tokens, len(answer) // 4))
 
     def close(self) -> None:
-        """There is nothing to give back."""
+        """Do nothing."""
 
 
 def sample_workspace(folder: Path) -> Path:
-    """Write a small memory in English and Chinese into the folder, and return the folder."""
+    """Write a small workspace in English and Chinese into the folder, and return the folder."""
     for name, text in NOTES.items():
         path = folder / name
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -122,6 +123,7 @@ def sample_workspace(folder: Path) -> Path:
     return folder
 
 
+#: The sample workspace, by path.
 NOTES = {
     "MEMORY.md": """\
 # What I should always know
@@ -245,4 +247,3 @@ Rolling back: `./deploy.sh production --to previous` takes about twenty seconds.
 - 跑步鞋穿到八百公里就换，现在这双是去年十二月买的。
 """,
 }
-"""The sample workspace, by path."""

@@ -20,7 +20,7 @@ def run(name: str, folder: Path) -> str:
         check=False,
         timeout=100,
     )
-    assert (done.returncode, done.stderr) == (0, "")
+    assert done.returncode == 0, done.stderr
     return done.stdout
 
 

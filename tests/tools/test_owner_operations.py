@@ -358,10 +358,10 @@ def test_health_shows_only_errors_of_the_same_agent(open_memory, tmp_path: Path)
     ]
     with Memory.open(tmp_path, home=tmp_path / "other", embedder=HashEmbedder()) as other:
         assert call(other, "health.get")["errors"] == []
-    for number in range(logs.KEPT + 10):
+    for number in range(logs.MAX_MESSAGES + 10):
         with logs.concerning(folder):
             logs.get("store").error("%d", number)
-    assert len(logs.troubles(folder)) <= logs.KEPT
+    assert len(logs.troubles(folder)) <= logs.MAX_MESSAGES
 
 
 def test_health_reports_whether_files_are_watched(note, open_memory) -> None:
