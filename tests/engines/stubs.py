@@ -32,6 +32,7 @@ class StubEngine:
         self.searches = 0
         self.marked = 0
         self.started = 0
+        self.purged = 0
         self.before_search: Callable[[], None] = lambda: None
         self._lock = threading.Lock()
 
@@ -51,7 +52,7 @@ class StubEngine:
         return None
 
     def purge(self) -> None:
-        pass
+        self.purged += 1
 
     def read_file(self, rel_path: str, from_line: int = 1, lines: int | None = None) -> Excerpt:
         return Excerpt(rel_path, self.name, from_line, from_line, 1)

@@ -222,6 +222,14 @@ def test_a_change_is_marked_for_both_engines(pair: Pair) -> None:
     assert (pair.primary.marked, pair.builtin.created[0].marked) == (1, 1)
 
 
+def test_purge_reaches_the_builtin_engine_only_if_it_is_open(pair: Pair) -> None:
+    pair.engine.purge()
+    assert pair.builtin.created == []
+    pair.fail()
+    pair.engine.purge()
+    assert [engine.purged for engine in (*pair.qmd.created, *pair.builtin.created)] == [0, 1]
+
+
 def test_a_started_engine_is_started_again_after_recovery(pair: Pair) -> None:
     pair.engine.start()
     pair.fail()
