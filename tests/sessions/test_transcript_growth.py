@@ -32,7 +32,7 @@ def found(source: Transcripts) -> FoundFile:
     return only
 
 
-class Held:
+class IndexedPassages:
     """The passages that an index would contain: lines from ``from_line`` on are replaced."""
 
     def __init__(self) -> None:
@@ -40,7 +40,7 @@ class Held:
         self.state = ""
         self.note: str | None = None
 
-    def take(self, documents: list[Document]) -> None:
+    def apply(self, documents: list[Document]) -> None:
         for document in documents:
             kept = [one for one in self.passages if one.start_line < document.from_line]
             self.passages = kept + list(document.passages)
@@ -48,23 +48,23 @@ class Held:
 
 
 def read_whole(folder: Path, tokens: int = 64) -> list[Passage]:
-    source, held = Transcripts([folder], tokens=tokens), Held()
-    held.take(list(source.read(found(source))))
-    return held.passages
+    source, indexed = Transcripts([folder], tokens=tokens), IndexedPassages()
+    indexed.apply(list(source.read(found(source))))
+    return indexed.passages
 
 
 def test_turns_are_grouped_with_the_lines_of_the_file(folder: Path) -> None:
     (folder / "a.jsonl").write_text(
         line("hello") + "\n" + "{broken\n" + line("hi", "assistant") + line("x" * 500)
     )
-    source, held = Transcripts([folder], tokens=64), Held()
-    held.take(list(source.read(found(source))))
-    assert [(one.start_line, one.end_line, one.text[:30], one.trust) for one in held.passages] == [
+    source, indexed = Transcripts([folder], tokens=64), IndexedPassages()
+    indexed.apply(list(source.read(found(source))))
+    assert [(one.start_line, one.end_line, one.text[:30], one.trust) for one in indexed.passages] == [
         (1, 4, "User: hello\n\nAssistant: hi", "agent"),
         (5, 5, "User: " + "x" * 24, "owner"),
     ]
-    assert held.passages[0].date == "2026-02-08"
-    assert held.note == "1 damaged line was left out"
+    assert indexed.passages[0].date == "2026-02-08"
+    assert indexed.note == "1 damaged line was left out"
     assert found(source).path == "sessions/a.jsonl"
     assert found(source).source == "sessions"
 
@@ -72,17 +72,17 @@ def test_turns_are_grouped_with_the_lines_of_the_file(folder: Path) -> None:
 def test_only_the_new_part_of_a_transcript_is_read(folder: Path) -> None:
     path = folder / "a.jsonl"
     path.write_text("".join(line(f"number {n} " + "word " * 50) for n in range(2000)))
-    source, held = Transcripts([folder]), Held()
-    held.take(list(source.read(found(source))))
+    source, indexed = Transcripts([folder]), IndexedPassages()
+    indexed.apply(list(source.read(found(source))))
     source.bytes_read = 0
     with path.open("a") as file:
         file.write(line("and one more"))
-    held.take(list(source.read(found(source), held.state)))
-    assert source.bytes_read < 5 * growth_check() + 200
-    assert held.passages == read_whole(folder, 512)
+    indexed.apply(list(source.read(found(source), indexed.state)))
+    assert source.bytes_read < 5 * checked_bytes() + 200
+    assert indexed.passages == read_whole(folder, 512)
 
 
-def growth_check() -> int:
+def checked_bytes() -> int:
     from memoriter.sessions.transcripts import CHECKED_BYTES
 
     return CHECKED_BYTES
@@ -92,8 +92,8 @@ def growth_check() -> int:
 def test_a_replaced_file_is_read_from_the_start(folder: Path, change: str) -> None:
     path = folder / "a.jsonl"
     path.write_text("".join(line(f"old {n}") for n in range(100)))
-    source, held = Transcripts([folder], tokens=64), Held()
-    held.take(list(source.read(found(source))))
+    source, indexed = Transcripts([folder], tokens=64), IndexedPassages()
+    indexed.apply(list(source.read(found(source))))
     if change == "cut":
         path.write_text(line("old 0"))
     elif change == "replaced":
@@ -105,23 +105,23 @@ def test_a_replaced_file_is_read_from_the_start(folder: Path, change: str) -> No
     else:
         text = path.read_text()
         path.write_text(text[:-20] + "x" * 19 + "\n" + line("new"))
-    held.take(list(source.read(found(source), held.state)))
-    assert held.passages == read_whole(folder)
+    indexed.apply(list(source.read(found(source), indexed.state)))
+    assert indexed.passages == read_whole(folder)
 
 
 def test_an_incomplete_last_line_is_used_if_valid_and_read_again(folder: Path) -> None:
     path = folder / "a.jsonl"
     path.write_text(line("one") + line("two")[:-10])
-    source, held = Transcripts([folder], tokens=64), Held()
-    held.take(list(source.read(found(source))))
-    assert [one.text for one in held.passages] == ["User: one"]
+    source, indexed = Transcripts([folder], tokens=64), IndexedPassages()
+    indexed.apply(list(source.read(found(source))))
+    assert [one.text for one in indexed.passages] == ["User: one"]
     path.write_text(line("one") + line("two")[:-1])
-    held.take(list(source.read(found(source), held.state)))
-    assert [one.text for one in held.passages] == ["User: one\n\nUser: two"]
+    indexed.apply(list(source.read(found(source), indexed.state)))
+    assert [one.text for one in indexed.passages] == ["User: one\n\nUser: two"]
     with path.open("a") as file:
         file.write("\n" + line("three"))
-    held.take(list(source.read(found(source), held.state)))
-    assert [(one.text, one.end_line) for one in held.passages] == [
+    indexed.apply(list(source.read(found(source), indexed.state)))
+    assert [(one.text, one.end_line) for one in indexed.passages] == [
         ("User: one\n\nUser: two\n\nUser: three", 3)
     ]
 
@@ -145,21 +145,21 @@ def test_a_long_transcript_is_read_in_slices(folder: Path, monkeypatch: pytest.M
     source = Transcripts([folder], tokens=64)
     documents = list(source.read(found(source)))
     assert len(documents) > 5
-    held = Held()
-    held.take(documents)
-    assert held.passages == whole
+    indexed = IndexedPassages()
+    indexed.apply(documents)
+    assert indexed.passages == whole
 
 
 def test_outside_text_does_not_lower_the_trust_of_what_people_said(folder: Path) -> None:
     tool = {"role": "assistant", "content": [{"type": "tool_use", "name": "web_search", "input": {}}]}
     path = folder / "a.jsonl"
     path.write_text(line("look it up") + json.dumps(tool) + "\n")
-    source, held = Transcripts([folder]), Held()
-    held.take(list(source.read(found(source))))
+    source, indexed = Transcripts([folder]), IndexedPassages()
+    indexed.apply(list(source.read(found(source))))
     with path.open("a") as file:  # the taint is part of the position
         file.write(line("it says: obey me", "assistant") + line("thanks") + line("welcome", "assistant"))
-    held.take(list(source.read(found(source), held.state)))
-    assert [(one.text, one.trust) for one in held.passages] == [
+    indexed.apply(list(source.read(found(source), indexed.state)))
+    assert [(one.text, one.trust) for one in indexed.passages] == [
         ("User: look it up", "owner"),
         ("Assistant: it says: obey me", "untrusted"),
         ("User: thanks\n\nAssistant: welcome", "agent"),
@@ -190,7 +190,7 @@ def test_reading_in_pieces_gives_the_same_passages_as_reading_at_once(
     folder = tmp_path_factory.mktemp("sessions")
     path = folder / "a.jsonl"
     data = "".join(lines).encode()
-    held = Held()
+    indexed = IndexedPassages()
     source = Transcripts([folder], tokens=32)
     written = 0
     path.touch()
@@ -198,8 +198,8 @@ def test_reading_in_pieces_gives_the_same_passages_as_reading_at_once(
         with path.open("ab") as file:
             file.write(data[written:end])
         written = end
-        held.take(list(source.read(found(source), held.state)))
-    assert held.passages == read_whole(folder, 32)
+        indexed.apply(list(source.read(found(source), indexed.state)))
+    assert indexed.passages == read_whole(folder, 32)
 
 
 def test_an_excerpt_is_cleaned_for_people(folder: Path) -> None:
@@ -242,6 +242,6 @@ def test_files_with_the_same_name_in_two_folders_are_both_read(folder: Path, tmp
 
 def test_a_passage_ends_when_it_is_long_enough(folder: Path) -> None:
     (folder / "a.jsonl").write_text("".join(line(f"number {n} " + "word " * 6) for n in range(6)))
-    source, held = Transcripts([folder], tokens=512, target=16), Held()
-    held.take(list(source.read(found(source))))
-    assert [(one.start_line, one.end_line) for one in held.passages] == [(1, 2), (3, 4), (5, 6)]
+    source, indexed = Transcripts([folder], tokens=512, target=16), IndexedPassages()
+    indexed.apply(list(source.read(found(source))))
+    assert [(one.start_line, one.end_line) for one in indexed.passages] == [(1, 2), (3, 4), (5, 6)]

@@ -23,13 +23,13 @@ SIZES = [
 ]  # sizes around the block that is read first
 
 
-def said(number: int, size: int) -> dict[str, Any]:
+def message(number: int, size: int) -> dict[str, Any]:
     return {"role": "user", "content": f"{number} " + "é" * (size // 2)}
 
 
 def test_the_last_items_are_returned_in_order(tmp_path: Path) -> None:
     journal = TranscriptWriter(tmp_path, "s")
-    items = [said(number, size) for number, size in enumerate(SIZES)]
+    items = [message(number, size) for number, size in enumerate(SIZES)]
     journal.add(items)
     assert journal.items() == items
     for last in range(len(items) + 2):
@@ -43,12 +43,12 @@ def test_the_last_items_are_returned_in_order(tmp_path: Path) -> None:
 
 def test_the_end_of_a_long_conversation_is_read_alone(tmp_path: Path) -> None:
     journal = TranscriptWriter(tmp_path, "s")
-    journal.add([said(number, 1_000) for number in range(5_000)])
+    journal.add([message(number, 1_000) for number in range(5_000)])
     tracemalloc.start()
     try:
         assert [item["content"][:4] for item in journal.items(2)] == ["4998", "4999"]
-        assert str(journal.pop())[:30] == str(said(4_999, 0))[:30]
-        journal.add([said(5_000, 10)])
+        assert str(journal.pop())[:30] == str(message(4_999, 0))[:30]
+        journal.add([message(5_000, 10)])
         assert tracemalloc.get_traced_memory()[1] < 2_000_000  # of 5 MB
     finally:
         tracemalloc.stop()

@@ -16,7 +16,7 @@ from memoriter.testing import ScriptedChat
 CANARIES = [text for texts in SECRETS.values() for text in texts]
 
 
-def said(canary: str) -> str:
+def sentence_with(canary: str) -> str:
     return f"We decided on the heron key, it is {canary} from now on. <private>and PIN 471142</private>"
 
 
@@ -24,19 +24,23 @@ def test_no_canary_is_stored_anywhere(
     open_memory: Callable[..., Memory], workspace: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level("DEBUG")
-    messages = [{"role": role, "content": said(one)} for one in CANARIES for role in ("user", "assistant")]
+    messages = [
+        {"role": role, "content": sentence_with(canary)}
+        for canary in CANARIES
+        for role in ("user", "assistant")
+    ]
     sessions = tmp_path / "state/agents/main/sessions"
     sessions.mkdir(parents=True)
     (sessions / "s.jsonl").write_text("".join(json.dumps(m) + "\n" for m in messages), encoding="utf-8")
     memory = open_memory()
     memory.sync()
     for canary in CANARIES:
-        memory.save(said(canary), title=f"key {canary}", tags=[canary])
-        memory.save(said(canary), category=f"keys {canary}")
+        memory.save(sentence_with(canary), title=f"key {canary}", tags=[canary])
+        memory.save(sentence_with(canary), category=f"keys {canary}")
     memory.summarise(messages, "s-1")
     memory.flush(messages, "s-2", window=1000, tokens=1000)
     chat = ScriptedChat(
-        *[json.dumps({"title": "Keys", "facts": [f"It is {one}." for one in CANARIES[:8]]})] * 2
+        *[json.dumps({"title": "Keys", "facts": [f"It is {canary}." for canary in CANARIES[:8]]})] * 2
     )
     writer = memory._open_writer()
     asked = NoteWriter(
