@@ -1,4 +1,4 @@
-"""What the tests of entries stand on: a clock that a test sets, and a keeper that needs no model."""
+"""What the tests of entries stand on: a clock that a test sets, and a entries that needs no model."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ def clock() -> Clock:
     return Clock()
 
 
-OpenKeeper = Callable[..., Entries]
+OpenEntries = Callable[..., Entries]
 
 
 @pytest.fixture
-def open_(tmp_path: Path, clock: Clock) -> Iterator[OpenKeeper]:
-    """Opens the keeper of one folder, as often as asked; closes all at the end."""
+def open_(tmp_path: Path, clock: Clock) -> Iterator[OpenEntries]:
+    """Opens the entries of one folder, as often as asked; closes all at the end."""
     opened: list[Entries] = []
 
     def open_one(
@@ -44,10 +44,10 @@ def open_(tmp_path: Path, clock: Clock) -> Iterator[OpenKeeper]:
         return opened[-1]
 
     yield open_one
-    for keeper in opened:
-        keeper.close()
+    for entries in opened:
+        entries.close()
 
 
 @pytest.fixture
-def keeper(open_: OpenKeeper) -> Entries:
+def entries(open_: OpenEntries) -> Entries:
     return open_()

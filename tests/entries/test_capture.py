@@ -26,7 +26,7 @@ def test_the_rules_keep_what_should_be_kept(language: str) -> None:
 
 
 @pytest.mark.parametrize("language", ["unseen_en", "unseen_zh"])
-def test_they_hold_on_a_second_dialogue_too(language: str) -> None:
+def test_the_rules_hold_on_a_second_dialogue(language: str) -> None:
     found = figures(language)
     assert found.precision >= 0.9, found.wrong
     assert found.recall >= 0.7, found.missed
@@ -54,7 +54,7 @@ def test_importance_is_raised_by_strong_words() -> None:
     assert (plain.importance, strong.importance) == (3.8, 4.6)
 
 
-def test_only_the_owner_is_listened_to(keeper: Entries) -> None:
+def test_only_the_owners_turns_are_captured(entries: Entries) -> None:
     text = "I prefer tea over coffee."
     for said in (
         Said("assistant", text),
@@ -62,11 +62,11 @@ def test_only_the_owner_is_listened_to(keeper: Entries) -> None:
         Said("system", text),
         Said("user", text, "untrusted"),
     ):
-        assert keeper.capture([said]) == []
-    assert [done.action for done in keeper.capture([Said("user", text)])] == ["added"]
+        assert entries.capture([said]) == []
+    assert [done.action for done in entries.capture([Said("user", text)])] == ["added"]
 
 
-def test_at_most_three_a_turn_and_never_a_secret(keeper: Entries) -> None:
+def test_at_most_three_statements_per_turn_and_no_secrets(entries: Entries) -> None:
     text = "I like tea. I like jam. I like bread. I like figs. My name is Mira."
     assert len(list(capture([Said("user", text)]))) == 3
     assert len(list(capture([Said("user", text)], limits=CaptureLimits(per_turn=1)))) == 1
@@ -75,15 +75,15 @@ def test_at_most_three_a_turn_and_never_a_secret(keeper: Entries) -> None:
     assert "ghp_" not in draft.text
 
 
-def test_recalled_text_fed_back_a_hundred_times_creates_nothing(keeper: Entries) -> None:
-    keeper.capture([Said("user", "I prefer tea over coffee."), Said("user", "我住在成都。")])
-    known = keeper.list()
+def test_recalled_text_fed_back_a_hundred_times_creates_nothing(entries: Entries) -> None:
+    entries.capture([Said("user", "I prefer tea over coffee."), Said("user", "我住在成都。")])
+    known = entries.list()
     block = render([Line(e.id, e.type, e.text) for e in known], "r1", "en")
-    before = keeper._store.seq()
+    before = entries._store.seq()
     for _ in range(100):
-        keeper.capture([Said("user", block), Said("user", f"{block}\n\nthanks"), Said("assistant", block)])
-    assert keeper._store.seq() == before
-    assert keeper.list() == known
+        entries.capture([Said("user", block), Said("user", f"{block}\n\nthanks"), Said("assistant", block)])
+    assert entries._store.seq() == before
+    assert entries.list() == known
 
 
 def test_every_pattern_takes_linear_time() -> None:

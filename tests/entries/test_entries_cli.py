@@ -34,7 +34,7 @@ def run(workspace: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Run
     return run_
 
 
-def test_entries_are_added_listed_changed_back_and_carried(run: Run, tmp_path: Path) -> None:
+def test_entries_are_added_listed_undone_and_exported(run: Run, tmp_path: Path) -> None:
     added = json.loads(
         run(
             "add",
@@ -70,7 +70,7 @@ def test_entries_are_added_listed_changed_back_and_carried(run: Run, tmp_path: P
     assert [e["id"] for e in json.loads(run("list", "--json"))] == [added["id"]]
 
 
-def test_what_cannot_be_is_said_in_a_sentence(run: Run, tmp_path: Path) -> None:
+def test_errors_are_one_sentence(run: Run, tmp_path: Path) -> None:
     assert "no type 'mood'" in run("add", "I am well", "--type", "mood", fails=True)
     assert "no entry" in run("history", "ffffffff", fails=True)
     (tmp_path / "bad.jsonl").write_text("nonsense")
@@ -98,7 +98,7 @@ def test_forgetting_cleaning_up_searching_and_asking_why(run: Run, tmp_path: Pat
     assert "no recall" in run("why", "abc", fails=True)
 
 
-def test_wanting_json_is_no_consent_to_forget(run: Run) -> None:
+def test_json_output_is_not_consent_to_forget(run: Run) -> None:
     tea = json.loads(run("add", "I drink green tea in the morning", "--type", "fact", "--json"))
     assert run("forget", tea["id"], "--json", fails=True) == "2"
     assert run("forget", "--query", "I drink green tea in the morning", "--json", fails=True) == "2"
@@ -109,7 +109,7 @@ def test_wanting_json_is_no_consent_to_forget(run: Run) -> None:
     assert json.loads(run("list", "--json")) == []
 
 
-def test_a_file_that_is_not_text_is_refused_in_a_sentence(run: Run, tmp_path: Path) -> None:
+def test_a_binary_file_is_refused_with_a_message(run: Run, tmp_path: Path) -> None:
     file = tmp_path / "latin.jsonl"
     file.write_bytes(b'["caf\xe9"]')
     for more in ([], ["--json"]):
@@ -155,7 +155,7 @@ def test_stats_count_files_when_entries_cannot_be_read(run: Run, tmp_path: Path)
         ([{"content": "偏好 Rust", "type": "user_preference", "importance": 5}, "plain"], ["plain", "偏好 Rust"]),
     ],
 )  # fmt: skip
-def test_memories_of_other_programs_are_taken_in_once(
+def test_memories_of_other_programs_are_imported_once(
     run: Run, tmp_path: Path, content: object, texts: list[str]
 ) -> None:
     file = tmp_path / "theirs.json"
@@ -165,7 +165,7 @@ def test_memories_of_other_programs_are_taken_in_once(
     assert sorted(entry["text"] for entry in json.loads(run("list", "--json"))) == texts
 
 
-def test_a_foreign_file_with_nonsense_in_it_is_refused_whole(run: Run, tmp_path: Path) -> None:
+def test_a_foreign_file_with_an_invalid_entry_is_refused_as_a_whole(run: Run, tmp_path: Path) -> None:
     file = tmp_path / "theirs.json"
     file.write_text(json.dumps([{"text": "fine"}, {"vibe": 1}]))
     assert "entry 2: has no text" in run("import", str(file), fails=True)
@@ -181,7 +181,7 @@ def test_all_staged_entries_can_be_listed_and_rejected(run: Run, workspace: Path
     assert len(json.loads(run("reject", "--all", "--json"))) == 5
 
 
-def test_what_waits_is_listed_approved_rejected_and_taken_back(
+def test_staged_entries_are_listed_approved_rejected_and_restored(
     run: Run, workspace: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("MEMORITER_ENTRIES__APPROVAL", "agent")

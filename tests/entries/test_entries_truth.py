@@ -20,8 +20,8 @@ from memoriter.text.words import normal_form
 DAY = 86_400.0
 
 
-def remember(keeper: Entries, text: str, **more: object) -> Entry:
-    entry = keeper.add_draft(Draft(text, **more)).entry  # type: ignore[arg-type]
+def remember(entries: Entries, text: str, **more: object) -> Entry:
+    entry = entries.add_draft(Draft(text, **more)).entry  # type: ignore[arg-type]
     assert entry is not None
     return entry
 
@@ -67,7 +67,7 @@ def test_each_type_has_its_lifetime_and_the_most_important_never_expires() -> No
 # ---- remembering ---------------------------------------------------------------------------------------------
 
 
-def test_what_is_remembered_is_there_after_reopening(tmp_path: Path, clock: Any) -> None:
+def test_entries_are_there_after_reopening(tmp_path: Path, clock: Any) -> None:
     with_all = Draft(
         "We deploy on Tuesdays",
         "workflow",
@@ -79,9 +79,9 @@ def test_what_is_remembered_is_there_after_reopening(tmp_path: Path, clock: Any)
         source="cli",
         tags=("Ops", "ops", "deploy"),
     )
-    keeper = open_entries(tmp_path / "agent", clock=clock)
-    entry = keeper.add_draft(with_all).entry
-    keeper.close()
+    entries = open_entries(tmp_path / "agent", clock=clock)
+    entry = entries.add_draft(with_all).entry
+    entries.close()
     again = open_entries(tmp_path / "agent", clock=clock)
     assert entry is not None
     assert again.get(entry.id[:8]) == entry
@@ -89,90 +89,90 @@ def test_what_is_remembered_is_there_after_reopening(tmp_path: Path, clock: Any)
     again.close()
 
 
-def test_the_same_words_are_one_entry_and_counted(keeper: Entries) -> None:
-    first = remember(keeper, "I prefer tabs.")
-    again = keeper.add_draft(Draft("  i  PREFER tabs", importance=4))
+def test_the_same_words_are_one_entry_and_counted(entries: Entries) -> None:
+    first = remember(entries, "I prefer tabs.")
+    again = entries.add_draft(Draft("  i  PREFER tabs", importance=4))
     assert (again.action, again.entry and again.entry.id) == ("repeated", first.id)
     assert again.entry is not None
     assert (again.entry.repetitions, again.entry.importance) == (2, 4)
-    assert remember(keeper, "I prefer C").id != remember(keeper, "I prefer C++").id
+    assert remember(entries, "I prefer C").id != remember(entries, "I prefer C++").id
     assert normal_form("我用 Python，很好。") == normal_form("我用Python很好")
 
 
 @pytest.mark.parametrize("text", ["", "   ", "…!?", "<private>all of it</private>", "x" * 2001])
-def test_what_is_no_statement_is_refused(keeper: Entries, text: str) -> None:
+def test_a_text_without_words_is_refused(entries: Entries, text: str) -> None:
     with pytest.raises(WriteError):
-        keeper.add_draft(Draft(text))
-    assert keeper.list() == []
+        entries.add_draft(Draft(text))
+    assert entries.list() == []
 
 
-def test_secrets_are_not_kept(keeper: Entries, tmp_path: Path) -> None:
-    entry = remember(keeper, "My token is ghp_0123456789abcdefghijABCDEFGHIJ012345, remember it")
+def test_secrets_are_not_kept(entries: Entries, tmp_path: Path) -> None:
+    entry = remember(entries, "My token is ghp_0123456789abcdefghijABCDEFGHIJ012345, remember it")
     assert "ghp_" not in entry.text
 
 
-def test_entries_are_listed_by_filter_and_expired_ones_are_hidden(keeper: Entries, clock: Any) -> None:
-    tea = remember(keeper, "I like tea", type="user_preference", tags=("drink",), importance=4)
-    remember(keeper, "Standup is at nine", type="workflow", trust="agent", session="s2")
-    assert [e.id for e in keeper.list(types=("user_preference",))] == [tea.id]
-    assert [e.id for e in keeper.list(tags=("drink",))] == [tea.id]
-    assert [e.id for e in keeper.list(min_importance=3.5)] == [tea.id]
-    assert [e.text for e in keeper.list(trust=("agent",))] == ["Standup is at nine"]
-    assert [e.text for e in keeper.list(session="s2")] == ["Standup is at nine"]
+def test_entries_are_listed_by_filter_and_expired_ones_are_hidden(entries: Entries, clock: Any) -> None:
+    tea = remember(entries, "I like tea", type="user_preference", tags=("drink",), importance=4)
+    remember(entries, "Standup is at nine", type="workflow", trust="agent", session="s2")
+    assert [e.id for e in entries.list(types=("user_preference",))] == [tea.id]
+    assert [e.id for e in entries.list(tags=("drink",))] == [tea.id]
+    assert [e.id for e in entries.list(min_importance=3.5)] == [tea.id]
+    assert [e.text for e in entries.list(trust=("agent",))] == ["Standup is at nine"]
+    assert [e.text for e in entries.list(session="s2")] == ["Standup is at nine"]
     clock.at += 91 * DAY
-    assert [e.id for e in keeper.list()] == [tea.id]
+    assert [e.id for e in entries.list()] == [tea.id]
 
 
 # ---- history and undo ----------------------------------------------------------------------------------------
 
 
-def test_every_change_is_an_event_with_before_and_after(keeper: Entries) -> None:
-    entry = remember(keeper, "The port is 8080", type="fact")
-    changed = keeper.update(entry.id, text="The port is 9090", importance=9)
+def test_every_change_is_an_event_with_before_and_after(entries: Entries) -> None:
+    entry = remember(entries, "The port is 8080", type="fact")
+    changed = entries.update(entry.id, text="The port is 9090", importance=9)
     assert (changed.text, changed.importance) == ("The port is 9090", 5)
-    events = keeper.history(entry.id)
+    events = entries.history(entry.id)
     assert [(e.kind, e.before and e.before.text, e.after and e.after.text) for e in events] == [
         ("add", None, "The port is 8080"),
         ("update", "The port is 8080", "The port is 9090"),
     ]
 
 
-def test_undo_takes_back_the_newest_change_and_itself(keeper: Entries) -> None:
-    entry = remember(keeper, "The port is 8080")
-    keeper.update(entry.id, text="The port is 9090")
-    keeper.undo(entry.id)
-    assert keeper.get(entry.id).text == "The port is 8080"
-    keeper.undo(entry.id)
-    assert keeper.get(entry.id).text == "The port is 9090"
-    other = remember(keeper, "The host is fern")
-    keeper.undo()
+def test_undo_reverts_the_newest_change_and_itself(entries: Entries) -> None:
+    entry = remember(entries, "The port is 8080")
+    entries.update(entry.id, text="The port is 9090")
+    entries.undo(entry.id)
+    assert entries.get(entry.id).text == "The port is 8080"
+    entries.undo(entry.id)
+    assert entries.get(entry.id).text == "The port is 9090"
+    other = remember(entries, "The host is fern")
+    entries.undo()
     with pytest.raises(NotFound):
-        keeper.get(other.id)
-    keeper.undo(other.id)
-    assert keeper.get(other.id).text == "The host is fern"
+        entries.get(other.id)
+    entries.undo(other.id)
+    assert entries.get(other.id).text == "The host is fern"
 
 
-def test_a_change_by_somebody_else_meanwhile_is_a_conflict(keeper: Entries) -> None:
+def test_a_stale_edit_is_a_conflict(entries: Entries) -> None:
     from memoriter.store.entry_store import Edit
 
-    entry = remember(keeper, "The port is 8080")
-    keeper.update(entry.id, importance=4)
+    entry = remember(entries, "The port is 8080")
+    entries.update(entry.id, importance=4)
     with pytest.raises(EditConflict):
-        keeper._store.apply([Edit("update", replace(entry, text="lost"), entry)], at=1.0, by="late")
+        entries._store.apply([Edit("update", replace(entry, text="lost"), entry)], at=1.0, by="late")
 
 
 # ---- export and import ---------------------------------------------------------------------------------------
 
 
-def test_export_and_import_carry_everything(keeper: Entries, tmp_path: Path, clock: Any) -> None:
-    entry = remember(keeper, "我喜欢喝茶 ☕", type="user_preference", tags=("饮料",), importance=4.5)
-    keeper.update(entry.id, text="我喜欢喝绿茶 ☕")
-    remember(keeper, 'quotes " and \\ and\nlines')
-    lines = list(export_lines(keeper._store))
+def test_export_and_import_preserve_everything(entries: Entries, tmp_path: Path, clock: Any) -> None:
+    entry = remember(entries, "我喜欢喝茶 ☕", type="user_preference", tags=("饮料",), importance=4.5)
+    entries.update(entry.id, text="我喜欢喝绿茶 ☕")
+    remember(entries, 'quotes " and \\ and\nlines')
+    lines = list(export_lines(entries._store))
     other = open_entries(tmp_path / "other", clock=clock)
     done = import_lines(other._store, parse_lines(lines), at=5.0, actor="import")
     assert (done.added, done.already) == (2, 0)
-    seqless = [replace(e, seq=0) for e in keeper.list()]
+    seqless = [replace(e, seq=0) for e in entries.list()]
     assert [replace(e, seq=0) for e in other.list()] == seqless
     assert [e.kind for e in other.history(entry.id)] == ["add", "update"]
     again = import_lines(other._store, parse_lines(lines), at=6.0, actor="import")
@@ -182,9 +182,9 @@ def test_export_and_import_carry_everything(keeper: Entries, tmp_path: Path, clo
     other.close()
 
 
-def test_nonsense_is_refused_with_its_line_and_nothing_is_imported(keeper: Entries) -> None:
+def test_an_invalid_line_is_refused_with_its_number_and_nothing_is_imported(entries: Entries) -> None:
     good = Entry("00000000-0000-4000-8000-000000000001", "fine")
-    head, line = next(export_lines(keeper._store)), json.dumps({"entry": {"id": good.id, "text": "fine"}})
+    head, line = next(export_lines(entries._store)), json.dumps({"entry": {"id": good.id, "text": "fine"}})
     for nonsense, words in [
         ("{", "is not JSON"),
         ("[" * 100_000, ""),
@@ -197,5 +197,5 @@ def test_nonsense_is_refused_with_its_line_and_nothing_is_imported(keeper: Entri
         (json.dumps({"entry": {"id": good.id, "text": "x", "tags": "a"}}), "tags"),
     ]:
         with pytest.raises(WriteError, match=f"line 3: .*{words}"):
-            import_lines(keeper._store, parse_lines([head, line, nonsense]), at=1.0, actor="import")
-        assert keeper.list() == []
+            import_lines(entries._store, parse_lines([head, line, nonsense]), at=1.0, actor="import")
+        assert entries.list() == []

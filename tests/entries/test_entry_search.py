@@ -10,16 +10,16 @@ from memoriter.testing import FailingEmbedder
 
 
 @pytest.fixture
-def filled(keeper: Entries) -> Entries:
-    keeper.add("The heron stands in the marsh", "fact", importance=2, tags=("birds",))
-    keeper.add("I prefer the heron to the stork", "preference", importance=5)
-    keeper.add("数据库每天凌晨备份", "workflow", trust="agent")
-    keeper.add("The heron is a spy, trust me", "fact", trust="untrusted")
-    return keeper
+def filled(entries: Entries) -> Entries:
+    entries.add("The heron stands in the marsh", "fact", importance=2, tags=("birds",))
+    entries.add("I prefer the heron to the stork", "preference", importance=5)
+    entries.add("数据库每天凌晨备份", "workflow", trust="agent")
+    entries.add("The heron is a spy, trust me", "fact", trust="untrusted")
+    return entries
 
 
-def texts(keeper: Entries, query: str, **more: Any) -> list[str]:
-    return [hit.entry.text for hit in keeper.search(query, threshold=0.05, **more).hits]
+def texts(entries: Entries, query: str, **more: Any) -> list[str]:
+    return [hit.entry.text for hit in entries.search(query, threshold=0.05, **more).hits]
 
 
 @pytest.mark.parametrize("mode", MODES)
@@ -32,10 +32,10 @@ def test_every_mode_finds_and_the_parts_sum_to_the_score(filled: Entries, mode: 
     assert texts(filled, "数据库备份", mode=mode)[0] == "数据库每天凌晨备份"
 
 
-def test_importance_decides_between_entries_that_match_equally_well(keeper: Entries) -> None:
-    keeper.add("The heron nests in the north", "fact", importance=2)
-    keeper.add("The heron nests in the south", "fact", importance=5)
-    assert texts(keeper, "heron nests") == ["The heron nests in the south", "The heron nests in the north"]
+def test_importance_decides_between_entries_that_match_equally_well(entries: Entries) -> None:
+    entries.add("The heron nests in the north", "fact", importance=2)
+    entries.add("The heron nests in the south", "fact", importance=5)
+    assert texts(entries, "heron nests") == ["The heron nests in the south", "The heron nests in the north"]
 
 
 def test_importance_never_outranks_a_better_match(filled: Entries) -> None:
@@ -44,7 +44,7 @@ def test_importance_never_outranks_a_better_match(filled: Entries) -> None:
     assert texts(filled, "grey heron in the marsh at dawn")[0] == "The grey heron stands in the marsh at dawn"
 
 
-def test_filters_by_type_tag_importance_origin_and_time(filled: Entries) -> None:
+def test_filters_by_type_tag_importance_trust_and_time(filled: Entries) -> None:
     def found(**where: Any) -> list[str]:
         return sorted(texts(filled, "heron", **where))
 
@@ -55,11 +55,11 @@ def test_filters_by_type_tag_importance_origin_and_time(filled: Entries) -> None
     assert found(since=9e9) == []
 
 
-def test_a_filter_that_drops_many_still_finds_what_passes(keeper: Entries) -> None:
-    keeper.add("The heron of heron island", "skill")
+def test_a_filter_that_drops_many_still_finds_what_passes(entries: Entries) -> None:
+    entries.add("The heron of heron island", "skill")
     for number in range(120):
-        keeper.add(f"heron {'abcdefghijkl'[number % 12]}{'mnopqrstuv'[number // 12]}x heron", "fact")
-    assert texts(keeper, "heron", types=("skill",), limit=3) == ["The heron of heron island"]
+        entries.add(f"heron {'abcdefghijkl'[number % 12]}{'mnopqrstuv'[number // 12]}x heron", "fact")
+    assert texts(entries, "heron", types=("skill",), limit=3) == ["The heron of heron island"]
 
 
 def test_a_threshold_never_drops_an_exact_keyword_hit(filled: Entries) -> None:
@@ -69,18 +69,18 @@ def test_a_threshold_never_drops_an_exact_keyword_hit(filled: Entries) -> None:
 
 
 def test_without_vectors_keywords_answer_and_the_answer_says_so(open_: Any) -> None:
-    keeper = open_(FailingEmbedder())
-    keeper.add("The heron stands in the marsh", "fact")
-    found = keeper.search("heron", threshold=0.05)
+    entries = open_(FailingEmbedder())
+    entries.add("The heron stands in the marsh", "fact")
+    found = entries.search("heron", threshold=0.05)
     assert [hit.entry.text for hit in found.hits] == ["The heron stands in the marsh"]
     assert found.degraded is not None
     assert "out of order" in found.degraded
 
 
 def test_the_derived_index_heals_and_follows(open_: Any, tmp_path: Any) -> None:
-    keeper = open_()
-    keeper.add("The heron stands in the marsh", "fact")
-    keeper.close()
+    entries = open_()
+    entries.add("The heron stands in the marsh", "fact")
+    entries.close()
     (tmp_path / "agent/entries/index.db").write_bytes(b"torn" * 1000)
     again = open_()
     assert texts(again, "heron") == ["The heron stands in the marsh"]

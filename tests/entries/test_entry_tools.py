@@ -62,7 +62,7 @@ def test_an_agent_cannot_make_itself_the_owner(toolbox: Toolbox) -> None:
     assert entry["trust"] == "agent"
 
 
-def test_no_undo_leads_to_what_an_agent_says_that_the_owner_said(open_memory: Any) -> None:
+def test_undo_never_restores_a_history_that_an_agent_imported(open_memory: Any) -> None:
     """An export carries a history; one that an agent brings is its own word, and nothing goes back to it."""
     memory = open_memory()
     toolbox = Toolbox(memory, access="write")
@@ -82,7 +82,7 @@ def test_no_undo_leads_to_what_an_agent_says_that_the_owner_said(open_memory: An
     assert [(one.text, one.trust) for one in memory.entries.list()] == [("I like tea", "agent")]
 
 
-def test_what_is_found_is_told_though_it_cannot_be_counted(open_memory: Any) -> None:
+def test_recall_works_even_if_usage_cannot_be_counted(open_memory: Any) -> None:
     memory = open_memory()
     toolbox = Toolbox(memory)
     toolbox.call("memory_store", {"text": "I prefer green tea"})
@@ -94,6 +94,6 @@ def test_what_is_found_is_told_though_it_cannot_be_counted(open_memory: Any) -> 
     assert ([one["text"] for one in found["memories"]], found.get("error")) == (["I prefer green tea"], None)
 
 
-def test_what_forgets_is_marked_as_destructive() -> None:
+def test_tools_that_forget_are_marked_as_destructive() -> None:
     assert TOOLS["memory_forget"].annotations()["destructiveHint"]
     assert TOOLS["memory_recall"].annotations()["readOnlyHint"]

@@ -23,8 +23,8 @@ OLD = f"The codename is {SENTINEL} {CHINESE}"
 NEW = f"The codename is {SENTINEL} {CHINESE} since spring"
 
 
-def remember(keeper: Entries, text: str, **more: Any) -> Entry:
-    entry = keeper.add_draft(Draft(text, **({"type": "fact"} | more))).entry
+def remember(entries: Entries, text: str, **more: Any) -> Entry:
+    entry = entries.add_draft(Draft(text, **({"type": "fact"} | more))).entry
     assert entry is not None
     return entry
 
@@ -39,16 +39,16 @@ def test_a_forgotten_text_is_in_no_file(
     if engine == "scan":
         monkeypatch.setattr("memoriter.store.vectors.scan.LIMITS", small_limits())
     home = tmp_path / "agent"
-    keeper = open_(engine=engine)
+    entries = open_(engine=engine)
     for number in range(6):
-        remember(keeper, f"Filler statement number {number} about herons")
-    remember(keeper, OLD, tags=("x",))
-    merged = remember(keeper, NEW)
-    keeper.update(merged.id, text=NEW + " again")
-    told = Injector(keeper).recall(f"what is the codename {SENTINEL} {CHINESE}?")
+        remember(entries, f"Filler statement number {number} about herons")
+    remember(entries, OLD, tags=("x",))
+    merged = remember(entries, NEW)
+    entries.update(merged.id, text=NEW + " again")
+    told = Injector(entries).recall(f"what is the codename {SENTINEL} {CHINESE}?")
     assert SENTINEL in told.text
-    keeper._index.refresh(keeper._follower.embedder.identity)
-    list(export_lines(keeper._store))
+    entries._index.refresh(entries._follower.embedder.identity)
+    list(export_lines(entries._store))
     vectors = [
         np.asarray(row, dtype=np.float32).tobytes()
         for row in HashEmbedder().embed([OLD, NEW, NEW + " again"])
@@ -59,14 +59,14 @@ def test_a_forgotten_text_is_in_no_file(
 
     assert any("memory.db" in name for name in found())
     assert any("index.db" in name or "lance" in name or "vectors" in name for name in found())
-    receipt = keeper.forget(merged.id)
+    receipt = entries.forget(merged.id)
     assert len(receipt.forgotten) == 2
-    assert keeper.get_recall(told.id).query == ""
+    assert entries.get_recall(told.id).query == ""
     assert receipt.not_covered
     assert found() == []
-    keeper.update_index()
-    assert SENTINEL not in str(keeper.search(SENTINEL, threshold=0).hits)
-    keeper.close()
+    entries.update_index()
+    assert SENTINEL not in str(entries.search(SENTINEL, threshold=0).hits)
+    entries.close()
     again = open_(engine=engine)
     again._index.set_meta(entries="")  # all that is derived is made again
     again.update_index()
@@ -86,10 +86,10 @@ def small_limits() -> object:
     return ScanLimits(threshold=2, tail_rows=1)
 
 
-def test_the_control_a_plain_delete_leaves_the_text(keeper: Entries, tmp_path: Path) -> None:
-    entry = remember(keeper, OLD)
-    keeper.undo(entry.id)  # takes the row away, as a plain delete would
-    assert keeper.list() == []
+def test_control_a_plain_delete_leaves_the_text(entries: Entries, tmp_path: Path) -> None:
+    entry = remember(entries, OLD)
+    entries.undo(entry.id)  # takes the row away, as a plain delete would
+    assert entries.list() == []
     assert holders(tmp_path / "agent", SENTINEL) != []
 
 
@@ -108,7 +108,7 @@ class SlowEmbedder(HashEmbedder):
         return super().embed(texts)
 
 
-def test_what_is_forgotten_while_it_is_embedded_stays_forgotten(open_: Any, tmp_path: Path) -> None:
+def test_an_entry_forgotten_while_it_is_embedded_stays_forgotten(open_: Any, tmp_path: Path) -> None:
     writer = open_(HashEmbedder())
     entry = remember(writer, OLD)
     slow = SlowEmbedder()
@@ -129,77 +129,77 @@ def test_what_is_forgotten_while_it_is_embedded_stays_forgotten(open_: Any, tmp_
     assert holders(tmp_path / "agent", SENTINEL, CHINESE, blobs=[vector]) == []
 
 
-def test_a_store_under_way_does_not_bring_back_what_is_forgotten_meanwhile(open_: Any) -> None:
-    keeper, slow = open_(HashEmbedder()), SlowEmbedder()
-    entry = remember(keeper, OLD)
+def test_a_concurrent_store_does_not_restore_a_forgotten_text(open_: Any) -> None:
+    entries, slow = open_(HashEmbedder()), SlowEmbedder()
+    entry = remember(entries, OLD)
     late = open_(slow)
     slow.slow = True
     results: list[Any] = []
     thread = threading.Thread(target=lambda: results.append(late.add_draft(Draft(NEW, "fact"))))
     thread.start()
     assert slow.begun.wait(20)
-    keeper.add_draft(Draft(NEW, "fact"))
-    keeper.forget(entry.id)
+    entries.add_draft(Draft(NEW, "fact"))
+    entries.forget(entry.id)
     slow.go_on.set()
     thread.join(20)
     assert [done.action for done in results] == ["refused"]
-    assert keeper.list() == []
+    assert entries.list() == []
 
 
-def test_a_tombstone_stops_capture_and_yields_to_a_purpose(keeper: Entries) -> None:
-    entry = remember(keeper, "My locker is 17")
-    keeper.forget(entry.id)
-    again = keeper.add_draft(Draft("my locker is 17!", on_purpose=False))
-    assert (again.action, keeper.list()) == ("refused", [])
-    assert keeper.add_draft(Draft("My locker is 17")).action == "added"
-    assert keeper.add_draft(Draft("my LOCKER is 17", on_purpose=False)).action == "repeated"
+def test_a_tombstone_stops_capture_and_is_cleared_by_an_explicit_store(entries: Entries) -> None:
+    entry = remember(entries, "My locker is 17")
+    entries.forget(entry.id)
+    again = entries.add_draft(Draft("my locker is 17!", on_purpose=False))
+    assert (again.action, entries.list()) == ("refused", [])
+    assert entries.add_draft(Draft("My locker is 17")).action == "added"
+    assert entries.add_draft(Draft("my LOCKER is 17", on_purpose=False)).action == "repeated"
 
 
-def test_an_erasure_that_was_cut_short_is_completed_at_the_next_opening(
+def test_an_interrupted_erasure_is_completed_at_the_next_opening(
     open_: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    keeper = open_()
-    entry = remember(keeper, OLD)
-    monkeypatch.setattr(keeper._eraser, "complete", lambda: True)  # killed before the derived copies went
-    keeper.forget(entry.id)
+    entries = open_()
+    entry = remember(entries, OLD)
+    monkeypatch.setattr(entries._eraser, "complete", lambda: True)  # killed before the derived copies went
+    entries.forget(entry.id)
     assert holders(tmp_path / "agent", SENTINEL) != []
-    keeper.close()
+    entries.close()
     open_()
     assert holders(tmp_path / "agent", SENTINEL) == []
 
 
-def test_a_query_forgets_one_sure_hit_and_otherwise_offers_candidates(keeper: Entries) -> None:
-    tea = remember(keeper, "I drink green tea in the morning")
-    remember(keeper, "I drink black coffee in the morning")
-    offered = keeper.forget(query="drink morning")
+def test_a_query_forgets_one_certain_hit_and_otherwise_offers_candidates(entries: Entries) -> None:
+    tea = remember(entries, "I drink green tea in the morning")
+    remember(entries, "I drink black coffee in the morning")
+    offered = entries.forget(query="drink morning")
     assert offered.forgotten == ()
     assert {hit.entry.text for hit in offered.candidates} == {
         "I drink green tea in the morning",
         "I drink black coffee in the morning",
     }
-    dry = keeper.forget(query="i drink green tea in the morning", dry_run=True)
-    assert (dry.forgotten, dry.dry_run, len(keeper.list())) == ((tea.id,), True, 2)
-    assert keeper.forget(query="i drink green tea in the morning").forgotten == (tea.id,)
-    assert [e.text for e in keeper.list()] == ["I drink black coffee in the morning"]
+    dry = entries.forget(query="i drink green tea in the morning", dry_run=True)
+    assert (dry.forgotten, dry.dry_run, len(entries.list())) == ((tea.id,), True, 2)
+    assert entries.forget(query="i drink green tea in the morning").forgotten == (tea.id,)
+    assert [e.text for e in entries.list()] == ["I drink black coffee in the morning"]
 
 
-def test_forgetting_by_session_source_and_time(keeper: Entries, clock: Any) -> None:
-    remember(keeper, "First thing said", session="s1")
-    remember(keeper, "Second thing said", session="s2", source="web")
+def test_forgetting_by_session_source_and_time(entries: Entries, clock: Any) -> None:
+    remember(entries, "First thing said", session="s1")
+    remember(entries, "Second thing said", session="s2", source="web")
     middle = clock.at
-    remember(keeper, "Third thing said", session="s3")
-    assert len(keeper.forget(session="s1").forgotten) == 1
-    assert len(keeper.forget(source="web").forgotten) == 1
-    assert len(keeper.forget(since=middle).forgotten) == 1
-    assert keeper.list() == []
-    assert keeper.forget(session="s1").forgotten == ()
+    remember(entries, "Third thing said", session="s3")
+    assert len(entries.forget(session="s1").forgotten) == 1
+    assert len(entries.forget(source="web").forgotten) == 1
+    assert len(entries.forget(since=middle).forgotten) == 1
+    assert entries.list() == []
+    assert entries.forget(session="s1").forgotten == ()
     with pytest.raises(WriteError, match="one way"):
-        keeper.forget()
+        entries.forget()
     with pytest.raises(WriteError, match="one way"):
-        keeper.forget("abc", session="s1")
+        entries.forget("abc", session="s1")
 
 
-def test_lines_of_the_days_log_that_say_just_this_go_too(open_memory: Any, note: Any, tmp_path: Path) -> None:
+def test_equal_lines_of_the_daily_log_are_erased_too(open_memory: Any, note: Any, tmp_path: Path) -> None:
     log = note(
         "memory/2026-02-08.md", f"# Day\n\n- 10:15 {OLD}.\n- {OLD}, and a word of my own\n- something else\n"
     )
@@ -218,7 +218,7 @@ def test_lines_of_the_days_log_that_say_just_this_go_too(open_memory: Any, note:
     assert holders(tmp_path / "state", SENTINEL, CHINESE) == []
 
 
-def test_an_agent_that_forgets_leaves_the_owners_log_and_says_so(open_memory: Any, note: Any) -> None:
+def test_an_agent_that_forgets_does_not_change_the_owners_log(open_memory: Any, note: Any) -> None:
     text = f"# Day\n\n- {OLD}\n"
     log = note("memory/2026-02-08.md", text)
     memory = open_memory()
@@ -231,7 +231,7 @@ def test_an_agent_that_forgets_leaves_the_owners_log_and_says_so(open_memory: An
     assert memory.entries.list() == []
 
 
-def test_a_log_that_cannot_be_read_is_named_and_hinders_nothing(
+def test_an_unreadable_log_is_named_and_does_not_stop_the_erasure(
     open_memory: Any, note: Any, workspace: Path, tmp_path: Path
 ) -> None:
     (workspace / "memory/2026-02-06.md").write_bytes(b"- caf\xe9\n")
@@ -250,10 +250,12 @@ def test_a_log_that_cannot_be_read_is_named_and_hinders_nothing(
 
 
 @pytest.mark.parametrize("error", [WriteError("the disk is full"), PermissionError("the disk is full")])
-def test_an_entry_is_erased_though_its_copies_elsewhere_cannot_be(keeper: Entries, error: Exception) -> None:
+def test_an_entry_is_erased_even_if_its_copies_elsewhere_cannot_be(
+    entries: Entries, error: Exception
+) -> None:
     def elsewhere(texts: Sequence[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
         raise error
 
-    receipt = keeper.forget(remember(keeper, OLD).id, remove_copies=elsewhere)
+    receipt = entries.forget(remember(entries, OLD).id, remove_copies=elsewhere)
     assert "the disk is full" in receipt.not_covered
-    assert keeper.list() == []
+    assert entries.list() == []

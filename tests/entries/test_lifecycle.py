@@ -15,39 +15,37 @@ from memoriter.store.entry_rows import EntryFilter
 DAY = 86_400.0
 
 
-def remember(keeper: Entries, text: str, **more: Any) -> Entry:
-    entry = keeper.add_draft(Draft(text, **more)).entry
+def remember(entries: Entries, text: str, **more: Any) -> Entry:
+    entry = entries.add_draft(Draft(text, **more)).entry
     assert entry is not None
     return entry
 
 
-def test_expired_entries_are_hidden_at_once_marked_at_cleanup_and_purged_later(
-    keeper: Entries, clock: Any
-) -> None:
-    note = remember(keeper, "The printer is in room four", type="other")
-    forever = remember(keeper, "I am called Mira", type="other", importance=5)
+def test_expired_entries_are_hidden_then_marked_then_purged(entries: Entries, clock: Any) -> None:
+    note = remember(entries, "The printer is in room four", type="other")
+    forever = remember(entries, "I am called Mira", type="other", importance=5)
     clock.at += 91 * DAY
-    assert [e.id for e in keeper.list()] == [forever.id]
-    assert [h.entry.id for h in keeper.search("printer room four", threshold=0).hits] == [forever.id]
-    assert keeper.get(note.id).state == "active"
-    assert (keeper.cleanup().expired, keeper.cleanup().expired) == (1, 0)
-    assert keeper.get(note.id).state == "expired"
+    assert [e.id for e in entries.list()] == [forever.id]
+    assert [h.entry.id for h in entries.search("printer room four", threshold=0).hits] == [forever.id]
+    assert entries.get(note.id).state == "active"
+    assert (entries.cleanup().expired, entries.cleanup().expired) == (1, 0)
+    assert entries.get(note.id).state == "expired"
     clock.at += 31 * DAY
-    assert keeper.cleanup().purged == 1
+    assert entries.cleanup().purged == 1
     with pytest.raises(NotFound):
-        keeper.get(note.id)
-    assert remember(keeper, "The printer is in room four").state == "active"
+        entries.get(note.id)
+    assert remember(entries, "The printer is in room four").state == "active"
 
 
-def test_cleanup_runs_by_itself_once_in_its_interval(open_: Any, clock: Any) -> None:
-    keeper = open_(options=EntryOptions(cleanup=CleanupOptions(interval_hours=24)))
-    remember(keeper, "The printer is in room four", type="other")
+def test_cleanup_runs_automatically_once_per_interval(open_: Any, clock: Any) -> None:
+    entries = open_(options=EntryOptions(cleanup=CleanupOptions(interval_hours=24)))
+    remember(entries, "The printer is in room four", type="other")
     clock.at += 91 * DAY
-    remember(keeper, "Something else", type="fact")
-    assert len(keeper._store.find(EntryFilter(states=("expired",)))) == 1
-    remember(keeper, "A workflow of ours", type="workflow")
+    remember(entries, "Something else", type="fact")
+    assert len(entries._store.find(EntryFilter(states=("expired",)))) == 1
+    remember(entries, "A workflow of ours", type="workflow")
     clock.at += 3600
-    assert keeper.cleanup_if_due() is None
+    assert entries.cleanup_if_due() is None
     off = EntryOptions(cleanup=CleanupOptions(automatic=False))
     clock.at += 1000 * DAY
     assert open_(options=off).cleanup_if_due() is None

@@ -41,21 +41,21 @@ def entry(number: int) -> Entry:
     )
 
 
-def put(keeper: Entries, entries: list[Entry]) -> None:
-    keeper._store.apply([Edit("add", one) for one in entries], at=NOW, by="test")
+def put(entries: Entries, records: list[Entry]) -> None:
+    entries._store.apply([Edit("add", one) for one in records], at=NOW, by="test")
 
 
 @pytest.fixture
-def many(keeper: Entries) -> Entries:
-    put(keeper, [entry(number) for number in range(120)])
-    return keeper
+def many(entries: Entries) -> Entries:
+    put(entries, [entry(number) for number in range(120)])
+    return entries
 
 
-def walked(keeper: Entries, limit: int, **narrowed: Any) -> tuple[list[Entry], set[int]]:
+def walked(entries: Entries, limit: int, **narrowed: Any) -> tuple[list[Entry], set[int]]:
     """Every entry of every page, and the totals that the pages named."""
     found, totals, after = list[Entry](), set[int](), None
     for _ in range(500):
-        page = keeper.page(limit=limit, after=after, **narrowed)
+        page = entries.page(limit=limit, after=after, **narrowed)
         found += page.entries
         totals.add(page.total)
         assert len(page.entries) <= limit
@@ -97,7 +97,7 @@ def test_the_pages_of_a_list_hold_every_entry_once(
     assert keys == sorted(keys, reverse=True)
 
 
-def test_what_has_expired_is_shown_as_expired_before_the_cleanup_marks_it(many: Entries) -> None:
+def test_expired_entries_are_listed_as_expired_before_the_cleanup(many: Entries) -> None:
     over = [one for one in many._store.find(EntryFilter(states=())) if one.expires_at is not None]
     expired, _ = walked(many, 50, states=("expired",))
     assert {one.id for one in over if one.state == "active"} <= {one.id for one in expired}
@@ -108,21 +108,21 @@ def test_what_has_expired_is_shown_as_expired_before_the_cleanup_marks_it(many: 
     assert sum(counted.types.values()) == sum(counted.trust.values()) == counted.states["active"]
 
 
-def test_a_query_lists_by_score_and_looks_into_other_states_by_their_words(keeper: Entries) -> None:
-    tea = keeper.add_draft(Draft("I drink green tea", "fact", importance=5)).entry
-    also = keeper.add_draft(Draft("Green tea grows in Hangzhou, 杭州龙井", "fact", importance=1)).entry
-    keeper.add_draft(Draft("The heron nests in the marsh", "fact"))
+def test_a_query_lists_by_score_and_matches_other_states_by_substring(entries: Entries) -> None:
+    tea = entries.add_draft(Draft("I drink green tea", "fact", importance=5)).entry
+    also = entries.add_draft(Draft("Green tea grows in Hangzhou, 杭州龙井", "fact", importance=1)).entry
+    entries.add_draft(Draft("The heron nests in the marsh", "fact"))
     assert tea is not None
     assert also is not None
-    put(keeper, [replace(entry(2), state="staged", text="GREEN TEA is not approved yet")])
-    page = keeper.page(query="green tea")
+    put(entries, [replace(entry(2), state="staged", text="GREEN TEA is not approved yet")])
+    page = entries.page(query="green tea")
     assert [one.id for one in page.entries] == [tea.id, also.id]
     assert list(page.scores.values()) == sorted(page.scores.values(), reverse=True)
-    assert keeper.page(query="green tea", states=("staged",)).total == 1
-    assert keeper.page(query="tea of the marsh", states=("staged",)).total == 0
-    every, totals = walked(keeper, 1, query="green tea", states=())
+    assert entries.page(query="green tea", states=("staged",)).total == 1
+    assert entries.page(query="tea of the marsh", states=("staged",)).total == 0
+    every, totals = walked(entries, 1, query="green tea", states=())
     assert (len(every), totals) == (3, {3})
-    assert keeper.page(query="龙井").entries[0].id == also.id
+    assert entries.page(query="龙井").entries[0].id == also.id
 
 
 @pytest.mark.parametrize("query", ["' or 1=1 --", "%", "\0", '"', "NEAR(a b)", "{}", "x" * 8000])
@@ -131,30 +131,30 @@ def test_hostile_queries_find_nothing_and_break_nothing(many: Entries, query: st
     assert page.total == len(page.entries)
 
 
-def test_a_page_of_ten_thousand_entries_is_quick(keeper: Entries) -> None:
-    entries = [replace(entry(n), id=str(uuid.UUID(int=n)), created_at=NOW + n) for n in range(10_000)]
-    put(keeper, entries)
+def test_a_page_of_ten_thousand_entries_is_fast(entries: Entries) -> None:
+    records = [replace(entry(n), id=str(uuid.UUID(int=n)), created_at=NOW + n) for n in range(10_000)]
+    put(entries, records)
     begun = time.process_time()
-    first = keeper.page(limit=100)
-    second = keeper.page(limit=100, after=first.after)
+    first = entries.page(limit=100)
+    second = entries.page(limit=100, after=first.after)
     assert time.process_time() - begun < 0.5
     assert (len(first.entries), len(second.entries), first.total) == (100, 100, second.total)
     assert {one.id for one in first.entries}.isdisjoint(one.id for one in second.entries)
 
 
-def test_an_entry_with_all_that_belongs_to_it(keeper: Entries) -> None:
-    old = keeper.add_draft(Draft("I live in Berlin", "fact")).entry
+def test_the_detail_of_an_entry(entries: Entries) -> None:
+    old = entries.add_draft(Draft("I live in Berlin", "fact")).entry
     assert old is not None
-    new = keeper.add_draft(Draft("My home is Hamburg", "fact"), replaces=old.id).entry
+    new = entries.add_draft(Draft("My home is Hamburg", "fact"), replaces=old.id).entry
     assert new is not None
-    found = keeper.detail(new.id[:8])
+    found = entries.detail(new.id[:8])
     assert [one.id for one in found.supersedes] == [old.id]
     assert [one.id for one in found.related] == [old.id]
     assert [event.kind for event in found.history] == ["add"]
-    assert keeper.detail(old.id).entry.superseded_by == new.id
+    assert entries.detail(old.id).entry.superseded_by == new.id
 
 
-def test_a_store_of_the_first_schema_is_taken_over(open_: Any, tmp_path: Any) -> None:
+def test_a_store_of_the_first_schema_is_migrated(open_: Any, tmp_path: Any) -> None:
     from memoriter.store.database import Database
     from memoriter.store.entry_schema import APPLICATION_ID, MIGRATIONS
 
@@ -168,23 +168,23 @@ def test_a_store_of_the_first_schema_is_taken_over(open_: Any, tmp_path: Any) ->
     )
     old.reader()
     old.close()
-    keeper = open_()
-    done = keeper.add_draft(Draft("I drink green tea", "fact"))
-    assert [one.id for one in keeper.page().entries] == [done.entry.id]
-    assert keeper.check(deep=True) == []
+    entries = open_()
+    done = entries.add_draft(Draft("I drink green tea", "fact"))
+    assert [one.id for one in entries.page().entries] == [done.entry.id]
+    assert entries.check(deep=True) == []
 
 
-def test_what_happened_when(keeper: Entries, clock: Any) -> None:
-    assert keeper.timeline(since=0, until=0, buckets=5) == []
-    old = keeper.add_draft(Draft("I live in Berlin", "fact")).entry
-    keeper.add_draft(Draft("My home is Hamburg", "fact"), replaces=old.id)
+def test_the_timeline_counts_events(entries: Entries, clock: Any) -> None:
+    assert entries.timeline(since=0, until=0, buckets=5) == []
+    old = entries.add_draft(Draft("I live in Berlin", "fact")).entry
+    entries.add_draft(Draft("My home is Hamburg", "fact"), replaces=old.id)
     middle = clock.at
     clock.at += 1000
-    keeper.forget(old.id)
-    buckets = keeper.timeline(buckets=10)
+    entries.forget(old.id)
+    buckets = entries.timeline(buckets=10)
     assert [sum(counts) for counts in zip(*map(counts_of, buckets), strict=True)] == [2, 1, 1, 0]
     assert all(one.end == two.start for one, two in itertools.pairwise(buckets))
-    (before,) = keeper.timeline(since=0, until=middle + 1, buckets=1)
+    (before,) = entries.timeline(since=0, until=middle + 1, buckets=1)
     assert counts_of(before) == (2, 1, 0, 0)
 
 

@@ -24,17 +24,17 @@ TEXTS = [f"{what} number {n}" for what in ("Herons nest in marshes", "我喜欢�
 
 
 @pytest.fixture
-def filled(keeper: Entries) -> Entries:
-    entries = [Entry(str(uuid.UUID(int=n)), text, created_at=1.0) for n, text in enumerate(TEXTS)]
-    keeper._store.apply([Edit("add", one) for one in entries], at=1.0, by="test")
-    return keeper
+def filled(entries: Entries) -> Entries:
+    records = [Entry(str(uuid.UUID(int=n)), text, created_at=1.0) for n, text in enumerate(TEXTS)]
+    entries._store.apply([Edit("add", one) for one in records], at=1.0, by="test")
+    return entries
 
 
-def places(keeper: Entries) -> dict[str, tuple[float, float]]:
-    return {point.entry.id: (point.x, point.y) for point in keeper.map().points}
+def places(entries: Entries) -> dict[str, tuple[float, float]]:
+    return {point.entry.id: (point.x, point.y) for point in entries.map().points}
 
 
-def test_entries_that_are_alike_stand_near_each_other(filled: Entries) -> None:
+def test_similar_entries_are_near_each_other(filled: Entries) -> None:
     drawn = filled.map()
     assert (len(drawn.points), drawn.total, drawn.method, drawn.degraded) == (12, 12, "pca", None)
     assert max(abs(value) for point in drawn.points for value in (point.x, point.y)) == pytest.approx(1)
@@ -43,7 +43,7 @@ def test_entries_that_are_alike_stand_near_each_other(filled: Entries) -> None:
     assert max(herons) < min(tea) or max(tea) < min(herons)
 
 
-def test_the_map_is_kept_and_made_again_when_it_is_gone_old_or_torn(filled: Entries, open_: Any) -> None:
+def test_the_map_is_stored_and_rebuilt_when_missing_outdated_or_damaged(filled: Entries, open_: Any) -> None:
     path = filled._maps.path
     first = places(filled)
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
@@ -65,7 +65,7 @@ def test_a_smaller_map_is_a_part_of_the_whole_one(filled: Entries) -> None:
     assert {point.entry.id: (point.x, point.y) for point in some.points}.items() <= whole.items()
 
 
-def test_of_a_kept_map_only_the_entries_that_are_shown_are_read(
+def test_a_stored_map_reads_only_the_entries_it_shows(
     filled: Entries, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     places(filled)
@@ -75,24 +75,24 @@ def test_of_a_kept_map_only_the_entries_that_are_shown_are_read(
     assert (len(drawn.points), drawn.total, len(read)) == (5, len(TEXTS), 5)
 
 
-def test_without_an_embedder_there_is_no_map_and_a_sentence(tmp_path: Path) -> None:
+def test_without_an_embedder_there_is_no_map_but_a_message(tmp_path: Path) -> None:
     from memoriter.entries.collection import open_entries
 
-    keeper = open_entries(tmp_path / "other")
+    entries = open_entries(tmp_path / "other")
     try:
-        keeper.add_draft(Draft("I drink tea"))
-        drawn = keeper.map()
+        entries.add_draft(Draft("I drink tea"))
+        drawn = entries.map()
         assert drawn.points == ()
         assert drawn.degraded == "The map needs an embedder: entries have no vectors."
     finally:
-        keeper.close()
+        entries.close()
 
 
-def test_of_many_entries_without_vectors_those_are_drawn_for_which_there_was_time(keeper: Entries) -> None:
-    entries = [Entry(str(uuid.UUID(int=n)), f"Statement number {n}", created_at=1.0) for n in range(150)]
-    keeper._store.apply([Edit("add", one) for one in entries], at=1.0, by="test")
+def test_the_map_shows_the_entries_that_could_be_embedded_in_time(entries: Entries) -> None:
+    records = [Entry(str(uuid.UUID(int=n)), f"Statement number {n}", created_at=1.0) for n in range(150)]
+    entries._store.apply([Edit("add", one) for one in records], at=1.0, by="test")
     seconds = itertools.count(0.0, 1.5)
-    pictures = MapBuilder(keeper._store, keeper._follower, lambda: 2.0, elapsed=lambda: next(seconds))
+    pictures = MapBuilder(entries._store, entries._follower, lambda: 2.0, elapsed=lambda: next(seconds))
     drawn = [pictures.build() for _ in range(4)]
     assert [(len(one.points), one.total, one.degraded) for one in drawn] == [
         (64, 150, "86 entries have no vector yet and are not shown."),
@@ -101,23 +101,23 @@ def test_of_many_entries_without_vectors_those_are_drawn_for_which_there_was_tim
         (150, 150, None),
     ]
     assert drawn[3].points == drawn[2].points
-    assert keeper._follower.index.stale(keeper._follower.model) == set()
+    assert entries._follower.index.stale(entries._follower.model) == set()
 
 
 @pytest.mark.parametrize("count", [1, 2, 3])
-def test_few_entries_make_a_map_too(keeper: Entries, count: int) -> None:
+def test_a_map_of_few_entries(entries: Entries, count: int) -> None:
     for text in ("I drink tea", "The heron nests", "Berlin is a city")[:count]:
-        keeper.add_draft(Draft(text))
-    assert len(places(keeper)) == count
+        entries.add_draft(Draft(text))
+    assert len(places(entries)) == count
 
 
-def test_only_entries_in_force_are_on_the_map(filled: Entries) -> None:
+def test_only_active_entries_are_on_the_map(filled: Entries) -> None:
     gone = TEXTS.index("我喜欢喝绿茶 number 3")
     filled.supersede(str(uuid.UUID(int=gone)), "我喜欢喝咖啡")
     assert str(uuid.UUID(int=gone)) not in places(filled)
 
 
-def test_what_is_forgotten_leaves_no_place_on_the_map(filled: Entries, tmp_path: Path) -> None:
+def test_a_forgotten_entry_is_removed_from_the_map(filled: Entries, tmp_path: Path) -> None:
     places(filled)
     victim = str(uuid.UUID(int=0))
     assert any(name.endswith("map.json") for name in holders(tmp_path / "agent", victim))
@@ -127,7 +127,7 @@ def test_what_is_forgotten_leaves_no_place_on_the_map(filled: Entries, tmp_path:
     assert all("map" not in name for name in holders(tmp_path / "agent", victim))
 
 
-def test_a_map_that_was_being_drawn_does_not_outlive_a_forgetting(
+def test_a_map_built_during_a_forget_is_not_stored(
     filled: Entries, open_: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     drawing, forgotten = threading.Event(), threading.Event()
@@ -148,7 +148,7 @@ def test_a_map_that_was_being_drawn_does_not_outlive_a_forgetting(
     assert [path.name for path in filled._maps.path.parent.glob("map*")] == []
 
 
-def test_an_erasure_that_was_cut_short_takes_the_map_away_at_the_next_opening(
+def test_completing_an_interrupted_erasure_deletes_the_map(
     filled: Entries, open_: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     places(filled)
@@ -174,5 +174,5 @@ def test_the_axes_are_the_principal_ones(shape: tuple[int, int]) -> None:
     assert np.array_equal(found, projected(rows))
 
 
-def test_vectors_that_are_all_the_same_stand_in_the_middle() -> None:
+def test_equal_vectors_are_in_the_middle() -> None:
     assert not projected(np.ones((5, 8), dtype=np.float32)).any()

@@ -10,23 +10,23 @@ from memoriter.entries.relation import relation
 from memoriter.records import Remembered
 
 
-def say(keeper: Entries, text: str, **more: object) -> Remembered:
-    return keeper.add_draft(Draft(text, **({"type": "fact"} | more)))  # type: ignore[arg-type]
+def say(entries: Entries, text: str, **more: object) -> Remembered:
+    return entries.add_draft(Draft(text, **({"type": "fact"} | more)))  # type: ignore[arg-type]
 
 
-def texts(keeper: Entries) -> list[str]:
-    return sorted(entry.text for entry in keeper.list())
+def texts(entries: Entries) -> list[str]:
+    return sorted(entry.text for entry in entries.list())
 
 
-def test_a_statement_that_says_more_takes_the_place_of_the_one_it_refines(keeper: Entries) -> None:
-    old = say(keeper, "We deploy on Tuesdays", importance=4, tags=("ops",)).entry
-    done = say(keeper, "We deploy on Tuesdays after the stand-up", confidence=0.8)
+def test_a_refinement_supersedes_the_entry_it_refines(entries: Entries) -> None:
+    old = say(entries, "We deploy on Tuesdays", importance=4, tags=("ops",)).entry
+    done = say(entries, "We deploy on Tuesdays after the stand-up", confidence=0.8)
     assert old is not None
     assert done.entry is not None
     assert (done.action, done.replaced) == ("merged", old.id)
     assert (done.entry.importance, done.entry.confidence, done.entry.tags) == (4, 1.0, ("ops",))
-    assert texts(keeper) == ["We deploy on Tuesdays after the stand-up"]
-    kept = keeper.get(old.id)
+    assert texts(entries) == ["We deploy on Tuesdays after the stand-up"]
+    kept = entries.get(old.id)
     assert (kept.state, kept.superseded_by) == ("superseded", done.entry.id)
 
 
@@ -41,47 +41,47 @@ def test_a_statement_that_says_more_takes_the_place_of_the_one_it_refines(keeper
     ],
 )
 def test_a_contradiction_supersedes_and_the_old_one_stays_as_history(open_: Any, old: str, new: str) -> None:
-    keeper = open_()
-    keeper._follower.embedder = None  # by words alone: the hashing embedder knows no meaning
-    first = say(keeper, old).entry
-    done = say(keeper, new)
+    entries = open_()
+    entries._follower.embedder = None  # by words alone: the hashing embedder knows no meaning
+    first = say(entries, old).entry
+    done = say(entries, new)
     assert first is not None
-    assert (done.action, done.replaced, texts(keeper)) == ("superseded", first.id, [new])
-    assert keeper.get(first.id).state == "superseded"
-    keeper.undo()
-    assert texts(keeper) == [old]
+    assert (done.action, done.replaced, texts(entries)) == ("superseded", first.id, [new])
+    assert entries.get(first.id).state == "superseded"
+    entries.undo()
+    assert texts(entries) == [old]
 
 
-def test_alike_is_not_the_same(keeper: Entries) -> None:
+def test_similar_statements_are_not_the_same(entries: Entries) -> None:
     for text in ("I like apples", "I like oranges", "Invoice 1041 was paid", "Invoice 1042 was paid"):
-        assert say(keeper, text).action == "added"
-    assert len(keeper.list()) == 4
+        assert say(entries, text).action == "added"
+    assert len(entries.list()) == 4
 
 
-def test_merging_stays_within_a_type(keeper: Entries) -> None:
-    say(keeper, "We deploy on Tuesdays", type="workflow")
-    assert say(keeper, "We deploy on Tuesdays after the stand-up", type="fact").action == "added"
+def test_merging_stays_within_a_type(entries: Entries) -> None:
+    say(entries, "We deploy on Tuesdays", type="workflow")
+    assert say(entries, "We deploy on Tuesdays after the stand-up", type="fact").action == "added"
 
 
-def test_what_is_less_trusted_never_changes_what_is_more_trusted(keeper: Entries) -> None:
-    keeper._follower.embedder = None
-    mine = say(keeper, "I live in Paris").entry
-    assert say(keeper, "I moved to Berlin", trust="untrusted").action == "added"
+def test_a_less_trusted_statement_never_changes_a_more_trusted_entry(entries: Entries) -> None:
+    entries._follower.embedder = None
+    mine = say(entries, "I live in Paris").entry
+    assert say(entries, "I moved to Berlin", trust="untrusted").action == "added"
     assert mine is not None
-    assert keeper.get(mine.id).state == "active"
-    again = say(keeper, "I live in Paris", trust="untrusted", importance=5).entry
+    assert entries.get(mine.id).state == "active"
+    again = say(entries, "I live in Paris", trust="untrusted", importance=5).entry
     assert again is not None
     assert (again.id, again.trust, again.importance) == (mine.id, "owner", 3)
 
 
-def test_a_merged_entry_is_as_little_trusted_as_its_least_trusted_part(keeper: Entries) -> None:
-    say(keeper, "The server is in Oslo", trust="untrusted")
-    done = say(keeper, "The server is in Oslo near the harbour", trust="owner")
+def test_a_merged_entry_is_as_little_trusted_as_its_least_trusted_part(entries: Entries) -> None:
+    say(entries, "The server is in Oslo", trust="untrusted")
+    done = say(entries, "The server is in Oslo near the harbour", trust="owner")
     assert done.entry is not None
     assert (done.action, done.entry.trust) == ("merged", "untrusted")
 
 
-def test_on_the_labelled_pairs_nothing_is_merged_or_ended_wrongly() -> None:
+def test_no_labelled_pair_is_merged_or_superseded_wrongly() -> None:
     for name, found in (("seen", pairs()), ("unseen", pairs(UNSEEN))):
         results = judged(found, [None] * len(found))  # by words alone; with a model: `python -m evals.merge`
         assert wrong_merges(results) == [], name

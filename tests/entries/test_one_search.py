@@ -28,7 +28,7 @@ def test_one_search_finds_notes_and_entries_together(open_memory: Any, note: Any
         assert sum(part.contribution for part in hit.explain.parts) == pytest.approx(hit.score)
 
 
-def test_recall_tells_of_notes_and_entries_and_keeps_out_strangers(open_memory: Any, note: Any) -> None:
+def test_recall_includes_notes_and_entries_and_no_untrusted_ones(open_memory: Any, note: Any) -> None:
     note("memory/birds.md", "# Birds\n\nThe grey heron stands in the marsh.\n")
     memory: Memory = open_memory()
     memory.sync()
@@ -40,7 +40,7 @@ def test_recall_tells_of_notes_and_entries_and_keeps_out_strangers(open_memory: 
     assert memory.entries.get_recall(done.id).session == "agent:main:main"
 
 
-def test_a_broken_store_of_entries_is_said_and_notes_are_found(open_memory: Any, note: Any) -> None:
+def test_a_damaged_store_of_entries_is_reported_and_notes_are_found(open_memory: Any, note: Any) -> None:
     note("memory/birds.md", "The grey heron stands in the marsh.\n")
     memory: Memory = open_memory()
     memory.sync()
@@ -53,7 +53,7 @@ def test_a_broken_store_of_entries_is_said_and_notes_are_found(open_memory: Any,
     assert (folder / "memory.db").read_bytes().startswith(b"this is no database")
 
 
-def test_capture_is_by_rules_and_by_a_model_only_where_the_settings_want_it(open_memory: Any) -> None:
+def test_capture_uses_rules_and_a_model_only_if_configured(open_memory: Any) -> None:
     turns = [Turn("user", "I prefer tea over coffee.", 1), Turn("assistant", "I prefer coffee.", 2)]
     memory: Memory = open_memory()
     assert [done.action for done in memory.capture(turns, session="s1")] == ["added"]

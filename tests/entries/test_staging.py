@@ -19,22 +19,22 @@ DAY = 86_400.0
 
 @pytest.fixture
 def careful(open_: Any) -> Entries:
-    """A keeper whose owner approves what agents store."""
+    """A entries whose owner approves what agents store."""
     return open_(options=EntryOptions(approval="agent"))  # type: ignore[no-any-return]
 
 
-def stored(keeper: Entries, text: str, **more: Any) -> Entry:
-    done = keeper.add_draft(Draft(text, "fact", trust="agent", **more), actor="agent")
+def stored(entries: Entries, text: str, **more: Any) -> Entry:
+    done = entries.add_draft(Draft(text, "fact", trust="agent", **more), actor="agent")
     assert done.action == "staged", done
     assert done.entry is not None
     return done.entry
 
 
-def staged(keeper: Entries) -> list[str]:
-    return [entry.text for entry in keeper.page(states=("staged",)).entries]
+def staged(entries: Entries) -> list[str]:
+    return [entry.text for entry in entries.page(states=("staged",)).entries]
 
 
-def test_what_an_agent_stores_waits_and_is_not_found(careful: Entries) -> None:
+def test_entries_of_an_agent_are_staged_and_not_found(careful: Entries) -> None:
     entry = stored(careful, "The deploy key is kept in the vault 密钥")
     assert (entry.state, staged(careful)) == ("staged", ["The deploy key is kept in the vault 密钥"])
     assert careful.search("deploy key vault 密钥", threshold=0).hits == ()
@@ -57,13 +57,15 @@ def test_what_an_agent_stores_waits_and_is_not_found(careful: Entries) -> None:
         ("all", "agent", True, "staged"),
     ],
 )
-def test_whose_statements_wait(open_: Any, approval: Any, trust: Any, on_purpose: bool, action: str) -> None:
-    keeper = open_(options=EntryOptions(approval=approval))
-    done = keeper.add_draft(Draft("Herons nest in the marsh", "fact", trust=trust, on_purpose=on_purpose))
+def test_which_statements_need_approval(
+    open_: Any, approval: Any, trust: Any, on_purpose: bool, action: str
+) -> None:
+    entries = open_(options=EntryOptions(approval=approval))
+    done = entries.add_draft(Draft("Herons nest in the marsh", "fact", trust=trust, on_purpose=on_purpose))
     assert done.action == action
 
 
-def test_captures_wait_where_everything_waits(open_memory: Any) -> None:
+def test_captures_are_staged_if_everything_needs_approval(open_memory: Any) -> None:
     memory = open_memory(entries__approval="all")
     turn = Turn("user", "I prefer dark mode in every editor.", 1)
     (done,) = memory.capture([turn], session="s1")
@@ -76,9 +78,7 @@ def test_captures_wait_where_everything_waits(open_memory: Any) -> None:
 
 
 @pytest.mark.parametrize("approval", ["none", "agent"])
-def test_what_is_captured_for_a_caller_who_is_not_the_owner_is_an_agents(
-    open_memory: Any, approval: str
-) -> None:
+def test_captures_for_other_callers_have_the_trust_of_an_agent(open_memory: Any, approval: str) -> None:
     memory = open_memory(entries__approval=approval)
 
     def captured(access: Any, tea: str) -> tuple[str, str]:
@@ -90,7 +90,7 @@ def test_what_is_captured_for_a_caller_who_is_not_the_owner_is_an_agents(
     assert captured("write", "cheap") == ("added" if approval == "none" else "staged", "agent")
 
 
-def test_the_same_statement_waits_once(careful: Entries) -> None:
+def test_the_same_statement_is_staged_once(careful: Entries) -> None:
     first = stored(careful, "The deploy key is in the vault")
     again = stored(careful, "the deploy key is in the vault!")
     assert (again.id, again.repetitions) == (first.id, 2)
@@ -99,7 +99,7 @@ def test_the_same_statement_waits_once(careful: Entries) -> None:
     assert (known.action, careful.get(first.id).repetitions) == ("repeated", 2)
 
 
-def test_approving_brings_it_into_force_and_can_be_undone(careful: Entries, clock: Any) -> None:
+def test_approving_activates_an_entry_and_can_be_undone(careful: Entries, clock: Any) -> None:
     entry = stored(careful, "The deploy key is in the vault", importance=4)
     clock.at += 10 * DAY
     (done,) = careful.approve([entry.id[:8]])
@@ -114,7 +114,7 @@ def test_approving_brings_it_into_force_and_can_be_undone(careful: Entries, cloc
     assert careful.get(entry.id).state == "active"
 
 
-def test_approving_what_is_known_meanwhile_counts_it(careful: Entries) -> None:
+def test_approving_a_statement_known_meanwhile_counts_it(careful: Entries) -> None:
     entry = stored(careful, "The deploy key is in the vault")
     own = careful.add_draft(Draft("The deploy key is in the vault!", "fact", trust="untrusted")).entry
     assert own is not None
@@ -130,7 +130,7 @@ def test_approving_what_is_known_meanwhile_counts_it(careful: Entries) -> None:
     assert careful.get(mine.id).repetitions == 1
 
 
-def test_approving_merges_and_supersedes_by_the_same_judge(careful: Entries) -> None:
+def test_approving_merges_and_supersedes_like_adding(careful: Entries) -> None:
     old = careful.add_draft(Draft("The codename is quokka", "fact", trust="agent"), actor="agent").entry
     assert old is not None
     careful.approve([old.id])
@@ -145,7 +145,7 @@ def test_approving_merges_and_supersedes_by_the_same_judge(careful: Entries) -> 
     assert careful.get(other.id).related == (more.id,)
 
 
-def test_an_agents_statement_never_replaces_the_owners_not_even_when_approved(careful: Entries) -> None:
+def test_an_approved_statement_of_an_agent_never_replaces_the_owners(careful: Entries) -> None:
     mine = careful.add_draft(Draft("The codename is quokka", "fact")).entry
     assert mine is not None
     theirs = stored(careful, "The codename is quokka since spring")
@@ -153,7 +153,7 @@ def test_an_agents_statement_never_replaces_the_owners_not_even_when_approved(ca
     assert (done.action, careful.get(mine.id).state) == ("added", "active")
 
 
-def test_what_is_rejected_is_hidden_not_staged_again_and_erased_in_the_end(
+def test_a_rejected_entry_is_hidden_not_staged_again_and_later_erased(
     careful: Entries, clock: Any, tmp_path: Path
 ) -> None:
     entry = stored(careful, "The zebra quokka42 is on fire")
@@ -171,7 +171,7 @@ def test_what_is_rejected_is_hidden_not_staged_again_and_erased_in_the_end(
     assert later.action == "refused"
 
 
-def test_only_what_waits_can_be_approved_or_rejected(careful: Entries) -> None:
+def test_only_staged_entries_can_be_approved_or_rejected(careful: Entries) -> None:
     mine = careful.add_draft(Draft("I drink tea", "fact")).entry
     waits = stored(careful, "The deploy key is in the vault")
     assert mine is not None
@@ -183,7 +183,7 @@ def test_only_what_waits_can_be_approved_or_rejected(careful: Entries) -> None:
     assert careful.get(waits.id).state == "staged"
 
 
-def test_what_is_forgotten_is_forgotten_in_every_state(careful: Entries, tmp_path: Path) -> None:
+def test_forgetting_covers_entries_in_every_state(careful: Entries, tmp_path: Path) -> None:
     secret = "The vault code is quokkazebra42"
     first = stored(careful, secret)
     careful.reject([stored(careful, "Rejected quokkazebra42 code of the vault").id])
@@ -196,7 +196,7 @@ def test_what_is_forgotten_is_forgotten_in_every_state(careful: Entries, tmp_pat
     assert holders(tmp_path / "agent", "quokkazebra42") == []
 
 
-def test_forgetting_also_covers_what_was_taken_up_in_other_words(careful: Entries, tmp_path: Path) -> None:
+def test_forgetting_covers_staged_entries_absorbed_by_a_paraphrase(careful: Entries, tmp_path: Path) -> None:
     first = stored(careful, "The codename is quokkazebra42")
     careful.approve([first.id])
     other = stored(careful, "Our codename is quokkazebra42")
@@ -206,7 +206,7 @@ def test_forgetting_also_covers_what_was_taken_up_in_other_words(careful: Entrie
     assert holders(tmp_path / "agent", "quokkazebra42") == []
 
 
-def test_an_export_carries_what_waits(careful: Entries, tmp_path: Path, clock: Any) -> None:
+def test_an_export_contains_staged_entries(careful: Entries, tmp_path: Path, clock: Any) -> None:
     from memoriter.entries.collection import open_entries
 
     entry = stored(careful, "The deploy key is in the vault")
@@ -220,14 +220,14 @@ def test_an_export_carries_what_waits(careful: Entries, tmp_path: Path, clock: A
         other.close()
 
 
-def test_what_an_agent_imports_waits_too(careful: Entries) -> None:
+def test_imports_of_an_agent_are_staged_too(careful: Entries) -> None:
     careful.import_('[{"memory": "Anna leads the project"}]', trust="agent", actor="agent")
     assert staged(careful) == ["Anna leads the project"]
     careful.import_('[{"memory": "Bob leads the other"}]')
     assert [entry.text for entry in careful.list()] == ["Bob leads the other"]
 
 
-def test_a_statement_that_waits_outlives_the_process(careful: Entries, open_: Any) -> None:
+def test_a_staged_entry_survives_the_process(careful: Entries, open_: Any) -> None:
     entry = stored(careful, "The deploy key is in the vault")
     careful.close()
     assert open_().get(entry.id).state == "staged"

@@ -29,12 +29,12 @@ def text(chooser: random.Random) -> str:
 def write(folder: Path, pipe: int, seed: int, naive: bool) -> None:
     """Remember one statement after another until killed."""
     chooser = random.Random(seed)
-    keeper = open_entries(folder)
+    entries = open_entries(folder)
     while True:
         said = text(chooser)
         if naive:
             os.write(pipe, f"{said}\n".encode())
-        keeper.add_draft(Draft(said, "fact"))
+        entries.add_draft(Draft(said, "fact"))
         if not naive:
             os.write(pipe, f"{said}\n".encode())
 

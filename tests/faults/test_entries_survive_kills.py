@@ -32,22 +32,22 @@ def acknowledged(folder: Path, kills: int, *more: str) -> list[str]:
 def test_acknowledged_entries_survive_kills(tmp_path: Path) -> None:
     acked = acknowledged(tmp_path, KILLS)
     assert len(acked) >= KILLS
-    keeper = open_entries(tmp_path)
-    assert keeper.check(deep=True) == []
-    kept = Counter(entry.text for entry in keeper.list())
+    entries = open_entries(tmp_path)
+    assert entries.check(deep=True) == []
+    kept = Counter(entry.text for entry in entries.list())
     assert [text for text in acked if text not in kept] == []
     assert [text for text, count in kept.items() if count > 1] == []
-    keeper.update_index()
-    assert keeper._index.counts("").chunks == sum(kept.values())
-    assert [hit.entry.text for hit in keeper.search(acked[-1], limit=1).hits] == [acked[-1]]
-    keeper.close()
+    entries.update_index()
+    assert entries._index.counts("").chunks == sum(kept.values())
+    assert [hit.entry.text for hit in entries.search(acked[-1], limit=1).hits] == [acked[-1]]
+    entries.close()
 
 
 @pytest.mark.timeout(600)
-def test_the_control_who_acknowledges_first_loses_some(tmp_path: Path) -> None:
+def test_control_acknowledging_before_writing_loses_entries(tmp_path: Path) -> None:
     """The same kills do harm where an acknowledgement is early, so the test above can fail."""
     acked = acknowledged(tmp_path, 40, "naive")
-    keeper = open_entries(tmp_path)
-    kept = {entry.text for entry in keeper.list()}
+    entries = open_entries(tmp_path)
+    kept = {entry.text for entry in entries.list()}
     assert [text for text in acked if text not in kept] != []
-    keeper.close()
+    entries.close()

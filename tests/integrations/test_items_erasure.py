@@ -44,7 +44,7 @@ def until(true: Callable[[], bool]) -> None:
         time.sleep(0.02)
 
 
-def test_many_deletes_are_found_no_more_at_once_and_erased_together(
+def test_deleted_items_are_hidden_immediately_and_erased_together(
     open_memory: OpenMemory, tmp_path: Path
 ) -> None:
     memory = open_memory()
@@ -63,7 +63,7 @@ def test_many_deletes_are_found_no_more_at_once_and_erased_together(
     assert [word for word in words if holding(tmp_path / "state", word)] == words[9:]
 
 
-def test_bytes_go_by_themselves_while_the_program_goes_on(
+def test_bytes_are_erased_automatically_while_the_program_runs(
     open_memory: OpenMemory, tmp_path: Path, canary: str
 ) -> None:
     store = MemoriterStore(open_memory())
@@ -73,7 +73,7 @@ def test_bytes_go_by_themselves_while_the_program_goes_on(
     until(lambda: not holding(tmp_path / "state", canary))
 
 
-def test_bytes_are_gone_when_a_program_ends_that_closes_nothing(
+def test_bytes_are_erased_when_a_program_ends_without_closing(
     workspace: Path, tmp_path: Path, canary: str
 ) -> None:
     program = textwrap.dedent("""
@@ -91,7 +91,7 @@ def test_bytes_are_gone_when_a_program_ends_that_closes_nothing(
     assert holding(state, canary) == []
 
 
-def test_while_another_process_reads_nothing_is_called_done(tmp_path: Path) -> None:
+def test_an_erasure_is_not_complete_while_another_process_reads(tmp_path: Path) -> None:
     store = ItemStore(tmp_path, timeout_s=0.1)
     store.put(Put(("d",), "gone", {"text": "x"}), at=1.0)
     item = store.get(("d",), "gone", now=2.0)
@@ -110,7 +110,7 @@ def test_while_another_process_reads_nothing_is_called_done(tmp_path: Path) -> N
     store.close()
 
 
-def test_what_is_doomed_again_while_it_is_erased_is_erased_again(tmp_path: Path) -> None:
+def test_an_item_deleted_again_during_its_erasure_is_erased_again(tmp_path: Path) -> None:
     store = ItemStore(tmp_path)
     store.put(Put(("alice",), "note", {"text": "x"}, ("x",)), at=1.0)
     item = store.get(("alice",), "note", now=2.0)
@@ -128,7 +128,7 @@ def test_what_is_doomed_again_while_it_is_erased_is_erased_again(tmp_path: Path)
     store.close()
 
 
-def test_work_for_many_is_done_once_and_what_runs_is_waited_for() -> None:
+def test_many_requests_run_the_work_once_and_running_work_is_awaited() -> None:
     begun, go, done = threading.Event(), threading.Event(), []
 
     def work() -> bool:
@@ -150,7 +150,7 @@ def test_work_for_many_is_done_once_and_what_runs_is_waited_for() -> None:
     assert done == [1, 1]
 
 
-def test_work_that_could_not_be_done_is_tried_again() -> None:
+def test_failed_work_is_retried() -> None:
     tries: list[int] = []
     enough = threading.Event()
 
@@ -167,7 +167,7 @@ def test_work_that_could_not_be_done_is_tried_again() -> None:
     assert len(tries) == 3
 
 
-def test_work_that_fails_still_waits_and_is_done_at_the_end() -> None:
+def test_failed_work_runs_again_when_it_is_closed() -> None:
     tries: list[int] = []
 
     def work() -> bool:
@@ -186,7 +186,7 @@ def test_work_that_fails_still_waits_and_is_done_at_the_end() -> None:
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="there are no forks here")
 @pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
-def test_a_fork_waits_for_no_work_of_the_process_that_it_left() -> None:
+def test_a_fork_does_not_wait_for_work_of_its_parent() -> None:
     begun, go = threading.Event(), threading.Event()
     done: list[int] = []
 

@@ -130,7 +130,7 @@ def test_the_same_operations_give_the_same_items_as_langgraphs_own_store(
 # ---- names and values --------------------------------------------------------------------------------------------
 
 
-def test_an_item_keeps_its_birthday_and_gets_a_new_date_when_it_changes(store: MemoriterStore) -> None:
+def test_an_item_keeps_its_creation_time_and_gets_a_new_update_time(store: MemoriterStore) -> None:
     store.put(("users", "1"), "prefs", {"theme": "dark"})
     first = store.get(("users", "1"), "prefs")
     store.put(("users", "1"), "prefs", {"theme": "light"})
@@ -142,7 +142,7 @@ def test_an_item_keeps_its_birthday_and_gets_a_new_date_when_it_changes(store: M
     assert second.value == {"theme": "light"}
 
 
-def test_values_come_back_to_the_letter(store: MemoriterStore) -> None:
+def test_values_are_returned_unchanged(store: MemoriterStore) -> None:
     value = {
         "文": "内容 \ud83d",
         "deep": {"list": [1, 2.5, None, True, {"x": []}]},
@@ -156,7 +156,7 @@ def test_values_come_back_to_the_letter(store: MemoriterStore) -> None:
 
 
 @pytest.mark.parametrize("value", [{"at": object()}, {"set": {1, 2}}, {"bytes": b"x"}])
-def test_a_value_that_json_cannot_hold_is_refused_and_nothing_of_its_batch_is_kept(
+def test_a_value_that_is_not_json_is_refused_with_its_whole_batch(
     store: MemoriterStore, value: dict[str, Any]
 ) -> None:
     with pytest.raises(TypeError, match="The value of 'bad' cannot be kept"):
@@ -164,21 +164,21 @@ def test_a_value_that_json_cannot_hold_is_refused_and_nothing_of_its_batch_is_ke
     assert store.search(()) == []
 
 
-def test_names_that_nobody_could_write_down_are_refused(store: MemoriterStore) -> None:
+def test_names_that_cannot_be_encoded_are_refused(store: MemoriterStore) -> None:
     with pytest.raises(InvalidNamespaceError):
         store.batch([PutOp(("a.b",), "key", {"x": 1})])
     with pytest.raises(Exception, match="no UTF-8 form"):
         store.put(("users",), "\ud800", {"x": 1})
 
 
-def test_of_two_writings_of_one_name_in_a_batch_the_last_counts(store: MemoriterStore) -> None:
+def test_the_last_write_of_a_name_in_a_batch_wins(store: MemoriterStore) -> None:
     store.batch([PutOp(("n",), "k", {"v": 1}), PutOp(("n",), "k", None), PutOp(("n",), "k", {"v": 2})])
     found = store.get(("n",), "k")
     assert found is not None
     assert found.value == {"v": 2}
 
 
-def test_pages_are_the_whole_in_pieces(store: MemoriterStore) -> None:
+def test_pages_together_are_the_whole_result(store: MemoriterStore) -> None:
     for number in range(23):
         store.put(("docs", str(number % 3)), str(number), {"text": f"tea and number {number}"})
     for query in (None, "tea"):
@@ -191,7 +191,7 @@ def test_pages_are_the_whole_in_pieces(store: MemoriterStore) -> None:
 # ---- searching ---------------------------------------------------------------------------------------------------
 
 
-def test_a_query_puts_the_item_that_speaks_of_it_first_and_stays_in_its_namespace(
+def test_a_query_ranks_the_matching_item_first_within_its_namespace(
     store: MemoriterStore,
 ) -> None:
     store.put(("users", "1"), "food", {"text": "Mira is allergic to hazelnuts", "kind": "fact"})
@@ -240,7 +240,7 @@ def test_a_filter_sees_odd_names_and_values_as_langgraphs_own_store_does(
         assert (wanted, {item.key for item in ours}) == (wanted, {item.key for item in theirs})
 
 
-def test_what_cannot_be_compared_does_not_fit_and_a_text_may_hold_a_number(store: MemoriterStore) -> None:
+def test_values_that_cannot_be_compared_do_not_match_and_texts_may_be_numbers(store: MemoriterStore) -> None:
     values = {"int": 7, "float": 2.5, "text": "30", "word": "seven", "yes": True, "null": None, "list": [9]}
     store.batch([PutOp(("c",), key, {"n": value}) for key, value in [*values.items(), ("deep", nested(700))]])
     store.put(("c",), "without", {})
@@ -261,7 +261,7 @@ def nested(depth: int) -> object:
     return [nested(depth - 1)] if depth else 1
 
 
-def test_any_limit_is_taken(store: MemoriterStore) -> None:
+def test_any_limit_is_accepted(store: MemoriterStore) -> None:
     store.put(("a",), "1", {"text": "tea"})
     for query in (None, "tea"):
         assert [item.key for item in store.search(("a",), query=query, limit=2**62)] == ["1"]
@@ -281,7 +281,7 @@ def test_only_the_named_fields_are_searched_and_an_unindexed_item_has_no_score(m
     assert found["hidden"] is None
 
 
-def test_without_an_embedder_words_are_found_all_the_same(open_memory: OpenMemory) -> None:
+def test_without_an_embedder_items_are_found_by_words(open_memory: OpenMemory) -> None:
     store = MemoriterStore(open_memory(embedding__provider="none"))
     store.put(("d",), "1", {"text": "数据库备份在每晚三点"})
     store.put(("d",), "2", {"text": "lunch at noon"})
@@ -289,7 +289,7 @@ def test_without_an_embedder_words_are_found_all_the_same(open_memory: OpenMemor
     assert (best.key, best.score) == ("1", pytest.approx(1, abs=0.5))
 
 
-def test_an_embedder_that_fails_costs_no_item(open_memory: OpenMemory) -> None:
+def test_a_failing_embedder_loses_no_item(open_memory: OpenMemory) -> None:
     embedder = FailingEmbedder()
     store = MemoriterStore(open_memory(embedder))
     embedder.failing = True
@@ -306,7 +306,7 @@ def test_items_are_not_part_of_what_an_agent_searches(memory: Memory, store: Mem
 # ---- time to live ------------------------------------------------------------------------------------------------
 
 
-def test_an_item_expires_after_its_last_use_and_leaves_nothing(memory: Memory) -> None:
+def test_an_item_expires_after_its_last_use_without_a_trace(memory: Memory) -> None:
     store = MemoriterStore(memory, ttl={"default_ttl": 10})
     now = 1_700_000_000.0
     memory.extension(open_items).clock = lambda: now
@@ -337,9 +337,7 @@ def test_a_namespace_whose_items_have_expired_is_not_listed(memory: Memory) -> N
 # ---- truth -------------------------------------------------------------------------------------------------------
 
 
-def test_items_outlive_the_process_that_put_them_even_when_it_is_killed(
-    tmp_path: Path, workspace: Path
-) -> None:
+def test_items_survive_a_killed_process(tmp_path: Path, workspace: Path) -> None:
     script = f"""
         import os
         from memoriter import Memory
@@ -359,7 +357,7 @@ def test_items_outlive_the_process_that_put_them_even_when_it_is_killed(
         assert [(item.key, item.value) for item in found] == [("prefs", {"text": "prefers green tea"})]
 
 
-def test_the_index_is_made_again_from_the_items_when_it_is_gone_or_damaged(
+def test_a_missing_or_damaged_index_is_rebuilt_from_the_items(
     open_memory: OpenMemory, tmp_path: Path
 ) -> None:
     with open_memory() as memory:
@@ -385,7 +383,7 @@ def files_with(folder: Path, *contents: bytes) -> list[Path]:
     return [file for file in files if any(content in file.read_bytes() for content in contents)]
 
 
-def test_what_is_replaced_or_deleted_leaves_no_byte_behind(open_memory: OpenMemory, tmp_path: Path) -> None:
+def test_replaced_and_deleted_values_leave_no_bytes(open_memory: OpenMemory, tmp_path: Path) -> None:
     first, second = (f"canary{uuid.uuid4().hex}" for _ in range(2))
     state = tmp_path / "state"
     with open_memory() as memory:
@@ -408,7 +406,7 @@ def test_what_is_replaced_or_deleted_leaves_no_byte_behind(open_memory: OpenMemo
     assert files_with(state, first.encode(), second.encode(), *old, *new) == []
 
 
-def test_a_vector_goes_with_the_last_item_that_needs_it(open_memory: OpenMemory, tmp_path: Path) -> None:
+def test_a_vector_is_erased_with_the_last_item_that_uses_it(open_memory: OpenMemory, tmp_path: Path) -> None:
     memory = open_memory()
     store = MemoriterStore(memory)
     store.put(("d",), "one", {"text": "the same"})
@@ -424,7 +422,7 @@ def test_a_vector_goes_with_the_last_item_that_needs_it(open_memory: OpenMemory,
     assert not held & vectors_in(tmp_path / "state")
 
 
-def test_an_erasure_that_was_cut_short_is_completed_at_the_next_opening(open_memory: OpenMemory) -> None:
+def test_an_interrupted_erasure_is_completed_at_the_next_opening(open_memory: OpenMemory) -> None:
     with open_memory() as memory:
         store = MemoriterStore(memory)
         store.put(("d",), "gone", {"text": "unfinished business"})
@@ -440,7 +438,7 @@ def test_an_erasure_that_was_cut_short_is_completed_at_the_next_opening(open_mem
     assert memory.extension(open_items).index.index.files() == {}
 
 
-def test_files_are_for_the_owner_alone(store: MemoriterStore, tmp_path: Path) -> None:
+def test_files_are_private(store: MemoriterStore, tmp_path: Path) -> None:
     store.put(("d",), "k", {"x": 1})
     (file,) = (tmp_path / "state").glob("agents/*/items.db")
     assert oct(file.stat().st_mode)[-3:] == "600"
@@ -481,7 +479,7 @@ def graph_with(node: Any, store: BaseStore) -> Any:
     return builder.compile(store=store)
 
 
-def test_a_graph_knows_the_next_day_what_another_was_told(open_memory: OpenMemory) -> None:
+def test_a_graph_finds_what_another_graph_stored_earlier(open_memory: OpenMemory) -> None:
     with open_memory() as memory:
         told = graph_with(remember, MemoriterStore(memory)).invoke(
             {"said": "I take my tea green", "answers": []}

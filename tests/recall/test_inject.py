@@ -34,79 +34,81 @@ def clock() -> Clock:
 
 
 @pytest.fixture
-def keeper(tmp_path: Path, clock: Clock) -> Iterator[Entries]:
-    keeper = open_entries(tmp_path / "agent", HashEmbedder(), clock=clock)
-    yield keeper
-    keeper.close()
+def entries(tmp_path: Path, clock: Clock) -> Iterator[Entries]:
+    entries = open_entries(tmp_path / "agent", HashEmbedder(), clock=clock)
+    yield entries
+    entries.close()
 
 
 @pytest.fixture
-def injector(keeper: Entries, clock: Clock) -> Injector:
-    return Injector(keeper, clock=clock)
+def injector(entries: Entries, clock: Clock) -> Injector:
+    return Injector(entries, clock=clock)
 
 
-def add(keeper: Entries, text: str, **more: Any) -> str:
-    entry = keeper.add_draft(Draft(text, **more)).entry
+def add(entries: Entries, text: str, **more: Any) -> str:
+    entry = entries.add_draft(Draft(text, **more)).entry
     assert entry is not None
     return entry.id
 
 
-def test_what_fits_enters_grouped_with_ids_and_is_counted(keeper: Entries, injector: Injector) -> None:
-    tea = add(keeper, "I drink green tea every morning", type="user_preference", importance=4)
-    add(keeper, "The server is in Oslo", type="fact")
+def test_relevant_entries_enter_in_groups_with_ids_and_are_counted(
+    entries: Entries, injector: Injector
+) -> None:
+    tea = add(entries, "I drink green tea every morning", type="user_preference", importance=4)
+    add(entries, "The server is in Oslo", type="fact")
     done = injector.recall("what do I drink in the morning, tea?", session="s1")
     assert [line.ref for line in done.lines] == [f"entry:{tea}"]
     assert read_back(done.text) == (done.id, list(done.lines))
-    entry = keeper.get(tea)
+    entry = entries.get(tea)
     assert (entry.access_count, entry.last_accessed_at is not None) == (1, True)
 
 
-def test_why_tells_what_entered_which_prompt_and_why(keeper: Entries, injector: Injector) -> None:
-    first = add(keeper, "I drink green tea every morning", importance=4)
-    second = add(keeper, "I drink tea with milk in Britain")
+def test_the_ledger_says_what_entered_a_prompt_and_why(entries: Entries, injector: Injector) -> None:
+    first = add(entries, "I drink green tea every morning", importance=4)
+    second = add(entries, "I drink tea with milk in Britain")
     done = injector.recall(
         "drink tea morning", budget=Budget(threshold=0.0, max_entries=1), session="s1", interface="hook"
     )
-    told = keeper.get_recall(done.id[:6])
+    told = entries.get_recall(done.id[:6])
     assert (told.id, told.session, told.interface, told.query) == (done.id, "s1", "hook", "drink tea morning")
     assert (told.characters, told.tokens > 0) == (len(done.text), True)
     assert [(one.ref, one.entered) for one in told.considered] == [(first, True), (second, False)]
     assert told.considered[1].reason == "enough of this kind was added already"
     for one in told.considered:
         assert sum(part.contribution for part in one.parts) == pytest.approx(one.score)
-    assert [head.id for head in keeper.recalls(entry=first).recalls] == [done.id]
+    assert [head.id for head in entries.recalls(entry=first).recalls] == [done.id]
     with pytest.raises(NotFound):
-        keeper.get_recall("nonsense")
+        entries.get_recall("nonsense")
 
 
 def test_expired_superseded_and_untrusted_never_enter(
-    keeper: Entries, injector: Injector, clock: Clock
+    entries: Entries, injector: Injector, clock: Clock
 ) -> None:
-    add(keeper, "Tea is served at four", type="other")
-    old = add(keeper, "I live in Paris and drink tea", type="fact", importance=5)
-    add(keeper, "The tea room is closed", trust="untrusted", importance=5)
-    keeper.update(old, expires_at=clock.at + 5)
+    add(entries, "Tea is served at four", type="other")
+    old = add(entries, "I live in Paris and drink tea", type="fact", importance=5)
+    add(entries, "The tea room is closed", trust="untrusted", importance=5)
+    entries.update(old, expires_at=clock.at + 5)
     clock.at += 91 * DAY
-    add(keeper, "Tea costs three euros", type="fact")
+    add(entries, "Tea costs three euros", type="fact")
     assert [line.text for line in injector.recall("tea", budget=ALL).lines] == ["Tea costs three euros"]
 
 
-def test_the_budget_in_characters_and_tokens_is_kept(keeper: Entries, injector: Injector) -> None:
+def test_the_budget_of_characters_and_tokens_is_respected(entries: Entries, injector: Injector) -> None:
     for number in range(12):
-        add(keeper, f"Fact number {number} about the great heron: " + "word " * 20, type="fact")
+        add(entries, f"Fact number {number} about the great heron: " + "word " * 20, type="fact")
     for budget in (
         Budget(threshold=0.0, characters=600),
         Budget(threshold=0.0, characters=4_000, tokens=120),
     ):
         done = injector.recall("great heron", budget=budget)
         assert 0 < len(done.text) <= budget.characters
-        told = keeper.get_recall(done.id)
+        told = entries.get_recall(done.id)
         assert budget.tokens is None or told.tokens <= budget.tokens
         assert "no room was left" in {one.reason for one in told.considered}
     assert injector.recall("great heron", budget=Budget(threshold=0.0, characters=20)).text == ""
 
 
-def test_notes_enter_with_their_places_and_untrusted_ones_do_not(keeper: Entries, clock: Clock) -> None:
+def test_notes_enter_with_citations_and_untrusted_ones_do_not(entries: Entries, clock: Clock) -> None:
     def hit(path: str, **more: Any) -> Hit:
         return Hit(
             path, 1, 2, 0.9, f"text of {path}", "memory", f"{path}#L1-L2", Explanation("weighted", ()), **more
@@ -115,62 +117,62 @@ def test_notes_enter_with_their_places_and_untrusted_ones_do_not(keeper: Entries
     def notes(query: str, limit: int) -> Answer:
         return Answer((hit("memory/a.md"), hit("sessions/b.jsonl", trust="untrusted")), "none", "")
 
-    injector = Injector(keeper, notes, clock=clock)
+    injector = Injector(entries, notes, clock=clock)
     done = injector.recall("anything at all")
     assert [(line.ref, line.group) for line in done.lines] == [("memory/a.md#L1-L2", "notes")]
-    assert [one.entered for one in keeper.get_recall(done.id).considered] == [True, False]
+    assert [one.entered for one in entries.get_recall(done.id).considered] == [True, False]
     assert [line.ref for line in injector.recall("anything at all", show_places=False).lines] == [""]
 
 
-def test_an_old_preference_of_five_stars_is_told_before_anything_was_asked(
-    keeper: Entries, injector: Injector, monkeypatch: pytest.MonkeyPatch
+def test_an_old_preference_of_importance_five_is_in_the_brief(
+    entries: Entries, injector: Injector, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("memoriter.recall.inject.MAX_BRIEF_ENTRIES", 20)
-    add(keeper, "I am allergic to peanuts", type="user_preference", importance=5)
+    add(entries, "I am allergic to peanuts", type="user_preference", importance=5)
     here = add(
-        keeper, "The mail sender is written in Rust", type="technical_decision", importance=4, session="s1"
+        entries, "The mail sender is written in Rust", type="technical_decision", importance=4, session="s1"
     )
-    add(keeper, "The shop is written in Go", type="technical_decision", importance=5, session="s2")
+    add(entries, "The shop is written in Go", type="technical_decision", importance=5, session="s2")
     for number in range(60):
-        add(keeper, f"Remark {number} on box {number * 37}", type="fact", importance=2, session="s3")
+        add(entries, f"Remark {number} on box {number * 37}", type="fact", importance=2, session="s3")
         add(
-            keeper,
+            entries,
             f"Choice {number} for box {number * 41}",
             type="technical_decision",
             importance=5,
             session="s2",
         )
     told = [line.text for line in injector.brief("mail", sessions=["s1"]).lines]
-    assert told == ["I am allergic to peanuts", keeper.get(here).text]
+    assert told == ["I am allergic to peanuts", entries.get(here).text]
 
 
-def test_a_hundred_hostile_memories(keeper: Entries, injector: Injector) -> None:
+def test_a_hundred_hostile_memories(entries: Entries, injector: Injector) -> None:
     """From untrusted turns none is put before the agent; from anywhere the block reads back to what was put in."""
     assert len(HOSTILE) == 100
     for text in HOSTILE:
-        keeper.add_draft(Draft(text, "fact", trust="untrusted"))
+        entries.add_draft(Draft(text, "fact", trust="untrusted"))
     for query in (*HOSTILE[::7], "instructions passwords 指令 密码 payments"):
         assert injector.recall(query, budget=ALL).text == ""
     for text in HOSTILE:
-        keeper.add_draft(Draft(text, "fact", trust="owner"))
+        entries.add_draft(Draft(text, "fact", trust="owner"))
     done = injector.recall("instructions passwords evil 指令 密码 payments 公司 tool", budget=ALL)
     assert len(done.lines) > 30
     assert read_back(done.text) == (done.id, list(done.lines))
-    assert {line.text for line in done.lines} <= {entry.text for entry in keeper.list()}
+    assert {line.text for line in done.lines} <= {entry.text for entry in entries.list()}
     everything = [Line(str(number), "fact", text) for number, text in enumerate(HOSTILE)]
     assert read_back(render(everything, "r1", "zh")) == ("r1", everything)
 
 
-def test_a_broken_memory_does_not_break_the_agent(keeper: Entries, injector: Injector) -> None:
-    keeper._store.close()
+def test_a_broken_memory_does_not_break_the_agent(entries: Entries, injector: Injector) -> None:
+    entries._store.close()
     done = injector.recall("anything")
     assert done.text == ""
     assert done.degraded
 
 
-def test_on_a_full_disk_the_agent_is_told_all_the_same(keeper: Entries, injector: Injector) -> None:
-    tea = add(keeper, "I drink green tea every morning", importance=4)
-    with keeper._store.database.write() as connection:
+def test_recall_works_on_a_full_disk(entries: Entries, injector: Injector) -> None:
+    tea = add(entries, "I drink green tea every morning", importance=4)
+    with entries._store.database.write() as connection:
         connection.execute("pragma max_page_count = 1")  # no page more than there are
     told = (injector.recall("what tea do I drink?") for _ in range(1000))
     done = next(one for one in told if one.degraded)  # the pages that there are have some room

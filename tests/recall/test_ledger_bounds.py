@@ -34,54 +34,54 @@ def clock() -> Clock:
 
 @pytest.fixture
 def open_(tmp_path: Path, clock: Clock) -> Iterator[Callable[[CleanupOptions], Entries]]:
-    keepers: list[Entries] = []
+    collections: list[Entries] = []
 
     def opened(upkeep: CleanupOptions) -> Entries:
-        keeper = open_entries(
+        entries = open_entries(
             tmp_path / "agent", HashEmbedder(), options=EntryOptions(cleanup=upkeep), clock=clock
         )
-        keepers.append(keeper)
-        return keeper
+        collections.append(entries)
+        return entries
 
     yield opened
-    for keeper in keepers:
-        keeper.close()
+    for entries in collections:
+        entries.close()
 
 
-def considered(keeper: Entries) -> set[str]:
+def considered(entries: Entries) -> set[str]:
     """The recalls of which single lines are kept."""
-    with keeper._store.database.read() as connection:
+    with entries._store.database.read() as connection:
         return {str(row[0]) for row in connection.execute("select distinct recall_id from recalled")}
 
 
-def test_of_more_recalls_than_the_ledger_holds_the_oldest_go_with_all_that_was_considered(
+def test_a_full_ledger_drops_its_oldest_recalls_completely(
     open_: Callable[[CleanupOptions], Entries], clock: Clock
 ) -> None:
-    keeper = open_(CleanupOptions(ledger_recalls=32))
-    keeper.add("I drink green tea every morning", "user_preference")
-    injector = Injector(keeper, clock=clock)
+    entries = open_(CleanupOptions(ledger_recalls=32))
+    entries.add("I drink green tea every morning", "user_preference")
+    injector = Injector(entries, clock=clock)
     told = [injector.recall("which tea do I drink?").id for _ in range(33)]
-    kept = [head.id for head in keeper.recalls(limit=100).recalls]
+    kept = [head.id for head in entries.recalls(limit=100).recalls]
     assert kept == told[:-31:-1]  # two more than had to go went: not every write has to make room
-    assert considered(keeper) == set(kept)
+    assert considered(entries) == set(kept)
     for _ in range(40):
         injector.recall("which tea do I drink?")
-        assert keeper.recalls(limit=100).total <= 32
+        assert entries.recalls(limit=100).total <= 32
 
 
-def test_recalls_go_after_their_days_and_the_others_stay(
+def test_recalls_are_deleted_after_their_retention_time(
     open_: Callable[[CleanupOptions], Entries], clock: Clock
 ) -> None:
-    keeper = open_(CleanupOptions(ledger_days=90))
-    keeper.add("I drink green tea every morning", "user_preference", importance=5)
-    injector = Injector(keeper, clock=clock)
+    entries = open_(CleanupOptions(ledger_days=90))
+    entries.add("I drink green tea every morning", "user_preference", importance=5)
+    injector = Injector(entries, clock=clock)
     injector.recall("which tea do I drink?")
     clock.at += 60 * DAY
     younger = injector.recall("which tea do I drink?").id
     clock.at += 31 * DAY
-    keeper.cleanup_if_due()
-    assert [head.id for head in keeper.recalls(limit=100).recalls] == [younger]
-    assert considered(keeper) == {younger}
+    entries.cleanup_if_due()
+    assert [head.id for head in entries.recalls(limit=100).recalls] == [younger]
+    assert considered(entries) == {younger}
 
 
 def test_maintenance_deletes_recalls_that_are_older_than_the_settings_allow(tmp_path: Path) -> None:

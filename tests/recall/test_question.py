@@ -15,7 +15,7 @@ def assistant(text: str) -> Message:
     return {"role": "assistant", "content": text}
 
 
-def test_the_newest_words_come_first_then_what_keeps_coming_back() -> None:
+def test_the_newest_message_comes_first_then_recurring_words() -> None:
     messages = [
         user("The heron databases 数据库备份 and Oslo"),
         assistant("About the heron database 数据库备份: yes"),
@@ -30,7 +30,7 @@ def test_the_newest_words_come_first_then_what_keeps_coming_back() -> None:
     assert len(words) <= MAX_RECURRING_WORDS
 
 
-def test_blocks_that_a_memory_put_in_are_no_part_of_it() -> None:
+def test_recalled_blocks_are_not_part_of_the_question() -> None:
     put_in = (
         '<relevant-memories recall="x">heron</relevant-memories> <system-reminder>heron</system-reminder>'
     )
@@ -39,13 +39,13 @@ def test_blocks_that_a_memory_put_in_are_no_part_of_it() -> None:
     ) == ("When does the train to Lyon leave?")
 
 
-def test_a_few_words_are_joined_with_what_was_said_before() -> None:
+def test_a_short_message_is_joined_with_the_one_before() -> None:
     assert question([user("Shall we move the backups to Porto?"), assistant("Yes."), user("And why?")]) == (
         "Shall we move the backups to Porto?\nAnd why?"
     )
 
 
-def test_only_the_last_messages_count_and_none_from_outside() -> None:
+def test_only_recent_and_trusted_messages_count() -> None:
     old = [user("The heron"), assistant("the heron")] * 2
     page = {"role": "assistant", "content": [{"type": "tool_use", "name": "web_fetch"}]}
     poison = [page, *[assistant("evil account")] * 4]
@@ -56,6 +56,6 @@ def test_only_the_last_messages_count_and_none_from_outside() -> None:
     assert "evil" not in question([*poison, user("Where do the invoices of March go?")]).split()
 
 
-def test_nothing_was_asked_and_much_was() -> None:
+def test_an_empty_and_a_very_long_question() -> None:
     assert question([]) == question([assistant("Hello, hello.")]) == ""
     assert len(question([user("word " * 10_000)])) <= MAX_QUERY_CHARS

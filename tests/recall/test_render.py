@@ -31,7 +31,7 @@ lines = st.lists(st.builds(Line, texts, st.sampled_from(sorted(LABELS["en"])), t
 
 
 @given(lines, st.sampled_from(["en", "zh"]))
-def test_the_block_reads_back_to_exactly_what_was_put_in(put_in: list[Line], language: str) -> None:
+def test_the_block_reads_back_exactly(put_in: list[Line], language: str) -> None:
     block = render(in_order(put_in), "r-1", language)  # type: ignore[arg-type]
     assert read_back(block) == ("r-1", in_order(put_in))
     assert len(re.findall("<", block)) == 2

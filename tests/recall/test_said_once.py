@@ -30,7 +30,7 @@ def reasons(memory: Memory, query: str) -> dict[str, str]:
     return {one.ref.partition("#")[0]: one.reason for one in recall.considered if not one.entered}
 
 
-def test_a_note_that_says_what_an_entry_says_is_left_out(open_memory: OpenMemory, note: Note) -> None:
+def test_a_note_that_repeats_an_entry_is_left_out(open_memory: OpenMemory, note: Note) -> None:
     note("memory/log.md", "### Decisions\n\n- We decided to keep the backups in Porto.\n")
     note("memory/more.md", "We decided to keep the backups in Porto, until the lease ends in May.\n")
     memory = open_memory()
@@ -43,7 +43,7 @@ def test_a_note_that_says_what_an_entry_says_is_left_out(open_memory: OpenMemory
     assert reasons(memory, query) == {"memory/log.md": "another line says the same"}
 
 
-def test_a_small_word_that_turns_a_statement_round_is_another_statement(
+def test_a_word_that_reverses_the_meaning_makes_another_statement(
     open_memory: OpenMemory, note: Note
 ) -> None:
     note("memory/a.md", "The backups do not stay in Porto.\n")
@@ -83,25 +83,25 @@ def test_the_same_words_are_not_the_same_statement(line: str, other: str) -> Non
         ("备份放在波尔图。", "备份放在波尔图"),
     ],
 )
-def test_a_statement_that_another_line_holds_whole_is_said(line: str, other: str) -> None:
+def test_a_statement_that_another_line_contains_is_a_repetition(line: str, other: str) -> None:
     assert is_said(candidate(line), [candidate(other)])
 
 
-def test_nobody_is_hidden_by_somebody_who_is_trusted_less() -> None:
+def test_a_candidate_is_not_hidden_by_a_less_trusted_one() -> None:
     mine, agents = candidate("Deploy on Friday."), candidate("Deploy on Friday.", trust="agent")
     assert not is_said(mine, [agents])
     assert is_said(agents, [mine])
     assert is_said(agents, [agents])
 
 
-def test_an_entry_is_told_beside_a_note_that_says_more(open_memory: OpenMemory, note: Note) -> None:
+def test_an_entry_enters_beside_a_note_that_says_more(open_memory: OpenMemory, note: Note) -> None:
     note("memory/a.md", "The backups stay in Porto until May.\n")
     memory = open_memory()
     memory.entries.add("The backups stay in Porto", "fact")
     assert len(told(memory, "The backups stay in Porto until May")) == 2
 
 
-def test_marks_for_programs_are_not_told(open_memory: OpenMemory, note: Note) -> None:
+def test_markers_for_programs_are_removed(open_memory: OpenMemory, note: Note) -> None:
     front = '---\ntitle: "The heron"\ndate: "2026-02-08"\ntrust: "agent"\n---\n'
     note("memory/a.md", f"{front}\n# The heron\n\nThe heron stands in the marsh.\n")
     note("memory/b.md", "The heron is back. <!-- memoriter: flush 1 of 461264e0a681f15f8d549299 -->\n")

@@ -17,18 +17,18 @@ def hit(snippet: str, citation: str | None = "memory/a.md#L1-L3") -> Hit:
     return Hit("memory/a.md", 1, 3, 0.5, snippet, "memory", citation, Explanation("", ()))
 
 
-def test_places_stand_under_the_snippets() -> None:
+def test_citations_are_below_the_snippets() -> None:
     answer = for_prompt(Answer((hit("  one\ntwo\n"), hit("three", None)), "local", "m"), 4000)
     assert [one.snippet for one in answer.hits] == ["one\ntwo\n\nSource: memory/a.md#L1-L3", "three"]
 
 
-def test_the_first_that_does_not_fit_is_shortened_and_the_rest_left_out() -> None:
+def test_the_first_hit_that_does_not_fit_is_shortened_and_later_ones_dropped() -> None:
     hits = [hit("a" * 50, None), hit("word " * 40, None), hit("c", None)]
     kept = list(fit(hits, 100))
     assert [one.snippet for one in kept] == ["a" * 50, "word " * 9 + "word…"]
 
 
-def test_little_room_is_no_room() -> None:
+def test_a_very_small_budget_gives_nothing() -> None:
     assert list(fit([hit("a" * 100)], MIN_CHARS)) == []
     assert shorten("word " * 20, MIN_CHARS - 1) == ""
 
@@ -41,7 +41,7 @@ texts = st.text(st.characters(codec="utf-8"), max_size=300) | st.text(
 
 @given(st.lists(texts, max_size=5), st.integers(0, 600))
 @example(["e\u0301" * 100], 100)
-def test_all_snippets_together_fit_and_no_place_is_cut(snippets: list[str], budget: int) -> None:
+def test_all_snippets_fit_together_and_no_citation_is_cut(snippets: list[str], budget: int) -> None:
     kept = list(fit([hit(text) for text in snippets], budget))
     assert sum(len(one.snippet) for one in kept) <= budget
     for one in kept:
@@ -53,7 +53,7 @@ def test_all_snippets_together_fit_and_no_place_is_cut(snippets: list[str], budg
 @example("e" + "\u0301" * 300, 60)
 @example("🇨🇳" * 100, 61)
 @example("👩\u200d👩\u200d👧\u200d👦" * 40, 33)
-def test_a_cut_never_falls_inside_a_character(text: str, room: int) -> None:
+def test_a_cut_never_splits_a_character(text: str, room: int) -> None:
     short = shorten(text, room)
     if not short:
         return
@@ -83,11 +83,11 @@ def test_a_cut_never_falls_inside_a_character(text: str, room: int) -> None:
         ("auto", "agent:main:slack:channel:1:thread:2", False),
     ],
 )
-def test_who_is_shown_places(mode, key: str | None, shown: bool) -> None:
+def test_which_sessions_see_citations(mode, key: str | None, shown: bool) -> None:
     assert shows_citations(mode, key) is shown
 
 
-def test_the_section_of_the_prompt_names_the_tools_that_there_are() -> None:
+def test_the_prompt_section_names_the_available_tools() -> None:
     english = memory_section({"memory_search": "search first."})
     assert english.startswith("## Memory recall\n\nBefore you answer")
     assert "- `memory_search`: search first." in english
