@@ -1,4 +1,4 @@
-"""`python -m evals.capture`: precision and recall of the capture rules on labelled dialogues, language by language."""
+"""Measure precision and recall of the capture rules on labelled dialogues: `python -m evals.capture`."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ LANGUAGES = ("en", "zh")
 
 
 class Labelled(NamedTuple):
-    """A turn, and whether something of it should be kept."""
+    """A turn, and whether a statement in it should be captured."""
 
     role: str
     trust: str
@@ -23,14 +23,14 @@ class Labelled(NamedTuple):
 
 
 def turns(language: str) -> list[Labelled]:
-    """The dialogue of one language."""
+    """Return the dialogue of one language."""
     with (SETS / f"{language}.tsv").open(encoding="utf-8") as file:
         rows = csv.DictReader(file, delimiter="\t", quoting=csv.QUOTE_NONE)
         return [Labelled(row["role"], row["trust"], row["keep"] == "1", row["text"]) for row in rows]
 
 
 class Figures(NamedTuple):
-    """How well the rules keep what should be kept."""
+    """The results for one language."""
 
     turns: int
     precision: float
@@ -40,7 +40,7 @@ class Figures(NamedTuple):
 
 
 def figures(language: str) -> Figures:
-    """Score one language."""
+    """Measure one language."""
     found = turns(language)
     kept = [bool(list(capture([turn]))) for turn in found]
     right = sum(turn.keep and was for turn, was in zip(found, kept, strict=True))

@@ -1,4 +1,4 @@
-"""Does it matter how people lay their notes out? `python -m evals.layouts [--set chunking.target=512]`.
+"""Measure how the layout of notes affects search: `python -m evals.layouts [--set chunking.target=512]`.
 
 Our own set is written in three ways: a note for each memory, a log for each month with a section a day, and one long
 list in `MEMORY.md`. A hit is right when it covers the memory's line. Beside its rank counts what a prompt pays: is the
@@ -23,12 +23,12 @@ PROMPT_TOKENS = 300
 
 
 def single(items: Sequence[Item]) -> dict[str, list[str | Item]]:
-    """A note for each memory."""
+    """Return one note per memory."""
     return {f"memory/{item.day}-{number}.md": [item] for number, item in enumerate(items)}
 
 
 def months(items: Sequence[Item]) -> dict[str, list[str | Item]]:
-    """A log for each month, with a section a day."""
+    """Return one log per month, with a section per day."""
     pages: dict[str, list[str | Item]] = {}
     day = None
     for item in sorted(items, key=lambda one: (one.day or "", one.id)):
@@ -42,7 +42,7 @@ def months(items: Sequence[Item]) -> dict[str, list[str | Item]]:
 
 
 def core(items: Sequence[Item]) -> dict[str, list[str | Item]]:
-    """One long list."""
+    """Return one long list."""
     return {"MEMORY.md": ["# Memory", "", *items]}
 
 
@@ -54,7 +54,7 @@ LAYOUTS: dict[str, Callable[[Sequence[Item]], dict[str, list[str | Item]]]] = {
 
 
 def write(root: Path, pages: dict[str, list[str | Item]]) -> dict[str, Place]:
-    """Write the pages; where each memory stands."""
+    """Write the pages and return where each memory is."""
     places: dict[str, Place] = {}
     (root / "memory").mkdir(parents=True)
     for path, page in pages.items():
@@ -65,7 +65,7 @@ def write(root: Path, pages: dict[str, list[str | Item]]) -> dict[str, Place]:
 
 
 def outcomes(memory: Memory, query: Query, places: dict[str, Place]) -> dict[str, float]:
-    """How one question fares."""
+    """Return the measures of one question."""
     hits = memory.search(query.text, max_results=30, min_score=0.0).hits
     wanted = {places[one] for one in query.relevant}
     rank = next((number for number, hit in enumerate(hits, 1) if _covers(hit, wanted)), None)
@@ -93,11 +93,9 @@ def _is_cheap(hits: Sequence[Hit], wanted: set[Place]) -> bool:
 
 
 def main() -> None:
-    """Print a table: a row a layout."""
+    """Print one row per layout."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument(
-        "--set", action="append", default=[], metavar="KEY=VALUE", help="a setting of memoriter"
-    )
+    parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="Override a setting.")
     settings = {"search.sync_before": False, **overrides(parser.parse_args().set)}
     memories = load_set("memories", *find_sets(OWN)["memories"])
     for name, layout in LAYOUTS.items():

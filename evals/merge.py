@@ -1,4 +1,4 @@
-"""`python -m evals.merge`: how well statements are told to be the same, refined, contradicted or different.
+"""Measure how well two statements are recognised as same, refined, contradicted or different: `python -m evals.merge`.
 
 Scores `memoriter.entries.relation` on `evals/sets/merge/pairs.tsv`, with the installed embedding model if there is one
 and by words alone otherwise, beside the plain rule "cosine ≥ 0.95 is the same, ≥ 0.85 is merged".
@@ -35,13 +35,13 @@ class Pair(NamedTuple):
 
 
 def pairs(path: Path = PAIRS) -> list[Pair]:
-    """The labelled pairs."""
+    """Return the labelled pairs."""
     with path.open(encoding="utf-8") as file:
         return [Pair(**row) for row in csv.DictReader(file, delimiter="\t")]
 
 
 def cosines(found: Sequence[Pair], embedder: Embedder | None) -> list[float | None]:
-    """The cosine of each pair; None without an embedder."""
+    """Return the cosine of each pair; None without an embedder."""
     if embedder is None:
         return [None] * len(found)
     old = embedder.embed([pair.old for pair in found])
@@ -50,25 +50,25 @@ def cosines(found: Sequence[Pair], embedder: Embedder | None) -> list[float | No
 
 
 def judged(found: Sequence[Pair], near: Sequence[float | None]) -> list[tuple[Pair, str]]:
-    """What the relation says of each pair."""
+    """Return the verdict of `relation` on each pair."""
     return [(pair, relation(pair.old, pair.new, cos).kind) for pair, cos in zip(found, near, strict=True)]
 
 
 def plain(found: Sequence[Pair], near: Sequence[float | None]) -> list[tuple[Pair, str]]:
-    """What two thresholds on the cosine would say."""
+    """Return the verdict of two thresholds on the cosine."""
     kinds = ["same" if (c or 0) >= 0.95 else "refinement" if (c or 0) >= 0.85 else "different" for c in near]
     return list(zip(found, kinds, strict=True))
 
 
 class Score(NamedTuple):
-    """Of all that were called so, how many were; of all that were, how many were called so."""
+    """Precision and recall."""
 
     precision: float
     recall: float
 
 
 def score(results: Sequence[tuple[Pair, str]], kinds: Sequence[str]) -> Score:
-    """Precision and recall of one kind, or of several taken together."""
+    """Return precision and recall of one kind, or of several kinds together."""
     right = sum(pair.label in kinds and said in kinds for pair, said in results)
     said = sum(said in kinds for _, said in results)
     there = sum(pair.label in kinds for pair, _ in results)
@@ -76,7 +76,7 @@ def score(results: Sequence[tuple[Pair, str]], kinds: Sequence[str]) -> Score:
 
 
 def wrong_merges(results: Sequence[tuple[Pair, str]]) -> list[Pair]:
-    """Pairs that were merged or superseded although they are about different things, and lost a contradiction."""
+    """Return the pairs that were merged or superseded wrongly."""
     return [
         pair
         for pair, said in results
@@ -85,7 +85,7 @@ def wrong_merges(results: Sequence[tuple[Pair, str]]) -> list[Pair]:
 
 
 def table(results: Sequence[tuple[Pair, str]]) -> str:
-    """Figures as Markdown."""
+    """Return the results as Markdown."""
     lines = ["| kind | precision | recall |", "| --- | --- | --- |"]
     for name, kinds in (*((kind, (kind,)) for kind in KINDS), ("merged (same or refinement)", MERGED)):
         one = score(results, kinds)
@@ -98,14 +98,14 @@ def main() -> int:
     from memoriter.embedding import resolve
 
     embedder = resolve().embedder
-    print(f"embedder: {embedder.identity if embedder else 'none, words alone'}")
+    print(f"embedder: {embedder.identity if embedder else 'none (words only)'}")
     for path in (PAIRS, UNSEEN):
         found = pairs(path)
         near = cosines(found, embedder)
         results = judged(found, near)
         print(f"\n{path.stem}, {len(found)}: {dict(Counter(pair.label for pair in found))}\n")
         print(table(results), f"\n\nwrong merges: {len(wrong_merges(results))}", end="")
-        print(f"; by the cosine alone: {len(wrong_merges(plain(found, near)))}" if embedder else "")
+        print(f"; with the cosine alone: {len(wrong_merges(plain(found, near)))}" if embedder else "")
     return 0
 
 

@@ -1,4 +1,4 @@
-"""Looks for a text in every file below a folder, in every form that a file of ours could hold it in."""
+"""Search for a text in every file below a folder, in every encoding that a file may use."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 
 
 def forms(text: str) -> list[bytes]:
-    """The text raw, in UTF-16, escaped as JSON, and in the three ways that base64 can fall on it."""
+    """Return the text raw, in UTF-16, escaped as JSON, and in the three alignments of base64."""
     raw = text.encode()
     shifted = [base64.b64encode(b"\0" * shift + raw)[4 if shift else 0 : -4] for shift in range(3)]
     escaped = json.dumps(text)[1:-1].encode()
@@ -17,7 +17,7 @@ def forms(text: str) -> list[bytes]:
 
 
 def holders(folder: Path, *texts: str, blobs: Sequence[bytes] = ()) -> list[str]:
-    """Names of the files that hold any of the texts in any form, or any of the byte strings."""
+    """Return the names of the files that contain any of the texts in any form, or any of the byte strings."""
     needles = [needle for text in texts for needle in forms(text)] + list(blobs)
     return sorted(
         str(file.relative_to(folder))

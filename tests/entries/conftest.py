@@ -1,4 +1,4 @@
-"""What the tests of entries stand on: a clock that a test sets, and a entries that needs no model."""
+"""Fixtures for the tests of entries: a clock that a test can set, and entries that need no model."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from memoriter.testing import HashEmbedder
 
 
 class Clock:
-    """A clock that goes on by itself, a second a look."""
+    """A clock that advances by one second each time it is read."""
 
     def __init__(self, at: float = 1_000_000.0) -> None:
         self.at = at
@@ -33,7 +33,7 @@ OpenEntries = Callable[..., Entries]
 
 @pytest.fixture
 def open_(tmp_path: Path, clock: Clock) -> Iterator[OpenEntries]:
-    """Opens the entries of one folder, as often as asked; closes all at the end."""
+    """Return a function that opens the entries of one folder; close all of them at the end."""
     opened: list[Entries] = []
 
     def open_one(

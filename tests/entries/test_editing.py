@@ -1,4 +1,4 @@
-"""What the owner changes by hand: every change is an event, can be taken back, and loses nobody else's."""
+"""Edits of the owner: every change is an event, can be undone, and never loses a concurrent change."""
 
 from __future__ import annotations
 
@@ -105,7 +105,7 @@ def test_merging_combines_several_entries(entries: Entries, tmp_path: Path) -> N
     again = entries.merge([one.id, two.id])
     assert again.text == two.text
     assert set(entries.forget(again.id).forgotten) == {one.id, two.id, made.id, again.id}
-    assert holders(tmp_path / "agent", "quokka42") == []  # nor what the merge said that was undone
+    assert holders(tmp_path / "agent", "quokka42") == []  # nor the text of the merge that was undone
     with pytest.raises(NotFound):
         entries.get(one.id)
 

@@ -19,7 +19,7 @@ Run = Callable[..., str]
 
 @pytest.fixture
 def run(workspace: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
-    """Runs the command line in a home of its own, with keywords only; gives what it printed."""
+    """Run the command line in a separate home, with keywords only, and return its output."""
     monkeypatch.setenv("MEMORITER_EMBEDDING__PROVIDER", "none")
 
     def run_(*words: str, fails: bool = False) -> str:

@@ -63,7 +63,7 @@ def test_an_agent_cannot_make_itself_the_owner(toolbox: Toolbox) -> None:
 
 
 def test_undo_never_restores_a_history_that_an_agent_imported(open_memory: Any) -> None:
-    """An export carries a history; one that an agent brings is its own word, and nothing goes back to it."""
+    """An export contains a history. One that an agent imports is dropped, so undo cannot restore it."""
     memory = open_memory()
     toolbox = Toolbox(memory, access="write")
     toolbox.call("memory", {"action": "add", "content": "I like tea"})

@@ -68,7 +68,7 @@ def test_a_forgotten_text_is_in_no_file(
     assert SENTINEL not in str(entries.search(SENTINEL, threshold=0).hits)
     entries.close()
     again = open_(engine=engine)
-    again._index.set_meta(entries="")  # all that is derived is made again
+    again._index.set_meta(entries="")  # the derived index is rebuilt
     again.update_index()
     assert found() == []
     assert len(again.list()) == 6
@@ -88,13 +88,13 @@ def small_limits() -> object:
 
 def test_control_a_plain_delete_leaves_the_text(entries: Entries, tmp_path: Path) -> None:
     entry = remember(entries, OLD)
-    entries.undo(entry.id)  # takes the row away, as a plain delete would
+    entries.undo(entry.id)  # removes the row, as a plain delete would
     assert entries.list() == []
     assert holders(tmp_path / "agent", SENTINEL) != []
 
 
 class SlowEmbedder(HashEmbedder):
-    """An embedder that waits in the middle of its work until it is told to go on."""
+    """An embedder that pauses in the middle of its work until the test releases it."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -160,7 +160,9 @@ def test_an_interrupted_erasure_is_completed_at_the_next_opening(
 ) -> None:
     entries = open_()
     entry = remember(entries, OLD)
-    monkeypatch.setattr(entries._eraser, "complete", lambda: True)  # killed before the derived copies went
+    monkeypatch.setattr(
+        entries._eraser, "complete", lambda: True
+    )  # killed before the derived copies were erased
     entries.forget(entry.id)
     assert holders(tmp_path / "agent", SENTINEL) != []
     entries.close()

@@ -1,4 +1,4 @@
-"""Lists of entries: every page in its order, each entry once, totals that hold, whatever the filter."""
+"""Lists of entries: for every filter each entry appears once, in order, and the totals are right."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ TAGS = ("茶", "birds", "<script>alert(1)</script>", "a'b\"c; drop table entries
 
 
 def entry(number: int) -> Entry:
-    """One of many entries: every combination of kinds comes up, and many agree in what is sorted by."""
+    """Return one of many entries. All combinations occur, and many entries share a sort value."""
     return Entry(
         id=str(uuid.UUID(int=number * 7919 % 1009)),
         text=f"Statement {number} about {'苍鹭' if number % 3 else 'herons'}",
@@ -52,7 +52,7 @@ def many(entries: Entries) -> Entries:
 
 
 def walked(entries: Entries, limit: int, **narrowed: Any) -> tuple[list[Entry], set[int]]:
-    """Every entry of every page, and the totals that the pages named."""
+    """Return every entry of every page, and the totals of the pages."""
     found, totals, after = list[Entry](), set[int](), None
     for _ in range(500):
         page = entries.page(limit=limit, after=after, **narrowed)

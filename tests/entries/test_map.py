@@ -1,4 +1,4 @@
-"""The map: the same for the same entries, near where they are alike, kept, and gone with what is forgotten."""
+"""The map: stable, similar entries near each other, stored, and deleted when an entry is forgotten."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def test_the_map_is_stored_and_rebuilt_when_missing_outdated_or_damaged(filled: 
     kept = json.loads(path.read_text())
     kept["places"] = {id_: [0.5, 0.5] for id_ in kept["places"]}
     path.write_text(json.dumps(kept))
-    assert set(places(open_()).values()) == {(0.5, 0.5)}  # it was read, not drawn again
+    assert set(places(open_()).values()) == {(0.5, 0.5)}  # it was read, not built again
     for torn in ("", "{", "[]", '{"of": 1}', '{"of": null, "places": 7}'):
         path.write_text(torn)
         assert places(filled) == first

@@ -42,7 +42,7 @@ def test_a_refinement_supersedes_the_entry_it_refines(entries: Entries) -> None:
 )
 def test_a_contradiction_supersedes_and_the_old_one_stays_as_history(open_: Any, old: str, new: str) -> None:
     entries = open_()
-    entries._follower.embedder = None  # by words alone: the hashing embedder knows no meaning
+    entries._follower.embedder = None  # words alone: the hashing embedder knows no meaning
     first = say(entries, old).entry
     done = say(entries, new)
     assert first is not None
@@ -83,7 +83,7 @@ def test_a_merged_entry_is_as_little_trusted_as_its_least_trusted_part(entries: 
 
 def test_no_labelled_pair_is_merged_or_superseded_wrongly() -> None:
     for name, found in (("seen", pairs()), ("unseen", pairs(UNSEEN))):
-        results = judged(found, [None] * len(found))  # by words alone; with a model: `python -m evals.merge`
+        results = judged(found, [None] * len(found))  # words alone; with a model: `python -m evals.merge`
         assert wrong_merges(results) == [], name
         assert score(results, ("same", "refinement")).recall >= 0.9
         assert score(results, ("contradiction",)).recall >= 0.8

@@ -1,4 +1,4 @@
-"""What waits for the owner's word: kept, never found, approved by the same judge, rejected, undone, carried."""
+"""Staged entries: stored but not found, approved, rejected, undone and exported."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ DAY = 86_400.0
 
 @pytest.fixture
 def careful(open_: Any) -> Entries:
-    """A entries whose owner approves what agents store."""
+    """Entries whose owner approves what agents store."""
     return open_(options=EntryOptions(approval="agent"))  # type: ignore[no-any-return]
 
 
@@ -240,7 +240,7 @@ def test_a_kill_right_after_the_approval_loses_nothing(
     follow = careful._follower.follow
 
     def killed(vectors: Any = None) -> None:
-        if vectors is not None:  # the change is on the disk, the derived index knows nothing of it
+        if vectors is not None:  # the change is on disk, but not yet in the derived index
             raise KeyboardInterrupt
         follow()
 

@@ -1,4 +1,4 @@
-"""Kills writers of entries: ``python entry_writer.py FOLDER KILLS SEED [naive]``; prints what was acknowledged.
+"""Kill writers of entries: ``python entry_writer.py FOLDER KILLS SEED [naive]`` prints what was acknowledged.
 
 One process loads everything and forks four writers at a time, so that a kill costs no start of Python. A writer sends
 a line for each text once it is told that it is kept; the naive one, which is the control, sends it before.
@@ -21,13 +21,13 @@ WRITERS = 4
 
 
 def text(chooser: random.Random) -> str:
-    """A statement that is like no other."""
+    """Return a statement unlike any other."""
     words = ["".join(chooser.choices("bcdfghjklmnpqrstvwxz", k=9)) for _ in range(4)]
     return f"{words[0]} {words[1]} {words[2]} {words[3]}"
 
 
 def write(folder: Path, pipe: int, seed: int, naive: bool) -> None:
-    """Remember one statement after another until killed."""
+    """Add one statement after another until killed."""
     chooser = random.Random(seed)
     entries = open_entries(folder)
     while True:
@@ -40,7 +40,7 @@ def write(folder: Path, pipe: int, seed: int, naive: bool) -> None:
 
 
 def main(folder: Path, kills: int, seed: int, naive: bool) -> None:
-    """Fork, wait for some acknowledgements, kill, again and again."""
+    """Fork, wait for some acknowledgements and kill, repeatedly."""
     chooser = random.Random(seed)
     for round_ in range(-(-kills // WRITERS)):
         read, pipe = os.pipe()
@@ -58,7 +58,7 @@ def main(folder: Path, kills: int, seed: int, naive: bool) -> None:
 
 
 def _until_killed(read: int, children: list[int], chooser: random.Random) -> bytes:
-    """Kill each child after a few more acknowledgements and a moment; all that was acknowledged."""
+    """Kill each child after a few more acknowledgements and a moment; return everything acknowledged."""
     received = b""
     for child in children:
         for _ in range(chooser.randrange(1, 6)):

@@ -45,7 +45,7 @@ def test_acknowledged_entries_survive_kills(tmp_path: Path) -> None:
 
 @pytest.mark.timeout(600)
 def test_control_acknowledging_before_writing_loses_entries(tmp_path: Path) -> None:
-    """The same kills do harm where an acknowledgement is early, so the test above can fail."""
+    """With an early acknowledgement the same kills lose entries, so the test above can fail."""
     acked = acknowledged(tmp_path, 40, "naive")
     entries = open_entries(tmp_path)
     kept = {entry.text for entry in entries.list()}

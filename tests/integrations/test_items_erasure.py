@@ -1,5 +1,4 @@
-"""What is deleted from the items costs little at once, and its bytes are gone soon: by themselves, at the end, or at
-the next opening."""
+"""Deleting items is cheap, and their bytes are erased soon: automatically, at the end, or at the next opening."""
 
 from __future__ import annotations
 
@@ -57,7 +56,7 @@ def test_deleted_items_are_hidden_immediately_and_erased_together(
     assert [item.key for item in store.search(("d",), query=words[0])] == ["9"]
     assert (
         len(memory.extension(open_items).store.unfinished()) == 18
-    )  # nine items, nine vectors: none has been paid for yet
+    )  # nine items and nine vectors, none erased yet
     memory.extension(open_items).settle()
     assert memory.extension(open_items).store.unfinished() == []
     assert [word for word in words if holding(tmp_path / "state", word)] == words[9:]
@@ -118,7 +117,7 @@ def test_an_item_deleted_again_during_its_erasure_is_erased_again(tmp_path: Path
     store.put(Put(("alice",), "note", {"text": "y"}, ("y",)), at=3.0)
     store.mark_for_erasure(item, ["0" * 64])
     names, seq = store.unfinished(), store.seq()
-    store.delete(item)  # by another thread, before the first erasure is finished
+    store.delete(item)  # by another thread, before the first erasure ends
     store.mark_for_erasure(item, ["0" * 64])
     assert store.finish(names, seq)
     left = store.unfinished()
@@ -137,16 +136,16 @@ def test_many_requests_run_the_work_once_and_running_work_is_awaited() -> None:
         done.append(1)
         return True
 
-    later = DelayedWork(work, delay_s=0.01)
+    delayed = DelayedWork(work, delay_s=0.01)
     for _ in range(5):
-        later.request()
+        delayed.request()
     assert begun.wait(DEADLINE_S)
-    later.request()  # after it began: it has to be done once more
+    delayed.request()  # after it started, so it must run once more
     go.set()
-    later.close()
+    delayed.close()
     assert done == [1, 1]
-    later.request()
-    later.run_now()
+    delayed.request()
+    delayed.run_now()
     assert done == [1, 1]
 
 
@@ -160,10 +159,10 @@ def test_failed_work_is_retried() -> None:
             enough.set()
         return len(tries) >= 3
 
-    later = DelayedWork(work, delay_s=0.01)
-    later.request()
+    delayed = DelayedWork(work, delay_s=0.01)
+    delayed.request()
     assert enough.wait(DEADLINE_S)
-    later.close()
+    delayed.close()
     assert len(tries) == 3
 
 
@@ -176,11 +175,11 @@ def test_failed_work_runs_again_when_it_is_closed() -> None:
             raise OSError("the disk is full")
         return True
 
-    later = DelayedWork(work, delay_s=DEADLINE_S)
-    later.request()
+    delayed = DelayedWork(work, delay_s=DEADLINE_S)
+    delayed.request()
     with pytest.raises(OSError, match="the disk is full"):
-        later.run_now()
-    later.close()
+        delayed.run_now()
+    delayed.close()
     assert len(tries) == 2
 
 
@@ -195,19 +194,19 @@ def test_a_fork_does_not_wait_for_work_of_its_parent() -> None:
         done.append(os.getpid())
         return go.wait(DEADLINE_S)
 
-    later = DelayedWork(work, delay_s=0.01)
-    later.request()
+    delayed = DelayedWork(work, delay_s=0.01)
+    delayed.request()
     assert begun.wait(DEADLINE_S)
     child = os.fork()
     if not child:
         signal.signal(signal.SIGALRM, signal.SIG_DFL)
-        signal.alarm(30)  # a child that waits for ever does not outlive the test
+        signal.alarm(30)  # ends a child that waits forever
         go.set()
-        later.run_now()  # nobody has asked here
-        later.request()
-        later.close()
+        delayed.run_now()  # nothing was requested in the child
+        delayed.request()
+        delayed.close()
         os._exit(done.count(os.getpid()))
     ended = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
     go.set()
-    later.close()
+    delayed.close()
     assert (ended, done) == (1, [os.getpid()])

@@ -1,4 +1,4 @@
-"""MemoriterStore keeps LangGraph's contract: beside LangGraph's own store in memory it gives the same items."""
+"""MemoriterStore follows LangGraph's contract: it returns the same items as LangGraph's in-memory store."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ operations: st.SearchStrategy[Op] = st.one_of(
 
 
 def shown(result: object) -> object:
-    """A result without its times and scores, in an order of its own."""
+    """Return a result without its times and scores, in a canonical order."""
     if isinstance(result, Item):
         return (result.namespace, result.key, repr(sorted(result.value.items())))
     if isinstance(result, list):
@@ -105,7 +105,7 @@ def shown(result: object) -> object:
 
 
 class Oracle(InMemoryStore):
-    """LangGraph's store, without namespaces that hold nothing: it makes one for each that it is asked for."""
+    """LangGraph's store without empty namespaces: it creates one for every namespace that is read."""
 
     def _handle_list_namespaces(self, op: ListNamespacesOp) -> list[tuple[str, ...]]:
         for namespace in [name for name, held in self._data.items() if not held]:
@@ -314,7 +314,7 @@ def test_an_item_expires_after_its_last_use_without_a_trace(memory: Memory) -> N
     store.put(("s",), "kept", {"text": "b"}, ttl=None)
     now += 9 * 60
     assert store.get(("s",), "short", refresh_ttl=False) is not None
-    assert store.get(("s",), "short") is not None  # begins anew
+    assert store.get(("s",), "short") is not None  # starts its time to live again
     now += 9 * 60
     assert store.get(("s",), "short", refresh_ttl=False) is not None
     now += 2 * 60
@@ -371,7 +371,7 @@ def test_a_missing_or_damaged_index_is_rebuilt_from_the_items(
 
 
 def vectors_in(folder: Path) -> set[bytes]:
-    """Every vector that the index of items holds."""
+    """Return every vector in the index of items."""
     (index,) = folder.glob("agents/*/items/index.db")
     with apsw.Connection(str(index), flags=apsw.SQLITE_OPEN_READONLY) as connection:
         rows: Any = connection.execute("select vector from embedding_cache")
@@ -412,7 +412,7 @@ def test_a_vector_is_erased_with_the_last_item_that_uses_it(open_memory: OpenMem
     store.put(("d",), "one", {"text": "the same"})
     store.put(("d",), "two", {"text": "the same"})
     held = vectors_in(tmp_path / "state")
-    store.put(("d",), "one", {"text": "the same", "note": None})  # what is searched of it stays as it was
+    store.put(("d",), "one", {"text": "the same", "note": None})  # its searchable text does not change
     assert vectors_in(tmp_path / "state") == held
     store.put(("d",), "one", {"text": "another"})
     memory.extension(open_items).settle()
@@ -428,9 +428,7 @@ def test_an_interrupted_erasure_is_completed_at_the_next_opening(open_memory: Op
         store.put(("d",), "gone", {"text": "unfinished business"})
         item = memory.extension(open_items).get(("d",), "gone")
         assert item is not None
-        with memory.extension(
-            open_items
-        ).store.database.write():  # as a process does that is killed right after
+        with memory.extension(open_items).store.database.write():  # like a process that is killed right after
             memory.extension(open_items).store.delete(item)
             memory.extension(open_items).store.mark_for_erasure(item, ["0" * 64])
     memory = open_memory()

@@ -1,4 +1,4 @@
-"""A hundred memories that want to be more: forged fences, role tags, orders, tricks with width and direction."""
+"""A hundred hostile memories: forged fences, role tags, orders, tricks with width and direction."""
 
 from __future__ import annotations
 

@@ -147,7 +147,7 @@ def test_an_old_preference_of_importance_five_is_in_the_brief(
 
 
 def test_a_hundred_hostile_memories(entries: Entries, injector: Injector) -> None:
-    """From untrusted turns none is put before the agent; from anywhere the block reads back to what was put in."""
+    """Untrusted memories never enter, and the block always reads back exactly."""
     assert len(HOSTILE) == 100
     for text in HOSTILE:
         entries.add_draft(Draft(text, "fact", trust="untrusted"))
@@ -173,9 +173,9 @@ def test_a_broken_memory_does_not_break_the_agent(entries: Entries, injector: In
 def test_recall_works_on_a_full_disk(entries: Entries, injector: Injector) -> None:
     tea = add(entries, "I drink green tea every morning", importance=4)
     with entries._store.database.write() as connection:
-        connection.execute("pragma max_page_count = 1")  # no page more than there are
+        connection.execute("pragma max_page_count = 1")  # the file cannot grow
     told = (injector.recall("what tea do I drink?") for _ in range(1000))
-    done = next(one for one in told if one.degraded)  # the pages that there are have some room
+    done = next(one for one in told if one.degraded)  # the existing pages have some room
     assert ([line.ref for line in done.lines], done.id) == ([f"entry:{tea}"], "")
     assert "not in the ledger" in (done.degraded or "")
     assert injector.brief("tea").text

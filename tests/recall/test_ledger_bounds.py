@@ -1,4 +1,4 @@
-"""The ledger does not grow for ever: it holds a number of recalls, and none that is older than the settings say."""
+"""The ledger is bounded by a number of recalls and by their age."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def open_(tmp_path: Path, clock: Clock) -> Iterator[Callable[[CleanupOptions], E
 
 
 def considered(entries: Entries) -> set[str]:
-    """The recalls of which single lines are kept."""
+    """Return the recalls that have lines in the ledger."""
     with entries._store.database.read() as connection:
         return {str(row[0]) for row in connection.execute("select distinct recall_id from recalled")}
 
@@ -62,7 +62,9 @@ def test_a_full_ledger_drops_its_oldest_recalls_completely(
     injector = Injector(entries, clock=clock)
     told = [injector.recall("which tea do I drink?").id for _ in range(33)]
     kept = [head.id for head in entries.recalls(limit=100).recalls]
-    assert kept == told[:-31:-1]  # two more than had to go went: not every write has to make room
+    assert (
+        kept == told[:-31:-1]
+    )  # two more than necessary were deleted, so that not every write has to make room
     assert considered(entries) == set(kept)
     for _ in range(40):
         injector.recall("which tea do I drink?")

@@ -1,4 +1,4 @@
-"""What a conversation asks of a memory: the person's newest words, and what the last messages come back to (D8)."""
+"""The query of a conversation: the user's newest message, and words that recur in the last messages."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What was said, logged and summarised stands in many places; the prompt has room for it once, and for words only."""
+"""A statement that was said, logged and summarised enters a prompt once, without markup."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a model is given: places under snippets, within a number of characters, cut between characters."""
+"""Search results for a model: citations below snippets, within a budget of characters."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def test_a_cut_never_splits_a_character(text: str, room: int) -> None:
     if kept and rest:
         assert unicodedata.category(rest[0]) not in ("Mn", "Me", "Mc")
         assert rest[0] != "\u200d"
-        assert kept[-1] != "\u200d" or rest[0].isascii()  # it joins no letter
+        assert kept[-1] != "\u200d" or rest[0].isascii()  # it does not join letters
         flags = len(kept) - len(kept.rstrip("🇦🇧🇨🇩🇪🇫🇬🇭🇮🇯🇰🇱🇲🇳🇴🇵🇶🇷🇸🇹🇺🇻🇼🇽🇾🇿"))
         assert not ("🇦" <= rest[0] <= "🇿" and flags % 2)
 
