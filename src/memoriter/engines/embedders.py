@@ -64,7 +64,7 @@ class EmbedderSelector:
             )
         model = self._index.meta("model")
         if not model or model == str(choice.embedder.identity):
-            note = f"Not {choice.instead} but {choice.reason}." if choice.instead else None
+            note = f"The embedder is {choice.reason}." if choice.instead else None
             is_fallback = choice.instead is not None
             return ActiveEmbedder(choice.embedder, choice.provider, choice.model, note, is_fallback)
         fallback = choice.fallback

@@ -271,11 +271,8 @@ class QmdEngine:
         progress: ProgressCallback | None = None,
     ) -> SyncReport:
         """Make qmd index what changed. ``force`` deletes its index first. The report describes failures."""
-        del (
-            verify,
-            batch,
-            progress,
-        )  # qmd compares every file each time, embeds separately, and does not report progress
+        # qmd compares every file each time, embeds separately, and does not report progress.
+        del verify, batch, progress
         started = time.perf_counter()
         scan = self.workspace.scan()
         if force:
