@@ -487,61 +487,6 @@ class Recall:
     considered: tuple[Considered, ...]
 
 
-# ---- items of integrations -------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True)
-class Item:
-    """One value that a program stores. Times are in seconds since the epoch."""
-
-    id: str
-    namespace: tuple[str, ...]
-    key: str
-    value: Mapping[str, Any]
-    #: The texts that are searched.
-    texts: tuple[str, ...]
-    created_at: float
-    updated_at: float
-    #: How long it lasts after its last use. None means forever.
-    ttl_s: float | None = None
-    expires_at: float | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Put:
-    """A value to store under a name. None deletes the stored value."""
-
-    namespace: tuple[str, ...]
-    key: str
-    value: Mapping[str, Any] | None
-    texts: tuple[str, ...] = ()
-    ttl_s: float | None = None
-
-
-#: A member of a value, an operator, and what to compare with. Null equals a missing member.
-Condition = tuple[str, Literal["=", ">", ">=", "<", "<="], "str | float | None"]
-
-
-@dataclass(frozen=True, slots=True)
-class Matching:
-    """A filter of items by their values."""
-
-    #: The members that decide. Other members of a value are not read.
-    names: tuple[str, ...]
-    #: Decides about a value that has only these members.
-    admits: Callable[[Mapping[str, Any]], bool]
-    #: Necessary conditions, which the database can check.
-    conditions: tuple[Condition, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class ItemHit:
-    """An item, and how well it matches the query, 0 to 1. None if there was no query for it."""
-
-    item: Item
-    score: float | None
-
-
 @dataclass(frozen=True, slots=True)
 class RecallHead:
     """One recall in a list."""
@@ -659,34 +604,3 @@ class Status:
     fallback: bool = False
     degraded: str | None = None
     details: Mapping[str, object] = field(default_factory=dict)
-
-
-# ---- imports from other programs -------------------------------------------------------------------------------
-
-#: What copying a file means: it is new, the same, longer than the existing one, or in conflict with another.
-ImportAction = Literal["new", "same", "grown", "other"]
-
-
-@dataclass(frozen=True, slots=True)
-class ImportStep:
-    """One file of another program, and what is done with it."""
-
-    kind: Literal["note", "session"]
-    source: Path
-    target: Path
-    action: ImportAction
-    #: Why it was left out.
-    note: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class ImportReport:
-    """The result of an import from another program."""
-
-    program: str
-    home: Path
-    agent: str
-    steps: tuple[ImportStep, ...]
-    entries: Imported
-    remarks: tuple[str, ...] = ()
-    dry_run: bool = False

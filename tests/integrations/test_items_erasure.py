@@ -18,9 +18,8 @@ import pytest
 
 from memoriter import Memory
 from memoriter.integrations.items import DelayedWork, open_items
-from memoriter.integrations.items.store import ItemStore
+from memoriter.integrations.items.store import ItemStore, Put
 from memoriter.integrations.langgraph import MemoriterStore
-from memoriter.records import Put
 
 OpenMemory = Callable[..., Memory]
 DEADLINE_S = 60.0

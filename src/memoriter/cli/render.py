@@ -20,16 +20,8 @@ if TYPE_CHECKING:
 
     from memoriter.cli.setup import SetupReport
     from memoriter.config import Settings
-    from memoriter.records import (
-        Answer,
-        Excerpt,
-        Hit,
-        ImportAction,
-        ImportReport,
-        Progress,
-        Status,
-        SyncReport,
-    )
+    from memoriter.integrations.copying import ImportAction, ImportReport
+    from memoriter.records import Answer, Excerpt, Hit, Progress, Status, SyncReport
     from memoriter.tools.doctor import Finding
 
 

@@ -22,12 +22,41 @@ from memoriter.errors import NotFound, SourceError
 from memoriter.files.durable import make_folder, sync_folder, write_beside
 from memoriter.files.edits import rename_without_replacing
 from memoriter.files.paths import open_folder
-from memoriter.records import ImportAction, ImportStep
+from memoriter.records import Imported
 
 MAX_FILE_BYTES = 512 * 1024 * 1024
 BLOCK_BYTES = 1024 * 1024
 #: The key of the digest in the first record.
 SEAL = "sealed"
+
+
+#: What copying a file means: it is new, the same, longer than the existing one, or in conflict with another.
+ImportAction = Literal["new", "same", "grown", "other"]
+
+
+@dataclass(frozen=True, slots=True)
+class ImportStep:
+    """One file of another program, and what is done with it."""
+
+    kind: Literal["note", "session"]
+    source: Path
+    target: Path
+    action: ImportAction
+    #: Why it was left out.
+    note: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ImportReport:
+    """The result of an import from another program."""
+
+    program: str
+    home: Path
+    agent: str
+    steps: tuple[ImportStep, ...]
+    entries: Imported
+    remarks: tuple[str, ...] = ()
+    dry_run: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any, TypedDict
 
 from memoriter.integrations import FrameworkMissing
 from memoriter.integrations.items import Items, open_items
-from memoriter.records import Condition, ItemHit, Matching, Put
-from memoriter.records import Item as Kept
+from memoriter.integrations.items.store import Condition, ItemHit, Matching, Put
+from memoriter.integrations.items.store import Item as Kept
 
 try:
     from langgraph.store.base import (

@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from memoriter.integrations.copying import ImportReport
     from memoriter.memory import Memory
-    from memoriter.records import ImportReport
 
 HOME = Path("~/.claude")
 MAX_TRANSCRIPTS = 50_000
@@ -25,8 +25,8 @@ def import_claude_code(memory: Memory, folder: Path | None = None, *, dry_run: b
     Transcripts that were imported before are updated if they have grown.
     """
     from memoriter.errors import NotFound
-    from memoriter.integrations.copying import copy_file, plan_copy
-    from memoriter.records import Imported, ImportReport
+    from memoriter.integrations.copying import ImportReport, copy_file, plan_copy
+    from memoriter.records import Imported
 
     home = (folder or Path(os.environ.get("CLAUDE_CONFIG_DIR") or HOME)).expanduser().absolute()
     projects = home / "projects" if (home / "projects").is_dir() else home

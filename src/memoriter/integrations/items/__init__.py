@@ -23,8 +23,7 @@ from memoriter import logs
 from memoriter.background import Task, Workers
 from memoriter.errors import MemoriterError
 from memoriter.integrations.items.index import ItemIndex, chunks_of
-from memoriter.integrations.items.store import ItemStore
-from memoriter.records import Item, ItemHit, Matching, Put
+from memoriter.integrations.items.store import Item, ItemHit, ItemStore, Matching, Put
 from memoriter.store.index import open_index
 
 if TYPE_CHECKING:

@@ -10,9 +10,9 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from memoriter.index.follow import Follower, Indexed
-from memoriter.integrations.items.store import ItemStore
+from memoriter.integrations.items.store import Item, ItemStore
 from memoriter.notes.chunking import chunk_passages
-from memoriter.records import Chunk, Document, Item, Passage
+from memoriter.records import Chunk, Document, Passage
 from memoriter.search.legs import complete, keyword_leg, vector_leg
 from memoriter.search.rank import Weights, total_scores
 from memoriter.search.search import MAX_QUERY_CHARS

@@ -7,15 +7,14 @@ follows the numbers of the changes.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import apsw
 
 from memoriter.errors import WriteError
-from memoriter.records import Condition, Item, Put
 from memoriter.store.connection import Migration, value
 from memoriter.store.database import Database
 
@@ -24,6 +23,58 @@ MAX_EXACT = 2.0**53
 
 _NUMBER = "(json_type(value, ?) not in ('integer', 'real') or value ->> ? {} ?)"
 """SQLite treats every text as greater than every number, so texts are compared in Python."""
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """One value that a program stores. Times are in seconds since the epoch."""
+
+    id: str
+    namespace: tuple[str, ...]
+    key: str
+    value: Mapping[str, Any]
+    #: The texts that are searched.
+    texts: tuple[str, ...]
+    created_at: float
+    updated_at: float
+    #: How long it lasts after its last use. None means forever.
+    ttl_s: float | None = None
+    expires_at: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Put:
+    """A value to store under a name. None deletes the stored value."""
+
+    namespace: tuple[str, ...]
+    key: str
+    value: Mapping[str, Any] | None
+    texts: tuple[str, ...] = ()
+    ttl_s: float | None = None
+
+
+#: A member of a value, an operator, and what to compare with. Null equals a missing member.
+Condition = tuple[str, Literal["=", ">", ">=", "<", "<="], "str | float | None"]
+
+
+@dataclass(frozen=True, slots=True)
+class Matching:
+    """A filter of items by their values."""
+
+    #: The members that decide. Other members of a value are not read.
+    names: tuple[str, ...]
+    #: Decides about a value that has only these members.
+    admits: Callable[[Mapping[str, Any]], bool]
+    #: Necessary conditions, which the database can check.
+    conditions: tuple[Condition, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class ItemHit:
+    """An item, and how well it matches the query, 0 to 1. None if there was no query for it."""
+
+    item: Item
+    score: float | None
 
 
 @dataclass(frozen=True, slots=True)

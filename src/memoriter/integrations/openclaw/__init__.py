@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from memoriter.integrations.copying import ImportReport
     from memoriter.memory import Memory
-    from memoriter.records import ImportReport
 
 
 def import_openclaw(memory: Memory, folder: Path | None = None, *, dry_run: bool = False) -> ImportReport:

@@ -15,10 +15,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from memoriter.errors import NotFound, SourceError, WriteError
-from memoriter.integrations.copying import SealedTranscript, copy_file, plan_copy
+from memoriter.integrations.copying import ImportReport, ImportStep, SealedTranscript, copy_file, plan_copy
 from memoriter.integrations.openclaw.database import OpenClawSession, open_sessions
 from memoriter.integrations.openclaw.home import CORE_NOTES, HOME, Home, is_home, is_workspace
-from memoriter.records import Imported, ImportReport, ImportStep
+from memoriter.records import Imported
 
 if TYPE_CHECKING:
     from memoriter.entries import Entries
