@@ -45,8 +45,8 @@ def test_a_forgotten_text_is_in_no_file(
     remember(entries, OLD, tags=("x",))
     merged = remember(entries, NEW)
     entries.update(merged.id, text=NEW + " again")
-    told = Injector(entries).recall(f"what is the codename {SENTINEL} {CHINESE}?")
-    assert SENTINEL in told.text
+    recalled = Injector(entries).recall(f"what is the codename {SENTINEL} {CHINESE}?")
+    assert SENTINEL in recalled.text
     entries._index.refresh(entries._follower.embedder.identity)
     list(export_lines(entries._store))
     vectors = [
@@ -61,7 +61,7 @@ def test_a_forgotten_text_is_in_no_file(
     assert any("index.db" in name or "lance" in name or "vectors" in name for name in found())
     receipt = entries.forget(merged.id)
     assert len(receipt.forgotten) == 2
-    assert entries.get_recall(told.id).query == ""
+    assert entries.get_recall(recalled.id).query == ""
     assert receipt.not_covered
     assert found() == []
     entries.update_index()

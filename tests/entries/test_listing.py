@@ -75,7 +75,7 @@ FILTERS = st.fixed_dictionaries(
         "min_importance": st.floats(0, 5),
         "since": st.floats(NOW - 2, NOW + 20),
         "until": st.floats(NOW - 2, NOW + 20),
-        "session": st.sampled_from(["s0", "s1", "nobody"]),
+        "session": st.sampled_from(["s0", "s1", "unknown"]),
     },
 )
 

@@ -69,12 +69,17 @@ def test_the_ledger_says_what_entered_a_prompt_and_why(entries: Entries, injecto
     done = injector.recall(
         "drink tea morning", budget=Budget(threshold=0.0, max_entries=1), session="s1", interface="hook"
     )
-    told = entries.get_recall(done.id[:6])
-    assert (told.id, told.session, told.interface, told.query) == (done.id, "s1", "hook", "drink tea morning")
-    assert (told.characters, told.tokens > 0) == (len(done.text), True)
-    assert [(one.ref, one.entered) for one in told.considered] == [(first, True), (second, False)]
-    assert told.considered[1].reason == "enough of this kind was added already"
-    for one in told.considered:
+    recorded = entries.get_recall(done.id[:6])
+    assert (recorded.id, recorded.session, recorded.interface, recorded.query) == (
+        done.id,
+        "s1",
+        "hook",
+        "drink tea morning",
+    )
+    assert (recorded.characters, recorded.tokens > 0) == (len(done.text), True)
+    assert [(one.ref, one.entered) for one in recorded.considered] == [(first, True), (second, False)]
+    assert recorded.considered[1].reason == "enough of this kind was added already"
+    for one in recorded.considered:
         assert sum(part.contribution for part in one.parts) == pytest.approx(one.score)
     assert [head.id for head in entries.recalls(entry=first).recalls] == [done.id]
     with pytest.raises(NotFound):
@@ -102,9 +107,9 @@ def test_the_budget_of_characters_and_tokens_is_respected(entries: Entries, inje
     ):
         done = injector.recall("great heron", budget=budget)
         assert 0 < len(done.text) <= budget.characters
-        told = entries.get_recall(done.id)
-        assert budget.tokens is None or told.tokens <= budget.tokens
-        assert "no room was left" in {one.reason for one in told.considered}
+        recorded = entries.get_recall(done.id)
+        assert budget.tokens is None or recorded.tokens <= budget.tokens
+        assert "no room was left" in {one.reason for one in recorded.considered}
     assert injector.recall("great heron", budget=Budget(threshold=0.0, characters=20)).text == ""
 
 
@@ -142,8 +147,8 @@ def test_an_old_preference_of_importance_five_is_in_the_brief(
             importance=5,
             session="s2",
         )
-    told = [line.text for line in injector.brief("mail", sessions=["s1"]).lines]
-    assert told == ["I am allergic to peanuts", entries.get(here).text]
+    recorded = [line.text for line in injector.brief("mail", sessions=["s1"]).lines]
+    assert recorded == ["I am allergic to peanuts", entries.get(here).text]
 
 
 def test_a_hundred_hostile_memories(entries: Entries, injector: Injector) -> None:
@@ -174,8 +179,8 @@ def test_recall_works_on_a_full_disk(entries: Entries, injector: Injector) -> No
     tea = add(entries, "I drink green tea every morning", importance=4)
     with entries._store.database.write() as connection:
         connection.execute("pragma max_page_count = 1")  # the file cannot grow
-    told = (injector.recall("what tea do I drink?") for _ in range(1000))
-    done = next(one for one in told if one.degraded)  # the existing pages have some room
+    recorded = (injector.recall("what tea do I drink?") for _ in range(1000))
+    done = next(one for one in recorded if one.degraded)  # the existing pages have some room
     assert ([line.ref for line in done.lines], done.id) == ([f"entry:{tea}"], "")
     assert "not in the ledger" in (done.degraded or "")
     assert injector.brief("tea").text

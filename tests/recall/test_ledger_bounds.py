@@ -60,10 +60,10 @@ def test_a_full_ledger_drops_its_oldest_recalls_completely(
     entries = open_(CleanupOptions(ledger_recalls=32))
     entries.add("I drink green tea every morning", "user_preference")
     injector = Injector(entries, clock=clock)
-    told = [injector.recall("which tea do I drink?").id for _ in range(33)]
+    recall_ids = [injector.recall("which tea do I drink?").id for _ in range(33)]
     kept = [head.id for head in entries.recalls(limit=100).recalls]
     assert (
-        kept == told[:-31:-1]
+        kept == recall_ids[:-31:-1]
     )  # two more than necessary were deleted, so that not every write has to make room
     assert considered(entries) == set(kept)
     for _ in range(40):
@@ -92,12 +92,15 @@ def test_maintenance_deletes_recalls_that_are_older_than_the_settings_allow(tmp_
     home = tmp_path / "home"
     with Memory.open(workspace, home=home, overrides=settings, embedder=HashEmbedder()) as memory:
         memory.entries.add("I drink green tea every morning", "user_preference")
-        told = [memory.recall("which tea do I drink?").id for _ in range(3)]
-        assert [head.id for head in memory.entries.recalls(limit=100).recalls] == told[::-1]
+        recall_ids = [memory.recall("which tea do I drink?").id for _ in range(3)]
+        assert [head.id for head in memory.entries.recalls(limit=100).recalls] == recall_ids[::-1]
         with memory.entries._store.database.write() as connection:
-            connection.execute("update recalls set at = at - 31 * 86400 where id = ?", (told[1],))
+            connection.execute("update recalls set at = at - 31 * 86400 where id = ?", (recall_ids[1],))
             connection.execute("delete from meta where key = 'last_cleanup'")
         memory.maintain()
-        assert [head.id for head in memory.entries.recalls(limit=100).recalls] == [told[2], told[0]]
+        assert [head.id for head in memory.entries.recalls(limit=100).recalls] == [
+            recall_ids[2],
+            recall_ids[0],
+        ]
         with memory.entries._store.database.read() as connection:
             assert value(connection, "select count(*) from recalls") == 2

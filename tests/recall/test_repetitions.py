@@ -16,7 +16,7 @@ OpenMemory = Callable[..., Memory]
 Note = Callable[[str, str], Path]
 
 
-def told(memory: Memory, query: str) -> list[str]:
+def recalled_lines(memory: Memory, query: str) -> list[str]:
     text = memory.recall(query).text
     return [line.text for line in read_back(text)[1]] if text else []
 
@@ -36,7 +36,7 @@ def test_a_note_that_repeats_an_entry_is_left_out(open_memory: OpenMemory, note:
     memory = open_memory()
     memory.entries.add("We decided to keep the backups in Porto", "decision")
     query = "We decided to keep the backups in Porto"
-    assert sorted(told(memory, query)) == [
+    assert sorted(recalled_lines(memory, query)) == [
         "We decided to keep the backups in Porto",
         "We decided to keep the backups in Porto, until the lease ends in May.",
     ]
@@ -51,8 +51,8 @@ def test_a_word_that_reverses_the_meaning_makes_another_statement(
     memory = open_memory()
     memory.entries.add("The backups stay in Porto, and do so for good", "fact")
     memory.entries.add("备份放在波尔图", "fact")
-    assert "The backups do not stay in Porto." in told(memory, "Do the backups stay in Porto?")
-    assert "备份不放在波尔图。" in told(memory, "备份放在波尔图吗？")
+    assert "The backups do not stay in Porto." in recalled_lines(memory, "Do the backups stay in Porto?")
+    assert "备份不放在波尔图。" in recalled_lines(memory, "备份放在波尔图吗？")
 
 
 @pytest.mark.parametrize(
@@ -98,7 +98,7 @@ def test_an_entry_enters_beside_a_note_that_says_more(open_memory: OpenMemory, n
     note("memory/a.md", "The backups stay in Porto until May.\n")
     memory = open_memory()
     memory.entries.add("The backups stay in Porto", "fact")
-    assert len(told(memory, "The backups stay in Porto until May")) == 2
+    assert len(recalled_lines(memory, "The backups stay in Porto until May")) == 2
 
 
 def test_markers_for_programs_are_removed(open_memory: OpenMemory, note: Note) -> None:
@@ -106,7 +106,7 @@ def test_markers_for_programs_are_removed(open_memory: OpenMemory, note: Note) -
     note("memory/a.md", f"{front}\n# The heron\n\nThe heron stands in the marsh.\n")
     note("memory/b.md", "The heron is back. <!-- memoriter: flush 1 of 461264e0a681f15f8d549299 -->\n")
     note("memory/c.md", front.replace("The heron", "The heron and its marsh, where it stands"))
-    lines = told(open_memory(), "heron marsh")
+    lines = recalled_lines(open_memory(), "heron marsh")
     assert "The heron is back." in lines
     assert any(line.endswith("The heron stands in the marsh.") for line in lines)
     assert not any("---" in line or "memoriter:" in line or "trust" in line for line in lines)

@@ -23,7 +23,7 @@ from memoriter.entries.capture_rules import (
     RULES,
     STRONG,
     WEIGHTY,
-    Rule,
+    CaptureRule,
 )
 from memoriter.entries.drafts import Draft, from_share
 from memoriter.text import width
@@ -123,7 +123,7 @@ def _of_sentence(sentence: str, session: str | None) -> Draft | None:
     )
 
 
-def rule_of(sentence: str) -> Rule | None:
+def rule_of(sentence: str) -> CaptureRule | None:
     """Return the rule by which a sentence is kept; None if it is not kept."""
     lowered = sentence.lower().strip()
     if width(lowered) < MIN_WIDTH or QUESTION.search(lowered) or HYPOTHETICAL.search(lowered):
@@ -138,7 +138,7 @@ def rule_of(sentence: str) -> Rule | None:
     return None
 
 
-CONTACT = Rule("relationship", PHONE)
+CONTACT = CaptureRule("relationship", PHONE)
 
 
 def _importance(lowered: str) -> float:

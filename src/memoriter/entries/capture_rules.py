@@ -13,7 +13,7 @@ from typing import NamedTuple
 from memoriter.records import EntryType
 
 
-class Rule(NamedTuple):
+class CaptureRule(NamedTuple):
     """The type of a sentence that matches a pattern."""
 
     type: EntryType
@@ -21,8 +21,8 @@ class Rule(NamedTuple):
     explicit: bool = False  #: the speaker asked to remember it
 
 
-def _rule(type_: EntryType, pattern: str, *, explicit: bool = False) -> Rule:
-    return Rule(type_, re.compile(pattern), explicit)
+def _rule(type_: EntryType, pattern: str, *, explicit: bool = False) -> CaptureRule:
+    return CaptureRule(type_, re.compile(pattern), explicit)
 
 
 # ---- never kept ----------------------------------------------------------------------------------------------
@@ -68,8 +68,8 @@ _I = r"(?:^|[,;] |\band |\bbut )(?:i|i also|i really|i still|personally,? i)"
 _ZH_I = r"(?:^|[，,；;])(?:我|本人|我个人|我個人|我自己)"
 _ADVERB = r"(?:现在|現在|目前|也|还|還|很|最|一直|真的|都|一般|通常|平时|平時|平常|上个月|上個月|去年|今年|已经|已經){0,3}"
 
-RULES: tuple[Rule, ...] = (
-    # somebody asks for it
+RULES: tuple[CaptureRule, ...] = (
+    # the speaker asks to remember it
     _rule(
         "fact",
         r"^(?:please |and |also,? )?(?:remember|note|keep in mind|bear in mind|don'?t forget)(?: that|:|,)\s"

@@ -108,20 +108,22 @@ class Extractor:
 
     def extract(self, turns: Sequence[TurnLike], *, session: str | None = None) -> list[Remembered]:
         """Ask the model about the turns and remember its statements."""
-        heard = [turn for turn in turns if turn.trust != "untrusted" and turn.role in ("user", "assistant")]
-        if not heard:
+        readable = [
+            turn for turn in turns if turn.trust != "untrusted" and turn.role in ("user", "assistant")
+        ]
+        if not readable:
             return []
-        known = self._known(heard)
+        known = self._known(readable)
         try:
-            found = self._ask(heard, known)
+            found = self._ask(readable, known)
         except (ChatError, ValueError, TypeError) as error:
             log.warning("the model could not be used, so the capture rules are: %s", error)
             return [
-                self.entries.add_draft(draft, actor="capture") for draft in capture(heard, session=session)
+                self.entries.add_draft(draft, actor="capture") for draft in capture(readable, session=session)
             ]
         done = []
         for one in found[:MAX_STATEMENTS]:
-            draft = self._draft(one, heard, session)
+            draft = self._draft(one, readable, session)
             if draft is not None:
                 done.append(
                     self.entries.add_draft(
@@ -130,25 +132,27 @@ class Extractor:
                 )
         return done
 
-    def _known(self, heard: Sequence[TurnLike]) -> list[Entry]:
-        query = " ".join(turn.text[:200] for turn in heard[-4:])
+    def _known(self, readable: Sequence[TurnLike]) -> list[Entry]:
+        query = " ".join(turn.text[:200] for turn in readable[-4:])
         return [hit.entry for hit in self.entries.search(query, limit=MAX_KNOWN, threshold=0.0).hits]
 
-    def _ask(self, heard: Sequence[TurnLike], known: Sequence[Entry]) -> list[Mapping[str, Any]]:
+    def _ask(self, readable: Sequence[TurnLike], known: Sequence[Entry]) -> list[Mapping[str, Any]]:
         asked = prompt(
             "extract",
             known="\n".join(f"[{number}] {_quoted(one.text)}" for number, one in enumerate(known, 1))
             or "nothing",
             conversation="\n\n".join(
                 f"[{number}] {turn.role}: {_quoted(turn.text[:TURN_CHARS])}"
-                for number, turn in enumerate(heard, 1)
+                for number, turn in enumerate(readable, 1)
             ),
         )
         schema = _Statements.model_json_schema()
         answer = ask(self.chat, asked, _Answer, schema=schema, max_tokens=MAX_TOKENS)
         return [one for one in answer.statements if isinstance(one, dict)]
 
-    def _draft(self, one: Mapping[str, Any], heard: Sequence[TurnLike], session: str | None) -> Draft | None:
+    def _draft(
+        self, one: Mapping[str, Any], readable: Sequence[TurnLike], session: str | None
+    ) -> Draft | None:
         """Return a draft of one statement; None if it is invalid or does not pass the gates."""
         text = one.get("content") or one.get("text")
         if not isinstance(text, str):
@@ -163,7 +167,7 @@ class Extractor:
                 category=one["category"] if isinstance(one.get("category"), str) else None,
                 importance=_raised(importance, text.lower()),
                 confidence=confidence,
-                trust=_trust(text, one.get("turn"), heard),
+                trust=_trust(text, one.get("turn"), readable),
                 session=session,
                 source="extract",
                 tags=tuple(str(tag) for tag in one.get("tags") or () if isinstance(tag, str)),
@@ -180,12 +184,12 @@ def _named(number: Any, known: Sequence[Entry]) -> str | None:
     return None
 
 
-def _trust(text: str, turn: Any, heard: Sequence[TurnLike]) -> Trust:
+def _trust(text: str, turn: Any, readable: Sequence[TurnLike]) -> Trust:
     """Return `owner` if the turn exists, is the owner's and contains the words of the statement; else `agent`."""
-    if isinstance(turn, int) and not isinstance(turn, bool) and 1 <= turn <= len(heard):
-        said, wanted = heard[turn - 1], statement(text).words
-        share = len(wanted & statement(said.text).words) / len(wanted) if wanted else 0.0
-        if said.role == "user" and said.trust == "owner" and share >= MIN_GROUNDED_SHARE:
+    if isinstance(turn, int) and not isinstance(turn, bool) and 1 <= turn <= len(readable):
+        source, wanted = readable[turn - 1], statement(text).words
+        share = len(wanted & statement(source.text).words) / len(wanted) if wanted else 0.0
+        if source.role == "user" and source.trust == "owner" and share >= MIN_GROUNDED_SHARE:
             return "owner"
     return "agent"
 

@@ -1,6 +1,6 @@
 """Expiry of entries: expired entries are hidden immediately, marked at the next cleanup and erased later.
 
-Erasing an expired entry leaves no tombstone, because nobody asked to forget it: the same text may be learned again.
+Erasing an expired entry leaves no tombstone, because the owner did not ask for it. The same text may be learned again.
 """
 
 from __future__ import annotations

@@ -22,7 +22,7 @@ from memoriter.records import (
     RecallPage,
     Trust,
 )
-from memoriter.store.entry_lists import After, Wanted
+from memoriter.store.entry_lists import After, PageRequest
 from memoriter.store.entry_rows import EntryFilter
 from memoriter.store.ledger import Ledger, RecallFilter
 
@@ -132,7 +132,7 @@ class EntryListing:
         where, query = build_filter(filters), query.strip()
         scores, degraded = self._scores(query, where) if query else (None, None)
         order = sort or ("created" if scores is None else "score")
-        request = Wanted(where, self._clock(), order, scores, query, limit, after)
+        request = PageRequest(where, self._clock(), order, scores, query, limit, after)
         entries, total, next_page = self._store.page(request)
         return EntryPage(tuple(entries), total, next_page, scores or {}, degraded)
 

@@ -183,7 +183,7 @@ def relation(old: str, new: str, cosine: float | None) -> Relation:
     if before.form == after.form:
         return Relation("same", sentence("history.equal"))
     if before.subject and after.subject and before.subject != after.subject:
-        return Relation("different", "about somebody else")
+        return Relation("different", "about another person")
     return (
         _denial(before, after, cosine)
         or _slot(before, after)
@@ -212,11 +212,11 @@ def _denial(before: Statement, after: Statement, cosine: float | None) -> Relati
 
 
 _SLOTS = {
-    "where somebody lives": re.compile(
+    "where a person lives": re.compile(
         r"\b(?:i|we)(?:'m| am| are| have)? ?(?:now )?(?:live|lives|living|moved|relocated)(?: back)? (?:in|to)\b"
         r"|^(?:我|我们|我們)(?:现在|現在|目前|已经|已經)?(?:住在|搬到|搬去|定居|搬家到)"
     ),
-    "where somebody works": re.compile(
+    "where a person works": re.compile(
         r"\b(?:i|we)(?:'m| am| now| have)? ?(?:work|working|joined|left \w+ and joined)(?: now)?(?: at| for|\b)"
         r"(?! (?:on|from|with|in)\b)|^我(?:现在|現在|目前)?在[^，。]{1,12}(?:工作|上班)"
         r"|^我(?:从[^，。]{1,12})?(?:跳槽到|入职|入職|加入了?)"
@@ -225,8 +225,8 @@ _SLOTS = {
 
 
 _SLOT_WORDS = {
-    "where somebody lives": "live living lives moved 住在 搬到",
-    "where somebody works": "work working works joined 工作 跳槽到 上班",
+    "where a person lives": "live living lives moved 住在 搬到",
+    "where a person works": "work working works joined 工作 跳槽到 上班",
 }
 
 

@@ -41,7 +41,7 @@ _KINDS: Mapping[str, str] = dict.fromkeys(_CAPTURED, "captured") | {
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class PageRequest:
     """A request for one page of entries."""
 
     where: EntryFilter
@@ -56,31 +56,31 @@ class Wanted:
     after: After | None = None
 
 
-def page(connection: apsw.Connection, wanted: Wanted) -> tuple[list[Entry], int, After | None]:
+def page(connection: apsw.Connection, request: PageRequest) -> tuple[list[Entry], int, After | None]:
     """Return one page of entries, largest sort value first, the total, and where the next page starts."""
-    clauses, bound = _clauses(wanted)
+    clauses, bound = _clauses(request)
     # Materialized, so that SQLite builds an index for it instead of scanning it for every entry.
     scores = "with s(key, value) as materialized (select key, value from json_each(?2))"
     tables = f"from entries e left join s on s.key = e.id where {' and '.join(clauses)}"
     count: Any = connection.execute(f"{scores} select count(*) {tables}", bound).fetchall()
-    order = _ORDER[wanted.sort]
-    paging = f" and ({order}, e.id) < (?{len(bound) + 2}, ?{len(bound) + 3})" if wanted.after else ""
+    order = _ORDER[request.sort]
+    paging = f" and ({order}, e.id) < (?{len(bound) + 2}, ?{len(bound) + 3})" if request.after else ""
     rows: list[Any] = connection.execute(
         f"{scores} select {order}, {_COLUMNS} {tables}{paging}"
         f" order by {order} desc, e.id desc limit ?{len(bound) + 1}",
-        (*bound, wanted.limit + 1, *(wanted.after or ())),
+        (*bound, request.limit + 1, *(request.after or ())),
     ).fetchall()
-    entries = [entry_rows.entry_of(row[1:]) for row in rows[: wanted.limit]]
-    more = len(rows) > wanted.limit
-    return entries, int(count[0][0]), (float(rows[wanted.limit - 1][0]), entries[-1].id) if more else None
+    entries = [entry_rows.entry_of(row[1:]) for row in rows[: request.limit]]
+    more = len(rows) > request.limit
+    return entries, int(count[0][0]), (float(rows[request.limit - 1][0]), entries[-1].id) if more else None
 
 
-def _clauses(wanted: Wanted) -> tuple[list[str], list[object]]:
+def _clauses(request: PageRequest) -> tuple[list[str], list[object]]:
     """Return the conditions in SQL and their values. ?1 is the time and ?2 the scores."""
-    states = wanted.where.states
-    plain = replace(wanted.where, states=(), now=None)
+    states = request.where.states
+    plain = replace(request.where, states=(), now=None)
     found, values = entry_rows.clauses(plain)
-    bound: list[object] = [wanted.now, json.dumps(wanted.scores or {})]
+    bound: list[object] = [request.now, json.dumps(request.scores or {})]
     clauses = list[str]()
     for clause, one in zip(found[1:], values, strict=True):
         bound.append(one)
@@ -88,8 +88,8 @@ def _clauses(wanted: Wanted) -> tuple[list[str], list[object]]:
     if states:
         bound.append(json.dumps(states))
         clauses.append(f"{_STATE} in (select value from json_each(?{len(bound)}))")  # noqa: S608
-    if wanted.scores is not None:
-        bound.append(wanted.contains)
+    if request.scores is not None:
+        bound.append(request.contains)
         held = f"({_STATE} <> 'active' and instr(lower(e.text), lower(?{len(bound)})))"
         clauses.append(f"(s.key is not null or {held})")
     return clauses or ["true"], bound
