@@ -26,6 +26,8 @@ def focused(page: Page) -> str:
 
 
 def test_new_results_keep_the_focus_and_open_details(gateway: Served, visit: Visit) -> None:
+    gateway.ask("entries.add", text="The lanterns of the harbour hang on chains")
+    gateway.ask("entries.add", text="The lanterns of the harbour need oil")
     page = visit(gateway, "#/search?q=lanterns of the harbour").page
     expect(page.locator(".pulse")).to_have_text("Live")
     second = page.locator(".hit").nth(1)

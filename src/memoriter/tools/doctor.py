@@ -1,7 +1,7 @@
 """Check whether everything works, and say how to fix what does not.
 
-`examine` makes the report for the command line; `around` and `inside` are its two halves, which `health.get` uses too.
-The checks change nothing.
+`examine` makes the report for the command line. `check_setup` and `check_memory` are its two halves; `health.get` uses
+them too. The checks change nothing.
 """
 
 from __future__ import annotations
@@ -53,13 +53,13 @@ def examine(
         settings = load()
     except MemoriterError as error:
         return [Finding("settings", "wrong", coded(error), sentence("check.fix_setting"))]
-    findings = list(around(settings))
+    findings = list(check_setup(settings))
     if any(finding.name == "workspace" and finding.state == "wrong" for finding in findings):
         return findings  # without a workspace there is nothing to compare the index with
     try:
         with opened() as memory:
             memory.warm_up()
-            findings += inside(memory, memory.status(deep=True))
+            findings += check_memory(memory, memory.status(deep=True))
     except MemoryDisabled as error:
         findings.append(Finding("memory", "note", coded(error), sentence("check.switch_on")))
     except MemoriterError as error:
@@ -67,7 +67,7 @@ def examine(
     return findings
 
 
-def around(settings: Settings) -> Iterator[Finding]:
+def check_setup(settings: Settings) -> Iterator[Finding]:
     """Check the machine and the folders that the settings name."""
     yield Finding("settings", "ok", sentence("check.settings", home=settings.home))
     yield from _machine()
@@ -75,7 +75,7 @@ def around(settings: Settings) -> Iterator[Finding]:
     yield from _home(settings)
 
 
-def inside(memory: Memory, status: Status) -> Iterator[Finding]:
+def check_memory(memory: Memory, status: Status) -> Iterator[Finding]:
     """Check an open memory. A deep status gives more findings."""
     yield from _backend(memory.settings, status)
     yield from _index(status)

@@ -11,7 +11,7 @@ from pydantic import Field
 from memoriter import logs
 from memoriter.errors import MemoriterError
 from memoriter.sentences import sentence
-from memoriter.tools.doctor import Finding, around, coded, inside
+from memoriter.tools.doctor import Finding, check_memory, check_setup, coded
 from memoriter.tools.tool import Arguments, Call, Count, Degraded, Prose, Shape, Tool
 
 if TYPE_CHECKING:
@@ -113,11 +113,11 @@ class HealthResult(Shape):
 
 def _health(call: Call[HealthArguments]) -> HealthResult:
     memory = call.memory
-    findings = list(around(memory.settings))
+    findings = list(check_setup(memory.settings))
     status: Status | None = None
     try:
         status = memory.status(deep=call.arguments.deep)
-        findings += inside(memory, status)
+        findings += check_memory(memory, status)
     except (MemoriterError, OSError) as error:
         findings.append(Finding("index", "wrong", coded(error), sentence("check.rebuild")))
     behind = _behind(memory, status)
