@@ -1,7 +1,6 @@
-"""Anthropic's memory tool: what Claude writes to /memories are Markdown notes of the workspace. No key, no network.
+"""Anthropic's memory tool: Claude writes to /memories, which are Markdown notes. No key, no network.
 
-The server here speaks the Messages protocol and says what a script tells it; leave out ``base_url`` and the SDK asks
-Anthropic's.
+The server follows a script. Without ``base_url`` the SDK uses Anthropic's server.
 """
 
 from __future__ import annotations
@@ -17,8 +16,8 @@ from typing import Any
 
 from anthropic import Anthropic
 
-from memoriter import Memory
-from memoriter.integrations.anthropic import MemoriterMemoryTool
+import memoriter
+from memoriter.integrations import MemoriterMemoryTool
 
 SCRIPT: list[dict[str, Any]] = [
     {"command": "view", "path": "/memories"},
@@ -30,18 +29,18 @@ SCRIPT: list[dict[str, Any]] = [
 
 @contextmanager
 def scripted_claude() -> Iterator[str]:
-    """A server that asks for one command of the script after the other; its address."""
+    """Run a server that requests the commands of the script in turn; yield its address."""
     calls = iter(SCRIPT)
 
     class Handler(BaseHTTPRequestHandler):
         def do_POST(self) -> None:
-            asked = json.loads(self.rfile.read(int(self.headers["content-length"])))
-            content = asked["messages"][-1]["content"]
+            request = json.loads(self.rfile.read(int(self.headers["content-length"])))
+            content = request["messages"][-1]["content"]
             if isinstance(content, list):
                 print("tool:  ", str(content[0]["content"]).replace("\n", "\n        "))
             call = next(calls, None)
             use = {"type": "tool_use", "id": "t", "name": "memory", "input": call}
-            said = {"type": "text", "text": "I will remember that."}
+            answer = {"type": "text", "text": "I will remember that."}
             if call:
                 print("claude:", call)
             body = json.dumps(
@@ -50,7 +49,7 @@ def scripted_claude() -> Iterator[str]:
                     "type": "message",
                     "role": "assistant",
                     "model": "scripted",
-                    "content": [use if call else said],
+                    "content": [use if call else answer],
                     "stop_reason": "tool_use" if call else "end_turn",
                     "stop_sequence": None,
                     "usage": {"input_tokens": 1, "output_tokens": 1},
@@ -80,7 +79,7 @@ def main() -> None:
         workspace = Path(folder) / "notes"
         workspace.mkdir()
         client = Anthropic(api_key="not needed here", base_url=base_url)
-        with Memory.open(workspace, home=Path(folder) / "home") as memory:
+        with memoriter.open(workspace, home=Path(folder) / "home") as memory:
             runner = client.beta.messages.tool_runner(
                 model="scripted",
                 max_tokens=1000,
@@ -89,7 +88,7 @@ def main() -> None:
             )
             runner.until_done()
             hit = memory.search("which food must she avoid?").hits[0]
-            print("found: ", hit.citation, f"(the words of an {hit.trust})")
+            print("found: ", hit.citation, f"(trust: {hit.trust})")
 
 
 if __name__ == "__main__":

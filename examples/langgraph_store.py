@@ -1,6 +1,6 @@
-"""LangGraph: a graph that is told something today, and another that knows it tomorrow. No key, no network.
+"""LangGraph: one graph stores something, and another finds it the next day. No key, no network.
 
-Put a model of your own into the nodes; the store is the same.
+Put your model into the nodes. The store stays the same.
 """
 
 from __future__ import annotations
@@ -14,26 +14,26 @@ from langgraph.graph import END, START, StateGraph
 from langgraph.graph.state import CompiledStateGraph
 from langgraph.runtime import Runtime
 
-from memoriter import Memory
-from memoriter.integrations.langgraph import MemoriterStore
+import memoriter
+from memoriter.integrations import MemoriterStore
 
 USER = ("users", "mira")
 
 
 class State(TypedDict, total=False):
-    said: str
+    text: str
     answer: str
 
 
 def remember(state: State, runtime: Runtime[None]) -> State:
     assert runtime.store is not None
-    runtime.store.put(USER, str(uuid.uuid4()), {"text": state["said"]})
+    runtime.store.put(USER, str(uuid.uuid4()), {"text": state["text"]})
     return {"answer": "Noted."}
 
 
 def answer(state: State, runtime: Runtime[None]) -> State:
     assert runtime.store is not None
-    (best,) = runtime.store.search(USER, query=state["said"], limit=1)
+    (best,) = runtime.store.search(USER, query=state["text"], limit=1)
     return {"answer": f"You told me: {best.value['text']}"}
 
 
@@ -48,15 +48,15 @@ def graph(node: object, store: MemoriterStore) -> CompiledStateGraph[State, None
 def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         home = Path(folder) / "home"
-        with Memory.open(folder, home=home) as memory:  # the first day
-            told = graph(remember, MemoriterStore(memory))
-            for said in ("I am allergic to hazelnuts.", "My sister arrives in Lisbon on Friday."):
-                print("me:   ", said)
-                print("agent:", told.invoke({"said": said})["answer"])
-        with Memory.open(folder, home=home) as memory:  # the next, in a new process
+        with memoriter.open(folder, home=home) as memory:  # the first day
+            storing = graph(remember, MemoriterStore(memory))
+            for text in ("I am allergic to hazelnuts.", "My sister arrives in Lisbon on Friday."):
+                print("me:   ", text)
+                print("agent:", storing.invoke({"text": text})["answer"])
+        with memoriter.open(folder, home=home) as memory:  # the next day, in a new process
             question = "Which food must I avoid?"
             print("me:   ", question)
-            print("agent:", graph(answer, MemoriterStore(memory)).invoke({"said": question})["answer"])
+            print("agent:", graph(answer, MemoriterStore(memory)).invoke({"text": question})["answer"])
 
 
 if __name__ == "__main__":

@@ -6,9 +6,9 @@
         print(task.result())
     workers.close(10.0)
 
-A `Task` is a `concurrent.futures.Future`. The threads are our own because those of `ThreadPoolExecutor` keep the
-interpreter from exiting until the last call returns, and a provider or a plugin may never return. A thread starts when
-there is work and ends when there is none, so workers that are never closed leave nothing behind.
+A `Task` is a `concurrent.futures.Future`. This module starts its own threads, because those of `ThreadPoolExecutor`
+keep the interpreter from exiting until the last call returns, and a provider or a plugin may never return. A thread
+starts when there is work and ends when there is none, so workers that are never closed leave no threads behind.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ class Rejected(MemoriterError):
 
 
 class Task(Future[T], Generic[T]):
-    """One call on a background thread. Its exception stays here: a call that nobody waits for logs its own failures."""
+    """One call on a background thread. `result` raises its exception, so unattended calls log their failures."""
 
     def __init__(self, call: Callable[[], T], *, due: float, keep: bool) -> None:
         super().__init__()

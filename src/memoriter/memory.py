@@ -231,7 +231,7 @@ class Memory:
     ) -> SyncReport:
         """Bring the index up to date with the files.
 
-        ``force`` rebuilds the index beside the old one, and ``verify`` compares contents instead of file times.
+        ``force`` builds a new index and replaces the old one. ``verify`` compares contents instead of file times.
         ``batch`` embeds through the provider's batch API, where there is one: cheaper, but slower.
         """
         self._check_open()

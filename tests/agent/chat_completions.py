@@ -1,6 +1,6 @@
-"""A server on the loopback that speaks OpenAI's chat completions, and holds its callers to the protocol.
+"""A local server with OpenAI's chat completions that rejects requests which violate the protocol.
 
-Its model asks `memory_recall` whenever it is asked something, and answers with the first thing that it is given.
+Its model calls `memory_recall` for every question and answers with the first result.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def mistakes_in(body: dict[str, Any]) -> Iterator[str]:
         role = message["role"]
         if role == "tool":
             if message["tool_call_id"] not in waiting:
-                yield f"a tool answers {message['tool_call_id']}, which nobody asked"
+                yield f"a tool answers {message['tool_call_id']}, which was not called"
             else:
                 waiting.remove(message["tool_call_id"])
         elif waiting:

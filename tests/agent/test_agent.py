@@ -214,7 +214,9 @@ def test_the_lancedb_plugin_stores_the_vectors_of_entries_in_lancedb(
     open_agent: OpenAgent, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     pytest.importorskip("lancedb", reason="the extra lancedb is not installed")
-    monkeypatch.setattr("memoriter.store.vectors.lance.BATCH_ROWS", 1)  # or few entries would wait for more
+    monkeypatch.setattr(
+        "memoriter.store.vectors.lance.BATCH_ROWS", 1
+    )  # otherwise a few entries wait for a batch
     lance = tmp_path / "state/agents/main/entries/lance"
     agent = open_agent("memory-lancedb", entries__vector_engine="scan")
     assert emit(agent, "agent_end", *TEA).remembered

@@ -1,4 +1,4 @@
-"""The example agent, as people run it: it is told something one day and asked in a new process the next."""
+"""The example agent, as people run it: it learns something one day and is asked in a new process the next."""
 
 from __future__ import annotations
 
@@ -59,9 +59,7 @@ def folder(tmp_path: Path) -> str:
     return str(tmp_path / "agent")
 
 
-NO_MODEL = {
-    "MEMORITER_EMBEDDING__PROVIDER": "none"
-}  # the words of a question are enough for what is not about meaning
+NO_MODEL = {"MEMORITER_EMBEDDING__PROVIDER": "none"}  # keyword search is enough here
 
 
 def test_it_works_with_any_chat_completions_server(folder: str) -> None:
@@ -82,14 +80,14 @@ def test_it_works_with_any_chat_completions_server(folder: str) -> None:
 
     assert model.mistakes == []
     assert set(model.keys) == {"Bearer sk-test"}
-    told, asked, answered = (body["messages"] for body in model.asked)
+    first, asked, answered = (body["messages"] for body in model.asked)
     assert {body["model"] for body in model.asked} == {"parrot-1"}
     assert {tool["function"]["name"] for tool in model.asked[0]["tools"]} >= {
         "memory_search",
         "memory_recall",
     }
-    assert told[0]["content"].count("## Memory recall") == 1
-    assert [message["role"] for message in told] == ["system", "user"]
+    assert first[0]["content"].count("## Memory recall") == 1
+    assert [message["role"] for message in first] == ["system", "user"]
     assert [message["role"] for message in asked] == ["system", "user"]
     assert asked[1]["content"].startswith("<relevant-memories ")
     assert "I prefer green tea over coffee." in asked[1]["content"]

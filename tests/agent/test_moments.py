@@ -126,11 +126,11 @@ def test_a_late_recall_is_not_in_the_ledger(open_agent: OpenAgent) -> None:
     agent = open_agent("memory-lancedb")
     entry = agent.memory.entries.add("The green tea kettle sings at six", "fact").entry
     assert entry
-    told = agent.memory.recall("When does the green tea kettle sing?", given_up=lambda: True)
-    assert (told.text, told.id) == ("", "")
+    recalled = agent.memory.recall("When does the green tea kettle sing?", given_up=lambda: True)
+    assert (recalled.text, recalled.id) == ("", "")
     assert agent.memory.entries.recalls(entry=entry.id).recalls == ()
-    told = agent.memory.recall("When does the green tea kettle sing?")
-    assert [recall.id for recall in agent.memory.entries.recalls(entry=entry.id).recalls] == [told.id]
+    recalled = agent.memory.recall("When does the green tea kettle sing?")
+    assert [recall.id for recall in agent.memory.entries.recalls(entry=entry.id).recalls] == [recalled.id]
 
 
 def test_a_failing_embedder_gives_a_warning_and_keywords_still_work(
@@ -228,10 +228,10 @@ def test_forgotten_entries_do_not_come_back_with_the_conversation(open_agent: Op
     assert done.entry
     agent.memory.forget(done.entry.id)
     agent.close()
-    heard = next((agent.service.memory.settings.agent_folder / "seen_turns").glob("*.json")).read_text(
+    stored = next((agent.service.memory.settings.agent_folder / "seen_turns").glob("*.json")).read_text(
         "utf-8"
     )
-    assert "tea" not in heard
+    assert "tea" not in stored
     again = open_agent("memory-full")
     assert emit(again, "agent_end", *TEA).remembered == ()
     assert repetitions(again) == {}
@@ -277,8 +277,8 @@ def test_a_session_name_with_half_a_character_works(open_agent: OpenAgent) -> No
     agent = open_agent("memory-full")
     names: dict[str, Any] = {"session": "s\ud800", "session_key": "agent:main:\ud800"}
     assert len(emit(agent, "agent_end", *TEA, **names).remembered) == 1
-    told = emit(agent, "before_agent_start", prompt="Do I prefer tea over coffee?", **names)
-    assert (groups(told), told.warnings) == (["user_preference"], ())
+    recalled = emit(agent, "before_agent_start", prompt="Do I prefer tea over coffee?", **names)
+    assert (groups(recalled), recalled.warnings) == (["user_preference"], ())
     assert len(emit(agent, "session_end", *TEA, **names).written) == 1
 
 
@@ -294,7 +294,7 @@ def test_plugins_with_notes_write_down_what_a_compaction_would_lose(
     effect = emit(agent, event, *TEA, *TRAIN)
     assert len(effect.written) == written
     assert effect.warnings == ()
-    assert emit(agent, event, *TEA, *TRAIN).written == ()  # and once only
+    assert emit(agent, event, *TEA, *TRAIN).written == ()  # only once
     for saved in effect.written:
         assert "tea over coffee" in agent.memory.read(saved.path).text
 
@@ -417,7 +417,7 @@ def test_switching_the_slot_loses_nothing(open_agent: OpenAgent, note: Note) -> 
                 assistant("Yes."),
             ]
             emit(agent, "agent_end", *conversation, session=slot)
-            agent.memory.entries.add(f"Somebody photographed the {bird}", "fact")
+            agent.memory.entries.add(f"Anna photographed the {bird}", "fact")
             agent.memory.save(f"The {bird} left in autumn.")
             emit(agent, "before_compaction", *conversation, session=slot)
             emit(agent, "session_end", *conversation, session=slot)
@@ -461,8 +461,8 @@ def test_the_ledger_records_the_session(open_agent: OpenAgent) -> None:
     agent = open_agent()
     emit(agent, "agent_end", *TEA, session="monday")
     effect = emit(agent, "before_agent_start", session="tuesday", prompt="Tea or coffee?")
-    [told] = agent.memory.entries.recalls(limit=10, session="tuesday").recalls
-    assert (told.id, told.interface) == (effect.recall_id, "hook")
+    [recalled] = agent.memory.entries.recalls(limit=10, session="tuesday").recalls
+    assert (recalled.id, recalled.interface) == (effect.recall_id, "hook")
     assert agent.memory.entries.recalls(limit=10, session="monday").recalls == ()
 
 

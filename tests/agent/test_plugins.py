@@ -18,10 +18,9 @@ OpenAgent = Callable[..., Agent]
 Install = Callable[..., Path]
 
 BIRDS = '''
-"""A plugin of somebody else's: it answers with one tool's own words, and counts what it is told."""
+"""A plugin of another package: it recalls with a tool and counts what it stores."""
 
-from memoriter.tools.toolbox import Toolbox
-from memoriter.agent import Effect
+from memoriter import Effect, Toolbox
 
 
 class Birds:
@@ -31,17 +30,17 @@ class Birds:
     def register(self, bus, service):
         self.toolbox = Toolbox(service.memory, names=self.tools)
         bus.on("before_agent_start", self.recall, name=self.name, deadline_s=5)
-        bus.on("agent_end", self.listen, name=self.name)
+        bus.on("agent_end", self.store, name=self.name)
 
     def recall(self, moment):
         found = self.toolbox.call("memory_search", {"query": moment.prompt, "maxResults": 1})
         return Effect("\\n".join(hit["snippet"] for hit in found["results"]), tools=tuple(self.toolbox.tools))
 
-    def listen(self, moment):
-        said = [message["content"] for message in moment.messages if message["role"] == "user"]
-        for text in said:
+    def store(self, moment):
+        texts = [message["content"] for message in moment.messages if message["role"] == "user"]
+        for text in texts:
             self.toolbox.call("memory_store", {"text": text, "category": "fact"})
-        return Effect(warnings=(f"{len(said)} heard",))
+        return Effect(warnings=(f"{len(texts)} stored",))
 
 
 birds = Birds()
@@ -61,7 +60,7 @@ class WrongTools(Birds):
 
 class FailsToRegister(Birds):
     def register(self, bus, service):
-        bus.on("agent_begin", self.listen, name=self.name)
+        bus.on("agent_begin", self.store, name=self.name)
 '''
 
 
@@ -91,10 +90,10 @@ def test_another_package_fills_the_slot_and_uses_the_tools(
     install(memory_birds=target)
     agent = open_agent("memory-birds")
     assert (agent.error, agent.tools) == (None, ("memory_search", "memory_store"))
-    assert emit(agent, "agent_end", *TEA) == Effect(warnings=("1 heard",))
-    told = emit(agent, "before_agent_start", prompt="tea or coffee")
-    assert told.prepend_context.startswith("I prefer tea over coffee.")
-    assert told.tools == agent.tools
+    assert emit(agent, "agent_end", *TEA) == Effect(warnings=("1 stored",))
+    recalled = emit(agent, "before_agent_start", prompt="tea or coffee")
+    assert recalled.prepend_context.startswith("I prefer tea over coffee.")
+    assert recalled.tools == agent.tools
     assert emit(agent, "session_end", *TEA) == Effect()
 
 

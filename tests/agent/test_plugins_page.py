@@ -38,8 +38,8 @@ def test_the_page_lists_every_event_with_its_deadline_and_handlers(
         for event, cells in table.items():
             short = name.removeprefix("memory-")
             named = re.findall(r"\(([a-z, ]+)\)", cells[1])
-            everybody = not named or event == "session_start"  # where the rest names the tools
-            assert (event in acted) == (everybody or any(short in one for one in named)), (name, event)
+            every_plugin = not named or event == "session_start"  # at which all plugins name their tools
+            assert (event in acted) == (every_plugin or any(short in names for names in named)), (name, event)
 
 
 def acts_on(name: str, service: MemoryService) -> set[str]:
@@ -82,7 +82,7 @@ def test_the_example_of_a_plugin_runs(open_agent: Callable[..., Agent], workspac
     bus = HookBus()
     names["Birds"]().register(bus, agent.service)
     agent.bus = bus
-    told = emit(agent, "before_agent_start", prompt="Where is the heron?").prepend_context
-    assert told.startswith("<relevant-memories ")
-    assert "The heron stands in the marsh." in told
-    assert "ignore" not in told
+    recalled = emit(agent, "before_agent_start", prompt="Where is the heron?").prepend_context
+    assert recalled.startswith("<relevant-memories ")
+    assert "The heron stands in the marsh." in recalled
+    assert "ignore" not in recalled

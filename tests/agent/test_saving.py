@@ -178,10 +178,10 @@ def test_watch_shows_syncs_and_ends_on_a_signal(
     assert (first["reason"], first["files"]) == ("start", 0)
     note("memory/a.md", "The heron stands in the marsh.")
     for line in watching.stdout:
-        told = json.loads(line)
-        if told["files"]:
+        event = json.loads(line)
+        if event["files"]:
             break
-    assert (told["reason"], told["changed"], told["chunks"]) == ("notes", 1, 1)
+    assert (event["reason"], event["changed"], event["chunks"]) == ("notes", 1, 1)
     watching.send_signal(signal.SIGINT)
     assert watching.wait(60) == 0
     assert watching.stderr is not None

@@ -182,11 +182,16 @@ def test_a_call_may_close_its_own_workers() -> None:
 
 def test_delayed_calls_run_when_they_are_due() -> None:
     order: list[str] = []
-    workers = Workers(NAME)
-    last = workers.submit(lambda: order.append("second"), delay_s=0.05)
-    workers.submit(lambda: order.append("first"))
-    assert last.wait(10)
-    assert order == ["first", "second"]
+    now = [0.0]
+    workers = Workers(NAME, clock=lambda: now[0])
+    delayed = workers.submit(lambda: order.append("delayed"), delay_s=10)
+    assert workers.submit(lambda: order.append("immediate")).wait(10)
+    assert order == ["immediate"]
+    now[0] = 10.0
+    workers.submit(lambda: order.append("later"))
+    assert delayed.wait(10)
+    assert workers.close(10) == 0
+    assert order == ["immediate", "delayed", "later"]
 
 
 def test_closing_cancels_delayed_calls() -> None:

@@ -203,7 +203,7 @@ def test_a_missing_workspace_degrades_the_answer_and_keeps_the_index(
 def test_notes_of_another_workspace_are_never_returned(tmp_path: Path) -> None:
     for name in ("one", "two"):
         (tmp_path / name / "memory").mkdir(parents=True)
-        for number in range(210):  # more than a search takes in by itself
+        for number in range(210):  # more than a search indexes automatically
             (tmp_path / name / f"memory/{number}.md").write_text(f"The heron of {name}, number {number}.")
 
     def opened(root: Path, **settings: object) -> Memory:

@@ -1,7 +1,7 @@
 """The hook bus: calls the handlers of a moment. No handler can break the host or delay it beyond a deadline.
 
 A handler that raises or is late results in a warning and a log line. If it only reads, its late result is dropped. If
-it writes, it is finished in the background, in order, and the host is told so.
+it writes, it is finished in the background, in order, and a warning says so.
 """
 
 from __future__ import annotations
@@ -130,7 +130,7 @@ class _Started:
             effect = self.task.result()
         except (MemoriterError, OSError) as error:
             return _warned(f"{name} failed: {error}")
-        except Exception as error:  # the host goes on, whatever a handler does
+        except Exception as error:  # the host continues, whatever a handler does
             log.exception("%s failed", name)
             return Effect(warnings=(f"{name} failed: {type(error).__name__}: {error}",))
         if effect is not None and not isinstance(effect, Effect):
