@@ -110,7 +110,7 @@ def test_a_removed_file_is_reported(tmp_path: Path) -> None:
         workspace.read(found)
 
 
-@pytest.mark.skipif(os.name == "nt" or os.geteuid() == 0, reason="needs a user who can be refused")
+@pytest.mark.skipif(os.name == "nt" or os.geteuid() == 0, reason="root can read everything")
 def test_an_unreadable_file_is_reported(tmp_path: Path) -> None:
     (tmp_path / "MEMORY.md").write_text("x")
     (tmp_path / "MEMORY.md").chmod(0)

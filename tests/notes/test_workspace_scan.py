@@ -189,7 +189,7 @@ def test_names_that_cannot_be_cited_are_reported(tmp_path: Path) -> None:
     assert scan.problems == (Problem("memory/\\xff.md", reason), Problem("memory/new\\nline.md", reason))
 
 
-@pytest.mark.skipif(os.name == "nt" or os.geteuid() == 0, reason="needs a user who can be refused")
+@pytest.mark.skipif(os.name == "nt" or os.geteuid() == 0, reason="root can read everything")
 def test_an_unreadable_folder_is_reported(tmp_path: Path) -> None:
     write(tmp_path, "memory/a.md", "memory/closed/b.md")
     (tmp_path / "memory/closed").chmod(0)

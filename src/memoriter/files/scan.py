@@ -38,13 +38,13 @@ class Tree:
     #: The prefix of relative paths in citations: "", "notes/" or "/home/me/notes/".
     shown: str
     #: Matches the relative paths of the files that belong to the memory.
-    wanted: re.Pattern[str]
+    pattern: re.Pattern[str]
     #: Relative paths at which a scan starts. "" is the folder itself.
     starts: tuple[str, ...]
 
-    def wants(self, relative: str) -> bool:
+    def matches(self, relative: str) -> bool:
         """Return whether a relative path belongs to the memory."""
-        return self.wanted.fullmatch(relative) is not None
+        return self.pattern.fullmatch(relative) is not None
 
     def holds(self, real: str) -> bool:
         """Return whether a resolved path is below the folder."""
@@ -176,7 +176,7 @@ class Walk:
                         folders.append((below, entry.path))
                     elif not entry.is_file(follow_symlinks=False):
                         self._special(below)
-                    elif self._tree.wants(below):
+                    elif self._tree.matches(below):
                         self._listed(below, entry)
         except FileNotFoundError:
             pass  # removed during the scan
@@ -202,11 +202,11 @@ class Walk:
             real = os.path.realpath(link)
             found = os.stat(real)  # noqa: PTH116
         except OSError:
-            if self._tree.wants(path):
+            if self._tree.matches(path):
                 self._problem(path, "Broken symbolic link. It was not followed.")
             return
         is_folder = stat.S_ISDIR(found.st_mode)
-        if not is_folder and not self._tree.wants(path):
+        if not is_folder and not self._tree.matches(path):
             return
         if is_folder and _stands_in(link, real):
             self._problem(path, "The symbolic link leads back to a folder above it. It was not followed.")

@@ -147,7 +147,7 @@ class Workspace:
         for tree in self._trees:
             for prefix in (tree.shown, f"{tree.real}/", f"{self.root.absolute()}/{tree.shown}"):
                 relative = written.removeprefix(prefix)
-                if written.startswith(prefix) and tree.wants(relative):
+                if written.startswith(prefix) and tree.matches(relative):
                     return tree, relative
         raise PathRefused(
             f"{path[:200]!r} is refused. Only MEMORY.md, memory/**/*.md and the configured extra paths can be read."

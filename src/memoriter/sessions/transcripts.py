@@ -200,7 +200,7 @@ class _Opened:
 
 def _found(tree: Tree, relative: str, path: str) -> FoundFile | None:
     plain = os.path.join(tree.real, *relative.split("/"))  # noqa: PTH118
-    if not tree.wants(relative) or not is_citable(path) or ".." in relative.split("/"):
+    if not tree.matches(relative) or not is_citable(path) or ".." in relative.split("/"):
         return None
     try:
         real = os.path.realpath(plain)
