@@ -113,12 +113,12 @@ def _renumbered(event: Event, seq: int, change: int) -> Event:
 
 def _check_format(name: object) -> None:
     if name != FORMAT:
-        raise ValueError(f"the format {name!r} is not known here")
+        raise ValueError(f"the format {name!r} is not supported")
 
 
 def _line(record: Any) -> Line:
     if not isinstance(record, dict) or not isinstance(record.get("entry"), dict):
-        raise ValueError("there is no entry")  # noqa: TRY004 - all errors of a line are reported alike
+        raise ValueError("it contains no entry")  # noqa: TRY004 - all errors of a line are reported alike
     history = tuple(_event(event) for event in record.get("history", ()))
     return Line(entry_from(record["entry"]), history)
 
@@ -126,7 +126,7 @@ def _line(record: Any) -> Line:
 def entry_from(values: Mapping[str, Any]) -> Entry:
     """Return an entry from plain data, or raise if it is invalid."""
     if unknown := set(values) - _KNOWN:
-        raise ValueError(f"an entry has no {', '.join(sorted(unknown))}")
+        raise ValueError(f"an entry has no field {', '.join(sorted(unknown))}")
     entry = Entry(**dict(values) | {name: _texts(values.get(name, ()), name) for name in ("related", "tags")})
     if str(uuid.UUID(entry.id)) != entry.id:
         raise ValueError(f"{entry.id!r} is not an id")
@@ -134,7 +134,7 @@ def entry_from(values: Mapping[str, Any]) -> Entry:
         if getattr(entry, name) not in choices:
             raise ValueError(f"{name} must be one of {', '.join(choices)}")
     if not isinstance(entry.text, str) or not any(char.isalnum() for char in entry.text):
-        raise ValueError("its text holds no word")
+        raise ValueError("its text contains no word")
     _check_numbers(entry)
     return entry
 
@@ -148,9 +148,9 @@ def _check_numbers(entry: Entry) -> None:
         if hint in (float, int, float | None) and not _is_number(value, whole=hint is int):
             raise ValueError(f"{name} must be a number")
         if hint == str | None and not isinstance(value, str):
-            raise ValueError(f"{name} must be a text")
+            raise ValueError(f"{name} must be a string")
     if not 1 <= entry.importance <= 5 or not 0 <= entry.confidence <= 1:
-        raise ValueError("importance is from 1 to 5, confidence from 0 to 1")
+        raise ValueError("importance must be from 1 to 5 and confidence from 0 to 1")
 
 
 def _is_number(value: object, *, whole: bool) -> bool:
@@ -161,7 +161,7 @@ def _is_number(value: object, *, whole: bool) -> bool:
 
 def _texts(values: object, name: str) -> tuple[str, ...]:
     if not isinstance(values, list | tuple) or not all(isinstance(value, str) for value in values):
-        raise ValueError(f"{name} must be a list of texts")
+        raise ValueError(f"{name} must be a list of strings")
     return tuple(values)
 
 
@@ -227,7 +227,7 @@ def _records(whole: Any) -> Iterable[Any]:
     if isinstance(whole, dict):
         name = next((name for name in _LISTS if isinstance(whole.get(name), list)), None)
         if name is None:
-            raise WriteError("this JSON holds no list of memories; nothing was imported")
+            raise WriteError("the JSON contains no list of memories; nothing was imported")
         whole = whole[name]
     if whole and all(isinstance(one, dict) and "mapping" in one for one in whole):
         return [saved for conversation in whole for saved in _saved_by_chatgpt(conversation)]

@@ -117,7 +117,7 @@ class Extractor:
         try:
             found = self._ask(readable, known)
         except (ChatError, ValueError, TypeError) as error:
-            log.warning("the model could not be used, so the capture rules are: %s", error)
+            log.warning("the model failed, the capture rules are used instead: %s", error)
             return [
                 self.entries.add_draft(draft, actor="capture") for draft in capture(readable, session=session)
             ]

@@ -131,7 +131,7 @@ def _plain(op: PutOp) -> dict[str, Any]:
     try:
         plain: dict[str, Any] = json.loads(json.dumps(dict(op.value or {})))
     except (TypeError, ValueError, RecursionError) as error:
-        raise TypeError(f"The value of {op.key!r} cannot be kept: {error}.") from error
+        raise TypeError(f"The value of {op.key!r} cannot be stored: {error}.") from error
     return plain
 
 

@@ -348,5 +348,5 @@ def _encodable(name: str) -> str:
     try:
         name.encode("utf-8")
     except UnicodeEncodeError as error:
-        raise WriteError(f"{name!r} cannot be a name: it has no UTF-8 form.") from error
+        raise WriteError(f"{name!r} cannot be a name: it cannot be encoded as UTF-8.") from error
     return name
