@@ -40,6 +40,7 @@ check: $(READY)  ## lint, formatting, types, generated docs, words
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/python docs/generate.py --check
+	$(BIN)/python docs/check_words.py
 
 fix: $(READY)  ## fix lint and formatting, regenerate docs
 	$(BIN)/ruff check --fix .

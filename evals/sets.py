@@ -105,7 +105,7 @@ def _day(year: str, month: str, day: str) -> str | None:
 
 
 def _month(name: str) -> int:
-    """Its number; 0, which is no month, for a word that names none."""
+    """Return the number of the month, or 0 if the word does not name one."""
     return next((n for n, month in enumerate(_MONTHS, 1) if month == name.lower()[:3]), 0)
 
 

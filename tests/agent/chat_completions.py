@@ -61,7 +61,7 @@ def mistakes_in(body: dict[str, Any]) -> Iterator[str]:
         yield "no model is named"
     for tool in body.get("tools", ()):
         if tool["type"] != "function" or tool["function"]["parameters"]["type"] != "object":
-            yield f"{tool} is no tool"
+            yield f"{tool} is not a tool"
 
 
 @contextmanager

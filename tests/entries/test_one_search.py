@@ -45,12 +45,12 @@ def test_a_damaged_store_of_entries_is_reported_and_notes_are_found(open_memory:
     memory: Memory = open_memory()
     memory.sync()
     folder = memory.settings.agent_folder
-    (folder / "memory.db").write_bytes(b"this is no database" * 100)
+    (folder / "memory.db").write_bytes(b"this is not a database" * 100)
     answer = memory.search("grey heron")
     assert [hit.source for hit in answer.hits] == ["memory"]
     assert answer.degraded is not None
     assert "Without entries" in answer.degraded
-    assert (folder / "memory.db").read_bytes().startswith(b"this is no database")
+    assert (folder / "memory.db").read_bytes().startswith(b"this is not a database")
 
 
 def test_capture_uses_rules_and_a_model_only_if_configured(open_memory: Any) -> None:

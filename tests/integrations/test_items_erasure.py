@@ -99,11 +99,11 @@ def test_an_erasure_is_not_complete_while_another_process_reads(tmp_path: Path) 
     reader.execute("select count(*) from items").fetchall()
     store.delete(item)
     store.mark_for_erasure(item, ["0" * 64])
-    doomed = store.unfinished()
-    assert not store.finish(doomed, store.seq())
-    assert store.unfinished() == doomed
+    unfinished = store.unfinished()
+    assert not store.finish(unfinished, store.seq())
+    assert store.unfinished() == unfinished
     reader.close()
-    assert store.finish(doomed, store.seq())
+    assert store.finish(unfinished, store.seq())
     assert (store.unfinished(), store.changed_since(0)) == ([], {})
     store.close()
 

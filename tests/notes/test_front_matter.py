@@ -13,7 +13,7 @@ from memoriter.records import Document
 from memoriter.text.front_matter import FrontMatter, read_front_matter
 
 SHORE = "The grey one stands at the shore and waits for fish, every morning of the week."
-REEDS = "In the reeds there is a nest that nobody has come near to since the winter."
+REEDS = "In the reeds there is a nest that was left alone since the winter."
 NOTE = f"""---
 title: Heron
 tags: [wetland, "birds"]

@@ -59,13 +59,13 @@ class Lifecycle:
         if over:
             edits = [Edit("expire", replace(entry, state="expired"), entry) for entry in over]
             self._store.apply(edits, at=now, by="cleanup")
-        doomed = [
+        expired_ids = [
             entry.id
             for entry in self._store.find(EntryFilter(states=("expired",)))
             if (entry.expires_at or 0) + self._options.retention_days * DAY <= now
         ]
-        if doomed:
-            self._eraser.erase(doomed, actor="cleanup", tombstones=False)
+        if expired_ids:
+            self._eraser.erase(expired_ids, actor="cleanup", tombstones=False)
         refused = [
             entry.id
             for entry in self._store.find(EntryFilter(states=("rejected",)))
@@ -78,4 +78,4 @@ class Lifecycle:
             connection.execute(
                 "insert or replace into meta(key, value) values(?, ?)", (LAST_CLEANUP, str(now))
             )
-        return CleanedUp(len(over), len(doomed) + len(refused))
+        return CleanedUp(len(over), len(expired_ids) + len(refused))
