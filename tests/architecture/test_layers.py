@@ -12,8 +12,7 @@ import memoriter
 ROOT = Path(memoriter.__file__).parent
 
 SHARED = {"records", "errors", "sentences", "logs", "files", "background"}
-LEAVES = {"text", "embedding", "llm", "store"}
-JOINERS = {"notes", "sessions", "index", "search", "entries", "recall", "engines"}
+LEAVES = {"text", "embedding", "store"}
 
 MAY_IMPORT: dict[str, set[str]] = {
     "records": set(),
@@ -31,19 +30,23 @@ MAY_IMPORT: dict[str, set[str]] = {
     "notes": SHARED | {"text", "llm", "store", "sessions"},
     "index": SHARED | LEAVES | {"notes", "sessions"},
     "search": SHARED | LEAVES | {"sessions"},
-    "entries": SHARED | LEAVES | {"index", "search"},
-    "recall": SHARED | LEAVES | {"search", "entries", "sessions"},
-    "engines": SHARED | LEAVES | JOINERS,
-    "build": SHARED | LEAVES | JOINERS | {"config"},
-    "memory": SHARED | LEAVES | JOINERS | {"config", "build"},
+    "entries": SHARED | LEAVES | {"llm", "index", "search"},
+    "recall": SHARED | {"text", "entries", "sessions"},
+    "engines": SHARED | LEAVES | {"notes", "sessions", "index", "search"},
+    "build": SHARED
+    | {"embedding", "llm", "store", "notes", "sessions", "index", "search", "entries", "engines", "config"},
+    "memory": SHARED
+    | {"build", "config", "embedding", "engines", "entries", "notes", "recall", "search", "sessions"},
     "async_memory": SHARED | {"memory", "entries", "notes", "embedding", "config"},
     "agent": SHARED | {"memory", "build", "config", "index", "notes", "sessions", "recall", "text"},
     # `doctor` also checks the items that integrations store.
     "tools": SHARED | {"memory", "agent", "config", "integrations"},
-    "integrations": SHARED | LEAVES | JOINERS | {"memory", "agent", "tools", "config"},
+    "integrations": SHARED
+    | LEAVES
+    | {"notes", "sessions", "index", "search", "entries", "memory", "agent", "tools", "config"},
     "server": SHARED | {"memory", "async_memory", "agent", "tools", "config", ""},
     "cli": SHARED | {"memory", "agent", "tools", "server", "integrations", "config", ""},
-    "testing": SHARED | LEAVES,
+    "testing": SHARED | {"text", "embedding", "llm"},
     "__main__": {"cli"},
     "": {
         "records",
