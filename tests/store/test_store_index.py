@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 from store_samples import ALICE, by_hand, document, put, unit
 
@@ -226,6 +226,7 @@ def test_any_strings_are_safe_terms(index: Index, terms: list[str]) -> None:
 
 
 @given(text=st.text(st.characters(exclude_categories=["Cs"]), max_size=80))
+@example("\u13a0")  # a Cherokee letter, whose casefolded form is upper case
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_every_token_of_a_text_finds_it(index: Index, text: str) -> None:
     put(index, "a.md", text)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import string
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -34,6 +35,9 @@ SATURATION = 2.2
 # The FTS5 tokenizer of the schema keeps such a run of characters together as one token.
 _RUN = re.compile(r"[0-9A-Za-z_\-./:@#+\u0080-\ud7ff\ue000-\U0010ffff]+")
 
+
+# It lowercases only ASCII. The casefolded form of some other letters, such as Cherokee, is upper case.
+_ASCII_LOWER = str.maketrans(string.ascii_uppercase, string.ascii_lowercase)
 
 _BM25 = f"bm25({TITLE_WEIGHT}, 1.0)"
 
@@ -95,7 +99,9 @@ class Frequencies:
         """Return the frequency of each term. That of a common term may be a few percent out of date."""
         if not terms:
             return {}
-        runs = {term: found[0].lower() for term in terms if len(found := _RUN.findall(term)) == 1}
+        runs = {
+            term: found[0].translate(_ASCII_LOWER) for term in terms if len(found := _RUN.findall(term)) == 1
+        }
         now = (value(connection, "select coalesce(max(rowid), 0) from chunks"), total(connection))
         counts = {run: self._cached(run, *now) for run in runs.values()}
         unknown = [run for run, count in counts.items() if not count]
