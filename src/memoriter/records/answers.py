@@ -1,0 +1,98 @@
+"""A query, its answer and the explanation of each hit."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Any, Literal
+
+from memoriter.records.documents import Source, Trust
+
+CitationMode = Literal["on", "off", "auto"]
+
+
+@dataclass(frozen=True, slots=True)
+class Query:
+    """A search request. None means the configured default, or no restriction."""
+
+    text: str
+    max_results: int | None = None
+    min_score: float | None = None
+    source: Source | None = None
+    #: Search only files whose path starts with this prefix.
+    path_prefix: str | None = None
+    #: The session that asks. It decides whether the memory may be used and whether citations are shown.
+    session_key: str | None = None
+
+    @classmethod
+    def of(cls, query: str | Query, **fields: Any) -> Query:
+        """Return the query with these fields. A field that is None does not replace one that is set."""
+        given = {name: value for name, value in fields.items() if value is not None}
+        return cls(query, **given) if isinstance(query, str) else replace(query, **given)
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """One term of a hit's score. The contributions of all parts sum to the score."""
+
+    #: "vector", "keyword", "decay" and others.
+    name: str
+    #: The measure of this part, 0 to 1.
+    value: float
+    weight: float
+    contribution: float
+    #: Matched terms, rank or age, as text.
+    detail: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Explanation:
+    """How the score of a hit was computed."""
+
+    fusion: str
+    parts: tuple[Part, ...]
+    #: Tokens of the query that the chunk contains.
+    matched: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Hit:
+    """A chunk or entry that answers a query, with its citation, its score and the reasons for it."""
+
+    path: str
+    start_line: int
+    end_line: int
+    score: float
+    snippet: str
+    source: Source
+    #: Such as "memory/2026-02-08.md#L10-L25". None if this session does not see citations.
+    citation: str | None
+    explain: Explanation
+    chunk_id: str = ""
+    date: str | None = None
+    trust: Trust = "owner"
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """The result of a search: the hits, the embedder that was used, and what is missing."""
+
+    hits: tuple[Hit, ...]
+    #: The provider of the vectors, such as "local" or "none".
+    provider: str
+    model: str
+    #: Whether another provider or backend than the configured one answered. ``degraded`` says why.
+    fallback: bool = False
+    #: Whether this session sees citations.
+    citations: bool = True
+    #: What is missing from this answer, as text.
+    degraded: str | None = None
+
+    def __iter__(self) -> Iterator[Hit]:
+        return iter(self.hits)
+
+    def __len__(self) -> int:
+        return len(self.hits)
+
+    def __bool__(self) -> bool:
+        return bool(self.hits)

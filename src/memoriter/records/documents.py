@@ -1,0 +1,191 @@
+"""Files, turns, chunks and notes, and whose words they are."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+#: Where a hit comes from: notes, session transcripts, or what was learned in conversation.
+Source = Literal["memory", "sessions", "entries"]
+
+
+#: Who wrote a text: the owner, an agent, or an outside source. It depends on how a text arrived, not on what it says.
+Trust = Literal["owner", "agent", "untrusted"]
+
+
+#: Every trust level, the most trusted first. This is the only place that orders them.
+TRUST_LEVELS: tuple[Trust, ...] = ("owner", "agent", "untrusted")
+
+
+def least_trusted(*levels: Trust) -> Trust:
+    """Return the trust of a text that is made of texts with these levels."""
+    return max(levels, key=TRUST_LEVELS.index)
+
+
+def is_trusted_like(trust: Trust, other: Trust) -> bool:
+    """Return whether the first level is trusted at least as much as the second."""
+    return TRUST_LEVELS.index(trust) <= TRUST_LEVELS.index(other)
+
+
+@dataclass(frozen=True, slots=True)
+class FoundFile:
+    """A file that was listed but not read yet."""
+
+    #: Relative to the workspace, with "/". Absolute only for extra paths outside it.
+    path: str
+    source: Source
+    absolute: Path
+    mtime_ns: int
+    #: In bytes.
+    size: int
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """What one side said in a session, without tool calls, secrets and injected text."""
+
+    role: Literal["user", "assistant"]
+    text: str
+    #: The line of the transcript, from 1.
+    line: int
+    #: In seconds since the epoch.
+    time: float | None = None
+    trust: Trust = "owner"
+
+
+@dataclass(frozen=True, slots=True)
+class Passage:
+    """Consecutive turns of a transcript as one text."""
+
+    start_line: int
+    end_line: int
+    text: str
+    date: str | None
+    trust: Trust
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """The text of one file when it was read."""
+
+    path: str
+    source: Source
+    text: str
+    #: The digest of the bytes on disk.
+    sha256: str
+    mtime_ns: int
+    size: int
+    #: A remark for people, such as "read as gb18030" or "only the first 4 MiB".
+    note: str | None = None
+    #: The passages of a transcript, instead of a text.
+    passages: tuple[Passage, ...] = ()
+    #: Lines before this one are indexed already and were not read again.
+    from_line: int = 1
+    #: Where reading continues when the file has grown.
+    state: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Chunk:
+    """Consecutive lines of one document: the unit that is indexed, found and cited."""
+
+    #: Stable: the same path and text have the same id, wherever the lines are in the file.
+    id: str
+    path: str
+    source: Source
+    #: Counted from 1.
+    start_line: int
+    #: Inclusive.
+    end_line: int
+    text: str
+    #: The headings above the first line, outermost first, after what the front matter says.
+    headings: tuple[str, ...] = ()
+    #: The day of the note, "YYYY-MM-DD", from its front matter or name.
+    date: str | None = None
+    trust: Trust = "owner"
+
+    @property
+    def embedding_text(self) -> str:
+        """The text for the embedder: the lines below their headings, which say what the lines are about."""
+        return f"{' > '.join(self.headings)}\n{self.text}" if self.headings else self.text
+
+    @property
+    def hash(self) -> str:
+        """The key of the vector in the cache. Equal text is embedded once."""
+        return hashlib.sha256(self.embedding_text.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+@dataclass(frozen=True, slots=True)
+class Identity:
+    """What made some vectors. Vectors of different identities are never compared."""
+
+    provider: str
+    model: str
+    dimensions: int
+    #: A digest of everything else that changes vectors, such as weights, prefixes and length.
+    key: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.provider}/{self.model}/{self.dimensions}" + (f"/{self.key[:12]}" if self.key else "")
+
+
+@dataclass(frozen=True, slots=True)
+class NoteFile:
+    """A note or a transcript in a list."""
+
+    path: str
+    source: Source
+    #: In bytes.
+    size: int
+    #: In seconds since the epoch.
+    mtime: float
+    #: 0 until the file is indexed.
+    chunks: int
+    trust: Trust
+
+
+@dataclass(frozen=True, slots=True)
+class NoteChunk:
+    """A chunk of a note, without its text."""
+
+    id: str
+    start_line: int
+    end_line: int
+    headings: tuple[str, ...]
+    date: str | None
+    trust: Trust
+    tokens: int
+    embedded: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Excerpt:
+    """Lines read from one file of the workspace."""
+
+    path: str
+    text: str
+    start_line: int
+    end_line: int
+    total_lines: int
+    #: Whose words the file holds.
+    trust: Trust = "owner"
+
+
+@dataclass(frozen=True, slots=True)
+class Saved:
+    """The place of a note that is on disk."""
+
+    #: Relative to the workspace.
+    path: str
+    start_line: int
+    end_line: int
+    #: Whether the note contained it before, so that nothing was written.
+    already: bool = False
+    #: A remark for people, such as that secrets were removed or no model was used.
+    note: str | None = None
+
+    @property
+    def citation(self) -> str:
+        return f"{self.path}#L{self.start_line}-L{self.end_line}"

@@ -1,0 +1,250 @@
+"""Entries, their history, and what entered a prompt."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal
+
+from memoriter.records.answers import Explanation, Part
+from memoriter.records.documents import Trust
+
+EntryType = Literal[
+    "user_preference",
+    "project_context",
+    "technical_decision",
+    "workflow",
+    "fact",
+    "skill",
+    "relationship",
+    "other",
+]
+
+
+#: Only active entries are found. A staged entry waits for the owner's approval, and a rejected one was refused.
+EntryState = Literal["active", "staged", "superseded", "expired", "rejected", "forgotten"]
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One short typed statement that was learned. Times are in seconds since the epoch."""
+
+    #: A UUID.
+    id: str
+    text: str
+    type: EntryType = "other"
+    category: str | None = None
+    #: 1 to 5.
+    importance: float = 3.0
+    #: 0 to 1.
+    confidence: float = 1.0
+    trust: Trust = "owner"
+    state: EntryState = "active"
+    #: The session in which it was learned.
+    session: str | None = None
+    #: The place in the session, or the interface that added it.
+    source: str | None = None
+    created_at: float = 0.0
+    updated_at: float = 0.0
+    #: When it became true.
+    valid_from: float = 0.0
+    #: None means never.
+    expires_at: float | None = None
+    superseded_by: str | None = None
+    last_accessed_at: float | None = None
+    access_count: int = 0
+    #: How often it was said.
+    repetitions: int = 1
+    related: tuple[str, ...] = ()
+    tags: tuple[str, ...] = ()
+    #: The sequence number of the last event that changed it.
+    seq: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """One change of one entry. It has no texts if the entry was forgotten."""
+
+    seq: int
+    #: Events of one change have the same number.
+    change: int
+    at: float
+    #: "add", "stage", "approve", "reject", "repeat", "merge", "supersede", "update", "expire", "forget" and others.
+    kind: str
+    entry_id: str
+    by: str
+    note: str
+    before: Entry | None
+    after: Entry | None
+
+
+@dataclass(frozen=True, slots=True)
+class Remembered:
+    """The result of remembering a statement."""
+
+    #: The entry that holds the statement now. None if it was refused.
+    entry: Entry | None
+    action: Literal["added", "repeated", "merged", "superseded", "staged", "refused"]
+    #: The id of the entry that was superseded.
+    replaced: str | None = None
+    #: The reason, as text.
+    note: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Imported:
+    """The result of an import of entries."""
+
+    added: int
+    #: Entries that existed already and were not changed.
+    already: int
+
+
+@dataclass(frozen=True, slots=True)
+class EntryHit:
+    """An entry that answers a query, with its score and the reasons for it."""
+
+    entry: Entry
+    score: float
+    #: How well it matches the query, 0 to 1, whatever its importance.
+    similarity: float
+    explain: Explanation
+
+
+@dataclass(frozen=True, slots=True)
+class Receipt:
+    """Which entries were forgotten, which copies were erased, and which could not be."""
+
+    #: Ids of the erased entries.
+    forgotten: tuple[str, ...]
+    covered: tuple[str, ...] = ()
+    not_covered: tuple[str, ...] = ()
+    #: Possible matches, if no match was certain.
+    candidates: tuple[EntryHit, ...] = ()
+    dry_run: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class CleanedUp:
+    """The result of a cleanup."""
+
+    expired: int
+    purged: int
+
+
+EntrySort = Literal["created", "updated", "importance", "score"]
+
+
+@dataclass(frozen=True, slots=True)
+class EntryPage:
+    """One page of entries."""
+
+    entries: tuple[Entry, ...]
+    #: All matching entries, on this page or not.
+    total: int
+    #: Where the next page starts. None on the last page.
+    after: tuple[float, str] | None = None
+    #: Scores by id, if there was a query.
+    scores: Mapping[str, float] = field(default_factory=dict)
+    degraded: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Facets:
+    """How many entries there are of each kind."""
+
+    total: int
+    types: Mapping[str, int]
+    states: Mapping[str, int]
+    trust: Mapping[str, int]
+    #: The most frequent tags.
+    tags: Mapping[str, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Bucket:
+    """Counts of what happened in a span of time."""
+
+    start: float
+    end: float
+    captured: int = 0
+    superseded: int = 0
+    forgotten: int = 0
+    recalls: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """The place of an entry on the map, between -1 and 1."""
+
+    entry: Entry
+    x: float
+    y: float
+
+
+@dataclass(frozen=True, slots=True)
+class EntryMap:
+    """Entries as points. Entries with similar meaning are near each other."""
+
+    points: tuple[Point, ...]
+    #: Entries in force. More than the points if some have no vector or there are too many.
+    total: int
+    #: The sequence number of the newest change on the map.
+    generation: int
+    method: str = "pca"
+    degraded: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Considered:
+    """One thing that was considered for a prompt, and whether it was added."""
+
+    #: "entry" or "note".
+    kind: str
+    #: The id of the entry, or the citation of the note.
+    ref: str
+    entered: bool
+    #: As text.
+    reason: str
+    score: float
+    parts: tuple[Part, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Recall:
+    """One recall, as the ledger records it."""
+
+    id: str
+    at: float
+    interface: str
+    session: str | None
+    #: Empty if something in it was forgotten later.
+    query: str
+    characters: int
+    tokens: int
+    considered: tuple[Considered, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class RecallHead:
+    """One recall in a list."""
+
+    id: str
+    at: float
+    interface: str
+    session: str | None
+    query: str
+    characters: int
+    tokens: int
+    #: How many things were added to the prompt.
+    entered: int
+    left_out: int
+
+
+@dataclass(frozen=True, slots=True)
+class RecallPage:
+    """One page of recalls, newest first."""
+
+    recalls: tuple[RecallHead, ...]
+    total: int
+    after: tuple[float, str] | None = None
