@@ -1,4 +1,4 @@
-"""How long a client of `memoriter mcp` waits, from the start of the process to its first result."""
+"""Measure how long a client of `memoriter mcp` waits, from the start of the process to its first result."""
 
 from __future__ import annotations
 

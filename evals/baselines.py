@@ -96,11 +96,11 @@ class UniversalSentenceEncoder:
         return vector
 
     def close(self) -> None:
-        """Nothing to give back."""
+        """Do nothing. There are no resources to release."""
 
 
 def setup_for(name: str, folder: str, cache: Path) -> Setup:
-    """How to open the embedder of this name; a folder may be given, and none at all means the bundled model."""
+    """Return the setup for the embedder in a folder or of this name. Without either it is the bundled model."""
     if folder:
         return Setup(cache, {"embedding.provider": "local", "embedding.model_path": folder})
     if name == "use":

@@ -57,19 +57,18 @@ class Setup:
 
 @dataclass(frozen=True, slots=True)
 class Build:
-    """What it took to index a group."""
+    """The cost of indexing a group."""
 
     items: int
     chunks: int
     index_bytes: int
-    cpu_s: (
-        float | None
-    )  #: from nothing; None when vectors were in the cache and the first build was not measured
+    #: CPU time without a cache; None when vectors were in the cache and the first build was not measured.
+    cpu_s: float | None
 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What one query brought in one mode."""
+    """The results of one query in one mode."""
 
     query: Query
     ranked: tuple[str, ...]  #: item ids, best first, without a threshold

@@ -28,7 +28,7 @@ PARALLEL_DOCUMENTS = ("k8s", "mdn", "react")
 
 @dataclass(frozen=True)
 class DataConfig:
-    """How texts are read, cut and joined."""
+    """Options for reading, splitting and joining texts."""
 
     seed: int = 20261115
     max_lines: int = 0  # per file; 0 = all

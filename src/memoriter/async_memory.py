@@ -181,7 +181,7 @@ class AsyncMemory(_Forwarding[Memory]):
 
     @property
     def watching(self) -> str | None:
-        """How file changes are noticed, as `Memory.watching`."""
+        """The method that detects file changes, as `Memory.watching`."""
         return self.memory.watching
 
     close = forward(Memory.close)

@@ -241,7 +241,7 @@ class Memory:
 
     @property
     def entries(self) -> Entries:
-        """What the agent has learned: add, get, list, search, update, undo, approve, export and more."""
+        """The entries that the agent has learned: add, get, list, search, update, undo, approve, export and more."""
         with self._opening():
             if self._entries is None:
                 self._entries = build_entries(self.settings, self._engine)
@@ -576,7 +576,7 @@ class Memory:
 
     @property
     def watching(self) -> str | None:
-        """How file changes are noticed, as text; None if no `MemoryService` runs."""
+        """The method that detects file changes, as text; None if no `MemoryService` runs."""
         self._check_open()
         state = self._watch_state
         return state() if state else None

@@ -1,4 +1,4 @@
-"""What the builtin plugins do at each moment, and what they never do."""
+"""Effects of the builtin plugins at each moment, and what they never do."""
 
 from __future__ import annotations
 
@@ -407,7 +407,7 @@ def _found(memory: Memory, query: str) -> bool:
 
 
 def test_switching_the_slot_loses_nothing(open_agent: OpenAgent, note: Note) -> None:
-    """What was written while one plugin was active is found while any other is."""
+    """Text written while one plugin was active is found while any other is active."""
     birds = {"memory-core": "heron", "memory-lancedb": "stork", "memory-full": "avocet"}
     for slot, bird in birds.items():
         with open_agent(slot) as agent:

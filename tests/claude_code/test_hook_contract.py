@@ -1,4 +1,4 @@
-"""What a host can rely on: one valid answer on standard output, in time, and exit status 0."""
+"""The contract of hooks: one valid answer on standard output, in time, and exit status 0."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How many texts are embedded: none twice, and no more than changed."""
+"""The number of embedded texts: none is embedded twice, and only changed texts are embedded."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What every embedder promises. Add an embedder to `EMBEDDERS` to run these tests with it."""
+"""The contract of every embedder. Add an embedder to `EMBEDDERS` to run these tests with it."""
 
 from __future__ import annotations
 

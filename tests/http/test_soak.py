@@ -40,7 +40,7 @@ WORDS = (
 
 @dataclass
 class Observed:
-    """What the clients observed."""
+    """Observations of the clients."""
 
     seconds: list[float] = field(default_factory=list)
     failures: list[str] = field(default_factory=list)

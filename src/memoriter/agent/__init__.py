@@ -1,4 +1,4 @@
-"""What happens automatically while an agent works: the plugin in the memory slot, and the moments it acts on.
+"""Memory that works automatically beside an agent: the plugin in the memory slot, and the moments it acts on.
 
 from memoriter import Agent, Moment
 

@@ -100,14 +100,14 @@ def _messages(moment: Moment) -> list[Message]:
 
 @dataclass(frozen=True, slots=True)
 class Share:
-    """How many entries and notes are recalled automatically. None means as many as the settings say."""
+    """Numbers of entries and notes that are recalled automatically. None: as many as the settings say."""
 
     entries: int | None = None
     notes: int | None = None
 
 
 class Handlers:
-    """What a builtin plugin does with one memory."""
+    """The handlers of a builtin plugin for one memory."""
 
     def __init__(
         self, service: MemoryService, tools: tuple[str, ...], *, notes: bool, entries: bool, share: Share

@@ -117,7 +117,7 @@ class MemoryService:
 
     @property
     def watching(self) -> str:
-        """How file changes are noticed, as text."""
+        """The method that detects file changes, as text."""
         if self._watcher is None:
             return "not watching (watch.enabled)"
         return self._watcher.note or "watching"

@@ -11,7 +11,7 @@ from memoriter.config.fields import Number, Section, Share, Whole
 
 
 class EntrySettings(Section):
-    """How entries are stored."""
+    """Storage of entries."""
 
     vector_engine: Literal["scan", "sqlite-vec", "lancedb"] = Field(
         default="scan",
@@ -50,7 +50,7 @@ class ExtractionSettings(Section):
 
 
 class RetrievalSettings(Section):
-    """What is added to the agent's prompt automatically."""
+    """Text that is added to the agent's prompt automatically."""
 
     inject_on_query: bool = Field(default=True, description="Recall memories before the agent answers.")
     max_memories: Whole = Field(
@@ -74,7 +74,7 @@ class RetrievalSettings(Section):
 
 
 class CleanupSettings(Section):
-    """How long expired entries and recorded recalls are kept."""
+    """Retention of expired entries and recorded recalls."""
 
     auto_cleanup: bool = Field(default=True, description="Clean up automatically.")
     interval: Whole = Field(default=24, ge=1, description="Hours between cleanups.")
@@ -122,7 +122,7 @@ class WatchSettings(Section):
 
 
 class WritingSettings(Section):
-    """What is written to notes automatically."""
+    """Notes that are written automatically."""
 
     flush: bool = Field(
         default=True,

@@ -1,4 +1,4 @@
-"""What one place sets: a file, the environment or the arguments, as dotted keys with values and origins.
+"""The settings of one source (a file, the environment or the arguments), as dotted keys with values and origins.
 
 This module finds unknown keys, resolves paths relative to the place that names them, and limits what a workspace's
 file may set. `settings` checks the values.

@@ -37,7 +37,7 @@ class FileSettings(Section):
 
 
 class ChunkingSettings(Section):
-    """How notes are split into chunks."""
+    """Options for splitting notes into chunks."""
 
     tokens: Whole = Field(default=512, ge=8, le=8192, description="Maximum number of tokens in a chunk.")
     target: Whole = Field(
@@ -57,7 +57,7 @@ class ChunkingSettings(Section):
 
 
 class IndexSettings(Section):
-    """How the index is stored."""
+    """Storage of the index."""
 
     vector_engine: Literal["scan", "sqlite-vec"] = Field(
         default="scan",
@@ -66,7 +66,7 @@ class IndexSettings(Section):
 
 
 class SearchSettings(Section):
-    """How a query is answered."""
+    """Options for answering a query."""
 
     max_results: Whole = Field(default=6, ge=1, le=1000, description="Maximum number of results.")
     min_score: Share = Field(
@@ -104,7 +104,7 @@ class SearchSettings(Section):
 
 
 class ScopeRule(Section):
-    """Whether sessions of one kind may search, such as "allow chat_type=group channel=slack"."""
+    """Allow or deny search for sessions of one kind, such as "allow chat_type=group channel=slack"."""
 
     action: Literal["allow", "deny"]
     channel: str | None = None

@@ -1,4 +1,4 @@
-"""What is known about a model without loading it: dimensions, pooling, length, prompts.
+"""The description of a model, readable without loading it: dimensions, pooling, length, prompts.
 
 A bundled model's folder has a `manifest.json`. An exported sentence-transformers folder has the same facts in
 `config.json`, `1_Pooling/config.json`, `tokenizer_config.json` and other files.

@@ -1,4 +1,4 @@
-"""What an embedder is, and how the settings specify one."""
+"""The protocol of embedders, and how the settings specify one."""
 
 from __future__ import annotations
 

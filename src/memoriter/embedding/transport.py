@@ -139,7 +139,7 @@ def _is_file(url: str) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """What a vendor's exception says."""
+    """The facts of a vendor's exception."""
 
     #: HTTP status. None: there was no answer, or it was unreadable.
     status: int | None = None

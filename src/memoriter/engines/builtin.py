@@ -39,7 +39,7 @@ OTHER_WORKSPACE = "The index belongs to another workspace. Run `memoriter index`
 
 @dataclass(frozen=True, slots=True)
 class EngineOptions:
-    """How the engine behaves around a search."""
+    """Options of the engine for searches and syncs."""
 
     citations: CitationMode = "auto"
     sync_before: bool = True

@@ -32,7 +32,7 @@ CANCELLATIONS = (Cancelled, concurrent.futures.CancelledError)
 
 @dataclass(frozen=True, slots=True)
 class Cooldown:
-    """How long a failed primary is not tried, in seconds. It doubles after each failure in a row."""
+    """The cooldown of a failed primary, in seconds. It doubles after each failure in a row."""
 
     first_s: float = 60.0
     max_s: float = 600.0

@@ -1,7 +1,7 @@
-"""What the agent learned: short typed statements with history.
+"""Entries: short typed statements that the agent learned, with history.
 
 `Entries` adds, merges, finds and forgets entries. `store.entry_store` is the source of truth. `capture` (rules) and
-`extract` (a language model) decide what a turn is worth.
+`extract` (a language model) decide which statements of a turn are stored.
 """
 
 from memoriter.entries.collection import Entries, EntryOptions

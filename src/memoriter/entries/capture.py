@@ -47,7 +47,7 @@ _EXPLICIT_ZH = re.compile(
 
 
 class TurnLike(Protocol):
-    """What capture and extraction need to know of a turn."""
+    """A turn as capture and extraction read it."""
 
     @property
     def role(self) -> str: ...
@@ -59,7 +59,7 @@ class TurnLike(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class CaptureLimits:
-    """How much of a turn is read, and how many statements are kept."""
+    """Limits of the text that is read and of the statements that are stored."""
 
     max_chars: int = 500
     per_turn: int = 3

@@ -66,7 +66,7 @@ MAX_ATTEMPTS = 5
 
 @dataclass(frozen=True, slots=True)
 class EntryOptions:
-    """How entries are searched, approved, cleaned up and captured. The defaults are those of the settings."""
+    """Options for search, approval, cleanup and capture of entries. The defaults are those of the settings."""
 
     threshold: float = MIN_SIMILARITY
     weights: Weights = field(default_factory=Weights)
@@ -76,7 +76,7 @@ class EntryOptions:
 
 
 class DraftFields(TypedDict, total=False):
-    """What a caller of `Entries.add` may say about a statement besides its text and type."""
+    """Optional arguments of `Entries.add`."""
 
     category: str | None
     importance: float
@@ -88,7 +88,7 @@ class DraftFields(TypedDict, total=False):
 
 
 class Entries:
-    """What one agent has learned. Safe to use from several threads and processes."""
+    """The entries of one agent. Safe to use from several threads and processes."""
 
     def __init__(
         self,

@@ -40,7 +40,7 @@ class Neighbour:
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What to do with a draft, and why."""
+    """The action for a draft, and its reason."""
 
     action: str  #: "add", "repeat", "merge", "supersede"
     targets: tuple[Entry, ...] = ()

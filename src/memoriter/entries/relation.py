@@ -1,4 +1,4 @@
-"""How two statements relate: the same, a refinement, a contradiction, or different.
+"""Relations between two statements: the same, a refinement, a contradiction, or different.
 
 A wrong merge loses a statement, while a duplicate only costs space. Similar meaning is therefore never enough: words
 decide what may be merged, and the cosine decides what must not. ``evals/merge.py`` measures the thresholds.
@@ -171,7 +171,7 @@ _HEAD_ZH = 6
 
 @dataclass(frozen=True, slots=True)
 class Relation:
-    """How a new statement relates to an old one, and why."""
+    """The relation of a new statement to an old one, and its reason."""
 
     kind: Kind
     why: str

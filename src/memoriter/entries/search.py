@@ -52,7 +52,7 @@ class FoundEntries:
 
 @dataclass(frozen=True, slots=True)
 class NoteScale:
-    """What the notes of an answer say about its scale."""
+    """The scale of the scores of an answer's notes."""
 
     #: Whether words count in the scores of the notes.
     words: bool = False

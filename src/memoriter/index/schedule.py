@@ -27,7 +27,7 @@ MAX_DELAYS = 10
 
 @dataclass(frozen=True, slots=True)
 class Delays:
-    """How long changes wait, in seconds."""
+    """Delays before changes are indexed, in seconds."""
 
     notes_s: float = 1.5
     sessions_s: float = 5.0

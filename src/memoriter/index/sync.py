@@ -47,7 +47,7 @@ Read = tuple[Document, list[Chunk]]
 
 @dataclass(frozen=True, slots=True)
 class Rules:
-    """How files become rows. After a change of the signature every row is rebuilt."""
+    """Rules that turn files into rows. After a change of the signature every row is rebuilt."""
 
     tokens: int = 512
     overlap: int = 64
@@ -255,7 +255,7 @@ class Indexer:
         return self._finish(tally)
 
     def _must_rebuild(self, known: Mapping[str, FileRow]) -> bool:
-        """Whether old rows cannot be mixed with new ones: other chunking, tokens or embedder."""
+        """Return whether old rows cannot be mixed with new ones: other chunking, tokens or embedder."""
         if not known:
             return False
         other_model = self.embedder is not None and self.index.meta("model") not in (None, "", self._model)
@@ -369,7 +369,7 @@ class Indexer:
         )
 
     def _is_known(self, document: Document, row: FileRow | None, tally: _Tally) -> bool:
-        """Whether only the stat of a file has changed. Stores the new stat."""
+        """Return whether only the stat of a file has changed, and store the new stat."""
         if row is None or row.sha256 != document.sha256:
             return False
         if (row.mtime_ns, row.size) != (document.mtime_ns, document.size):

@@ -45,7 +45,7 @@ def open_chat(
 
 
 class _VendorChat:
-    """What both clients have in common: errors, and structured output where the server supports it."""
+    """Common base of both clients: errors, and structured output where the server supports it."""
 
     def __init__(self, name: str, package: Any, client: Any, base_error: type[Exception]) -> None:
         self.name = name

@@ -54,7 +54,7 @@ class Watcher:
 
     @property
     def mode(self) -> Literal["watching", "polling"]:
-        """How changes are noticed."""
+        """The method that detects changes."""
         return "polling" if self.note else "watching"
 
     def start(self) -> None:

@@ -81,7 +81,7 @@ TRUSTED: tuple[Trust, ...] = ("owner", "agent")
 
 @dataclass(frozen=True, slots=True)
 class Budget:
-    """How much text may enter a prompt, and how relevant it must be."""
+    """Limits of the text that enters a prompt: its size and its minimum relevance."""
 
     max_entries: int = 10
     max_notes: int = 3

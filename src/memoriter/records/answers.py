@@ -47,7 +47,7 @@ class Part:
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
-    """How the score of a hit was computed."""
+    """The parts of a hit's score."""
 
     fusion: str
     parts: tuple[Part, ...]

@@ -44,7 +44,7 @@ class FoundFile:
 
 @dataclass(frozen=True, slots=True)
 class Turn:
-    """What one side said in a session, without tool calls, secrets and injected text."""
+    """One message of a session, without tool calls, secrets and injected text."""
 
     role: Literal["user", "assistant"]
     text: str
@@ -119,7 +119,7 @@ class Chunk:
 
 @dataclass(frozen=True, slots=True)
 class Identity:
-    """What made some vectors. Vectors of different identities are never compared."""
+    """The model that made some vectors. Vectors of different identities are never compared."""
 
     provider: str
     model: str

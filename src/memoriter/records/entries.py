@@ -151,7 +151,7 @@ class EntryPage:
 
 @dataclass(frozen=True, slots=True)
 class Facets:
-    """How many entries there are of each kind."""
+    """Numbers of entries of each kind."""
 
     total: int
     types: Mapping[str, int]

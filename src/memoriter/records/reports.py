@@ -16,7 +16,7 @@ class Problem:
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """How far a long task has come, for callbacks."""
+    """The progress of a long task, for callbacks."""
 
     #: "scan", "embed" or "write".
     stage: str

@@ -16,7 +16,10 @@ from memoriter.text.measure import is_joined, last_boundary
 
 
 def shows_citations(mode: CitationMode, session_key: str | None = None) -> bool:
-    """Whether answers to this session have citations. No session key means the owner's terminal or program."""
+    """Return whether answers to this session have citations.
+
+    No session key means the owner's terminal or program.
+    """
     if mode != "auto":
         return mode == "on"
     return session_key is None or SessionKey.parse(session_key).chat_type not in ("group", "channel")

@@ -49,11 +49,11 @@ class KeywordLeg:
     complete: bool = True
 
     def is_exact(self, rowid: int, matched: Sequence[str]) -> bool:
-        """Whether the chunk contains every term of the query, so that no threshold may drop it."""
+        """Return whether the chunk contains every term of the query, so that no threshold may drop it."""
         return rowid in self.values and len(matched) == len(self.idf)
 
     def may_contain(self, rowid: int) -> bool:
-        """Whether the chunk may contain a term. Splitting a chunk into words to know it is expensive."""
+        """Return whether the chunk may contain a term. An exact check splits it into words, which is slow."""
         return rowid in self.values or not self.complete
 
 
@@ -142,7 +142,7 @@ class NamedDays:
     rows: Collection[int] = ()
 
     def match(self, row: int, day: str | None) -> bool:
-        """Whether the note of the row is of these days. For a note without a date, its text decides."""
+        """Return whether the note of the row is of these days. For a note without a date, its text decides."""
         return self.span[0].isoformat() <= day <= self.span[1].isoformat() if day else row in self.rows
 
 

@@ -41,7 +41,7 @@ class Leg:
 
 @dataclass(frozen=True, slots=True)
 class Weights:
-    """How much meaning and words count in the score of a text. Notes, entries and items share this formula."""
+    """Weights of meaning and words in the score of a text. Notes, entries and items share this formula."""
 
     vector: float = 0.6
     keyword: float = 0.4

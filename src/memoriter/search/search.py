@@ -56,7 +56,7 @@ _DETAILS = {
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """How to search. The defaults are those that win in `evals`."""
+    """Parameters of a search. The defaults score best in `evals`."""
 
     fusion: str = "weighted"
     vector_weight: float = 0.6

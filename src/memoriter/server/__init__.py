@@ -1,1 +1,1 @@
-"""How do agents and people come in? Each door adapts `Memory` to one way of asking, and holds no logic of its own."""
+"""Servers and the web page. Each adapts `Memory` to one protocol and contains no memory logic."""

@@ -28,7 +28,7 @@ Role = Literal["user", "assistant"]
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """What one line of a transcript says."""
+    """The content of one line of a transcript."""
 
     #: None if the line contains no speech, such as the result of a tool or a header.
     role: Role | None = None

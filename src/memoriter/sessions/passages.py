@@ -97,7 +97,7 @@ SLICE_BYTES = 8 * 1024 * 1024
 
 @dataclass(frozen=True, slots=True)
 class ReadPosition:
-    """How far a transcript has been read, and what identifies the part that was read."""
+    """The position up to which a transcript has been read, and what identifies the part that was read."""
 
     inode: int = 0
     #: Digest of the first bytes.

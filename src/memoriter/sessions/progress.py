@@ -1,4 +1,4 @@
-"""How far each session has been processed, and its project: one small file for each session, without its text."""
+"""Progress and project of each session, in one small file for each session, without its text."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ MAX_LOOKUPS = 200
 
 @dataclass(frozen=True, slots=True)
 class SessionState:
-    """What is known about one session."""
+    """The stored state of one session."""
 
     id: str
     #: The folder in which the agent worked.

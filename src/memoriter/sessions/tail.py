@@ -31,7 +31,7 @@ Record = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class TailPosition:
-    """How far a transcript has been read."""
+    """The position up to which a transcript has been read."""
 
     inode: int = 0
     #: Digest of the first bytes.

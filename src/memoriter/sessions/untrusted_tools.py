@@ -34,7 +34,7 @@ class ToolUse:
 
 @dataclass(frozen=True, slots=True)
 class OutsideText:
-    """Whether text from outside is part of a conversation, computed record by record."""
+    """Detects text from outside in a conversation, record by record."""
 
     #: Whether text from outside was added since a person last spoke.
     tainted: bool = False

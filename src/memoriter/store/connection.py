@@ -209,7 +209,7 @@ def _translate(error: apsw.Error, path: Path) -> StoreError:
 
 
 def _misses_schema(message: str) -> bool:
-    """Whether the schema is damaged. The statements use only names that the migrations created."""
+    """Return whether the schema is damaged. The statements use only names that the migrations created."""
     return message.startswith(
         ("no such table", "no such column", "no such fts5 table", "malformed database schema")
     )

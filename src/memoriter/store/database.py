@@ -186,7 +186,7 @@ class Database:
         raise StoreError(f"{self.path} is closed.")
 
     def _is_current(self, handle: Handle) -> bool:
-        """Whether the handle can still be used. The inode of an open file is never reused."""
+        """Return whether the handle can still be used. The inode of an open file is never reused."""
         if self._closed or handle.inode[0] != os.getpid():
             return False
         return handle.connection.in_transaction or handle.inode == inode_of(self.path)

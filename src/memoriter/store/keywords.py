@@ -89,7 +89,7 @@ def _title(chunk: Chunk) -> list[str]:
 
 
 class Frequencies:
-    """How many chunks contain a term. FTS5 counts by reading all rows of the term, so common terms are cached."""
+    """Number of chunks for each term. FTS5 counts by reading all rows of the term, so common terms are cached."""
 
     def __init__(self) -> None:
         #: By term: its frequency, and the newest row and the number of rows at that time.

@@ -29,7 +29,7 @@ _OMITTED |= {"session", "started", "ended", "messages", "made_by"}
 
 
 class FrontMatter(NamedTuple):
-    """What front matter adds to the chunks of a note."""
+    """The text that front matter adds to the chunks of a note."""
 
     #: Tags and aliases, for every chunk.
     subject: str = ""

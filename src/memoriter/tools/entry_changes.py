@@ -53,7 +53,7 @@ class AddArguments(Arguments):
 
 
 class AddResult(Shape):
-    """What happened to a statement of the owner."""
+    """Outcome for a statement of the owner."""
 
     action: RememberAction = "refused"
     entry: EntryJson | None = None
@@ -202,7 +202,7 @@ class ForgetArguments(Arguments):
 
 
 class ForgetResult(ReceiptJson):
-    """What was forgotten, or would be."""
+    """The entries that were forgotten, or would be."""
 
     dry_run: bool = False
 
@@ -227,7 +227,7 @@ class IdsArguments(Arguments):
 
 
 class ApproveResult(Shape):
-    """What happened to each staged entry."""
+    """Outcome for each staged entry."""
 
     approved: list[RememberedJson] = Field(default=[])
 
@@ -271,7 +271,7 @@ class ImportArguments(Arguments):
 
 
 class ImportResult(Shape):
-    """How many entries were imported."""
+    """Numbers of imported entries."""
 
     added: Count = 0
     already: Count = Field(default=0, description="Entries that existed before and were not changed.")

@@ -57,7 +57,7 @@ class MemoryHitJson(MemoryJson):
 
 
 class RememberedJson(Shape):
-    """What happened to a statement."""
+    """Outcome for a statement."""
 
     action: RememberAction = "refused"
     memory: MemoryJson | None = Field(default=None, validation_alias="entry")
@@ -66,7 +66,7 @@ class RememberedJson(Shape):
 
 
 class ReceiptJson(Shape):
-    """What was forgotten."""
+    """The forgotten entries."""
 
     forgotten: list[str] = Field(default=[], description="The ids of the erased entries.")
     covered: list[Prose] = Field(default=[], description="Which copies were erased.")

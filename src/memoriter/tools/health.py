@@ -34,7 +34,7 @@ class HealthArguments(Arguments):
 
 
 class FreshnessJson(Shape):
-    """How fresh the index is."""
+    """Freshness of the index."""
 
     behind: Count | None = Field(default=None, description="Files that differ from the index.")
     last_sync: float | None = None
@@ -52,7 +52,7 @@ class EmbedderJson(Shape):
 
 
 class SizesJson(Shape):
-    """How much is stored."""
+    """Amount of stored data."""
 
     files: Count = 0
     chunks: Count = 0
@@ -66,7 +66,7 @@ class SizesJson(Shape):
 
 
 class QueueJson(Shape):
-    """What is not done yet."""
+    """Pending work."""
 
     pending: Count = Field(default=0, description="Chunks without a vector.")
     pending_entries: Count = Field(default=0, description="Entries without a vector.")

@@ -71,7 +71,7 @@ class TimelineArguments(Arguments):
 
 
 class BucketJson(Shape):
-    """What happened in one interval."""
+    """Numbers of changes in one interval."""
 
     start: float
     end: float
@@ -82,7 +82,7 @@ class BucketJson(Shape):
 
 
 class TimelineResult(Shape):
-    """What happened when."""
+    """Changes over time."""
 
     buckets: list[BucketJson] = Field(default=[])
     since: float | None = None

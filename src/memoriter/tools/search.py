@@ -207,7 +207,7 @@ class NoArguments(Arguments):
 
 
 class StatsResult(Shape):
-    """How much the memory holds."""
+    """Size of the memory."""
 
     model_config = ConfigDict(alias_generator=None)
 
@@ -283,7 +283,7 @@ class ProblemJson(Shape):
 
 
 class SyncResult(Shape):
-    """What a sync changed."""
+    """Changes of a sync."""
 
     files: Count
     chunks: Count
@@ -302,7 +302,7 @@ class SyncResult(Shape):
 
 
 class ProbeResult(Shape):
-    """Whether the embedder and the vector search work."""
+    """State of the embedder and of vector search."""
 
     embedding: str
     vectors: str

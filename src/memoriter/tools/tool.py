@@ -36,13 +36,13 @@ Result = dict[str, Any]
 Schema = dict[str, Any]
 
 Access = Literal["read", "write", "admin"]
-"""What a caller may do. Each level includes the levels before it; `admin` is the owner."""
+"""The access of a caller. Each level includes the levels before it; `admin` is the owner."""
 ACCESS: tuple[Access, ...] = ("read", "write", "admin")
 
 Outcome = Literal[
     "ok", "unknown", "invalid", "not_found", "refused", "conflict", "disabled", "failed", "broken"
 ]
-"""How a call ended. `conflict`: the data changed in the meantime. `failed`: an expected failure. `broken`: a bug."""
+"""Outcome of a call. `conflict`: the data changed in the meantime. `failed`: an expected failure. `broken`: a bug."""
 
 #: The last second that has a date, in seconds since the epoch.
 LATEST = 253_402_300_799

@@ -105,7 +105,7 @@ class FlushArguments(TurnsArguments):
 
 
 class CaptureResult(Shape):
-    """What happened to each captured statement."""
+    """Outcome for each captured statement."""
 
     remembered: list[RememberedJson] = Field(default=[])
 

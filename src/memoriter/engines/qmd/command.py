@@ -58,7 +58,7 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class Counts:
-    """What one update did, summed over all collections."""
+    """The changes that one update made, summed over all collections."""
 
     new: int = 0
     updated: int = 0

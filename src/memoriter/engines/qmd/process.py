@@ -30,7 +30,7 @@ _JOIN_S = 1.0
 
 @dataclass(frozen=True, slots=True)
 class Finished:
-    """How the program ended, and its output."""
+    """The exit status and the output of the program."""
 
     #: The exit status, or the negative number of the signal that ended it.
     code: int

@@ -36,7 +36,7 @@ THREADS = 3
 
 @dataclass(frozen=True, slots=True)
 class UpdateSchedule:
-    """How often qmd updates and how long it may take, in seconds."""
+    """Intervals and time limits of qmd's updates, in seconds."""
 
     #: Update at least this often. 0 means only after changes.
     interval_s: float = 300.0
@@ -67,7 +67,7 @@ class Update:
 
     @property
     def counts(self) -> Counts:
-        """What a finished update did."""
+        """The changes that a finished update made."""
         return Counts() if self.error else self.task.result()
 
     @property
@@ -82,7 +82,7 @@ class Update:
 
 @dataclass(slots=True)
 class _Attempts:
-    """How one kind of work went lately."""
+    """The latest results of one kind of work."""
 
     last_at: float | None = None
     failures: int = 0

@@ -76,7 +76,7 @@ class AsgiApp(Protocol):
 
 @dataclass(slots=True)
 class RequestRecord:
-    """What the log and the metrics need to know about a request. It contains no user text."""
+    """The facts about a request for the log and the metrics. They contain no user text."""
 
     method: str
     id: str = field(default_factory=lambda: secrets.token_hex(8))

@@ -61,7 +61,7 @@ class ListedJson(Shape):
 
 
 class SearchResult(Shape):
-    """What `search` found."""
+    """Result of `search`."""
 
     results: list[ListedJson] = Field(default=[])
 

@@ -1,4 +1,4 @@
-"""What one caller may see and call at the moment.
+"""The tools and resources that one caller may currently use.
 
 A view is made for each request, so that a change of the slot, the settings or the access applies from the next request
 on.
