@@ -17,7 +17,7 @@ from pathlib import Path
 
 from memoriter.entries import Draft, Entries
 from memoriter.entries.collection import open_entries
-from memoriter.entries.exchange import Line, import_lines
+from memoriter.entries.exchange import EntryLine, import_lines
 from memoriter.records import Entry
 from memoriter.testing import HashEmbedder
 
@@ -48,7 +48,7 @@ def filled(folder: Path, count: int, engine: str) -> Entries:
     statements = (
         Entry(str(uuid.UUID(int=chooser.getrandbits(128))), statement(chooser), "fact") for _ in range(count)
     )
-    import_lines(entries._store, (Line(entry) for entry in statements), at=1.0, actor="bench")
+    import_lines(entries._store, (EntryLine(entry) for entry in statements), at=1.0, actor="bench")
     entries._follower.follow()
     assert entries._follower.embedder is not None
     entries._index.refresh(entries._follower.embedder.identity)

@@ -72,7 +72,7 @@ class Closable(Protocol):
         """Close files and stop threads."""
 
 
-Part = TypeVar("Part", bound=Closable)
+ExtensionT = TypeVar("ExtensionT", bound=Closable)
 
 
 class Memory:
@@ -617,10 +617,10 @@ class Memory:
         with self._opening():
             return shared_embedder(self.settings, self._engine)
 
-    def extension(self, open_part: Callable[[Memory], Part]) -> Part:
+    def extension(self, open_part: Callable[[Memory], ExtensionT]) -> ExtensionT:
         """Return what a function opens for this memory: opened at first use, once, and closed with the memory."""
         with self._opening():
             if open_part not in self._extensions:
                 self._extensions[open_part] = open_part(self)
-            part: Part = self._extensions[open_part]
+            part: ExtensionT = self._extensions[open_part]
             return part

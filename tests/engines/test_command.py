@@ -12,7 +12,16 @@ from hypothesis import strategies as st
 from standin import StandIn
 
 from memoriter.engines.qmd import command
-from memoriter.engines.qmd.command import Counts, Qmd, Row, any_of, as_argument, both_legs, locate, parse
+from memoriter.engines.qmd.command import (
+    Qmd,
+    Row,
+    UpdateCounts,
+    any_of,
+    as_argument,
+    both_legs,
+    locate,
+    parse,
+)
 from memoriter.errors import EngineError
 
 
@@ -173,10 +182,10 @@ def test_the_counts_of_all_collections_are_summed(standin: StandIn, tmp_path: Pa
     for name in ("a", "b"):
         (notes / f"{name}.md").write_text(name)
     (qmd.config / "index.yml").write_text(json.dumps({"collections": {"memory": {"path": str(notes)}}}))
-    assert qmd.update(20) == Counts(new=2)
+    assert qmd.update(20) == UpdateCounts(new=2)
     (notes / "a.md").write_text("changed")
     (notes / "b.md").unlink()
-    assert qmd.update(20) == Counts(updated=1, removed=1)
+    assert qmd.update(20) == UpdateCounts(updated=1, removed=1)
 
 
 def test_the_error_of_a_failed_command_has_no_stack_trace(standin: StandIn, tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ import pytest
 from stubs import Clock
 
 from memoriter.background import check_cancelled
-from memoriter.engines.qmd.command import Counts
+from memoriter.engines.qmd.command import UpdateCounts
 from memoriter.engines.qmd.updater import Updater, UpdateSchedule
 from memoriter.errors import EngineBusy, EngineError
 
@@ -30,14 +30,14 @@ class Work:
         self.gate.set()
         self.entered = threading.Semaphore(0)
 
-    def update(self, timeout_s: float) -> Counts:
+    def update(self, timeout_s: float) -> UpdateCounts:
         self.updates += 1
         self.entered.release()
         while not self.gate.wait(0.02):
             check_cancelled()
         if self.error:
             raise self.error
-        return Counts(new=1)
+        return UpdateCounts(new=1)
 
     def embed(self, timeout_s: float) -> None:
         self.embeds += 1
@@ -171,8 +171,8 @@ def test_a_started_updater_updates_automatically(make: Make, work: Work) -> None
 
 def test_an_explicit_update_ignores_the_schedule(make: Make, work: Work) -> None:
     updater = make(debounce_s=100.0)
-    assert updater.run("a").counts == Counts(new=1)
-    assert updater.run("a").counts == Counts(new=1)
+    assert updater.run("a").counts == UpdateCounts(new=1)
+    assert updater.run("a").counts == UpdateCounts(new=1)
     work.error = EngineError("no.")
     assert str(updater.run("a").error) == "no."
     assert work.updates == 3

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from memoriter.cli.render import console, plain, table, to_json
 
 if TYPE_CHECKING:
-    from memoriter.records import CleanedUp, Entry, Event, Imported, Part, Recall, Receipt, Remembered
+    from memoriter.records import CleanedUp, Entry, EntryEvent, Imported, Part, Recall, Receipt, Remembered
 
 
 def stars(importance: float) -> str:
@@ -75,7 +75,7 @@ def _state(entry: Entry) -> str:
     return entry.state + trust
 
 
-def events(found: Sequence[Event], as_json: bool) -> None:
+def events(found: Sequence[EntryEvent], as_json: bool) -> None:
     """Print the history of an entry."""
     if as_json:
         to_json([asdict(event) for event in found])
@@ -86,14 +86,14 @@ def events(found: Sequence[Event], as_json: bool) -> None:
     console().print(table(rows, "event", "day", "change", "by", "text", "note"))
 
 
-def _change(event: Event) -> str:
+def _change(event: EntryEvent) -> str:
     after = event.after.text if event.after else ""
     if event.before and event.before.text != after:
         return f"{one_line(event.before.text, 40)} → {one_line(after, 40) or '(erased)'}"
     return one_line(after)
 
 
-def undone(changes: Sequence[Event], restored: Sequence[Entry], as_json: bool) -> None:
+def undone(changes: Sequence[EntryEvent], restored: Sequence[Entry], as_json: bool) -> None:
     """Print what an undo changed."""
     if as_json:
         to_json(

@@ -38,7 +38,7 @@ CONFIG_YAML = """# Settings of memoriter. Every setting has a default; `memorite
 PROGRAMS = ("openclaw", "claude-code")
 
 HostName = Annotated[str, typer.Argument(metavar="HOST", help="Program that runs the agent: claude-code.")]
-Scope = Annotated[
+ScopeOption = Annotated[
     Literal["user", "project"],
     typer.Option(help="Install for all projects, or only for the project in the current folder."),
 ]
@@ -176,7 +176,7 @@ def _read_text(file: Path) -> str:
 def install(
     context: typer.Context,
     host: HostName,
-    scope: Scope = "user",
+    scope: ScopeOption = "user",
     settings_file: SettingsFile = None,
     servers_file: ServersFile = None,
     server: Server = "memoriter",
@@ -205,7 +205,7 @@ def install(
 def uninstall(
     context: typer.Context,
     host: HostName,
-    scope: Scope = "user",
+    scope: ScopeOption = "user",
     settings_file: SettingsFile = None,
     servers_file: ServersFile = None,
     server: Server = "memoriter",

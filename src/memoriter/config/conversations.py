@@ -7,7 +7,7 @@ from typing import Literal
 
 from pydantic import Field, field_validator
 
-from memoriter.config.fields import Number, Section, Share, Whole
+from memoriter.config.fields import Fraction, Number, Section, Whole
 
 
 class EntrySettings(Section):
@@ -42,7 +42,7 @@ class ExtractionSettings(Section):
         default=False,
         description="Call the language model automatically. If false, extraction spends no tokens.",
     )
-    min_confidence: Share = Field(default=0.7, description="Drop statements with a lower confidence.")
+    min_confidence: Fraction = Field(default=0.7, description="Drop statements with a lower confidence.")
     min_importance: Whole = Field(
         default=2, ge=1, le=5, description="Drop statements with a lower importance."
     )
@@ -56,17 +56,17 @@ class RetrievalSettings(Section):
     max_memories: Whole = Field(
         default=10, ge=0, le=100, description="Maximum number of entries in a prompt."
     )
-    similarity_threshold: Share = Field(
+    similarity_threshold: Fraction = Field(
         default=0.23,
         description="Minimum similarity of an entry to the conversation. 0.23 was measured with the bundled model; "
         "embedders with higher cosines need more, such as 0.4.",
     )
-    note_threshold: Share = Field(
+    note_threshold: Fraction = Field(
         default=0.25,
         description="Minimum score of a note to be added to a prompt automatically. A search still finds notes below "
         "it.",
     )
-    budget_ratio: Share = Field(
+    budget_ratio: Fraction = Field(
         default=0.1,
         description="Maximum share of the conversation's token budget for recalled text, if the host reports that "
         "budget.",

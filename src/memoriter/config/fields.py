@@ -28,7 +28,7 @@ def _seconds(value: object) -> object:
 
 Whole = Annotated[int, BeforeValidator(reject_bool)]
 Number = Annotated[float, BeforeValidator(reject_bool)]
-Share = Annotated[float, BeforeValidator(reject_bool), Field(ge=0, le=1)]
+Fraction = Annotated[float, BeforeValidator(reject_bool), Field(ge=0, le=1)]
 #: Seconds: a number, or a text such as `500ms`, `15s`, `5m`, `1h`.
 Duration = Annotated[float, BeforeValidator(_seconds)]
 

@@ -7,7 +7,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import BeforeValidator, Field, field_validator, model_validator
 
-from memoriter.config.fields import Duration, Section, Share, Whole, reject_bool
+from memoriter.config.fields import Duration, Fraction, Section, Whole, reject_bool
 
 
 class FileSettings(Section):
@@ -69,7 +69,7 @@ class SearchSettings(Section):
     """Options for answering a query."""
 
     max_results: Whole = Field(default=6, ge=1, le=1000, description="Maximum number of results.")
-    min_score: Share = Field(
+    min_score: Fraction = Field(
         default=0.1,
         description="Drop results with a lower score, unless they match an exact keyword.",
     )
@@ -78,14 +78,16 @@ class SearchSettings(Section):
         description="How vector and keyword results are combined: by a `weighted` sum of scores, or by reciprocal rank "
         "fusion (`rrf`).",
     )
-    vector_weight: Share = Field(
+    vector_weight: Fraction = Field(
         default=0.6, description="Weight of semantic similarity in the `weighted` sum."
     )
-    text_weight: Share = Field(default=0.4, description="Weight of keywords. The two weights must sum to 1.")
+    text_weight: Fraction = Field(
+        default=0.4, description="Weight of keywords. The two weights must sum to 1."
+    )
     snippet_chars: Whole = Field(
         default=700, ge=40, le=100_000, description="Maximum number of characters in a snippet."
     )
-    diversity: Share = Field(
+    diversity: Fraction = Field(
         default=0.0,
         description="0 returns the best results even if they repeat; towards 1 repeats less (MMR).",
     )
@@ -103,7 +105,7 @@ class SearchSettings(Section):
         return self
 
 
-class ScopeRule(Section):
+class ScopeRuleSettings(Section):
     """Allow or deny search for sessions of one kind, such as "allow chat_type=group channel=slack"."""
 
     action: Literal["allow", "deny"]
@@ -144,8 +146,8 @@ class ScopeSettings(Section):
     """Which sessions may search. The first matching rule decides."""
 
     default: Literal["allow", "deny"] = Field(default="deny", description="Action when no rule matches.")
-    rules: tuple[ScopeRule, ...] = Field(
-        default=(ScopeRule(action="allow", chat_type="direct"),),
+    rules: tuple[ScopeRuleSettings, ...] = Field(
+        default=(ScopeRuleSettings(action="allow", chat_type="direct"),),
         description="Rules such as `allow chat_type=direct` or `deny channel=slack key_prefix=slack:channel:`. "
         "Conditions: `channel`, `chat_type` (`direct`, `group`, `channel`, `unattended`), `key_prefix`.",
     )

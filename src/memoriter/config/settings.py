@@ -31,7 +31,7 @@ from memoriter.config.search import (
     FileSettings,
     IndexSettings,
     MemorySettings,
-    ScopeRule,
+    ScopeRuleSettings,
     SearchSettings,
 )
 from memoriter.errors import ConfigError
@@ -187,7 +187,7 @@ def _plain(value: object) -> object:
             return "***"
         case Path():
             return str(value)
-        case ScopeRule():
+        case ScopeRuleSettings():
             return str(value)
         case tuple():
             return [_plain(item) for item in value]

@@ -31,10 +31,10 @@ from memoriter.records import (
     Bucket,
     CleanedUp,
     Entry,
+    EntryEvent,
     EntryMap,
     EntryPage,
     EntrySort,
-    Event,
     Facets,
     Hit,
     Imported,
@@ -309,13 +309,13 @@ class Entries:
         """Replace an entry by a new statement of the owner. The old entry stays in the history."""
         return self._editor.supersede(entry_id, text, if_seq=if_seq, actor=actor)
 
-    def history(self, entry_id: str) -> builtins.list[Event]:
+    def history(self, entry_id: str) -> builtins.list[EntryEvent]:
         """Return every change of an entry, oldest first."""
         return self._store.history(self._store.complete_id(entry_id))
 
     def undo(
         self, entry_id: str | None = None, *, if_seq: int | None = None, actor: str = "owner"
-    ) -> tuple[builtins.list[Event], tuple[Entry, ...]]:
+    ) -> tuple[builtins.list[EntryEvent], tuple[Entry, ...]]:
         """Undo the newest change, of one entry or of all; return the undone events and the entries as they are now.
 
         With ``if_seq`` the change is undone only if it has this sequence number.
@@ -401,12 +401,12 @@ class Entries:
             return Imported(len(ids) - known, known)
         return exchange.import_lines(self._store, lines, at=self._clock(), actor=actor)
 
-    def _imported(self, line: exchange.Line, trust: Trust) -> exchange.Line:
+    def _imported(self, line: exchange.EntryLine, trust: Trust) -> exchange.EntryLine:
         """Return a line as a caller with this trust may import it."""
         entry = replace(line.entry, trust=least_trusted(line.entry.trust, trust))
         if trust != "owner" and self._options.approval != "none" and entry.state == "active":
             entry = replace(entry, state="staged")
-        return exchange.Line(entry, line.history if trust == "owner" else ())
+        return exchange.EntryLine(entry, line.history if trust == "owner" else ())
 
     # ---- counts and overviews --------------------------------------------------------------------------------
 

@@ -13,7 +13,7 @@ from typing import TypedDict
 from memoriter.entries import merge
 from memoriter.entries.drafts import MAX_TAGS, Draft, expiry, type_of
 from memoriter.errors import EditConflict, NotFound, WriteError
-from memoriter.records import Entry, Event, Remembered, least_trusted
+from memoriter.records import Entry, EntryEvent, Remembered, least_trusted
 from memoriter.sentences import sentence
 from memoriter.store.entry_store import Edit, EntryStore
 from memoriter.text.words import normal_form
@@ -21,7 +21,7 @@ from memoriter.text.words import normal_form
 
 def undo(
     store: EntryStore, *, entry_id: str | None, at: float, actor: str, if_seq: int | None = None
-) -> tuple[list[Event], tuple[Entry, ...]]:
+) -> tuple[list[EntryEvent], tuple[Entry, ...]]:
     """Undo the newest change, of one entry or of all; return the undone events and the entries as they are now."""
     with store.transaction():
         events = store.last_change(entry_id)
@@ -39,7 +39,7 @@ def undo(
         return events, store.apply(edits, at=at, by=actor)
 
 
-def _inverse(event: Event, now: Entry | None) -> Edit:
+def _inverse(event: EntryEvent, now: Entry | None) -> Edit:
     if (now.seq if now else None) != (event.after.seq if event.after else None):
         raise EditConflict(sentence("entry.undo_newer", id=event.entry_id))
     before = event.before

@@ -18,7 +18,7 @@ import apsw
 from memoriter.entries.capture import rule_of
 from memoriter.entries.drafts import TYPES, Draft, clamped, from_share, type_of
 from memoriter.errors import WriteError
-from memoriter.records import TRUST_LEVELS, Entry, EntryState, EntryType, Event, Imported
+from memoriter.records import TRUST_LEVELS, Entry, EntryEvent, EntryState, EntryType, Imported
 from memoriter.store import entry_rows
 from memoriter.store.entry_rows import EntryFilter
 from memoriter.store.entry_store import EntryStore
@@ -33,11 +33,11 @@ _KNOWN = {field.name for field in fields(Entry)}
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class EntryLine:
     """One line of a file: an entry with its history."""
 
     entry: Entry
-    history: tuple[Event, ...] = ()
+    history: tuple[EntryEvent, ...] = ()
 
 
 # ---- out -----------------------------------------------------------------------------------------------------
@@ -51,14 +51,14 @@ def export_lines(entries: EntryStore, where: EntryFilter = EVERYTHING) -> Iterat
         yield json.dumps({"entry": asdict(entry), "history": history}, ensure_ascii=False)
 
 
-def _event_json(event: Event) -> dict[str, object]:
+def _event_json(event: EntryEvent) -> dict[str, object]:
     return {name: value for name, value in asdict(event).items() if value not in (None, "")}
 
 
 # ---- in ------------------------------------------------------------------------------------------------------
 
 
-def parse_lines(lines: Iterable[str]) -> Iterator[Line]:
+def parse_lines(lines: Iterable[str]) -> Iterator[EntryLine]:
     """Yield the entries of an exported file. An invalid line raises an error with its number."""
     for number, line in enumerate(lines, 1):
         if not line.strip():
@@ -73,7 +73,7 @@ def parse_lines(lines: Iterable[str]) -> Iterator[Line]:
             raise WriteError(f"line {number}: {_message(error)}; nothing was imported") from error
 
 
-def import_lines(entries: EntryStore, lines: Iterable[Line], *, at: float, actor: str) -> Imported:
+def import_lines(entries: EntryStore, lines: Iterable[EntryLine], *, at: float, actor: str) -> Imported:
     """Add the entries that do not exist yet, with their history; all of them or none."""
     added = already = 0
     with entries.database.write() as connection:
@@ -90,14 +90,14 @@ def import_lines(entries: EntryStore, lines: Iterable[Line], *, at: float, actor
 def _import_line(
     connection: apsw.Connection,
     entries: EntryStore,
-    line: Line,
+    line: EntryLine,
     numbers: dict[int, int],
     *,
     at: float,
     actor: str,
 ) -> None:
     """Write one entry and its events under new numbers. Without a history, the import is the first event."""
-    arrival = Event(0, 0, at, "import", line.entry.id, actor, "from another program", None, line.entry)
+    arrival = EntryEvent(0, 0, at, "import", line.entry.id, actor, "from another program", None, line.entry)
     for event in line.history or (arrival,):
         seq = entry_rows.next_seq(connection)
         change = numbers.setdefault(event.change, seq) if line.history else seq
@@ -106,7 +106,7 @@ def _import_line(
     entry_rows.put(connection, entry, entries.digest(entry.text))
 
 
-def _renumbered(event: Event, seq: int, change: int) -> Event:
+def _renumbered(event: EntryEvent, seq: int, change: int) -> EntryEvent:
     after = replace(event.after, seq=seq) if event.after else None
     return replace(event, seq=seq, change=change, after=after)
 
@@ -116,11 +116,11 @@ def _check_format(name: object) -> None:
         raise ValueError(f"the format {name!r} is not supported")
 
 
-def _line(record: Any) -> Line:
+def _line(record: Any) -> EntryLine:
     if not isinstance(record, dict) or not isinstance(record.get("entry"), dict):
         raise ValueError("it contains no entry")  # noqa: TRY004 - all errors of a line are reported alike
     history = tuple(_event(event) for event in record.get("history", ()))
-    return Line(entry_from(record["entry"]), history)
+    return EntryLine(entry_from(record["entry"]), history)
 
 
 def entry_from(values: Mapping[str, Any]) -> Entry:
@@ -165,9 +165,9 @@ def _texts(values: object, name: str) -> tuple[str, ...]:
     return tuple(values)
 
 
-def _event(record: Mapping[str, Any]) -> Event:
+def _event(record: Mapping[str, Any]) -> EntryEvent:
     before, after = record.get("before"), record.get("after")
-    return Event(
+    return EntryEvent(
         int(record["seq"]),
         int(record["change"]),
         float(record["at"]),
@@ -194,12 +194,12 @@ _TEXTS = ("memory", "text", "content", "statement", "fact")
 _LISTS = ("results", "memories", "entries", "data", "items")
 
 
-def read(text: str, *, at: float) -> Iterator[Line]:
+def read(text: str, *, at: float) -> Iterator[EntryLine]:
     """Return the entries of a file of memoriter or of another program."""
     whole = _whole(text)
     if whole is None:
         return parse_lines(text.split("\n"))
-    return (Line(entry) for entry in _entries(whole, at))
+    return (EntryLine(entry) for entry in _entries(whole, at))
 
 
 def _whole(text: str) -> Any:

@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING, Literal, TypedDict, Unpack
 from memoriter.entries.drafts import type_of
 from memoriter.records import (
     Entry,
+    EntryEvent,
     EntryPage,
     EntrySort,
     EntryState,
-    Event,
     RecallHead,
     RecallPage,
     Trust,
@@ -68,7 +68,7 @@ class EntryDetail:
     """An entry with everything that belongs to it."""
 
     entry: Entry
-    history: tuple[Event, ...]
+    history: tuple[EntryEvent, ...]
     related: tuple[Entry, ...]
     supersedes: tuple[Entry, ...]
     recalls: tuple[RecallHead, ...]

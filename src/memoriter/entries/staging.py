@@ -31,7 +31,7 @@ Approval = Literal["none", "agent", "all"]
 MAX_ATTEMPTS = 5
 STAGED_NOTE = sentence("entry.staged")
 
-Judge = Callable[[Draft, str | None], "tuple[Verdict, Matrix | None]"]
+JudgeDraft = Callable[[Draft, str | None], "tuple[Verdict, Matrix | None]"]
 
 
 class StagingArea:
@@ -42,7 +42,7 @@ class StagingArea:
         store: EntryStore,
         follower: Follower,
         approval: Approval,
-        judge: Judge,
+        judge: JudgeDraft,
         clock: Callable[[], float],
     ) -> None:
         self._store = store

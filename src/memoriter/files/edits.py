@@ -28,7 +28,7 @@ from memoriter.files.locks import LOCK_WAIT_S, file_lock
 
 __all__ = ["append", "digest", "read", "update", "write"]
 
-Change = Callable[[str | None], str | None]
+EditText = Callable[[str | None], str | None]
 """Get the text of a note, or None if it does not exist. Return the new text, or None to change nothing."""
 
 #: Exchanges that edits of others may spoil before the change is given up.
@@ -78,7 +78,7 @@ def append(path: Path, text: str, *, head: str = "") -> bool:
     return update(path, change)
 
 
-def update(path: Path, change: Change, *, wait_s: float = LOCK_WAIT_S) -> bool:
+def update(path: Path, change: EditText, *, wait_s: float = LOCK_WAIT_S) -> bool:
     """Change a note by a function of its text. Return whether it changed; True means that it is on disk.
 
     Raises `WriteError`; the note is then unchanged.
@@ -95,7 +95,7 @@ def update(path: Path, change: Change, *, wait_s: float = LOCK_WAIT_S) -> bool:
         ) from error
 
 
-def _update(path: Path, change: Change) -> bool:
+def _update(path: Path, change: EditText) -> bool:
     _sweep(path)
     added = b""  # appended by someone else to a version that was replaced a moment later
     for _ in range(MAX_ATTEMPTS):

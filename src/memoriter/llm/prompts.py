@@ -21,7 +21,7 @@ from memoriter.llm.chat import Chat, Schema
 from memoriter.records import Turn
 from memoriter.text.measure import estimate_tokens
 
-Shape = TypeVar("Shape", bound=BaseModel)
+ModelT = TypeVar("ModelT", bound=BaseModel)
 
 NAMES = ("flush", "session_summary")
 #: Characters of an invalid answer that the model sees again.
@@ -81,11 +81,11 @@ def _count_fitting(costs: list[int], budget: int) -> int:
 def ask(
     chat: Chat,
     request: Prompt,
-    shape: type[Shape],
+    shape: type[ModelT],
     *,
     schema: Schema | None = None,
     max_tokens: int = 1024,
-) -> Shape:
+) -> ModelT:
     """Return the model's answer as ``shape``. Raises `ChatError` when it is invalid twice.
 
     ``schema`` is what the provider is asked for, if it differs from what ``shape`` accepts.

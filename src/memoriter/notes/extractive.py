@@ -114,7 +114,7 @@ def _line(value: object) -> str:
     return " ".join(text.split()).lstrip("-*•#> ").strip()
 
 
-Line = Annotated[str, BeforeValidator(_line)]
+SingleLine = Annotated[str, BeforeValidator(_line)]
 Lines = Annotated[list[str], BeforeValidator(_lines)]
 
 
@@ -123,8 +123,8 @@ class Points(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="ignore")
 
-    title: Line = Field(min_length=1, max_length=200)
-    summary: Line = ""
+    title: SingleLine = Field(min_length=1, max_length=200)
+    summary: SingleLine = ""
     decisions: Lines = []
     facts: Lines = []
     todo: Lines = []

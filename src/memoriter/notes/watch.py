@@ -18,7 +18,7 @@ from memoriter.background import Workers
 
 log = logs.get("notes")
 
-Change = Callable[[frozenset[str]], None]
+OnChange = Callable[[frozenset[str]], None]
 """Receive the changed paths. An empty set means that anything may have changed."""
 
 Native = Callable[..., Iterator[set[tuple[object, str]]]]
@@ -37,7 +37,7 @@ class Watcher:
     def __init__(
         self,
         folders: Sequence[Path],
-        on_change: Change,
+        on_change: OnChange,
         *,
         flat: Sequence[Path] = (),
         poll_s: float = 10.0,

@@ -62,7 +62,7 @@ class Entry:
 
 
 @dataclass(frozen=True, slots=True)
-class Event:
+class EntryEvent:
     """One change of one entry. It has no texts if the entry was forgotten."""
 
     seq: int

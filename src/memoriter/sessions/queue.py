@@ -45,7 +45,7 @@ class SessionRequest:
     at: float = 0.0
 
 
-Handler = Callable[[SessionRequest], bool | None]
+RequestHandler = Callable[[SessionRequest], bool | None]
 """Process a request. Return False if it cannot be processed now, and None if a piece was processed and more is left."""
 
 
@@ -74,7 +74,12 @@ class SessionQueue:
         return [path for path in paths if path.suffix == ".json" and path.name[:1].isdigit()]
 
     def drain(
-        self, handle: Handler, *, wait_s: float = 0.0, until: float | None = None, own: Path | None = None
+        self,
+        handle: RequestHandler,
+        *,
+        wait_s: float = 0.0,
+        until: float | None = None,
+        own: Path | None = None,
     ) -> int:
         """Process queued requests, oldest first, and return how many were finished.
 
@@ -93,7 +98,7 @@ class SessionQueue:
             return self._drain(handle, until)
         return 0
 
-    def _drain(self, handle: Handler, until: float | None) -> int:
+    def _drain(self, handle: RequestHandler, until: float | None) -> int:
         finished, postponed, blocked = 0, set[Path](), set[str]()
         # Requests that were added in the meantime are processed too: their process may have left them to this one.
         while paths := [path for path in self.pending() if path not in postponed]:
@@ -118,7 +123,9 @@ class SessionQueue:
         except LockTimeout:
             return True
 
-    def _process(self, path: Path, handle: Handler, blocked: set[str], unfinished: set[str]) -> bool | None:
+    def _process(
+        self, path: Path, handle: RequestHandler, blocked: set[str], unfinished: set[str]
+    ) -> bool | None:
         """Process one file. Return True if it left the queue, False to postpone it, None if it continues."""
         request = None
         try:

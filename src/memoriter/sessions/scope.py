@@ -52,7 +52,7 @@ def _chat_type(parts: list[str]) -> str:
 
 log = logs.get("sessions")
 
-Action = Literal["allow", "deny"]
+ScopeAction = Literal["allow", "deny"]
 
 #: Refused sessions that are remembered, so that each is logged once.
 MAX_LOGGED_SESSIONS = 1000
@@ -62,7 +62,7 @@ MAX_LOGGED_SESSIONS = 1000
 class ScopeRule:
     """Allow or deny sessions of one kind. Conditions that are None match every session."""
 
-    action: Action
+    action: ScopeAction
     #: Such as "telegram" or "slack".
     channel: str | None = None
     #: "direct", "group" or "channel".
@@ -87,7 +87,7 @@ class Scope:
     """A list of rules, and the action if none matches."""
 
     rules: Sequence[ScopeRule] = (ScopeRule("allow", chat_type="direct"),)
-    default: Action = "deny"
+    default: ScopeAction = "deny"
 
     def allows(self, session_key: str | None) -> bool:
         """Return whether a session may use the memory. No key means the owner's terminal or program."""

@@ -33,7 +33,7 @@ DIGEST_CHARS = 16
 SILENCE_S = 6 * 3600.0
 
 
-class TurnLike(Protocol):
+class ComparableTurn(Protocol):
     """A turn with a role and a text, and optionally a ``time``."""
 
     @property
@@ -42,7 +42,7 @@ class TurnLike(Protocol):
     def text(self) -> str: ...
 
 
-T = TypeVar("T", bound=TurnLike)
+T = TypeVar("T", bound=ComparableTurn)
 Digest = Callable[[str], str]
 
 
@@ -60,7 +60,7 @@ class SeenSession:
         self._present = set[str]()
         self.changed = False
 
-    def new(self, turns: Sequence[T], also: Sequence[TurnLike] = ()) -> list[T]:
+    def new(self, turns: Sequence[T], also: Sequence[ComparableTurn] = ()) -> list[T]:
         """Return the turns that have not been processed. ``also``: turns that count as processed.
 
         A repeated text is new if the conversation contains it more often than before.
@@ -74,7 +74,7 @@ class SeenSession:
         self._present.update(keys)
         return [turn for turn, key in zip(turns, keys, strict=True) if not remaining.take(key)]
 
-    def add(self, turns: Sequence[TurnLike]) -> None:
+    def add(self, turns: Sequence[ComparableTurn]) -> None:
         """Record turns as processed."""
         self.changed = self.changed or bool(turns)
         self._known += map(self._key, turns)
@@ -96,7 +96,7 @@ class SeenSession:
             "at": self._now,
         }
 
-    def _key(self, turn: TurnLike) -> str:
+    def _key(self, turn: ComparableTurn) -> str:
         digest = self._digest(f"{turn.role} {turn.text}")[:DIGEST_CHARS]
         time_key = getattr(turn, "time", None)
         return digest if time_key is None else f"{digest}@{time_key:.3f}"

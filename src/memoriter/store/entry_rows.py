@@ -11,7 +11,7 @@ from typing import Any, Literal
 
 import apsw
 
-from memoriter.records import Chunk, Document, Entry, EntryState, EntryType, Event, Trust
+from memoriter.records import Chunk, Document, Entry, EntryEvent, EntryState, EntryType, Trust
 from memoriter.sentences import pack, unpack
 from memoriter.store.connection import value
 
@@ -163,13 +163,13 @@ def last_seq(connection: apsw.Connection) -> int:
     return int(value(connection, "select max(seq) from sqlite_sequence where name = 'events'") or 0)
 
 
-def add_event(connection: apsw.Connection, event: Event) -> None:
+def add_event(connection: apsw.Connection, event: EntryEvent) -> None:
     """Insert an event under its number."""
     head = (event.seq, event.change, event.at, event.kind, event.entry_id, event.by, pack(event.note))
     connection.execute(_EVENT, (*head, packed(event.before), packed(event.after)))
 
 
-def events(connection: apsw.Connection, clause: str, *bound: str | int) -> list[Event]:
+def events(connection: apsw.Connection, clause: str, *bound: str | int) -> list[EntryEvent]:
     """Return the events that an SQL condition selects, oldest first."""
     columns = "seq, change, at, kind, entry_id, by, note, before, after"
     statement = f"select {columns} from events where {clause} order by seq"  # noqa: S608
@@ -177,9 +177,9 @@ def events(connection: apsw.Connection, clause: str, *bound: str | int) -> list[
     return [_event(*row) for row in rows]
 
 
-def _event(seq: int, change: int, at: float, kind: str, entry_id: str, *rest: Any) -> Event:
+def _event(seq: int, change: int, at: float, kind: str, entry_id: str, *rest: Any) -> EntryEvent:
     by, note, before, after = rest
-    return Event(seq, change, at, kind, entry_id, by, unpack(note), unpacked(before), unpacked(after))
+    return EntryEvent(seq, change, at, kind, entry_id, by, unpack(note), unpacked(before), unpacked(after))
 
 
 def packed(entry: Entry | None) -> str | None:

@@ -17,7 +17,7 @@ from typing import Literal
 import apsw
 
 from memoriter.errors import EditConflict, NotFound
-from memoriter.records import Bucket, Chunk, Document, Entry, Event, Facets
+from memoriter.records import Bucket, Chunk, Document, Entry, EntryEvent, Facets
 from memoriter.sentences import sentence
 from memoriter.store import entry_lists, entry_rows
 from memoriter.store.connection import value
@@ -172,7 +172,7 @@ class EntryStore:
             connection.execute("delete from entries where id = ?", (edit.entry_id,))
         else:
             entry_rows.put(connection, after, self.digest(after.text))
-        event = Event(seq, change, at, edit.kind, edit.entry_id, by, edit.note, stored, after)
+        event = EntryEvent(seq, change, at, edit.kind, edit.entry_id, by, edit.note, stored, after)
         entry_rows.add_event(connection, event)
         return after
 
@@ -204,12 +204,12 @@ class EntryStore:
             id_: entry_rows.document_of(entry) for id_, entry in entries.items() if entry.state == "active"
         }
 
-    def history(self, entry_id: str) -> list[Event]:
+    def history(self, entry_id: str) -> list[EntryEvent]:
         """Return every event of an entry, oldest first."""
         with self.database.read() as connection:
             return entry_rows.events(connection, "entry_id = ?", entry_id)
 
-    def last_change(self, entry_id: str | None = None) -> list[Event]:
+    def last_change(self, entry_id: str | None = None) -> list[EntryEvent]:
         """Return the events of the newest change, of one entry or of all."""
         clause = "change = (select change from events where entry_id = ? order by seq desc limit 1)"
         with self.database.read() as connection:

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable
 
 import apsw
 
-from memoriter.records import Event
+from memoriter.records import EntryEvent
 from memoriter.store import entry_rows
 from memoriter.store.connection import value
 
@@ -65,7 +65,7 @@ def erase(
     connection.execute(
         "update events set before = null, after = null, note = '' where entry_id = ?", (entry_id,)
     )
-    entry_rows.add_event(connection, Event(seq, seq, at, kind, entry_id, by, "", None, None))
+    entry_rows.add_event(connection, EntryEvent(seq, seq, at, kind, entry_id, by, "", None, None))
     for text in all_texts:
         connection.execute(_UNLEDGER, (entry_id, text))
         connection.execute("insert or ignore into unfinished(hash) values(?)", (vector_hash(text),))

@@ -74,7 +74,7 @@ def without_private(text: str) -> str:
 
 # ---- rules ----------------------------------------------------------------------------------------------------
 
-Judge = Callable[[str], bool]
+IsSecret = Callable[[str], bool]
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +85,7 @@ class SecretRule:
     #: Lower-case texts. A text without any of them is not searched.
     hints: tuple[str, ...]
     pattern: re.Pattern[str]
-    judge: Judge | None = None
+    judge: IsSecret | None = None
 
     def find(self, text: str) -> Iterator[Secret]:
         group: str | int = "s" if "s" in self.pattern.groupindex else 0

@@ -143,7 +143,7 @@ class ProvenanceJson(Shape):
 # ---- operations ---------------------------------------------------------------------------------------------------
 
 
-class ListArguments(PageArguments):
+class EntryListArguments(PageArguments):
     """Arguments of `entries.list`."""
 
     query: str = Field(
@@ -170,7 +170,7 @@ class ListArguments(PageArguments):
     )
 
 
-class ListResult(Shape):
+class EntryListResult(Shape):
     """A page of entries."""
 
     entries: list[EntryJson] = Field(default=[])
@@ -185,7 +185,7 @@ class IdArguments(Arguments):
     id: Id
 
 
-class GetResult(Shape):
+class EntryGetResult(Shape):
     """One entry and what belongs to it."""
 
     entry: EntryJson
@@ -207,7 +207,7 @@ class FacetsResult(Shape):
     tags: dict[str, Count] = Field(default={})
 
 
-def _list(call: Call[ListArguments]) -> ListResult:
+def _list(call: Call[EntryListArguments]) -> EntryListResult:
     asked = call.arguments
     order: EntrySort = asked.sort or ("score" if asked.query.strip() else "created")
     page = call.memory.entries.page(
@@ -224,7 +224,7 @@ def _list(call: Call[ListArguments]) -> ListResult:
         until=asked.until,
         session=asked.session,
     )
-    return ListResult(
+    return EntryListResult(
         entries=[_scored(entry, page.scores.get(entry.id)) for entry in page.entries],
         total=page.total,
         cursor=encode_cursor(page.after, order),
@@ -237,11 +237,11 @@ def _scored(entry: Entry, score: float | None) -> EntryJson:
     return shown if score is None else shown.model_copy(update={"score": round(score, 6)})
 
 
-def _get(call: Call[IdArguments]) -> GetResult:
+def _get(call: Call[IdArguments]) -> EntryGetResult:
     found = call.memory.entries.detail(call.arguments.id)
     entry = found.entry
     said = call.memory.notes.find_quote(entry.session, entry.text) if entry.session else None
-    return GetResult(
+    return EntryGetResult(
         entry=EntryJson.model_validate(entry),
         history=[EventJson.model_validate(event) for event in found.history],
         related=[EntryJson.model_validate(related) for related in found.related],
@@ -265,8 +265,8 @@ OPERATIONS = (
         "entries.list",
         "List the entries that match every filter, a page at a time. A query finds at most 200 active entries by "
         "meaning and by keyword. Entries in other states match if they contain the words of the query.",
-        ListArguments,
-        ListResult,
+        EntryListArguments,
+        EntryListResult,
         _list,
     ),
     Tool(
@@ -274,7 +274,7 @@ OPERATIONS = (
         "Return one entry with its history, related entries, the versions it replaced, the prompts it was added to, "
         "and where it comes from.",
         IdArguments,
-        GetResult,
+        EntryGetResult,
         _get,
     ),
     Tool(

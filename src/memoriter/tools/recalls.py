@@ -14,7 +14,7 @@ from memoriter.tools.tool import Arguments, Call, Count, Prose, Score, Shape, To
 _ORDER = "recalls"
 
 
-class ListArguments(PageArguments):
+class RecallListArguments(PageArguments):
     """Arguments of `recalls.list`."""
 
     session: str | None = Field(default=None, max_length=500, description="Only from this session.")
@@ -30,7 +30,7 @@ class ListArguments(PageArguments):
     )
 
 
-class ListResult(Shape):
+class RecallListResult(Shape):
     """A page of recalls."""
 
     recalls: list[RecallJson] = Field(default=[])
@@ -38,7 +38,7 @@ class ListResult(Shape):
     cursor: Cursor = None
 
 
-class GetArguments(Arguments):
+class RecallGetArguments(Arguments):
     """Arguments of `recalls.get`."""
 
     id: str = Field(max_length=64, description="The id of the recall, or the beginning of it.")
@@ -57,13 +57,13 @@ class ConsideredJson(Shape):
     citation: str | None = omitted_if_none("The place of a note.")
 
 
-class GetResult(RecallJson):
+class RecallGetResult(RecallJson):
     """One recall in detail."""
 
     considered: list[ConsideredJson]
 
 
-def _list(call: Call[ListArguments]) -> ListResult:
+def _list(call: Call[RecallListArguments]) -> RecallListResult:
     asked = call.arguments
     page = call.memory.entries.recalls(
         limit=asked.limit,
@@ -74,20 +74,20 @@ def _list(call: Call[ListArguments]) -> ListResult:
         until=asked.until,
         entry=asked.entry,
     )
-    return ListResult(
+    return RecallListResult(
         recalls=[RecallJson.model_validate(recall) for recall in page.recalls],
         total=page.total,
         cursor=encode_cursor(page.after, _ORDER),
     )
 
 
-def _get(call: Call[GetArguments]) -> GetResult:
+def _get(call: Call[RecallGetArguments]) -> RecallGetResult:
     recall = call.memory.entries.get_recall(call.arguments.id)
     entries = call.memory.entries.get_many(
         considered.ref for considered in recall.considered if considered.kind == "entry"
     )
     entered = sum(considered.entered for considered in recall.considered)
-    return GetResult(
+    return RecallGetResult(
         id=recall.id,
         at=recall.at,
         interface=recall.interface,
@@ -112,15 +112,15 @@ OPERATIONS = (
         "recalls.list",
         "List the recalls, newest first, a page at a time. A recall is one moment when memories were added to a "
         "prompt.",
-        ListArguments,
-        ListResult,
+        RecallListArguments,
+        RecallListResult,
         _list,
     ),
     Tool(
         "recalls.get",
         "Return one recall: which memories were found, which of them were added to the prompt, and why.",
-        GetArguments,
-        GetResult,
+        RecallGetArguments,
+        RecallGetResult,
         _get,
     ),
 )

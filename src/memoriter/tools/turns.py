@@ -20,7 +20,7 @@ Messages = Annotated[
     list[dict[str, Any]],
     Field(max_length=2_000, description="The conversation, oldest first: objects with `role` and `content`."),
 ]
-Tokens = Annotated[int, Field(ge=0, le=1_000_000_000)]
+TokenCount = Annotated[int, Field(ge=0, le=1_000_000_000)]
 
 
 # ---- recall -------------------------------------------------------------------------------------------------------
@@ -101,7 +101,9 @@ class FlushArguments(TurnsArguments):
     window: int | None = Field(
         default=None, ge=1, le=1_000_000_000, description="The size of the model's context window in tokens."
     )
-    tokens: Tokens | None = Field(default=None, description="The current size of the conversation in tokens.")
+    tokens: TokenCount | None = Field(
+        default=None, description="The current size of the conversation in tokens."
+    )
 
 
 class CaptureResult(Shape):

@@ -21,7 +21,7 @@ from typing import Literal
 from memoriter.engines.qmd import process
 from memoriter.errors import EngineError
 
-Mode = Literal["search", "vsearch", "query"]
+QmdMode = Literal["search", "vsearch", "query"]
 
 #: Of one answer. A hundred hits take a tenth of that.
 MAX_BYTES = 2 * 1024 * 1024
@@ -57,7 +57,7 @@ class Row:
 
 
 @dataclass(frozen=True, slots=True)
-class Counts:
+class UpdateCounts:
     """The changes that one update made, summed over all collections."""
 
     new: int = 0
@@ -116,17 +116,17 @@ class Qmd:
             raise EngineError(f"{self.argv[-1]} is not qmd: its version is {text[:60]!r}.")
         return text
 
-    def update(self, timeout_s: float) -> Counts:
+    def update(self, timeout_s: float) -> UpdateCounts:
         """Update the index of qmd with the changed files of its collections."""
         found = _INDEXED.findall(self._run(["update"], timeout_s))
-        return Counts(*(sum(int(row[column]) for row in found) for column in range(4)))
+        return UpdateCounts(*(sum(int(row[column]) for row in found) for column in range(4)))
 
     def embed(self, timeout_s: float) -> None:
         """Compute the vectors that are missing."""
         self._run(["embed"], timeout_s)
 
     def find(
-        self, mode: Mode, query: str, collections: Sequence[str], *, limit: int, timeout_s: float
+        self, mode: QmdMode, query: str, collections: Sequence[str], *, limit: int, timeout_s: float
     ) -> list[Row]:
         """Return the results for a query that `as_argument` or `any_of` built, best first."""
         flags = ["--json", "-n", str(limit)]

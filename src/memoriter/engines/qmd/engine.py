@@ -17,10 +17,10 @@ from typing import TYPE_CHECKING
 from memoriter.engines.qmd.collections import Collection, collections_of, index_yml
 from memoriter.engines.qmd.command import (
     MAX_QUERY_CHARS,
-    Counts,
-    Mode,
     Qmd,
+    QmdMode,
     Row,
+    UpdateCounts,
     any_of,
     as_argument,
     both_legs,
@@ -76,7 +76,7 @@ class QmdSettings:
     patterns: tuple[str, ...] = ("**/*.md",)
     command: str = "qmd"
     node: str = "node"
-    search_mode: Mode = "search"
+    search_mode: QmdMode = "search"
     embed_model: str | None = None
     models_folder: Path | None = None
     sessions: tuple[Path, ...] = ()
@@ -165,7 +165,7 @@ class QmdEngine:
         if not names or not text:
             return []
 
-        def ask(mode: Mode, argument: str) -> list[Row]:
+        def ask(mode: QmdMode, argument: str) -> list[Row]:
             left = max(0.1, deadline - time.monotonic())
             return self.qmd.find(mode, argument, names, limit=limit, timeout_s=left)
 
@@ -235,14 +235,14 @@ class QmdEngine:
         unsettled = time.time_ns() - newest < UNSETTLED_NS
         return digest.hexdigest() + ("?" if unsettled else "")
 
-    def _update(self, timeout_s: float) -> Counts:
+    def _update(self, timeout_s: float) -> UpdateCounts:
         if self.exports:
             self.exports.write()
         if not self.workspace.root.is_dir():
             # qmd would treat a missing folder as an empty one and delete everything.
             raise EngineError(f"The workspace {self.workspace.root} does not exist.")
         self.collections = self._configure()
-        return self.qmd.update(timeout_s) if self.collections else Counts()
+        return self.qmd.update(timeout_s) if self.collections else UpdateCounts()
 
     def _current_collections(self) -> tuple[Collection, ...]:
         return collections_of(self.workspace, self.exports.folder if self.exports else None)
@@ -306,7 +306,7 @@ class QmdEngine:
         return self.settings.search_mode != "search"
 
     @property
-    def _mode(self) -> Mode:
+    def _mode(self) -> QmdMode:
         """The configured mode, or keyword search if there is no model, since qmd would try to download one."""
         return "search" if self._model_missing() else self.settings.search_mode
 

@@ -18,7 +18,7 @@ from pathlib import Path
 
 from memoriter import logs
 from memoriter.background import Rejected, Task, Workers, check_cancelled
-from memoriter.engines.qmd.command import Counts
+from memoriter.engines.qmd.command import UpdateCounts
 from memoriter.errors import Cancelled, EngineBusy, EngineError, LockTimeout, MemoriterError
 from memoriter.files.locks import file_lock
 
@@ -62,13 +62,13 @@ class Update:
 
     #: Of the files that it indexes.
     signature: str
-    task: Task[Counts]
+    task: Task[UpdateCounts]
     forced: bool = False
 
     @property
-    def counts(self) -> Counts:
+    def counts(self) -> UpdateCounts:
         """The changes that a finished update made."""
-        return Counts() if self.error else self.task.result()
+        return UpdateCounts() if self.error else self.task.result()
 
     @property
     def error(self) -> BaseException | None:
@@ -95,7 +95,7 @@ class Updater:
     def __init__(
         self,
         folder: Path,
-        update: Callable[[float], Counts],
+        update: Callable[[float], UpdateCounts],
         embed: Callable[[float], None] | None = None,
         schedule: UpdateSchedule | None = None,
         *,
@@ -221,9 +221,9 @@ class Updater:
         pause = 0.0 if marked else self.schedule.debounce_s
         return last_at + max(pause, self.schedule.back_off(self._updates.failures))
 
-    def _update(self, signature: str, forced: bool) -> Counts:
+    def _update(self, signature: str, forced: bool) -> UpdateCounts:
         error: MemoriterError | None = None
-        counts = Counts()
+        counts = UpdateCounts()
         try:
             with self._locked(self.schedule.update_timeout_s):
                 # Another process may have updated while this one waited for the lock.
@@ -241,7 +241,7 @@ class Updater:
             self._embedding = self._workers.submit(lambda: self._embed_if_due(counts))
         return counts
 
-    def _embed_if_due(self, counts: Counts) -> None:
+    def _embed_if_due(self, counts: UpdateCounts) -> None:
         attempts = self._embeds
         failed = attempts.failures > 0
         pause = self.schedule.back_off(attempts.failures) if failed else self.schedule.embed_interval_s

@@ -28,7 +28,7 @@ from memoriter.integrations.claude_code import settings_file
 
 MAX_ATTEMPTS = 5
 
-Scope = Literal["user", "project"]
+InstallScope = Literal["user", "project"]
 Add = Callable[[str], str]
 """Return a text with our part added."""
 Remove = Callable[[str, str | None], str]
@@ -67,7 +67,7 @@ class SettingsFiles:
 
     @classmethod
     def of(
-        cls, scope: Scope, settings: Path | None, servers: Path | None, *, with_server: bool
+        cls, scope: InstallScope, settings: Path | None, servers: Path | None, *, with_server: bool
     ) -> SettingsFiles:
         """Return the files of the user, or those of the project in the current folder."""
         if scope == "project":

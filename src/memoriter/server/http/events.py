@@ -49,7 +49,7 @@ POLL_INTERVAL_S = 1.0
 
 
 @dataclass(frozen=True, slots=True)
-class Event:
+class ServerEvent:
     """Something that happened to an agent's memory."""
 
     run: str
@@ -74,17 +74,17 @@ class EventHistory:
     def __init__(self) -> None:
         #: Ids of another run or another agent are not valid here.
         self._run = secrets.token_hex(4)
-        self._events: deque[Event] = deque(maxlen=MAX_KEPT_EVENTS)
+        self._events: deque[ServerEvent] = deque(maxlen=MAX_KEPT_EVENTS)
         self._number = 0
 
-    def add(self, kind: EventKind, data: Mapping[str, object]) -> Event:
+    def add(self, kind: EventKind, data: Mapping[str, object]) -> ServerEvent:
         """Add an event."""
         self._number += 1
-        event = Event(self._run, self._number, kind, data)
+        event = ServerEvent(self._run, self._number, kind, data)
         self._events.append(event)
         return event
 
-    def since(self, last_id: str) -> tuple[list[Event], bool]:
+    def since(self, last_id: str) -> tuple[list[ServerEvent], bool]:
         """Return the events after the event with this id, and whether none of them is missing."""
         run, _, number = last_id.partition("-")
         if run != self._run or not number.isascii() or not number.isdigit():
@@ -101,19 +101,19 @@ class Listener:
         self.agent = agent
         self.caller_id = caller_id
         self._loop = loop
-        self._queue: asyncio.Queue[Event | None] = asyncio.Queue()
+        self._queue: asyncio.Queue[ServerEvent | None] = asyncio.Queue()
 
-    def offer(self, event: Event | None) -> None:
+    def offer(self, event: ServerEvent | None) -> None:
         """Queue an event, from any thread. None ends the stream."""
         with suppress(RuntimeError):  # the event loop is closed, and the stream with it
             self._loop.call_soon_threadsafe(self._put, event)
 
-    async def next(self, timeout_s: float) -> Event | None:
+    async def next(self, timeout_s: float) -> ServerEvent | None:
         """Return the next event, or None at the end. Raise `TimeoutError` when there is none in time."""
         async with asyncio.timeout(timeout_s):
             return await self._queue.get()
 
-    def _put(self, event: Event | None) -> None:
+    def _put(self, event: ServerEvent | None) -> None:
         if self._queue.qsize() >= MAX_PENDING_EVENTS:
             event = None
             while not self._queue.empty():
@@ -147,7 +147,9 @@ class Hub:
                 if listener.agent == agent:
                     listener.offer(event)
 
-    def join(self, agent: str, last_id: str = "", caller_id: str = "") -> tuple[Listener, list[Event], bool]:
+    def join(
+        self, agent: str, last_id: str = "", caller_id: str = ""
+    ) -> tuple[Listener, list[ServerEvent], bool]:
         """Start to listen. Return the listener, the events since its last one, and whether none is missing."""
         listener = Listener(agent, caller_id, asyncio.get_running_loop())
         retry = [(b"retry-after", b"5")]
@@ -208,7 +210,7 @@ class EventStream:
             self._hub.leave(listener)
 
     async def _events(
-        self, listener: Listener, missed: list[Event], complete: bool, caller: Caller
+        self, listener: Listener, missed: list[ServerEvent], complete: bool, caller: Caller
     ) -> AsyncIterator[ServerSentEvent]:
         hello = {"agent": listener.agent, "at": time.time(), "resumed": complete}
         yield _server_sent("hello", hello, retry=RETRY_MS)

@@ -40,7 +40,7 @@ class Connector(Tool):
         return json_schema(self.result)
 
 
-class SearchArguments(Arguments):
+class ConnectorSearchArguments(Arguments):
     """Arguments of `search`."""
 
     query: str = Field(description="Words or a question, in any language.")
@@ -60,7 +60,7 @@ class ListedJson(Shape):
     url: str
 
 
-class SearchResult(Shape):
+class ConnectorSearchResult(Shape):
     """Result of `search`."""
 
     results: list[ListedJson] = Field(default=[])
@@ -148,9 +148,9 @@ def _around(lines: list[str], line: int) -> tuple[str, int]:
 
 
 def _tools(source: Source | None) -> Mapping[str, Tool]:
-    def search(call: Call[SearchArguments]) -> SearchResult:
+    def search(call: Call[ConnectorSearchArguments]) -> ConnectorSearchResult:
         answer = call.memory.search(call.arguments.query, source=source, session_key=call.session_key)
-        return SearchResult(results=[_listed(hit) for hit in answer.hits])
+        return ConnectorSearchResult(results=[_listed(hit) for hit in answer.hits])
 
     def fetch(call: Call[FetchArguments]) -> FetchResult:
         return _fetch(call, only_entries=source == "entries")
@@ -160,8 +160,8 @@ def _tools(source: Source | None) -> Mapping[str, Tool]:
             "search",
             "Search the user's long-term memory: notes, past conversations and what was learned in them. Returns "
             "ids, titles and addresses. Open one with `fetch`.",
-            SearchArguments,
-            SearchResult,
+            ConnectorSearchArguments,
+            ConnectorSearchResult,
             search,
         ),
         "fetch": Connector(

@@ -64,6 +64,6 @@ def open_engine(name: str, database: Database, folder: Path) -> VectorIndex:
         from memoriter.store.vectors.lance import Lance
 
         return Lance(database, folder.with_name("lance"))
-    from memoriter.store.vectors.scan import Scan
+    from memoriter.store.vectors.scan import VectorScan
 
-    return Scan(database, folder)
+    return VectorScan(database, folder)

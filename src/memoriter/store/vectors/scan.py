@@ -109,7 +109,7 @@ class _State:
         return self.files, self.tail.ids[: self.tail.count], self.tail.matrix[: self.tail.count]
 
 
-class Scan:
+class VectorScan:
     """Compares every vector. Threads can share one, since the data of a search never changes."""
 
     def __init__(self, database: Database, folder: Path, limits: ScanLimits | None = None) -> None:
