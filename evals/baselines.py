@@ -43,7 +43,8 @@ class Packaged:
     tokenizer: str
     dims: int
     pooling: str
-    lowercase: bool = False  #: the packaged tokenizer forgets to
+    #: Whether texts are lowercased first, where the packaged tokenizer does not do it.
+    lowercase: bool = False
 
 
 PACKAGED = {

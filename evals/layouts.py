@@ -18,7 +18,8 @@ from evals.sets import OWN, Item, Query, find_sets, load_set
 from memoriter import Hit, Memory
 from memoriter.text import estimate_tokens
 
-Place = tuple[str, int]  #: path and line
+#: Path and line.
+Place = tuple[str, int]
 PROMPT_TOKENS = 300
 
 

@@ -17,7 +17,8 @@ from memoriter.embedding import Embedder
 from memoriter.entries.relation import relation
 
 PAIRS = Path(__file__).parent / "sets" / "merge" / "pairs.tsv"
-UNSEEN = PAIRS.with_name("unseen.tsv")  #: written after the rules; nothing was fitted to it
+#: Written after the rules, which were not fitted to it.
+UNSEEN = PAIRS.with_name("unseen.tsv")
 KINDS = ("same", "refinement", "contradiction", "different")
 MERGED = ("same", "refinement")
 

@@ -53,7 +53,7 @@ def facet(ranked: Ids, facets: Sequence[Ids], k: int) -> float:
 
 
 def newer_first(ranked: Ids, old: Ids, new: Ids) -> float:
-    """1 if the best new item stands before the best old one ("fresh-order"); an item in both roles is new."""
+    """Return 1 if the best new item ranks before the best old one ("fresh-order"). An item in both roles is new."""
     best_new = _rank(ranked, new)
     best_old = _rank(ranked, [item for item in old if item not in set(new)])
     return float(best_new < best_old)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 
 def put(page: Path, name: str, tables: str) -> None:
-    """Replace what stands between `<!-- measured: NAME -->` and `<!-- end measured -->`.
+    """Replace the text between `<!-- measured: NAME -->` and `<!-- end measured -->`.
 
     A page that is not there, or has no such mark, becomes the tables alone.
     """

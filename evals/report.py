@@ -18,7 +18,8 @@ from evals.sets import Query
 
 Figures = dict[str, object]
 
-FEWEST_UNANSWERABLE = 5  #: with fewer, a share of pairs says nothing
+#: With fewer queries, a share of pairs is not meaningful.
+MIN_UNANSWERABLE = 5
 
 MEASURES = ("nDCG@10", "recall@5", "recall@10", "MRR", "facet@10", "hit@5", "hit@10", "all@10")
 
@@ -74,7 +75,7 @@ def lifecycle(outcomes: Sequence[Outcome]) -> dict[str, float]:
         )
     answerable = [o.confidence for o in outcomes if o.query.relevant]
     unanswerable = [o.confidence for o in outcomes if o.query.abstain]
-    if answerable and len(unanswerable) >= FEWEST_UNANSWERABLE:
+    if answerable and len(unanswerable) >= MIN_UNANSWERABLE:
         found["abstain-AUROC"] = metrics.auroc(answerable, unanswerable)
     exact = [o for o in outcomes if o.query.exact]
     if exact:

@@ -30,8 +30,10 @@ MODES: Mapping[str, Overrides] = {
     "hybrid": {},
 }
 
-DEPTH = 100  #: hits asked for a ranking, enough for MRR
-TIMED = 50  #: queries of a group that are also asked with default settings, for their time
+#: Hits requested for a ranking. This is enough for MRR.
+DEPTH = 100
+#: Queries of a group that are repeated with default settings to measure their time.
+TIMED = 50
 
 CHOOSES_MODEL = ("embedding.provider", "embedding.model", "embedding.model_path")
 
@@ -45,7 +47,8 @@ class Setup:
 
     cache: Path
     overrides: Overrides
-    embedder: Embedder | None = None  #: instead of the configured one
+    #: Replaces the configured embedder.
+    embedder: Embedder | None = None
 
     @property
     def key(self) -> str:
@@ -71,10 +74,14 @@ class Outcome:
     """The results of one query in one mode."""
 
     query: Query
-    ranked: tuple[str, ...]  #: item ids, best first, without a threshold
-    confidence: float  #: the best hit's score
-    returned: tuple[str, ...] = ()  #: item ids that a search with default settings gives, where it was made
-    cpu_ms: float | None = None  #: of that search, with the query's embedding
+    #: Item ids, best first, without a threshold.
+    ranked: tuple[str, ...]
+    #: The best hit's score.
+    confidence: float
+    #: Item ids from a search with default settings, if it was made.
+    returned: tuple[str, ...] = ()
+    #: CPU time of that search, including the embedding of the query.
+    cpu_ms: float | None = None
 
 
 @dataclass(frozen=True, slots=True)

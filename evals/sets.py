@@ -13,7 +13,8 @@ from dataclasses import dataclass, field
 from datetime import date
 from pathlib import Path
 
-OWN = Path(__file__).parent / "sets"  #: the sets that are part of this repository
+#: The sets that are part of this repository.
+OWN = Path(__file__).parent / "sets"
 
 _MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
 
@@ -25,7 +26,8 @@ class Item:
     id: str
     group: str
     text: str
-    day: str | None = None  #: "YYYY-MM-DD"
+    #: "YYYY-MM-DD".
+    day: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,11 +39,14 @@ class Query:
     text: str
     category: str
     relevant: tuple[str, ...]
-    facets: tuple[tuple[str, ...], ...] = ()  #: evidence grouped by event; empty: each item for itself
+    #: Evidence grouped by event. Empty means that each item is its own event.
+    facets: tuple[tuple[str, ...], ...] = ()
     roles: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    exact: bool = False  #: the answer is exactly the relevant items, maybe none
+    #: The answer is exactly the relevant items, possibly none.
+    exact: bool = False
     forbidden: tuple[str, ...] = ()
-    abstain: bool = False  #: nothing in the corpus answers it
+    #: Nothing in the corpus answers it.
+    abstain: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -382,7 +382,7 @@ class Memory:
     # ---- conversations ---------------------------------------------------------------------------------------
 
     def capture(self, turns: Sequence[Turn], *, session: str) -> list[Remembered]:
-        """Remember what is worth it in a conversation; return what became of each statement.
+        """Capture statements from a conversation. Return the outcome for each statement.
 
         A language model decides where `extraction.auto_extract` is on, otherwise rules do. ``turns`` may be the whole
         conversation each time: turns that were processed before do not count again.

@@ -25,7 +25,7 @@ TRANSPORTS = ("memory 2026-07-28", "memory 2025-11-25", "http 2026-07-28", "http
 
 
 class SetAccess:
-    """Stands for the gateway: sets the access of the caller from a header."""
+    """Acts as the gateway: sets the access of the caller from a header."""
 
     def __init__(self, app: Any) -> None:
         self._app = app

@@ -49,8 +49,10 @@ class Watched:
     page: Page
     address: str
     requests: list[Request] = field(default_factory=list)
-    foreign: list[str] = field(default_factory=list)  #: requests to other hosts
-    wrong: list[str] = field(default_factory=list)  #: script errors, policy violations, dialogs
+    #: Requests to other hosts.
+    foreign: list[str] = field(default_factory=list)
+    #: Script errors, policy violations, dialogs.
+    wrong: list[str] = field(default_factory=list)
 
     def data_requests(self) -> list[str]:
         """Return the requests to the gateway, without the event stream."""

@@ -16,7 +16,8 @@ if TYPE_CHECKING:
 
 Visit = Callable[..., "Watched"]
 
-PATIENCE_MS = 30_000  #: a busy machine may take this long to show something
+#: A busy machine may take this long to show something.
+TIMEOUT_MS = 30_000
 
 
 @pytest.fixture(scope="session")
@@ -26,7 +27,7 @@ def browser() -> Iterator[Browser]:
 
     if browsing.chromium() is None:
         pytest.skip("chromium is not installed: `make integration` installs it")
-    browsing.expect.set_options(timeout=PATIENCE_MS)
+    browsing.expect.set_options(timeout=TIMEOUT_MS)
     with browsing.browser() as running:
         yield running
 
@@ -56,7 +57,7 @@ def visit(browser: Browser) -> Iterator[Visit]:
     def open_(gateway: Served, place: str = "", **context: Any) -> Watched:
         context = {"viewport": {"width": 1280, "height": 860}, "locale": "en-GB"} | context
         fresh = browser.new_context(**context)
-        fresh.set_default_timeout(PATIENCE_MS)
+        fresh.set_default_timeout(TIMEOUT_MS)
         page = fresh.new_page()
         watched = browsing.watch(page, gateway.address)
         opened.append(watched)

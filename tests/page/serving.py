@@ -26,7 +26,8 @@ class Served:
     workspace: Path
     home: Path
     address: str
-    link: str  #: opens the page once
+    #: Opens the page once.
+    link: str
     client: httpx.Client
     arguments: tuple[str, ...]
 

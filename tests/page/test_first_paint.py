@@ -23,9 +23,11 @@ if TYPE_CHECKING:
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(900)]
 
 CHUNKS, ENTRIES = 100_000, 10_000
-A_NOTE = 100  #: chunks per note
+#: Chunks per note.
+NOTE_CHUNKS = 100
 TYPES = get_args(EntryType)
-MOST_BYTES = 64_000  #: size limit of the answer that the first view waits for
+#: Size limit of the answer that the first view waits for.
+MAX_BYTES = 64_000
 WORDS = (
     "harbour",
     "lantern",
@@ -59,11 +61,11 @@ def gateway(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     """A gateway with a large memory, without vectors, which would take minutes and not change the requests."""
     settings = {"embedding": {"provider": "none"}}
     with served(tmp_path_factory.mktemp("large"), settings) as running:
-        for note in range(CHUNKS // A_NOTE):
+        for note in range(CHUNKS // NOTE_CHUNKS):
             parts = [
                 f"## Part {part}\n\nNote {note} says about the {WORDS[(note + part) % 10]} and the {WORDS[part % 10]} "
-                f"that number {note * A_NOTE + part} was seen on the shelf beside the window in the long room.\n"
-                for part in range(A_NOTE)
+                f"that number {note * NOTE_CHUNKS + part} was seen on the shelf beside the window in the long room.\n"
+                for part in range(NOTE_CHUNKS)
             ]
             running.write(f"memory/{note // 100:02}/{note:04}.md", f"# Note {note}\n\n" + "\n".join(parts))
         learned = [
@@ -106,7 +108,7 @@ def test_the_first_view_needs_one_request_of_bounded_size(place: str, gateway: S
     page.unroute_all(behavior="ignoreErrors")  # later requests do not matter here
     ((operation, size),) = before
     assert operation == ("memory.search" if "q=" in place else "memory.status")
-    assert 0 < size < MOST_BYTES
+    assert 0 < size < MAX_BYTES
 
 
 def test_a_new_search_cancels_the_one_before(gateway: Served, visit: Visit) -> None:

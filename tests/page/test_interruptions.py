@@ -16,7 +16,8 @@ if TYPE_CHECKING:
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(240)]
 
-SOON_MS = 60_000  #: the watcher waits until a note stops changing, and a busy machine takes longer
+#: The watcher waits until a note stops changing, and a busy machine takes longer.
+UPDATE_TIMEOUT_MS = 60_000
 FOCUSED = "() => document.activeElement.getAttribute('href') ?? document.activeElement.tagName"
 
 
@@ -34,13 +35,13 @@ def test_new_results_keep_the_focus_and_open_details(gateway: Served, visit: Vis
     place = second.locator(".place").get_attribute("href")
     second.locator("summary").click()
     gateway.ask("entries.add", text="The lanterns of the harbour are lit at dusk")
-    expect(page.locator(".hit", has_text="lit at dusk")).to_be_visible(timeout=SOON_MS)
+    expect(page.locator(".hit", has_text="lit at dusk")).to_be_visible(timeout=UPDATE_TIMEOUT_MS)
     same = page.locator(".hit", has=page.locator(f'.place[href="{place}"]'))
     expect(same.locator("details")).to_have_attribute("open", "")
     expect(same.locator("summary")).to_be_focused()
     same.locator(".place").focus()
     gateway.ask("entries.add", text="The lanterns of the harbour are painted green")
-    expect(page.locator(".hit", has_text="painted green")).to_be_visible(timeout=SOON_MS)
+    expect(page.locator(".hit", has_text="painted green")).to_be_visible(timeout=UPDATE_TIMEOUT_MS)
     expect(same.locator(".place")).to_be_focused()
 
 
@@ -50,7 +51,9 @@ def test_a_new_recall_keeps_the_focus(gateway: Served, visit: Visit) -> None:
     page.locator(".recall-line").first.focus()
     before = focused(page)
     gateway.ask("recall", query="who lights the lanterns?")
-    expect(page.locator(".recall-line", has_text="who lights the lanterns?")).to_be_visible(timeout=SOON_MS)
+    expect(page.locator(".recall-line", has_text="who lights the lanterns?")).to_be_visible(
+        timeout=UPDATE_TIMEOUT_MS
+    )
     assert focused(page) == before
 
 
@@ -60,7 +63,7 @@ def test_a_new_memory_keeps_the_focus_in_lists_and_panels(gateway: Served, visit
     page.locator(".map-list .row").first.focus()
     before = focused(page)
     gateway.ask("entries.add", text="The lighthouse is painted every five years")
-    expect(page.locator(".map-list .row", has_text="The lighthouse")).to_be_visible(timeout=SOON_MS)
+    expect(page.locator(".map-list .row", has_text="The lighthouse")).to_be_visible(timeout=UPDATE_TIMEOUT_MS)
     assert focused(page) == before
     page.locator("nav [data-view=memories]").click()
     row = page.locator(".entries tr", has_text="Coffee only before noon")
@@ -69,11 +72,11 @@ def test_a_new_memory_keeps_the_focus_in_lists_and_panels(gateway: Served, visit
     edit.focus()
     entry = row.get_attribute("data-id")
     gateway.ask("entries.edit", id=entry, tags=["drinks"])
-    expect(page.locator(".panel .labels")).to_contain_text("drinks", timeout=SOON_MS)
+    expect(page.locator(".panel .labels")).to_contain_text("drinks", timeout=UPDATE_TIMEOUT_MS)
     expect(edit).to_be_focused()
     row.locator("input").focus()
     gateway.ask("entries.edit", id=entry, tags=["breakfast"])
-    expect(row).to_contain_text("breakfast", timeout=SOON_MS)
+    expect(row).to_contain_text("breakfast", timeout=UPDATE_TIMEOUT_MS)
     expect(row.locator("input")).to_be_focused()
 
 
@@ -94,7 +97,7 @@ def test_a_sync_does_not_interrupt_the_next_lines_of_a_note(gateway: Served, vis
     page.get_by_role("button", name="Show more").click()
     gateway.write("memory/quay.md", "# Quay\n\nThe quay is being swept.\n")
     gateway.ask("memory.sync")
-    expect(page.locator(".tree")).to_contain_text("quay.md", timeout=SOON_MS)
+    expect(page.locator(".tree")).to_contain_text("quay.md", timeout=UPDATE_TIMEOUT_MS)
     expect(page.locator(".failure")).to_have_count(0)
     held[0].continue_()
     expect(page.locator(".prose")).to_contain_text("Bollard 1499 is")

@@ -14,16 +14,17 @@ if TYPE_CHECKING:
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(240)]
 
-SOON_MS = 60_000  #: the watcher waits until a note stops changing, and a busy machine takes longer
+#: The watcher waits until a note stops changing, and a busy machine takes longer.
+UPDATE_TIMEOUT_MS = 60_000
 
 
 def test_a_note_that_changes_on_disk_is_shown_and_found(gateway: Served, visit: Visit) -> None:
     page = visit(gateway, "#/notes/memory/projects/launch.md").page
     expect(page.locator(".pulse")).to_have_text("Live")
     gateway.write("memory/projects/launch.md", "# Launch list\n\nPostponed to the ides of March.\n")
-    expect(page.locator(".prose")).to_contain_text("ides of March", timeout=SOON_MS)
+    expect(page.locator(".prose")).to_contain_text("ides of March", timeout=UPDATE_TIMEOUT_MS)
     gateway.write("memory/projects/harvest.md", "# Harvest\n\nQuinces are ripe in October.\n")
-    expect(page.locator(".tree")).to_contain_text("harvest.md", timeout=SOON_MS)
+    expect(page.locator(".tree")).to_contain_text("harvest.md", timeout=UPDATE_TIMEOUT_MS)
 
 
 def test_open_search_results_include_a_new_note(gateway: Served, visit: Visit) -> None:
@@ -31,7 +32,7 @@ def test_open_search_results_include_a_new_note(gateway: Served, visit: Visit) -
     expect(page.locator(".pulse")).to_have_text("Live")
     expect(page.locator("mark", has_text="zeppelin")).to_have_count(0)
     gateway.write("memory/2026-03-01.md", "# 2026-03-01\n\n- The zeppelin mooring mast was painted red.\n")
-    expect(page.locator("mark", has_text="zeppelin").first).to_be_visible(timeout=SOON_MS)
+    expect(page.locator("mark", has_text="zeppelin").first).to_be_visible(timeout=UPDATE_TIMEOUT_MS)
 
 
 def test_memories_and_recalls_of_other_clients_appear_in_the_lists(gateway: Served, visit: Visit) -> None:
@@ -41,13 +42,13 @@ def test_memories_and_recalls_of_other_clients_appear_in_the_lists(gateway: Serv
     expect(count).not_to_be_empty()
     before = int(count.inner_text())
     gateway.ask("entries.add", text="The greenhouse is heated from November on")
-    expect(page.locator(".entries")).to_contain_text("greenhouse is heated", timeout=SOON_MS)
+    expect(page.locator(".entries")).to_contain_text("greenhouse is heated", timeout=UPDATE_TIMEOUT_MS)
     expect(count).to_have_text(str(before + 1))
     page.locator("nav [data-view=recalls]").click()
     expect(page.locator(".recall-line").first).to_be_visible()
     gateway.ask("recall", query="since when is the greenhouse heated?")
     expect(page.locator(".recall-line").first).to_contain_text(
-        "since when is the greenhouse", timeout=SOON_MS
+        "since when is the greenhouse", timeout=UPDATE_TIMEOUT_MS
     )
 
 
@@ -58,6 +59,6 @@ def test_the_progress_of_a_sync_is_shown(gateway: Served, visit: Visit) -> None:
         text = "\n\n".join(f"Paragraph {number}.{part} about jars, lids and labels." for part in range(40))
         gateway.write(f"memory/stock/{number:03}.md", f"# Stock {number}\n\n{text}\n")
     page.get_by_role("button", name="Sync now").click()
-    expect(page.locator(".sync-work .work-bar")).to_be_visible(timeout=SOON_MS)
+    expect(page.locator(".sync-work .work-bar")).to_be_visible(timeout=UPDATE_TIMEOUT_MS)
     expect(page.locator(".said")).to_contain_text("Synced", timeout=120_000)
     expect(page.locator(".sync-work")).to_be_empty()

@@ -13,7 +13,8 @@ from memoriter.store import Index, open_index
 
 BOB = Identity("local", "bob", 8)
 VECTORS = dict(zip("abcdefgh", units(8, 8), strict=True))
-ONE = 8 * 4  #: bytes of one vector
+#: Bytes of one vector.
+ONE = 8 * 4
 
 
 @pytest.fixture

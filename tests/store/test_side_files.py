@@ -18,7 +18,8 @@ from memoriter.store.vectors import scan
 from memoriter.store.vectors.nearest import after_prefix
 from memoriter.store.vectors.sidefiles import build, open_files
 
-WIDE = Identity("local", "wide", 100)  #: no multiple of 64
+#: The number of dimensions is not a multiple of 64.
+WIDE = Identity("local", "wide", 100)
 LIMITS = scan.ScanLimits(threshold=50, tail_rows=10, dead_share=0.2)
 
 

@@ -239,7 +239,7 @@ def stats(
 
 
 def _counted(key: str, value: object) -> str:
-    """Format a figure about entries; a dash stands for no value."""
+    """Format a figure about entries. A dash means no value."""
     if isinstance(value, float) and key in ("oldest", "newest"):
         return f"{datetime.fromtimestamp(value).astimezone():%Y-%m-%d %H:%M}"
     return "–" if value is None or value == {} else _shown(value)

@@ -60,7 +60,7 @@ class OpenAIService:
         self._lock = threading.Lock()
 
     def vectors(self, texts: Sequence[str], purpose: Purpose, timeout_s: float, retries: int) -> Any:
-        """Embed texts with one call. The models read queries and documents alike."""
+        """Embed texts with one call. The models treat queries and documents the same."""
         del purpose
         client = self._client().with_options(max_retries=retries)
         answer = client.embeddings.create(**self._body(texts), timeout=timeout_s)

@@ -18,7 +18,8 @@ class CaptureRule(NamedTuple):
 
     type: EntryType
     pattern: re.Pattern[str]
-    explicit: bool = False  #: the speaker asked to remember it
+    #: The speaker asked to remember it.
+    explicit: bool = False
 
 
 def _rule(type_: EntryType, pattern: str, *, explicit: bool = False) -> CaptureRule:

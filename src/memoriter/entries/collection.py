@@ -190,7 +190,7 @@ class Entries:
         return sentence("entry.forgotten")
 
     def capture(self, turns: Iterable[TurnLike], *, session: str | None = None) -> builtins.list[Remembered]:
-        """Remember what the owner's turns are worth, by rules (no model)."""
+        """Capture statements from the owner's turns by rules, without a model."""
         drafts = capture.capture(turns, session=session, limits=self._options.capture)
         return [self.add_draft(draft, actor="capture") for draft in drafts]
 

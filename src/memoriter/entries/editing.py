@@ -61,7 +61,8 @@ class EntryChanges(TypedDict, total=False):
     importance: float
     confidence: float
     tags: tuple[str, ...]
-    expires_at: float | None  #: seconds since the epoch; None: never
+    #: Seconds since the epoch. None means never.
+    expires_at: float | None
 
 
 FIELDS = frozenset(EntryChanges.__annotations__)

@@ -33,7 +33,7 @@ COVERED = tuple(
 )
 NOT_COVERED = tuple(sentence(f"forget.{copy}") for copy in ("backups", "prompts", "notes"))
 RemoveCopies = Callable[[Sequence[str]], tuple[tuple[str, ...], tuple[str, ...]]]
-"""Removes copies of texts kept elsewhere; returns descriptions of what was removed and of what remains."""
+"""Removes copies of texts in other places. Returns descriptions of what was removed and of what remains."""
 
 
 class Eraser:
@@ -101,7 +101,7 @@ class Eraser:
 
 
 def _remove_copies(remove: RemoveCopies, texts: Sequence[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Remove copies elsewhere. If that fails, the entry itself is erased anyway and the receipt says so."""
+    """Remove copies in other places. If that fails, the entry itself is erased anyway and the receipt says so."""
     try:
         return remove(texts)
     except (MemoriterError, OSError) as error:

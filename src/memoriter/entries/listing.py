@@ -42,14 +42,19 @@ class EntryFilters(TypedDict, total=False):
     """Which entries to return. Every filter that is given must match."""
 
     types: Sequence[str]
-    tags: Sequence[str]  #: the entry has all of them
-    states: Sequence[EntryState] | None  #: empty: any state; None: in force
+    #: Tags that the entry must all have.
+    tags: Sequence[str]
+    #: Empty means any state; None means entries in force.
+    states: Sequence[EntryState] | None
     trust: Sequence[Trust]
     session: str | None
-    within: Sequence[str] | None  #: learned in one of these sessions, or in none
+    #: Only entries learned in one of these sessions, or outside sessions.
+    within: Sequence[str] | None
     source: str | None
-    since: float | None  #: created at or after, in seconds since the epoch
-    until: float | None  #: created before
+    #: Created at or after, in seconds since the epoch.
+    since: float | None
+    #: Created before.
+    until: float | None
     min_importance: float
 
 
@@ -60,7 +65,8 @@ class RecallFilters(TypedDict, total=False):
     interface: str | None
     since: float | None
     until: float | None
-    entry: str | None  #: the id of an entry that entered the prompt
+    #: The id of an entry that entered the prompt.
+    entry: str | None
 
 
 @dataclass(frozen=True, slots=True)

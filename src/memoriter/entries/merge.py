@@ -42,7 +42,8 @@ class Neighbour:
 class Verdict:
     """The action for a draft, and its reason."""
 
-    action: str  #: "add", "repeat", "merge", "supersede"
+    #: "add", "repeat", "merge", "supersede".
+    action: str
     targets: tuple[Entry, ...] = ()
     why: str = ""
 

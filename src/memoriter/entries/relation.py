@@ -85,13 +85,17 @@ _FIRST_PERSON = re.compile(r"^(?:i|i'm|we)\b|^(?:我|咱)")
 class Statement:
     """The features of one statement that are compared."""
 
-    form: str  #: normalised text
-    pieces: tuple[str, ...]  #: every word or Chinese character, in order
-    words: frozenset[str]  #: content words, without words of denial and change
+    #: Normalised text.
+    form: str
+    #: Every word or Chinese character, in order.
+    pieces: tuple[str, ...]
+    #: Content words, without words of denial and change.
+    words: frozenset[str]
     denies: bool
     changes: bool
     compares: bool
-    subject: str  #: who it is about: a relation, "I", or its first words
+    #: The subject: a relation, "I", or the first words.
+    subject: str
 
 
 @lru_cache(maxsize=4096)

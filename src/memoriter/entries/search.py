@@ -76,7 +76,8 @@ class _Legs:
     keyword: Mapping[int, float]
     own: Mapping[int, float]
     legs: Sequence[Leg]
-    exhausted: bool  #: a wider search would find nothing more
+    #: A wider search would find nothing more.
+    exhausted: bool
 
 
 @dataclass(frozen=True, slots=True)

@@ -75,11 +75,13 @@ class Candidate:
     """An entry or a piece of a note that may enter a prompt."""
 
     line: Line
-    kind: str  #: "entry" or "note"
+    #: "entry" or "note".
+    kind: str
     ref: str
     score: float
     parts: tuple[Any, ...]
-    refused: str = ""  #: why it must not enter
+    #: The reason why it must not enter the prompt.
+    refused: str = ""
     trust: Trust = "owner"
 
 

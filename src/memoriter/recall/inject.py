@@ -85,10 +85,13 @@ class Budget:
 
     max_entries: int = 10
     max_notes: int = 3
-    threshold: float = MIN_SIMILARITY  #: minimum similarity of an entry
-    note_threshold: float = 0.25  #: minimum score of a note
+    #: Minimum similarity of an entry.
+    threshold: float = MIN_SIMILARITY
+    #: Minimum score of a note.
+    note_threshold: float = 0.25
     characters: int = 4_000
-    tokens: int | None = None  #: None: only the characters are limited
+    #: None means that only characters are limited.
+    tokens: int | None = None
     candidates: int = 20
 
 
@@ -96,8 +99,10 @@ class Budget:
 class Recalled:
     """The result of a recall."""
 
-    id: str  #: its id in the ledger; empty if it is not recorded
-    text: str  #: the block; empty if nothing is relevant
+    #: Its id in the ledger; empty if it is not recorded.
+    id: str
+    #: The block; empty if nothing is relevant.
+    text: str
     lines: tuple[Line, ...] = ()
     degraded: str | None = None
 

@@ -97,8 +97,10 @@ PREFACE: dict[Language, str] = {
 class Line:
     """One line of the block."""
 
-    ref: str  #: an entry's id or a note's citation; empty if citations are off
-    group: str  #: an entry's type, or ``notes``
+    #: An entry's id or a note's citation; empty if citations are off.
+    ref: str
+    #: An entry's type, or ``notes``.
+    group: str
     text: str
 
 

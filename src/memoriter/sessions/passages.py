@@ -1,7 +1,7 @@
 """Group the turns of a session into passages: consecutive whole turns, as many as fit.
 
 The open turns are the only state. A transcript that is read in pieces therefore gives the same passages as one that is
-read at once.
+read as a whole.
 """
 
 from __future__ import annotations

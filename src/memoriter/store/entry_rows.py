@@ -34,13 +34,17 @@ class EntryFilter:
     """Which entries to read; by default the active ones."""
 
     types: tuple[EntryType, ...] = ()
-    tags: tuple[str, ...] = ()  #: the entry has all of them
-    since: float | None = None  #: created at or after
-    until: float | None = None  #: created before
+    #: Tags that the entry must all have.
+    tags: tuple[str, ...] = ()
+    #: Created at or after.
+    since: float | None = None
+    #: Created before.
+    until: float | None = None
     min_importance: float = 0.0
     trust: tuple[Trust, ...] = ()
     session: str | None = None
-    within: tuple[str, ...] | None = None  #: learned in one of these sessions, or in none
+    #: Only entries learned in one of these sessions, or outside sessions.
+    within: tuple[str, ...] | None = None
     source: str | None = None
     states: tuple[EntryState, ...] = ("active",)
     #: Entries that have expired by then are left out. None: they are included.

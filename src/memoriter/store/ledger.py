@@ -38,7 +38,8 @@ class RecallFilter:
     interface: str | None = None
     since: float | None = None
     until: float | None = None
-    entry: str | None = None  #: an entry that entered the prompt
+    #: An entry that entered the prompt.
+    entry: str | None = None
 
     def clauses(self) -> tuple[str, list[object]]:
         """Return the filter as SQL, and its values."""

@@ -21,7 +21,7 @@ Category = Literal["preference", "decision", "entity", "fact", "other"]
 RememberAction = Literal["added", "repeated", "merged", "superseded", "staged", "refused"]
 ManageAction = Literal["list", "add", "delete", "search", "export", "import", "cleanup", "stats"]
 
-#: Entries that the tool `memory` exports at once. The command line exports all of them.
+#: Maximum number of entries that the tool `memory` exports. The command line exports all of them.
 MAX_EXPORTED = 200
 
 

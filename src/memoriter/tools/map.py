@@ -1,4 +1,4 @@
-"""Operations that draw: `map.get` shows entries as points, `timeline.get` shows what happened when."""
+"""Operations for drawings: `map.get` returns entries as points, `timeline.get` returns changes over time."""
 
 from __future__ import annotations
 

@@ -257,7 +257,7 @@ def _message(error: Exception) -> str:
 
 # The folders of an absolute path, up to its last part. Relative paths, URLs and paths that start with "~" do not match.
 _FOLDERS = re.compile(r"(?<![\w.:/\\~…-])(?:/(?:[^\s/]+/)+|[A-Za-z]:\\(?:[^\s\\]+\\)+)")
-#: Stands for the home folder of the owner while other folders are replaced.
+#: Placeholder for the home folder of the owner while other folders are replaced.
 _HOME = "/\x00"
 
 

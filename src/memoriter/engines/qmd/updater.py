@@ -274,7 +274,7 @@ class Updater:
 
     @contextmanager
     def _locked(self, wait_s: float) -> Iterator[None]:
-        """Allow one update at a time, also among processes: two at once damage qmd's index."""
+        """Allow one update at a time, also among processes. Concurrent updates damage qmd's index."""
         try:
             with file_lock(self._lock_file, wait_s, give_up=check_cancelled):
                 yield

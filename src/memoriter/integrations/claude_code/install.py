@@ -86,7 +86,7 @@ class SettingsFiles:
 def install(
     home: Path, files: SettingsFiles, options: Mapping[str, str], server: str, *, dry_run: bool
 ) -> tuple[FileChange, ...]:
-    """Add our hooks and our MCP server to the files, replacing earlier ones of ours."""
+    """Add memoriter's hooks and MCP server to the files, replacing those of an earlier installation."""
     server_name = server if files.servers else ""
     groups = settings_file.hook_groups(lambda event: hook_command(options, server_name, event))
     installed = InstalledFiles(home)

@@ -77,7 +77,7 @@ def remove_hooks(text: str, before: str | None) -> str:
 
 
 def _remove_one_hook(text: str, event: str, keep_list: bool) -> str | None:
-    """Return the settings without the first hook of ours for this event; None if there is none."""
+    """Return the settings without the first memoriter hook for this event; None if there is none."""
     settings = _parse(text)
     hooks = settings.get("hooks")
     if hooks is None or not isinstance(hooks.value, dict):

@@ -71,7 +71,7 @@ class ItemIndex:
         self.follower.follow()
 
     def scores(self, query: str, prefix: Sequence[str], ids: set[str], wanted: int) -> dict[str, float]:
-        """Return the scores of items for a query, by id: at least as many as wanted, if so many match at all."""
+        """Return the scores of items for a query, by id: at least as many as requested, if that many match."""
         self.follow()
         text, where = query[:MAX_QUERY_CHARS], Filter(path_prefix=_folder(prefix) or None)
         terms, width = query_terms(text), max(CANDIDATES, 4 * wanted)

@@ -81,9 +81,11 @@ class ItemHit:
 class Question:
     """Parts of an SQL statement over ``items``."""
 
-    part: str  #: the expression that reads members of a value, as JSON
+    #: The expression that reads members of a value, as JSON.
+    part: str
     part_bound: tuple[object, ...]
-    clause: str  #: empty, or conditions that start with "and"
+    #: Empty, or conditions that start with "and".
+    clause: str
     clause_bound: tuple[object, ...]
 
 

@@ -2,7 +2,7 @@
 
 Each agent has one SQLite file with the events of its sessions. Long events are compressed. The database is read in one
 snapshot, also while OpenClaw runs, and is never written. A transcript contains the messages on the active branch of the
-conversation, and of tools only their names. Sessions without a person, and sessions that the owner told OpenClaw to
+conversation, and of tools only their names. Sessions without a person, and sessions that the owner made OpenClaw
 forget, are excluded.
 """
 

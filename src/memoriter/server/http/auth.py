@@ -111,7 +111,7 @@ def is_loopback(host: str) -> bool:
 
 
 def is_unspecified(host: str) -> bool:
-    """Return whether the address stands for all addresses of the machine, such as 0.0.0.0."""
+    """Return whether the address means all addresses of the machine, such as 0.0.0.0."""
     try:
         return ipaddress.ip_address(host.strip("[]")).is_unspecified
     except ValueError:

@@ -164,7 +164,7 @@ class RequestGuard:
             if record.caller is None:
                 await self._refuse_unauthorized(path, send)
                 return
-            if not path.startswith(STATIC_PREFIX):  # a browser requests dozens of files at once
+            if not path.startswith(STATIC_PREFIX):  # a browser requests dozens of files together
                 self._check_rate(record.caller)
             self._check_agent(scope, headers, record)
         await self._check_size(headers, receive)

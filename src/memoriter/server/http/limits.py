@@ -1,4 +1,4 @@
-"""Limits of a request: how often a caller may call, how large and how deep a body may be, how much runs at once."""
+"""Limits of a request: the rate of each caller, the size and depth of a body, and concurrent calls."""
 
 from __future__ import annotations
 
@@ -187,7 +187,7 @@ def _depth_exceeds(data: object, limit: int) -> bool:
 
 
 class WorkerLimit:
-    """Limits how many calls run in threads at once, and how many wait for a thread."""
+    """Limits how many calls run in threads concurrently, and how many wait for a thread."""
 
     def __init__(self, concurrency: int) -> None:
         self._limiter = CapacityLimiter(concurrency)

@@ -270,7 +270,7 @@ def join_trace(headers: Mapping[str, str]) -> None:
 
 
 class NoSpan:
-    """Stands for a span when no trace provider is set."""
+    """Replaces a span when no trace provider is set."""
 
     def set_result(self, result: Shape) -> None:
         """Ignore the result."""

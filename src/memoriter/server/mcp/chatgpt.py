@@ -24,7 +24,7 @@ SCHEME = "memory://"
 MAX_TITLE_CHARS = 80
 #: Maximum length of a text. `fetch` returns the part of a longer text around the lines that were found.
 MAX_FETCH_CHARS = 40_000
-#: Lines that are read at once. Transcripts can be very long.
+#: Lines that one read returns. Transcripts can be very long.
 MAX_READ_LINES = 5_000
 
 _ID = re.compile(r"(?P<path>.+?)(?:#L(?P<first>[0-9]{1,9})(?:-L(?P<last>[0-9]{1,9}))?)?", re.DOTALL)

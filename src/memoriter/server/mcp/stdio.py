@@ -22,7 +22,7 @@ from memoriter.tools.tool import Access
 
 #: Time for the memory to close. Its files are consistent without it, too.
 CLOSE_TIMEOUT_S = 3.0
-#: Requests that run at once. Others wait.
+#: Maximum number of concurrent requests. Others wait.
 MAX_THREADS = 16
 
 

@@ -3,9 +3,9 @@
 import { learn } from "./i18n.js";
 import { remember, remembered } from "./prefs.js";
 
-const FIRST_AGENT = "main"; // the default name in the settings
+const DEFAULT_AGENT = "main"; // the default name in the settings
 
-let agentName = remembered("agent") ?? FIRST_AGENT;
+let agentName = remembered("agent") ?? DEFAULT_AGENT;
 
 export class Failed extends Error {
   constructor(status, body) {
@@ -67,7 +67,7 @@ export function newest() {
   return call;
 }
 
-/** Return a function that tells whether an answer differs from the one before. Equal answers are not drawn again. */
+/** Return a function that checks whether an answer differs from the one before. Equal answers are not drawn again. */
 export function news() {
   let last = "";
   const isNew = (answer) => {

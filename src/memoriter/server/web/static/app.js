@@ -89,15 +89,15 @@ async function count() {
   }
 }
 
-const COUNTED = ["capture", "entries", "hello"];
-const MISSED = ["sync", "notes", "entries", "capture", "recall"];
+const COUNT_EVENTS = ["capture", "entries", "hello"];
+const REFRESH_EVENTS = ["sync", "notes", "entries", "capture", "recall"];
 let greeted = false;
 
 function happened(events) {
-  if (events.has("hello") && greeted) for (const kind of MISSED) events.set(kind, {}); // events may have been missed while the connection was lost
+  if (events.has("hello") && greeted) for (const kind of REFRESH_EVENTS) events.set(kind, {}); // events may have been missed while the connection was lost
   greeted ||= events.has("hello");
   outer.progress(events);
-  if (COUNTED.some((kind) => events.has(kind)) || events.has("sync")) count();
+  if (COUNT_EVENTS.some((kind) => events.has(kind)) || events.has("sync")) count();
   view?.refresh?.(events);
 }
 

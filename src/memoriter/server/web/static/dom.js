@@ -105,7 +105,7 @@ export function typed(act) {
   return { oninput: (event) => event.isComposing || act(), oncompositionend: () => act() };
 }
 
-/** Whether a key press belongs to a field. */
+/** Return whether a key press belongs to a field. */
 export function typing(event) {
   const target = event.target;
   if (!(target instanceof HTMLElement)) return false;

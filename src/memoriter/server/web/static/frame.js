@@ -9,7 +9,7 @@ import { choice } from "./parts.js";
 import { nextTheme, theme } from "./prefs.js";
 import { VIEWS, address } from "./router.js";
 
-const LETTERS = { search: "S", memories: "M", notes: "N", recalls: "R", map: "P", health: "H" };
+const SHORTCUT_LETTERS = { search: "S", memories: "M", notes: "N", recalls: "R", map: "P", health: "H" };
 
 export function frame({ onLanguage, onAgent, onHelp }) {
   const links = new Map(VIEWS.map((name) => [name, navLink(name)]));
@@ -80,11 +80,11 @@ export function frame({ onLanguage, onAgent, onHelp }) {
 function navLink(name) {
   return el(
     "a",
-    { href: address(name), "data-view": name, "aria-keyshortcuts": `g ${LETTERS[name].toLowerCase()}` },
+    { href: address(name), "data-view": name, "aria-keyshortcuts": `g ${SHORTCUT_LETTERS[name].toLowerCase()}` },
     icon(name),
     el("span", { class: "nav-name" }, t(`view.${name}`)),
     el("span", { class: "nav-count" }),
-    el("kbd", { "aria-hidden": "true" }, LETTERS[name]),
+    el("kbd", { "aria-hidden": "true" }, SHORTCUT_LETTERS[name]),
   );
 }
 

@@ -112,7 +112,7 @@ function written(seconds, form) {
   return new Intl.DateTimeFormat(locale(), form).format(new Date(seconds * 1000));
 }
 
-const STEPS = [
+const TIME_UNITS = [
   ["year", 31_556_952],
   ["month", 2_629_746],
   ["week", 604_800],
@@ -125,7 +125,7 @@ const STEPS = [
 export function ago(seconds) {
   if (!Number.isFinite(seconds)) return "–";
   const away = seconds - Date.now() / 1000;
-  const [unit, size] = STEPS.find(([, length]) => Math.abs(away) >= length) ?? ["second", 1];
+  const [unit, size] = TIME_UNITS.find(([, length]) => Math.abs(away) >= length) ?? ["second", 1];
   if (unit === "second" && Math.abs(away) < 45) return t("time.now");
   return new Intl.RelativeTimeFormat(locale(), { numeric: "auto" }).format(Math.round(away / size), unit);
 }

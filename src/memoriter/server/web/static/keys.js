@@ -4,7 +4,7 @@ import { ask } from "./dialogs.js";
 import { el, typing } from "./dom.js";
 import { t } from "./i18n.js";
 
-const PLACES = { s: "search", m: "memories", n: "notes", r: "recalls", p: "map", h: "health" };
+const VIEW_KEYS = { s: "search", m: "memories", n: "notes", r: "recalls", p: "map", h: "health" };
 const CHORD_MS = 1200;
 
 /** Install the shortcuts. `does` has the functions `focusSearch`, `go`, `help`, `undo`, `escape` and `key`. */
@@ -18,10 +18,10 @@ export function useKeys(does) {
       return;
     }
     if (typing(event)) return;
-    if (event.timeStamp < chord && PLACES[event.key]) {
+    if (event.timeStamp < chord && VIEW_KEYS[event.key]) {
       chord = 0;
       event.preventDefault();
-      does.go(PLACES[event.key]);
+      does.go(VIEW_KEYS[event.key]);
       return;
     }
     chord = event.key === "g" ? event.timeStamp + CHORD_MS : 0;

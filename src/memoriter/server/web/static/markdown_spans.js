@@ -2,17 +2,17 @@
 
 import { el } from "./dom.js";
 
-const MAX_CHARS = 20_000; // characters; a longer paragraph is shown as plain text
+const MAX_CHARS = 20_000; // a longer paragraph is shown as plain text
 const MAX_DEPTH = 6;
 const ESCAPED = /^\\([!-/:-@[-`{-~])/;
 const CODE = /^(`+)([\s\S]*?[^`])\1(?!`)/;
 const LINK =
   /^(!?)\[((?:[^\[\]\\\n]|\\.|\[[^\[\]\n]{0,200}\]){0,1000})\]\(\s*<?([^\s()<>]{0,2000}(?:\([^\s()<>]{0,500}\)[^\s()<>]{0,500})?)>?(?:\s+["'][^"'\n]{0,500}["'])?\s*\)/;
-const ANGLE = /^<(https?:\/\/[^\s<>]{1,2000})>/i;
-const BARE = /^https?:\/\/[^\s<>"'`|\\^{}\[\]]{1,2000}[^\s<>"'`|\\^{}\[\].,;:!?)。，；：！？）]/i;
+const ANGLE_LINK = /^<(https?:\/\/[^\s<>]{1,2000})>/i;
+const BARE_LINK = /^https?:\/\/[^\s<>"'`|\\^{}\[\]]{1,2000}[^\s<>"'`|\\^{}\[\].,;:!?)。，；：！？）]/i;
 const STRONG = /^(\*\*|__)(?=\S)([\s\S]{0,4000}?\S)\1/;
-const LIGHT = /^(\*|_)(?=[^\s*_])([\s\S]{0,4000}?[^\s*_])\1(?![\p{L}\p{N}])/u;
-const STRUCK = /^~~(?=\S)([\s\S]{0,4000}?\S)~~/;
+const EMPHASIS = /^(\*|_)(?=[^\s*_])([\s\S]{0,4000}?[^\s*_])\1(?![\p{L}\p{N}])/u;
+const STRIKETHROUGH = /^~~(?=\S)([\s\S]{0,4000}?\S)~~/;
 const SPECIAL = /[\\`![<*_~h\n]/g;
 
 /** Return the nodes for the text of a block. */
@@ -63,13 +63,13 @@ function span(rest, before, context, depth) {
       match = LINK.exec(rest);
       return match ? [match[1] ? picture(match) : link(match, context, inner), match[0].length] : ["", 0];
     case "<":
-      match = ANGLE.exec(rest);
+      match = ANGLE_LINK.exec(rest);
       return match ? [outside(match[1], [match[1]]), match[0].length] : ["", 0];
     case "h":
-      match = within ? null : BARE.exec(rest);
+      match = within ? null : BARE_LINK.exec(rest);
       return match ? [outside(match[0], [match[0]]), match[0].length] : ["", 0];
     case "~":
-      match = STRUCK.exec(rest);
+      match = STRIKETHROUGH.exec(rest);
       return match ? [el("s", {}, inner(match[1])), match[0].length] : ["", 0];
     case "\n":
       return [" ", 1];
@@ -82,7 +82,7 @@ function emphasis(rest, within, inner) {
   if (within && rest[0] === "_") return ["", 0]; // snake_case is not emphasis
   const strong = STRONG.exec(rest);
   if (strong) return [el("strong", {}, inner(strong[2])), strong[0].length];
-  const light = LIGHT.exec(rest);
+  const light = EMPHASIS.exec(rest);
   return light ? [el("em", {}, inner(light[2])), light[0].length] : ["", 0];
 }
 

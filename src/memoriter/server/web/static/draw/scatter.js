@@ -4,9 +4,9 @@
 import { colour, shape } from "./types.js";
 
 const MARGIN = 24;
-const HIT_RADIUS = 12; // pixels between the pointer and a point that it still hits
-const MAX_ZOOM = 60; // maximum zoom
-const DRAG = 4; // a press that moves fewer pixels is a click
+const HIT_RADIUS_PX = 12; // pixels between the pointer and a point that it still hits
+const MAX_ZOOM = 60;
+const MIN_DRAG_PX = 4; // a press that moves fewer pixels is a click
 
 export function scatter(canvas, { onBrush, onPick, onHover }) {
   const context = canvas.getContext("2d");
@@ -114,7 +114,7 @@ export function scatter(canvas, { onBrush, onPick, onHover }) {
 
   function near(x, y) {
     let best = null;
-    let least = HIT_RADIUS * HIT_RADIUS;
+    let least = HIT_RADIUS_PX * HIT_RADIUS_PX;
     for (const point of points) {
       if (!chosen(point)) continue;
       const [px, py] = placed(point);
@@ -144,7 +144,7 @@ export function scatter(canvas, { onBrush, onPick, onHover }) {
       if (found !== hovered) (onHover((hovered = found), x, y), soon());
       return null;
     }
-    if (Math.hypot(x - drag.x, y - drag.y) > DRAG) drag.moved = true;
+    if (Math.hypot(x - drag.x, y - drag.y) > MIN_DRAG_PX) drag.moved = true;
     if (!drag.moved) return null;
     if (drag.brush)
       brush = {

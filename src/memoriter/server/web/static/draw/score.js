@@ -1,4 +1,4 @@
-// A score as one bar: each part is as long as its contribution. What age subtracts is hatched.
+// A score as one bar. Each part is as long as its contribution, and the part that age subtracts is hatched.
 
 import { el, measure } from "../dom.js";
 import { number, t } from "../i18n.js";

@@ -4,9 +4,9 @@ import { el, svg } from "../dom.js";
 import { day, moment, number, t } from "../i18n.js";
 
 const WIDTH = 1000;
-const UP = 84; // pixels above the line
-const DOWN = 44;
-const SHORT_S = 3 * 86_400; // shorter spans show hours
+const HEIGHT_ABOVE = 84; // pixels above the line
+const HEIGHT_BELOW = 44;
+const SHORT_SPAN_S = 3 * 86_400; // shorter spans show hours
 const KINDS = ["captured", "superseded", "forgotten"];
 
 /** Draw the timeline. `onRange(since, until)` is called when the reader selects a range. */
@@ -22,25 +22,25 @@ export function timeline(buckets, { onRange }) {
   const bars = buckets.map((bucket, index) =>
     bar(bucket, index * step, Math.max(1, step - Math.min(2, step / 4)), most, mostAsked),
   );
-  const brush = svg("rect", { class: "time-brush", x: 0, y: 0, width: 0, height: UP + DOWN });
+  const brush = svg("rect", { class: "time-brush", x: 0, y: 0, width: 0, height: HEIGHT_ABOVE + HEIGHT_BELOW });
   const drawing = svg(
     "svg",
     {
       class: "timeline",
-      viewBox: `0 0 ${WIDTH} ${UP + DOWN}`,
+      viewBox: `0 0 ${WIDTH} ${HEIGHT_ABOVE + HEIGHT_BELOW}`,
       preserveAspectRatio: "none",
       role: "img",
       "aria-label": spoken(buckets),
     },
     bars,
-    svg("line", { class: "time-line", x1: 0, x2: WIDTH, y1: UP, y2: UP }),
+    svg("line", { class: "time-line", x1: 0, x2: WIDTH, y1: HEIGHT_ABOVE, y2: HEIGHT_ABOVE }),
     brush,
   );
   brushable(drawing, brush, buckets, onRange);
   const places = buckets.length
     ? [buckets[0].start, buckets[buckets.length >> 1].start, buckets.at(-1).end]
     : [];
-  const ends = places.map(places.at(-1) - places[0] < SHORT_S ? moment : day);
+  const ends = places.map(places.at(-1) - places[0] < SHORT_SPAN_S ? moment : day);
   return el(
     "div",
     { class: "time" },
@@ -54,9 +54,9 @@ export function timeline(buckets, { onRange }) {
 }
 
 function bar(bucket, x, width, most, mostAsked) {
-  let top = UP;
+  let top = HEIGHT_ABOVE;
   const stack = KINDS.filter((kind) => bucket[kind] > 0).map((kind) => {
-    const height = Math.max(1.5, ((UP - 4) * bucket[kind]) / most);
+    const height = Math.max(1.5, ((HEIGHT_ABOVE - 4) * bucket[kind]) / most);
     top -= height;
     return svg("rect", { class: `time-${kind}`, x, y: top, width, height });
   });
@@ -65,9 +65,9 @@ function bar(bucket, x, width, most, mostAsked) {
     svg("rect", {
       class: "time-recalls",
       x,
-      y: UP + 1.5,
+      y: HEIGHT_ABOVE + 1.5,
       width,
-      height: Math.max(1.5, ((DOWN - 4) * bucket.recalls) / mostAsked),
+      height: Math.max(1.5, ((HEIGHT_BELOW - 4) * bucket.recalls) / mostAsked),
     });
   const words = [...KINDS, "recalls"]
     .filter((kind) => bucket[kind])
@@ -76,7 +76,7 @@ function bar(bucket, x, width, most, mostAsked) {
     "g",
     {},
     svg("title", {}, [day(bucket.start), ...words].join(" · ")),
-    svg("rect", { class: "time-back", x, y: 0, width, height: UP + DOWN }),
+    svg("rect", { class: "time-back", x, y: 0, width, height: HEIGHT_ABOVE + HEIGHT_BELOW }),
     stack,
     asked,
   );

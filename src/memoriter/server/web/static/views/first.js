@@ -1,4 +1,4 @@
-// The first visit, when there are no memories: three steps, the first of which works right here.
+// The first visit, when there are no memories: three steps. The first one works on this page.
 
 import { ask } from "../api.js";
 import { el, fill, rings } from "../dom.js";

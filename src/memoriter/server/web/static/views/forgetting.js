@@ -9,9 +9,9 @@ import { failure, loading, sentence } from "../notices.js";
 import { field, fromDateField, segments } from "../parts.js";
 import { erasure, receiptOf, ticks } from "./forgetting_parts.js";
 
-const LISTED = 200; // memories shown for a conversation
-const VERSIONS = 20; // older versions shown
-const WAYS = ["query", "session", "time"];
+const MAX_LISTED = 200; // memories shown for a conversation
+const MAX_VERSIONS = 20; // older versions shown
+const CRITERIA = ["query", "session", "time"];
 
 /** Forget these memories. */
 export function forgetMemories(entries, done) {
@@ -67,7 +67,7 @@ export function forgetBy(given, done) {
         await preview(body, close, way, what, done);
       };
       const choose = () => {
-        const ways = WAYS.map((name) => [name, t(`way.${name}`)]);
+        const ways = CRITERIA.map((name) => [name, t(`way.${name}`)]);
         const how = segments(t("forget.way"), ways, way, (name) => {
           way = name;
           choose();
@@ -88,7 +88,7 @@ async function preview(body, close, way, what, done) {
   const trial = await look();
   if (way === "query") return candidates(body, close, trial, done);
   if (trial.forgotten.length === 0) throw new Error(t("forget.none"));
-  const found = await ask("entries.list", { ...what, states: [], limit: LISTED });
+  const found = await ask("entries.list", { ...what, states: [], limit: MAX_LISTED });
   const shown = await withVersions(found.entries, trial);
   const deed = asShown(trial, look, () => ask("entries.forget", what));
   fill(body, erasure(shown, trial, () => finish(body, close, deed, done), close));
@@ -99,7 +99,7 @@ async function preview(body, close, way, what, done) {
 async function withVersions(entries, trial) {
   const listed = entries.filter((entry) => trial.forgotten.includes(entry.id));
   const known = new Set(listed.map((entry) => entry.id));
-  const more = trial.forgotten.filter((id) => !known.has(id)).slice(0, VERSIONS);
+  const more = trial.forgotten.filter((id) => !known.has(id)).slice(0, MAX_VERSIONS);
   return [...listed, ...(await Promise.all(more.map(one))).filter(Boolean)];
 }
 

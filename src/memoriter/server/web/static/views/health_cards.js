@@ -46,10 +46,10 @@ export function embedder(who, backend, fallback) {
   );
 }
 
-const COUNTED = ["files", "chunks", "entries"];
+const COUNT_NAMES = ["files", "chunks", "entries"];
 
 export function sizes(given) {
-  const stored = Object.entries(given).filter(([name, value]) => !COUNTED.includes(name) && value > 0);
+  const stored = Object.entries(given).filter(([name, value]) => !COUNT_NAMES.includes(name) && value > 0);
   const kept = stored.filter(([name]) => name !== "notesBytes"); // notes are the owner's files, not data of memoriter
   return card(
     "health.sizes",
@@ -61,11 +61,11 @@ export function sizes(given) {
   );
 }
 
-const RANK = { wrong: 0, note: 1, ok: 2 };
+const STATE_ORDER = { wrong: 0, note: 1, ok: 2 };
 
 export function findings(found) {
   if (found.length === 0) return null;
-  const sorted = [...found].sort((a, b) => RANK[a.state] - RANK[b.state]);
+  const sorted = [...found].sort((a, b) => STATE_ORDER[a.state] - STATE_ORDER[b.state]);
   return card("health.findings", el("ul", { class: "findings" }, sorted.map(finding)));
 }
 

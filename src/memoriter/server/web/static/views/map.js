@@ -13,8 +13,8 @@ import { go } from "../router.js";
 import { mapLegend, mapTip, mapTools, pointLine } from "./map_parts.js";
 
 const MOST_POINTS = 10_000;
-const BUCKETS = 120;
-const ROWS = 100;
+const BUCKET_COUNT = 120;
+const ROWS_PER_PAGE = 100;
 const SLOW_MS = 1500; // the first map of many memories waits for vectors
 
 export function mapView(main) {
@@ -24,7 +24,7 @@ export function mapView(main) {
   let brushed = null; // selected ids, or null for all
   let range = null;
   let off = new Set();
-  let rows = ROWS;
+  let rows = ROWS_PER_PAGE;
   let mode = "move";
   let missing = ""; // why points are missing
   let drawn = false;
@@ -80,7 +80,7 @@ export function mapView(main) {
   const drawing = scatter(canvas, {
     onBrush: (found) => {
       brushed = found.length ? new Set(found.map((point) => point.id)) : null;
-      rows = ROWS;
+      rows = ROWS_PER_PAGE;
       show();
     },
     onPick: (point) => go("memories", point.id),
@@ -96,7 +96,7 @@ export function mapView(main) {
     const low = fromDateField(since.value) ?? -Infinity;
     const high = fromDateField(until.value, { end: true }) ?? Infinity;
     range = since.value || until.value ? [low, high] : null;
-    rows = ROWS;
+    rows = ROWS_PER_PAGE;
     show();
   }
 
@@ -149,7 +149,7 @@ export function mapView(main) {
 
   async function loadTimes() {
     try {
-      const answer = await getTimes("timeline.get", { buckets: BUCKETS });
+      const answer = await getTimes("timeline.get", { buckets: BUCKET_COUNT });
       fill(
         times,
         timeline(answer.buckets, {
@@ -157,7 +157,7 @@ export function mapView(main) {
             since.value = dateField(low);
             until.value = dateField(high - 1);
             range = [low, high];
-            rows = ROWS;
+            rows = ROWS_PER_PAGE;
             show();
           },
         }),
@@ -194,7 +194,7 @@ export function mapView(main) {
             class: "quiet more",
             "data-value": "more",
             onclick: () => {
-              rows += ROWS;
+              rows += ROWS_PER_PAGE;
               show();
             },
           },
@@ -225,7 +225,7 @@ export function mapView(main) {
 
   function switchType(type) {
     if (!off.delete(type)) off.add(type);
-    rows = ROWS;
+    rows = ROWS_PER_PAGE;
     show();
   }
 

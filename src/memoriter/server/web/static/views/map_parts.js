@@ -6,7 +6,7 @@ import { number, t } from "../i18n.js";
 import { TYPES, segments, stars, when } from "../parts.js";
 import { address } from "../router.js";
 
-const STEP = 1.4; // zoom factor of one click
+const ZOOM_STEP = 1.4; // zoom factor of one click
 
 /** Choose what dragging does, and zoom without a wheel. */
 export function mapTools(mode, switchMode, drawing) {
@@ -27,8 +27,8 @@ export function mapTools(mode, switchMode, drawing) {
   return [
     segments(t("map.mode"), modes, mode, switchMode),
     el("span", { class: "grow" }),
-    button("−", t("map.out"), () => drawing.zoom(1 / STEP)),
-    button("+", t("map.in"), () => drawing.zoom(STEP)),
+    button("−", t("map.out"), () => drawing.zoom(1 / ZOOM_STEP)),
+    button("+", t("map.in"), () => drawing.zoom(ZOOM_STEP)),
     button("○", t("map.reset"), () => drawing.reset()),
   ];
 }

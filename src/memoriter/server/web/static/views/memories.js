@@ -14,7 +14,7 @@ import { memoryPanel } from "./memory.js";
 import { addMemory } from "./memory_actions.js";
 import { asArguments, filterBar } from "./memory_filters.js";
 
-const PAGE = 50;
+const PAGE_SIZE = 50;
 
 export function memoriesView(main) {
   const list = newest();
@@ -61,7 +61,7 @@ export function memoriesView(main) {
   async function load({ quiet = false, more = false } = {}) {
     if (!quiet && !more) fill(table, loading());
     try {
-      const limit = quiet ? Math.min(500, Math.max(PAGE, entries.length)) : PAGE;
+      const limit = quiet ? Math.min(500, Math.max(PAGE_SIZE, entries.length)) : PAGE_SIZE;
       const answer = await list("entries.list", {
         ...asArguments(filters),
         limit,

@@ -156,13 +156,13 @@ function undoLater(entry, done) {
   undoChange(entry, done).catch((error) => announce(sentence(error)));
 }
 
-const UNDOABLE = 20; // at most this many can be undone together
+const MAX_UNDO = 20; // memories that one action can undo together
 
 /** Approve or reject waiting memories, and offer to undo exactly that. */
 export async function settleStaged(how, ids, done) {
   await ask(`entries.${how}`, { ids });
   const text = t(how === "approve" ? "done.approved" : "done.rejected");
-  if (ids.length > UNDOABLE) return announce(text);
+  if (ids.length > MAX_UNDO) return announce(text);
   const now = await Promise.all(ids.map((id) => ask("entries.get", { id }).catch(() => null)));
   const back = async () => {
     try {

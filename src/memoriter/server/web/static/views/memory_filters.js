@@ -5,7 +5,7 @@ import { el, refill, typed } from "../dom.js";
 import { number, t } from "../i18n.js";
 import { TRUST_LEVELS, STATES, TYPES, choice, field, fromDateField } from "../parts.js";
 
-const NAMES = ["q", "type", "state", "trust", "stars", "tag", "since", "until", "session", "sort"];
+const FILTER_NAMES = ["q", "type", "state", "trust", "stars", "tag", "since", "until", "session", "sort"];
 const SORTS = ["updated", "importance"];
 const PAUSE_MS = 200;
 
@@ -137,7 +137,7 @@ export function filterBar(changed) {
     focus: () => (query.focus(), query.select(), true),
     read(params) {
       filters = Object.fromEntries(
-        NAMES.filter((name) => params.get(name)).map((name) => [name, params.get(name)]),
+        FILTER_NAMES.filter((name) => params.get(name)).map((name) => [name, params.get(name)]),
       );
       if (document.activeElement !== query) query.value = filters.q ?? "";
       if (["trust", "tag", "since", "until", "session"].some((name) => filters[name])) more.open = true;

@@ -30,12 +30,12 @@ export function history(events) {
   );
 }
 
-const COMPARED = ["type", "importance", "state", "trust", "expiresAt", "tags"];
+const COMPARED_FIELDS = ["type", "importance", "state", "trust", "expiresAt", "tags"];
 
 function difference(before, after) {
   if (!before || !after) return null;
   const words = before.text === after.text ? null : wordDifference(before.text ?? "", after.text ?? "");
-  const changes = COMPARED.filter((name) => shownValue(name, before[name]) !== shownValue(name, after[name]));
+  const changes = COMPARED_FIELDS.filter((name) => shownValue(name, before[name]) !== shownValue(name, after[name]));
   const fields = changes.map((name) =>
     el(
       "li",

@@ -11,8 +11,8 @@ import { address, amend } from "../router.js";
 import { asTree, lastChanged, resolved } from "./notes_tree.js";
 import { chunkList, sourceLines, transcript } from "./notes_text.js";
 
-const LINES = 1500; // lines per request
-const BEFORE = 200; // lines above the requested ones
+const LINES_PER_REQUEST = 1500; // lines per request
+const LINES_BEFORE = 200; // lines above the requested ones
 
 export function notesView(main) {
   const readNote = newest();
@@ -78,8 +78,8 @@ export function notesView(main) {
     }
     if (!quiet) (readOn.stop(), fill(page, loading()));
     try {
-      const from = lit && lit[0] > LINES - BEFORE ? lit[0] - BEFORE : 1;
-      const answer = await readNote("notes.get", { path, from, lines: LINES });
+      const from = lit && lit[0] > LINES_PER_REQUEST - LINES_BEFORE ? lit[0] - LINES_BEFORE : 1;
+      const answer = await readNote("notes.get", { path, from, lines: LINES_PER_REQUEST });
       if (!isNew(answer) && quiet) return;
       text = answer;
       await draw({ scroll: !quiet });
@@ -97,7 +97,7 @@ export function notesView(main) {
   async function more() {
     const before = text;
     try {
-      const next = await readOn("notes.get", { path, from: before.nextFrom, lines: LINES });
+      const next = await readOn("notes.get", { path, from: before.nextFrom, lines: LINES_PER_REQUEST });
       if (text !== before) return; // the note has changed and is shown from the start
       text = { ...next, text: `${before.text}\n${next.text}`, from: before.from };
       draw({ scroll: false });

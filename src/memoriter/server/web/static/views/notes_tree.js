@@ -84,12 +84,12 @@ function fileLink(file, chosen) {
   );
 }
 
-const LATEST = 12;
+const MAX_LATEST = 12;
 
 /** Recently changed notes, shown until a note is chosen. */
 export function lastChanged(files) {
   const notes = files.filter((file) => file.source === "memory");
-  const latest = (notes.length ? notes : [...files]).sort((a, b) => b.mtime - a.mtime).slice(0, LATEST);
+  const latest = (notes.length ? notes : [...files]).sort((a, b) => b.mtime - a.mtime).slice(0, MAX_LATEST);
   return el(
     "section",
     { class: "recent" },

@@ -9,8 +9,8 @@ import { fromDateField, when } from "../parts.js";
 import { address, amend, go } from "../router.js";
 import { recallDetail } from "./recall_detail.js";
 
-const PAGE = 50;
-const INSTALL = "memoriter install claude-code";
+const PAGE_SIZE = 50;
+const INSTALL_COMMAND = "memoriter install claude-code";
 
 export function recallsView(main) {
   const list = newest();
@@ -74,7 +74,7 @@ export function recallsView(main) {
         until: fromDateField(filters.until, { end: true }),
       };
       const wanted = Object.fromEntries(Object.entries(given).filter(([, value]) => value));
-      const limit = quiet ? Math.min(500, Math.max(PAGE, recalls.length)) : PAGE;
+      const limit = quiet ? Math.min(500, Math.max(PAGE_SIZE, recalls.length)) : PAGE_SIZE;
       const answer = await list("recalls.list", { ...wanted, limit, ...(more && { cursor }) });
       if (!isNew([answer, more]) && quiet) return;
       recalls = more ? [...recalls, ...answer.recalls] : answer.recalls;
@@ -109,7 +109,7 @@ export function recallsView(main) {
         ? recalls.map(line)
         : narrowed
           ? nothing(t("recall.none.filtered"))
-          : nothing(t("recall.none"), el("p", { class: "faint" }, t("recall.none.how")), el("pre", {}, INSTALL)),
+          : nothing(t("recall.none"), el("p", { class: "faint" }, t("recall.none.how")), el("pre", {}, INSTALL_COMMAND)),
       cursor &&
         el(
           "button",

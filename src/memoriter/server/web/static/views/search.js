@@ -12,15 +12,15 @@ import { greeting } from "./welcome.js";
 
 const PAUSE_MS = 140; // pause after the last keystroke before the request
 const SLOW_MS = 700; // after this, show that the search is still running
-const PAGE = 20;
-const MOST = 100;
+const PAGE_SIZE = 20;
+const MAX_HITS = 100;
 
 export function searchView(main) {
   const search = newest();
   const isNew = news();
   let query = "";
   let source = "";
-  let most = PAGE;
+  let most = PAGE_SIZE;
   let timer = 0;
   let turn = 0; // number of the newest request
 
@@ -87,7 +87,7 @@ export function searchView(main) {
     timer = setTimeout(now, PAUSE_MS);
   }
 
-  function now(wanted = PAGE) {
+  function now(wanted = PAGE_SIZE) {
     clearTimeout(timer);
     query = input.value;
     most = wanted;
@@ -121,7 +121,7 @@ export function searchView(main) {
 
   function show(answer) {
     const hits = answer.results ?? [];
-    const more = hits.length >= most && most < MOST;
+    const more = hits.length >= most && most < MAX_HITS;
     fill(
       summary,
       more ? t("search.best", { n: number(hits.length) }) : tn("search.found", hits.length),
@@ -143,7 +143,7 @@ export function searchView(main) {
       more &&
         el(
           "button",
-          { type: "button", class: "quiet more", "data-value": "more", onclick: () => now(most + PAGE) },
+          { type: "button", class: "quiet more", "data-value": "more", onclick: () => now(most + PAGE_SIZE) },
           t("do.more"),
         ),
     );

@@ -9,7 +9,7 @@ import { entryLine, when } from "../parts.js";
 import { address } from "../router.js";
 import { firstSteps } from "./first.js";
 
-const LATEST = 6;
+const MAX_LATEST = 6;
 
 /** Return a function that shows the start page in an element. `call` cancels earlier requests. */
 export function greeting(call, input, search) {
@@ -19,7 +19,7 @@ export function greeting(call, input, search) {
     if (!quiet) fill(place, loading());
     const holds = await call("memory.status", {});
     if (holds.chunks > 0 && !quiet) fill(place, holdings(holds)); // show this now; the rest follows
-    const latest = await call("entries.list", { limit: LATEST });
+    const latest = await call("entries.list", { limit: MAX_LATEST });
     const waiting = await call("entries.list", { limit: 1, states: ["staged"] });
     if (!isNew([holds.files, holds.chunks, holds.degraded, latest, waiting.total]) && quiet) return;
     if (holds.chunks === 0 && latest.total === 0 && waiting.total === 0)
