@@ -173,6 +173,26 @@ def test_wrong_usage_exits_with_status_2(memoriter: Run, arguments: list[str]) -
     assert json.loads(as_json.stdout)["error"] in as_json.stderr
 
 
+@pytest.mark.parametrize("group", [[], ["token"], ["config"]])
+def test_a_group_without_a_command_prints_its_help(memoriter: Run, group: list[str]) -> None:
+    done = memoriter(*group)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.startswith("Usage: ")
+    assert done.stderr.count("Usage: ") == 1
+    assert "Commands:" in done.stderr
+
+
+def test_a_wrong_choice_lists_the_right_ones(memoriter: Run) -> None:
+    done = memoriter("search", "x", "--source", "web")
+    assert done.stderr.splitlines()[-1] == (
+        "Error: Invalid value for '--source': 'web' is not one of 'memory', 'sessions', 'entries'."
+    )
+
+
+def test_the_list_of_commands_shows_whole_sentences(memoriter: Run) -> None:
+    assert "..." not in memoriter("--help", COLUMNS="80").stdout.split("Commands:")[1]
+
+
 def test_a_wrong_setting_names_the_key_and_the_nearest_right_one(memoriter: Run) -> None:
     done = memoriter("status", MEMORITER_SEARCH__MAX_RESULT="3")
     assert done.returncode == 1

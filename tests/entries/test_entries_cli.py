@@ -136,7 +136,7 @@ def test_stats_count_files_when_entries_cannot_be_read(run: Run, tmp_path: Path)
     counted = json.loads(run("stats", "--json"))
     assert (counted["file_count"], "entries" in counted) == (0, False)
     assert counted["note"]
-    assert "file_count" in run("stats")
+    assert "files " in run("stats")
 
 
 @pytest.mark.parametrize(
@@ -207,3 +207,13 @@ def test_staged_entries_are_listed_approved_rejected_and_restored(
     assert "is active" in run("approve", done["entry"]["id"], fails=True)
     assert run("approve", fails=True) == "2"
     assert run("reject", done["entry"]["id"], "--all", fails=True) == "2"
+
+
+def test_empty_lists_and_single_entries_are_described_in_words(run: Run) -> None:
+    assert run("staged") == "No entries.\n"
+    assert run("forget", "--source", "openclaw", "--yes") == "No entry matches. Nothing was forgotten.\n"
+    entry = json.loads(run("add", "I drink green tea in the morning", "--json"))
+    assert run("undo").strip().endswith("I drink green tea in the morning")
+    assert run("undo").strip().endswith("I drink green tea in the morning")
+    forgotten = run("forget", entry["id"], "--yes")
+    assert forgotten.startswith(f"Forgot 1 entry: {entry['id'][:8]}\n")

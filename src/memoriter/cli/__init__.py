@@ -48,7 +48,11 @@ def main() -> None:
 
 
 def _fail_usage(error: typer.TyperException) -> NoReturn:
-    message = error.format_message()
+    # typer puts pydantic's prefix in front of the reason.
+    message = error.format_message().replace("Value error, ", "")
+    if type(error).__name__ == "NoArgsIsHelpError":  # typer does not export it; its message is the help
+        sys.stderr.write(f"{message}\n")
+        raise SystemExit(error.exit_code)
     _print_json_error(message)
     context: typer.Context | None = getattr(error, "ctx", None)
     if context is not None:

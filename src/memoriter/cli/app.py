@@ -140,7 +140,7 @@ def status(
     ] = False,
     as_json: Json = False,
 ) -> None:
-    """Show what is indexed, by which embedder, and what is missing."""
+    """Show the state of the index and of the embedder."""
     from memoriter.cli import render
 
     with context.obj.memory() as memory:
@@ -198,7 +198,7 @@ def call(
         str | None, typer.Option(help="Key of the session that makes the call.", show_default=False)
     ] = None,
 ) -> None:
-    """Call a tool or operation by name and print its result as JSON."""
+    """Call a tool or operation and print its result as JSON."""
     from memoriter.tools.table import OPERATIONS
     from memoriter.tools.toolbox import Toolbox
 

@@ -123,7 +123,7 @@ def export(
     type_: Type = None,
     as_json: Json = False,
 ) -> None:
-    """Export all entries with their history, one JSON object per line."""
+    """Export all entries with their history as JSON lines."""
     from memoriter.cli import entry_tables
 
     with context.obj.memory() as memory:
@@ -157,7 +157,7 @@ def forget(
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask for confirmation.")] = False,
     as_json: Json = False,
 ) -> None:
-    """Permanently erase entries and all copies of them, and report what was covered."""
+    """Permanently erase entries and every copy of them. Prints what was erased and what could not be."""
     from memoriter.cli import entry_tables
 
     if as_json and not (yes or dry_run):
@@ -170,7 +170,8 @@ def forget(
         receipt = memory.entries.forget(entry_id, **selection, dry_run=True)
         if receipt.forgotten and not dry_run:
             if not yes:
-                typer.confirm(f"Permanently forget {_count(len(receipt.forgotten))}?", abort=True)
+                question = f"Permanently forget {entry_tables.count_entries(len(receipt.forgotten))}?"
+                typer.confirm(question, abort=True)
             receipt = memory.forget(entry_id, **selection)
         entry_tables.receipt(receipt, as_json)
     if query is not None and not receipt.forgotten and not dry_run:
@@ -178,7 +179,7 @@ def forget(
 
 
 def cleanup(context: typer.Context, as_json: Json = False) -> None:
-    """Mark expired entries, and erase those that expired long ago."""
+    """Mark expired entries and erase old ones."""
     from memoriter.cli import entry_tables
 
     with context.obj.memory() as memory:
@@ -190,7 +191,7 @@ def why(
     recall_id: Annotated[str, typer.Argument(help="Id in the block of memories that the agent received.")],
     as_json: Json = False,
 ) -> None:
-    """Show which memories entered a prompt, which did not, and why."""
+    """Show which memories entered a prompt, and why."""
     from memoriter.cli import entry_tables
 
     with context.obj.memory() as memory:
@@ -201,7 +202,7 @@ def why(
 
 
 def staged(context: typer.Context, as_json: Json = False) -> None:
-    """List entries that wait for your approval."""
+    """List the entries that wait for your approval."""
     from memoriter.cli import entry_tables
 
     with context.obj.memory() as memory:
@@ -248,10 +249,6 @@ def _select_ids(memory: Memory, ids: list[str] | None, everything: bool) -> list
 
 
 # ---- arguments ------------------------------------------------------------------------------------------------
-
-
-def _count(number: int) -> str:
-    return f"{number} {'entry' if number == 1 else 'entries'}"
 
 
 def _parse_day(text: str | None) -> float | None:

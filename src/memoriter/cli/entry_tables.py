@@ -36,6 +36,15 @@ def one_line(text: str, width: int = 80) -> str:
     return flat if len(flat) <= width else flat[: width - 1] + "…"
 
 
+def count_entries(number: int) -> str:
+    """Return a number of entries in words.
+
+    >>> count_entries(1), count_entries(0)
+    ('1 entry', '0 entries')
+    """
+    return f"{number} {'entry' if number == 1 else 'entries'}"
+
+
 def remembered(outcome: Remembered, as_json: bool) -> None:
     """Print what happened to a statement."""
     entry = outcome.entry
@@ -55,6 +64,9 @@ def entries(found: Sequence[Entry], as_json: bool) -> None:
     """Print a list of entries."""
     if as_json:
         to_json([asdict(entry) for entry in found])
+        return
+    if not found:
+        console().print("No entries.")
         return
     rows = [
         (
@@ -89,7 +101,7 @@ def events(found: Sequence[EntryEvent], as_json: bool) -> None:
 def _change(event: EntryEvent) -> str:
     after = event.after.text if event.after else ""
     if event.before and event.before.text != after:
-        return f"{one_line(event.before.text, 40)} → {one_line(after, 40) or '(erased)'}"
+        return f"{one_line(event.before.text, 40)} → {one_line(after, 40) or '(removed)'}"
     return one_line(after)
 
 
@@ -101,7 +113,9 @@ def undone(changes: Sequence[EntryEvent], restored: Sequence[Entry], as_json: bo
         )
         return
     for event in changes:
-        console().print(f"Undone: {event.kind} of {event.entry_id[:8]}  {_change(event)}")
+        # Undoing a removal restores the text, so the arrow to "(removed)" would mislead.
+        text = one_line(event.before.text) if event.before and not event.after else _change(event)
+        console().print(f"Undone: {event.kind} of {event.entry_id[:8]}  {text}")
 
 
 def write_private(path: Path, lines: Iterable[str]) -> int:
@@ -123,7 +137,7 @@ def exported(count: int, path: Path, as_json: bool) -> None:
     if as_json:
         to_json({"exported": count, "path": str(path)})
     else:
-        console().print(f"Exported {count} entries to {path}.")
+        console().print(f"Exported {count_entries(count)} to {path}.")
 
 
 def imported(counts: Imported, as_json: bool) -> None:
@@ -131,7 +145,7 @@ def imported(counts: Imported, as_json: bool) -> None:
     if as_json:
         to_json(asdict(counts))
     else:
-        console().print(f"Imported {counts.added} entries; {counts.already} existed already.")
+        console().print(f"Imported {count_entries(counts.added)}; {counts.already} existed already.")
 
 
 def receipt(result: Receipt, as_json: bool) -> None:
@@ -140,13 +154,17 @@ def receipt(result: Receipt, as_json: bool) -> None:
         to_json(asdict(result))
         return
     if result.candidates:
-        console().print("Several entries may match. Nothing was forgotten. Name one of these by its id:")
+        console().print(
+            "No entry matches for certain, and nothing was forgotten. Forget one of these by its id:"
+        )
         entries([hit.entry for hit in result.candidates], as_json=False)
         return
+    if not result.forgotten:
+        console().print("No entry matches. Nothing was forgotten.")
+        return
     verb = "Would forget" if result.dry_run else "Forgot"
-    console().print(
-        f"{verb} {len(result.forgotten)} entries: {', '.join(id_[:8] for id_ in result.forgotten) or 'none'}"
-    )
+    ids = ", ".join(id_[:8] for id_ in result.forgotten)
+    console().print(f"{verb} {count_entries(len(result.forgotten))}: {ids}")
     for title, lines in (("Covered", result.covered), ("Not covered", result.not_covered)):
         for line in lines:
             console().print(f"  {title}: {line}")
@@ -157,7 +175,7 @@ def cleaned_up(counts: CleanedUp, as_json: bool) -> None:
     if as_json:
         to_json(asdict(counts))
     else:
-        console().print(f"{counts.expired} entries expired, {counts.purged} erased.")
+        console().print(f"{count_entries(counts.expired)} expired, {counts.purged} erased.")
 
 
 def recall(record: Recall, as_json: bool) -> None:

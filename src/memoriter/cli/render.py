@@ -55,6 +55,15 @@ def console() -> Console:
     return Console(highlight=False, markup=False, emoji=False, soft_wrap=True)
 
 
+def count(number: int, noun: str) -> str:
+    """Return a number with its noun.
+
+    >>> count(1, "file"), count(2, "file")
+    ('1 file', '2 files')
+    """
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+
+
 def table(rows: Sequence[Sequence[str]], *titles: str) -> RenderableType:
     """Return a table; without titles it has no header."""
     from rich import box
@@ -164,7 +173,8 @@ def sync_report(report: SyncReport, as_json: bool) -> None:
     out = console()
     files = f"{report.changed} indexed, {report.unchanged} unchanged, {report.removed} removed"
     vectors = f"{report.embedded} embedded, {report.cached} from the cache"
-    out.print(f"{report.files} files, {report.chunks} chunks: {files}; {vectors}; {report.seconds:.1f} s.")
+    sizes = f"{count(report.files, 'file')}, {count(report.chunks, 'chunk')}"
+    out.print(f"{sizes}: {files}; {vectors}; {report.seconds:.1f} s.")
     if report.healed:
         out.print(f"Repaired: {report.healed}", style="yellow")
     for problem in report.problems:
@@ -190,6 +200,10 @@ def excerpt(lines: Excerpt, as_json: bool) -> None:
         sys.stderr.write(f"({shown} of {lines.total_lines})\n")
 
 
+#: Names of details that would be unclear, or equal to another row, in the table.
+_STATUS_LABELS = {"vectors": "vector search", "behind": "changed files"}
+
+
 def status(now: Status, as_json: bool) -> None:
     """Print the status of the memory."""
     if as_json:
@@ -199,20 +213,25 @@ def status(now: Status, as_json: bool) -> None:
     rows = [
         ("workspace", now.workspace),
         ("backend", now.backend),
-        ("files", f"{now.files}, in {now.chunks} chunks"),
-        ("vectors", f"{now.embedded} of {now.chunks} chunks, engine {now.vector_engine}"),
-        ("embedder", f"{now.provider} {now.model}".strip()),
+        ("files", f"{now.files}, in {count(now.chunks, 'chunk')}"),
+        ("vectors", f"{now.embedded} of {count(now.chunks, 'chunk')}, engine {now.vector_engine}"),
+        ("embedder", f"{now.provider} {now.model}".strip() + _reason(now)),
         ("index", f"{now.index_path} ({now.index_bytes / 1e6:.1f} MB)"),
         ("last sync", f"{synced:%Y-%m-%d %H:%M:%S}" if synced else "never: run `memoriter index`"),
         *(
-            (key.replace("_", " "), _shown(value))
+            (_STATUS_LABELS.get(key) or key.replace("_", " "), _shown(value))
             for key, value in now.details.items()
-            if key != "source_bytes"
+            if key not in ("source_bytes", "embedder")
         ),
     ]
     if now.degraded:
         rows.append(("note", now.degraded))
     console().print(table(rows))
+
+
+def _reason(now: Status) -> str:
+    """Return why this embedder is used, as a second line."""
+    return f"\n{now.details['embedder']}" if now.details.get("embedder") else ""
 
 
 def _shown(value: object) -> str:
@@ -224,12 +243,15 @@ def _shown(value: object) -> str:
 def stats(
     now: Status, as_json: bool, entries: Mapping[str, object] | None = None, note: str | None = None
 ) -> None:
-    """Print counts with the names that the tools use, and those of entries or a note that explains their absence."""
+    """Print the counts of files and entries, or a note that explains why there are none of entries."""
     counts = {"file_count": now.files, "chunk_count": now.chunks, "total_size": now.details["source_bytes"]}
     if as_json:
         to_json({**counts, **({"entries": entries} if entries else {}), **({"note": note} if note else {})})
         return
-    rows = [(key, str(value)) for key, value in counts.items()]
+    rows = [
+        (label, str(value))
+        for label, value in zip(("files", "chunks", "bytes"), counts.values(), strict=True)
+    ]
     rows += [
         (f"entries {key}".replace("_", " "), _counted(key, value)) for key, value in (entries or {}).items()
     ]

@@ -49,7 +49,7 @@ def serve(
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """Serve the memory over HTTP to programs, agents and your browser. Stop with Ctrl-C."""
+    """Serve the memory over HTTP, and its web page. Stop with Ctrl-C."""
     from memoriter.server.http import access_log
     from memoriter.server.http.agents import SettingsLoader
     from memoriter.server.http.serve import GatewayServer
@@ -100,7 +100,7 @@ def _print_details(details: dict[str, object], as_json: bool) -> None:
 
 
 def open_(context: typer.Context, as_json: Json = False) -> None:
-    """Print a new single-use link to the web page of the running gateway."""
+    """Print a new single-use link to the web page. The gateway must be running."""
     from memoriter.server.http.auth import Tickets
     from memoriter.server.http.serve import find_running
 
@@ -215,7 +215,7 @@ def mcp(
         typer.Option(help="Print the configuration for this client, ready to copy.", show_default=False),
     ] = None,
 ) -> None:
-    """Serve the memory to an MCP client over standard input and output. For MCP over HTTP, use `memoriter serve`."""
+    """Serve the memory to an MCP client over standard I/O. For MCP over HTTP, use `memoriter serve`."""
     if print_config is not None:
         from memoriter.server.mcp.client_config import client_entry, client_location, server_command
 

@@ -103,7 +103,7 @@ def _saved_json(saved: Saved | None) -> dict[str, object]:
 
 
 def watch(context: typer.Context, as_json: Json = False) -> None:
-    """Keep the index up to date while files change, and print each update. Stop with Ctrl-C."""
+    """Keep the index up to date while files change. Prints each update. Stop with Ctrl-C."""
     from memoriter.agent.service import MemoryService
     from memoriter.integrations.claude_code.capture import process_queue_of
 
@@ -160,7 +160,7 @@ def recall(
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """Print the block of memories for a conversation, as it is put into the agent's prompt."""
+    """Print the block of memories for an agent's prompt."""
     recent = _read_messages(messages)[-MAX_RECALL_MESSAGES:]
     result = _run_operation(context.obj, "recall", {"messages": recent, "session": session, "tokens": tokens})
     if as_json:

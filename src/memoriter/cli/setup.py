@@ -184,7 +184,7 @@ def install(
     dry_run: DryRun = False,
     as_json: Json = False,
 ) -> None:
-    """Connect a host to this memory: add hooks and the MCP server to its settings. Other settings are kept."""
+    """Connect a host to this memory. Adds hooks and the MCP server to its settings and keeps the other settings."""
     from memoriter.integrations.claude_code.install import SettingsFiles
     from memoriter.integrations.claude_code.install import install as add_to_settings
 
@@ -300,7 +300,7 @@ def hook(
         bool, typer.Option("--wait", help="Exit when all work is finished, not when the answer is printed.")
     ] = False,
 ) -> None:
-    """Answer a hook: read its JSON from standard input, print at most one JSON object, and exit with status 0."""
+    """Answer a hook of a host. Reads JSON from standard input, prints at most one JSON object, and exits with 0."""
     from memoriter.integrations.claude_code.hook import main
     from memoriter.integrations.claude_code.hook_input import HookCommand
 

@@ -60,7 +60,7 @@ def type_of(name: str) -> EntryType:
         return name
     if name in _TYPE_OF:
         return _TYPE_OF[name]
-    raise WriteError(f"there is no type {name!r}; choose one of {', '.join((*TYPES, *CATEGORIES[:3]))}")
+    raise WriteError(f"There is no type {name!r}. The types are: {', '.join((*TYPES, *CATEGORIES[:3]))}.")
 
 
 def category_of(type_: EntryType) -> Category:
