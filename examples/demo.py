@@ -69,7 +69,7 @@ def main() -> None:
     memoriter("search", "who has a key to let me in?", "-n", "1")
 
     say(
-        "Continue by yourself:",
+        "Continue on your own:",
         f"  export MEMORITER_WORKSPACE={WORKSPACE.resolve()} MEMORITER_HOME={HOME.resolve()}",
         "  .venv/bin/memoriter search 'what is Tomás afraid of?'",
     )

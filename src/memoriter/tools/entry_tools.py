@@ -314,7 +314,7 @@ ENTRY_TOOLS = (
         run=_store,
         hints={
             "en": "store single lasting statements: preferences, decisions, people, facts.",
-            "zh": "存下单条长期有效的陈述：偏好、决定、人物、事实。",
+            "zh": "逐条存下长期有效的信息：偏好、决定、人物、事实。",
         },
         read_only=False,
     ),
