@@ -1,4 +1,4 @@
-"""Work on background threads: bounded, cancellable, and waited for only as long as the caller likes.
+"""Work on background threads: bounded, cancellable, and waited for no longer than the caller chooses.
 
     workers = Workers("memoriter-example", threads=2)
     task = workers.submit(lambda: slow_call())
@@ -49,7 +49,7 @@ def cancellable(event: threading.Event) -> Iterator[None]:
 
 
 def is_cancelled() -> bool:
-    """Return whether the caller no longer waits for the work that asks this."""
+    """Return whether the caller of the current work has stopped waiting."""
     return any(event.is_set() for event in _cancel_events.get())
 
 
@@ -93,7 +93,7 @@ class Task(Future[T], Generic[T]):
             self.stop()
 
     def stop(self) -> None:
-        """Cancel the call; if it already runs, tell it through `is_cancelled`."""
+        """Cancel the call; if it already runs, notify it through `is_cancelled`."""
         self._cancel.set()
         self.cancel()
 

@@ -256,7 +256,7 @@ class Memory:
         return self._entries is not None or (self.settings.agent_folder / "memory.db").exists()
 
     def remember(self, text: str, type: str = "other", **fields: Unpack[DraftFields]) -> Remembered:  # noqa: A002
-        """Remember one statement and return what became of it; the same as `Entries.add`."""
+        """Remember one statement and return the outcome. The same as `Entries.add`."""
         return self.entries.add(text, type, **fields)
 
     def forget(
@@ -309,7 +309,7 @@ class Memory:
         given_up: Callable[[], bool] = lambda: False,
         session: str | None = None,
     ) -> Recalled:
-        """Return the block of text that tells an agent what is remembered about the query; empty if nothing is.
+        """Return the block of memories about the query for the prompt of an agent; empty if there are none.
 
         The block is marked as data, not instructions. ``entries`` and ``notes`` are the maximum number of each, and
         ``tokens`` limits the whole. The ledger records ``interface``, and ``session`` if
@@ -416,7 +416,7 @@ class Memory:
         return self.capture(limited, session=session)
 
     def session_began(self, session: str) -> None:
-        """Note that a session starts or continues, so that its first turns tell whether it is a new one."""
+        """Note that a session starts or continues, so that its first turns show whether it is a new one."""
         if self.has_entries:
             with self._open_seen_turns().of(session) as seen:
                 seen.mark_ended()
@@ -519,7 +519,7 @@ class Memory:
         self._open_writer().notebook.check_writable()
 
     def mark_changed(self) -> None:
-        """Tell the memory that files were just written, so that the next search indexes them first."""
+        """Record that files were just written, so that the next search indexes them first."""
         self._check_open()
         self._engine.mark_changed()
 
@@ -534,7 +534,7 @@ class Memory:
                 self._writer = build_writer(self.settings, self._engine)
             return self._writer
 
-    # ---- state and upkeep ------------------------------------------------------------------------------------
+    # ---- state and maintenance -------------------------------------------------------------------------------
 
     def status(self, *, deep: bool = False) -> Status:
         """Describe what is indexed, by which embedder, and what is wrong. ``deep`` also tries the embedder."""
@@ -562,7 +562,7 @@ class Memory:
         return self._engine.probe_embedding() if load_model else None
 
     def maintain(self) -> None:
-        """Do the upkeep that is due: expire entries, and erase what has been expired for long enough.
+        """Do the maintenance that is due: expire entries, and erase those that expired long ago.
 
         A running `MemoryService` calls this after every sync.
         """
@@ -591,7 +591,7 @@ class Memory:
     def prompt_section(
         self, hints: Mapping[str, str], *, language: Language = "en", session_key: str | None = None
     ) -> str:
-        """Return what the system prompt says about the memory to an agent with these tools.
+        """Return the section of the system prompt about the memory, for an agent with these tools.
 
         ``hints`` are the names of the tools with one line each. Empty for a session that may not use the memory.
         """

@@ -96,7 +96,7 @@ SENTENCES: Mapping[str, str] = {
     "history.more": "says the same and more",
     "history.part": "repeats a part of it",
     "history.similar": "nearly the same words and the same meaning",
-    # What became of a statement.
+    # The outcome for a statement.
     "entry.staged": "it waits for the owner's approval",
     "entry.rejected": "the owner has rejected this",
     "entry.forgotten": "this was forgotten on request and is not captured again automatically",

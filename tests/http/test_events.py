@@ -152,7 +152,7 @@ def test_a_head_request_opens_no_stream(gateway: Running) -> None:
     answer = gateway.caller("read").head("/v1/events")
     assert answer.status_code == 200
     assert answer.headers["content-type"] == "text/event-stream; charset=utf-8"
-    assert gateway.gateway.hub.listeners == 0
+    poll(lambda: gateway.gateway.hub.listeners == 0)
 
 
 def test_streams_end_when_the_gateway_stops(start: Start) -> None:

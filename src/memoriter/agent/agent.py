@@ -33,7 +33,7 @@ Observer = Callable[[Moment, Effect], None]
 
 
 class Agent:
-    """The memory of one agent, with what happens automatically. Open it with `Agent.open`."""
+    """The memory of one agent, with the plugin that uses it automatically. Open it with `Agent.open`."""
 
     def __init__(
         self,
@@ -113,7 +113,7 @@ class Agent:
 
     @property
     def error(self) -> str | None:
-        """Why there is no memory, in one sentence; None if there is one."""
+        """The reason why there is no memory, as one sentence; None if there is one."""
         if self._cause is None:
             return None
         if isinstance(self._cause, MemoriterError | OSError):

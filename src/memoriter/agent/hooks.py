@@ -113,7 +113,7 @@ class _Started:
 
     handler: _Registered
     task: Task[Effect | None] | None
-    #: Why nothing is waited for; empty when the task is.
+    #: The reason why there is no task to wait for; empty if there is one.
     skipped: str
     until: float
 

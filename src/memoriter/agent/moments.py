@@ -31,7 +31,7 @@ class Moment:
     event: Event
     #: The id of the session.
     session: str = "main"
-    #: Who takes part in the session, for `memory.scope`. None is the owner's own terminal or program.
+    #: The session key, which names the participants, for `memory.scope`. None is the owner's terminal or program.
     session_key: str | None = None
     #: The conversation, all of it or since the last moment.
     messages: tuple[Mapping[str, object], ...] = ()

@@ -86,7 +86,7 @@ def conversation_of(moment: Moment) -> Sequence[Message]:
 
 
 def question_of(moment: Moment) -> str:
-    """Return what the user asks now: the prompt, or what they said last."""
+    """Return the current question of the user: the prompt, or their last message."""
     prompt = moment.prompt if isinstance(moment.prompt, str) else ""
     if not prompt.strip():
         return question(_messages(moment))
@@ -94,7 +94,7 @@ def question_of(moment: Moment) -> str:
 
 
 def _messages(moment: Moment) -> list[Message]:
-    """Return what is a message among the things that the host sent, ignoring the rest."""
+    """Return the valid messages among the values that the host sent."""
     return [message for message in moment.messages or () if isinstance(message, Mapping)]
 
 
@@ -133,7 +133,7 @@ class Handlers:
         return None
 
     def recall(self, moment: Moment) -> Effect | None:
-        """Return what is remembered about what the user says now."""
+        """Return the memories that are relevant to the user's message."""
         options = self._memory.settings.retrieval
         query = question_of(moment)
         if not query or not options.inject_on_query:
@@ -157,7 +157,7 @@ class Handlers:
         return None if named and self._share.entries != 0 else self._share.entries
 
     def capture(self, moment: Moment) -> Effect | None:
-        """Remember what was said since the last capture of this session."""
+        """Capture statements from the turns since the last capture of this session."""
         if not self._memory.allows(moment.session_key):
             return None
         return Effect(remembered=tuple(self._capture(moment)))
@@ -166,7 +166,7 @@ class Handlers:
         return self._memory.capture(turns_of_messages(conversation_of(moment)), session=moment.session)
 
     def flush(self, moment: Moment) -> Effect | None:
-        """Write down what the conversation is about to lose."""
+        """Write a note about the turns that the conversation is about to lose."""
         if not self._memory.allows(moment.session_key):
             return None
         return _effect(

@@ -92,7 +92,7 @@ class ReloadingAgent:
 
     @property
     def error(self) -> str | None:
-        """Why the last attempt to open the memory failed."""
+        """The reason why the last attempt to open the memory failed."""
         failed = self._failed
         return failed.error if failed else None
 
@@ -167,7 +167,7 @@ def _close(agent: Agent, timeout_s: float) -> None:
 
 
 def _signature(files: Sequence[Path]) -> Signature:
-    """Return what changes when one of the files changes."""
+    """Return a value that changes when one of the files changes."""
     return tuple(_stat(file) for file in files)
 
 

@@ -168,7 +168,7 @@ class MemoryService:
         messages: Sequence[Message] = (),
         session: str = "main",
     ) -> Written:
-        """Write down what the conversation would lose if it is about to be shortened, once for each overflow.
+        """Write a note about what the conversation loses if it is about to be shortened, once for each overflow.
 
         With ``max_tokens`` None the host has decided that it is.
         """

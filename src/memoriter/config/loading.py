@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 CURRENT_FOLDER = "the current folder"
 
-#: What a value must be, by pydantic's type of error. The fields in braces come from pydantic's context.
+#: The requirement for a value, by pydantic's type of error. The fields in braces come from pydantic's context.
 REQUIREMENTS = {
     "bool_parsing": "true or false",
     "bool_type": "true or false",
@@ -144,7 +144,7 @@ def _messages(error: ValidationError, layer: Layer) -> Iterator[ConfigError]:
 
 
 def _reason(detail: ErrorDetails) -> str:
-    """Say what is wrong with a value, in the words of this project instead of pydantic's."""
+    """Describe the error of a value, without pydantic's wording."""
     kind, context = detail["type"], detail.get("ctx", {})
     if kind == "value_error":
         return str(context["error"])

@@ -40,7 +40,7 @@ class Ensured:
     cached: int = 0
     #: Still without a vector.
     missing: int = 0
-    #: Why vectors are missing.
+    #: The reason why vectors are missing.
     error: str | None = None
 
 
@@ -60,7 +60,7 @@ class Cached:
         #: For documents that a search waits for.
         self.without_retry = without_retry or embedder
         self.cache = cache
-        #: What makes the same embedder again. The index stores it with the vectors.
+        #: The recipe that makes the same embedder again. The index stores it with the vectors.
         self.recipe = recipe
         self.jobs = jobs
 

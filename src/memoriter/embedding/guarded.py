@@ -1,7 +1,7 @@
 """An embedder with guards: checked vectors, time limits, and a cooldown after repeated failures.
 
 During a cooldown calls fail immediately and say why, so an outage does not slow down searches. After it, one call goes
-through. If that call fails too, the next cooldown is twice as long. Retries are the business of the vendors' clients.
+through. If that call fails too, the next cooldown is twice as long. The vendors' clients retry.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class ProviderHealth:
 
     @property
     def cooldown(self) -> str | None:
-        """Why calls fail immediately, or None outside a cooldown."""
+        """The reason why calls fail immediately, or None outside a cooldown."""
         with self._lock:
             return self._message() if self._cooldown_ends is not None else None
 
@@ -111,7 +111,7 @@ class Guarded:
         self.health = health
         self._query_s = query_s
         self._batch_s = batch_s
-        # A thread cannot be stopped. A call that is late runs on, and its result is dropped.
+        # A thread cannot be stopped. A late call continues, and its result is dropped.
         self._workers = Workers("memoriter-embed-call", threads=MAX_CALLS)
 
     @property

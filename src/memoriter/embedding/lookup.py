@@ -23,7 +23,7 @@ from memoriter.sentences import sentence
 #: Entry point group of callables that take no argument and return an Embedder.
 ENTRY_POINTS = "memoriter.embedders"
 BUNDLED = Path(__file__).parent / "models"
-#: In this order. Ollama is not among them, because it has no key that would show that it is wanted.
+#: In this order. Ollama is not among them, because it has no key that would show that the owner has chosen it.
 AUTO = ("local", "openai", "gemini", "voyage")
 PACKAGES = {"openai": "openai", "gemini": "google.genai", "voyage": "voyageai", "ollama": "ollama"}
 PROVIDERS = ("local", "openai", "gemini", "voyage", "ollama", "llama-cpp")
@@ -46,17 +46,17 @@ class Choice:
     reason: str
     #: An embedder was requested, and none is available.
     missing: bool = False
-    #: By provider: why it was not chosen.
+    #: The reason why a provider was not chosen, by provider.
     others: Mapping[str, str] = field(default_factory=dict)
     #: The requested provider, when its fallback is used from the start.
     instead: str | None = None
-    #: What replaces the embedder when it fails.
+    #: The replacement of the embedder when it fails.
     fallback: Choice | None = None
     #: The service without guards, for its batch API.
     remote: Remote | None = None
     #: The same embedder without retries, for documents that a search waits for.
     without_retry: Embedder | None = None
-    #: What makes the same embedder again, except keys.
+    #: The recipe that makes the same embedder again, without keys.
     recipe: str = ""
 
     @classmethod

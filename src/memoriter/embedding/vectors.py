@@ -59,7 +59,7 @@ def validate(matrix: object, count: int, dimensions: int) -> Matrix:
 def validate_remote(rows: object, count: int, dimensions: int) -> Matrix:
     """Return a provider's rows if every number is finite and every vector has a plausible length.
 
-    Unlike `clean`, this repairs nothing: a repaired vector would be stored for good and match unrelated queries.
+    Unlike `clean`, this repairs nothing: a repaired vector would be stored permanently and match unrelated queries.
     """
     import numpy as np
 

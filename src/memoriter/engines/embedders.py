@@ -106,7 +106,7 @@ class EmbedderSelector:
 
 
 class BackgroundEmbedding:
-    """Runs a sync in the background to compute missing or outdated vectors while searches go on."""
+    """Runs a sync in the background to compute missing or outdated vectors while searches continue."""
 
     def __init__(
         self,

@@ -47,7 +47,7 @@ QUESTION = re.compile(
     r"|是不是|[哪几幾]天[。]?$|什么名字|什麼名字|^(?:explain|describe|tell me|translate|summari[sz]e|解释|解釋|翻译|翻譯|讲个|讲讲|总结)"
 )
 HYPOTHETICAL = re.compile(r"^(?:if|suppose|imagine|assume|let's say)\b|^(?:如果|假如|假设|假設|要是|假使)")
-#: Of this moment, or about the work at hand.
+#: Statements about the moment, or about the current work.
 PASSING = re.compile(
     r"\b(?:today|tonight|tomorrow|yesterday|right now|this (?:output|code|one|text|idea|file|line|error|test|message|"
     r"morning|afternoon|evening|week)|that idea|line \d|five minutes|again|never mind)\b"

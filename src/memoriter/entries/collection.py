@@ -119,7 +119,7 @@ class Entries:
     # ---- adding ----------------------------------------------------------------------------------------------
 
     def add(self, text: str, type: str = "other", **fields: Unpack[DraftFields]) -> Remembered:  # noqa: A002
-        """Remember one statement and return what became of it.
+        """Add one statement and return the outcome.
 
         A statement that is already known is counted, one that refines a known entry is merged with it, and one that
         contradicts a known entry supersedes it. With approval turned on, the statement may be staged instead.
@@ -129,7 +129,7 @@ class Entries:
         return self.add_draft(Draft(text, type_of(type), **fields), actor=fields.get("trust", "owner"))
 
     def add_draft(self, draft: Draft, *, actor: str = "owner", replaces: str | None = None) -> Remembered:
-        """Remember a draft and return what became of it. `add` is the short form.
+        """Add a draft and return the outcome. `add` is the short form.
 
         ``replaces`` is the id of an entry that the draft supersedes, if the caller knows one. It has no effect on an
         entry that is more trusted than the draft. ``actor`` is recorded in the history.
@@ -326,7 +326,7 @@ class Entries:
     # ---- approval --------------------------------------------------------------------------------------------
 
     def approve(self, ids: str | Sequence[str], *, actor: str = "owner") -> builtins.list[Remembered]:
-        """Put staged entries in force and return what became of each. Each is judged against what is known now."""
+        """Put staged entries in force and return the outcome for each. Each is judged against what is known now."""
         return self._staging.approve([ids] if isinstance(ids, str) else ids, actor=actor)
 
     def reject(self, ids: str | Sequence[str], *, actor: str = "owner") -> tuple[Entry, ...]:
@@ -352,7 +352,7 @@ class Entries:
 
         Name the entries in exactly one way: by id, query, session, source, or creation time (``since``, ``until``).
         A query erases only a single certain match; otherwise nothing is erased and the receipt lists candidates.
-        ``remove_copies`` receives the erased texts and removes copies kept elsewhere, such as in notes.
+        ``remove_copies`` receives the erased texts and removes copies in other places, such as in notes.
         """
         by_time = None if since is None and until is None else (since, until)
         if sum(way is not None for way in (entry_id, query, session, source, by_time)) != 1:

@@ -40,7 +40,7 @@ class EntryLine:
     history: tuple[EntryEvent, ...] = ()
 
 
-# ---- out -----------------------------------------------------------------------------------------------------
+# ---- export --------------------------------------------------------------------------------------------------
 
 
 def export_lines(entries: EntryStore, where: EntryFilter = EVERYTHING) -> Iterator[str]:
@@ -55,7 +55,7 @@ def _event_json(event: EntryEvent) -> dict[str, object]:
     return {name: value for name, value in asdict(event).items() if value not in (None, "")}
 
 
-# ---- in ------------------------------------------------------------------------------------------------------
+# ---- import --------------------------------------------------------------------------------------------------
 
 
 def parse_lines(lines: Iterable[str]) -> Iterator[EntryLine]:

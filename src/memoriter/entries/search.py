@@ -34,7 +34,7 @@ DEFAULT_WEIGHTS = Weights()
 
 #: Minimum similarity of an entry that answers a query. Measured with the bundled model (`python -m evals.mixed`).
 MIN_SIMILARITY = 0.23
-#: The share of importance in a score. It is so small that it only separates near-ties.
+#: The share of importance in a score. A small share, which only separates near-ties.
 IMPORTANCE_WEIGHT = 0.02
 #: Minimum number of rows that each leg proposes; more when the filter drops many.
 CANDIDATES = 50
@@ -56,7 +56,7 @@ class NoteScale:
 
     #: Whether words count in the scores of the notes.
     words: bool = False
-    #: What the lines around the best note are worth, as a share of the note's own value; None without notes.
+    #: The value of the lines around the best note, as a share of the note's own value; None without notes.
     context: float | None = None
 
     @classmethod
@@ -185,7 +185,7 @@ class EntrySearch:
         return _Legs(words.values, own, legs, max(len(meaning.values), len(words.values)) < width)
 
     def _admitted(self, legs: _Legs, where: EntryFilter) -> list[_Scored]:
-        """Return the entries that the legs propose and the filter lets through."""
+        """Return the entries that the legs propose and the filter allows."""
         rows = self.follower.index.chunks(sorted(legs.own))
         entries = self._store.load(stored.chunk.path for stored in rows.values())
         ids = {row: stored.chunk.path for row, stored in rows.items()}

@@ -79,7 +79,7 @@ class StagingArea:
         return Remembered(made, "staged", note=STAGED_NOTE)
 
     def approve(self, ids: Sequence[str], *, actor: str = "owner") -> list[Remembered]:
-        """Put staged entries in force and return what became of each."""
+        """Put staged entries in force and return the outcome for each."""
         return [self._approve(entry.id, actor) for entry in self._staged(ids)]
 
     def reject(self, ids: Sequence[str], *, actor: str = "owner") -> tuple[Entry, ...]:

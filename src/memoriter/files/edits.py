@@ -31,7 +31,7 @@ __all__ = ["append", "digest", "read", "update", "write"]
 EditText = Callable[[str | None], str | None]
 """Get the text of a note, or None if it does not exist. Return the new text, or None to change nothing."""
 
-#: Exchanges that edits of others may spoil before the change is given up.
+#: Attempts before a change fails, because others edit the note at the same time.
 MAX_ATTEMPTS = 20
 NEW_FILE_MODE = 0o600
 #: How long an editor may keep the old version open for writing after the exchange.
@@ -157,7 +157,9 @@ def _exchange(temporary: Path, path: Path, old: bytes) -> bool:
         return False
     try:
         if not exchange_files(temporary, path):
-            temporary.replace(path)  # no exchange on this system: the comparison above must do
+            temporary.replace(
+                path
+            )  # this system cannot exchange files, so only the comparison above protects the note
             return True
     except FileNotFoundError:
         return False  # the note was deleted in the meantime: start again

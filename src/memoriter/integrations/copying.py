@@ -42,7 +42,7 @@ class ImportStep:
     source: Path
     target: Path
     action: ImportAction
-    #: Why it was left out.
+    #: The reason why it was skipped.
     note: str = ""
 
 

@@ -1,7 +1,7 @@
 """Language models for summaries and extraction.
 
 A `Chat` is an OpenAI-compatible model, one of Anthropic, or `NoChat`. `Budgeted` limits the tokens of a day. No model
-is called unless the owner configures one, and every caller can do without: failures are `ChatError`.
+is called unless the owner configures one, and every caller works without one. Failures are `ChatError`.
 """
 
 from __future__ import annotations

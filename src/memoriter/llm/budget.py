@@ -17,7 +17,7 @@ from memoriter.files.locks import file_lock
 from memoriter.llm.chat import Chat, Reply, Schema
 from memoriter.text.measure import estimate_tokens
 
-#: Our estimate may be lower than a provider's count, so this factor is added.
+#: The estimate may be lower than a provider's count, so it is multiplied by this factor.
 _MARGIN = 1.25
 
 

@@ -126,7 +126,7 @@ def _fields(error: ValueError) -> str:
 
 
 def _brief(error: ValueError) -> str:
-    """Say what is wrong, for the model."""
+    """Describe the error for the model."""
     if isinstance(error, ValidationError):
         first = error.errors(include_url=False)[0]
         return f"{'.'.join(map(str, first['loc'])) or 'the answer'}: {first['msg']}"[:200]

@@ -36,7 +36,7 @@ class NoteList:
     """Files of the memory, by path, notes before transcripts."""
 
     files: tuple[NoteFile, ...]
-    #: How many files match, including those beyond the limit.
+    #: Number of files that match, including those beyond the limit.
     total: int
 
     def __iter__(self) -> Iterator[NoteFile]:
@@ -230,7 +230,7 @@ class ErasedLines(NamedTuple):
 
     #: Names of the logs that lost lines.
     changed: tuple[str, ...]
-    #: What was not erased, as text.
+    #: Descriptions of what was not erased.
     left: tuple[str, ...]
 
 

@@ -58,7 +58,7 @@ class Notebook:
         self._was_there = was_there
 
     def check_writable(self) -> None:
-        """Raise `WriteError` if the workspace cannot be written, before work is done for nothing."""
+        """Raise `WriteError` if the workspace cannot be written, before other work is done."""
         check_mounted(self.root, self._was_there)
 
     def save(

@@ -43,7 +43,7 @@ class Watcher:
         poll_s: float = 10.0,
         native: Native | None = None,
     ) -> None:
-        #: Why the watcher polls, or None.
+        #: The reason why the watcher polls, or None.
         self.note: str | None = None
         self._groups = ((tuple(folders), True), (tuple(flat), False))
         self._on_change = on_change

@@ -64,7 +64,7 @@ _FRONT = re.compile(r"\A---\n.*?(?:\n---\s*(?:\n|\Z)|\Z)", re.DOTALL)
 _MARKER = re.compile(r"<!-- memoriter: [^\n]*? -->")
 _HEADINGS = re.compile(r"^#{1,6} .*$", re.MULTILINE)
 _ENDS = re.compile(r"(?<=[.!?…])\s|(?<=[。！？])|\n")
-#: What logs, lists and generated summaries put before a sentence.
+#: Prefixes of sentences in logs, lists and generated summaries.
 _LEAD = re.compile(
     r"^\s*(?:[-*+]\s+|\d{1,3}[.)]\s+)?(?:\d{1,2}:\d{2}(?::\d{2})?\s+)?(?:It began with: |起因：)?"
 )

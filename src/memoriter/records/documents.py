@@ -11,7 +11,8 @@ from typing import Literal
 Source = Literal["memory", "sessions", "entries"]
 
 
-#: Who wrote a text: the owner, an agent, or an outside source. It depends on how a text arrived, not on what it says.
+#: The author of a text: the owner, an agent, or an outside source. It follows from the way a text arrived, not from its
+#: content.
 Trust = Literal["owner", "agent", "untrusted"]
 
 

@@ -163,7 +163,7 @@ class Facets:
 
 @dataclass(frozen=True, slots=True)
 class Bucket:
-    """Counts of what happened in a span of time."""
+    """Counts of changes and recalls in a span of time."""
 
     start: float
     end: float
@@ -197,7 +197,7 @@ class EntryMap:
 
 @dataclass(frozen=True, slots=True)
 class Considered:
-    """One thing that was considered for a prompt, and whether it was added."""
+    """An entry or a note that was considered for a prompt, and whether it was added."""
 
     #: "entry" or "note".
     kind: str
@@ -236,7 +236,7 @@ class RecallHead:
     query: str
     characters: int
     tokens: int
-    #: How many things were added to the prompt.
+    #: Number of entries and notes that were added to the prompt.
     entered: int
     left_out: int
 

@@ -1,6 +1,6 @@
 """Read the new turns of a transcript since the last position, as the records that the host wrote.
 
-Records are returned unchanged, so that their reader sees the tools that were used and can tell whose words they are.
+Records are returned unchanged, so that their reader sees the tools that were used and can determine the speaker.
 """
 
 from __future__ import annotations

@@ -88,7 +88,7 @@ class DocumentSummary:
     #: In bytes.
     size: int
     chunks: int
-    #: Of the least trusted chunk.
+    #: The trust of the least trusted chunk.
     trust: Trust
 
 
@@ -98,7 +98,7 @@ class StoredChunk:
 
     rowid: int
     chunk: Chunk
-    #: Of its vector, or empty if it has none.
+    #: The model of its vector, or empty if it has none.
     model: str
 
 
@@ -110,7 +110,7 @@ class Counts:
     chunks: int
     #: Chunks with a vector of the requested model.
     embedded: int
-    #: Of the files.
+    #: Total size of the files.
     bytes: int
 
 

@@ -259,6 +259,6 @@ Clock = Callable[[], float]
 def digest(key: bytes, text: str) -> str:
     """Return a keyed digest of the text's normal form.
 
-    It tells whether two texts are the same without storing either, as a tombstone needs.
+    It shows whether two texts are the same without storing either, as a tombstone requires.
     """
     return hmac.new(key, normal_form(text).encode("utf-8", "surrogatepass"), hashlib.sha256).hexdigest()

@@ -178,7 +178,7 @@ def _filtered(where: Filter) -> str:
 
 
 def _budget(connection: apsw.Connection, matching: int) -> int:
-    """Return how many rows are ranked at most. Ranking is what costs, not matching."""
+    """Return the maximum number of rows to rank. Ranking is expensive, matching is not."""
     if matching <= MIN_BUDGET:
         return MIN_BUDGET
     return max(MIN_BUDGET, int(BUDGET_SHARE * total(connection)))

@@ -1,6 +1,6 @@
 """The recall ledger: what entered which prompt, when and why. It stores references and reasons, not texts.
 
-It is bounded by a number of recalls, which every write keeps, and by an age, which the cleanup of entries keeps.
+Every write limits the number of recalls, and the cleanup of entries limits their age.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Check whether everything works, and say how to fix what does not.
+"""Check the installation and the memory, and say how to fix problems.
 
 `examine` makes the report for the command line. `check_setup` and `check_memory` are its two halves; `health.get` uses
 them too. The checks change nothing.

@@ -126,14 +126,14 @@ class RecallJson(Shape):
 
 
 class TranscriptJson(Shape):
-    """Where a transcript says it."""
+    """The place of a statement in a transcript."""
 
     path: str
     line: Count | None
 
 
 class ProvenanceJson(Shape):
-    """Where an entry comes from."""
+    """The source of an entry."""
 
     session: str | None
     source: str | None

@@ -33,7 +33,7 @@ class SaveArguments(Arguments):
 
 
 class SavedJson(Shape):
-    """Where a note was saved."""
+    """The place of a saved note."""
 
     saved: bool = False
     path: str = ""

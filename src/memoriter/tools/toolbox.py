@@ -1,6 +1,6 @@
 """`Toolbox`: the tools of one session, ready to be called by an agent.
 
-A call never raises. Whatever goes wrong is in the result, as a sentence for the model.
+A call never raises. A failure is in the result, as a sentence for the model.
 """
 
 from __future__ import annotations

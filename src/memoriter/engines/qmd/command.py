@@ -23,7 +23,7 @@ from memoriter.errors import EngineError
 
 QmdMode = Literal["search", "vsearch", "query"]
 
-#: Of one answer. A hundred hits take a tenth of that.
+#: Bytes of one answer. A hundred hits take a tenth of that.
 MAX_BYTES = 2 * 1024 * 1024
 #: The system limits one argument to 128 KiB, and no question is longer than this.
 MAX_QUERY_CHARS = 4_000

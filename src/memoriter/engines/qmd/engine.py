@@ -193,7 +193,7 @@ class QmdEngine:
                 elif found := by_path.get(os.path.normpath(collection.root / row.path)):
                     yield row, Page(found.path, "memory", split_lines(self.workspace.read(found).text))
             except SourceError:
-                continue  # the file was deleted or became a link; the next update tells qmd
+                continue  # the file was deleted or became a link; the next update removes it from qmd
 
     def _passes(self, hit: Hit, query: Query) -> bool:
         if query.path_prefix is not None and not hit.path.startswith(query.path_prefix):

@@ -19,7 +19,7 @@ from memoriter.text import snippet
 class Page:
     """A file as it is now."""
 
-    #: As cited.
+    #: The path in citations.
     path: str
     source: Source
     lines: Sequence[str]

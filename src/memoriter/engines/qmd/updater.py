@@ -1,6 +1,6 @@
 """When qmd updates its index: one update at a time, soon after a change, on an interval, less often when it fails.
 
-A signature of the files' stats tells whether something changed. The signature of the last update is kept in a file,
+A signature of the files' stats shows whether something changed. The signature of the last update is kept in a file,
 so that a new process knows whether there is work without starting qmd.
 """
 
@@ -60,7 +60,7 @@ class UpdateSchedule:
 class Update:
     """One update, running or finished."""
 
-    #: Of the files that it indexes.
+    #: The signature of the files that it indexes.
     signature: str
     task: Task[UpdateCounts]
     forced: bool = False
@@ -72,7 +72,7 @@ class Update:
 
     @property
     def error(self) -> BaseException | None:
-        """Why a finished update failed."""
+        """The error of a failed update."""
         return Cancelled("qmd was closed.") if self.task.cancelled() else self.task.exception()
 
     def wait(self, timeout_s: float | None = None) -> bool:

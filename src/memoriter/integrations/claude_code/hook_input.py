@@ -113,7 +113,7 @@ class HookEvent:
     #: The folder of the repository, or the current folder.
     project: str = ""
     prompt: str = ""
-    #: Of SessionStart: startup, resume, clear, compact or fork.
+    #: The source of a SessionStart: startup, resume, clear, compact or fork.
     source: str = ""
     #: Whether another hook made the agent continue after a Stop.
     is_continued: bool = False

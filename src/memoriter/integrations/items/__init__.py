@@ -1,4 +1,4 @@
-"""Named values that programs store and find again by name, by content or by meaning. LangGraph's store is made of it.
+"""Named values that programs store and find again by name, by content or by meaning. LangGraph's store uses them.
 
 `Items` joins the source of truth (``items.db``) with an index derived from it. A deleted or replaced value is no longer
 found immediately. Its bytes are overwritten a few seconds later, for all changes together, because that rewrites the

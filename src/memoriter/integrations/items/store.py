@@ -63,7 +63,7 @@ class Matching:
 
     #: The members that decide. Other members of a value are not read.
     names: tuple[str, ...]
-    #: Decides about a value that has only these members.
+    #: Checks a value that has only these members.
     admits: Callable[[Mapping[str, Any]], bool]
     #: Necessary conditions, which the database can check.
     conditions: tuple[Condition, ...] = ()

@@ -53,7 +53,7 @@ class OpenClawSession:
     written_ns: int
     #: The header and the messages; empty if there are no messages.
     events: tuple[dict[str, Any], ...] = ()
-    #: Why the session could not be read.
+    #: The reason why the session could not be read.
     problem: str = ""
 
 
@@ -243,7 +243,7 @@ def _with_header(session: str, events: tuple[dict[str, Any], ...]) -> tuple[dict
 
 
 def _transcript_record(event: dict[str, Any], *, has_senders: bool) -> dict[str, Any] | None:
-    """Return what of an event belongs into a transcript: headers, messages, and the names of used tools.
+    """Return the part of an event that belongs in a transcript: headers, messages, and the names of used tools.
 
     ``has_senders``: messages record their sender, or several people write. A message without a sender then does not
     count as the owner's.

@@ -31,7 +31,7 @@ PAGE_SIZE = 100
 MAX_COMPLETIONS = 100
 NOTES, ENTRIES = f"{SCHEME}notes/", f"{SCHEME}entries/"
 MARKDOWN, JSON, PLAIN = "text/markdown", "application/json", "text/plain"
-#: The `_meta` key that tells who wrote a text.
+#: The `_meta` key for the author of a text.
 TRUST_KEY = "memoriter/trust"
 
 TRUST_NOTES: dict[Trust, str | None] = {
@@ -185,7 +185,7 @@ def _mime_type(path: str) -> str:
 
 
 def _shortened(excerpt: Excerpt, *, whole: bool) -> str:
-    """Return as many lines as fit into a response. If some are missing, the last line says how to read on."""
+    """Return as many lines as fit into a response. If some are missing, the last line says how to continue."""
     text, path = excerpt.text, excerpt.path
     too_long = len(text.encode("utf-8", "surrogatepass")) > MAX_RESULT_BYTES
     if not too_long and not (whole and excerpt.end_line < excerpt.total_lines):
