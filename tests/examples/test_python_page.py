@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -37,7 +38,10 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.mark.parametrize("code", [code for _, code in examples()], ids=[heading for heading, _ in examples()])
 def test_every_example_runs(folder: Path, code: str, capsys: pytest.CaptureFixture[str]) -> None:
-    exec(compile(code, "python.md", "exec"), {"__name__": "__main__"})
+    program = compile(code, "python.md", "exec")
+    # In a thread, because the main thread has a running event loop after the tests that use a browser.
+    with ThreadPoolExecutor(1) as pool:
+        pool.submit(exec, program, {"__name__": "__main__"}).result()
     assert capsys.readouterr().out
 
 
