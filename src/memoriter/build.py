@@ -161,7 +161,7 @@ def embedder_spec(settings: Settings) -> EmbedderSpec:
     )
 
 
-def _cached(choice: Choice | None, index: Index, settings: Settings) -> Cached | None:
+def _make_cached(choice: Choice | None, index: Index, settings: Settings) -> Cached | None:
     """Return the embedder for the indexer, which sends batches and embeds no text twice."""
     from memoriter.embedding import Batched, Cached, Jobs
     from memoriter.embedding.batches import budgets
@@ -214,8 +214,8 @@ def build_builtin(settings: Settings, embedder: Embedder | None, scope: ScopeChe
         Indexer(
             workspace,
             index,
-            _cached(choice, index, settings),
-            fallback=_cached(choice.fallback, index, settings),
+            _make_cached(choice, index, settings),
+            fallback=_make_cached(choice.fallback, index, settings),
             sessions=_sessions(settings),
             rules=rules,
         ),

@@ -471,15 +471,15 @@ class Memory:
         trust: Trust = "owner",
     ) -> Saved:
         """Write a note: into the author's log of the day, or with a category into `memory/<category>/<title>.md`."""
-        return self._noted(self._open_writer().save(content, title, tags, category, trust=trust))
+        return self._mark_if_saved(self._open_writer().save(content, title, tags, category, trust=trust))
 
     def summarise(self, messages: Messages, session: str) -> Saved | None:
         """Write the summary of a session that has ended; None if nothing was said."""
-        return self._noted(self._open_writer().summarise(messages, session))
+        return self._mark_if_saved(self._open_writer().summarise(messages, session))
 
     def summarise_transcript(self, transcript: Path | str) -> Saved | None:
         """Write the summary of a session from its transcript, named by its file or its citation."""
-        return self._noted(self._open_writer().summarise_transcript(transcript))
+        return self._mark_if_saved(self._open_writer().summarise_transcript(transcript))
 
     def flush(
         self,
@@ -497,7 +497,7 @@ class Memory:
         self._check_open()
         if not self.settings.writing.flush:
             return None
-        return self._noted(self._open_writer().flush(messages, session, window=window, tokens=tokens))
+        return self._mark_if_saved(self._open_writer().flush(messages, session, window=window, tokens=tokens))
 
     def transcript_writer(self, session: str) -> TranscriptWriter:
         """Return the transcript of a session that this program keeps."""
@@ -523,7 +523,7 @@ class Memory:
         self._check_open()
         self._engine.mark_changed()
 
-    def _noted(self, saved: SavedOrNone) -> SavedOrNone:
+    def _mark_if_saved(self, saved: SavedOrNone) -> SavedOrNone:
         if saved is not None and not saved.already:
             self._engine.mark_changed()
         return saved

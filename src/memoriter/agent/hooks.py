@@ -121,20 +121,20 @@ class _Started:
         """Wait for the handler and return its effect, or a warning."""
         name = f"{self.handler.name} ({self.handler.event})"
         if self.skipped or self.task is None:
-            return _warned(f"{name} {self.skipped}.")
+            return _warn(f"{name} {self.skipped}.")
         if not self.task.wait(self.until - time.monotonic()):
             writes = self.handler.event in WRITING
             outcome = "and continues in the background" if writes else "and its result was dropped"
-            return _warned(f"{name} took longer than {self.handler.deadline_s:g} s, {outcome}.")
+            return _warn(f"{name} took longer than {self.handler.deadline_s:g} s, {outcome}.")
         try:
             effect = self.task.result()
         except (MemoriterError, OSError) as error:
-            return _warned(f"{name} failed: {error}")
+            return _warn(f"{name} failed: {error}")
         except Exception as error:  # the host continues, whatever a handler does
             log.exception("%s failed", name)
             return Effect(warnings=(f"{name} failed: {type(error).__name__}: {error}",))
         if effect is not None and not isinstance(effect, Effect):
-            return _warned(f"{name} gave a {type(effect).__name__} instead of an Effect.")
+            return _warn(f"{name} gave a {type(effect).__name__} instead of an Effect.")
         return effect or Effect()
 
 
@@ -157,6 +157,6 @@ def _start(known: _Registered, moment: Moment, wait_s: float | None) -> _Started
     return _Started(handler, task, "", until)
 
 
-def _warned(sentence: str) -> Effect:
+def _warn(sentence: str) -> Effect:
     log.warning("%s", sentence)
     return Effect(warnings=(sentence,))

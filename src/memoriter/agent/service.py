@@ -134,7 +134,7 @@ class MemoryService:
     def transcript_grew(self, transcript: Path) -> None:
         """Note that a host has added to a transcript. If the service does not run, the next search indexes it."""
         if self._started:
-            self._changed(frozenset({str(transcript)}))
+            self._on_change(frozenset({str(transcript)}))
 
     # ---- during a conversation -------------------------------------------------------------------------------------
 
@@ -212,11 +212,11 @@ class MemoryService:
         sessions = [Path(os.path.realpath(root)) for root in (self._sessions.roots if self._sessions else ())]
         return Watcher(
             [workspace / "memory", *(path for path in extra if not path.is_file()), *sessions],
-            self._changed,
+            self._on_change,
             flat=[workspace, *single],
         )
 
-    def _changed(self, paths: frozenset[str]) -> None:
+    def _on_change(self, paths: frozenset[str]) -> None:
         """Plan a sync: transcripts count by their growth, other files immediately."""
         transcripts = {path for path in paths if self._sessions and path.endswith(".jsonl")}
         if not paths or paths - transcripts:

@@ -219,7 +219,7 @@ def status(now: Status, as_json: bool) -> None:
         ("index", f"{now.index_path} ({now.index_bytes / 1e6:.1f} MB)"),
         ("last sync", f"{synced:%Y-%m-%d %H:%M:%S}" if synced else "never: run `memoriter index`"),
         *(
-            (_STATUS_LABELS.get(key) or key.replace("_", " "), _shown(value))
+            (_STATUS_LABELS.get(key) or key.replace("_", " "), _format_value(value))
             for key, value in now.details.items()
             if key not in ("source_bytes", "embedder")
         ),
@@ -234,7 +234,7 @@ def _reason(now: Status) -> str:
     return f"\n{now.details['embedder']}" if now.details.get("embedder") else ""
 
 
-def _shown(value: object) -> str:
+def _format_value(value: object) -> str:
     if isinstance(value, Mapping):
         return "\n".join(f"{key}: {item}" for key, item in value.items())
     return str(value)
@@ -253,18 +253,19 @@ def stats(
         for label, value in zip(("files", "chunks", "bytes"), counts.values(), strict=True)
     ]
     rows += [
-        (f"entries {key}".replace("_", " "), _counted(key, value)) for key, value in (entries or {}).items()
+        (f"entries {key}".replace("_", " "), _format_count(key, value))
+        for key, value in (entries or {}).items()
     ]
     if note:
         rows.append(("note", note))
     console().print(table(rows))
 
 
-def _counted(key: str, value: object) -> str:
+def _format_count(key: str, value: object) -> str:
     """Format a figure about entries. A dash means no value."""
     if isinstance(value, float) and key in ("oldest", "newest"):
         return f"{datetime.fromtimestamp(value).astimezone():%Y-%m-%d %H:%M}"
-    return "–" if value is None or value == {} else _shown(value)
+    return "–" if value is None or value == {} else _format_value(value)
 
 
 def findings(found: Sequence[Finding], as_json: bool) -> None:

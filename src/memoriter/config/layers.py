@@ -244,7 +244,7 @@ def _put(
     if _holds(key, tuple) and isinstance(value, str | Path):
         value = [value]  # allow `extra_paths: ~/journal`
     try:
-        layer[key] = Value(_resolved(value, base) if _holds(key, Path) else value, origin)
+        layer[key] = Value(_resolve(value, base) if _holds(key, Path) else value, origin)
     except (OSError, RuntimeError, ValueError) as error:
         errors.append(
             ConfigError(f"{key} from {origin}: not a usable path: {' '.join(str(error).split())[:200]}")
@@ -269,16 +269,16 @@ def _holds(key: str, kind: type) -> bool:
     return kind in (annotation, typing.get_origin(annotation), *typing.get_args(annotation))
 
 
-def _resolved(value: object, base: Path) -> object:
+def _resolve(value: object, base: Path) -> object:
     match value:
         case str() | Path():
             if not str(value):
                 raise ValueError("the path is empty")
             return (base / Path(value).expanduser()).resolve()
         case list() | tuple():
-            return tuple(_resolved(item, base) for item in value)
+            return tuple(_resolve(item, base) for item in value)
         case dict():
-            return {str(name): _resolved(item, base) for name, item in value.items()}
+            return {str(name): _resolve(item, base) for name, item in value.items()}
         case None:
             return None
         case _:

@@ -77,7 +77,7 @@ def load(
     base = _with_workspace(owner | explicit, cwd)
     workspace = base["workspace"].value
     local = layers.from_workspace(workspace, errors) if isinstance(workspace, Path) else {}
-    return _checked(base | local | explicit, errors)
+    return _check(base | local | explicit, errors)
 
 
 def _owners_file(
@@ -109,9 +109,9 @@ def _with_workspace(layer: Layer, cwd: Path) -> Layer:
     return layer | {"workspace": Value((_home(layer) / "workspace").resolve(), "default")}
 
 
-def _checked(layer: Layer, errors: list[ConfigError]) -> Settings:
+def _check(layer: Layer, errors: list[ConfigError]) -> Settings:
     try:
-        settings = Settings.model_validate(_nested(layer))
+        settings = Settings.model_validate(_nest(layer))
     except ValidationError as error:
         errors.extend(_messages(error, layer))
     if errors:
@@ -120,7 +120,7 @@ def _checked(layer: Layer, errors: list[ConfigError]) -> Settings:
     return settings
 
 
-def _nested(layer: Layer) -> dict[str, object]:
+def _nest(layer: Layer) -> dict[str, object]:
     tree: dict[str, object] = {}
     for key, setting in layer.items():
         *sections, name = key.split(".")

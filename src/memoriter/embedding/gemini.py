@@ -63,7 +63,7 @@ class GeminiService:
         if isinstance(error, errors.APIError) and error.code:
             message = f"{error.status or ''} {error.message or ''}".strip()
             if error.code == 429:
-                return _limited(message, str(error.details))
+                return _limit_failure(message, str(error.details))
             # Gemini reports a wrong key as a bad request.
             code = 401 if error.code == 400 and "API key" in message else error.code
             return Failure(code, message, getattr(error.response, "headers", None) or {})
@@ -140,8 +140,8 @@ class GeminiService:
             return self._opened
 
 
-def _limited(message: str, details: str) -> Failure:
-    """Tell a limit per minute from a limit per day. Only the details differ, not the message."""
+def _limit_failure(message: str, details: str) -> Failure:
+    """Distinguish a limit per minute from a limit per day. Only the details differ, not the message."""
     if "PerDay" in details:
         return Failure(429, f"insufficient_quota {message}")
     wait = re.search(r"retryDelay['\"]: ['\"](\d{1,6}(?:\.\d{1,9})?)s", details)

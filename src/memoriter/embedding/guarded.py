@@ -134,10 +134,10 @@ class Guarded:
 
     def _call(self, call: Callable[[], object], count: int, limit_s: float | None) -> Matrix:
         if self.health is None:
-            return self._checked(call, count, limit_s)
+            return self._call_checked(call, count, limit_s)
         self.health.check()
         try:
-            rows = self._checked(call, count, limit_s)
+            rows = self._call_checked(call, count, limit_s)
         except EmbeddingError as error:
             self.health.failed(error)
             raise
@@ -147,7 +147,7 @@ class Guarded:
         self.health.worked()
         return rows
 
-    def _checked(self, call: Callable[[], object], count: int, limit_s: float | None) -> Matrix:
+    def _call_checked(self, call: Callable[[], object], count: int, limit_s: float | None) -> Matrix:
         try:
             rows = call() if limit_s is None else self._within(limit_s, call)
         except EmbeddingError:

@@ -123,7 +123,7 @@ class _Loaded:
             raise EmbeddingError(
                 f"the model {self.model.name} failed on a text: {_first_line(error)}"
             ) from error
-        return _pooled(output, self.model.pooling)
+        return _pool(output, self.model.pooling)
 
     def _feed(self, name: str, ids: Any) -> Any:
         import numpy as np
@@ -141,7 +141,7 @@ class _Loaded:
                 raise EmbeddingError(f"the model {self.model.name} needs an unknown input {name!r}")
 
 
-def _pooled(output: Any, pooling: str) -> Matrix:
+def _pool(output: Any, pooling: str) -> Matrix:
     """Return the vector of a text. There is no padding, so the mean covers all tokens."""
     if output.ndim == 2:
         row: Matrix = output[0]

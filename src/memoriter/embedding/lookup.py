@@ -151,7 +151,7 @@ def _make(spec: EmbedderSpec) -> Choice:
         return _llama_cpp(spec)
     if spec.provider in PACKAGES:
         return _service(spec)
-    return _installed(spec)
+    return _make_installed(spec)
 
 
 def _local(spec: EmbedderSpec) -> Choice:
@@ -174,7 +174,7 @@ def _llama_cpp(spec: EmbedderSpec) -> Choice:
     )
 
 
-def _installed(spec: EmbedderSpec) -> Choice:
+def _make_installed(spec: EmbedderSpec) -> Choice:
     """Make the embedder that an installed package offers."""
     from importlib.metadata import entry_points
 

@@ -359,9 +359,9 @@ class EnginePool:
         with self._lock:
             creating = self._creating[key]
         with creating:
-            return self._shared(key) or self._create(key, create_primary, create_builtin)
+            return self._find_shared(key) or self._create(key, create_primary, create_builtin)
 
-    def _shared(self, key: str) -> Selection | None:
+    def _find_shared(self, key: str) -> Selection | None:
         with self._lock:
             engine = self._engines.get(key)
         shared = engine.share() if engine else None

@@ -394,14 +394,14 @@ class Entries:
         imported with more trust. Only an owner's import keeps the histories, because a history says what others did
         and an undo could lead back to it.
         """
-        lines = [self._imported(line, trust) for line in exchange.read(text, at=self._clock())]
+        lines = [self._limit_trust(line, trust) for line in exchange.read(text, at=self._clock())]
         if dry_run:
             ids = {line.entry.id for line in lines}
             known = len(self._store.load(ids))
             return Imported(len(ids) - known, known)
         return exchange.import_lines(self._store, lines, at=self._clock(), actor=actor)
 
-    def _imported(self, line: exchange.EntryLine, trust: Trust) -> exchange.EntryLine:
+    def _limit_trust(self, line: exchange.EntryLine, trust: Trust) -> exchange.EntryLine:
         """Return a line as a caller with this trust may import it."""
         entry = replace(line.entry, trust=least_trusted(line.entry.trust, trust))
         if trust != "owner" and self._options.approval != "none" and entry.state == "active":

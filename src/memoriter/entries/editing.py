@@ -84,8 +84,8 @@ class EntryEditor:
                 f"{', '.join(sorted(unknown))} cannot be changed; {', '.join(sorted(FIELDS))} can"
             )
         with self._store.transaction():
-            entry, at = self._checked(entry_id, if_seq), self._clock()
-            changed = _cleaned(replace(entry, **changes, updated_at=at))  # type: ignore[arg-type]
+            entry, at = self._get_unchanged(entry_id, if_seq), self._clock()
+            changed = _clean(replace(entry, **changes, updated_at=at))  # type: ignore[arg-type]
             lasting = (changed.type, changed.importance) == (entry.type, entry.importance)
             if "expires_at" not in changes and not lasting:
                 changed = replace(changed, expires_at=expiry(changed.type, changed.importance, at))
@@ -110,7 +110,7 @@ class EntryEditor:
             new = _union(old, text or max((one.text for one in old), key=len), at)
             self._refuse_double(new.text, {one.id for one in old})
             self._store.clear_tombstone(new.text)
-            ended = [_ended(one, new.id, at, sentence("history.merged")) for one in old]
+            ended = [_supersede_edit(one, new.id, at, sentence("history.merged")) for one in old]
             made = self._store.apply(
                 [Edit("merge", new, note=sentence("history.merged")), *ended], at=at, by=actor
             )
@@ -121,7 +121,7 @@ class EntryEditor:
     ) -> Remembered:
         """Replace an entry by a new statement of the owner with the same type."""
         with self._store.transaction():
-            old, at, why = self._checked(entry_id, if_seq), self._clock(), sentence("history.replaced")
+            old, at, why = self._get_unchanged(entry_id, if_seq), self._clock(), sentence("history.replaced")
             _in_force(old)
             draft = Draft(
                 text, old.type, old.category, old.importance, tags=old.tags, source="owner"
@@ -139,14 +139,16 @@ class EntryEditor:
         if if_seqs and len(if_seqs) != len(ids):
             raise WriteError("there must be as many sequence numbers as ids")
         seqs: Sequence[int | None] = if_seqs or [None] * len(ids)
-        found = {one.id: one for one in (self._checked(id_, seq) for id_, seq in zip(ids, seqs, strict=True))}
+        found = {
+            one.id: one for one in (self._get_unchanged(id_, seq) for id_, seq in zip(ids, seqs, strict=True))
+        }
         for one in found.values():
             _in_force(one)
         if not 2 <= len(found) <= MAX_MERGED:
             raise WriteError(f"name between 2 and {MAX_MERGED} entries to merge")
         return list(found.values())
 
-    def _checked(self, entry_id: str, if_seq: int | None) -> Entry:
+    def _get_unchanged(self, entry_id: str, if_seq: int | None) -> Entry:
         """Return the entry, or raise if it was changed since it had this sequence number."""
         entry = self._store.get(self._store.complete_id(entry_id))
         if if_seq is not None and entry.seq != if_seq:
@@ -164,7 +166,7 @@ def _in_force(entry: Entry) -> None:
         raise WriteError(sentence("entry.not_active", id=entry.id, state=entry.state))
 
 
-def _cleaned(entry: Entry) -> Entry:
+def _clean(entry: Entry) -> Entry:
     draft = Draft(
         entry.text,
         type_of(entry.type),
@@ -210,5 +212,5 @@ def _union(old: Sequence[Entry], text: str, at: float) -> Entry:
     )
 
 
-def _ended(old: Entry, by_id: str, at: float, why: str) -> Edit:
+def _supersede_edit(old: Entry, by_id: str, at: float, why: str) -> Edit:
     return Edit("supersede", replace(old, state="superseded", superseded_by=by_id, updated_at=at), old, why)

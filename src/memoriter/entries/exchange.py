@@ -101,12 +101,12 @@ def _import_line(
     for event in line.history or (arrival,):
         seq = entry_rows.next_seq(connection)
         change = numbers.setdefault(event.change, seq) if line.history else seq
-        entry_rows.add_event(connection, _renumbered(event, seq, change))
+        entry_rows.add_event(connection, _renumber(event, seq, change))
     entry = replace(line.entry, seq=seq)
     entry_rows.put(connection, entry, entries.digest(entry.text))
 
 
-def _renumbered(event: EntryEvent, seq: int, change: int) -> EntryEvent:
+def _renumber(event: EntryEvent, seq: int, change: int) -> EntryEvent:
     after = replace(event.after, seq=seq) if event.after else None
     return replace(event, seq=seq, change=change, after=after)
 

@@ -113,7 +113,7 @@ class Extractor:
         ]
         if not readable:
             return []
-        known = self._known(readable)
+        known = self._find_known(readable)
         try:
             found = self._ask(readable, known)
         except (ChatError, ValueError, TypeError) as error:
@@ -127,22 +127,22 @@ class Extractor:
             if draft is not None:
                 done.append(
                     self.entries.add_draft(
-                        draft, actor="extract", replaces=_named(one.get("replaces"), known)
+                        draft, actor="extract", replaces=_id_of_number(one.get("replaces"), known)
                     )
                 )
         return done
 
-    def _known(self, readable: Sequence[TurnLike]) -> list[Entry]:
+    def _find_known(self, readable: Sequence[TurnLike]) -> list[Entry]:
         query = " ".join(turn.text[:200] for turn in readable[-4:])
         return [hit.entry for hit in self.entries.search(query, limit=MAX_KNOWN, threshold=0.0).hits]
 
     def _ask(self, readable: Sequence[TurnLike], known: Sequence[Entry]) -> list[Mapping[str, Any]]:
         asked = prompt(
             "extract",
-            known="\n".join(f"[{number}] {_quoted(one.text)}" for number, one in enumerate(known, 1))
+            known="\n".join(f"[{number}] {_escape_tags(one.text)}" for number, one in enumerate(known, 1))
             or "nothing",
             conversation="\n\n".join(
-                f"[{number}] {turn.role}: {_quoted(turn.text[:TURN_CHARS])}"
+                f"[{number}] {turn.role}: {_escape_tags(turn.text[:TURN_CHARS])}"
                 for number, turn in enumerate(readable, 1)
             ),
         )
@@ -165,7 +165,7 @@ class Extractor:
                 text,
                 _type(one.get("type")),
                 category=one["category"] if isinstance(one.get("category"), str) else None,
-                importance=_raised(importance, text.lower()),
+                importance=_raise_importance(importance, text.lower()),
                 confidence=confidence,
                 trust=_trust(text, one.get("turn"), readable),
                 session=session,
@@ -177,7 +177,7 @@ class Extractor:
             return None
 
 
-def _named(number: Any, known: Sequence[Entry]) -> str | None:
+def _id_of_number(number: Any, known: Sequence[Entry]) -> str | None:
     """Return the id for a number that the model was shown; None for an invented number."""
     if isinstance(number, int) and not isinstance(number, bool) and 1 <= number <= len(known):
         return known[number - 1].id
@@ -194,7 +194,7 @@ def _trust(text: str, turn: Any, readable: Sequence[TurnLike]) -> Trust:
     return "agent"
 
 
-def _quoted(text: str) -> str:
+def _escape_tags(text: str) -> str:
     """Return a text that cannot close the tags around it."""
     return text.replace("<", "‹").replace(">", "›")
 
@@ -214,7 +214,7 @@ def _number(value: Any, otherwise: float) -> float:
     return found if found == found and abs(found) < 1e6 else otherwise  # noqa: PLR0124 - NaN
 
 
-def _raised(importance: float, lowered: str) -> float:
+def _raise_importance(importance: float, lowered: str) -> float:
     """Add 0.5 for a strong wish and 0.3 for an important word."""
     return min(
         5.0, clamped(importance) + 0.5 * bool(STRONG.search(lowered)) + 0.3 * bool(WEIGHTY.search(lowered))

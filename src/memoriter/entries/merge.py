@@ -101,7 +101,7 @@ def edits(verdict: Verdict, draft: Draft, at: float) -> list[Edit]:
     """Return the edits of a verdict. The first one is the entry that the draft becomes."""
     if verdict.action == "repeat":
         (old,) = verdict.targets
-        return [Edit("repeat", _repeated(old, draft, at), old, verdict.why)]
+        return [Edit("repeat", _count_repeat(old, draft, at), old, verdict.why)]
     return _superseding(verdict, draft.entry(at), at)
 
 
@@ -111,7 +111,7 @@ def approval(verdict: Verdict, staged: Entry, draft: Draft, at: float) -> list[E
         (old,) = verdict.targets
         ended = replace(staged, state="superseded", superseded_by=old.id, updated_at=at)
         return [
-            Edit("repeat", _repeated(old, draft, at), old, verdict.why),
+            Edit("repeat", _count_repeat(old, draft, at), old, verdict.why),
             Edit("absorb", ended, staged, verdict.why),
         ]
     lasting = expiry(staged.type, staged.importance, at)
@@ -122,7 +122,7 @@ def approval(verdict: Verdict, staged: Entry, draft: Draft, at: float) -> list[E
 def _superseding(verdict: Verdict, new: Entry, at: float, before: Entry | None = None) -> list[Edit]:
     """Return the edits that add the new entry and supersede the targets of the verdict."""
     if verdict.action == "merge":
-        new = _merged(verdict.targets[0], new, at)
+        new = _merge_entries(verdict.targets[0], new, at)
     new = replace(new, related=tuple(dict.fromkeys((*new.related, *(old.id for old in verdict.targets)))))
     kind = "merge" if verdict.action == "merge" else "approve" if before else "add"
     ended = [
@@ -137,7 +137,7 @@ def _superseding(verdict: Verdict, new: Entry, at: float, before: Entry | None =
     return [Edit(kind, new, before, verdict.why), *ended]
 
 
-def _repeated(old: Entry, draft: Draft, at: float) -> Entry:
+def _count_repeat(old: Entry, draft: Draft, at: float) -> Entry:
     count = old.repetitions + 1
     if not is_trusted_like(draft.trust, old.trust):
         return replace(old, repetitions=count)
@@ -154,7 +154,7 @@ def _repeated(old: Entry, draft: Draft, at: float) -> Entry:
     )
 
 
-def _merged(old: Entry, new: Entry, at: float) -> Entry:
+def _merge_entries(old: Entry, new: Entry, at: float) -> Entry:
     """Combine a new entry with an old one. The longer text is kept, because it says more."""
     importance = max(old.importance, new.importance)
     return replace(

@@ -106,7 +106,7 @@ def statement(text: str) -> Statement:
     return Statement(
         form,
         tuple(piece for piece in pieces if piece not in _CHANGE_WORDS),
-        frozenset(word for word in map(_spelled, pieces) if _carries(word)),
+        frozenset(word for word in map(_spell, pieces) if _carries(word)),
         bool(_DENIALS.search(form)),
         bool(_CHANGES.search(form)),
         bool(_COMPARES.search(form)),
@@ -129,7 +129,7 @@ def only_numbers(pieces: tuple[str, ...]) -> bool:
     return all(is_number(piece) or piece in _NUMERALS for piece in pieces)
 
 
-def _spelled(piece: str) -> str:
+def _spell(piece: str) -> str:
     if not piece.isascii():
         return piece
     word = piece.removesuffix("'s").replace("favourite", "favorite").replace("colour", "color")
@@ -291,7 +291,7 @@ _ARTICLE = frozenset(("a", "an"))
 
 def _value(before: Statement, after: Statement, cosine: float | None) -> Relation | None:
     """Return a contradiction if only one value differs, and the words before it take only one value."""
-    head, old, new, tail = _aligned(before.pieces, after.pieces)
+    head, old, new, tail = _align(before.pieces, after.pieces)
     if (
         not head
         or not old
@@ -344,7 +344,7 @@ def _chinese(pieces: tuple[str, ...]) -> bool:
     return any("\u3400" <= piece[0] <= "\u9fff" for piece in pieces)
 
 
-def _aligned(old: Pieces, new: Pieces) -> tuple[Pieces, Pieces, Pieces, Pieces]:
+def _align(old: Pieces, new: Pieces) -> tuple[Pieces, Pieces, Pieces, Pieces]:
     """Return the common start, the two different middles, and the common end."""
     old, new = _without_softeners(old), _without_softeners(new)
     head = 0

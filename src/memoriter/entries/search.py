@@ -160,7 +160,7 @@ class EntrySearch:
         while True:
             meaning = self._meaning(text, width, mode)
             legs = self._look(terms, meaning, width, scale)
-            admitted = self._admitted(legs, where)
+            admitted = self._load_candidates(legs, where)
             if len(admitted) >= limit or legs.exhausted:
                 break
             width *= 8  # the filter dropped many: search wider
@@ -184,7 +184,7 @@ class EntrySearch:
             legs = [*legs, Leg("context", weight, context)]
         return _Legs(words.values, own, legs, max(len(meaning.values), len(words.values)) < width)
 
-    def _admitted(self, legs: _Legs, where: EntryFilter) -> list[_Scored]:
+    def _load_candidates(self, legs: _Legs, where: EntryFilter) -> list[_Scored]:
         """Return the entries that the legs propose and the filter allows."""
         rows = self.follower.index.chunks(sorted(legs.own))
         entries = self._store.load(stored.chunk.path for stored in rows.values())

@@ -80,7 +80,7 @@ class StagingArea:
 
     def approve(self, ids: Sequence[str], *, actor: str = "owner") -> list[Remembered]:
         """Put staged entries in force and return the outcome for each."""
-        return [self._approve(entry.id, actor) for entry in self._staged(ids)]
+        return [self._approve(entry.id, actor) for entry in self._load_staged(ids)]
 
     def reject(self, ids: Sequence[str], *, actor: str = "owner") -> tuple[Entry, ...]:
         """Reject staged entries, all of them or none. They are kept for a while so that this can be undone."""
@@ -88,11 +88,11 @@ class StagingArea:
             at = self._clock()
             edits = [
                 Edit("reject", replace(one, state="rejected", updated_at=at), one)
-                for one in self._staged(ids)
+                for one in self._load_staged(ids)
             ]
             return self._store.apply(edits, at=at, by=actor)
 
-    def _staged(self, ids: Sequence[str]) -> list[Entry]:
+    def _load_staged(self, ids: Sequence[str]) -> list[Entry]:
         """Return the entries with these ids, or prefixes of ids. All of them must be staged."""
         whole = list(dict.fromkeys(self._store.complete_id(one) for one in ids))
         found = self._store.load(whole)
@@ -113,7 +113,7 @@ class StagingArea:
     def _try_approve(self, entry_id: str, actor: str) -> Remembered:
         """Judge the entry and write the result, unless the entries changed between the two."""
         judged_seq = self._store.seq()
-        (staged,) = self._staged([entry_id])
+        (staged,) = self._load_staged([entry_id])
         draft = draft_of(staged)
         verdict, vector = self._judge(draft, staged.related[0] if staged.related else None)
         with self._store.transaction():

@@ -49,7 +49,7 @@ def digest(text: str) -> str:
 def read(path: Path) -> str | None:
     """Return the text of a note unchanged, or None if it does not exist."""
     data = _load(path)
-    return None if data is None else _decoded(data, path)
+    return None if data is None else _decode(data, path)
 
 
 def write(path: Path, text: str, *, expected: str | None) -> bool:
@@ -100,8 +100,8 @@ def _update(path: Path, change: EditText) -> bool:
     added = b""  # appended by someone else to a version that was replaced a moment later
     for _ in range(MAX_ATTEMPTS):
         old = _load(path)
-        text = change(None if old is None else _decoded(old, path))
-        new = (_encoded(text, path) if text is not None else old or b"") + added
+        text = change(None if old is None else _decode(old, path))
+        new = (_encode(text, path) if text is not None else old or b"") + added
         if new == (old or b"") and (text is None or old is not None):
             return False
         installed, more = _install(path, old, new)
@@ -122,7 +122,7 @@ def _install(path: Path, old: bytes | None, new: bytes) -> tuple[bool, bytes]:
     temporary = _write_beside(path, new)
     try:
         if not (_place(temporary, path) if old is None else _exchange(temporary, path, old)):
-            return False, _added_to(temporary, path, new)
+            return False, _find_appended(temporary, path, new)
         try:
             sync_folder(path.parent)
         except OSError:
@@ -178,7 +178,7 @@ def _give_back(other: Path, path: Path) -> None:
         raise
 
 
-def _added_to(undone: Path, path: Path, new: bytes) -> bytes:
+def _find_appended(undone: Path, path: Path, new: bytes) -> bytes:
     """Return what someone appended to the new version before it was undone. Keep other edits as a copy."""
     if not is_closed_for_writing(undone):
         _keep_copy(undone, path)
@@ -243,7 +243,7 @@ def _load(path: Path) -> bytes | None:
         return file.read()
 
 
-def _encoded(text: str, path: Path) -> bytes:
+def _encode(text: str, path: Path) -> bytes:
     """Encode a text. Text that could not be read back is never written."""
     try:
         return text.encode("utf-8")
@@ -253,7 +253,7 @@ def _encoded(text: str, path: Path) -> bytes:
         ) from error
 
 
-def _decoded(data: bytes, path: Path) -> str:
+def _decode(data: bytes, path: Path) -> str:
     try:
         return data.decode("utf-8")
     except UnicodeDecodeError as error:

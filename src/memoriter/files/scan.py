@@ -69,11 +69,13 @@ def trees_of(root: Path, extra_paths: Iterable[Path], patterns: Sequence[str]) -
         path = absolute(root, extra)
         real = os.path.realpath(path)
         if Path(real).is_dir():
-            shown = _shown(str(root.absolute()), path) or _shown(home, real) or _folder(path)
+            shown = (
+                _citation_prefix(str(root.absolute()), path) or _citation_prefix(home, real) or _folder(path)
+            )
             trees.append(Tree(real, shown.removeprefix("./"), _any_of(patterns), ("",)))
         elif Path(real).exists():
             folder, name = os.path.split(real)
-            shown = _shown(home, folder) or _folder(folder)
+            shown = _citation_prefix(home, folder) or _folder(folder)
             trees.append(Tree(folder, shown.removeprefix("./"), re.compile(re.escape(name)), (name,)))
     return trees
 
@@ -90,7 +92,7 @@ def is_citable(path: str) -> bool:
     )
 
 
-def _shown(home: str, folder: str) -> str | None:
+def _citation_prefix(home: str, folder: str) -> str | None:
     """Return the prefix for files of a folder inside the workspace; "./" for the workspace itself."""
     inside = (folder + os.sep).startswith(home.rstrip(os.sep) + os.sep)
     return _folder(os.path.relpath(folder, home)) if inside else None
@@ -177,14 +179,14 @@ class Walk:
                     elif not entry.is_file(follow_symlinks=False):
                         self._special(below)
                     elif self._tree.matches(below):
-                        self._listed(below, entry)
+                        self._add_file(below, entry)
         except FileNotFoundError:
             pass  # removed during the scan
         except OSError as error:
             self._problem(path, f"The folder cannot be listed: {(error.strerror or str(error)).lower()}.")
         return folders
 
-    def _listed(self, path: str, entry: os.DirEntry[str]) -> None:
+    def _add_file(self, path: str, entry: os.DirEntry[str]) -> None:
         with suppress(FileNotFoundError):
             self._file(path, entry.path, entry.stat(follow_symlinks=False))
 

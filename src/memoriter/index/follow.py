@@ -68,11 +68,11 @@ class Position:
     def start(self) -> int:
         """Return the change to continue after. An index that cannot be continued is cleared and starts at 0."""
         # Read before the store's number, which is never smaller than a number stored earlier.
-        known = self._known()
+        known = self._stored_seq()
         if known is not None and known <= self._store.seq():
             return known
         with self._index.transaction():
-            known = self._known()
+            known = self._stored_seq()
             if known is not None and known <= self._store.seq():
                 return known  # another process was faster
             # In one transaction: clearing the index under an old number would lose what that number covers.
@@ -89,11 +89,11 @@ class Position:
         if since == now:
             return
         with self._index.transaction():
-            known = self._known()
+            known = self._stored_seq()
             if known is not None and since <= known < now:
                 self._set(now)
 
-    def _known(self) -> int | None:
+    def _stored_seq(self) -> int | None:
         if self._index.meta(_TOKENIZER) != str(TOKENIZER_VERSION):
             return None
         store, _, number = (self._index.meta(self._key) or "").partition(" ")

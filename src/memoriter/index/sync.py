@@ -322,7 +322,7 @@ class Indexer:
         for number, found in enumerate(files, 1):
             row = (known or {}).get(found.path)
             if row and found.path in (stale or ()):
-                indexed = self._indexed_transcript(row)
+                indexed = self._load_indexed_transcript(row)
                 group += indexed
                 size += sum(len(chunks) for _, chunks in indexed)
                 row = row if row.state else None
@@ -338,7 +338,7 @@ class Indexer:
         if group:
             yield group
 
-    def _indexed_transcript(self, row: FileRow) -> list[Read]:
+    def _load_indexed_transcript(self, row: FileRow) -> list[Read]:
         """Return a transcript as it is in the index if only vectors are missing, since reading it again is slow."""
         if not row.state:
             return []

@@ -107,7 +107,7 @@ class MemoriterStore(BaseStore):
             )
             return [_search_item(hit) for hit in hits]
         if isinstance(op, ListNamespacesOp):
-            return _listed(items.namespaces(), op)
+            return _filter_namespaces(items.namespaces(), op)
         if isinstance(op, PutOp):
             return None
         raise ValueError(f"{type(op).__name__} is not an operation of a store.")
@@ -224,7 +224,7 @@ def _comparable(value: Any) -> Any:
 # ---- namespaces ----------------------------------------------------------------------------------------------
 
 
-def _listed(namespaces: Iterable[tuple[str, ...]], op: ListNamespacesOp) -> list[tuple[str, ...]]:
+def _filter_namespaces(namespaces: Iterable[tuple[str, ...]], op: ListNamespacesOp) -> list[tuple[str, ...]]:
     matching = [one for one in namespaces if all(_matches(one, rule) for rule in op.match_conditions or ())]
     cut = sorted({one[: op.max_depth] for one in matching})
     return cut[op.offset : op.offset + op.limit]

@@ -64,7 +64,7 @@ class MemoryCommands:
         if len(lines) > MAX_LINES:
             raise CommandFailed(f"File {path} exceeds maximum line limit of 999,999 lines.")
         first, last = _range(view_range, len(lines))
-        return f"Here's the content of {path} with line numbers:\n{_numbered(lines, first, last)}"
+        return f"Here's the content of {path} with line numbers:\n{_number_lines(lines, first, last)}"
 
     def _listing(self, path: str, inner: str) -> str:
         found = self._folder.list_items(inner)
@@ -99,7 +99,7 @@ class MemoryCommands:
 
         text = self._folder.edit(_relative(path), change)
         line, lines = text.count("\n", 0, at), text.split("\n")
-        shown = _numbered(lines, max(0, line - 2), min(len(lines), line + 3))
+        shown = _number_lines(lines, max(0, line - 2), min(len(lines), line + 3))
         head = "The memory file has been edited. Here is the snippet showing the change (with line numbers):"
         return _with_note(f"{head}\n{shown}", left_out)
 
@@ -204,7 +204,7 @@ def _find_once(text: str, old: str, path: str) -> int:
 # ---- results -------------------------------------------------------------------------------------------------
 
 
-def _numbered(lines: list[str], first: int, last: int) -> str:
+def _number_lines(lines: list[str], first: int, last: int) -> str:
     return "\n".join(f"{number + 1:>{WIDTH}}\t{lines[number]}" for number in range(first, last))
 
 

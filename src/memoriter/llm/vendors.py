@@ -72,11 +72,11 @@ class _VendorChat:
         try:
             return request()
         except (package.AuthenticationError, package.PermissionDeniedError) as error:
-            raise ChatUnavailable(f"{self.name} rejected the key: {_redacted(error)}") from error
+            raise ChatUnavailable(f"{self.name} rejected the key: {_redact_message(error)}") from error
         except (package.BadRequestError, package.UnprocessableEntityError) as error:
-            raise _BadRequest(f"{self.name} failed: {_redacted(error)}") from error
+            raise _BadRequest(f"{self.name} failed: {_redact_message(error)}") from error
         except self._base_error as error:
-            raise ChatError(f"{self.name} failed: {_redacted(error)}") from error
+            raise ChatError(f"{self.name} failed: {_redact_message(error)}") from error
         except (AttributeError, IndexError, TypeError, ValueError) as error:
             raise ChatError(f"{self.name} returned an answer that cannot be read.") from error
 
@@ -176,7 +176,7 @@ class AnthropicChat(_VendorChat):
         return self._answer(schema, request)
 
 
-def _redacted(error: Exception) -> str:
+def _redact_message(error: Exception) -> str:
     from memoriter.text.redaction import redact  # loads many patterns, only needed after a failure
 
     return redact(str(error))[:300]

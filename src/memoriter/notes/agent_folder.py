@@ -96,7 +96,7 @@ class AgentFolder:
         """Return whether the path is a folder. The empty path always is."""
         parts = path_parts(path)
         try:
-            with self._pinned(parts[:-1]) as folder:
+            with self._open_folder(parts[:-1]) as folder:
                 return not parts or stat.S_ISDIR(file_mode(folder / parts[-1]))
         except NotFound:
             return not parts
@@ -104,7 +104,7 @@ class AgentFolder:
     def list_items(self, path: str = "", *, levels: int = 2) -> list[FolderItem]:
         """List the notes and folders below a folder, by name, each folder before its content."""
         try:
-            with self._pinned(path_parts(path)) as folder:
+            with self._open_folder(path_parts(path)) as folder:
                 return list(_list_items(folder, "", levels))
         except NotFound:
             if path_parts(path):
@@ -129,12 +129,12 @@ class AgentFolder:
 
         def change(old: str | None) -> str:
             if old is not None:
-                raise EditConflict(f"File {self._named(path)} already exists")
+                raise EditConflict(f"File {self._shown_path(path)} already exists")
             return AGENT_FRONT_MATTER + body
 
         with self._note(path, make=True) as note:
             edits.update(note, change)
-        return self._named(path), left_out
+        return self._shown_path(path), left_out
 
     def edit(self, path: str, change: Callable[[str], str]) -> str:
         """Change one of the agent's notes by a function of its text. Return the new text, cleaned."""
@@ -159,7 +159,7 @@ class AgentFolder:
         parts = path_parts(path)
         if not parts:
             raise PathRefused(f"Cannot delete the {self.shown} directory itself")
-        with self._pinned(parts[:-1]) as folder, self._locked(folder):
+        with self._open_folder(parts[:-1]) as folder, self._locked(folder):
             target = self._own(folder, parts, path)
             aside = target.with_name(f".{target.name[:40]}.{os.getpid()}-{next(_counter)}.tmp")
             _move(target, aside)
@@ -181,9 +181,9 @@ class AgentFolder:
             raise PathRefused(
                 f"The destination {self.shown}/{new} is inside the renamed folder, or the same path"
             )
-        with self._pinned(source[:-1]) as one:
+        with self._open_folder(source[:-1]) as one:
             self._own(one, source, old)  # check before creating a folder for it
-            with self._pinned(target[:-1], make=True) as other, self._locked(one, other):
+            with self._open_folder(target[:-1], make=True) as other, self._locked(one, other):
                 path = self._own(one, source, old)
                 new_path = other / (target[-1] if path.is_dir() else _note_name(target[-1]))
                 if file_mode(new_path):
@@ -203,7 +203,7 @@ class AgentFolder:
     # ---- paths -----------------------------------------------------------------------------------------------
 
     @contextlib.contextmanager
-    def _pinned(self, parts: Sequence[str], *, make: bool = False) -> Iterator[Path]:
+    def _open_folder(self, parts: Sequence[str], *, make: bool = False) -> Iterator[Path]:
         where = "/".join([self.shown, *parts])
         try:
             if make:
@@ -223,7 +223,7 @@ class AgentFolder:
         if not parts:
             raise WriteError(f"The path {self.shown} is not a file.")
         try:
-            with self._pinned(parts[:-1], make=make) as folder:
+            with self._open_folder(parts[:-1], make=make) as folder:
                 if stat.S_ISDIR(file_mode(folder / parts[-1])):
                     raise WriteError(f"The path {self.shown}/{path} is not a file.")
                 yield folder / _note_name(parts[-1])
@@ -253,7 +253,7 @@ class AgentFolder:
                 raise WriteError(str(error)) from error
             yield
 
-    def _named(self, path: str) -> str:
+    def _shown_path(self, path: str) -> str:
         *folders, name = path_parts(path)
         return "/".join([self.shown, *folders, _note_name(name)])
 

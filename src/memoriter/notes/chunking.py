@@ -88,7 +88,7 @@ def chunk_markdown(
         headings = tuple(dict.fromkeys(title for _, title in units[first].path if title))
         for text in _pieces("\n".join(lines[start:end]), budget):
             chunk = Chunk("", document.path, document.source, start + 1, end, text, headings, date, trust)
-            chunks.append(_named(chunk, seen))
+            chunks.append(_with_id(chunk, seen))
     return chunks
 
 
@@ -217,13 +217,13 @@ def _cuts(units: Sequence[_Unit], budget: int, target: int, overlap: int) -> Ite
         used = sum(unit.full_width for unit in units[first:fresh])
         if used + units[fresh].width > budget:
             first, used = fresh, 0
-        after = _filled(units, fresh, used, budget, target)
+        after = _find_end(units, fresh, used, budget, target)
         yield first, after - 1
         fresh = after
-        first = _carried(units, first, fresh, overlap)
+        first = _find_next_start(units, first, fresh, overlap)
 
 
-def _filled(units: Sequence[_Unit], fresh: int, used: int, budget: int, target: int) -> int:
+def _find_end(units: Sequence[_Unit], fresh: int, used: int, budget: int, target: int) -> int:
     """Return the unit before which a chunk that starts with ``fresh`` ends."""
     at = fresh
     goes_on = fresh > 0 and not units[fresh].level  # do not mix the rest of a section with the next
@@ -255,7 +255,7 @@ def _best_border(units: Sequence[_Unit], fresh: int, at: int) -> int:
     return best
 
 
-def _carried(units: Sequence[_Unit], first: int, fresh: int, overlap: int) -> int:
+def _find_next_start(units: Sequence[_Unit], first: int, fresh: int, overlap: int) -> int:
     """Return the first unit of the next chunk. If running text was split, it starts some units earlier."""
     at, room = fresh, overlap
     if fresh < len(units) and units[fresh].border < _ITEM:
@@ -290,7 +290,7 @@ def _longest(text: str, budget: int) -> int:
 # ---- properties of a chunk ------------------------------------------------------------------------------------
 
 
-def _named(chunk: Chunk, seen: Counter[str]) -> Chunk:
+def _with_id(chunk: Chunk, seen: Counter[str]) -> Chunk:
     """Add the id of a chunk. It does not change when lines above the chunk are added or removed."""
     seen[chunk.embedding_text] += 1
     key = "\0".join((chunk.source, chunk.path, chunk.embedding_text, str(seen[chunk.embedding_text])))

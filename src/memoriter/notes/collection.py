@@ -87,7 +87,7 @@ class Notes:
         notes = self._notes() if source in (None, "memory") else ()
         transcripts = self._transcripts() if source in (None, "sessions") else ()
         files = [file for file in (*notes, *transcripts) if file.path > after]
-        return NoteList(self._described(files[:limit]), len(files))
+        return NoteList(self._describe(files[:limit]), len(files))
 
     def paths(self) -> tuple[str, ...]:
         """Return the paths of all notes, without transcripts."""
@@ -98,7 +98,7 @@ class Notes:
         found = self._workspace.find(path) or (self._sessions.find(path) if self._sessions else None)
         if found is None:
             raise NotFound(f"{path[:200]!r} is not a note or a transcript.")
-        return self._described([found])[0]
+        return self._describe([found])[0]
 
     def _notes(self) -> tuple[FoundFile, ...]:
         return self._workspace.scan().files
@@ -106,7 +106,7 @@ class Notes:
     def _transcripts(self) -> tuple[FoundFile, ...]:
         return self._sessions.scan().files if self._sessions else ()
 
-    def _described(self, files: Sequence[FoundFile]) -> tuple[NoteFile, ...]:
+    def _describe(self, files: Sequence[FoundFile]) -> tuple[NoteFile, ...]:
         index = self._index()
         indexed = index.summaries([file.path for file in files]) if index else {}
         return tuple(

@@ -208,7 +208,7 @@ class _Sentence:
 
 def extract(turns: Sequence[Turn]) -> Points:
     """Choose the points of a conversation from its sentences."""
-    sentences = _bounded(list(_sentences(turns)))
+    sentences = _limit_count(list(_sentences(turns)))
     _score(sentences)
     first = next(
         (sentence for sentence in sentences if sentence.role == "user"), sentences[0] if sentences else None
@@ -220,9 +220,9 @@ def extract(turns: Sequence[Turn]) -> Points:
     return Points(
         title=_title(first, decisions or facts),
         summary=_summary(first),
-        decisions=[_finished(sentence.text) for sentence in decisions],
-        facts=[_finished(sentence.text) for sentence in facts],
-        todo=[_finished(sentence.text) for sentence in tasks],
+        decisions=[_finish(sentence.text) for sentence in decisions],
+        facts=[_finish(sentence.text) for sentence in facts],
+        todo=[_finish(sentence.text) for sentence in tasks],
     )
 
 
@@ -253,7 +253,7 @@ def _says_something(text: str) -> bool:
     return weight >= 14 and len(text) <= 400 and len(_CODE.findall(text)) < 4
 
 
-def _bounded(sentences: list[_Sentence]) -> list[_Sentence]:
+def _limit_count(sentences: list[_Sentence]) -> list[_Sentence]:
     half = MAX_SENTENCES // 2
     return sentences if len(sentences) <= MAX_SENTENCES else sentences[:half] + sentences[-half:]
 
@@ -321,10 +321,10 @@ def _title(first: _Sentence | None, chosen: Sequence[_Sentence]) -> str:
 def _summary(first: _Sentence | None) -> str:
     if first is None:
         return ""
-    return f"{'起因：' if is_chinese(first.text) else 'It began with: '}{_finished(first.text)}"
+    return f"{'起因：' if is_chinese(first.text) else 'It began with: '}{_finish(first.text)}"
 
 
-def _finished(text: str) -> str:
+def _finish(text: str) -> str:
     """Capitalise a sentence and add a full stop."""
     text = text[:1].upper() + text[1:]
     if text.endswith(tuple("。！？.!?…”\"'）)")):

@@ -102,7 +102,7 @@ class Notebook:
         """
         owners = trust == "owner"
         head = f"# {day}\n" if owners else f"{front_matter(trust=trust)}\n# {day}\n"
-        names = [*([f"memory/{day}.md"] if owners else []), *_numbered(f"memory/{day}-{trust}")]
+        names = [*([f"memory/{day}.md"] if owners else []), *_numbered_names(f"memory/{day}-{trust}")]
         return _save_in_first(
             names, lambda path: self.add(path, section, needle=needle, head=head, trust=trust)
         )
@@ -135,7 +135,7 @@ class Notebook:
             return self.add(path, block(heading, text), needle=text, head=head, trust=trust)
 
         stem = f"memory/{slug(category)}/{slug(title)}"
-        return _save_in_first([f"{stem}.md", *_numbered(f"{stem}-{trust}")], save)
+        return _save_in_first([f"{stem}.md", *_numbered_names(f"{stem}-{trust}")], save)
 
     def _is_category(self, tag: str) -> bool:
         return (self.root / "memory" / slug(tag)).is_dir()
@@ -149,7 +149,7 @@ class Notebook:
         return file
 
 
-def _numbered(stem: str) -> Iterator[str]:
+def _numbered_names(stem: str) -> Iterator[str]:
     yield f"{stem}.md"
     yield from (f"{stem}-{number}.md" for number in range(2, MAX_NOTES))
 

@@ -63,8 +63,8 @@ class Workspace:
     def find(self, path: str) -> FoundFile | None:
         """Find one file by its path without opening it, or return None."""
         try:
-            tree, relative = self._located(path)
-            real = Path(tree.real, self._resolved(tree, relative))
+            tree, relative = self._locate(path)
+            real = Path(tree.real, self._resolve(tree, relative))
             status = real.lstat()
         except (PathRefused, OSError, ValueError):
             return None
@@ -122,10 +122,10 @@ class Workspace:
         """Read some lines of a note, counted from 1. Other files are refused."""
         if start < 1 or (lines is not None and lines < 1):
             raise SourceError(f"Invalid line range: start {start}, {lines} lines. Lines are counted from 1.")
-        tree, relative = self._located(path)
+        tree, relative = self._locate(path)
         cited = tree.shown + relative
         try:
-            document = self._document(tree, cited, self._resolved(tree, relative))
+            document = self._document(tree, cited, self._resolve(tree, relative))
         except SourceError as error:
             if isinstance(error.__cause__, FileNotFoundError):
                 raise self._not_found(cited) from error
@@ -136,7 +136,7 @@ class Workspace:
             chosen = _within(chosen, EXCERPT_CHARS)
         return Excerpt(cited, "\n".join(chosen), start, start - 1 + len(chosen), len(every))
 
-    def _located(self, path: str) -> tuple[Tree, str]:
+    def _locate(self, path: str) -> tuple[Tree, str]:
         """Return the tree and relative path of a path, without revealing which files exist."""
         written = path.removeprefix("./").replace(os.sep, "/")
         if not path or not is_citable(path) or ".." in written.split("/"):
@@ -153,7 +153,7 @@ class Workspace:
             f"{path[:200]!r} is refused. Only MEMORY.md, memory/**/*.md and the configured extra paths can be read."
         )
 
-    def _resolved(self, tree: Tree, relative: str) -> str:
+    def _resolve(self, tree: Tree, relative: str) -> str:
         """Resolve the links of a path. They must stay inside the tree."""
         plain = os.path.join(tree.real, *relative.split("/"))  # noqa: PTH118
         try:

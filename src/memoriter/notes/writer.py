@@ -47,7 +47,7 @@ class NoteWriter:
 
     def summarise_transcript(self, transcript: str | Path) -> Saved | None:
         """Write the summary of a session from its transcript, given as a file or a citation (`sessions/….jsonl`)."""
-        found = self._found(transcript)
+        found = self._find(transcript)
         return self._summaries.write(self._turns(found), self.sessions.session(found))
 
     def flush(
@@ -63,7 +63,7 @@ class NoteWriter:
     def _turns(self, found: FoundFile) -> list[Turn]:
         return list(self.sessions.turns(found))
 
-    def _found(self, transcript: str | Path) -> FoundFile:
+    def _find(self, transcript: str | Path) -> FoundFile:
         wanted = str(transcript)
         path = Path(transcript).expanduser().resolve()
         for found in self.sessions.scan().files:

@@ -122,7 +122,7 @@ def render(lines: Sequence[Line], recall_id: str, language: Language) -> str:
         if members:
             parts += [
                 f"**{label}**",
-                *(f"- {_escaped(json.dumps([m.ref, m.text], ensure_ascii=False))}" for m in members),
+                *(f"- {_escape(json.dumps([m.ref, m.text], ensure_ascii=False))}" for m in members),
             ]
     return "\n".join([*parts, f"</{TAG}>"])
 
@@ -152,7 +152,7 @@ def in_order(lines: Iterable[Line]) -> list[Line]:
     return sorted(lines, key=lambda line: rank[line.group])
 
 
-def _escaped(text: str) -> str:
+def _escape(text: str) -> str:
     if text.isascii() and not _SHARP.search(text):
         return text
     return "".join(_as_escape(char) if _dangerous(char) else char for char in text)

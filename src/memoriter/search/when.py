@@ -162,7 +162,7 @@ def _span(groups: Mapping[str, str], today: date) -> Span:
     if "day" in groups:
         return _day(today + timedelta(_DAYS[groups["day"]]))
     if "shift" in groups:
-        return _shifted(groups, today, _SHIFTS[groups["shift"]])
+        return _shift(groups, today, _SHIFTS[groups["shift"]])
     if "year" in groups:
         year = today.year + _YEARS[groups["year"]]
         if "month" not in groups:
@@ -174,7 +174,7 @@ def _span(groups: Mapping[str, str], today: date) -> Span:
     return today - timedelta(_count(groups["past"]) * length), today
 
 
-def _shifted(groups: Mapping[str, str], today: date, shift: int) -> Span:
+def _shift(groups: Mapping[str, str], today: date, shift: int) -> Span:
     """Return the last, this or next week, month or year, or a day or month of it."""
     if "moon" in groups:
         first = _distant(today, shift, "month")[0]

@@ -86,7 +86,7 @@ def file_size(path: Path) -> int | None:
 
 def read_new_turns(path: Path, position: TailPosition | None = None, upto: int | None = None) -> NewTurns:
     """Read the records after a position, or the last ones without a position. Raises `SourceError`."""
-    with _opened(path) as (file, status):
+    with _open(path) as (file, status):
         end = status.st_size if upto is None else min(upto, status.st_size)
         if position is None:
             start = max(0, end - END_BYTES)
@@ -115,7 +115,7 @@ def read_new_turns(path: Path, position: TailPosition | None = None, upto: int |
 
 
 @contextmanager
-def _opened(path: Path) -> Iterator[tuple[BinaryIO, os.stat_result]]:
+def _open(path: Path) -> Iterator[tuple[BinaryIO, os.stat_result]]:
     flags = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOCTTY", 0)
     try:
         descriptor = os.open(path, flags | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0))

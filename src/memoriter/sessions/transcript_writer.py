@@ -58,7 +58,7 @@ class TranscriptWriter:
         if not items:
             return
         lines = b"".join(self._line(item) for item in items)
-        with self._opened(os.O_RDWR | os.O_CREAT) as file:
+        with self._open(os.O_RDWR | os.O_CREAT) as file:
             end = _whole(file)
             os.ftruncate(file, end)
             try:
@@ -71,7 +71,7 @@ class TranscriptWriter:
         """Remove and return the last item, or return None if there is none."""
         if not self.path.exists():
             return None
-        with self._opened(os.O_RDWR) as file:
+        with self._open(os.O_RDWR) as file:
             places = _newest(file, 1)
             if not places:
                 return None
@@ -114,7 +114,7 @@ class TranscriptWriter:
             os.close(file)
 
     @contextlib.contextmanager
-    def _opened(self, flags: int) -> Iterator[int]:
+    def _open(self, flags: int) -> Iterator[int]:
         with self._locked():
             new = not self.path.exists()
             file = os.open(self.path, flags | _PLAIN, _MODE)
@@ -159,13 +159,13 @@ def _newest(file: int, wanted: int | None) -> list[tuple[int, dict[str, Any]]]:
         start = 0 if wanted is None else max(0, os.lseek(file, 0, os.SEEK_END) - size)
         content = _content(file, start)
         whole = content.find(b"\n") + 1 if start else 0  # the first line is incomplete
-        found = _parsed(content[whole:], start + whole)
+        found = _parse(content[whole:], start + whole)
         if wanted is None or not start or len(found) >= wanted:
             return found
         size *= 8
 
 
-def _parsed(content: bytes, at: int) -> list[tuple[int, dict[str, Any]]]:
+def _parse(content: bytes, at: int) -> list[tuple[int, dict[str, Any]]]:
     """Return the items of these lines. Lines without an item are skipped."""
     found = list[tuple[int, dict[str, Any]]]()
     for line in content.split(b"\n")[:-1]:  # the part after the last line break is incomplete

@@ -58,13 +58,13 @@ class Transcripts:
     def find(self, path: str) -> FoundFile | None:
         """Find one transcript by its path without opening it, or return None."""
         for tree in self._trees():
-            if path.startswith(PREFIX) and (found := _found(tree, path.removeprefix(PREFIX), path)):
+            if path.startswith(PREFIX) and (found := _find(tree, path.removeprefix(PREFIX), path)):
                 return found
             if tree.holds(path):
                 relative = tree.relative(path)
                 first = self.find(PREFIX + relative)
                 # Only the second file of a name is cited by its full path.
-                if first and str(first.absolute) != path and (found := _found(tree, relative, path)):
+                if first and str(first.absolute) != path and (found := _find(tree, relative, path)):
                     return found
         return None
 
@@ -82,7 +82,7 @@ class Transcripts:
     def read(self, found: FoundFile, state: str = "") -> Iterator[Document]:
         """Read a transcript from the position ``state``, one bounded slice at a time. Raises `SourceError`."""
         position = ReadPosition.from_json(state) if state else ReadPosition()
-        with self._opened(found) as (file, status):
+        with self._open(found) as (file, status):
             if not self._is_same_file(file, status, position):
                 position = ReadPosition()
             more = True
@@ -90,7 +90,7 @@ class Transcripts:
                 document, position, more = self._slice(file, status, found, position)
                 yield document
 
-    def _opened(self, found: FoundFile) -> _Opened:
+    def _open(self, found: FoundFile) -> _Opened:
         for tree in self._trees():
             if tree.holds(str(found.absolute)):
                 return _Opened(tree.real, tree.relative(str(found.absolute)))
@@ -148,12 +148,12 @@ class Transcripts:
 
     def turns(self, found: FoundFile) -> Iterator[Turn]:
         """Yield all turns from the start."""
-        with self._opened(found) as (file, _):
+        with self._open(found) as (file, _):
             yield from (turn for turn in turns_of_file(file) if turn)
 
     def session(self, found: FoundFile) -> str:
         """Return the id of the session from its first lines, or the name of the file."""
-        with self._opened(found) as (file, _):
+        with self._open(found) as (file, _):
             for _, line in zip(range(50), file, strict=False):
                 session = parse_or_empty(line).session
                 if session:
@@ -174,11 +174,11 @@ class Transcripts:
             raise NotFound(f"The transcript {path!r} does not exist.")
         end = start - 1 + (lines or EXCERPT_LINES)
         shown, total = list[str](), 0
-        with self._opened(found) as (file, _):
+        with self._open(found) as (file, _):
             for turn in turns_of_file(file):
                 total += 1
                 if start <= total <= end:
-                    shown.append(_shown(turn) if turn else "")
+                    shown.append(_format(turn) if turn else "")
         return Excerpt(path, "\n".join(shown), start, start - 1 + len(shown), total)
 
 
@@ -198,7 +198,7 @@ class _Opened:
         self._opening.__exit__(None, None, None)
 
 
-def _found(tree: Tree, relative: str, path: str) -> FoundFile | None:
+def _find(tree: Tree, relative: str, path: str) -> FoundFile | None:
     plain = os.path.join(tree.real, *relative.split("/"))  # noqa: PTH118
     if not tree.matches(relative) or not is_citable(path) or ".." in relative.split("/"):
         return None
@@ -216,6 +216,6 @@ def _damage(lines: int) -> str | None:
     return f"{lines} damaged {'line was' if lines == 1 else 'lines were'} left out" if lines else None
 
 
-def _shown(turn: Turn) -> str:
+def _format(turn: Turn) -> str:
     when = f" ({local_time(turn.time):%Y-%m-%d %H:%M})" if turn.time else ""
     return f"{turn.role}{when}: {' '.join(turn.text.split())}"

@@ -56,7 +56,7 @@ def is_tool_record(record: Record) -> bool:
 
 def tool_use_of(body: Record) -> ToolUse:
     """Return the use of tools in the body of a record."""
-    called, answered = list(_called(body)), list(_answered(body))
+    called, answered = list(_find_calls(body)), list(_find_results(body))
     return ToolUse(
         outside=any(_NETWORK.search(name) for name, _ in (*called, *answered)),
         calls=tuple(call for name, call in called if call and _NETWORK.search(name)),
@@ -64,7 +64,7 @@ def tool_use_of(body: Record) -> ToolUse:
     )
 
 
-def _called(body: Record) -> Iterator[tuple[str, str]]:
+def _find_calls(body: Record) -> Iterator[tuple[str, str]]:
     """Yield the tool name and the id of each call."""
     for block in (body, *_dicts(body.get("content"))):
         kind = _string(block, "type")
@@ -76,7 +76,7 @@ def _called(body: Record) -> Iterator[tuple[str, str]]:
         yield " ".join(_string(one, "name") for one in inner), _string(call, "id")
 
 
-def _answered(body: Record) -> Iterator[tuple[str, str]]:
+def _find_results(body: Record) -> Iterator[tuple[str, str]]:
     """Yield the tool name, if there is one, and the call id of each result."""
     for block in _dicts(body.get("content")):
         kind = _string(block, "type")

@@ -105,7 +105,7 @@ class Database:
     def write(self) -> Iterator[apsw.Connection]:
         """Run one transaction: commit at the end, roll back on any error. A nested call joins the outer one."""
         if self._owner == threading.get_ident():
-            with self._joined() as connection:
+            with self._join() as connection:
                 yield connection
             return
         if not self._write_lock.acquire(timeout=self._timeout_s):
@@ -119,7 +119,7 @@ class Database:
             self._write_lock.release()
 
     @contextlib.contextmanager
-    def _joined(self) -> Iterator[apsw.Connection]:
+    def _join(self) -> Iterator[apsw.Connection]:
         assert self._writer is not None
         try:
             yield self._writer.connection

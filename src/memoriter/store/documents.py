@@ -189,7 +189,7 @@ def counts(connection: apsw.Connection, model: str) -> Counts:
 def chunks(connection: apsw.Connection, rowids: Iterable[int]) -> dict[int, StoredChunk]:
     """Return the chunks in these rows. Deleted rows are left out."""
     rows: Any = connection.execute(_CHUNKS, (json.dumps(list(rowids)),))
-    return {row[0]: _stored(*row) for row in rows}
+    return {row[0]: _stored_chunk(*row) for row in rows}
 
 
 def chunks_of(connection: apsw.Connection, path: str) -> list[Chunk]:
@@ -228,7 +228,7 @@ def around(connection: apsw.Connection, rowids: Iterable[int], reach: int) -> di
     return {row: list(map(int, others.split(","))) for row, others in rows}
 
 
-def _stored(rowid: int, headings: str, model: str, *fields: Any) -> StoredChunk:
+def _stored_chunk(rowid: int, headings: str, model: str, *fields: Any) -> StoredChunk:
     try:
         id_, path, source, start_line, end_line, date, text, trust = fields
         chunk = Chunk(id_, path, source, start_line, end_line, text, tuple(json.loads(headings)), date, trust)

@@ -100,7 +100,7 @@ def with_digest(connection: apsw.Connection, digest: str) -> list[Entry]:
 
 def put(connection: apsw.Connection, entry: Entry, digest: str) -> None:
     """Insert an entry, or replace the one with the same id."""
-    values = (_stored(getattr(entry, name), name) for name in COLUMNS)
+    values = (_stored_value(getattr(entry, name), name) for name in COLUMNS)
     connection.execute(_PUT, (*values, digest))
 
 
@@ -132,7 +132,7 @@ def clauses(where: EntryFilter) -> tuple[list[str], list[object]]:
     return found, bound
 
 
-def _stored(content: object, name: str) -> Any:
+def _stored_value(content: object, name: str) -> Any:
     return json.dumps(content, ensure_ascii=False) if name in _LISTS else content
 
 

@@ -46,7 +46,7 @@ def open_index(folder: Path, *, engine: str = "scan", timeout_s: float = 30.0) -
     except (StoreBroken, SchemaTooNew) as error:
         aside = set_aside(path, broken=found, timeout_s=timeout_s)
         index = Index(folder, engine=engine, timeout_s=timeout_s)
-        index.healed = _healed(str(error), aside)
+        index.healed = _healing_message(str(error), aside)
         return index
 
 
@@ -322,7 +322,7 @@ class Index:
         """Rename the damaged file and create an empty one, unless another thread or process has just done so."""
         broken = self._database.used_inode() or inode_of(self.path)
         aside = set_aside(self.path, broken=broken, timeout_s=self._timeout_s)
-        self.healed = _healed(reason, aside)
+        self.healed = _healing_message(reason, aside)
         self._nearest = None
         self._database.reader()  # creates the new file
 
@@ -348,5 +348,5 @@ def _extension(engine: str) -> Callable[[apsw.Connection], None] | None:
     return load_vec0
 
 
-def _healed(reason: str, aside: str | None) -> str:
+def _healing_message(reason: str, aside: str | None) -> str:
     return f"{reason.rstrip('.')}. The file was renamed to {aside}." if aside else reason

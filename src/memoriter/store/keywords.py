@@ -103,7 +103,7 @@ class Frequencies:
             term: found[0].translate(_ASCII_LOWER) for term in terms if len(found := _RUN.findall(term)) == 1
         }
         now = (value(connection, "select coalesce(max(rowid), 0) from chunks"), total(connection))
-        counts = {run: self._cached(run, *now) for run in runs.values()}
+        counts = {run: self._get_cached(run, *now) for run in runs.values()}
         unknown = [run for run, count in counts.items() if not count]
         for run, count in connection.execute(_TERMS, (json.dumps(unknown),)) if unknown else ():
             counts[run] = count
@@ -111,7 +111,7 @@ class Frequencies:
                 self._common[run] = (count, *now)
         return {term: counts[runs[term]] if term in runs else 0 for term in terms}
 
-    def _cached(self, run: str, newest: int, rows: int) -> int:
+    def _get_cached(self, run: str, newest: int, rows: int) -> int:
         """Return the cached frequency if few rows were added or deleted since, else 0."""
         count, newest_then, rows_then = self._common.get(run, (0, 0, 0))
         few = 0.02 * rows_then
@@ -160,10 +160,10 @@ def search(
 def _statement(where: Filter) -> str:
     if where.source is None and not where.path_prefix:
         return _UNFILTERED
-    return _filtered(where)
+    return _filtered_statement(where)
 
 
-def _filtered(where: Filter) -> str:
+def _filtered_statement(where: Filter) -> str:
     """Let FTS5 sort, so that chunks are looked up best first, and only until enough pass the filter."""
     filters = []
     if where.source is not None:

@@ -73,7 +73,7 @@ class Ledger:
                 one.entered,
                 pack(one.reason),
                 one.score,
-                _packed(one.parts),
+                _pack(one.parts),
             )
             for place, one in enumerate(recall.considered)
         ]
@@ -109,7 +109,7 @@ class Ledger:
                 (found[0][0],),
             )
             id_, at, interface, session, query, characters, tokens = found[0]
-            considered = tuple(_considered(*row) for row in rows)
+            considered = tuple(_parse_considered(*row) for row in rows)
             return Recall(id_, at, interface, session, query, characters, tokens, considered)
 
     def of_entry(self, entry_id: str, limit: int = -1) -> list[RecallHead]:
@@ -142,10 +142,10 @@ def _delete(connection: apsw.Connection, which: str, bound: float) -> int:
     return connection.changes()
 
 
-def _packed(parts: Sequence[Part]) -> str:
+def _pack(parts: Sequence[Part]) -> str:
     return json.dumps([asdict(part) for part in parts], ensure_ascii=False)
 
 
-def _considered(kind: str, ref: str, entered: int, reason: str, score: float, parts: str) -> Considered:
+def _parse_considered(kind: str, ref: str, entered: int, reason: str, score: float, parts: str) -> Considered:
     found = tuple(Part(**part) for part in json.loads(parts))
     return Considered(kind, ref, bool(entered), unpack(reason), score, found)

@@ -49,7 +49,7 @@ def decode(data: bytes) -> Decoded:
     try:
         return Decoded(_whole_characters(data, "utf-8"))
     except UnicodeDecodeError:
-        return _damaged_utf8(data) or _guessed(data)
+        return _damaged_utf8(data) or _guess(data)
 
 
 def _whole_characters(data: bytes, encoding: str, errors: str = "strict") -> str:
@@ -67,7 +67,7 @@ def _damaged_utf8(data: bytes) -> Decoded | None:
     return Decoded(text, f"read as UTF-8 with {bad} damaged {'character' if bad == 1 else 'characters'}")
 
 
-def _guessed(data: bytes) -> Decoded:
+def _guess(data: bytes) -> Decoded:
     chinese = max(_COMMON, key=lambda encoding: _likeness(data, encoding))
     if _likeness(data, chinese) > 0.5:
         return Decoded(_whole_characters(data, chinese, "replace"), f"not UTF-8; read as {chinese}")

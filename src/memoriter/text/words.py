@@ -54,12 +54,12 @@ def word_tokens(word: str) -> tuple[str, ...]:
 
 def whole_word(word: str) -> str:
     """Return a word as one token: folded, without apostrophes, and limited in length."""
-    return _bounded(_fold(_APOSTROPHE_OR_COMMA.sub("", word)))
+    return _limit_length(_fold(_APOSTROPHE_OR_COMMA.sub("", word)))
 
 
 def _simple(word: str) -> Iterator[str]:
     """Yield the tokens of a word or part without separators: ``backups``, ``HTTPServer2``, ``sha256``, ``café``."""
-    folded = _bounded(_fold(word))
+    folded = _limit_length(_fold(word))
     if not folded.isascii() or not word.isalnum():
         yield folded
         return
@@ -71,7 +71,7 @@ def _simple(word: str) -> Iterator[str]:
     if folded.isalpha():
         yield stem(folded)
     if 1 < len(humps) <= _MAX_HUMPS:
-        yield from (_inflected(hump) for hump in humps if len(hump) > 1 and not _is_stop(hump))
+        yield from (_stem_inflected(hump) for hump in humps if len(hump) > 1 and not _is_stop(hump))
 
 
 def _parts(word: str) -> Iterator[str]:
@@ -87,7 +87,7 @@ def _parts(word: str) -> Iterator[str]:
             yield from _simple(part)
 
 
-def _inflected(word: str) -> str:
+def _stem_inflected(word: str) -> str:
     folded = _fold(word)
     return stem(folded) if folded.isalpha() else folded
 
@@ -109,7 +109,7 @@ def _fold(word: str) -> str:
     return bare if bare.isascii() else folded  # "cafe" matches "café", but "й" is a separate letter
 
 
-def _bounded(token: str) -> str:
+def _limit_length(token: str) -> str:
     """Return the token, or for a long one its start and a digest."""
     if len(token) <= MAX_TOKEN:
         return token
@@ -171,11 +171,11 @@ def _without_tense(word: str) -> str:
     for ending in ("ing", "ed"):
         base = word.removesuffix(ending)
         if base != word and len(base) >= 3 and _VOWEL.search(base) and not word.endswith("eed"):
-            return _restored(base)
+            return _restore_verb(base)
     return word
 
 
-def _restored(base: str) -> str:
+def _restore_verb(base: str) -> str:
     """Restore the verb before "-ing" or "-ed": "runn" becomes "run", "mak" becomes "make"."""
     if len(base) > 3 and base[-1] == base[-2] and base[-1] not in "lsz":
         return base[:-1]

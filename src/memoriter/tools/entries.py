@@ -225,14 +225,14 @@ def _list(call: Call[EntryListArguments]) -> EntryListResult:
         session=asked.session,
     )
     return EntryListResult(
-        entries=[_scored(entry, page.scores.get(entry.id)) for entry in page.entries],
+        entries=[_to_json(entry, page.scores.get(entry.id)) for entry in page.entries],
         total=page.total,
         cursor=encode_cursor(page.after, order),
         degraded=page.degraded,
     )
 
 
-def _scored(entry: Entry, score: float | None) -> EntryJson:
+def _to_json(entry: Entry, score: float | None) -> EntryJson:
     shown = EntryJson.model_validate(entry)
     return shown if score is None else shown.model_copy(update={"score": round(score, 6)})
 

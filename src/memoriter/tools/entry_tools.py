@@ -218,7 +218,7 @@ def _list(call: Call[ManageArguments]) -> dict[str, Any]:
 
 def _add(call: Call[ManageArguments]) -> dict[str, Any]:
     remembered = call.memory.entries.add(
-        _needed(call, "content"),
+        _require(call, "content"),
         call.arguments.type or "other",
         importance=call.arguments.importance,
         tags=tuple(call.arguments.tags),
@@ -230,11 +230,11 @@ def _add(call: Call[ManageArguments]) -> dict[str, Any]:
 
 
 def _delete(call: Call[ManageArguments]) -> dict[str, Any]:
-    return ReceiptJson.fields_of(call.memory.forget(_needed(call, "id"), trust="agent"))
+    return ReceiptJson.fields_of(call.memory.forget(_require(call, "id"), trust="agent"))
 
 
 def _search(call: Call[ManageArguments]) -> dict[str, Any]:
-    found = call.memory.entries.search(_needed(call, "query"), limit=call.arguments.limit or 20)
+    found = call.memory.entries.search(_require(call, "query"), limit=call.arguments.limit or 20)
     hits = [hit for hit in found.hits if call.arguments.type in (None, hit.entry.type)]
     memories = [MemoryHitJson.of(hit) for hit in hits]
     return {"memories": memories, "total": len(hits), "degraded": found.degraded}
@@ -250,7 +250,7 @@ def _export(call: Call[ManageArguments]) -> dict[str, Any]:
 
 
 def _import(call: Call[ManageArguments]) -> dict[str, Any]:
-    imported = call.memory.entries.import_(_needed(call, "data"), trust="agent", actor="agent")
+    imported = call.memory.entries.import_(_require(call, "data"), trust="agent", actor="agent")
     return {"added": imported.added, "already": imported.already}
 
 
@@ -281,7 +281,7 @@ def _manage(call: Call[ManageArguments]) -> ManageResult:
     return ManageResult(**fields)
 
 
-def _needed(call: Call[ManageArguments], name: str) -> str:
+def _require(call: Call[ManageArguments], name: str) -> str:
     value = getattr(call.arguments, name)
     if value is None:
         raise BadArgument(f"The action `{call.arguments.action}` needs `{name}`.", name)

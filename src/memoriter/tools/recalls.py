@@ -97,11 +97,11 @@ def _get(call: Call[RecallGetArguments]) -> RecallGetResult:
         tokens=recall.tokens,
         entered=entered,
         left_out=len(recall.considered) - entered,
-        considered=[_considered(found, entries.get(found.ref)) for found in recall.considered],
+        considered=[_considered_json(found, entries.get(found.ref)) for found in recall.considered],
     )
 
 
-def _considered(found: Considered, entry: Entry | None) -> ConsideredJson:
+def _considered_json(found: Considered, entry: Entry | None) -> ConsideredJson:
     shown = ConsideredJson.model_validate(found)
     citation = found.ref if found.kind == "note" else None
     return shown.model_copy(update={"citation": citation, "text": entry.text if entry else None})

@@ -124,14 +124,14 @@ def _capture(call: Call[TurnsArguments]) -> CaptureResult:
 def _flush(call: Call[FlushArguments]) -> SavedJson:
     asked = call.arguments
     flush = call.memory.flush
-    return _saved(flush(asked.messages, _session(call), window=asked.window, tokens=asked.tokens))
+    return _saved_json(flush(asked.messages, _session(call), window=asked.window, tokens=asked.tokens))
 
 
 def _summarise(call: Call[TurnsArguments]) -> SavedJson:
-    return _saved(call.memory.summarise(call.arguments.messages, _session(call)))
+    return _saved_json(call.memory.summarise(call.arguments.messages, _session(call)))
 
 
-def _saved(saved: Saved | None) -> SavedJson:
+def _saved_json(saved: Saved | None) -> SavedJson:
     if saved is None:
         return SavedJson()
     return SavedJson.model_validate(saved).model_copy(update={"saved": True})

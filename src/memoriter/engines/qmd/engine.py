@@ -290,7 +290,7 @@ class QmdEngine:
             seconds=time.perf_counter() - started,
             problems=(
                 *scan.problems,
-                *(Problem(path, "qmd ignores this folder.") for path in _ignored(scan)),
+                *(Problem(path, "qmd ignores this folder.") for path in _ignored_files(scan)),
             ),
             degraded=f"qmd could not index recent changes: {update.error}" if update.error else None,
         )
@@ -409,7 +409,7 @@ class QmdEngine:
         self.updater.close()
 
 
-def _ignored(scan: Scan) -> Iterator[str]:
+def _ignored_files(scan: Scan) -> Iterator[str]:
     return (file.path for file in scan.files if not IGNORED_FOLDERS.isdisjoint(file.path.split("/")[:-1]))
 
 

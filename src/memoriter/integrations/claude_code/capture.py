@@ -82,7 +82,7 @@ def _process(
         new = read_new_turns(path, known.position, request.size)
         if not _emit(agent, _turns_moment(request, known, new.records), until):
             return False
-        reached = _reached(request, known, new.position)
+        reached = _state_after(request, known, new.position)
         waits = _waits_for_model(agent, request.session)
         # Turns that the model has not seen exist only in this process, so the next one must read them again.
         (progress.put_in_memory if waits else progress.put)(reached)
@@ -128,7 +128,7 @@ def _emit(agent: Agent, moment: Moment | None, until: float | None = None) -> bo
     return not agent.emit(moment, wait_s=wait_s).warnings
 
 
-def _reached(request: SessionRequest, known: SessionState, position: TailPosition) -> SessionState:
+def _state_after(request: SessionRequest, known: SessionState, position: TailPosition) -> SessionState:
     project = request.project or known.project
     return replace(known, project=project, transcript=request.transcript, at=time.time(), position=position)
 

@@ -184,7 +184,7 @@ class ItemStore:
 
     def get(self, namespace: Sequence[str], key: str, *, now: float) -> Item | None:
         """Return the item with this name; None if it does not exist or has expired."""
-        found = self._items("namespace = ? and key = ?", (_packed(namespace), _encodable(key)), now)
+        found = self._items("namespace = ? and key = ?", (_pack(namespace), _encodable(key)), now)
         return found[0] if found else None
 
     def ids_under(self, prefix: Sequence[str], *, now: float) -> list[str]:
@@ -244,16 +244,16 @@ class ItemStore:
     def put(self, put: Put, *, at: float) -> None:
         """Store a value under its name, or replace the one stored there."""
         expires = None if put.ttl_s is None else at + put.ttl_s
-        name = (_packed(put.namespace), _encodable(put.key))
+        name = (_pack(put.namespace), _encodable(put.key))
         with self.database.write() as connection:
             bound = (*name, json.dumps(put.value), json.dumps(put.texts), at, put.ttl_s, expires)
-            _changed(connection, str(value(connection, _PUT, bound)), put.namespace)
+            _record_change(connection, str(value(connection, _PUT, bound)), put.namespace)
 
     def delete(self, item: Item) -> None:
         """Delete an item."""
         with self.database.write() as connection:
             connection.execute("delete from items where id = ?", (item.id,))
-            _changed(connection, item.id, item.namespace)
+            _record_change(connection, item.id, item.namespace)
 
     def mark_for_erasure(self, item: Item, hashes: Iterable[str]) -> None:
         """Record that the derived index may still hold a deleted item and its vectors.
@@ -326,12 +326,12 @@ def _item(
     return Item(item_id, *where, json.loads(content), tuple(json.loads(texts)), created, updated, *time)
 
 
-def _changed(connection: apsw.Connection, item_id: str, namespace: Sequence[str]) -> None:
+def _record_change(connection: apsw.Connection, item_id: str, namespace: Sequence[str]) -> None:
     statement = "insert or replace into changes(id, namespace) values(?, ?)"
-    connection.execute(statement, (item_id, _packed(namespace)))
+    connection.execute(statement, (item_id, _pack(namespace)))
 
 
-def _packed(namespace: Sequence[str]) -> str:
+def _pack(namespace: Sequence[str]) -> str:
     """Return a namespace as text; different namespaces have different texts."""
     return json.dumps([_encodable(label) for label in namespace], ensure_ascii=False, separators=(",", ":"))
 
@@ -340,7 +340,7 @@ def _under(prefix: Sequence[str]) -> tuple[str, tuple[str, ...]]:
     """Return the SQL condition for a prefix: the namespace itself, and those that continue it after a comma."""
     if not prefix:
         return "true", ()
-    whole = _packed(prefix)
+    whole = _pack(prefix)
     stem = whole.removesuffix("]")
     return "(namespace = ? or (namespace >= ? and namespace < ?))", (whole, f"{stem},", f"{stem}-")
 

@@ -85,7 +85,11 @@ def build(gateway: Gateway) -> Starlette:
     ]
     app = Starlette(
         routes=routes,
-        exception_handlers={HTTPException: _http_error, Refused: _refused, Exception: _internal_error},
+        exception_handlers={
+            HTTPException: _http_error,
+            Refused: _refusal_response,
+            Exception: _internal_error,
+        },
         lifespan=gateway.lifespan,
     )
     app.router.redirect_slashes = False
@@ -293,7 +297,7 @@ async def _http_error(_: Request, error: Exception) -> Response:
     return json_response(error_body("http_error", str(error.detail)), error.status_code, headers)
 
 
-async def _refused(_: Request, error: Exception) -> Response:
+async def _refusal_response(_: Request, error: Exception) -> Response:
     assert isinstance(error, Refused)
     headers = {key.decode(): value.decode() for key, value in error.headers}
     return json_response(error.body, error.status, headers)

@@ -71,7 +71,7 @@ class McpMount:
             raise Refused(503, "shutting_down", "The gateway is shutting down.")
         record: RequestRecord = scope["state"]["record"]
         assert record.caller is not None
-        app = await self._opened()
+        app = await self._open()
         headers = dict(scope["headers"])
         granted_access.set(record.caller.access)
         session_key.set(headers.get(b"x-memoriter-session", b"").decode("latin-1") or None)
@@ -96,7 +96,7 @@ class McpMount:
             with suppress(asyncio.CancelledError):
                 await self._running
 
-    async def _opened(self) -> McpHttpApp:
+    async def _open(self) -> McpHttpApp:
         async with self._opening:
             if self._app is None:
                 server = await asyncio.to_thread(

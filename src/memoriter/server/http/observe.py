@@ -53,10 +53,10 @@ PROGRESS_INTERVAL_S = 0.2
 
 def observed(hub: Hub, *, content: bool) -> dict[str, Tool]:
     """Return the table of operations, wrapped with events and spans. ``content`` allows user text in spans."""
-    return {name: replace(tool, run=_wrapped(tool, hub, content)) for name, tool in OPERATIONS.items()}
+    return {name: replace(tool, run=_wrap(tool, hub, content)) for name, tool in OPERATIONS.items()}
 
 
-def _wrapped(tool: Tool, hub: Hub, content: bool) -> Callable[[Call[Any]], Shape]:
+def _wrap(tool: Tool, hub: Hub, content: bool) -> Callable[[Call[Any]], Shape]:
     kind = EVENT_KINDS.get(tool.name) or (None if tool.read_only else "entries")
 
     def run(call: Call[Any]) -> Shape:

@@ -96,7 +96,7 @@ def routes(browsers: BrowserSessions, folder: Path = FOLDER) -> list[Route]:
         if request.method == "HEAD":  # a program that only checks the link must not use up the ticket
             raise HTTPException(405, headers={"Allow": "GET"})
         cookie = browsers.sign_in(request.query_params.get("ticket", ""))
-        return _signed_in(cookie, browsers.cookie, request)
+        return _sign_in_response(cookie, browsers.cookie, request)
 
     return [
         Route("/", index, methods=["GET"]),
@@ -105,7 +105,7 @@ def routes(browsers: BrowserSessions, folder: Path = FOLDER) -> list[Route]:
     ]
 
 
-def _signed_in(cookie: str | None, cookie_name: str, request: Request) -> Response:
+def _sign_in_response(cookie: str | None, cookie_name: str, request: Request) -> Response:
     if cookie is None and "text/html" not in request.headers.get("accept", ""):
         message = "This link has expired or was already used. Run `memoriter open` for a new one."
         raise Refused(403, "link_expired", message)

@@ -82,7 +82,7 @@ def resource_uri(path: str, lines: str = "") -> str:
     return f"{SCHEME}{kind}{quote(path, safe='/')}{lines}"
 
 
-def _listed(hit: Hit) -> ListedJson:
+def _to_listed(hit: Hit) -> ListedJson:
     lines = "" if hit.source == "entries" else f"#L{hit.start_line}-L{hit.end_line}"
     return ListedJson(
         id=hit.path + lines, title=_title(hit.snippet) or hit.path, url=resource_uri(hit.path, lines)
@@ -150,7 +150,7 @@ def _around(lines: list[str], line: int) -> tuple[str, int]:
 def _tools(source: Source | None) -> Mapping[str, Tool]:
     def search(call: Call[ConnectorSearchArguments]) -> ConnectorSearchResult:
         answer = call.memory.search(call.arguments.query, source=source, session_key=call.session_key)
-        return ConnectorSearchResult(results=[_listed(hit) for hit in answer.hits])
+        return ConnectorSearchResult(results=[_to_listed(hit) for hit in answer.hits])
 
     def fetch(call: Call[FetchArguments]) -> FetchResult:
         return _fetch(call, only_entries=source == "entries")

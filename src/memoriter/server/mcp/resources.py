@@ -171,7 +171,7 @@ def read(view: View, uri: str) -> types.TextResourceContents:
         if path.startswith("entries/"):
             raise NotFound(f"{uri} not found. The address of an entry is {ENTRIES}{{id}}.")
         excerpt = memory.read(f"{path}#{lines}") if mark else memory.read(path, 1, MAX_READ_LINES)
-        text = _shortened(excerpt, whole=not mark)
+        text = _shorten(excerpt, whole=not mark)
         return _contents(uri, _mime_type(excerpt.path), text, excerpt.trust)
     raise NotFound(f"{uri[:200]} not found. Addresses start with {NOTES} or {ENTRIES}.")
 
@@ -184,7 +184,7 @@ def _mime_type(path: str) -> str:
     return MARKDOWN if path.lower().endswith((".md", ".markdown")) else PLAIN
 
 
-def _shortened(excerpt: Excerpt, *, whole: bool) -> str:
+def _shorten(excerpt: Excerpt, *, whole: bool) -> str:
     """Return as many lines as fit into a response. If some are missing, the last line says how to continue."""
     text, path = excerpt.text, excerpt.path
     too_long = len(text.encode("utf-8", "surrogatepass")) > MAX_RESULT_BYTES

@@ -53,9 +53,9 @@ class View:
     @property
     def tools(self) -> dict[str, Tool]:
         """Return the tools that this caller may call, by name. Those for ChatGPT are last."""
-        return self._allowed(self._active)
+        return self._allowed_tools(self._active)
 
-    def _allowed(self, names: Collection[str]) -> dict[str, Tool]:
+    def _allowed_tools(self, names: Collection[str]) -> dict[str, Tool]:
         tools = {name: self.table[name] for name in names if name in self.table}
         if "memory_search" in tools:
             tools |= TOOLS_FOR_CHATGPT
@@ -70,7 +70,7 @@ class View:
         Without a memory it contains all tools, because a client may call one that it listed earlier. Each reports why
         there is no memory.
         """
-        tools = self._allowed(TOOLS) if self.agent.error else self.tools
+        tools = self._allowed_tools(TOOLS) if self.agent.error else self.tools
         return Toolbox(
             lambda: self.agent.memory, session_key=self.session_key, tools=tools, access=self.access
         )

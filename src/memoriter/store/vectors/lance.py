@@ -129,7 +129,7 @@ class Lance:
     def _in_table(
         self, pointer: dict[str, Any], query: Vector, limit: int, allow: Rows | None
     ) -> list[tuple[int, float]]:
-        table, rows = self._trusted(pointer), pointer["rows"]
+        table, rows = self._open_if_current(pointer), pointer["rows"]
         width = min(rows, limit if allow is None else 4 * limit + 50)
         while True:
             asked = table.search(query, vector_column_name="vector").distance_type("cosine").limit(width)
@@ -143,7 +143,7 @@ class Lance:
                 return [(int(row), float(cosine)) for row, cosine in zip(ids, near, strict=True)]
             width = min(rows, width * 8)
 
-    def _trusted(self, pointer: dict[str, Any]) -> Any:
+    def _open_if_current(self, pointer: dict[str, Any]) -> Any:
         """Return the open table if it matches the pointer."""
         key = json.dumps(pointer)
         with self._lock:
@@ -160,7 +160,7 @@ class Lance:
         if self._suspect == json.dumps(pointer):
             return False
         try:
-            self._trusted(pointer)
+            self._open_if_current(pointer)
         except Exception as error:  # noqa: BLE001 - as in search
             log.warning("rebuilding the LanceDB table: %s", error)
             return False
@@ -199,7 +199,7 @@ class Lance:
             pointer = _pointer(connection, identity)
         if not pointer or not self._usable(pointer):
             return self._rebuild(identity)
-        table = self._trusted(pointer)
+        table = self._open_if_current(pointer)
         last = self._fill(table, identity, pointer["last"])
         self._point(identity, table, last)
         return table, last

@@ -52,7 +52,7 @@ class Nearest:
             filtered = where.source is not None or bool(where.path_prefix)
             allow = self._lists.rows(connection, identity, where) if filtered else None
             found = self.engine.search(connection, query, identity, limit=wanted, allow=allow)
-            deleted = _deleted(connection, [row for row, _ in found])
+            deleted = _find_deleted(connection, [row for row, _ in found])
             alive = [hit for hit in found if hit[0] not in deleted] if deleted else found
             if len(alive) < limit and len(found) == wanted:
                 # More rows are deleted than were spare: search again among the existing ones.
@@ -71,7 +71,7 @@ class Nearest:
             return self.engine.cosines(connection, query, identity, rows)
 
 
-def _deleted(connection: apsw.Connection, rows: list[int]) -> set[int]:
+def _find_deleted(connection: apsw.Connection, rows: list[int]) -> set[int]:
     """Return the rows that no longer exist."""
     found: Any = connection.execute(_DELETED, (json.dumps(rows),))
     return {row[0] for row in found}

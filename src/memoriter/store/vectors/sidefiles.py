@@ -165,7 +165,7 @@ def open_files(folder: Path, pointer: str | None, identity: Identity) -> SideFil
         manifest = json.loads(raw)
         if manifest["identity"] != identity_key(identity) or not _whole(generation_folder, manifest["sizes"]):
             return None
-        return _mapped(generation_folder, manifest, identity.dimensions)
+        return _map_files(generation_folder, manifest, identity.dimensions)
     except (OSError, ValueError):  # deleted or truncated since the pointer was read
         return None
 
@@ -174,7 +174,7 @@ def _whole(generation_folder: Path, sizes: dict[str, int]) -> bool:
     return all((generation_folder / name).stat().st_size == size for name, size in sizes.items())
 
 
-def _mapped(generation_folder: Path, manifest: dict[str, Any], dimensions: int) -> SideFiles | None:
+def _map_files(generation_folder: Path, manifest: dict[str, Any], dimensions: int) -> SideFiles | None:
     count = int(manifest["count"])
     words = -(-dimensions // 64)
     ids = np.fromfile(generation_folder / "ids", dtype=np.int64)
