@@ -182,7 +182,7 @@ def build_builtin(settings: Settings, embedder: Embedder | None, scope: ScopeChe
     from memoriter.embedding import Choice, remake, resolve
 
     spec = embedder_spec(settings)
-    choice = Choice.given(embedder, spec) if embedder else resolve(spec)
+    choice = Choice.of_embedder(embedder, spec) if embedder else resolve(spec)
     index = open_index(settings.agent_folder, engine=settings.index.vector_engine)
     workspace = _workspace(settings)
     rules = Rules(

@@ -184,14 +184,14 @@ class Memory:
     def _with_entries(self, answer: Answer, query: Query) -> Answer:
         if not self._entries_exist() or not self.allows(query.session_key):
             return answer
-        from memoriter.entries.search import joined
+        from memoriter.entries.search import add_entries
 
         limit = self.settings.search.max_results if query.max_results is None else query.max_results
         try:
             found = self.entries.search(
                 query.text, limit=limit, threshold=query.min_score, beside=answer.hits
             )
-            return joined(answer, found, limit)
+            return add_entries(answer, found, limit)
         except MemoriterError as error:  # memory never breaks the agent: the failure is part of the answer
             return replace(answer, degraded=f"{answer.degraded or ''} Without entries: {error}".strip())
 

@@ -109,9 +109,9 @@ def test_an_added_embedder_that_fails_to_start_is_reported(monkeypatch: pytest.M
 
 
 def test_the_caller_may_pass_an_embedder() -> None:
-    choice = Choice.given(HashEmbedder(dims=16))
+    choice = Choice.of_embedder(HashEmbedder(dims=16))
     assert (choice.provider, choice.model, choice.reason) == ("hash", "hash", "passed by the caller")
-    assert Choice.given(FailingEmbedder()).embedder is not None
+    assert Choice.of_embedder(FailingEmbedder()).embedder is not None
 
 
 def test_the_choice_loads_nothing_heavy(tiny_folder: Path) -> None:

@@ -15,7 +15,7 @@ import pytest
 from byte_scan import holders
 
 from memoriter.entries import Draft, Entries
-from memoriter.entries.map import MapBuilder, projected
+from memoriter.entries.map import MapBuilder, project
 from memoriter.records import Entry
 from memoriter.store import entry_rows
 from memoriter.store.entry_store import Edit
@@ -165,14 +165,14 @@ def test_the_axes_are_the_principal_ones(shape: tuple[int, int]) -> None:
     spread = np.full(shape[1], 0.01)
     spread[3], spread[5] = 10, 4
     rows = (np.random.default_rng(7).normal(size=shape) * spread).astype(np.float32)
-    found = projected(rows)
+    found = project(rows)
     for place, column in ((0, 3), (1, 5)):
         wanted = rows[:, column] - rows[:, column].mean()
         other = rows[:, 8 - column] - rows[:, 8 - column].mean()
         apart = wanted - other * (wanted @ other) / (other @ other) if place else wanted
         assert np.corrcoef(found[:, place], apart)[0, 1] > 0.9
-    assert np.array_equal(found, projected(rows))
+    assert np.array_equal(found, project(rows))
 
 
 def test_equal_vectors_are_in_the_middle() -> None:
-    assert not projected(np.ones((5, 8), dtype=np.float32)).any()
+    assert not project(np.ones((5, 8), dtype=np.float32)).any()

@@ -11,7 +11,17 @@ from hypothesis import strategies as st
 
 from memoriter.records import Part
 from memoriter.search.legs import date_leg
-from memoriter.search.rank import FUSIONS, Leg, Scored, above, aged, best, diversify, scored, total_scores
+from memoriter.search.rank import (
+    FUSIONS,
+    Leg,
+    Scored,
+    above,
+    apply_age,
+    best,
+    diversify,
+    score_rows,
+    total_scores,
+)
 
 VALUES = st.dictionaries(st.integers(1, 40), st.floats(0, 1), max_size=20)
 WEIGHT = st.floats(0.05, 0.95)
@@ -27,7 +37,7 @@ def legs(vector: dict[int, float], keyword: dict[int, float], weight: float = 0.
 
 def test_the_weighted_sum_adds_the_values_of_the_legs() -> None:
     both = legs({1: 0.8, 2: 0.5}, {2: 1.0, 3: 0.4}, 0.75)
-    assert scored(both, [1, 2, 3]) == [
+    assert score_rows(both, [1, 2, 3]) == [
         Scored(2, (Part("vector", 0.5, 0.75, 0.375), Part("keyword", 1.0, 0.25, 0.25))),
         Scored(1, (Part("vector", 0.8, 0.75, pytest.approx(0.6)),)),
         Scored(3, (Part("keyword", 0.4, 0.25, 0.1),)),
@@ -46,7 +56,7 @@ def test_every_fusion_keeps_all_rows_and_scores_between_zero_and_one(vector, key
     scores = total_scores(fused)
     assert scores.keys() == vector.keys() | keyword.keys()
     assert all(0 <= score <= 1 + 1e-9 for score in scores.values())
-    items = scored(fused, scores)
+    items = score_rows(fused, scores)
     assert {item.rowid: pytest.approx(item.score) for item in items} == scores
     assert [item.score for item in items] == sorted((item.score for item in items), reverse=True)
 
@@ -61,7 +71,7 @@ def test_age_takes_at_most_half_of_a_score_and_nothing_from_undated_notes() -> N
     today = date(2026, 2, 8)
     items = [item(1, 0.8), item(2, 0.8), item(3, 0.8), item(4, 0.8)]
     dates = {1: "2026-02-08", 2: "2026-01-09", 3: "1970-01-01", 4: None}
-    result = {item.rowid: item.score for item in aged(items, dates, half_life_days=30, today=today)}
+    result = {item.rowid: item.score for item in apply_age(items, dates, half_life_days=30, today=today)}
     assert result == {1: 0.8, 2: pytest.approx(0.6), 3: pytest.approx(0.4), 4: 0.8}
 
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from memoriter import Memory
 from memoriter.text import query_terms, snippet, tokenize
-from memoriter.text.tokens import folded, simplified
+from memoriter.text.tokens import fold_variants, to_simplified
 
 PAIRS = [
     ("資料庫備份", "资料库备份"),
@@ -43,9 +43,9 @@ def test_terms_as_written_keep_their_characters() -> None:
 
 @given(st.text())
 def test_a_folded_text_is_as_long_as_before_and_folding_it_again_changes_nothing(text: str) -> None:
-    once = folded(text)
+    once = fold_variants(text)
     assert len(once) == len(text)
-    assert folded(once) == once
+    assert fold_variants(once) == once
 
 
 @pytest.mark.parametrize(
@@ -60,7 +60,7 @@ def test_a_folded_text_is_as_long_as_before_and_folding_it_again_changes_nothing
     ],
 )
 def test_only_a_text_in_traditional_characters_is_simplified(text: str, simple: str) -> None:
-    assert simplified(text) == simple
+    assert to_simplified(text) == simple
 
 
 def test_every_character_of_the_table_is_in_one_group() -> None:
@@ -68,7 +68,7 @@ def test_every_character_of_the_table_is_in_one_group() -> None:
     groups = [line for line in table.read_text("utf-8").splitlines() if not line.startswith("#")]
     characters = "".join(groups)
     assert len(set(characters)) == len(characters) > 5000
-    assert [folded(group) for group in groups] == [group[0] * len(group) for group in groups]
+    assert [fold_variants(group) for group in groups] == [group[0] * len(group) for group in groups]
 
 
 def test_a_snippet_is_cut_around_the_original_words() -> None:

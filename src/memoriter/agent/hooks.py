@@ -76,7 +76,7 @@ class HookBus:
             return Effect(warnings=(f"Unknown event {moment.event!r}. Known events: {', '.join(EVENTS)}.",))
         moment = _encodable(moment)
         started = [_start(handler, moment, wait_s) for handler in tuple(self._handlers[moment.event])]
-        return Effect.joined(handler.effect() for handler in started)
+        return Effect.join(handler.effect() for handler in started)
 
     def close(self, wait_s: float = 10.0) -> int:
         """Wait for handlers that write, and close; return how many moments are unfinished after the timeout."""

@@ -63,7 +63,7 @@ class Effect:
     warnings: tuple[str, ...] = ()
 
     @classmethod
-    def joined(cls, effects: Iterable[Effect]) -> Effect:
+    def join(cls, effects: Iterable[Effect]) -> Effect:
         """Join several effects into one, in their order."""
         parts = list(effects)
         return cls(

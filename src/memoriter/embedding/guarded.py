@@ -59,7 +59,7 @@ class ProviderHealth:
                 raise EmbeddingError(self._message())
             self._probing = True
 
-    def failed(self, error: EmbeddingError) -> None:
+    def record_failure(self, error: EmbeddingError) -> None:
         """Count a failure, and start a cooldown if there were too many."""
         with self._lock:
             self._failures += 1
@@ -68,7 +68,7 @@ class ProviderHealth:
             if probed or self._failures >= MAX_FAILURES or isinstance(error, QuotaSpent):
                 self._start_cooldown(error)
 
-    def worked(self) -> None:
+    def record_success(self) -> None:
         """Forget earlier failures."""
         with self._lock:
             if self._cooldown_ends is not None:
@@ -76,7 +76,7 @@ class ProviderHealth:
             self._failures, self._cooldown_ends, self._probing = 0, None, False
             self._next_cooldown_s, self._reason = FIRST_COOLDOWN_S, ""
 
-    def interrupted(self) -> None:
+    def record_interruption(self) -> None:
         """Let the next call probe the provider: this one ended for another reason."""
         self._probing = False
 
@@ -139,12 +139,12 @@ class Guarded:
         try:
             rows = self._call_checked(call, count, limit_s)
         except EmbeddingError as error:
-            self.health.failed(error)
+            self.health.record_failure(error)
             raise
         except BaseException:
-            self.health.interrupted()
+            self.health.record_interruption()
             raise
-        self.health.worked()
+        self.health.record_success()
         return rows
 
     def _call_checked(self, call: Callable[[], object], count: int, limit_s: float | None) -> Matrix:

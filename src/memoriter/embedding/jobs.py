@@ -184,11 +184,11 @@ def by_custom_id(lines: Sequence[str], count: int) -> list[Any]:
             continue
         if rows[number] is not None:
             raise EmbeddingError(f"the batch job answered text {number} twice")
-        rows[number] = decoded(response["body"]["data"][0]["embedding"])
+        rows[number] = decode_vector(response["body"]["data"][0]["embedding"])
     return rows
 
 
-def decoded(embedding: Any) -> Any:
+def decode_vector(embedding: Any) -> Any:
     """Return a vector as numbers. It may be base64 of float32."""
     if not isinstance(embedding, str):
         return embedding

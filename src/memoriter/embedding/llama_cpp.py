@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, TypeAlias
 
 from memoriter.embedding.manifest import prompts_for, sample
-from memoriter.embedding.remote import client_library, digest, is_installed, missing_extra, shortened
+from memoriter.embedding.remote import client_library, digest, is_installed, missing_extra, shorten
 from memoriter.errors import EmbedderUnavailable, EmbeddingError
 from memoriter.records import Identity
 
@@ -94,7 +94,7 @@ class LlamaCpp:
 
     def _vector(self, run: Runner, prefix: str, text: str) -> Any:
         """Return the vector of a text. A text with too many tokens is halved until it fits."""
-        text = shortened(text, int(self._context * 0.9))
+        text = shorten(text, int(self._context * 0.9))
         while True:
             try:
                 return run(prefix + text)

@@ -19,7 +19,7 @@ from memoriter.embedding import manifest
 from memoriter.embedding.manifest import Model
 from memoriter.errors import EmbedderUnavailable, EmbeddingError
 from memoriter.records import Identity
-from memoriter.text.tokens import simplified
+from memoriter.text.tokens import to_simplified
 
 if TYPE_CHECKING:
     from memoriter.embedding.protocol import Matrix
@@ -57,7 +57,7 @@ class LocalEmbedder:
     def embed_query(self, text: str) -> Matrix:
         """Return the vector of a query."""
         if self.model.simplified_queries and not text.isascii():
-            text = simplified(text)
+            text = to_simplified(text)
         row: Matrix = self._run([self.model.query_prefix + text if text.strip() else ""])[0]
         return row
 

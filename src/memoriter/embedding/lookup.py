@@ -60,7 +60,7 @@ class Choice:
     recipe: str = ""
 
     @classmethod
-    def given(cls, embedder: Embedder, spec: EmbedderSpec | None = None) -> Self:
+    def of_embedder(cls, embedder: Embedder, spec: EmbedderSpec | None = None) -> Self:
         """Use an embedder that the caller made. It gets a time limit for queries, but no cooldown."""
         identity = embedder.identity
         guarded = Guarded(embedder, query_s=(spec or EmbedderSpec()).local_query_s)

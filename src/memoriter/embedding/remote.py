@@ -119,7 +119,7 @@ class Remote:
 
         # A lone surrogate, as in a broken file, has no UTF-8 form and would stop the client.
         text = text.encode("utf-8", "replace").decode("utf-8")
-        return shortened(redact(text) if self._redacts else text, self.limits.text_tokens)
+        return shorten(redact(text) if self._redacts else text, self.limits.text_tokens)
 
     def _run(self, texts: Sequence[str], purpose: Purpose, timeout_s: float, retries: int) -> Matrix:
         import numpy as np
@@ -176,7 +176,7 @@ def _bare_name(model: str) -> str:
     return model.lower().replace("\\", "/").rpartition("/")[2].removesuffix(":latest")
 
 
-def shortened(text: str, tokens: int) -> str:
+def shorten(text: str, tokens: int) -> str:
     """Return the beginning of the text, up to about this many tokens."""
     while (cost := estimate_tokens(text)) > tokens:
         text = text[: max(1, min(len(text) - 1, int(len(text) * tokens / cost)))]

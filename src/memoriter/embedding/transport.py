@@ -42,7 +42,7 @@ def httpx_options(httpx: Any) -> dict[str, Any]:
             self._limits = (limit, within_s)
 
         def __iter__(self) -> Iterator[bytes]:
-            yield from bounded(self._stream, *self._limits)
+            yield from limit_body(self._stream, *self._limits)
 
         def close(self) -> None:
             self._stream.close()
@@ -79,7 +79,7 @@ def requests_session() -> Any:
         is_file = _is_file(response.url)
         check_head(response.status_code, response.headers, is_file=is_file)
         limit = MAX_FILE_BYTES if is_file else MAX_BYTES
-        return b"".join(bounded(response.iter_content(65536), limit, within_s))
+        return b"".join(limit_body(response.iter_content(65536), limit, within_s))
 
     return Session()
 
@@ -100,7 +100,7 @@ def check_head(status: int, headers: Mapping[str, str], *, is_file: bool = False
         raise EmbeddingError(f"the provider's answer of {int(length):,} bytes is too large")
 
 
-def bounded(parts: Any, limit: int, within_s: float | None) -> Iterator[bytes]:
+def limit_body(parts: Any, limit: int, within_s: float | None) -> Iterator[bytes]:
     """Yield the parts of a body, up to a size and within a time, even if the server sends single bytes."""
     ends = time.monotonic() + within_s if within_s else None
     total = 0

@@ -134,7 +134,7 @@ class Entries:
         ``replaces`` is the id of an entry that the draft supersedes, if the caller knows one. It has no effect on an
         entry that is more trusted than the draft. ``actor`` is recorded in the history.
         """
-        draft = draft.cleaned()
+        draft = draft.clean()
         self._lifecycle.cleanup_if_due()
         start_seq = self._store.seq()
         if self._staging.requires_approval(draft):

@@ -87,7 +87,7 @@ def to_share(importance: float) -> float:
     return round((min(5.0, max(1.0, importance)) - 1) / 4, 4)
 
 
-def clamped(importance: float) -> float:
+def clamp(importance: float) -> float:
     """Limit an importance to 1–5."""
     return min(5.0, max(1.0, float(importance)))
 
@@ -115,7 +115,7 @@ class Draft:
     #: Whether a caller asked to remember it. False: it was captured automatically.
     on_purpose: bool = True
 
-    def cleaned(self) -> Draft:
+    def clean(self) -> Draft:
         """Return the draft without secrets, private spans and control characters, or raise if it is not a statement."""
         text = _CONTROLS.sub("", redact(without_private(self.text))).strip()
         if not any(char.isalnum() for char in text):
@@ -131,7 +131,7 @@ class Draft:
             self,
             text=text,
             type=type_of(self.type),
-            importance=clamped(self.importance),
+            importance=clamp(self.importance),
             confidence=min(1.0, max(0.0, self.confidence)),
             tags=tags,
         )

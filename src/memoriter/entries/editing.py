@@ -123,9 +123,7 @@ class EntryEditor:
         with self._store.transaction():
             old, at, why = self._get_unchanged(entry_id, if_seq), self._clock(), sentence("history.replaced")
             _in_force(old)
-            draft = Draft(
-                text, old.type, old.category, old.importance, tags=old.tags, source="owner"
-            ).cleaned()
+            draft = Draft(text, old.type, old.category, old.importance, tags=old.tags, source="owner").clean()
             if normal_form(draft.text) == normal_form(old.text):
                 raise WriteError(sentence("entry.same"))
             self._refuse_double(draft.text, {old.id})
@@ -173,7 +171,7 @@ def _clean(entry: Entry) -> Entry:
         importance=entry.importance,
         confidence=entry.confidence,
         tags=entry.tags,
-    ).cleaned()
+    ).clean()
     return replace(
         entry,
         text=draft.text,
@@ -199,7 +197,7 @@ def _union(old: Sequence[Entry], text: str, at: float) -> Entry:
         first.source,
         tuple(dict.fromkeys(tag for one in old for tag in one.tags))[:MAX_TAGS],
         min(one.valid_from for one in old),
-    ).cleaned()
+    ).clean()
     used = [one.last_accessed_at for one in old if one.last_accessed_at is not None]
     return replace(
         draft.entry(at),

@@ -16,7 +16,7 @@ from typing import Any, get_args, get_type_hints
 import apsw
 
 from memoriter.entries.capture import rule_of
-from memoriter.entries.drafts import TYPES, Draft, clamped, from_share, type_of
+from memoriter.entries.drafts import TYPES, Draft, clamp, from_share, type_of
 from memoriter.errors import WriteError
 from memoriter.records import TRUST_LEVELS, Entry, EntryEvent, EntryState, EntryType, Imported
 from memoriter.store import entry_rows
@@ -265,7 +265,7 @@ def _entry(record: Any, at: float) -> Entry:
         session=record.get("session") or record.get("run_id"),
         source=str(record.get("source") or ("mem0" if "memory" in record else "import")),
         tags=_tags(record),
-    ).cleaned()
+    ).clean()
     entry = draft.entry(at)  # it expires counted from now, however old it is in the other program
     updated = _seconds(record.get("updated_at"), created)
     return replace(entry, id=_id(record, text), created_at=created, updated_at=updated, valid_from=created)
@@ -293,7 +293,7 @@ def _type(record: Mapping[str, Any], text: str) -> EntryType:
 def _importance(value: Any) -> float:
     if isinstance(value, bool) or not isinstance(value, int | float):
         return 3.0
-    return from_share(value) if 0 <= value <= 1 and isinstance(value, float) else clamped(value)
+    return from_share(value) if 0 <= value <= 1 and isinstance(value, float) else clamp(value)
 
 
 def _tags(record: Mapping[str, Any]) -> tuple[str, ...]:

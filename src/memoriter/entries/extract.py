@@ -15,7 +15,7 @@ from pydantic import BaseModel, model_validator
 from memoriter import logs
 from memoriter.entries.capture import TurnLike, capture
 from memoriter.entries.capture_rules import STRONG, WEIGHTY
-from memoriter.entries.drafts import Draft, clamped, type_of
+from memoriter.entries.drafts import Draft, clamp, type_of
 from memoriter.entries.relation import statement
 from memoriter.errors import ChatError, WriteError
 from memoriter.llm.prompts import ask, prompt
@@ -172,7 +172,7 @@ class Extractor:
                 source="extract",
                 tags=tuple(str(tag) for tag in one.get("tags") or () if isinstance(tag, str)),
                 on_purpose=False,
-            ).cleaned()
+            ).clean()
         except WriteError:
             return None
 
@@ -217,5 +217,5 @@ def _number(value: Any, otherwise: float) -> float:
 def _raise_importance(importance: float, lowered: str) -> float:
     """Add 0.5 for a strong wish and 0.3 for an important word."""
     return min(
-        5.0, clamped(importance) + 0.5 * bool(STRONG.search(lowered)) + 0.3 * bool(WEIGHTY.search(lowered))
+        5.0, clamp(importance) + 0.5 * bool(STRONG.search(lowered)) + 0.3 * bool(WEIGHTY.search(lowered))
     )

@@ -104,7 +104,7 @@ class MapBuilder:
             return {}
         import numpy as np
 
-        flat = projected(np.stack([vectors[hashes[id_]] for id_ in ids]))
+        flat = project(np.stack([vectors[hashes[id_]] for id_ in ids]))
         return {id_: (round(float(x), 5), round(float(y), 5)) for id_, (x, y) in zip(ids, flat, strict=True)}
 
     def _name(self, seq: int) -> list[object]:
@@ -132,7 +132,7 @@ class MapBuilder:
             new.unlink(missing_ok=True)
 
 
-def projected(vectors: Matrix) -> Matrix:
+def project(vectors: Matrix) -> Matrix:
     """Project vectors onto their two principal axes, scaled to -1..1. Equal vectors give equal results."""
     import numpy as np
 

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Literal
 from memoriter.index.follow import Follower
 from memoriter.records import Answer, Entry, EntryHit, Explanation, Hit, Part
 from memoriter.search.legs import VectorLeg, complete, keyword_leg, vector_leg
-from memoriter.search.rank import Leg, Scored, Weights, scored, total_scores
+from memoriter.search.rank import Leg, Scored, Weights, score_rows, total_scores
 from memoriter.search.search import CONTEXT_SHARE, MAX_QUERY_CHARS
 from memoriter.sentences import join
 from memoriter.store import Filter
@@ -192,7 +192,7 @@ class EntrySearch:
         admitted = [row for row, id_ in ids.items() if id_ in entries and self._in_force(entries[id_], where)]
         return [
             _Scored(entries[ids[one.rowid]], legs.own[one.rowid], one, legs.keyword.get(one.rowid, 0.0))
-            for one in scored(legs.legs, admitted)
+            for one in score_rows(legs.legs, admitted)
         ]
 
     def _in_force(self, entry: Entry, where: EntryFilter) -> bool:
@@ -222,7 +222,7 @@ def as_hit(found: EntryHit, *, cited: bool) -> Hit:
     )
 
 
-def joined(answer: Answer, found: FoundEntries, limit: int) -> Answer:
+def add_entries(answer: Answer, found: FoundEntries, limit: int) -> Answer:
     """Join notes and entries in one answer, best first."""
     entries = [as_hit(hit, cited=answer.citations) for hit in found.hits]
     hits: Sequence[Hit] = sorted([*answer.hits, *entries], key=lambda hit: -hit.score)

@@ -110,15 +110,15 @@ def of_note(hit: Hit, show_places: bool, least: float) -> Candidate:
     return Candidate(line, "note", place, hit.score, hit.explain.parts, refused, hit.trust)
 
 
-def ranked(candidates: Sequence[Candidate]) -> list[Candidate]:
+def rank(candidates: Sequence[Candidate]) -> list[Candidate]:
     """Sort candidates, best first. An entry that says all of a better note comes before it, because it is shorter."""
-    rank = {one.ref: one.score for one in candidates}
+    scores = {one.ref: one.score for one in candidates}
     entries = [one for one in candidates if one.kind == "entry" and not one.refused]
     for note in (one for one in candidates if one.kind == "note" and not one.refused):
         for entry in entries:
             if is_said(note, [entry]):
-                rank[entry.ref] = max(rank[entry.ref], note.score)
-    return sorted(candidates, key=lambda one: (-rank[one.ref], one.kind))
+                scores[entry.ref] = max(scores[entry.ref], note.score)
+    return sorted(candidates, key=lambda one: (-scores[one.ref], one.kind))
 
 
 def is_said(one: Candidate, chosen: Sequence[Candidate]) -> bool:

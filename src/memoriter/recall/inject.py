@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from memoriter import logs
 from memoriter.entries.search import MIN_SIMILARITY
 from memoriter.errors import MemoriterError, StoreError
-from memoriter.recall.candidates import Candidate, entry_as, is_said, of_entry, of_note, ranked
+from memoriter.recall.candidates import Candidate, entry_as, is_said, of_entry, of_note, rank
 from memoriter.recall.render import Line, in_order, language_of, render
 from memoriter.records import Considered, Entry, EntryType, Part, Recall, Trust
 from memoriter.sentences import sentence
@@ -40,9 +40,7 @@ MIN_BRIEF_WEIGHT = 0.5
 ALWAYS: tuple[EntryType, ...] = ("user_preference", "workflow", "skill", "relationship")
 
 
-def weighed(
-    entries: Iterable[Entry], sessions: Collection[str]
-) -> list[tuple[Entry, tuple[Part, ...], float]]:
+def weigh(entries: Iterable[Entry], sessions: Collection[str]) -> list[tuple[Entry, tuple[Part, ...], float]]:
     """Return the entries for a brief with the parts of their weight, heaviest first and then newest first.
 
     ``sessions`` are those of the current project. Decisions from other projects may be wrong here and are left out.
@@ -192,7 +190,7 @@ class Injector:
             )
             found = [self.entries.list(sort="importance", limit=MAX_BRIEF_ENTRIES, **kind) for kind in kinds]
             entries = {entry.id: entry for entry in itertools.chain(*found)}
-            best = weighed(entries.values(), frozenset(sessions))[: budget.candidates]
+            best = weigh(entries.values(), frozenset(sessions))[: budget.candidates]
             candidates = [entry_as(entry, score, parts, show_places) for entry, parts, score in best]
             language = language_of(" ".join(one.line.text for one in candidates))
             return self._record(self._fit(candidates, budget, language), about, interface, session)
@@ -221,7 +219,7 @@ class Injector:
         recall_id = uuid.uuid4().hex[:16]
         chosen, considered, text = list[Candidate](), list[Considered](), ""
         left = {"entry": budget.max_entries, "note": budget.max_notes}
-        for one in ranked(candidates):
+        for one in rank(candidates):
             reason = one.refused
             if not reason:
                 lines = in_order(each.line for each in (*chosen, one))

@@ -79,7 +79,7 @@ class Scored:
 
 
 def total_scores(legs: Sequence[Leg]) -> dict[int, float]:
-    """Return the score of every row. `scored` also builds the parts, which would cost too much for thousands."""
+    """Return the score of every row. `score_rows` also builds the parts, which would cost too much for thousands."""
     total = sum(leg.weight for leg in legs) or 1.0
     scores: dict[int, float] = {}
     for leg in legs:
@@ -97,7 +97,7 @@ def best(scores: Mapping[int, float], limit: int) -> list[int]:
     return sorted(sorted(scores), key=scores.__getitem__, reverse=True)[:limit]
 
 
-def scored(legs: Sequence[Leg], rows: Iterable[int]) -> list[Scored]:
+def score_rows(legs: Sequence[Leg], rows: Iterable[int]) -> list[Scored]:
     """Return these rows with the parts of their scores, best first."""
     total = sum(leg.weight for leg in legs) or 1.0
     shares = [(leg.name, leg.weight / total, leg.values) for leg in legs]
@@ -132,7 +132,7 @@ FUSIONS = {"weighted": by_value, "rrf": by_rank}
 # ---- age, threshold, diversity ------------------------------------------------------------------------------------
 
 
-def aged(
+def apply_age(
     scored: Sequence[Scored], dates: Mapping[int, str | None], *, half_life_days: float, today: date
 ) -> list[Scored]:
     """Lower the scores of dated notes by their age. Undated notes keep theirs."""

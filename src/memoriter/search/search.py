@@ -166,11 +166,11 @@ class Searcher:
         legs = self._legs(replace(candidates, cosines=cosines))
         weight = sum(leg.weight for leg in legs) * CONTEXT_SHARE / (1 - CONTEXT_SHARE)
         legs.append(Leg("context", weight, context_leg(rank.total_scores(legs), around)))
-        ranked = rank.scored(legs, around)
+        ranked = rank.score_rows(legs, around)
         if self.options.half_life_days is None:
             return ranked
         dates = self.index.dates_of(item.rowid for item in ranked)
-        return rank.aged(ranked, dates, half_life_days=self.options.half_life_days, today=self._today())
+        return rank.apply_age(ranked, dates, half_life_days=self.options.half_life_days, today=self._today())
 
     def _choose(
         self, candidates: Candidates, ranked: list[Scored], min_score: float, limit: int

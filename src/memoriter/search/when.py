@@ -13,7 +13,7 @@ from functools import cache
 from itertools import chain, islice
 
 from memoriter.text.dates import read_number
-from memoriter.text.tokens import folded
+from memoriter.text.tokens import fold_variants
 
 #: First and last day.
 Span = tuple[date, date]
@@ -136,7 +136,7 @@ def named_days(text: str, today: date) -> list[Span]:
         return []
     found = _english().finditer(text)
     if not text.isascii():
-        found = chain(found, _chinese().finditer(folded(text)))
+        found = chain(found, _chinese().finditer(fold_variants(text)))
     spans = []
     for match in islice(found, _MAX_EXPRESSIONS):
         groups = {name: part for name, part in match.groupdict().items() if part}

@@ -180,7 +180,7 @@ def roll_back(connection: apsw.Connection) -> None:
 
 
 @contextlib.contextmanager
-def translated(path: Path) -> Iterator[None]:
+def translate_errors(path: Path) -> Iterator[None]:
     """Convert errors of SQLite for the database at ``path`` into errors of this package."""
     try:
         yield

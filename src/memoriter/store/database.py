@@ -29,7 +29,7 @@ from memoriter.store.connection import (
     roll_back,
     run,
     store_lock,
-    translated,
+    translate_errors,
     value,
 )
 
@@ -72,7 +72,7 @@ class Database:
             return self._writer.connection
         handle: Handle | None = getattr(self._local, "handle", None)
         if handle is None or not self._is_current(handle):
-            with translated(self.path):
+            with translate_errors(self.path):
                 self._drop(handle)
                 handle = self._open(query_only=True)
             self._local.handle = handle
@@ -83,7 +83,7 @@ class Database:
     def read(self) -> Iterator[apsw.Connection]:
         """Return the reader, with errors of SQLite converted."""
         connection = self.reader()
-        with translated(self.path):
+        with translate_errors(self.path):
             yield connection
 
     @contextlib.contextmanager
@@ -113,7 +113,7 @@ class Database:
                 f"Another thread has been writing {self.path} for {self._timeout_s:g} s. Try again."
             )
         try:
-            with translated(self.path), self._transaction() as connection:
+            with translate_errors(self.path), self._transaction() as connection:
                 yield connection
         finally:
             self._write_lock.release()
@@ -224,7 +224,7 @@ class Database:
             raise StoreError(f"The log of {self.path} cannot be emptied inside a transaction.")
         with self.write():
             pass  # opens the writer if needed
-        with self._write_lock, translated(self.path):
+        with self._write_lock, translate_errors(self.path):
             assert self._writer is not None
             busy = value(self._writer.connection, "pragma wal_checkpoint(truncate)")
         return not busy
@@ -247,7 +247,7 @@ class Database:
         """
         pragma = "pragma integrity_check(20)" if deep else "pragma quick_check(20)"
         try:
-            with translated(self.path):
+            with translate_errors(self.path):
                 handle = self._open(query_only=True)
                 try:
                     found = [str(row[0]) for row in handle.connection.execute(pragma)]

@@ -170,7 +170,7 @@ def last_seq(connection: apsw.Connection) -> int:
 def add_event(connection: apsw.Connection, event: EntryEvent) -> None:
     """Insert an event under its number."""
     head = (event.seq, event.change, event.at, event.kind, event.entry_id, event.by, pack(event.note))
-    connection.execute(_EVENT, (*head, packed(event.before), packed(event.after)))
+    connection.execute(_EVENT, (*head, pack_entry(event.before), pack_entry(event.after)))
 
 
 def events(connection: apsw.Connection, clause: str, *bound: str | int) -> list[EntryEvent]:
@@ -183,15 +183,17 @@ def events(connection: apsw.Connection, clause: str, *bound: str | int) -> list[
 
 def _event(seq: int, change: int, at: float, kind: str, entry_id: str, *rest: Any) -> EntryEvent:
     by, note, before, after = rest
-    return EntryEvent(seq, change, at, kind, entry_id, by, unpack(note), unpacked(before), unpacked(after))
+    return EntryEvent(
+        seq, change, at, kind, entry_id, by, unpack(note), unpack_entry(before), unpack_entry(after)
+    )
 
 
-def packed(entry: Entry | None) -> str | None:
+def pack_entry(entry: Entry | None) -> str | None:
     """Return an entry as JSON."""
     return json.dumps(asdict(entry), ensure_ascii=False) if entry else None
 
 
-def unpacked(text: str | None) -> Entry | None:
+def unpack_entry(text: str | None) -> Entry | None:
     """Return an entry from JSON. Fields that this release does not know are dropped."""
     if text is None:
         return None

@@ -57,7 +57,7 @@ def tokenize(text: str) -> list[str]:
     >>> tokenize("Moved the GitHub备份 to memory-core on 8 May")
     ['move', 'github', 'git', 'hub', '备份', 'memory-core', 'memory', 'core', '@05-08', '@05', '备', '份']
     """
-    return _cut(text if text.isascii() else folded(normalised(text)), characters=True)
+    return _cut(text if text.isascii() else fold_variants(normalise(text)), characters=True)
 
 
 def query_terms(text: str, limit: int = 64, *, as_written: bool = False) -> list[str]:
@@ -68,7 +68,7 @@ def query_terms(text: str, limit: int = 64, *, as_written: bool = False) -> list
     """
     if len(text) > MAX_QUERY:
         text = f"{text[: MAX_QUERY // 2]} {text[-MAX_QUERY // 2 :]}"
-    text = text if text.isascii() else normalised(text) if as_written else folded(normalised(text))
+    text = text if text.isascii() else normalise(text) if as_written else fold_variants(normalise(text))
     counts = Counter(_cut(text, characters=False)) or Counter(_every_word(text))
     if len(counts) <= limit:
         return list(counts)
@@ -83,7 +83,7 @@ def find_words(text: str) -> Iterator[tuple[int, int, tuple[str, ...]]]:
             word = unicodedata.normalize("NFKC", match[0])
             yield match.start(), match.end(), _known[word] if _WORD.fullmatch(word) else ()
             continue
-        for at, pair in enumerate(_pairs(folded(match[0])), match.start()):
+        for at, pair in enumerate(_pairs(fold_variants(match[0])), match.start()):
             yield at, at + len(pair), tuple({pair, pair[0], pair[-1]})
 
 
@@ -119,7 +119,7 @@ def _worth(term: str, count: int) -> int:
     return length + 2 * min(count - 1, 3)
 
 
-def normalised(text: str) -> str:
+def normalise(text: str) -> str:
     """Apply NFKC and remove invisible characters. Full-width punctuation separates words."""
     for mark in _WIDE_PUNCTUATION:  # first, because most Chinese text is already in NFKC except for these
         text = text.replace(mark, " ")
@@ -158,26 +158,26 @@ _KANA = re.compile("[\u3041-\u3096\u30a1-\u30fa]")
 _TABLE = Path(__file__).with_name("variants.txt")
 
 
-def folded(text: str) -> str:
+def fold_variants(text: str) -> str:
     """Replace variants of Chinese characters with one form, so that 備份 and 备份 match. The length does not change.
 
     This works on single characters and only for tokens: 乾, 幹 and 干 become the same. Displayed text is not changed.
     Words that differ by region, such as 軟體 and 软件, stay different.
 
-    >>> folded("備份資料庫"), folded("备份资料库")
+    >>> fold_variants("備份資料庫"), fold_variants("备份资料库")
     ('备份资料库', '备份资料库')
     """
     forms, others = _forms()
     return text if others.isdisjoint(text) else text.translate(forms)
 
 
-def simplified(text: str) -> str:
+def to_simplified(text: str) -> str:
     """Convert traditional to simplified Chinese, for embedding models that know little traditional Chinese.
 
     Characters that simplified text also uses, such as 著 or 覆, are not a sign of traditional text. A text with kana is
     Japanese and stays unchanged.
 
-    >>> simplified("備份的覆蓋範圍"), simplified("著名的覆盖范围")
+    >>> to_simplified("備份的覆蓋範圍"), to_simplified("著名的覆盖范围")
     ('备份的复盖范围', '著名的覆盖范围')
     """
     if _KANA.search(text):

@@ -39,7 +39,7 @@ class Finding:
     fix: str = ""
 
 
-def coded(error: Exception) -> str:
+def message_of(error: Exception) -> str:
     """Return the message of an error, with its code if it has one."""
     message = error.args[0] if isinstance(error, MemoriterError) and error.args else ""
     return message if isinstance(message, str) and message else str(error)
@@ -52,7 +52,7 @@ def examine(
     try:
         settings = load()
     except MemoriterError as error:
-        return [Finding("settings", "wrong", coded(error), sentence("check.fix_setting"))]
+        return [Finding("settings", "wrong", message_of(error), sentence("check.fix_setting"))]
     findings = list(check_setup(settings))
     if any(finding.name == "workspace" and finding.state == "wrong" for finding in findings):
         return findings  # without a workspace there is nothing to compare the index with
@@ -61,9 +61,9 @@ def examine(
             memory.warm_up()
             findings += check_memory(memory, memory.status(deep=True))
     except MemoryDisabled as error:
-        findings.append(Finding("memory", "note", coded(error), sentence("check.switch_on")))
+        findings.append(Finding("memory", "note", message_of(error), sentence("check.switch_on")))
     except MemoriterError as error:
-        findings.append(Finding("index", "wrong", coded(error), sentence("check.rebuild")))
+        findings.append(Finding("index", "wrong", message_of(error), sentence("check.rebuild")))
     return findings
 
 
@@ -90,7 +90,7 @@ def _items(memory: Memory) -> Iterator[Finding]:
     try:
         namespaces = count_namespaces(memory)
     except (MemoriterError, OSError) as error:
-        yield Finding("items", "wrong", coded(error), sentence("check.restore"))
+        yield Finding("items", "wrong", message_of(error), sentence("check.restore"))
         return
     if namespaces is not None:
         yield Finding("items", "ok", sentence("check.items", n=namespaces))
@@ -101,7 +101,7 @@ def _entries(memory: Memory) -> Iterator[Finding]:
     try:
         stats = memory.entries.stats() if memory.has_entries else None
     except MemoriterError as error:
-        yield Finding("entries", "wrong", coded(error), sentence("check.restore_entries"))
+        yield Finding("entries", "wrong", message_of(error), sentence("check.restore_entries"))
         return
     if stats is not None:
         yield Finding("entries", "ok", sentence("check.entries", n=stats["total"]))

@@ -11,7 +11,7 @@ from pydantic import Field
 from memoriter import logs
 from memoriter.errors import MemoriterError
 from memoriter.sentences import sentence
-from memoriter.tools.doctor import Finding, check_memory, check_setup, coded
+from memoriter.tools.doctor import Finding, check_memory, check_setup, message_of
 from memoriter.tools.tool import Arguments, Call, Count, Degraded, Prose, Shape, Tool
 
 if TYPE_CHECKING:
@@ -119,7 +119,7 @@ def _health(call: Call[HealthArguments]) -> HealthResult:
         status = memory.status(deep=call.arguments.deep)
         findings += check_memory(memory, status)
     except (MemoriterError, OSError) as error:
-        findings.append(Finding("index", "wrong", coded(error), sentence("check.rebuild")))
+        findings.append(Finding("index", "wrong", message_of(error), sentence("check.rebuild")))
     behind = _behind(memory, status)
     if behind and not any(finding.name == "freshness" for finding in findings):
         findings.append(

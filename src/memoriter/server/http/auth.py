@@ -84,7 +84,7 @@ class AllowedHosts:
     """The values of the Host and Origin headers that one gateway accepts."""
 
     def __init__(self, host: str, port: int, allowed: Iterable[str] = ()) -> None:
-        own = [] if is_unspecified(host) else [bracketed(host)]
+        own = [] if is_unspecified(host) else [url_host(host)]
         local = [name for host in (*LOOPBACK_HOSTS, *own) for name in _with_port(host, port)]
         proxied = [name for host in allowed for name in _with_optional_port(host, port)]
         self.hosts = frozenset((*local, *proxied))
@@ -118,7 +118,7 @@ def is_unspecified(host: str) -> bool:
         return False
 
 
-def bracketed(host: str) -> str:
+def url_host(host: str) -> str:
     """Return the host as it is written in a URL."""
     return f"[{host.lower()}]" if ":" in host and not host.startswith("[") else host.lower()
 

@@ -17,7 +17,7 @@ from memoriter.server.http.events import Hub, watch_other_processes
 from memoriter.server.http.guard import RequestGuard, RequestRecord
 from memoriter.server.http.limits import WorkerLimit
 from memoriter.server.http.mcp_mount import McpMount
-from memoriter.server.http.observe import Metrics, observed, progress_to, publish_sync
+from memoriter.server.http.observe import Metrics, progress_to, publish_sync, wrap_operations
 from memoriter.tools.tool import Outcome, Result, Tool
 from memoriter.tools.toolbox import Toolbox
 
@@ -43,7 +43,7 @@ class Gateway:
         self.tokens = Tokens(settings.home)
         self.browsers = BrowserSessions(settings.home, port)
         self.agents = Agents(load, self._on_sync, lambda agent: progress_to(self.hub, agent))
-        self.operations = observed(self.hub, content=options.trace_content)
+        self.operations = wrap_operations(self.hub, content=options.trace_content)
         self.workers = WorkerLimit(options.limits.concurrency)
         self.mcp = McpMount(
             self.agents, self.operations, self.workers, options.limits, self.metrics.count_operation

@@ -169,7 +169,7 @@ class RequestGuard:
             self._check_agent(scope, headers, record)
         await self._check_size(headers, receive)
         async with asyncio.timeout(self._timeout_s(path)):
-            await self._app(scope, self.bodies.limited(receive), send)
+            await self._app(scope, self.bodies.limit(receive), send)
 
     def shut_down(self) -> None:
         """Stop waiting for request bodies."""

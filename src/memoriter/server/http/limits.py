@@ -71,7 +71,7 @@ class BodyLimit:
         """Return the number of bodies that are being received."""
         return len(self._waiting)
 
-    def limited(self, receive: Receive) -> Receive:
+    def limit(self, receive: Receive) -> Receive:
         """Wrap `receive`. It raises `Refused` when a body becomes too large or does not arrive in time."""
         received, complete = 0, False
         until = asyncio.get_running_loop().time() + self._timeout_s

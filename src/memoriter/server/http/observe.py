@@ -51,7 +51,7 @@ PROGRESS_INTERVAL_S = 0.2
 # ---- events ---------------------------------------------------------------------------------------------------------
 
 
-def observed(hub: Hub, *, content: bool) -> dict[str, Tool]:
+def wrap_operations(hub: Hub, *, content: bool) -> dict[str, Tool]:
     """Return the table of operations, wrapped with events and spans. ``content`` allows user text in spans."""
     return {name: replace(tool, run=_wrap(tool, hub, content)) for name, tool in OPERATIONS.items()}
 

@@ -17,7 +17,7 @@ from urllib.parse import urlsplit
 import uvicorn
 
 from memoriter.errors import MemoriterError, NotFound
-from memoriter.server.http.auth import bracketed, is_unspecified, make_private_folder, write_json
+from memoriter.server.http.auth import is_unspecified, make_private_folder, url_host, write_json
 from memoriter.server.http.gateway import Gateway
 
 if TYPE_CHECKING:
@@ -74,7 +74,7 @@ def listen(host: str, port: int) -> socket.socket:
     except OSError as error:
         reason = error.strerror or str(error)
         raise MemoriterError(
-            f"Cannot listen on {bracketed(plain)}:{port}: {reason}. Use `--port 0` to pick a free port."
+            f"Cannot listen on {url_host(plain)}:{port}: {reason}. Use `--port 0` to pick a free port."
         ) from error
     return listening
 
@@ -115,7 +115,7 @@ class GatewayServer:
 
 def local_address(host: str, port: int) -> str:
     """Return the URL of the gateway for programs on this machine."""
-    return f"http://{'127.0.0.1' if is_unspecified(host) else bracketed(host)}:{port}"
+    return f"http://{'127.0.0.1' if is_unspecified(host) else url_host(host)}:{port}"
 
 
 # ---- running gateways -----------------------------------------------------------------------------------------------

@@ -56,7 +56,7 @@ class Nearest:
             alive = [hit for hit in found if hit[0] not in deleted] if deleted else found
             if len(alive) < limit and len(found) == wanted:
                 # More rows are deleted than were spare: search again among the existing ones.
-                allow = allowed(connection, identity, where)
+                allow = allowed_rows(connection, identity, where)
                 return self.engine.search(connection, query, identity, limit=limit, allow=allow)
             return alive[:limit]
 
@@ -136,21 +136,21 @@ class AllowLists:
     def rows(self, connection: apsw.Connection, identity: Identity, where: Filter) -> Rows:
         """Return the rows with a vector of this identity that pass the filter."""
         if connection.txn_state() == apsw.SQLITE_TXN_WRITE:
-            return allowed(connection, identity, where)  # rows that may be rolled back are not cached
+            return allowed_rows(connection, identity, where)  # rows that may be rolled back are not cached
         store = value(connection, "select value from meta where key = 'store'")
         newest = value(connection, "select coalesce(max(rowid), 0) from chunks")
         key = (store, newest, identity, where)
         with self._lock:
             found = self._lists.pop(key, None)
             if found is None:
-                found = allowed(connection, identity, where)
+                found = allowed_rows(connection, identity, where)
             self._lists[key] = found  # most recently used last
             while len(self._lists) > MAX_LISTS:
                 del self._lists[next(iter(self._lists))]
             return found
 
 
-def allowed(connection: apsw.Connection, identity: Identity, where: Filter) -> Rows:
+def allowed_rows(connection: apsw.Connection, identity: Identity, where: Filter) -> Rows:
     """Return the rows with a vector of this identity that pass the filter now."""
     bound: list[str] = [str(identity)]
     clauses = ["model = ?"]

@@ -22,7 +22,7 @@ from memoriter.store import cache
 from memoriter.store.connection import store_lock
 from memoriter.store.database import Database
 from memoriter.store.keywords import Filter
-from memoriter.store.vectors.nearest import allowed, blocks
+from memoriter.store.vectors.nearest import allowed_rows, blocks
 from memoriter.store.vectors.sidefiles import (
     SideFiles,
     best,
@@ -188,7 +188,7 @@ class VectorScan:
             state.last = last
         if state.tail.count > state.room:
             # Replaced rows get new numbers, so where rows were added, others were deleted.
-            self._compact(state, allowed(connection, identity, Filter()))
+            self._compact(state, allowed_rows(connection, identity, Filter()))
         return state
 
     def _compact(self, state: _State, live: Rows) -> None:
@@ -200,7 +200,7 @@ class VectorScan:
     def refresh(self, identity: Identity) -> None:
         """Rebuild the side files if too much has changed, and drop deleted rows from memory."""
         with self._database.snapshot() as connection:
-            rows = allowed(connection, identity, Filter())
+            rows = allowed_rows(connection, identity, Filter())
             store, pointer, _ = _state_of(connection)
         if self._needs_files(rows, open_files(self._folder, pointer, identity)):
             self._rebuild(identity)
