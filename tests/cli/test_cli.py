@@ -189,6 +189,16 @@ def test_a_wrong_choice_lists_the_right_ones(memoriter: Run) -> None:
     )
 
 
+def test_a_wrong_number_names_what_is_allowed(memoriter: Run) -> None:
+    for option, value, expected in (
+        ("--max-results", "many", "must be a valid integer"),
+        ("--max-results", "0", "must be greater than or equal to 1"),
+        ("--min-score", "high", "must be a valid number"),
+    ):
+        done = memoriter("search", "x", option, value)
+        assert done.stderr.splitlines()[-1].endswith(expected)
+
+
 def test_the_list_of_commands_shows_whole_sentences(memoriter: Run) -> None:
     assert "..." not in memoriter("--help", COLUMNS="80").stdout.split("Commands:")[1]
 

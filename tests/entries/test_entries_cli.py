@@ -74,7 +74,9 @@ def test_errors_are_one_sentence(run: Run, tmp_path: Path) -> None:
     assert "no type 'mood'" in run("add", "I am well", "--type", "mood", fails=True)
     assert "no entry" in run("history", "ffffffff", fails=True)
     (tmp_path / "bad.jsonl").write_text("nonsense")
-    assert "line 1: is not JSON" in run("import", str(tmp_path / "bad.jsonl"), fails=True)
+    assert "Nothing was imported. Line 1: not valid JSON." in run(
+        "import", str(tmp_path / "bad.jsonl"), fails=True
+    )
 
 
 def test_forgetting_cleaning_up_searching_and_asking_why(run: Run, tmp_path: Path) -> None:
@@ -168,7 +170,7 @@ def test_memories_of_other_programs_are_imported_once(
 def test_a_foreign_file_with_an_invalid_entry_is_refused_as_a_whole(run: Run, tmp_path: Path) -> None:
     file = tmp_path / "theirs.json"
     file.write_text(json.dumps([{"text": "fine"}, {"vibe": 1}]))
-    assert "entry 2: has no text" in run("import", str(file), fails=True)
+    assert "Entry 2: it has no text." in run("import", str(file), fails=True)
     assert json.loads(run("list", "--json")) == []
 
 

@@ -186,7 +186,7 @@ def test_an_invalid_line_is_refused_with_its_number_and_nothing_is_imported(entr
     good = Entry("00000000-0000-4000-8000-000000000001", "fine")
     head, line = next(export_lines(entries._store)), json.dumps({"entry": {"id": good.id, "text": "fine"}})
     for nonsense, words in [
-        ("{", "is not JSON"),
+        ("{", "not valid JSON"),
         ("[" * 100_000, ""),
         ("7", "no entry"),
         (json.dumps({"entry": {"text": "x"}}), ""),
@@ -196,6 +196,6 @@ def test_an_invalid_line_is_refused_with_its_number_and_nothing_is_imported(entr
         (json.dumps({"entry": {"id": good.id, "text": "x", "vibe": 1}}), "vibe"),
         (json.dumps({"entry": {"id": good.id, "text": "x", "tags": "a"}}), "tags"),
     ]:
-        with pytest.raises(WriteError, match=f"line 3: .*{words}"):
+        with pytest.raises(WriteError, match=f"Line 3: .*{words}"):
             import_lines(entries._store, parse_lines([head, line, nonsense]), at=1.0, actor="import")
         assert entries.list() == []

@@ -94,5 +94,5 @@ def test_an_import_with_an_impossible_field_is_rejected(toolbox: Toolbox, field:
     record = json.loads(line)
     record["entry"] |= {"id": "00000000-0000-4000-8000-000000000000", field: value}
     result = toolbox.call("entries.import", {"data": f"{head}\n{json.dumps(record)}\n"})
-    assert result["error"].endswith("nothing was imported.")
+    assert result["error"].startswith("Nothing was imported. ")
     assert toolbox.call("entries.list")["total"] == 1

@@ -153,7 +153,9 @@ def test_an_export_can_be_imported_elsewhere(open_memory, tmp_path: Path) -> Non
     with Memory.open(tmp_path, home=tmp_path / "other", embedder=HashEmbedder()) as other:
         assert call(other, "entries.import", {"data": out["data"]})["added"] == 1
         assert call(other, "entries.import", {"data": out["data"]})["already"] == 1
-        assert call(other, "entries.import", {"data": "nonsense"})["error"].endswith("nothing was imported.")
+        assert call(other, "entries.import", {"data": "nonsense"})["error"].startswith(
+            "Nothing was imported. "
+        )
 
 
 # ---- notes ----------------------------------------------------------------------------------------------------------

@@ -14,6 +14,15 @@ if TYPE_CHECKING:
     import typer
 
 
+#: Words of pydantic in the messages of typer, and what we write instead.
+_PLAIN_WORDS = {
+    "Value error, ": "",
+    "Input should be": "must be",
+    ", unable to parse string as an integer": "",
+    ", unable to parse string as a number": "",
+}
+
+
 def main() -> None:
     """Run the command line. Every expected failure is reported as one sentence."""
     # One search multiplies too little to gain from a second BLAS thread.
@@ -48,8 +57,9 @@ def main() -> None:
 
 
 def _fail_usage(error: typer.TyperException) -> NoReturn:
-    # typer puts pydantic's prefix in front of the reason.
-    message = error.format_message().replace("Value error, ", "")
+    message = error.format_message()
+    for pydantic, plain in _PLAIN_WORDS.items():
+        message = message.replace(pydantic, plain)
     if type(error).__name__ == "NoArgsIsHelpError":  # typer does not export it; its message is the help
         sys.stderr.write(f"{message}\n")
         raise SystemExit(error.exit_code)

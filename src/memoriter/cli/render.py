@@ -196,7 +196,7 @@ def excerpt(lines: Excerpt, as_json: bool) -> None:
     text = plain(lines.text) if sys.stdout.isatty() else lines.text
     sys.stdout.write(text + "\n" if text else "")
     if lines.end_line < lines.total_lines or lines.start_line > 1:
-        shown = f"lines {lines.start_line}–{lines.end_line}" if lines.text else "nothing"
+        shown = f"lines {lines.start_line}–{lines.end_line}" if lines.text else "no lines"
         sys.stderr.write(f"({shown} of {lines.total_lines})\n")
 
 

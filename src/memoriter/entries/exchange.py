@@ -70,7 +70,7 @@ def parse_lines(lines: Iterable[str]) -> Iterator[EntryLine]:
                 continue
             yield _line(record)
         except (ValueError, KeyError, TypeError, RecursionError) as error:
-            raise WriteError(f"line {number}: {_message(error)}; nothing was imported") from error
+            raise WriteError(_refusal(f"Line {number}", _message(error))) from error
 
 
 def import_lines(entries: EntryStore, lines: Iterable[EntryLine], *, at: float, actor: str) -> Imported:
@@ -180,9 +180,13 @@ def _event(record: Mapping[str, Any]) -> EntryEvent:
     )
 
 
+def _refusal(place: str, reason: str) -> str:
+    return f"Nothing was imported. {place}: {reason.removesuffix('.')}."
+
+
 def _message(error: Exception) -> str:
     if isinstance(error, json.JSONDecodeError):
-        return "is not JSON"
+        return "not valid JSON"
     if isinstance(error, KeyError):
         return f"{error.args[0]} is missing"
     return str(error) or "cannot be read"
@@ -220,14 +224,14 @@ def _entries(whole: Any, at: float) -> Iterator[Entry]:
         try:
             yield _entry(record, at)
         except (ValueError, TypeError, WriteError) as error:
-            raise WriteError(f"entry {number}: {error}; nothing was imported") from error
+            raise WriteError(_refusal(f"Entry {number}", str(error))) from error
 
 
 def _records(whole: Any) -> Iterable[Any]:
     if isinstance(whole, dict):
         name = next((name for name in _LISTS if isinstance(whole.get(name), list)), None)
         if name is None:
-            raise WriteError("the JSON contains no list of memories; nothing was imported")
+            raise WriteError("Nothing was imported. The JSON contains no list of memories.")
         whole = whole[name]
     if whole and all(isinstance(one, dict) and "mapping" in one for one in whole):
         return [saved for conversation in whole for saved in _saved_by_chatgpt(conversation)]
@@ -256,7 +260,7 @@ def _entry(record: Any, at: float) -> Entry:
         raise ValueError("is not a memory")  # noqa: TRY004 - all errors of a line are reported alike
     text = next((record[name] for name in _TEXTS if isinstance(record.get(name), str)), None)
     if text is None:
-        raise ValueError("has no text")
+        raise ValueError("it has no text")
     created = _seconds(record.get("created_at", record.get("createdAt")), at)
     draft = Draft(
         text,

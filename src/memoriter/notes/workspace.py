@@ -166,7 +166,7 @@ class Workspace:
 
     def _not_found(self, path: str) -> NotFound:
         known = {found.path.lower(): found.path for found in self.scan().files}
-        nearest = difflib.get_close_matches(path.lower(), known, n=1)
+        nearest = difflib.get_close_matches(path.lower(), known, n=1, cutoff=0.8)
         if nearest:
             return NotFound(sentence("note.other", path=path, name=known[nearest[0]]))
         return NotFound(sentence("note.not_found", path=path))
