@@ -55,7 +55,7 @@ export function sizes(given) {
     "health.sizes",
     figure(bytes(kept.reduce((sum, [, value]) => sum + value, 0))),
     facts([
-      ...COUNTED.map((name) => [t(`size.${name}`), number(given[name])]),
+      ...COUNT_NAMES.map((name) => [t(`size.${name}`), number(given[name])]),
       ...stored.map(([name, value]) => [t(`size.${name}`), bytes(value)]),
     ]),
   );
