@@ -33,7 +33,7 @@ demo: $(BASE)  ## index a small bilingual workspace and search it, step by step
 	@$(BIN)/python examples/demo.py
 
 test: $(READY)  ## run the test suite (Python packages only)
-	$(BIN)/python -m pytest -n auto -m "not integration and not soak"
+	$(BIN)/python -m pytest -n auto --dist worksteal -m "not integration and not soak"
 
 check: $(READY)  ## lint, formatting, types, generated docs, words
 	$(BIN)/ruff check .
