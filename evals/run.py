@@ -43,7 +43,7 @@ QUIET: Overrides = {"search.sync_before": False}
 
 @dataclass(frozen=True, slots=True)
 class Setup:
-    """Which embedder and settings are evaluated, and where work is kept."""
+    """The embedder and the settings to evaluate, and the folder for caches."""
 
     cache: Path
     overrides: Overrides

@@ -113,7 +113,7 @@ PARTS = ("entries", "notes", "settings")
 
 
 def is_memory(node: ast.expr) -> bool:
-    """Whether an expression is a memory by its name: `memory`, `self._memory`, `call.memory`, `view.memory()`."""
+    """Return whether an expression names a memory: `memory`, `self._memory`, `call.memory`, `view.memory()`."""
     if isinstance(node, ast.Call):
         node = node.func
     name = node.id if isinstance(node, ast.Name) else node.attr if isinstance(node, ast.Attribute) else ""
@@ -121,7 +121,7 @@ def is_memory(node: ast.expr) -> bool:
 
 
 def reaches_inside(node: ast.Attribute) -> bool:
-    """Whether an attribute belongs to an inner object of a memory, such as `memory.entries.store.path`."""
+    """Return whether an attribute belongs to an inner object of a memory, such as `memory.entries.store.path`."""
     inner = node.value
     if not isinstance(inner, ast.Attribute):
         return False
@@ -132,7 +132,7 @@ def reaches_inside(node: ast.Attribute) -> bool:
 
 
 def is_private_of_another(node: ast.Attribute, own: set[str]) -> bool:
-    """Whether an attribute is private to a class of another module; `os._exit` is a public function."""
+    """Return whether an attribute is private to a class of another module; `os._exit` is a public function."""
     private = node.attr.startswith("_") and not node.attr.startswith("__") and node.attr != "_exit"
     return private and node.attr not in own
 

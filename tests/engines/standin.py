@@ -62,7 +62,7 @@ class StandIn:
 
 
 def is_alive(pid: int, wait_s: float = 5.0) -> bool:
-    """Whether a process still runs. A killed one may take a moment to end on a busy machine."""
+    """Return whether a process still runs. A killed one may take a moment to end on a busy machine."""
     deadline = time.monotonic() + wait_s
     while _runs(pid):
         if time.monotonic() > deadline:
@@ -72,7 +72,7 @@ def is_alive(pid: int, wait_s: float = 5.0) -> bool:
 
 
 def _runs(pid: int) -> bool:
-    """Whether the process runs. A zombie does not."""
+    """Return whether the process runs. A zombie does not."""
     try:
         return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] not in "ZX"
     except OSError:

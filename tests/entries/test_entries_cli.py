@@ -211,7 +211,7 @@ def test_staged_entries_are_listed_approved_rejected_and_restored(
     assert run("reject", done["entry"]["id"], "--all", fails=True) == "2"
 
 
-def test_empty_lists_and_single_entries_are_described_in_words(run: Run) -> None:
+def test_empty_lists_and_single_entries_are_described_by_sentences(run: Run) -> None:
     assert run("staged") == "No entries.\n"
     assert run("forget", "--source", "openclaw", "--yes") == "No entry matches. Nothing was forgotten.\n"
     entry = json.loads(run("add", "I drink green tea in the morning", "--json"))

@@ -123,7 +123,7 @@ def start_clients(
     return threads, observed
 
 
-def test_many_clients_at_once_all_get_responses(tmp_path: Path) -> None:
+def test_many_concurrent_clients_all_get_responses(tmp_path: Path) -> None:
     with serving(tmp_path, MEMORITER_EMBEDDING__PROVIDER="none") as (_, details):
         threads, observed = start_clients(details, 8, lambda: range(20))
         for thread in threads:

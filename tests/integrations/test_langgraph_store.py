@@ -442,7 +442,7 @@ def test_files_are_private(store: MemoriterStore, tmp_path: Path) -> None:
     assert oct(file.stat().st_mode)[-3:] == "600"
 
 
-def test_many_threads_put_at_once_and_nothing_is_lost(store: MemoriterStore) -> None:
+def test_concurrent_puts_of_many_threads_lose_nothing(store: MemoriterStore) -> None:
     async def main() -> None:
         await asyncio.gather(*(store.aput(("t", str(n % 3)), str(n), {"n": n}) for n in range(24)))
 

@@ -108,7 +108,7 @@ def test_the_slot_decides_which_tools_exist(slot: str, names: list[str], open_ag
     assert talk_to(build(lambda: agent), listed) == names
 
 
-def test_many_calls_at_once_all_get_results(talk: Talk, note: Note) -> None:
+def test_many_concurrent_calls_all_get_results(talk: Talk, note: Note) -> None:
     note("memory/birds.md", "A heron stands by the river.\n")
 
     async def ask(client: Client) -> list[object]:

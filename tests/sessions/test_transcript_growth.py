@@ -184,7 +184,7 @@ MESSAGES = st.one_of(
 
 @settings(max_examples=60, deadline=None)
 @given(lines=st.lists(MESSAGES, max_size=25), cuts=st.lists(st.floats(0, 1), max_size=6))
-def test_reading_in_pieces_gives_the_same_passages_as_reading_at_once(
+def test_reading_in_pieces_gives_the_same_passages_as_reading_everything(
     tmp_path_factory: pytest.TempPathFactory, lines: list[str], cuts: list[float]
 ) -> None:
     folder = tmp_path_factory.mktemp("sessions")

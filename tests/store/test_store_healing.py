@@ -38,7 +38,7 @@ def folder(sound: Path, tmp_path: Path) -> Path:
 
 
 def works(index: Index) -> bool:
-    """Whether the index stores a document and finds it."""
+    """Return whether the index stores a document and finds it."""
     put(index, "fresh.md", "freshly written")
     fresh = index.keyword(["fresh"], limit=5) + index.keyword(["written"], limit=5)
     return len(fresh) > 0 and index.check(deep=True) == []

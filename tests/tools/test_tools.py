@@ -428,5 +428,5 @@ def test_every_wrong_argument_gets_one_sentence() -> None:
         ({"type": "array", "items": {"type": "object"}}, "a list of objects"),
     ],
 )
-def test_expected_values_are_described_in_words(schema: dict[str, object], words: str) -> None:
+def test_expected_values_are_described_as_text(schema: dict[str, object], words: str) -> None:
     assert expected(schema) == words

@@ -29,7 +29,7 @@ class EntrySettings(Section):
 
 
 class TriggerSettings(Section):
-    """When a language model extracts entries."""
+    """Conditions for extraction by a language model."""
 
     message_interval: Whole = Field(default=10, ge=1, description="After this many messages.")
     on_session_end: bool = Field(default=True, description="When a session ends.")
@@ -87,7 +87,7 @@ class CleanupSettings(Section):
 
 
 class SessionSettings(Section):
-    """Which session transcripts are indexed."""
+    """Session transcripts that are indexed."""
 
     enabled: bool = Field(default=True, description="Index session transcripts as well as notes.")
     paths: tuple[Path, ...] = Field(
@@ -109,7 +109,7 @@ class SessionSettings(Section):
 
 
 class WatchSettings(Section):
-    """When changed files are indexed automatically, while a service or `memoriter watch` runs."""
+    """Automatic indexing of changed files, while a service or `memoriter watch` runs."""
 
     enabled: bool = Field(default=True, description="Watch notes and transcripts for changes.")
     debounce_s: Number = Field(

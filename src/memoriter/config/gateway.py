@@ -40,7 +40,7 @@ class GatewayLimits(Section):
 
 
 class GatewaySettings(Section):
-    """Where `memoriter serve` listens, and which agents it serves."""
+    """The address of `memoriter serve`, and the agents that it serves."""
 
     host: str = Field(
         default="127.0.0.1",

@@ -11,7 +11,7 @@ from memoriter.config.fields import Duration, Fraction, Section, Whole, reject_b
 
 
 class FileSettings(Section):
-    """Which files are indexed."""
+    """Files that are indexed."""
 
     extra_paths: tuple[Path, ...] = Field(
         default=(),
@@ -143,7 +143,7 @@ def _flat_rule(value: object) -> object:
 
 
 class ScopeSettings(Section):
-    """Which sessions may search. The first matching rule decides."""
+    """Sessions that may search. The first matching rule decides."""
 
     default: Literal["allow", "deny"] = Field(default="deny", description="Action when no rule matches.")
     rules: tuple[ScopeRuleSettings, ...] = Field(
@@ -154,7 +154,7 @@ class ScopeSettings(Section):
 
 
 class QmdUpdateSettings(Section):
-    """When qmd updates its index. Times are seconds, or texts such as `500ms`, `15s`, `5m`, `1h`."""
+    """Updates of qmd's index. Times are seconds, or texts such as `500ms`, `15s`, `5m`, `1h`."""
 
     interval: Duration = Field(
         default=300.0, ge=0, description="Maximum time between updates. 0: update only after changes."
@@ -203,7 +203,7 @@ class QmdBackendSettings(Section):
 
 
 class MemorySettings(Section):
-    """Which engine searches, who may use it, and how results are shown."""
+    """The search engine, the sessions that may use it, and the display of results."""
 
     backend: Literal["builtin", "qmd"] = Field(
         default="builtin",

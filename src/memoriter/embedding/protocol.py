@@ -45,7 +45,7 @@ class Embedder(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class EmbedderSpec:
-    """Which embedder to use, and how. Its `repr` does not show keys."""
+    """The specification of an embedder. Its `repr` does not show keys."""
 
     provider: str = "auto"
     #: None: the provider's default.

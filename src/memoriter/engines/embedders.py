@@ -1,4 +1,4 @@
-"""Which embedder answers a search while the vectors of another one are computed in the background.
+"""Selection of the embedder that answers a search while the vectors of another one are computed in the background.
 
 The index records whose vectors its rows have. After a change of settings the former embedder keeps answering until
 the vectors of the new one are complete.

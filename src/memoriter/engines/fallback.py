@@ -114,12 +114,12 @@ class FallbackEngine:
 
     @property
     def primary_failed(self) -> bool:
-        """Whether the builtin engine answers at the moment."""
+        """Whether the primary has failed and the builtin engine answers."""
         return self._primary is None
 
     @property
     def retry_at(self) -> float:
-        """When the primary is tried again, on the clock of this engine."""
+        """The time of the next attempt with the primary, on the clock of this engine."""
         return self._retry_at
 
     def search(self, query: Query) -> Answer:

@@ -39,7 +39,7 @@ MIN_GROUNDED_SHARE = 0.5
 
 @dataclass(frozen=True, slots=True)
 class Gates:
-    """When the model is asked, and which of its statements are kept."""
+    """Conditions for calling the model and for keeping its statements."""
 
     min_confidence: float = 0.7
     min_importance: float = 2.0

@@ -22,7 +22,7 @@ LAST_CLEANUP = "last_cleanup"
 
 @dataclass(frozen=True, slots=True)
 class CleanupOptions:
-    """When to clean up, how long expired entries are kept, and how much the recall ledger holds."""
+    """Options of the cleanup: its interval, the retention of expired entries, and the size of the recall ledger."""
 
     automatic: bool = True
     interval_hours: float = 24

@@ -39,7 +39,7 @@ MAX_EVENTS = 200
 
 
 class EntryFilters(TypedDict, total=False):
-    """Which entries to return. Every filter that is given must match."""
+    """Filters of entries. Every filter that is given must match."""
 
     types: Sequence[str]
     #: Tags that the entry must all have.
@@ -59,7 +59,7 @@ class EntryFilters(TypedDict, total=False):
 
 
 class RecallFilters(TypedDict, total=False):
-    """Which recalls to return. Every filter that is given must match."""
+    """Filters of recalls. Every filter that is given must match."""
 
     session: str | None
     interface: str | None

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from memoriter.index.follow import Follower
 
 Approval = Literal["none", "agent", "all"]
-"""Which statements need approval: none, those of agents, or also those that were captured automatically."""
+"""The statements that need approval: none, those of agents, or also those that were captured automatically."""
 
 #: How often an entry is judged again because another process changed the entries meanwhile.
 MAX_ATTEMPTS = 5

@@ -1,4 +1,4 @@
-"""When the index is synced automatically.
+"""The schedule of automatic syncs.
 
 A sync is due a moment after notes have changed, after a transcript has grown enough, and at intervals. `Schedule`
 decides from events and the clock. `Refresher` runs the syncs in the background.

@@ -46,7 +46,7 @@ WHOLE = "$"
 
 
 class Fields(TypedDict, total=False):
-    """Which parts of a value are searched, as in LangGraph's `IndexConfig`. The memory's embedder is used."""
+    """The parts of a value that are searched, as in LangGraph's `IndexConfig`. The memory's embedder is used."""
 
     fields: Sequence[str]
 

@@ -47,7 +47,7 @@ class NoteList:
 
 
 class Quote(NamedTuple):
-    """Where something was said."""
+    """The place of a quotation in a transcript."""
 
     path: str
     #: None if the transcript does not contain the text.

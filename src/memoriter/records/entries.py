@@ -113,7 +113,7 @@ class EntryHit:
 
 @dataclass(frozen=True, slots=True)
 class Receipt:
-    """Which entries were forgotten, which copies were erased, and which could not be."""
+    """The forgotten entries, the erased copies, and the copies that could not be erased."""
 
     #: Ids of the erased entries.
     forgotten: tuple[str, ...]

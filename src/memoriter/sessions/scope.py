@@ -1,4 +1,4 @@
-"""Which sessions may use the memory.
+"""Rules for which sessions may use the memory.
 
 By default, the memory is available in direct chats only, because notes are private. Rules are tried in order, and the
 first match decides. A session that is not allowed gets an empty answer instead of an error, so that members of a group

@@ -1,4 +1,4 @@
-"""Which turns of a session have been processed, for hosts that send the whole conversation each time.
+"""The processed turns of each session, for hosts that send the whole conversation each time.
 
 For each turn a keyed digest is stored, with its time if the host sends one, but no text. A host may shorten a
 conversation, so positions as in ``progress`` would not work. A host may also use the same name for every conversation.

@@ -20,7 +20,7 @@ from memoriter.store.entry_rows import EntryFilter
 MAX_TAGS = 200
 
 After = tuple[float, str]
-"""Where a page starts: the sort value and the id of the last entry before it."""
+"""The start of a page: the sort value and the id of the last entry before it."""
 
 # An entry counts as expired as soon as its time is over, although only the next cleanup marks it.
 _STATE = "case when e.state = 'active' and e.expires_at <= ?1 then 'expired' else e.state end"

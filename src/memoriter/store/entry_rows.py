@@ -31,7 +31,7 @@ _EVENT = (
 
 @dataclass(frozen=True, slots=True)
 class EntryFilter:
-    """Which entries to read; by default the active ones."""
+    """A filter of entries. By default it selects the active ones."""
 
     types: tuple[EntryType, ...] = ()
     #: Tags that the entry must all have.

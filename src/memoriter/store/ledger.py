@@ -32,7 +32,7 @@ _HEADS = """
 
 @dataclass(frozen=True, slots=True)
 class RecallFilter:
-    """Which recalls to read."""
+    """A filter of recalls."""
 
     session: str | None = None
     interface: str | None = None

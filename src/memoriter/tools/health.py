@@ -42,7 +42,7 @@ class FreshnessJson(Shape):
 
 
 class EmbedderJson(Shape):
-    """Which embedder answers."""
+    """The embedder that answers."""
 
     provider: str = "none"
     model: str = ""

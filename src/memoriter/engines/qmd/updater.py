@@ -1,4 +1,4 @@
-"""When qmd updates its index: one update at a time, soon after a change, on an interval, less often when it fails.
+"""Updates of qmd's index: one update at a time, soon after a change, on an interval, less often when it fails.
 
 A signature of the files' stats shows whether something changed. The signature of the last update is kept in a file,
 so that a new process knows whether there is work without starting qmd.

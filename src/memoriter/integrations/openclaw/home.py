@@ -1,4 +1,4 @@
-"""Where OpenClaw keeps the files of one of its agents: in its home, or where its settings say.
+"""The files of one OpenClaw agent: in OpenClaw's home, or in folders that its settings name.
 
 OpenClaw's settings may be JSON5, which is not read here. In that case the default places are used, and a remark says
 so.

@@ -48,7 +48,7 @@ _STATE = f"""
 
 @dataclass(frozen=True, slots=True)
 class ScanLimits:
-    """When the engine uses, rebuilds and narrows its files."""
+    """Limits at which the engine uses, rebuilds and narrows its files."""
 
     #: Side files are used from this many rows on.
     threshold: int = 20_000
