@@ -67,6 +67,9 @@ class Options:
     snippet_chars: int = 700
     diversity: float = 0.0
     half_life_days: float | None = None
+    #: 0 switches a part off, so that an evaluation can measure what it contributes.
+    context_share: float = CONTEXT_SHARE
+    date_weight: float = DATE_WEIGHT
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,7 +144,7 @@ class Searcher:
         keywords = keyword_leg(self.index, terms, limit=limit, where=where)
         vectors = vector_leg(self.index, self.embedder, text, limit=limit, where=where)
         days = []
-        for span in named_days(text, self._today()):
+        for span in named_days(text, self._today()) if self.options.date_weight else ():
             matches = self.index.keyword(date_tokens_of(span), limit=limit, where=where)
             days.append(NamedDays(span, frozenset(match.rowid for match in matches)))
         proposed = {*keywords.values, *(row for named in days for row in named.rows)}
@@ -153,9 +156,9 @@ class Searcher:
         options = self.options
         weights = Weights(options.vector_weight, options.text_weight)
         legs = weights.legs(candidates.cosines, candidates.keywords.values)
-        if candidates.names_a_date:
+        if candidates.names_a_date and options.date_weight:
             dates = self.index.dates_of(candidates.rows)
-            legs.append(Leg("date", DATE_WEIGHT, date_leg(candidates.terms, dates, candidates.days)))
+            legs.append(Leg("date", options.date_weight, date_leg(candidates.terms, dates, candidates.days)))
         return FUSIONS[options.fusion]([leg for leg in legs if leg.values])
 
     def _rank(self, candidates: Candidates, shortlist: Sequence[int]) -> list[Scored]:
@@ -164,8 +167,9 @@ class Searcher:
         rows = {row for others in around.values() for row in others} | candidates.cosines.keys()
         cosines = complete(candidates.vectors, self.index, self.embedder, rows)
         legs = self._legs(replace(candidates, cosines=cosines))
-        weight = sum(leg.weight for leg in legs) * CONTEXT_SHARE / (1 - CONTEXT_SHARE)
-        legs.append(Leg("context", weight, context_leg(rank.total_scores(legs), around)))
+        if share := self.options.context_share:
+            weight = sum(leg.weight for leg in legs) * share / (1 - share)
+            legs.append(Leg("context", weight, context_leg(rank.total_scores(legs), around)))
         ranked = rank.score_rows(legs, around)
         if self.options.half_life_days is None:
             return ranked
