@@ -122,6 +122,8 @@ def test_explain_shows_parts_that_add_up_to_the_score(memoriter: Run) -> None:
 def test_get_prints_only_the_lines(memoriter: Run) -> None:
     done = memoriter("get", "memory/2026-02-08.md", "--from", "3", "--lines", "1")
     assert (done.returncode, done.stdout) == (0, "把数据库备份改到了新硬盘。\n")
+    blank = memoriter("get", "MEMORY.md", "--from", "2", "--lines", "1")
+    assert (blank.stdout, blank.stderr) == ("\n", "(lines 2–2 of 3)\n")
     as_json = json.loads(memoriter("get", "MEMORY.md", "--json").stdout)
     assert as_json == {
         "path": "MEMORY.md",

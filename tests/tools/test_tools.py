@@ -106,6 +106,22 @@ def test_memory_get_reports_a_truncated_line(toolbox: Toolbox, note) -> None:
     assert (len(whole["text"]), whole["nextFrom"], whole["truncated"]) == (12_000, 2, False)
 
 
+@pytest.mark.parametrize("step", [1, 2, 3])
+@pytest.mark.parametrize("text", ["one\n\n\nfour\n", "\n\nthree\n", "one\n\n", "\n"])
+def test_reading_on_from_next_from_returns_every_line_also_blank_ones(
+    toolbox: Toolbox, note, text: str, step: int
+) -> None:
+    note("memory/gaps.md", text)
+    lines: list[str] = []
+    start: int | None = 1
+    while start is not None:
+        part = toolbox.call("memory_get", {"path": "memory/gaps.md", "from": start, "lines": step})
+        assert part["text"].count("\n") + 1 == part["lines"]
+        lines += part["text"].split("\n")
+        start = part["nextFrom"]
+    assert (lines, part["totalLines"]) == (text.split("\n")[:-1], len(lines))
+
+
 @pytest.mark.parametrize("path", ["../secret.md", "/etc/passwd", "memory/none.md", "", "a\0b"])
 def test_an_unreadable_path_is_an_error_with_a_sentence(toolbox: Toolbox, path: str) -> None:
     result = toolbox.call("memory_get", {"path": path})

@@ -194,9 +194,10 @@ def excerpt(lines: Excerpt, as_json: bool) -> None:
         to_json(fields)
         return
     text = plain(lines.text) if sys.stdout.isatty() else lines.text
-    sys.stdout.write(text + "\n" if text else "")
+    has_lines = lines.end_line >= lines.start_line
+    sys.stdout.write(text + "\n" if has_lines else "")
     if lines.end_line < lines.total_lines or lines.start_line > 1:
-        shown = f"lines {lines.start_line}–{lines.end_line}" if lines.text else "no lines"
+        shown = f"lines {lines.start_line}–{lines.end_line}" if has_lines else "no lines"
         sys.stderr.write(f"({shown} of {lines.total_lines})\n")
 
 

@@ -173,9 +173,10 @@ class GetResult(Shape):
 def _get(call: Call[GetArguments]) -> GetResult:
     start = call.arguments.from_
     excerpt = call.memory.read(call.arguments.path, start, call.arguments.lines)
-    lines = excerpt.text.split("\n") if excerpt.text else []
+    # One blank line is text too: only the numbers say whether there is a line.
+    lines = excerpt.text.split("\n") if excerpt.end_line >= excerpt.start_line else []
     text = _first_lines(lines, GET_CHARS)
-    shown = text.count("\n") + 1 if text else 0
+    shown = text.count("\n") + 1 if lines else 0
     return GetResult(
         path=excerpt.path,
         text=text,
