@@ -110,7 +110,7 @@ release: $(READY)  ## build sdist and wheel, check them, and run the demo from t
 	cd build/release && venv/bin/memoriter --version && venv/bin/python demo.py
 
 evals: $(READY)  ## measure retrieval quality: make evals DATA=DIR (a folder of JSONL sets; see evals/README.md)
-	$(BIN)/python -m evals $(if $(DATA),--data $(DATA))
+	$(BIN)/python -m evals $(if $(DATA),--data $(DATA)) --ablate all --folds
 
 clean:  ## remove everything that the targets created
 	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .hypothesis demo-workspace

@@ -1,34 +1,64 @@
-"""`python -m evals --data DIR`: score the sets in a folder, and the repository's own, in every mode."""
+"""`python -m evals --data DIR`: score the sets in a folder, and the repository's own.
+
+One run measures the modes, what each part contributes (`--ablate`), and weights that are chosen without the
+conversation they are measured on (`--folds`). `--json` keeps the figures, from which `python -m evals.retrieval` writes
+the page.
+"""
 
 from __future__ import annotations
 
 import argparse
 import json
 import os
+import resource
 import sys
-from collections.abc import Mapping, Sequence
+import time
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
+from evals.figures import Figures, calibration, calibration_error, figures
+from evals.folds import cross_validated
 from evals.page import put
-from evals.report import Figures, figures, markdown
-from evals.run import MODES, Setup, run_set
+from evals.report import markdown
+from evals.run import SetResult, Setup, run_sets
 from evals.sets import OWN, EvalSet, find_sets, load_set
+from evals.variants import DEFAULT, MODES, PARTS, Variant, grid, without
+
+#: Queries of each group for ablations and cross-validation.
+SAMPLE = 40
+#: Questions of another group that are asked of each group.
+FOREIGN = 20
+#: A second unit of a set that is measured anyway. It is saturated, so it runs only when it is named.
+SESSIONS = "_session"
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the sets that were asked for and write their figures."""
     options = parser().parse_args(arguments)
-    setup = Setup(options.cache, overrides(options.set))
     chosen = choose(options.data, options.sets, options.limit)
     if not chosen:
         print("no set found: give --data a folder that holds <set>/corpus.jsonl", file=sys.stderr)
         return 2
-    found: list[Figures] = []
-    for one in chosen:
-        found.append(figures(run_set(one, options.modes, setup, tell=_say)))
-        if options.json:
-            options.json.write_text(json.dumps(found, ensure_ascii=False, indent=1) + "\n")
-    tables = markdown(found)
+    start, setup = time.monotonic(), Setup(options.cache, overrides(options.set), jobs=options.jobs)
+    tuned = grid(options.sample) if options.folds else []
+    variants = [*(MODES[mode] for mode in options.modes)]
+    variants += [without(part, options.sample) for part in options.ablate]
+    results = list(
+        run_sets([one.with_foreign(FOREIGN) for one in chosen], [*variants, *tuned], setup, tell=_say)
+    )
+    found = everything(results, tuned)
+    found["run"] = {
+        "jobs": options.jobs,
+        "sample": options.sample,
+        "limit": options.limit,
+        "wall_s": round(time.monotonic() - start),
+        "cpu_s": round(_cpu_s()),
+        "settings": dict(setup.overrides),
+    }
+    _say(f"{found['run']['wall_s']} s, {found['run']['cpu_s']} s of CPU")
+    if options.json:
+        options.json.write_text(json.dumps(found, ensure_ascii=False, indent=1) + "\n", "utf-8")
+    tables = markdown(found["sets"])
     if options.out:
         put(options.out, "evals", tables)
     else:
@@ -36,19 +66,49 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return 0
 
 
+def everything(results: Sequence[SetResult], tuned: Sequence[Variant]) -> Figures:
+    """All figures of a run as plain data."""
+    found: Figures = {"sets": [figures(result) for result in results]}
+    default = [outcome for result in results for outcome in result.outcomes.get(DEFAULT, ())]
+    bins = calibration(default)
+    found["calibration"] = {"bins": bins, "error": calibration_error(bins)}
+    if tuned and default:
+        found["folds"] = cross_validated(results, [variant.name for variant in tuned])
+    return found
+
+
 def parser() -> argparse.ArgumentParser:
     """The command line."""
-    made = argparse.ArgumentParser(prog="python -m evals", description=__doc__)
-    made.add_argument("--data", type=Path, help="folder with sets: <set>/corpus.jsonl and queries.jsonl")
-    made.add_argument("--sets", type=_names, default=[], help="only these, separated by commas")
-    made.add_argument("--modes", type=_modes, default=list(MODES), help=f"of {', '.join(MODES)}")
+    made = argparse.ArgumentParser(prog="python -m evals", description=__doc__.split("\n", 1)[0])
+    made.add_argument("--data", type=Path, help="Folder with sets: <set>/corpus.jsonl and queries.jsonl.")
+    made.add_argument("--sets", type=_names, default=[], help="Only these, separated by commas.")
     made.add_argument(
-        "--set", action="append", default=[], metavar="KEY=VALUE", help="a setting of memoriter"
+        "--modes", type=_known(MODES), default=list(MODES), help=f"Comma-separated: {', '.join(MODES)}."
     )
-    made.add_argument("--limit", type=int, help="only the first N queries of each group")
-    made.add_argument("--out", type=Path, help="write the Markdown tables here")
-    made.add_argument("--json", type=Path, help="write all figures here")
-    made.add_argument("--cache", type=Path, default=default_cache(), help="where workspaces and vectors stay")
+    made.add_argument(
+        "--ablate",
+        type=_known(PARTS),
+        default=[],
+        metavar="PARTS",
+        help=f"Measure what these parts contribute: {', '.join(PARTS)}.",
+    )
+    made.add_argument("--folds", action="store_true", help="Cross-validate the weights by group.")
+    made.add_argument(
+        "--sample",
+        type=int,
+        default=SAMPLE,
+        help=f"Queries of each group for --ablate and --folds (default: {SAMPLE}).",
+    )
+    made.add_argument(
+        "--set", action="append", default=[], metavar="KEY=VALUE", help="Override a setting of memoriter."
+    )
+    made.add_argument("--limit", type=int, help="Use only the first N queries of each group.")
+    made.add_argument(
+        "--jobs", type=int, default=os.cpu_count() or 1, help="Processes (default: one per core)."
+    )
+    made.add_argument("--out", type=Path, help="Write the Markdown tables into this page.")
+    made.add_argument("--json", type=Path, help="Write all figures into this file.")
+    made.add_argument("--cache", type=Path, default=default_cache(), help="Folder for notes and vectors.")
     return made
 
 
@@ -58,7 +118,8 @@ def choose(data: Path | None, names: Sequence[str], limit: int | None) -> list[E
     unknown = [name for name in names if name not in known]
     if unknown:
         raise SystemExit(f"unknown set: {', '.join(unknown)}; there are {', '.join(known)}")
-    loaded = [load_set(name, *known[name]) for name in (names or known)]
+    by_default = [name for name in known if not name.endswith(SESSIONS)]
+    loaded = [load_set(name, *known[name]) for name in (names or by_default)]
     return [_cut(one, limit) for one in loaded] if limit else loaded
 
 
@@ -70,6 +131,13 @@ def overrides(pairs: Sequence[str]) -> Mapping[str, object]:
 def default_cache() -> Path:
     """A folder of the user's that may be deleted at any time."""
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "memoriter-evals"
+
+
+def _cpu_s() -> float:
+    return sum(
+        usage.ru_utime + usage.ru_stime
+        for usage in map(resource.getrusage, (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
+    )
 
 
 def _cut(one: EvalSet, limit: int) -> EvalSet:
@@ -88,12 +156,16 @@ def _names(text: str) -> list[str]:
     return [name for name in text.split(",") if name]
 
 
-def _modes(text: str) -> list[str]:
-    names = _names(text)
-    unknown = [name for name in names if name not in MODES]
-    if unknown:
-        raise argparse.ArgumentTypeError(f"unknown mode {', '.join(unknown)}; there are {', '.join(MODES)}")
-    return names
+def _known(table: Mapping[str, object]) -> Callable[[str], list[str]]:
+    """Read names from a table, separated by commas. "all" stands for every one."""
+
+    def read(text: str) -> list[str]:
+        names = list(table) if text == "all" else _names(text)
+        if unknown := [name for name in names if name not in table]:
+            raise argparse.ArgumentTypeError(f"unknown: {', '.join(unknown)}; there are {', '.join(table)}")
+        return names
+
+    return read
 
 
 def _say(line: str) -> None:

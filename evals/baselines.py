@@ -26,9 +26,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evals.__main__ import choose, default_cache
+from evals.figures import Figures, figures
 from evals.page import put
-from evals.report import Figures, figures
-from evals.run import Setup, run_set
+from evals.run import Setup, run_sets
+from evals.variants import MODES as VARIANTS
 from memoriter.records import Identity
 
 MODES = ("vector", "hybrid")
@@ -182,8 +183,7 @@ def markdown(found: dict[str, list[Figures]]) -> str:
 
 
 def _cell(one: Figures, mode: str) -> str:
-    modes: Any = one["modes"]
-    value = modes[mode]["measures"]["nDCG@10"]
+    value = one["modes"][mode]["measures"]["nDCG@10"]
     return f"{100 * value['mean']:.1f} ± {50 * (value['high'] - value['low']):.1f}"
 
 
@@ -203,9 +203,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     for name, _, folder in (model.partition("=") for model in options.model):
         setup = setup_for(name, folder, options.cache)
         found[name] = []
-        for one in chosen:
-            print(f"{name}: {one.name}", file=sys.stderr, flush=True)
-            found[name].append(figures(run_set(one, MODES, setup)))
+        for result in run_sets(chosen, [VARIANTS[mode] for mode in MODES], setup):
+            print(f"{name}: {result.name}", file=sys.stderr, flush=True)
+            found[name].append(figures(result))
             if options.json:
                 options.json.write_text(json.dumps(found, ensure_ascii=False, indent=1) + "\n")
     table = markdown(found)

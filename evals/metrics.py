@@ -61,8 +61,9 @@ def newer_first(ranked: Ids, old: Ids, new: Ids) -> float:
 
 def auroc(positive: Sequence[float], negative: Sequence[float]) -> float:
     """Chance that an answerable query is more confident than an unanswerable one; ties count half."""
-    above = sum((p > n) + (p == n) / 2 for p in positive for n in negative)
-    return above / (len(positive) * len(negative))
+    ordered = np.sort(np.asarray(negative, dtype=float))
+    below = np.searchsorted(ordered, positive, side="left") + np.searchsorted(ordered, positive, side="right")
+    return float(below.mean() / 2 / len(ordered))
 
 
 def exact_precision(returned: Ids, expected: Ids) -> float:

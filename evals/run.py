@@ -1,7 +1,7 @@
-"""Put a set through memoriter: write its items as notes, sync, ask every query in every mode.
+"""Put sets through memoriter: write their items as notes, sync, ask every query in every variant.
 
-Each group becomes a workspace of its own with one note per item, so a search cannot leave it. Workspaces and indexes
-stay in the cache folder; a second run finds its files unchanged and embeds nothing. Scoring is not done here.
+Each group becomes a workspace of its own with one note per item, so a search cannot leave it. An index is built from
+nothing in every run; only notes and vectors stay in the cache folder. Scoring is not done here.
 """
 
 from __future__ import annotations
@@ -9,31 +9,34 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import tempfile
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from dataclasses import dataclass, replace
+from multiprocessing import get_context
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from evals.metrics import expand
 from evals.sets import EvalSet, Item, Query
+from evals.variants import Overrides, Variant
+from evals.vectors import KeptVectors
 from memoriter import Answer, Memory
 
 if TYPE_CHECKING:
     from memoriter.embedding import Embedder
 
-Overrides = Mapping[str, object]
-
-MODES: Mapping[str, Overrides] = {
-    "keyword": {"embedding.provider": "none"},
-    "vector": {"search.vector_weight": 1.0, "search.text_weight": 0.0},
-    "hybrid": {},
-}
+Tell = Callable[[str], None]
 
 #: Hits requested for a ranking. This is enough for MRR.
 DEPTH = 100
+#: Hits of a query whose confidence is compared with the labels: as many as a search returns by default.
+JUDGED = 6
 #: Queries of a group that are repeated with default settings to measure their time.
-TIMED = 50
+TIMED = 20
+#: What a query costs, in characters of text to embed. It only decides which groups start first.
+QUERY_COST = 600
 
 CHOOSES_MODEL = ("embedding.provider", "embedding.model", "embedding.model_path")
 
@@ -49,10 +52,12 @@ class Setup:
     overrides: Overrides
     #: Replaces the configured embedder.
     embedder: Embedder | None = None
+    #: Processes that work at the same time, one thread each.
+    jobs: int = 1
 
     @property
     def key(self) -> str:
-        """Names the folder whose indexes hold vectors of this embedder."""
+        """Names the folder whose workspaces belong to this embedder."""
         chosen = {key: str(self.overrides[key]) for key in CHOOSES_MODEL if key in self.overrides}
         chosen |= {"embedder": str(self.embedder.identity)} if self.embedder else {}
         return _digest(json.dumps(chosen, sort_keys=True))[:12] if chosen else "default"
@@ -65,28 +70,40 @@ class Build:
     items: int
     chunks: int
     index_bytes: int
-    #: CPU time without a cache; None when vectors were in the cache and the first build was not measured.
-    cpu_s: float | None
+    #: CPU time without a cache, embedding included.
+    cpu_s: float
 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """The results of one query in one mode."""
+    """The results of one query in one variant."""
 
     query: Query
     #: Item ids, best first, without a threshold.
     ranked: tuple[str, ...]
-    #: The best hit's score.
+    #: The best hit's confidence.
     confidence: float
     #: Item ids from a search with default settings, if it was made.
     returned: tuple[str, ...] = ()
     #: CPU time of that search, including the embedding of the query.
     cpu_ms: float | None = None
+    #: The confidence of each of the first hits, and whether it is relevant.
+    judged: tuple[tuple[float, bool], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class GroupResult:
+    """The outcomes of one group, by variant."""
+
+    outcomes: Mapping[str, Sequence[Outcome]]
+    build: Build
+    model: str
+    cpu_s: float
 
 
 @dataclass(frozen=True, slots=True)
 class SetResult:
-    """All outcomes of a set, by mode."""
+    """All outcomes of a set, by variant."""
 
     name: str
     outcomes: Mapping[str, Sequence[Outcome]]
@@ -94,21 +111,85 @@ class SetResult:
     model: str
 
 
-def run_set(
-    chosen: EvalSet, modes: Iterable[str], setup: Setup, *, tell: Callable[[str], None] = lambda _: None
-) -> SetResult:
-    """Index every group and ask every query in every mode."""
-    outcomes: dict[str, list[Outcome]] = {mode: [] for mode in modes}
-    builds, model = [], ""
-    for group, items, queries in chosen.groups():
-        tell(f"{chosen.name}/{group}: {len(items)} items, {len(queries)} queries")
-        place = setup.cache / setup.key / chosen.name / _digest(group)[:12]
-        by_path = write_notes(place / "workspace", items)
-        build, model = _index(place, items, setup)
-        builds.append(build)
-        for mode, found in outcomes.items():
-            found.extend(_ask(place, queries, by_path, mode, setup))
-    return SetResult(chosen.name, outcomes, builds, model)
+@dataclass(frozen=True, slots=True)
+class Job:
+    """The work of one process at a time: one group of a set."""
+
+    name: str
+    group: str
+    items: Sequence[Item]
+    queries: Sequence[Query]
+    variants: Sequence[Variant]
+    setup: Setup
+
+    @property
+    def cost(self) -> int:
+        asked = sum(len(sampled(self.queries, variant.sample)) for variant in self.variants)
+        return sum(len(item.text) for item in self.items) + QUERY_COST * asked
+
+
+def run_sets(
+    sets: Sequence[EvalSet], variants: Sequence[Variant], setup: Setup, *, tell: Tell = lambda _: None
+) -> Iterator[SetResult]:
+    """Yield the result of each set, in the given order, as soon as its groups are complete."""
+    jobs = [
+        Job(chosen.name, group, items, queries, variants, setup)
+        for chosen in sets
+        for group, items, queries in chosen.groups()
+    ]
+    waiting = {chosen.name: [job for job in jobs if job.name == chosen.name] for chosen in sets}
+    finished: dict[tuple[str, str], GroupResult] = {}
+    order = list(waiting)
+    for job, result in _run(jobs, setup):
+        finished[job.name, job.group] = result
+        asked = f"{len(job.items)} items, {len(job.queries)} queries"
+        tell(f"{job.name}/{job.group}: {asked}, {result.cpu_s:.0f} s of CPU")
+        while order and all((order[0], job.group) in finished for job in waiting[order[0]]):
+            name = order.pop(0)
+            yield _joined(name, [finished[name, job.group] for job in waiting[name]], variants)
+
+
+def _run(jobs: Sequence[Job], setup: Setup) -> Iterator[tuple[Job, GroupResult]]:
+    """Run the jobs, the longest first, so that the processes finish at about the same time."""
+    longest_first = sorted(jobs, key=lambda job: -job.cost)
+    if setup.jobs == 1 or setup.embedder is not None:
+        yield from ((job, run_group(job)) for job in jobs)
+        return
+    with ProcessPoolExecutor(setup.jobs, mp_context=get_context("spawn")) as pool:
+        running = {pool.submit(run_group, job): job for job in longest_first}
+        for future in as_completed(running):
+            yield running[future], future.result()
+
+
+def _joined(name: str, groups: Sequence[GroupResult], variants: Sequence[Variant]) -> SetResult:
+    outcomes = {
+        variant.name: [outcome for group in groups for outcome in group.outcomes[variant.name]]
+        for variant in variants
+    }
+    return SetResult(name, outcomes, [group.build for group in groups], groups[0].model if groups else "")
+
+
+def run_group(job: Job) -> GroupResult:
+    """Index one group and ask its queries in every variant."""
+    start = time.process_time()
+    place = job.setup.cache / job.setup.key / job.name / _digest(job.group)[:12]
+    by_path = write_notes(place / "workspace", job.items)
+    with tempfile.TemporaryDirectory(prefix="home-", dir=place) as home:
+        opener = Opener(place / "workspace", Path(home), job.setup)
+        build, model = _index(opener, job.items)
+        outcomes = {
+            variant.name: list(_ask(opener, sampled(job.queries, variant.sample), by_path, variant))
+            for variant in job.variants
+        }
+    return GroupResult(outcomes, build, model, time.process_time() - start)
+
+
+def sampled(queries: Sequence[Query], most: int | None) -> Sequence[Query]:
+    """Return at most this many queries, the same in every run and not the first ones of a list."""
+    if most is None or len(queries) <= most:
+        return queries
+    chosen = {query.id for query in sorted(queries, key=lambda query: _digest(query.id))[:most]}
+    return [query for query in queries if query.id in chosen]
 
 
 def write_notes(workspace: Path, items: Sequence[Item]) -> dict[str, str]:
@@ -134,50 +215,90 @@ def write_notes(workspace: Path, items: Sequence[Item]) -> dict[str, str]:
     return by_path
 
 
-def _open(place: Path, setup: Setup, overrides: Overrides) -> Memory:
-    # No settings of the user who runs this may change the figures.
-    config = place / "config.yaml"
-    config.touch()
-    return Memory.open(
-        place / "workspace",
-        home=place / "home",
-        config=config,
-        overrides={**setup.overrides, **QUIET, **overrides},
-        embedder=None if "embedding.provider" in overrides else setup.embedder,
-    )
+class Opener:
+    """Opens the memory of one group in different variants, with one embedder for all of them."""
+
+    def __init__(self, workspace: Path, home: Path, setup: Setup) -> None:
+        self.workspace = workspace
+        self.home = home
+        self._setup = setup
+        # No settings of the user who runs this may change the figures.
+        self._config = home / "config.yaml"
+        self._config.touch()
+        embedder = setup.embedder or self._configured()
+        self.vectors = KeptVectors(embedder, setup.cache / "vectors") if embedder else None
+
+    def open(self, variant: Variant) -> Memory:
+        """Open the memory. It must be closed."""
+        overrides = {**self._setup.overrides, **QUIET, **variant.settings}
+        without_vectors = overrides.get("embedding.provider") == "none"
+        memory = Memory.open(
+            self.workspace,
+            home=self.home,
+            config=self._config,
+            overrides=overrides,
+            embedder=None if without_vectors else self.vectors,
+        )
+        if variant.options:
+            searcher: Any = memory._engine.searcher  # type: ignore[attr-defined]
+            searcher.options = replace(searcher.options, **variant.options)
+        return memory
+
+    def _configured(self) -> Embedder | None:
+        from memoriter.build import embedder_spec
+        from memoriter.config import load
+        from memoriter.embedding import resolve
+
+        settings = load(
+            config=self._config,
+            arguments={"workspace": self.workspace, "home": self.home, **self._setup.overrides},
+        )
+        threads = 1 if self._setup.jobs > 1 else 0
+        return resolve(replace(embedder_spec(settings), threads=threads)).embedder
 
 
-def _index(place: Path, items: Sequence[Item], setup: Setup) -> tuple[Build, str]:
-    """Sync; what the build from nothing took is remembered beside it, because later ones find vectors in place."""
-    notes, from_nothing = place / "build.json", not (place / "home").exists()
-    start = time.process_time()
-    with _open(place, setup, {}) as memory:
+def _index(opener: Opener, items: Sequence[Item]) -> tuple[Build, str]:
+    """Sync into an empty home, and add what the vectors of the cache took when they were computed."""
+    vectors = opener.vectors
+    with opener.open(Variant("index")) as memory:
+        start, recorded = time.process_time(), vectors.recorded_s if vectors else 0.0
         report = memory.sync()
+        cpu_s = time.process_time() - start + (vectors.recorded_s - recorded if vectors else 0.0)
         status = memory.status()
     if report.degraded or report.pending:
-        raise RuntimeError(f"the index of {place} is not complete: {report.degraded or report.pending}")
-    if from_nothing:
-        notes.write_text(json.dumps(time.process_time() - start))
-    cpu_s = json.loads(notes.read_text()) if notes.exists() else None
-    return Build(len(items), report.chunks, _bytes_below(place / "home"), cpu_s), status.model
+        raise RuntimeError(
+            f"the index of {opener.workspace} is incomplete: {report.degraded or report.pending}"
+        )
+    return Build(len(items), report.chunks, _bytes_below(opener.home), cpu_s), status.model
 
 
 def _ask(
-    place: Path, queries: Sequence[Query], by_path: Mapping[str, str], mode: str, setup: Setup
+    opener: Opener, queries: Sequence[Query], by_path: Mapping[str, str], variant: Variant
 ) -> Iterator[Outcome]:
-    with _open(place, setup, MODES[mode]) as memory:
+    with opener.open(variant) as memory:
         memory.search("warm-up: the model and the index are loaded once")
         for number, query in enumerate(queries):
             returned: tuple[str, ...] = ()
             cpu_ms = None
             if query.exact or number < TIMED:
+                if opener.vectors:
+                    opener.vectors.forget_query(query.text)
                 start = time.process_time()
                 answer = memory.search(query.text)
                 cpu_ms = 1000 * (time.process_time() - start)
                 returned = _items(answer, by_path)
             deep = memory.search(query.text, max_results=DEPTH, min_score=0.0)
-            confidence = deep.hits[0].score if deep.hits else 0.0
-            yield Outcome(query, _items(deep, by_path), confidence, returned, cpu_ms)
+            judged = _judged(deep, query, by_path)
+            confidence = judged[0][0] if judged else 0.0
+            yield Outcome(query, _items(deep, by_path), confidence, returned, cpu_ms, judged)
+
+
+def _judged(answer: Answer, query: Query, by_path: Mapping[str, str]) -> tuple[tuple[float, bool], ...]:
+    relevant = set(query.relevant)
+    return tuple(
+        (float(getattr(hit, "confidence", hit.score)), by_path[hit.path] in relevant)
+        for hit in answer.hits[:JUDGED]
+    )
 
 
 def _items(answer: Answer, by_path: Mapping[str, str]) -> tuple[str, ...]:

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import date
 from pathlib import Path
 
@@ -47,6 +47,15 @@ class Query:
     forbidden: tuple[str, ...] = ()
     #: Nothing in the corpus answers it.
     abstain: bool = False
+    #: "zh" or "en", or "zh → en" when a Chinese question has an English answer.
+    language: str = ""
+    #: Asked of a group that it does not belong to, to see whether the search notices.
+    foreign: bool = False
+
+    @property
+    def unanswerable(self) -> bool:
+        """Whether nothing in the group answers it."""
+        return self.abstain or (self.exact and not self.relevant)
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +77,32 @@ class EvalSet:
         for group in sorted(items.keys() | queries.keys()):
             yield group, items.get(group, []), queries.get(group, [])
 
+    def with_foreign(self, count: int) -> EvalSet:
+        """Return the set with questions of each group asked of the next group, where nothing answers them."""
+        groups = [queries for _, _, queries in self.groups() if queries]
+        if len(groups) < 2:
+            return self
+        foreign = [
+            replace(
+                query,
+                id=f"{query.id} in {queries[0].group}",
+                group=queries[0].group,
+                relevant=(),
+                facets=(),
+                roles={},
+                exact=False,
+                abstain=True,
+                foreign=True,
+            )
+            for queries, others in zip(groups, [*groups[1:], groups[0]], strict=True)
+            for query in _spread([other for other in others if other.relevant], count)
+        ]
+        return replace(self, queries=(*self.queries, *foreign))
+
+
+def _spread(queries: Sequence[Query], count: int) -> Sequence[Query]:
+    return queries[:: max(1, len(queries) // count)][:count] if count else ()
+
 
 def find_sets(folder: Path) -> dict[str, tuple[Path, Path]]:
     """The sets below a folder: name → corpus file, queries file."""
@@ -83,7 +118,13 @@ def find_sets(folder: Path) -> dict[str, tuple[Path, Path]]:
 def load_set(name: str, corpus: Path, queries: Path) -> EvalSet:
     """Read one set."""
     items = tuple(_item(row) for row in _rows(corpus))
-    return EvalSet(name, items, tuple(_query(row) for row in _rows(queries)))
+    texts = {item.id: item.text for item in items}
+    return EvalSet(name, items, tuple(_query(row, texts) for row in _rows(queries)))
+
+
+def language_of(text: str) -> str:
+    """Chinese by two Han characters: names and identifiers in Latin letters do not count against it."""
+    return "zh" if len(re.findall(r"[\u4e00-\u9fff]", text)) >= 2 else "en"
 
 
 def parse_day(time: str) -> str | None:
@@ -125,8 +166,10 @@ def _item(row: Mapping[str, object]) -> Item:
     return Item(str(row["id"]), str(row["group"]), str(row["text"]), parse_day(str(row.get("time") or "")))
 
 
-def _query(row: Mapping[str, object]) -> Query:
+def _query(row: Mapping[str, object], texts: Mapping[str, str]) -> Query:
     relevant = _ids(row["relevant"])
+    asked = language_of(str(row["query"]))
+    answered = next((language_of(texts[item]) for item in relevant if item in texts), asked)
     facets, roles = row.get("facets"), row.get("roles")
     return Query(
         id=str(row["id"]),
@@ -139,6 +182,7 @@ def _query(row: Mapping[str, object]) -> Query:
         exact=bool(row.get("exact")),
         forbidden=_ids(row.get("forbidden")),
         abstain=bool(row.get("abstain")) or (not relevant and not row.get("exact")),
+        language=asked if asked == answered else f"{asked} → {answered}",
     )
 
 

@@ -7,10 +7,13 @@ import json
 import pytest
 
 from evals.__main__ import main, overrides
+from evals.figures import calibration, calibration_error, figures, lifecycle
+from evals.folds import cross_validated
 from evals.page import put
-from evals.report import figures, lifecycle, markdown
-from evals.run import Outcome, Setup, run_set, write_notes
+from evals.report import markdown
+from evals.run import Opener, Outcome, SetResult, Setup, run_sets, sampled, write_notes
 from evals.sets import EvalSet, Item, Query
+from evals.variants import MODES, Variant, without
 from memoriter.testing import HashEmbedder
 
 ITEMS = (
@@ -33,8 +36,13 @@ def setup(tmp_path):
     return Setup(tmp_path / "cache", {}, HashEmbedder())
 
 
+def run_toy(setup, *variants: Variant, chosen: EvalSet = TOY) -> SetResult:
+    [result] = run_sets([chosen], variants, setup)
+    return result
+
+
 def test_a_toy_set_is_found_in_every_mode(setup):
-    result = run_set(TOY, ["keyword", "vector", "hybrid"], setup)
+    result = run_toy(setup, *MODES.values())
     for outcomes in result.outcomes.values():
         ranked = {outcome.query.id: outcome.ranked for outcome in outcomes}
         assert (ranked["q1"][0], ranked["q2"][0], ranked["q3"][0]) == ("d1", "d3", "e1")
@@ -44,25 +52,111 @@ def test_a_toy_set_is_found_in_every_mode(setup):
 
 
 def test_a_second_run_embeds_nothing(setup):
-    run_set(TOY, ["hybrid"], setup)
+    first = run_toy(setup, Variant("index"), chosen=EvalSet("toy", ITEMS, ()))
     before = setup.embedder.texts
-    again = run_set(TOY, ["hybrid"], setup)
-    assert setup.embedder.texts == before
-    assert again.builds == run_set(TOY, ["hybrid"], setup).builds
+    again = run_toy(setup, Variant("index"), chosen=EvalSet("toy", ITEMS, ()))
+    assert setup.embedder.texts == before == len(ITEMS)
+    assert [build.chunks for build in again.builds] == [build.chunks for build in first.builds]
 
 
 def test_figures_hold_means_intervals_and_differences(setup):
-    found = figures(run_set(TOY, ["keyword", "vector", "hybrid"], setup))
+    found = figures(run_toy(setup, *MODES.values()))
     hybrid = found["modes"]["hybrid"]
     assert hybrid["queries"] == 4
     assert hybrid["measures"]["MRR"]["mean"] == pytest.approx(
         0.75
     )  # three found first, one in an empty group
-    assert hybrid["categories"]["pets"]["nDCG@10"] == 1
+    assert hybrid["categories"]["pets"]["nDCG@10"]["mean"] == 1
     assert found["differences"]["hybrid − keyword"]["MRR"]["mean"] == pytest.approx(0)
     page = markdown([found])
     assert "| toy | hybrid | 4 | 75.0 ±" in page
     assert json.loads(json.dumps(found)) == found
+
+
+@pytest.mark.parametrize(
+    ("part", "left"), [("context", ["vector", "keyword"]), ("keyword", ["vector", "context"])]
+)
+def test_an_ablation_leaves_a_part_out_of_the_score(setup, tmp_path, part, left):
+    write_notes(tmp_path / "notes", ITEMS[:3])
+    (tmp_path / "home").mkdir()
+    opener = Opener(tmp_path / "notes", tmp_path / "home", setup)
+    with opener.open(without(part, None)) as memory:
+        memory.sync()
+        [best, *_] = memory.search("Where does the cat sleep?", min_score=0.0).hits
+    assert [part.name for part in best.explain.parts if part.weight] == left
+
+
+def test_what_a_part_contributes_is_measured_on_a_sample_of_the_queries(setup):
+    found = figures(run_toy(setup, MODES["hybrid"], without("vector", 1)))
+    assert found["parts"]["vector"]["queries"] == 3  # one of each group
+    assert found["parts"]["vector"]["contributes"]["nDCG@10"]["mean"] == pytest.approx(0)
+
+
+def test_a_sample_is_the_same_in_every_run_and_keeps_the_order():
+    queries = [Query(str(number), "g", "?", "c", ()) for number in range(50)]
+    chosen = sampled(queries, 10)
+    assert len(chosen) == 10
+    assert list(chosen) == [query for query in queries if query in chosen]
+    assert sampled(list(reversed(queries)), 10) == list(reversed(chosen))
+    assert sampled(queries, None) == sampled(queries, 60) == queries
+
+
+def test_several_processes_find_the_same_as_one(tmp_path):
+    only_keywords = {"embedding.provider": "none"}
+    alone = run_toy(Setup(tmp_path, only_keywords, jobs=1), MODES["keyword"])
+    together = run_toy(Setup(tmp_path, only_keywords, jobs=2), MODES["keyword"])
+    ranked = [[outcome.ranked for outcome in result.outcomes["keyword"]] for result in (alone, together)]
+    assert ranked[0] == ranked[1]
+
+
+def test_questions_of_another_group_have_no_answer_and_no_effect_on_the_means(setup):
+    plain, foreign = (
+        figures(run_toy(setup, MODES["hybrid"], chosen=one)) for one in (TOY, TOY.with_foreign(1))
+    )
+    modes = [one["modes"]["hybrid"] for one in (plain, foreign)]
+    assert modes[0]["measures"] == modes[1]["measures"]
+    asked = [query for query in TOY.with_foreign(1).queries if query.foreign]
+    assert [(query.group, query.relevant, query.unanswerable) for query in asked] == [
+        ("a", (), True),
+        ("b", (), True),
+        ("c", (), True),
+    ]
+
+
+def outcome_of(query: Query, ranked: tuple[str, ...], confidence: float = 0.5) -> Outcome:
+    judged = ((confidence, ranked[0] in query.relevant),)
+    return Outcome(query, ranked, confidence, judged=judged)
+
+
+def test_weights_are_chosen_without_the_group_they_are_measured_on():
+    queries = [Query(group, group, "?", "c", ("right",)) for group in "abc"]
+
+    def answers(right: str) -> list[Outcome]:
+        return [outcome_of(query, ("right",) if query.group in right else ("wrong",)) for query in queries]
+
+    result = SetResult(
+        "toy", {"hybrid": answers("a"), "first": answers("a"), "second": answers("bc")}, [], ""
+    )
+    found = cross_validated([result], ["first", "second"])
+    # Without "b", groups a and c are tied and the first candidate wins; so with "c" left out.
+    assert found["chosen"] == {"first": 2, "second": 1}
+    toy = found["sets"]["toy"]
+    assert (toy["default"]["mean"], toy["left out"]["mean"]) == (pytest.approx(1 / 3), pytest.approx(0))
+    assert toy["hindsight"] == pytest.approx(2 / 3)
+
+
+def test_the_calibration_curve_compares_confidence_with_right_answers():
+    query = Query("q", "g", "?", "c", ("right",))
+    bins = calibration(
+        [
+            outcome_of(query, ("right",), 0.95),
+            outcome_of(query, ("wrong",), 0.15),
+            outcome_of(query, ("right",), 0.15),
+        ]
+    )
+    shown = [(one["from"], one["queries"], one["confidence"], one["right"]) for one in bins]
+    assert shown == [(0.1, 2, pytest.approx(0.15), 0.5), (0.9, 1, pytest.approx(0.95), 1.0)]
+    assert calibration_error(bins) == pytest.approx((2 * 0.35 + 0.05) / 3)
 
 
 def test_notes_carry_the_day_and_leave_when_their_item_does(tmp_path):
@@ -114,10 +208,12 @@ def test_the_command_line_scores_a_folder(tmp_path, capsys):
         "keyword",
         "--cache",
         str(tmp_path / "c"),
+        "--jobs",
+        "1",
     ]
     assert main([*given, "--json", str(tmp_path / "out.json"), "--set", "embedding.provider=none"]) == 0
     assert "| toy | keyword | 1 | 100.0 ±" in capsys.readouterr().out
-    assert json.loads((tmp_path / "out.json").read_text())[0]["set"] == "toy"
+    assert json.loads((tmp_path / "out.json").read_text())["sets"][0]["set"] == "toy"
 
 
 def test_settings_are_read_as_json_where_they_can_be():

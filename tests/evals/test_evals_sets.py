@@ -3,23 +3,16 @@
 from __future__ import annotations
 
 import json
-import re
 from collections import Counter
 
 import pytest
 
-from evals.sets import OWN, find_sets, load_set, parse_day
+from evals.sets import OWN, find_sets, language_of, load_set, parse_day
 from memoriter.text import query_terms, tokenize
 
 MEMORIES = [json.loads(line) for line in (OWN / "memories/corpus.jsonl").read_text("utf-8").splitlines()]
 QUESTIONS = [json.loads(line) for line in (OWN / "memories/queries.jsonl").read_text("utf-8").splitlines()]
 BY_ID = {memory["id"]: memory for memory in MEMORIES}
-
-
-def language(text: str) -> str:
-    """Chinese by the share of Han characters: identifiers and names in Latin letters do not count against it."""
-    han = len(re.findall(r"[\u4e00-\u9fff]", text))
-    return "zh" if han >= 2 else "en"
 
 
 def test_there_are_enough_pairs_in_both_languages():
@@ -51,11 +44,18 @@ def test_every_memory_is_asked_for():
 
 def test_each_side_is_in_the_language_it_says():
     for row in MEMORIES:
-        assert language(row["text"]) == row["lang"], row
+        assert language_of(row["text"]) == row["lang"], row
     for question in QUESTIONS:
-        assert language(question["query"]) == question["lang"], question
+        assert language_of(question["query"]) == question["lang"], question
         crosses = BY_ID[question["relevant"][0]]["lang"] != question["lang"]
         assert crosses == (question["category"] == "cross-language"), question
+
+
+def test_a_query_knows_the_languages_of_question_and_answer():
+    memories = load_set("memories", *find_sets(OWN)["memories"])
+    crossing = {query.language for query in memories.queries if query.category == "cross-language"}
+    assert crossing == {"zh → en", "en → zh"}
+    assert {query.language for query in memories.queries} - crossing == {"zh", "en"}
 
 
 def test_paraphrases_are_many_and_share_hardly_a_word_with_their_answer():

@@ -1,0 +1,60 @@
+"""The ways to search that an evaluation compares: the modes, the default without one part, and other weights."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+Overrides = Mapping[str, object]
+
+#: The variant with default settings.
+DEFAULT = "hybrid"
+
+
+@dataclass(frozen=True, slots=True)
+class Variant:
+    """One way to search. All variants of a run share one index."""
+
+    name: str
+    settings: Overrides = field(default_factory=dict)
+    #: Fields of `memoriter.search.Options` that no setting names.
+    options: Overrides = field(default_factory=dict)
+    #: Ask at most this many queries of each group. None: all.
+    sample: int | None = None
+
+
+MODES: Mapping[str, Variant] = {
+    "keyword": Variant("keyword", {"embedding.provider": "none"}),
+    "vector": Variant("vector", {"search.vector_weight": 1.0, "search.text_weight": 0.0}),
+    DEFAULT: Variant(DEFAULT),
+}
+
+#: What an ablation switches off.
+PARTS: Mapping[str, Variant] = {
+    "keyword": MODES["vector"],
+    "vector": MODES["keyword"],
+    "context": Variant("context", options={"context_share": 0.0}),
+    "date": Variant("date", options={"date_weight": 0.0}),
+    "weighted": Variant("weighted", {"search.fusion": "rrf"}),
+}
+
+#: Weights of meaning among which the cross-validation chooses.
+GRID = (0.4, 0.5, 0.6, 0.7, 0.8)
+
+
+def without(part: str, sample: int | None) -> Variant:
+    """Return the default search without this part."""
+    chosen = PARTS[part]
+    return Variant(f"without {part}", chosen.settings, chosen.options, sample)
+
+
+def grid(sample: int | None) -> list[Variant]:
+    """Return the default search with other weights."""
+    return [
+        Variant(
+            f"vector {weight:g}",
+            {"search.vector_weight": weight, "search.text_weight": round(1 - weight, 6)},
+            sample=sample,
+        )
+        for weight in GRID
+    ]
