@@ -66,6 +66,7 @@ def open_memory(workspace: Path, tmp_path: Path) -> Iterator[OpenMemory]:
         settings = {key.replace("__", "."): value for key, value in overrides.items()}
         if embedder is None and "embedding.provider" not in settings:
             embedder = HashEmbedder()
+        settings.setdefault("search.rerank", False)
         memory = Memory.open(workspace, home=tmp_path / "state", embedder=embedder, overrides=settings)
         memories.append(memory)
         return memory

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from memoriter.llm import Chat
     from memoriter.notes.collection import Notes, Save
     from memoriter.notes.writer import NoteWriter
+    from memoriter.search.rerank import Reranker
 
 log = logs.get("build")
 
@@ -219,11 +220,24 @@ def build_builtin(settings: Settings, embedder: Embedder | None, scope: ScopeChe
             sessions=_sessions(settings),
             rules=rules,
         ),
-        Searcher(index, choice.embedder, options, today=_today(settings.writing.timezone)),
+        Searcher(
+            index,
+            choice.embedder,
+            options,
+            reranker=build_reranker(settings),
+            today=_today(settings.writing.timezone),
+        ),
         engine_options,
         scope=scope,
         remake=lambda recipe: remake(spec, recipe),
     )
+
+
+def build_reranker(settings: Settings) -> Reranker | None:
+    """Return the reranker, unless the settings switch it off. It loads its model at first use."""
+    from memoriter.search.rerank import bundled
+
+    return bundled() if settings.search.rerank else None
 
 
 def _today(zone: str) -> Callable[[], date]:

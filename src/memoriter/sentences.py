@@ -37,6 +37,7 @@ SENTENCES: Mapping[str, str] = {
     "forget.unreadable_logs": "daily logs that could not be read or written and may contain it: {files}",
     # What is missing from an answer.
     "search.keywords_only": "Keyword search only: {why}",
+    "search.not_reranked": "Without the reranker: {why}",
     "entries.keywords_only": "Keyword search only for new entries: {why}",
     "items.keywords_only": "Keyword search only for new items: {why}",
     "map.no_embedder": "The map needs an embedder: entries have no vectors.",

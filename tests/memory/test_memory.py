@@ -260,7 +260,7 @@ def test_an_answer_says_that_the_home_cannot_be_locked(note, open_memory, tmp_pa
 
 def test_the_async_memory_gives_the_same_answers(note, open_memory, workspace, tmp_path) -> None:
     note("memory/a.md", "The heron stands in the water.")
-    expected = open_memory().search("heron").hits
+    expected = open_memory(search__rerank=True).search("heron").hits
 
     async def ask():
         async with await AsyncMemory.open(

@@ -84,6 +84,11 @@ class SearchSettings(Section):
     text_weight: Fraction = Field(
         default=0.4, description="Weight of keywords. The two weights must sum to 1."
     )
+    rerank: bool = Field(
+        default=True,
+        description="Whether a small model reads the best candidates and orders them again. `off` saves about 50 ms "
+        "for each search. Without an embedder it is not used.",
+    )
     snippet_chars: Whole = Field(
         default=700, ge=40, le=100_000, description="Maximum number of characters in a snippet."
     )

@@ -7,7 +7,6 @@ texts in a batch, so only a single text has a vector that depends on nothing els
 
 from __future__ import annotations
 
-import hashlib
 import os
 import threading
 from collections.abc import Sequence
@@ -15,7 +14,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from memoriter.embedding import manifest
+from memoriter.embedding import manifest, onnx
 from memoriter.embedding.manifest import Model
 from memoriter.errors import EmbedderUnavailable, EmbeddingError
 from memoriter.records import Identity
@@ -30,9 +29,6 @@ MAX_THREADS = 4
 CHARS_PER_TOKEN = 32
 #: Bytes. One text of such a model uses several cores.
 LARGE_GRAPH = 200 * 1024 * 1024
-
-#: Path, size and mtime_ns of files whose digest was correct.
-_verified: set[tuple[str, int, int]] = set()
 
 
 class LocalEmbedder:
@@ -92,11 +88,12 @@ class _Loaded:
 
     def __init__(self, model: Model, threads: int) -> None:
         for name, digest in model.digests.items():
-            _verify(model.folder / name, digest)
+            onnx.verify(model.folder / name, digest)
         self.model = model
-        self.tokenizer = _tokenizer(model)
-        large = (model.folder / model.onnx).stat().st_size > LARGE_GRAPH
-        self.session = _session(model, threads if large else 1)
+        self.tokenizer = onnx.open_tokenizer(model.folder / model.tokenizer, model.max_length)
+        graph = model.folder / model.onnx
+        large = graph.stat().st_size > LARGE_GRAPH
+        self.session = onnx.open_session(graph, threads if large else 1)
         self.inputs = [entry.name for entry in self.session.get_inputs()]
         self.output = _output(model, [entry.name for entry in self.session.get_outputs()])
         self.pool = ThreadPoolExecutor(1 if large else threads, thread_name_prefix="memoriter-local")
@@ -109,9 +106,8 @@ class _Loaded:
     def _vector(self, text: str) -> Matrix:
         import numpy as np
 
-        # A lone surrogate, as in a broken file, has no UTF-8 form and would stop the tokenizer.
         limit = self.model.max_length * CHARS_PER_TOKEN
-        encoding = self.tokenizer.encode(text[:limit].encode("utf-8", "replace").decode("utf-8"))
+        encoding = self.tokenizer.encode(onnx.well_formed(text[:limit]))
         if not encoding.ids:
             return np.zeros(self.model.dimensions, dtype=np.float32)
         ids = np.asarray([encoding.ids], dtype=np.int64)
@@ -121,7 +117,7 @@ class _Loaded:
         except Exception as error:
             # onnxruntime's own errors share no public base class.
             raise EmbeddingError(
-                f"the model {self.model.name} failed on a text: {_first_line(error)}"
+                f"the model {self.model.name} failed on a text: {onnx.first_line(error)}"
             ) from error
         return _pool(output, self.model.pooling)
 
@@ -164,64 +160,7 @@ def _output(model: Model, names: list[str]) -> str:
     return model.output
 
 
-def _tokenizer(model: Model) -> Any:
-    from tokenizers import Tokenizer
-
-    path = model.folder / model.tokenizer
-    try:
-        tokenizer = Tokenizer.from_file(str(path))
-    except Exception as error:
-        # tokenizers raises plain Exception.
-        raise EmbedderUnavailable(f"{path} is not a tokenizer: {_first_line(error)}") from error
-    tokenizer.no_padding()
-    tokenizer.enable_truncation(model.max_length)
-    return tokenizer
-
-
-def _session(model: Model, threads: int) -> Any:
-    # Before the import, which may already send telemetry.
-    os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")
-    import onnxruntime as ort
-
-    ort.disable_telemetry_events()
-    options = ort.SessionOptions()
-    options.intra_op_num_threads = threads
-    options.inter_op_num_threads = 1
-    options.log_severity_level = 3
-    # Waiting threads sleep instead of spinning, to leave the cores to the agent.
-    options.add_session_config_entry("session.intra_op.allow_spinning", "0")
-    path = model.folder / model.onnx
-    try:
-        return ort.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
-    except Exception as error:
-        # onnxruntime's own errors share no public base class.
-        raise EmbedderUnavailable(f"{path} cannot be loaded: {_first_line(error)}") from error
-
-
-def _verify(path: Path, digest: str) -> None:
-    """Compare a file with its manifest, once per process unless the file changes."""
-    try:
-        stat = path.stat()
-        stamp = (str(path), stat.st_size, stat.st_mtime_ns)
-        if stamp in _verified:
-            return
-        with path.open("rb") as file:
-            found = hashlib.file_digest(file, "sha256").hexdigest()
-    except OSError as error:
-        raise EmbedderUnavailable(f"the model file {path} cannot be read: {error.strerror}") from error
-    if found != digest:
-        raise EmbedderUnavailable(
-            f"the model file {path} does not match its manifest.json "
-            f"(sha256 {found[:12]}…, expected {digest[:12]}…); copy the folder again"
-        )
-    _verified.add(stamp)
-
-
 def _usable_cores() -> int:
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
-
-
-def _first_line(error: Exception) -> str:
-    return (str(error).strip().splitlines() or [type(error).__name__])[0][:300]

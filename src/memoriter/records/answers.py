@@ -53,6 +53,8 @@ class Explanation:
     parts: tuple[Part, ...]
     #: Tokens of the query that the chunk contains.
     matched: tuple[str, ...] = ()
+    #: How well the text answers, according to the reranker. None if it did not read this text.
+    logit: float | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,12 +3,13 @@
 1. The keyword leg, the vector leg and the days that the query names propose candidates.
 2. Their values add up to a score. The best candidates form the shortlist.
 3. The shortlist is scored again, together with the chunks around each candidate, and aged.
-4. The hits are the best chunks above the threshold. They get snippets and explanations.
+4. The reranker reads the first candidates.
+5. The hits are the best chunks above the threshold. They get snippets and explanations.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date
 from typing import TYPE_CHECKING
@@ -27,13 +28,18 @@ from memoriter.search.legs import (
     vector_leg,
 )
 from memoriter.search.rank import FUSIONS, Leg, Scored, Weights
+from memoriter.search.rerank import CANDIDATES, Reading, blend, text_of
 from memoriter.search.when import date_tokens_of, named_days
-from memoriter.store import Filter, Index, StoredChunk
+from memoriter.sentences import join
+from memoriter.store import Filter, Index
 from memoriter.store.keywords import all_tokens
 from memoriter.text import query_terms, snippet
+from memoriter.text.words import is_identifier
 
 if TYPE_CHECKING:
     from memoriter.embedding import Embedder
+    from memoriter.records import Chunk
+    from memoriter.search.rerank import Reranker
 
 #: Longer queries are truncated before they reach the embedder, which reads a few hundred tokens at most.
 MAX_QUERY_CHARS = 8_000
@@ -100,6 +106,42 @@ class Candidates:
         return {*self.cosines, *self.keywords.values, *(row for days in self.days for row in days.rows)}
 
 
+class _Shortlist:
+    """Chunks that may become hits, and the words of the query in them. Each is loaded and split into words once."""
+
+    def __init__(self, index: Index, candidates: Candidates) -> None:
+        self._index = index
+        self._candidates = candidates
+        self._chunks: dict[int, Chunk] = {}
+        self._matched: dict[int, tuple[str, ...]] = {}
+
+    def load(self, rows: Iterable[int]) -> None:
+        """Load the chunks of these rows."""
+        missing = [row for row in rows if row not in self._chunks]
+        if missing:
+            found = self._index.chunks(missing)
+            self._chunks |= {row: stored.chunk for row, stored in found.items()}
+
+    def chunk(self, row: int) -> Chunk:
+        return self._chunks[row]
+
+    def matched(self, row: int) -> tuple[str, ...]:
+        """Return the query terms that occur in the chunk, its headings or its date."""
+        if row not in self._matched:
+            may_match = self._candidates.keywords.may_contain(row)
+            present = all_tokens(self._chunks[row]) if may_match else ()
+            self._matched[row] = tuple(term for term in self._candidates.terms if term in present)
+        return self._matched[row]
+
+    def is_exact(self, row: int) -> bool:
+        """Return whether the chunk contains every word of the query, so that no threshold may drop it."""
+        return self._candidates.keywords.is_exact(row, self.matched(row))
+
+    def is_named(self, row: int) -> bool:
+        """Return whether the chunk contains every word of the query or an identifier that the query names."""
+        return self.is_exact(row) or any(is_identifier(term) for term in self.matched(row))
+
+
 class Searcher:
     """Answers queries from one index."""
 
@@ -109,18 +151,20 @@ class Searcher:
         embedder: Embedder | None,
         options: Options | None = None,
         *,
+        reranker: Reranker | None = None,
         today: Callable[[], date] = date.today,
     ) -> None:
         self.index = index
         self.embedder = embedder
         self.options = options or Options()
+        self.reranker = reranker
         self._today = today
 
     def using(self, embedder: Embedder | None) -> Searcher:
         """Return this searcher with the vectors of another embedder."""
         if embedder is self.embedder:
             return self
-        return Searcher(self.index, embedder, self.options, today=self._today)
+        return Searcher(self.index, embedder, self.options, reranker=self.reranker, today=self._today)
 
     def search(self, query: Query) -> Found:
         """Return the chunks that answer the query best, at most ``query.max_results``."""
@@ -132,10 +176,12 @@ class Searcher:
             # A few more than requested are enough for what the ranking still drops or reorders.
             shortlist = rank.best(scores, max(2 * limit, SHORTLIST))
             ranked = self._rank(candidates, shortlist)
-            chosen = self._choose(candidates, ranked, min_score, limit)
-            chunks = self.index.chunks(item.rowid for item in chosen)
-        hits = tuple(self._hit(item, chunks[item.rowid], candidates) for item in chosen)
-        return Found(hits, candidates.vectors.degraded)
+            found = _Shortlist(self.index, candidates)
+            reading = self._read(query, found, ranked)
+            chosen = self._choose(found, ranked, blend(ranked, reading), min_score, limit)
+            found.load(item.rowid for item in chosen)
+        hits = tuple(self._hit(item, found, reading) for item in chosen)
+        return Found(hits, join(candidates.vectors.degraded, reading.degraded))
 
     def _propose(self, query: Query, limit: int) -> Candidates:
         """Let each leg propose chunks, and look up the cosines of those that the vector leg did not propose."""
@@ -176,33 +222,39 @@ class Searcher:
         dates = self.index.dates_of(item.rowid for item in ranked)
         return rank.apply_age(ranked, dates, half_life_days=self.options.half_life_days, today=self._today())
 
+    def _read(self, query: Query, found: _Shortlist, ranked: Sequence[Scored]) -> Reading:
+        """Let the reranker read the first candidates. Keyword search alone stays light and does without it."""
+        if self.reranker is None or self.embedder is None:
+            return Reading()
+        rows = [item.rowid for item in ranked[:CANDIDATES]]
+        found.load(rows)
+        texts = {row: text_of(found.chunk(row), found.matched(row)) for row in rows}
+        return self.reranker.read(query.text[:MAX_QUERY_CHARS], texts)
+
     def _choose(
-        self, candidates: Candidates, ranked: list[Scored], min_score: float, limit: int
+        self,
+        found: _Shortlist,
+        first_stage: Sequence[Scored],
+        ranked: Sequence[Scored],
+        min_score: float,
+        limit: int,
     ) -> list[Scored]:
-        """Return the best that reach the threshold or contain all words of the query."""
-        is_full = len(ranked) >= limit > 0 and ranked[limit - 1].score >= min_score
-        if is_full and not self.options.diversity:
-            return ranked[:limit]  # whatever is below the threshold comes after them
-        below = [
-            row
-            for item in ranked
-            if item.score < min_score and (row := item.rowid) in candidates.keywords.values
-        ]
-        exact = {
-            row
-            for row, stored in self.index.chunks(below).items()
-            if candidates.keywords.is_exact(row, _matched_terms(stored, candidates.terms))
-        }
-        passing = rank.above(ranked, min_score, lambda item: item.rowid in exact)
+        """Return the best that reach the threshold or contain all words of the query.
+
+        The reranker pushes no chunk out of the answer that contains them, or an identifier that the query names.
+        """
+        below = [item.rowid for item in ranked if item.score < min_score]
+        found.load(below)
+        passing = rank.above(ranked, min_score, lambda item: found.is_exact(item.rowid))
         if self.options.diversity and self.embedder is not None:
             vectors = self.index.vectors_of([item.rowid for item in passing], self.embedder.identity)
-            passing = rank.diversify(passing, vectors, diversity=self.options.diversity, limit=limit)
-        return passing[:limit]
+            return rank.diversify(passing, vectors, diversity=self.options.diversity, limit=limit)[:limit]
+        out = {item.rowid for item in first_stage[:limit]} & {item.rowid for item in passing[limit:]}
+        found.load({*out, *(item.rowid for item in passing[:limit])})
+        return rank.keep(passing, out, limit, lambda item: found.is_named(item.rowid))
 
-    def _hit(self, item: Scored, stored: StoredChunk, candidates: Candidates) -> Hit:
-        chunk = stored.chunk
-        may_match = candidates.keywords.may_contain(item.rowid)
-        matched = _matched_terms(stored, candidates.terms) if may_match else ()
+    def _hit(self, item: Scored, found: _Shortlist, reading: Reading) -> Hit:
+        chunk, matched = found.chunk(item.rowid), found.matched(item.rowid)
         details = _DETAILS | {"keyword": f"matches {', '.join(matched)}"}
         parts = tuple(replace(part, detail=details.get(part.name, part.detail)) for part in item.parts)
         return Hit(
@@ -213,14 +265,8 @@ class Searcher:
             snippet=snippet(chunk.text, matched, self.options.snippet_chars),
             source=chunk.source,
             citation=f"{chunk.path}#L{chunk.start_line}-L{chunk.end_line}",
-            explain=Explanation(self.options.fusion, parts, matched),
+            explain=Explanation(self.options.fusion, parts, matched, reading.logits.get(item.rowid)),
             chunk_id=chunk.id,
             date=chunk.date,
             trust=chunk.trust,
         )
-
-
-def _matched_terms(stored: StoredChunk, terms: Sequence[str]) -> tuple[str, ...]:
-    """Return the query terms that occur in the chunk, its headings or its date."""
-    present = all_tokens(stored.chunk)
-    return tuple(term for term in terms if term in present)

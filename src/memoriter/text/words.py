@@ -52,6 +52,20 @@ def word_tokens(word: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys((whole_word(word), *_parts(word))))
 
 
+def is_identifier(token: str) -> bool:
+    """Return whether a token names one thing instead of describing it.
+
+    >>> [token for token in ("ops-1077", "8443", "src/text", "backup", "@2026") if is_identifier(token)]
+    ['ops-1077', '8443', 'src/text']
+    """
+    return (
+        len(token) > 2
+        and token[0] != "@"
+        and token.isascii()
+        and (any(map(str.isdigit, token)) or _JOINT.search(token) is not None)
+    )
+
+
 def whole_word(word: str) -> str:
     """Return a word as one token: folded, without apostrophes, and limited in length."""
     return _limit_length(_fold(_APOSTROPHE_OR_COMMA.sub("", word)))

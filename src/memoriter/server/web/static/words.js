@@ -424,6 +424,7 @@ export const WORDS = {
   "code.forget.busy_logs": ["the databases' logs, which another process is reading; they are erased when it ends", "数据库的日志：另一个进程正在读取，它结束后会被删除"],
   "code.forget.owner_logs": ["daily logs of the owner that say it, which only the owner may change: {files}", "提到它的本人日志，只有本人可以修改：{files}"],
   "code.forget.unreadable_logs": ["daily logs that could not be read or written and may contain it: {files}", "无法读取或写入、可能包含它的日志：{files}"],
+  "code.search.not_reranked": ["Without the reranker: {why}", "未用模型重新排序：{why}"],
   "code.search.keywords_only": ["Keyword search only: {why}", "仅用关键词搜索：{why}"],
   "code.entries.keywords_only": ["Keyword search only for new memories: {why}", "新的记忆仅用关键词搜索：{why}"],
   "code.items.keywords_only": ["Keyword search only for new items: {why}", "新的条目仅用关键词搜索：{why}"],

@@ -1,0 +1,250 @@
+"""The second stage of a search: a small cross-encoder reads the query together with each of the best candidates.
+
+The first stage compares vectors and words that were computed apart. The reranker sees both texts at once, so it knows
+which of them answers. It costs a few milliseconds for each pair, therefore it reads only the first candidates, within
+a time budget, and remembers what it has read. Notes, sessions and entries use it in the same way:
+
+    reading = reranker.read(query, {row: text})
+    ranked = blend(ranked, reading)
+
+A missing or damaged model never fails a search: ``degraded`` says so, and the order of the first stage stays.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+import threading
+import time
+from collections import OrderedDict
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from memoriter import logs
+from memoriter.embedding import onnx
+from memoriter.embedding.lookup import bundled_model
+from memoriter.errors import EmbedderUnavailable, EmbeddingError
+from memoriter.records import Part
+from memoriter.search.rank import Scored
+from memoriter.sentences import sentence
+from memoriter.text import snippet
+from memoriter.text.measure import width
+from memoriter.text.tokens import to_simplified
+
+if TYPE_CHECKING:
+    from memoriter.records import Chunk
+
+log = logs.get("search")
+
+BUNDLED = Path(__file__).parent / "models" / "memoriter-rerank-1"
+
+#: How many candidates are read. More change little.
+CANDIDATES = 12
+#: The weight of the reranker, relative to 1 for the first stage.
+WEIGHT = 0.4
+#: Logits are divided by this before they become a value between 0 and 1.
+SPREAD = 5.0
+#: Seconds. Candidates that are not read by then keep their score of the first stage.
+BUDGET_S = 0.5
+QUERY_TOKENS = 64
+TEXT_TOKENS = 160
+#: Pairs of query and text whose logit is remembered.
+CACHED_PAIRS = 8_192
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """The logits of the candidates that were read: how well each answers the query."""
+
+    #: By row. Candidates that the budget cut are left out.
+    logits: Mapping[int, float] = field(default_factory=dict)
+    degraded: str | None = None
+
+
+class Reranker:
+    """A cross-encoder from an ONNX folder. The model loads with the first query."""
+
+    def __init__(
+        self,
+        folder: Path = BUNDLED,
+        tokenizer: Path | None = None,
+        *,
+        budget_s: float = BUDGET_S,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._folder = folder
+        self._tokenizer = tokenizer
+        self._budget_s = budget_s
+        self._clock = clock
+        self._lock = threading.Lock()
+        self._model: _Model | None = None
+        #: Why the model cannot be used. It is not loaded again in this process.
+        self._failure: str | None = None
+        self._cache = _Cache(CACHED_PAIRS)
+
+    def read(self, query: str, texts: Mapping[int, str]) -> Reading:
+        """Return the logit of each text, in the given order until the time budget is spent."""
+        if self._failure is not None or not query.strip() or not texts:
+            return Reading(degraded=self._failure)
+        try:
+            model = self._load()
+            return Reading(self._logits(model, to_simplified(query), texts))
+        except (EmbeddingError, ImportError) as error:
+            return Reading(degraded=self._fail(error))
+
+    def _logits(self, model: _Model, query: str, texts: Mapping[int, str]) -> dict[int, float]:
+        until = self._clock() + self._budget_s
+        start, found = model.start(query), dict[int, float]()
+        for row, text in texts.items():
+            key = _key(query, text)
+            logit = self._cache.get(key)
+            if logit is None:
+                if self._clock() > until:
+                    break
+                logit = model.logit(start, to_simplified(text))
+                self._cache.put(key, logit)
+            found[row] = logit
+        return found
+
+    def _load(self) -> _Model:
+        with self._lock:
+            if self._model is None:
+                self._model = _Model(self._folder, self._tokenizer)
+            return self._model
+
+    def _fail(self, error: Exception) -> str:
+        with self._lock:
+            if self._failure is None:
+                log.warning("searching without the reranker: %s", error)
+                self._failure = sentence("search.not_reranked", why=onnx.first_line(error))
+            return self._failure
+
+
+@cache
+def bundled() -> Reranker:
+    """Return the reranker that comes with the package. All memories of a process share it."""
+    return Reranker()
+
+
+class _Model:
+    """A loaded cross-encoder and its tokenizer."""
+
+    def __init__(self, folder: Path, tokenizer: Path | None) -> None:
+        for name, digest in _digests(folder).items():
+            onnx.verify(folder / name, digest)
+        embedder = bundled_model()
+        path = tokenizer or (embedder / "tokenizer.json" if embedder else folder / "tokenizer.json")
+        self._tokenizer = onnx.open_tokenizer(path)
+        marks = [self._tokenizer.token_to_id(mark) for mark in ("[CLS]", "[SEP]")]
+        if None in marks:
+            raise EmbedderUnavailable(f"{path} has no [CLS] and [SEP]")
+        self._first, self._separator = marks
+        self._session = onnx.open_session(folder / "model.onnx")
+
+    def start(self, query: str) -> list[int]:
+        """Return the tokens before a text."""
+        return [self._first, *self._tokens(query, QUERY_TOKENS), self._separator]
+
+    def logit(self, start: Sequence[int], text: str) -> float:
+        """Return how well the text answers the query, which ``start`` holds. A single pair needs no padding.
+
+        A dynamic int8 graph scales by all pairs of a batch, so only a single pair always has the same logit.
+        """
+        import numpy as np
+
+        ids = [*start, *self._tokens(text, TEXT_TOKENS), self._separator]
+        kinds = np.zeros((1, len(ids)), dtype=np.int64)
+        kinds[0, len(start) :] = 1
+        feeds = {
+            "input_ids": np.asarray([ids], dtype=np.int64),
+            "attention_mask": np.ones((1, len(ids)), dtype=np.int64),
+            "token_type_ids": kinds,
+        }
+        try:
+            logit = float(self._session.run(["logit"], feeds)[0].reshape(-1)[0])
+        except Exception as error:
+            # onnxruntime's own errors share no public base class.
+            raise EmbeddingError(f"the reranker failed on a text: {onnx.first_line(error)}") from error
+        if not math.isfinite(logit):
+            raise EmbeddingError("the reranker returned a value that is not a number")
+        return logit
+
+    def _tokens(self, text: str, limit: int) -> Any:
+        return self._tokenizer.encode(onnx.well_formed(text), add_special_tokens=False).ids[:limit]
+
+
+def _digests(folder: Path) -> dict[str, str]:
+    try:
+        manifest = json.loads((folder / "manifest.json").read_text("utf-8"))
+        return {name: manifest["files"][name]["sha256"] for name in ("model.onnx",)}
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise EmbedderUnavailable(f"the model folder {folder} has no valid manifest.json") from error
+
+
+class _Cache:
+    """Logits of recent pairs. Keys are digests, so that no text outlives its note here."""
+
+    def __init__(self, size: int) -> None:
+        self._size = size
+        self._lock = threading.Lock()
+        self._logits: OrderedDict[bytes, float] = OrderedDict()
+
+    def get(self, key: bytes) -> float | None:
+        with self._lock:
+            if key in self._logits:
+                self._logits.move_to_end(key)
+            return self._logits.get(key)
+
+    def put(self, key: bytes, logit: float) -> None:
+        with self._lock:
+            self._logits[key] = logit
+            if len(self._logits) > self._size:
+                self._logits.popitem(last=False)
+
+
+def _key(query: str, text: str) -> bytes:
+    joined = f"{len(query)}\0{query}{text}"
+    return hashlib.blake2b(joined.encode("utf-8", "surrogatepass"), digest_size=16).digest()
+
+
+# ---- texts and scores ---------------------------------------------------------------------------------------------
+
+
+def text_of(chunk: Chunk, matched: Collection[str]) -> str:
+    """Return what the reranker reads of a chunk: its headings, and its lines around the words of the query."""
+    text = chunk.text
+    if (size := width(text)) > 4 * TEXT_TOKENS:
+        text = snippet(text, matched, max(1, 4 * TEXT_TOKENS * len(text) // size))
+    return f"{' > '.join(chunk.headings)}\n{text}" if chunk.headings else text
+
+
+def blend(scored: Iterable[Scored], reading: Reading) -> list[Scored]:
+    """Add the reranker's part to the scores, best first. A row that was not read keeps its place behind the others.
+
+    The parts of the first stage and the reranker's part are weighted so that a score stays between 0 and 1.
+    """
+    if not reading.logits:
+        return list(scored)
+    blended = [_blend(item, reading.logits.get(item.rowid)) for item in scored]
+    return sorted(blended, key=lambda item: (-item.score, item.rowid))
+
+
+def _blend(item: Scored, logit: float | None) -> Scored:
+    share = 1 / (1 + WEIGHT)
+    parts = tuple(
+        replace(part, weight=part.weight * share, contribution=part.contribution * share)
+        for part in item.parts
+    )
+    if logit is not None:
+        worth = value_of(logit)
+        parts += (Part("rerank", worth, 1 - share, worth * (1 - share), f"logit {logit:.1f}"),)
+    return replace(item, parts=parts)
+
+
+def value_of(logit: float) -> float:
+    """Return a logit as a value between 0 and 1."""
+    return 1 / (1 + math.exp(-max(-100.0, min(100.0, logit / SPREAD))))
