@@ -12,7 +12,7 @@ AXE    := .tools/axe/node_modules/axe-core/axe.min.js
 CLAUDE := .tools/claude-code/node_modules/@anthropic-ai/claude-code-linux-x64/claude
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test check fix browser integration openclaw screenshots bench evals soak docs release clean
+.PHONY: help setup demo test check fix browser integration openclaw screenshots bench evals soak docs release clean peers
 
 help:  ## show the targets
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /  make \1\t/' | expand -t 22
@@ -111,6 +111,10 @@ release: $(READY)  ## build sdist and wheel, check them, and run the demo from t
 
 evals: $(READY)  ## measure retrieval quality: make evals DATA=DIR (a folder of JSONL sets; see evals/README.md)
 	$(BIN)/python -m evals $(if $(DATA),--data $(DATA)) --ablate all --folds
+
+peers: $(READY) $(QMD) $(CLAW)  ## compare with memsearch, mem0, qmd and OpenClaw: make peers DATA=DIR (see evals/README.md)
+	$(BIN)/python -m evals.peers.install
+	$(BIN)/python -m evals.peers $(if $(DATA),--data $(DATA)) --json evals/results/peers.json
 
 clean:  ## remove everything that the targets created
 	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .hypothesis demo-workspace
