@@ -192,6 +192,7 @@ class AsyncMemory(_Forwarding[Memory]):
     remember = forward(Memory.remember)
     forget = forward(Memory.forget)
     recall = forward(Memory.recall)
+    texts_of = forward(Memory.texts_of)
     brief = forward(Memory.brief)
     capture = forward(Memory.capture)
     capture_messages = forward(Memory.capture_messages)

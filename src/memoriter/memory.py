@@ -8,7 +8,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -34,6 +34,7 @@ from memoriter.records import (
     Excerpt,
     ProgressCallback,
     Query,
+    Recall,
     Receipt,
     Remembered,
     Saved,
@@ -43,8 +44,10 @@ from memoriter.records import (
     Trust,
     Turn,
     least_trusted,
+    referenced_id,
 )
 from memoriter.search.citations import for_prompt, parse_citation, shows_citations
+from memoriter.search.masking import mask, mask_answer
 from memoriter.sentences import sentence
 from memoriter.sessions.scope import ScopeCheck
 
@@ -157,11 +160,13 @@ class Memory:
         source: Source | None = None,
         path_prefix: str | None = None,
         session_key: str | None = None,
+        masked: bool = False,
     ) -> Answer:
         """Return the few lines that answer the query, best first, each with its citation and its score.
 
         Notes, sessions and entries are searched together, unless ``source`` names one of them. Keyword arguments
-        replace fields of a `Query`. Failures do not raise: the answer's ``degraded`` says what is missing.
+        replace fields of a `Query`. Failures do not raise: the answer's ``degraded`` says what is missing. An
+        answer for an agent is ``masked``: secrets in it are replaced by their kind.
         """
         self._check_open()
         query = Query.of(
@@ -179,7 +184,13 @@ class Memory:
             answer = self._engine.search(query)
         if query.source in (None, "entries") and query.path_prefix is None:
             answer = self._with_entries(answer, query)
-        return answer
+        return self._mask_secrets(answer) if masked else answer
+
+    def _mask_secrets(self, answer: Answer) -> Answer:
+        return mask_answer(answer, self._read_whole)
+
+    def _read_whole(self, path: str) -> str:
+        return self._engine.read_file(path, 1, None).text
 
     def _with_entries(self, answer: Answer, query: Query) -> Answer:
         if not self._entries_exist() or not self.allows(query.session_key):
@@ -196,30 +207,34 @@ class Memory:
             return replace(answer, degraded=f"{answer.degraded or ''} Without entries: {error}".strip())
 
     def search_for_prompt(self, query: str | Query) -> Answer:
-        """Search for a model to read: citations below the snippets, all within `memory.max_injected_chars`."""
-        return for_prompt(self.search(query), self.settings.memory.max_injected_chars)
+        """Search for a model to read: masked, citations below the snippets, within `memory.max_injected_chars`."""
+        return for_prompt(self.search(query, masked=True), self.settings.memory.max_injected_chars)
 
-    def read(self, path: str, start: int = 1, lines: int | None = None) -> Excerpt:
-        """Return some lines of a note, a transcript or an entry.
+    def read(self, path: str, start: int = 1, lines: int | None = None, *, masked: bool = False) -> Excerpt:
+        """Return some lines of a note, a transcript or an entry, for an agent ``masked``: without secrets.
 
-        ``path`` may also be a citation, such as ``memory/2026-02-08.md#L10-L25``.
+        ``path`` may also be a citation, such as ``memory/2026-02-08.md#L10-L25`` or ``entry:1f0c2a9e``.
         """
         self._check_open()
-        if path.startswith("entries/") and self.has_entries:
+        if referenced_id(path) is not None:
             return self._read_entry(path)
         cited = parse_citation(path)
         if cited and lines is None and start == 1:
             path, start, lines = cited
         excerpt = self._engine.read_file(path, start, lines)
+        if masked:
+            excerpt = replace(excerpt, text=mask(excerpt.text, excerpt.path, self._read_whole))
         try:
             return replace(excerpt, trust=self.notes.get(excerpt.path).trust)
         except NotFound:  # an external engine may read files that are not listed here
             return replace(excerpt, trust="untrusted")
 
     def _read_entry(self, path: str) -> Excerpt:
-        entry = self.entries.get(path.removeprefix("entries/"))
+        if not self.has_entries:
+            raise NotFound(sentence("entry.not_found", id=path))
+        entry = self.entries.get(path)
         last = entry.text.count("\n") + 1
-        return Excerpt(path, entry.text, 1, last, last, entry.trust)
+        return Excerpt(f"entries/{entry.id}", entry.text, 1, last, last, entry.trust)
 
     def sync(
         self,
@@ -368,13 +383,22 @@ class Memory:
             show_places=shows_citations(self.settings.memory.citations, session_key),
         )
 
+    def texts_of(self, recall: Recall, *, masked: bool = False) -> dict[str, str]:
+        """Return the texts of what a recall considered, by reference, as entries and notes say it now."""
+        self._check_open()
+        texts = {id_: entry.text for id_, entry in self.entries.get_many(recall.refs("entry")).items()}
+        for ref in recall.refs("note"):
+            with suppress(MemoriterError):  # the note was removed or has become shorter
+                texts[ref] = self.read(ref, masked=masked).text.strip()
+        return texts
+
     def _open_injector(self) -> Injector:
         with self._opening():
             if self._injector is None:
                 from memoriter.recall.inject import Injector
 
                 def search_notes(query: str, limit: int) -> Answer:
-                    return self._engine.search(Query(query, max_results=limit))
+                    return self._mask_secrets(self._engine.search(Query(query, max_results=limit)))
 
                 self._injector = Injector(self.entries, search_notes)
             return self._injector

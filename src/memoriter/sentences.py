@@ -103,7 +103,7 @@ SENTENCES: Mapping[str, str] = {
     "entry.forgotten": "this was forgotten on request and is not captured again automatically",
     # Errors of operations on entries, recalls and notes.
     "entry.not_found": "There is no entry {id!r}.",
-    "entry.ambiguous": "More than one entry starts with {id!r}. Give more of its id.",
+    "entry.ambiguous": "More than one entry starts with {id!r}: {candidates}. Give more of its id.",
     "entry.changed": "The entry {id} was changed in the meantime. Look at it again.",
     "entry.conflict": "Something was changed in the meantime. Look at it again.",
     "entry.duplicate": "The entry {id} says exactly this. Merge the two instead.",
@@ -118,6 +118,9 @@ SENTENCES: Mapping[str, str] = {
     "entry.too_many_tags": "An entry has at most {limit} tags.",
     "forget.how": "Name what to forget in exactly one way: an id, a query, a session, a source or a time.",
     "recall.not_found": "There is no recall {id!r}.",
+    "recall.ambiguous": "More than one recall starts with {id!r}: {candidates} and so on. Give more of its id.",
+    "recall.none": "Nothing has been recalled yet.",
+    "recall.none_of_entry": "The entry {id} has not entered a prompt yet.",
     "note.not_found": "{path!r} does not exist.",
     "note.other": "{path!r} does not exist. Did you mean {name!r}?",
 }

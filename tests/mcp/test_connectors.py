@@ -29,6 +29,24 @@ def test_search_returns_only_ids_titles_and_addresses(talk: Talk, note: Note) ->
     assert [json.loads(block.text) for block in answer.content] == [expected]
 
 
+def test_a_secret_in_a_note_is_masked_for_every_client(talk: Talk, note: Note) -> None:
+    token = "ghp_0123456789abcdefghijABCDEFGHIJ012345"
+    note("memory/deploy.md", f"The deploy token is {token}.\n")
+
+    async def look(client: Client) -> list[str]:
+        answers = [
+            await _searched(client, "deploy token"),
+            await client.call_tool("fetch", {"id": "memory/deploy.md#L1-L1"}),
+            await client.call_tool("memory_search", {"query": "deploy token"}),
+            await client.read_resource("memory://notes/memory/deploy.md"),
+        ]
+        return [answer.model_dump_json() for answer in answers]
+
+    for answer in talk(look):
+        assert token not in answer
+        assert "The deploy token is [redacted github token]." in answer
+
+
 def test_fetch_returns_the_note_and_its_address_is_a_resource(talk: Talk, note: Note) -> None:
     note("memory/2026-02-08.md", "# Backups\n\nThe database is backed up at night to the NAS.\n")
 

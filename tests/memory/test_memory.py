@@ -329,6 +329,7 @@ ARGUMENTS: dict[str, tuple[tuple[object, ...], dict[str, object]]] = {
     "forget": (("x",), {}),
     "recall": (("x",), {}),
     "brief": (("x",), {}),
+    "texts_of": ((None,), {}),
     "capture": (([],), {"session": "s"}),
     "capture_messages": (([],), {"session": "s"}),
     "session_began": (("s",), {}),

@@ -149,6 +149,8 @@ def test_a_folder_that_links_out_of_the_workspace_is_refused(
         ("a" * 100, "a" * 40),
         ("one two three four five six seven eight nine ten", "one-two-three-four-five-six-seven-eight"),
         ("été à Zürich", "été-à-zürich"),
+        ("我们" * 18 + "升级到12345", "我们" * 18 + "升级到"),
+        ("1" * 100, "1" * 40),
     ],
 )
 def test_slugs_are_readable(title: str, name: str) -> None:

@@ -93,6 +93,27 @@ def test_a_chinese_session_is_summarised_without_a_model() -> None:
     )
 
 
+@pytest.mark.parametrize(
+    ("said", "title"),
+    [
+        ("请帮我把订单数据库迁移到 PostgreSQL 16", "把订单数据库迁移到 PostgreSQL 16"),
+        ("我们" * 11 + "升级 PostgreSQL 16", "我们" * 11 + "升级"),
+        ("Move our orders database and its replica to PostgreSQL 16",) * 2,
+        ("Can you pin Python to 3.12.4 everywhere?", "Pin Python to 3.12.4 everywhere"),
+        ("Move the standup to 09:30, please", "Move the standup to 09:30"),
+        ("We now have 1,200 users",) * 2,
+    ],
+)
+def test_a_title_keeps_its_numbers(said: str, title: str) -> None:
+    assert extract([Turn("user", said, 1)]).title == title
+
+
+def test_the_title_of_a_saved_note_keeps_its_numbers(workspace: Path) -> None:
+    notebook = Notebook(workspace, now=lambda: NOW)
+    saved = notebook.save("Pin Python to 3.12.4 everywhere. It is required.", category="log")
+    assert saved.path == "memory/log/pin-python-to-3-12-4-everywhere.md"
+
+
 @pytest.mark.parametrize("said", ["", "ok", "```\ncode\n```", "?!", "好", "\n\n", "<b>", "x" * 5000])
 def test_a_session_without_content_has_a_title(said: str) -> None:
     assert extract([Turn("user", said, 1)]).title

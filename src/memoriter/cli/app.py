@@ -119,12 +119,12 @@ def search(
 @app.command(epilog="Example: memoriter get memory/2026-02-08.md --from 10 --lines 20")
 def get(
     context: typer.Context,
-    path: Annotated[str, typer.Argument(help="Path or citation of a file in the workspace.")],
+    path: Annotated[str, typer.Argument(help="Path or citation of a file, or the id of an entry.")],
     start: Annotated[int, typer.Option("--from", help="First line.")] = 1,
     lines: Annotated[int | None, typer.Option(help="Number of lines.", show_default=False)] = None,
     as_json: Json = False,
 ) -> None:
-    """Print lines of a note or transcript."""
+    """Print lines of a note or transcript, or an entry."""
     from memoriter.cli import render
 
     with context.obj.memory() as memory:

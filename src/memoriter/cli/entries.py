@@ -26,6 +26,13 @@ Type = Annotated[
         show_default=False,
     ),
 ]
+Tags = Annotated[
+    str,
+    typer.Option(help="Only entries with all of these tags, separated by commas.", show_default=False),
+]
+MinImportance = Annotated[
+    float, typer.Option(min=0, max=5, help="Only entries of at least this importance.", show_default=False)
+]
 Ids = Annotated[
     list[str] | None,
     typer.Argument(help="Entry ids, or unique prefixes of them.", show_default=False),
@@ -41,10 +48,12 @@ def register(app: typer.Typer) -> None:
     app.command("list", epilog="Example: memoriter list --type fact --limit 20")(list_)
     app.command(epilog="Example: memoriter history 1f0c2a9e")(history)
     app.command(epilog="Examples: memoriter undo · memoriter undo 1f0c2a9e")(undo)
-    app.command(epilog="Example: memoriter export --output entries.jsonl")(export)
+    app.command(epilog="Example: memoriter export --output entries.jsonl --min-importance 4 --tags work")(
+        export
+    )
     app.command(epilog="Example: memoriter forget --query 'my old address' --dry-run")(forget)
     app.command()(cleanup)
-    app.command(epilog="Example: memoriter why 7c1e09ab")(why)
+    app.command(epilog="Examples: memoriter why · memoriter why 7c1e09ab · memoriter why entry:1f0c2a9e")(why)
     app.command()(staged)
     app.command(epilog="Example: memoriter approve 1f0c2a9e 77ab0310")(approve)
     app.command(epilog="Example: memoriter reject --all")(reject)
@@ -71,7 +80,8 @@ def add(
 def list_(
     context: typer.Context,
     type_: Type = None,
-    tags: Annotated[str, typer.Option(help="Only entries with all of these tags.", show_default=False)] = "",
+    tags: Tags = "",
+    min_importance: MinImportance = 0,
     everything: Annotated[
         bool, typer.Option("--all", help="Also list superseded and expired entries.")
     ] = False,
@@ -83,7 +93,9 @@ def list_(
 
     with context.obj.memory() as memory:
         states = () if everything else None
-        entries = memory.entries.list(type_, tags=_split(tags), states=states, limit=limit)
+        entries = memory.entries.list(
+            type_, tags=_split(tags), min_importance=min_importance, states=states, limit=limit
+        )
         entry_tables.entries(entries, as_json)
 
 
@@ -121,13 +133,15 @@ def export(
         typer.Option("--output", "-o", help="File to write (default: standard output).", show_default=False),
     ] = None,
     type_: Type = None,
+    tags: Tags = "",
+    min_importance: MinImportance = 0,
     as_json: Json = False,
 ) -> None:
-    """Export all entries with their history as JSON lines."""
+    """Export entries with their history as JSON lines. Filters select some of them."""
     from memoriter.cli import entry_tables
 
     with context.obj.memory() as memory:
-        lines = memory.entries.export(type_)
+        lines = memory.entries.export(type_, tags=_split(tags), min_importance=min_importance)
         if output is None:
             for line in lines:
                 sys.stdout.write(line + "\n")
@@ -188,14 +202,23 @@ def cleanup(context: typer.Context, as_json: Json = False) -> None:
 
 def why(
     context: typer.Context,
-    recall_id: Annotated[str, typer.Argument(help="Id in the block of memories that the agent received.")],
+    recall_id: Annotated[
+        str | None,
+        typer.Argument(
+            help="Id of a recall, as in the block that the agent received, or id of an entry (default: the newest "
+            "recall).",
+            show_default=False,
+        ),
+    ] = None,
     as_json: Json = False,
 ) -> None:
     """Show which memories entered a prompt, and why."""
     from memoriter.cli import entry_tables
 
     with context.obj.memory() as memory:
-        entry_tables.recall(memory.entries.get_recall(recall_id), as_json)
+        record = memory.entries.get_recall(recall_id)
+        entries = memory.entries.get_many(record.refs("entry"))
+        entry_tables.recall(record, memory.texts_of(record), entries, as_json)
 
 
 # ---- approval -------------------------------------------------------------------------------------------------

@@ -3,26 +3,16 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from memoriter.cli.render import console, plain, table, to_json
+from memoriter.cli.render import console, plain, stars, table, to_json
 
 if TYPE_CHECKING:
     from memoriter.records import CleanedUp, Entry, EntryEvent, Imported, Part, Recall, Receipt, Remembered
-
-
-def stars(importance: float) -> str:
-    """Return importance as stars.
-
-    >>> stars(3.8)
-    '★★★★☆'
-    """
-    full = round(importance)
-    return "★" * full + "☆" * (5 - full)
 
 
 def day(seconds: float | None) -> str:
@@ -68,18 +58,17 @@ def entries(found: Sequence[Entry], as_json: bool) -> None:
     if not found:
         console().print("No entries.")
         return
-    rows = [
-        (
-            entry.id[:8],
-            one_line(entry.text),
-            entry.type,
-            stars(entry.importance),
-            day(entry.updated_at),
-            _state(entry),
-        )
-        for entry in found
-    ]
-    console().print(table(rows, "id", "text", "type", "importance", "updated", "state"))
+    for entry in found:
+        about = [entry.type, stars(entry.importance), f"updated {day(entry.updated_at)}"]
+        if origin := conversation(entry):
+            about.append(f"from {origin}")
+        console().print(f"{entry.id[:8]}  {one_line(entry.text, 200)}")
+        console().print(f"{'':8}  {' · '.join([*about, _state(entry)])}", style="dim")
+
+
+def conversation(entry: Entry | None) -> str:
+    """Return the session that an entry comes from, or else the interface that added it."""
+    return one_line((entry.session or entry.source or "") if entry else "", 40)
 
 
 def _state(entry: Entry) -> str:
@@ -93,9 +82,18 @@ def events(found: Sequence[EntryEvent], as_json: bool) -> None:
         to_json([asdict(event) for event in found])
         return
     rows = [
-        (str(event.seq), day(event.at), event.kind, event.by, _change(event), event.note) for event in found
+        (
+            str(event.seq),
+            day(event.at),
+            event.kind,
+            event.by,
+            conversation(event.after or event.before),
+            _change(event),
+            event.note,
+        )
+        for event in found
     ]
-    console().print(table(rows, "event", "day", "change", "by", "text", "note"))
+    console().print(table(rows, "event", "day", "change", "by", "conversation", "text", "note"))
 
 
 def _change(event: EntryEvent) -> str:
@@ -178,26 +176,45 @@ def cleaned_up(counts: CleanedUp, as_json: bool) -> None:
         console().print(f"{count_entries(counts.expired)} expired, {counts.purged} erased.")
 
 
-def recall(record: Recall, as_json: bool) -> None:
-    """Print what entered a prompt, and why."""
+def recall(
+    record: Recall, texts: Mapping[str, str], found_entries: Mapping[str, Entry], as_json: bool
+) -> None:
+    """Print what entered a prompt, and why. ``texts`` and ``found_entries`` are what the references lead to now."""
     if as_json:
-        to_json(asdict(record))
+        considered = [
+            {
+                **asdict(found),
+                "text": texts.get(found.ref),
+                "session": found_entries[found.ref].session if found.ref in found_entries else None,
+            }
+            for found in record.considered
+        ]
+        to_json({**asdict(record), "considered": considered})
         return
     console().print(
         f"Recall {record.id} on {day(record.at)}, by {record.interface}, session {record.session or 'none'}"
     )
     console().print(plain(f"Query: {record.query or '(forgotten)'}"))
+    if not record.considered:
+        console().print("Nothing was found.")
+        return
     rows = [
         (
-            "included" if candidate.entered else "left out",
-            candidate.ref,
-            f"{candidate.score:.3f}",
-            candidate.reason,
-            _parts(candidate.parts),
+            "included" if found.entered else "left out",
+            f"{found.score:.3f}",
+            one_line(texts.get(found.ref, "(no longer there)")),
+            found.reason,
+            _origin(found.ref, found_entries.get(found.ref)),
+            _parts(found.parts),
         )
-        for candidate in record.considered
+        for found in record.considered
     ]
-    console().print(table(rows, "", "memory", "score", "reason", "parts of the score"))
+    console().print(table(rows, "", "score", "text", "reason", "from", "parts of the score"))
+
+
+def _origin(ref: str, entry: Entry | None) -> str:
+    """Return the place of a note, or the short id of an entry with the conversation that it comes from."""
+    return f"{entry.id[:8]} {conversation(entry)}".rstrip() if entry else ref
 
 
 def _parts(parts: Sequence[Part]) -> str:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from memoriter.cli.setup import SetupReport
     from memoriter.config import Settings
     from memoriter.integrations.copying import ImportAction, ImportReport
-    from memoriter.records import Answer, Excerpt, Hit, Progress, Status, SyncReport
+    from memoriter.records import Answer, EntryHit, Excerpt, Hit, Progress, Status, SyncReport
     from memoriter.tools.doctor import Finding
 
 
@@ -71,6 +71,8 @@ def table(rows: Sequence[Sequence[str]], *titles: str) -> RenderableType:
     from rich.text import Text
 
     result = Table(*titles, box=box.SIMPLE_HEAD if titles else None, show_header=bool(titles), pad_edge=False)
+    for column in result.columns:
+        column.overflow = "fold"  # Chinese has no spaces at which a cell could be wrapped
     for row in rows:
         result.add_row(*(Text(plain(cell)) for cell in row))
     return result
@@ -114,16 +116,36 @@ def hit_json(hit: Hit, explain: bool = False) -> dict[str, object]:
         "trust": hit.trust,
         "citation": hit.citation,
     }
+    if hit.entry:
+        entry = hit.entry.entry
+        shown |= {"type": entry.type, "importance": entry.importance, "session": entry.session}
+        shown["similarity"] = round(hit.entry.similarity, 6)
     if explain:
         shown["explain"] = asdict(hit.explain)
     return shown
+
+
+def stars(importance: float) -> str:
+    """Return importance as stars.
+
+    >>> stars(3.8)
+    '★★★★☆'
+    """
+    full = round(importance)
+    return "★" * full + "☆" * (5 - full)
+
+
+def _describe_entry(found: EntryHit) -> str:
+    entry = found.entry
+    return f"  {entry.type}  similarity {found.similarity:.2f}  {stars(entry.importance)}"
 
 
 def _print_hit(out: Console, number: int, hit: Hit, explain: bool) -> None:
     from rich.text import Text
 
     place = plain(hit.citation or hit.path)
-    out.print(Text.assemble(f"{number}. ", (place, "bold cyan"), f"  {hit.score:.3f}"))
+    about = _describe_entry(hit.entry) if hit.entry else ""
+    out.print(Text.assemble(f"{number}. ", (place, "bold cyan"), f"  {hit.score:.3f}{about}"))
     out.print(Text(indent(plain(hit.snippet).strip("\n"), "   ")))
     if explain:
         for part in hit.explain.parts:

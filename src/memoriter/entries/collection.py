@@ -45,6 +45,7 @@ from memoriter.records import (
     Trust,
     is_trusted_like,
     least_trusted,
+    referenced_id,
 )
 from memoriter.search.rank import Weights
 from memoriter.sentences import sentence
@@ -268,11 +269,11 @@ class Entries:
 
     def complete_ids(self, prefix: str, *, limit: int) -> builtins.list[str]:
         """Return ids of entries in force that start with a prefix, newest first."""
-        return self._store.ids(prefix.lower(), limit, self._clock())
+        return self._store.ids((referenced_id(prefix) or prefix).lower(), limit, self._clock())
 
     def replaced_by(self, entry_id: str) -> builtins.list[Entry]:
         """Return the entries that this entry superseded, newest first."""
-        return self._store.replaced_by(entry_id)
+        return self._store.replaced_by(self._store.complete_id(entry_id))
 
     # ---- changing --------------------------------------------------------------------------------------------
 
@@ -380,9 +381,13 @@ class Entries:
 
     # ---- export and import -----------------------------------------------------------------------------------
 
-    def export(self, type: str | None = None) -> Iterator[str]:  # noqa: A002
-        """Return every entry with its history, one JSON object per line."""
-        where = EntryFilter(types=(type_of(type),) if type else (), states=())
+    def export(self, type: str | None = None, **filters: Unpack[EntryFilters]) -> Iterator[str]:  # noqa: A002
+        """Return the entries that match every filter with their history, one JSON object per line.
+
+        Without ``states`` entries in any state are returned.
+        """
+        types = (type,) if type else filters.get("types", ())
+        where = build_filter({"states": (), **filters, "types": types})
         return exchange.export_lines(self._store, where)
 
     def import_(
@@ -449,9 +454,12 @@ class Entries:
         """Return one page of the recall ledger, newest first."""
         return self._listing.recalls(limit, after, **filters)
 
-    def get_recall(self, recall_id: str) -> Recall:
-        """Return one recall: what entered a prompt, what did not, and why. A unique prefix of the id is enough."""
-        return self._lifecycle.ledger.get(recall_id)
+    def get_recall(self, recall_id: str | None = None) -> Recall:
+        """Return one recall: what entered a prompt, what did not, and why. A unique prefix of the id is enough.
+
+        Without an id it is the newest recall; with the id of an entry, the newest that added the entry to a prompt.
+        """
+        return self._listing.recall(recall_id)
 
     def add_recall(self, recall: Recall, used: Sequence[str]) -> None:
         """Write a recall to the ledger and count the entries that were used."""

@@ -12,16 +12,20 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal, TypedDict, Unpack
 
 from memoriter.entries.drafts import type_of
+from memoriter.errors import NotFound
 from memoriter.records import (
     Entry,
     EntryEvent,
     EntryPage,
     EntrySort,
     EntryState,
+    Recall,
     RecallHead,
     RecallPage,
     Trust,
+    referenced_id,
 )
+from memoriter.sentences import sentence
 from memoriter.store.entry_lists import After, PageRequest
 from memoriter.store.entry_rows import EntryFilter
 from memoriter.store.ledger import Ledger, RecallFilter
@@ -169,4 +173,24 @@ class EntryListing:
 
     def recalls(self, limit: int, after: After | None = None, **filters: Unpack[RecallFilters]) -> RecallPage:
         """Return one page of the recall ledger, newest first."""
+        if entry_id := filters.get("entry"):
+            filters["entry"] = self._store.complete_id(entry_id)
         return self._ledger.page(RecallFilter(**filters), limit, after)
+
+    def recall(self, id_: str | None) -> Recall:
+        """Return a recall by its id, the newest recall of an entry by the entry's id, or the newest of all."""
+        if id_ is None:
+            return self._newest(None)
+        try:
+            return self._ledger.get(id_)
+        except NotFound:
+            if referenced_id(id_) is None:
+                raise
+        return self._newest(self._store.complete_id(id_))
+
+    def _newest(self, entry_id: str | None) -> Recall:
+        newest = self._ledger.page(RecallFilter(entry=entry_id), 1).recalls
+        if not newest:
+            why = sentence("recall.none_of_entry", id=entry_id) if entry_id else sentence("recall.none")
+            raise NotFound(why)
+        return self._ledger.get(newest[0].id)

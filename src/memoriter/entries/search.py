@@ -219,6 +219,7 @@ def as_hit(found: EntryHit, *, cited: bool) -> Hit:
         chunk_id=entry.id,
         date=chunk_of(entry).date,
         trust=entry.trust,
+        entry=found,
     )
 
 

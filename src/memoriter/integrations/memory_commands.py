@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from memoriter.errors import MemoriterError
+from memoriter.text.redaction import redact_part
 
 if TYPE_CHECKING:
     from memoriter.memory import Memory
@@ -60,7 +61,8 @@ class MemoryCommands:
         inner = _relative(path)
         if self._folder.is_folder(inner):
             return self._listing(path, inner)
-        lines = self._folder.read(inner).split("\n")
+        text = self._folder.read(inner)
+        lines = redact_part(text, text).split("\n")
         if len(lines) > MAX_LINES:
             raise CommandFailed(f"File {path} exceeds maximum line limit of 999,999 lines.")
         first, last = _range(view_range, len(lines))

@@ -2,8 +2,8 @@
 
 Chunks consist of whole lines and have a size limit. The best place to split is before a heading, then between
 paragraphs, then between lines. A code fence that fits is not split. A heading stays with its text, and a chunk has the
-headings above it and the date of its note. Front matter is not a chunk; its content is added above the chunks, like a
-heading. Only a line that is longer than the limit is split into pieces.
+headings above it and the date of its note. Front matter and a line of tags are not chunks; their content is added above
+the chunks, like a heading. Only a line that is longer than the limit is split into pieces.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import datetime
 import hashlib
 import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Container, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 
@@ -20,8 +20,9 @@ from memoriter.records import Chunk, Document, Trust
 from memoriter.text.front_matter import read_front_matter
 from memoriter.text.markdown import Structure, structure_of
 from memoriter.text.measure import last_boundary, split_lines, width
+from memoriter.text.tag_lines import find_tags
 
-CHUNKER_VERSION = 2
+CHUNKER_VERSION = 3
 """Increased when the same text gives other chunks. The index is then rebuilt."""
 
 # How full a chunk must be, as a share of the target, for a heading of this level to start a new one. Several subjects
@@ -60,6 +61,8 @@ class _Unit:
     border: int
     #: Whether it consists only of headings so far.
     is_heading: bool
+    #: The tags of its sections.
+    tags: tuple[str, ...] = ()
 
     @property
     def full_width(self) -> int:
@@ -85,7 +88,9 @@ def chunk_markdown(
     for first, last in _cuts(units, budget, min(target * 4, budget), min(overlap * 4, budget // 2)):
         start, end = units[first].start, units[last].end
         # The title in the front matter is often repeated as the first heading.
-        headings = tuple(dict.fromkeys(title for _, title in units[first].path if title))
+        titles = [title for _, title in units[first].path]
+        tags = [text for unit in units[first : last + 1] for text in unit.tags]
+        headings = tuple(dict.fromkeys(filter(None, [*titles, *tags])))
         for text in _pieces("\n".join(lines[start:end]), budget):
             chunk = Chunk("", document.path, document.source, start + 1, end, text, headings, date, trust)
             chunks.append(_with_id(chunk, seen))
@@ -123,6 +128,7 @@ def _units(lines: Sequence[str], structure: Structure, budget: int) -> Iterator[
         if held and held.full_width + block.width <= budget:
             held.width = held.full_width + block.width
             held.end, held.gap, held.is_heading = block.end, block.gap, block.is_heading
+            held.tags += block.tags
             unit = held
         elif held:
             yield held
@@ -139,7 +145,8 @@ def _blocks(lines: Sequence[str], structure: Structure, budget: int) -> Iterator
     path, first = above or ((), ())
     ends = _ends_of_blocks(structure)
     start = structure.front_matter if above else 0
-    blank = _blank_from(lines, start)
+    tags = find_tags(lines, structure)
+    blank = _blank_from(lines, start, tags.lines)
     number = start + blank
     while number < len(lines):
         end = ends.get(number, number + 1)
@@ -152,9 +159,9 @@ def _blocks(lines: Sequence[str], structure: Structure, budget: int) -> Iterator
         if heading:
             path = tuple(outer for outer in path if outer[0] < level)
         border = _border(lines[number], level, after_blank=blank > 0)
-        blank = _blank_from(lines, end)
+        blank = _blank_from(lines, end, tags.lines)
         gap = sum(map(width, lines[end : end + blank])) + blank if blank else 0
-        yield _Unit(number, end, size, gap, level, (*path, *first), border, level > 0)
+        yield _Unit(number, end, size, gap, level, (*path, *first), border, level > 0, (tags.above(number),))
         first = ()
         if heading:
             path = (*path, (level, heading.title))
@@ -188,10 +195,10 @@ def _ends_of_blocks(structure: Structure) -> dict[int, int]:
     return {**structure.fences, **underlined, **front_matter}
 
 
-def _blank_from(lines: Sequence[str], start: int) -> int:
-    """Count the blank lines from here."""
+def _blank_from(lines: Sequence[str], start: int, besides: Container[int] = ()) -> int:
+    """Count the lines from here that are blank, or one of the lines ``besides``."""
     end = start
-    while end < len(lines) and not lines[end].strip():
+    while end < len(lines) and (not lines[end].strip() or end in besides):
         end += 1
     return end - start
 

@@ -21,6 +21,7 @@ from memoriter.llm import Chat, NoChat
 from memoriter.llm.prompts import ask, conversation, prompt
 from memoriter.records import Turn
 from memoriter.text.encoding import encodable
+from memoriter.text.measure import shorten_title
 from memoriter.text.redaction import redact, without_private
 from memoriter.text.tokens import tokenize
 
@@ -94,6 +95,8 @@ LOOSE_END = re.compile(
 
 
 MAX_POINTS = 8
+#: The width of a title that is cut from a sentence: 24 Chinese characters, or 96 letters of at most nine words.
+MAX_TITLE_WIDTH, MAX_TITLE_WORDS = 96, 9
 MAX_OUTPUT_TOKENS = 1200
 
 _CJK = re.compile(r"[\u3040-\u30ff\u3400-\u9fff]")
@@ -311,10 +314,14 @@ def _title(first: _Sentence | None, chosen: Sequence[_Sentence]) -> str:
     if source is None:
         return "Session"
     text = POLITE.sub("", source.text).strip(" ,，。.!！?？:：")
-    clause = re.split(r"[，。！？；：,;:!?]|\s[—–-]\s|\.\s", text, maxsplit=1)[0].strip() or text
+    clause = re.split(r"[，。！？；：]|[,;:!?.](?=\s|$)|\s[—–-]\s", text, maxsplit=1)[0].strip() or text
     if is_chinese(clause):
-        return clause[:24]
-    words = " ".join(clause.split()[:9])[:80].rstrip(" ,.")
+        return shorten_title(clause, MAX_TITLE_WIDTH)
+    said = clause.split()
+    end = MAX_TITLE_WORDS
+    while end < len(said) and said[end][0].isdigit():
+        end += 1  # a number belongs to the word before it
+    words = shorten_title(" ".join(said[:end]), MAX_TITLE_WIDTH)
     return LOOSE_END.sub("", words[:1].upper() + words[1:])
 
 

@@ -22,7 +22,7 @@ from memoriter.files.locks import check_mounted
 from memoriter.notes.chunking import trust_of_note
 from memoriter.records import Saved, Trust
 from memoriter.text.encoding import encodable, slug
-from memoriter.text.measure import split_lines
+from memoriter.text.measure import shorten_title, split_lines
 from memoriter.text.redaction import redact, without_private
 
 Clock = Callable[[], datetime]
@@ -31,6 +31,8 @@ Clock = Callable[[], datetime]
 LOCK_WAIT_S = 300.0
 #: Notes of one name that are tried to find one with the same trust.
 MAX_NOTES = 100
+#: The width of a title that is cut from a text: 30 Chinese characters, or 120 letters.
+MAX_TITLE_WIDTH = 120
 
 
 class _OtherTrust(Exception):
@@ -220,4 +222,5 @@ def _find_lines(needle: str, text: str) -> tuple[int, int] | None:
 
 
 def _first_words(text: str) -> str:
-    return one_line(re.split(r"[\n。．.!?！？;；]", text, maxsplit=1)[0])[:60]
+    first = re.split(r"[\n。．！？；]|[.!?;](?=\s|$)", text, maxsplit=1)[0]
+    return shorten_title(one_line(first), MAX_TITLE_WIDTH)

@@ -41,6 +41,7 @@ from memoriter.records.entries import (
     RecallPage,
     Receipt,
     Remembered,
+    referenced_id,
 )
 from memoriter.records.reports import Problem, Progress, ProgressCallback, Status, SyncReport
 
@@ -90,4 +91,5 @@ __all__ = [
     "Turn",
     "is_trusted_like",
     "least_trusted",
+    "referenced_id",
 ]

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from memoriter.records.documents import Source, Trust
+
+if TYPE_CHECKING:
+    from memoriter.records.entries import EntryHit
 
 CitationMode = Literal["on", "off", "auto"]
 
@@ -73,6 +76,8 @@ class Hit:
     chunk_id: str = ""
     date: str | None = None
     trust: Trust = "owner"
+    #: The entry and its similarity, if the hit is an entry.
+    entry: EntryHit | None = None
 
 
 @dataclass(frozen=True, slots=True)

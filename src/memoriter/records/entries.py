@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
@@ -23,6 +24,21 @@ EntryType = Literal[
 
 #: Only active entries are found. A staged entry waits for the owner's approval, and a rejected one was refused.
 EntryState = Literal["active", "staged", "superseded", "expired", "rejected", "forgotten"]
+
+
+_REFERENCE = re.compile(r"(?:entry:|entries/)(.*)|([0-9a-f]{8}[0-9a-f-]{0,28})", re.IGNORECASE | re.DOTALL)
+
+
+def referenced_id(text: str) -> str | None:
+    """Return the id, or the prefix of an id, in a reference to an entry; None for any other text.
+
+    References are the citation ``entry:<id>``, the path ``entries/<id>``, and at least eight characters of an id.
+
+    >>> referenced_id("entry:1f0c"), referenced_id("1f0c2a9e"), referenced_id("memory/cafe.md")
+    ('1f0c', '1f0c2a9e', None)
+    """
+    found = _REFERENCE.fullmatch(text.strip())
+    return found and (found[1] or found[2] or "")
 
 
 @dataclass(frozen=True, slots=True)
@@ -223,6 +239,10 @@ class Recall:
     characters: int
     tokens: int
     considered: tuple[Considered, ...]
+
+    def refs(self, kind: Literal["entry", "note"]) -> list[str]:
+        """Return the references to what was considered of one kind."""
+        return [considered.ref for considered in self.considered if considered.kind == kind]
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,7 +17,7 @@ from typing import Literal
 import apsw
 
 from memoriter.errors import EditConflict, NotFound
-from memoriter.records import Bucket, Chunk, Document, Entry, EntryEvent, Facets
+from memoriter.records import Bucket, Chunk, Document, Entry, EntryEvent, Facets, referenced_id
 from memoriter.sentences import sentence
 from memoriter.store import entry_lists, entry_rows
 from memoriter.store.connection import value
@@ -26,6 +26,9 @@ from memoriter.store.entry_lists import After, PageRequest
 from memoriter.store.entry_rows import EntryFilter
 from memoriter.store.entry_schema import APPLICATION_ID, MIGRATIONS
 from memoriter.text.words import normal_form
+
+#: Maximum number of ids that the error for an ambiguous prefix lists.
+MAX_CANDIDATES = 5
 
 IN_FORCE = EntryFilter()
 
@@ -134,15 +137,20 @@ class EntryStore:
             return entry_rows.with_digest(connection, self.digest(text))
 
     def complete_id(self, beginning: str) -> str:
-        """Return the one id that starts with a prefix: people type eight characters of thirty-six."""
+        """Return the one id that starts with a prefix, with or without ``entry:`` before it.
+
+        People type eight characters of thirty-six, and agents repeat an id as an answer showed it.
+        """
+        prefix = (referenced_id(beginning) or beginning).strip().lower()
         statement = "select id from entries where substr(id, 1, length(?1)) = ?1 union"
-        statement += " select entry_id from events where substr(entry_id, 1, length(?1)) = ?1 limit 2"
+        statement += " select entry_id from events where substr(entry_id, 1, length(?1)) = ?1 limit ?2"
         with self.database.read() as connection:
-            found = [str(row[0]) for row in connection.execute(statement, (beginning.lower(),))]
-        if not beginning or not found:
+            found = [str(row[0]) for row in connection.execute(statement, (prefix, MAX_CANDIDATES + 1))]
+        if not prefix or not found:
             raise NotFound(sentence("entry.not_found", id=beginning))
         if len(found) > 1:
-            raise NotFound(sentence("entry.ambiguous", id=beginning))
+            shown = [*found[:MAX_CANDIDATES], *(["…"] if len(found) > MAX_CANDIDATES else [])]
+            raise NotFound(sentence("entry.ambiguous", id=beginning, candidates=", ".join(shown)))
         return found[0]
 
     # ---- changing --------------------------------------------------------------------------------------------

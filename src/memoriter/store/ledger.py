@@ -100,10 +100,13 @@ class Ledger:
         with self._database.snapshot() as connection:
             found: Any = connection.execute(
                 f"select {head} from recalls where substr(id, 1, length(?1)) = ?1 limit 2",  # noqa: S608
-                (recall_id,),
+                (recall_id.lower(),),
             ).fetchall()
-            if not recall_id or len(found) != 1:
+            if not recall_id or not found:
                 raise NotFound(sentence("recall.not_found", id=recall_id))
+            if len(found) > 1:
+                candidates = ", ".join(str(row[0]) for row in found)
+                raise NotFound(sentence("recall.ambiguous", id=recall_id, candidates=candidates))
             rows: Any = connection.execute(
                 "select kind, ref, entered, reason, score, parts from recalled where recall_id = ? order by position",
                 (found[0][0],),

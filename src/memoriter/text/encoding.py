@@ -117,5 +117,8 @@ def slug(text: str, *, limit: int = 40) -> str:
         room = limit - len("-".join([*kept, ""]))
         if len(word) > room and (kept or room <= 0):
             break
-        kept.append(word[:room])
+        cut = min(room, len(word))
+        while 0 < cut < len(word) and word[cut - 1].isdigit() and word[cut].isdigit():
+            cut -= 1  # never inside a number
+        kept.append(word[: cut or room])
     return "-".join(kept) or "note"

@@ -56,6 +56,36 @@ def is_boundary(text: str, at: int) -> bool:
     return not (before.isalnum() and after.isalnum()) or before >= "\u2e80" or after >= "\u2e80"
 
 
+_TOKEN = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9_./:%+#-]*[A-Za-z0-9%+#])?|\s+|.", re.DOTALL)
+
+
+def shorten_title(text: str, limit: int) -> str:
+    """Return the start of a title that is at most ``limit`` wide: whole words, and no word without its number.
+
+    >>> shorten_title("把订单库迁移到 PostgreSQL 16 集群", 40)
+    '把订单库迁移到'
+    """
+    if width(text) <= limit:
+        return text
+    kept, used = list[str](), 0
+    for token in _TOKEN.findall(text):
+        used += width(token)
+        if used > limit:
+            return _without_loose_word(kept, token) or text[: limit // 4]
+        kept.append(token)
+    return text
+
+
+def _without_loose_word(kept: list[str], following: str) -> str:
+    """Join the words. If a number follows, its word is removed: "PostgreSQL" is not "PostgreSQL 16"."""
+    if following[0].isdigit():
+        while kept and kept[-1].isspace():
+            kept.pop()
+        if kept and kept[-1].isascii():
+            kept.pop()
+    return "".join(kept).rstrip(" ,.;:，、；：")
+
+
 def is_joined(text: str, at: int) -> bool:
     """Return whether this character belongs to the one before: an accent, a vowel sign, a part of an emoji."""
     after = text[at]

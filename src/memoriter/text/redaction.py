@@ -1,4 +1,4 @@
-"""Redact secrets and remove private spans from everything that is stored or indexed from a conversation.
+"""Redact secrets and remove private spans: in what is stored from a conversation, and in what agents see of notes.
 
 Every pattern starts with a fixed prefix and has a bounded length, so the time is linear in the text. Entropy is not
 used to guess secrets, because a false positive destroys a note.
@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
 
-__all__ = ["Secret", "find_secrets", "redact", "without_private"]
+__all__ = ["Secret", "find_secrets", "redact", "redact_part", "without_private"]
 
 
 class Secret(NamedTuple):
@@ -33,6 +33,24 @@ def redact(text: str) -> str:
         parts += [text[at : secret.start], f"[redacted {secret.kind}]"]
         at = secret.end
     return "".join([*parts, text[at:]]) if parts else text
+
+
+#: A shorter piece of a secret, such as the end of a key, is not searched for.
+_MIN_PIECE = 6
+
+
+def redact_part(part: str, whole: str) -> str:
+    """Redact a part of a text, line by line. Secrets that only the whole text reveals, such as a key, are found too.
+
+    >>> key = "-----BEGIN PRIVATE KEY-----\\nMIIEvQIBADANBg\\n-----END PRIVATE KEY-----"
+    >>> redact_part("MIIEvQIBADANBg\\nBuy tea.", f"{key}\\nBuy tea.")
+    '[redacted private key]\\nBuy tea.'
+    """
+    for secret in find_secrets(whole):
+        for line in whole[secret.start : secret.end].splitlines():
+            if len(piece := line.strip()) >= _MIN_PIECE:
+                part = part.replace(piece, f"[redacted {secret.kind}]")
+    return redact(part)
 
 
 def find_secrets(text: str) -> list[Secret]:

@@ -254,6 +254,10 @@ class ExportArguments(Arguments):
     """Arguments of `entries.export`."""
 
     type: Type | None = None
+    tags: list[str] = Field(default=[], max_length=32, description="Only entries with all of these tags.")
+    min_importance: float = Field(
+        default=0.0, ge=0, le=5, description="Only entries of at least this importance."
+    )
 
 
 class ExportResult(Shape):
@@ -278,7 +282,10 @@ class ImportResult(Shape):
 
 
 def _export(call: Call[ExportArguments]) -> ExportResult:
-    lines = call.memory.entries.export(call.arguments.type)
+    asked = call.arguments
+    lines = call.memory.entries.export(
+        asked.type, tags=tuple(asked.tags), min_importance=asked.min_importance
+    )
     exported = list(islice(lines, MAX_EXPORTED + 1))
     truncated = next(lines, None) is not None
     return ExportResult(data="\n".join(exported) + "\n", total=len(exported) - 1, truncated=truncated)

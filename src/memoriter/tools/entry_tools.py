@@ -198,7 +198,13 @@ class ManageArguments(Arguments):
         default=None, description="The type of entry, for `add`, `list`, `search` and `export`."
     )
     importance: float = Field(default=3.0, ge=1, le=5, description="From 1 to 5, for `add`.")
-    tags: list[str] = Field(default=[], description="Words to find it by, for `add`.")
+    min_importance: float = Field(
+        default=0.0, ge=0, le=5, description="The least importance, for `list`, `search` and `export`."
+    )
+    tags: list[str] = Field(
+        default=[],
+        description="Words to find it by, for `add`; tags to filter by, for `list`, `search` and `export`.",
+    )
     query: str | None = Field(default=None, description="Words or a question, for `search`.")
     id: str | None = Field(default=None, description="The id of the entry, for `delete`.")
     data: str | None = Field(default=None, description="Lines of an export, for `import`.")
@@ -210,10 +216,15 @@ class ManageArguments(Arguments):
 Manage = Callable[[Call[ManageArguments]], dict[str, Any]]
 
 
+def _filters(call: Call[ManageArguments]) -> dict[str, Any]:
+    asked = call.arguments
+    types = (asked.type,) if asked.type else ()
+    return {"types": types, "tags": tuple(asked.tags), "min_importance": asked.min_importance}
+
+
 def _list(call: Call[ManageArguments]) -> dict[str, Any]:
-    found = call.memory.entries.list(call.arguments.type, limit=call.arguments.limit or 50)
-    memories = [MemoryJson.model_validate(entry) for entry in found]
-    return {"memories": memories, "total": call.memory.entries.stats()["total"]}
+    page = call.memory.entries.page(sort="updated", limit=call.arguments.limit or 50, **_filters(call))
+    return {"memories": [MemoryJson.model_validate(entry) for entry in page.entries], "total": page.total}
 
 
 def _add(call: Call[ManageArguments]) -> dict[str, Any]:
@@ -234,14 +245,14 @@ def _delete(call: Call[ManageArguments]) -> dict[str, Any]:
 
 
 def _search(call: Call[ManageArguments]) -> dict[str, Any]:
-    found = call.memory.entries.search(_require(call, "query"), limit=call.arguments.limit or 20)
-    hits = [hit for hit in found.hits if call.arguments.type in (None, hit.entry.type)]
-    memories = [MemoryHitJson.of(hit) for hit in hits]
-    return {"memories": memories, "total": len(hits), "degraded": found.degraded}
+    query, limit = _require(call, "query"), call.arguments.limit or 20
+    found = call.memory.entries.search(query, limit=limit, **_filters(call))
+    memories = [MemoryHitJson.of(hit) for hit in found.hits]
+    return {"memories": memories, "total": len(memories), "degraded": found.degraded}
 
 
 def _export(call: Call[ManageArguments]) -> dict[str, Any]:
-    lines = list(call.memory.entries.export(call.arguments.type))
+    lines = list(call.memory.entries.export(**_filters(call)))
     complete = len(lines) <= MAX_EXPORTED + 1
     note = (
         None if complete else f"Only the first {MAX_EXPORTED} entries. `memoriter export` writes all of them."

@@ -153,7 +153,7 @@ def _tree(call: Call[NoArguments]) -> TreeResult:
 
 def _get(call: Call[ReadArguments]) -> ReadResult:
     start = call.arguments.from_
-    excerpt = call.memory.read(call.arguments.path, start, call.arguments.lines)
+    excerpt = call.memory.read(call.arguments.path, start, call.arguments.lines, masked=call.masked)
     file = None if excerpt.path.startswith("entries/") else call.memory.notes.get(excerpt.path)
     shown, used = list[str](), 0
     for line in excerpt.text.split("\n") if excerpt.end_line >= start else ():

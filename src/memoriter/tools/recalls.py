@@ -26,7 +26,7 @@ class RecallListArguments(PageArguments):
     entry: str | None = Field(
         default=None,
         max_length=64,
-        description="Only recalls that added this entry to the prompt; its full id.",
+        description="Only recalls that added this entry to the prompt; its id, or the beginning of it.",
     )
 
 
@@ -41,7 +41,12 @@ class RecallListResult(Shape):
 class RecallGetArguments(Arguments):
     """Arguments of `recalls.get`."""
 
-    id: str = Field(max_length=64, description="The id of the recall, or the beginning of it.")
+    id: str | None = Field(
+        default=None,
+        max_length=64,
+        description="The id of the recall, or the beginning of it. The id of an entry stands for the newest recall "
+        "that added it to a prompt. Default: the newest recall.",
+    )
 
 
 class ConsideredJson(Shape):
@@ -53,8 +58,9 @@ class ConsideredJson(Shape):
     reason: Prose
     score: Score
     parts: list[PartJson]
-    text: str | None = omitted_if_none("The text of an entry that still exists.")
+    text: str | None = omitted_if_none("What it says now, if it still exists.")
     citation: str | None = omitted_if_none("The place of a note.")
+    session: str | None = omitted_if_none("The session that an entry comes from.")
 
 
 class RecallGetResult(RecallJson):
@@ -83,9 +89,8 @@ def _list(call: Call[RecallListArguments]) -> RecallListResult:
 
 def _get(call: Call[RecallGetArguments]) -> RecallGetResult:
     recall = call.memory.entries.get_recall(call.arguments.id)
-    entries = call.memory.entries.get_many(
-        considered.ref for considered in recall.considered if considered.kind == "entry"
-    )
+    texts = call.memory.texts_of(recall, masked=call.masked)
+    entries = call.memory.entries.get_many(recall.refs("entry"))
     entered = sum(considered.entered for considered in recall.considered)
     return RecallGetResult(
         id=recall.id,
@@ -97,14 +102,18 @@ def _get(call: Call[RecallGetArguments]) -> RecallGetResult:
         tokens=recall.tokens,
         entered=entered,
         left_out=len(recall.considered) - entered,
-        considered=[_considered_json(found, entries.get(found.ref)) for found in recall.considered],
+        considered=[
+            _considered_json(found, texts.get(found.ref), entries.get(found.ref))
+            for found in recall.considered
+        ],
     )
 
 
-def _considered_json(found: Considered, entry: Entry | None) -> ConsideredJson:
+def _considered_json(found: Considered, text: str | None, entry: Entry | None) -> ConsideredJson:
     shown = ConsideredJson.model_validate(found)
     citation = found.ref if found.kind == "note" else None
-    return shown.model_copy(update={"citation": citation, "text": entry.text if entry else None})
+    session = entry.session if entry else None
+    return shown.model_copy(update={"citation": citation, "text": text, "session": session})
 
 
 OPERATIONS = (

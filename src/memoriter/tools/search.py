@@ -127,7 +127,7 @@ def _search_for_prompt(call: Call[SearchArguments]) -> SearchResult:
 
 
 def _search(call: Call[ExplainedSearchArguments]) -> ExplainedSearchResult:
-    answer = call.memory.search(_query(call, call.arguments.path_prefix))
+    answer = call.memory.search(_query(call, call.arguments.path_prefix), masked=call.masked)
     hits = [ExplainedHitJson.of(hit, explain=call.arguments.explain) for hit in answer.hits]
     return ExplainedSearchResult(results=hits, **_origin(answer))
 
@@ -172,7 +172,7 @@ class GetResult(Shape):
 
 def _get(call: Call[GetArguments]) -> GetResult:
     start = call.arguments.from_
-    excerpt = call.memory.read(call.arguments.path, start, call.arguments.lines)
+    excerpt = call.memory.read(call.arguments.path, start, call.arguments.lines, masked=True)
     # One blank line is text too: only the numbers say whether there is a line.
     lines = excerpt.text.split("\n") if excerpt.end_line >= excerpt.start_line else []
     text = _first_lines(lines, GET_CHARS)

@@ -170,6 +170,11 @@ class Call(Generic[A_co]):
         """Return whether the caller speaks for the owner or as an agent."""
         return "owner" if grants(self.access, "admin") else "agent"
 
+    @property
+    def masked(self) -> bool:
+        """Return whether secrets in notes are hidden from the caller. Tools for agents hide them from every caller."""
+        return self.trust != "owner"
+
 
 @dataclass(frozen=True, slots=True)
 class Tool:

@@ -15,6 +15,7 @@ from urllib.parse import quote
 from pydantic import Field
 
 from memoriter.errors import BadArgument
+from memoriter.records import referenced_id
 from memoriter.tools.tool import Arguments, Call, Schema, Shape, Tool, json_schema
 
 if TYPE_CHECKING:
@@ -99,7 +100,7 @@ def _title(text: str) -> str:
 
 def _fetch(call: Call[FetchArguments], *, only_entries: bool = False) -> FetchResult:
     found = _ID.fullmatch(call.arguments.id)
-    if not found or (only_entries and not found["path"].startswith("entries/")):
+    if not found or (only_entries and referenced_id(found["path"]) is None):
         raise BadArgument("`id` must be the id of a result of `search`.", "id")
     line, begin, read = _read(call, found["path"], int(found["first"] or 1))
     text, first = _around(read.text.split("\n"), line - begin + 1)
@@ -110,7 +111,7 @@ def _fetch(call: Call[FetchArguments], *, only_entries: bool = False) -> FetchRe
         id=call.arguments.id,
         title=read.path if whole else f"{read.path}#L{first}-L{last}",
         text=text,
-        url=resource_uri(found["path"], call.arguments.id.removeprefix(found["path"])),
+        url=resource_uri(read.path, call.arguments.id.removeprefix(found["path"])),
         metadata={
             "path": read.path,
             "lines": f"{first}-{last}",
@@ -123,7 +124,7 @@ def _fetch(call: Call[FetchArguments], *, only_entries: bool = False) -> FetchRe
 def _read(call: Call[FetchArguments], path: str, line: int) -> tuple[int, int, Excerpt]:
     """Return the line, or the last line if there are fewer, the first line that was read, and the lines around it."""
     begin = 1 if line <= MAX_READ_LINES // 2 else line - MAX_READ_LINES // 4
-    read = call.memory.read(path, begin, MAX_READ_LINES)
+    read = call.memory.read(path, begin, MAX_READ_LINES, masked=True)
     if line > max(1, read.total_lines):  # the note has become shorter, or the id is made up
         return _read(call, path, max(1, read.total_lines))
     return line, begin, read
@@ -149,7 +150,9 @@ def _around(lines: list[str], line: int) -> tuple[str, int]:
 
 def _tools(source: Source | None) -> Mapping[str, Tool]:
     def search(call: Call[ConnectorSearchArguments]) -> ConnectorSearchResult:
-        answer = call.memory.search(call.arguments.query, source=source, session_key=call.session_key)
+        answer = call.memory.search(
+            call.arguments.query, source=source, session_key=call.session_key, masked=True
+        )
         return ConnectorSearchResult(results=[_to_listed(hit) for hit in answer.hits])
 
     def fetch(call: Call[FetchArguments]) -> FetchResult:

@@ -16,6 +16,7 @@ from urllib.parse import unquote
 import mcp_types as types
 
 from memoriter.errors import MemoriterError, NotFound
+from memoriter.records import referenced_id
 from memoriter.server.mcp.chatgpt import MAX_READ_LINES, SCHEME, resource_uri
 from memoriter.server.mcp.results import MAX_RESULT_BYTES
 from memoriter.tools.entry_tools import MemoryJson
@@ -168,9 +169,13 @@ def read(view: View, uri: str) -> types.TextResourceContents:
     if uri.startswith(NOTES) and view.has_notes:
         path, mark, lines = uri.removeprefix(NOTES).partition("#")
         path = unquote(path)
-        if path.startswith("entries/"):
+        if referenced_id(path) is not None:
             raise NotFound(f"{uri} not found. The address of an entry is {ENTRIES}{{id}}.")
-        excerpt = memory.read(f"{path}#{lines}") if mark else memory.read(path, 1, MAX_READ_LINES)
+        excerpt = (
+            memory.read(f"{path}#{lines}", masked=True)
+            if mark
+            else memory.read(path, 1, MAX_READ_LINES, masked=True)
+        )
         text = _shorten(excerpt, whole=not mark)
         return _contents(uri, _mime_type(excerpt.path), text, excerpt.trust)
     raise NotFound(f"{uri[:200]} not found. Addresses start with {NOTES} or {ENTRIES}.")

@@ -1,0 +1,85 @@
+"""A secret in the owner's note: the owner sees it, and no agent does."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from typer.testing import CliRunner
+
+from memoriter import Memory
+from memoriter.cli.app import app
+from memoriter.integrations.memory_commands import MemoryCommands
+from memoriter.tools.table import OPERATIONS
+from memoriter.tools.toolbox import Toolbox
+
+TOKEN = "ghp_0123456789abcdefghijABCDEFGHIJ012345"
+MASKED = "[redacted github token]"
+KEY_LINES = [f"{chr(97 + number)}QbIvAeDnCkRyPtBoDy" * 3 for number in range(20)]
+NOTE = f"# Deploy\n\nThe deploy token of the heron robot is {TOKEN}, valid until May.\n"
+KEY = "\n".join(
+    ["# Key", "", "-----BEGIN PRIVATE KEY-----", *KEY_LINES, "-----END PRIVATE KEY-----", "", "Heron."]
+)
+
+
+@pytest.fixture
+def memory(note, open_memory) -> Memory:
+    note("memory/deploy.md", NOTE)
+    memory: Memory = open_memory(retrieval__note_threshold=0)
+    memory.sync()
+    return memory
+
+
+def test_no_tool_of_agents_shows_the_secret(memory: Memory) -> None:
+    toolbox = Toolbox(memory)
+    for name, arguments in (
+        ("memory_search", {"query": "deploy token heron robot"}),
+        ("memory_get", {"path": "memory/deploy.md"}),
+    ):
+        result = json.dumps(toolbox.call(name, arguments))
+        assert TOKEN not in result
+        assert MASKED in result
+    recalled = memory.recall("deploy token heron robot").text
+    assert TOKEN not in recalled
+    assert MASKED in recalled
+    viewed = MemoryCommands(memory, "memory", None).view("/memories/deploy.md")
+    assert TOKEN not in viewed
+    assert MASKED in viewed
+
+
+@pytest.mark.parametrize("access", ["read", "write"])
+def test_operations_hide_the_secret_from_callers_that_are_not_the_owner(memory: Memory, access) -> None:
+    memory.recall("deploy token heron robot")
+    calls = (
+        ("memory.search", {"query": "deploy token heron robot"}),
+        ("notes.get", {"path": "memory/deploy.md"}),
+        ("recalls.get", {}),
+    )
+    for name, arguments in calls:
+        theirs = json.dumps(Toolbox(memory, tools=OPERATIONS, access=access).call(name, arguments))
+        assert TOKEN not in theirs
+        assert MASKED in theirs
+        assert TOKEN in json.dumps(Toolbox(memory, tools=OPERATIONS).call(name, arguments))
+
+
+def test_the_owner_sees_it_in_python_and_on_the_command_line(memory: Memory, monkeypatch) -> None:
+    monkeypatch.setenv("MEMORITER_EMBEDDING__PROVIDER", "none")
+    assert TOKEN in memory.search("deploy token heron").hits[0].snippet
+    assert TOKEN in memory.read("memory/deploy.md").text
+    folders = ["--workspace", str(memory.settings.workspace), "--home", str(memory.settings.home)]
+    for words in (["search", "deploy token heron"], ["get", "memory/deploy.md"]):
+        assert TOKEN in CliRunner().invoke(app, [*folders, *words]).stdout
+
+
+def test_a_key_is_hidden_line_by_line_and_line_numbers_stay(note, memory: Memory) -> None:
+    note("memory/key.md", KEY)
+    memory.sync()
+    toolbox = Toolbox(memory)
+    whole = toolbox.call("memory_get", {"path": "memory/key.md"})
+    assert whole["totalLines"] == KEY.count("\n") + 1
+    assert whole["text"].split("\n") == ["# Key", "", *["[redacted private key]"] * 22, "", "Heron."]
+    middle = toolbox.call("memory_get", {"path": "memory/key.md", "from": 10, "lines": 2})
+    assert middle["text"] == "[redacted private key]\n[redacted private key]"
+    for line in KEY_LINES:
+        found = json.dumps(toolbox.call("memory_search", {"query": line[:18], "maxResults": 20}))
+        assert not [secret for secret in KEY_LINES if secret in found]
