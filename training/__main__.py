@@ -66,11 +66,23 @@ def step_train(args: argparse.Namespace, _: Config) -> None:
     train.run(args.work, args.out or args.work / "run", configs, args.seconds, args.bench)
 
 
+def step_rerank(args: argparse.Namespace, _: Config) -> None:
+    """Train the reranker on what the embedder in --model finds, or resume an interrupted training."""
+    from training import rerank
+
+    configs = {name: CONFIGS[name] for name in args.config.split(",")}
+    out = args.out or args.work / "rerank"
+    rerank.run(args.work, out, configs, args.model, args.start, args.seconds)
+
+
 def step_export(args: argparse.Namespace, config: Config) -> None:
-    """Write the model folder: model.onnx, tokenizer.json, manifest.json."""
+    """Write the model folder: model.onnx, tokenizer.json, manifest.json; with --reranker that of the reranker."""
     from training import export
 
-    export.run(args.work, args.out or args.work / "run", args.model, config)
+    if args.reranker:
+        export.run_reranker(args.work, args.out or args.work / "rerank", args.reranker, config)
+    else:
+        export.run(args.work, args.out or args.work / "run", args.model, config)
 
 
 def step_evaluate(args: argparse.Namespace, _: Config) -> None:
@@ -85,9 +97,12 @@ def step_evaluate(args: argparse.Namespace, _: Config) -> None:
 
 
 def step_speed(args: argparse.Namespace, _: Config) -> None:
-    """Measure texts per CPU-second and CPU milliseconds per query on one thread."""
-    folder = evaluate.open_folder(args.model)
-    print(json.dumps(evaluate.speed(folder, folder.tokenizer)))
+    """Measure on one thread: texts per CPU-second, CPU milliseconds per query, and per search with --reranker."""
+    if args.reranker:
+        print(json.dumps(evaluate.rerank_speed(args.reranker)))
+    else:
+        folder = evaluate.open_folder(args.model)
+        print(json.dumps(evaluate.speed(folder, folder.tokenizer)))
 
 
 STEPS: dict[str, Callable[[argparse.Namespace, Config], None]] = {
@@ -96,6 +111,7 @@ STEPS: dict[str, Callable[[argparse.Namespace, Config], None]] = {
     "tokenizer": step_tokenizer,
     "prepare": step_prepare,
     "train": step_train,
+    "rerank": step_rerank,
     "export": step_export,
     "evaluate": step_evaluate,
     "speed": step_speed,
@@ -112,7 +128,7 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument(
         "--config",
         default="final",
-        help=f"one of {', '.join(CONFIGS)}; train accepts several, separated by commas",
+        help=f"one of {', '.join(CONFIGS)}; train and rerank accept several, separated by commas",
     )
     parser.add_argument("--data", type=Path, help="folder with en.tsv.xz, zh.tsv.xz and pairs.tsv.xz")
     parser.add_argument("--bench", type=Path, help="folder of retrieval sets")
@@ -120,6 +136,8 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("--cache", type=Path, default=Path("work/packages"))
     parser.add_argument("--out", type=Path, help="checkpoints and log (default: work/run)")
     parser.add_argument("--model", type=Path, default=Path("work/memoriter-embed-1"))
+    parser.add_argument("--reranker", type=Path, help="model folder of the reranker")
+    parser.add_argument("--start", type=Path, help="weights of the reranker to start from (.npz)")
     parser.add_argument("--baseline", help="bge-small-en, bge-small-zh, minilm or use")
     parser.add_argument("--dims", type=int, default=0, help="number of dimensions to keep (default: all)")
     parser.add_argument(

@@ -124,6 +124,36 @@ class TrainConfig:
 
 
 @dataclass(frozen=True)
+class RerankConfig:
+    """The reranker: its size, its lists and its training run."""
+
+    seed: int = 11
+    layers: int = 4
+    hidden: int = 384
+    heads: int = 12
+    rank: int = 256  # columns of the word table; a product widens them to `hidden`
+    max_query: int = 64  # tokens
+    max_text: int = 256
+    queries: int = 190_000
+    parallel_queries: int = 90_000
+    held_out: int = 1_500  # lists of each kind that are only measured
+    steps: int = 9_000
+    warmup: int = 200
+    learning_rate: float = 4e-4
+    final_rate: float = 0.02
+    weight_decay: float = 0.01
+    clip: float = 1.0
+    ema: float = 0.999
+    lists: int = 224  # English lists per step
+    parallel_lists: int = 192  # half of them Chinese to Chinese
+    asks: int = 96  # Chinese queries with hard negatives per step
+    absolute: float = 0.04  # weight of the squared distance to the teacher's scores
+    asks_weight: float = 0.5
+    asks_absolute: float = 0.1  # weight of the cross-entropy of each Chinese pair
+    compile: bool = True
+
+
+@dataclass(frozen=True)
 class Config:
     """The whole pipeline."""
 
@@ -131,6 +161,7 @@ class Config:
     student: StudentConfig = field(default_factory=StudentConfig)
     lists: ListConfig = field(default_factory=ListConfig)
     train: TrainConfig = field(default_factory=TrainConfig)
+    rerank: RerankConfig = field(default_factory=RerankConfig)
 
     def as_dict(self) -> dict[str, Any]:
         """Return the configuration as plain values, for logs and the manifest."""
@@ -153,6 +184,19 @@ TOY = Config(
         asks=8,
         lists=4,
         parallel_lists=4,
+    ),
+    rerank=RerankConfig(
+        layers=2,
+        rank=16,
+        max_text=48,
+        queries=40,
+        parallel_queries=20,
+        held_out=4,
+        steps=6,
+        warmup=2,
+        lists=4,
+        parallel_lists=4,
+        asks=4,
     ),
 )
 
@@ -188,4 +232,17 @@ ABLATIONS: dict[str, Config] = {
     "even-weights": replace(_BASE, train=_EVEN),
     "five-layers": replace(_BASE, student=StudentConfig(layers=5), train=_SETTLED),
 }
-CONFIGS: dict[str, Config] = {"final": FINAL, "toy": TOY, **ABLATIONS}
+
+# Short runs of the reranker that differ in one setting each.
+_QUICK = RerankConfig(steps=700, warmup=80, ema=0.99)
+RERANK_ABLATIONS: dict[str, Config] = {
+    f"rerank-{name}": replace(FINAL, rerank=quick)
+    for name, quick in {
+        "base": _QUICK,
+        "full-table": replace(_QUICK, rank=0),
+        "three-layers": replace(_QUICK, layers=3),
+        "no-parallel": replace(_QUICK, parallel_lists=0),
+        "no-absolute": replace(_QUICK, absolute=0.0, asks_absolute=0.0),
+    }.items()
+}
+CONFIGS: dict[str, Config] = {"final": FINAL, "toy": TOY, **ABLATIONS, **RERANK_ABLATIONS}

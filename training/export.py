@@ -1,4 +1,4 @@
-"""Write the model folder: an ONNX graph built by hand, in int8, and the manifest. Does not need torch.
+"""Write a model folder: an ONNX graph built by hand, in int8, and the manifest. Does not need torch.
 
 The graph avoids two fusions of onnxruntime. It would fuse Add and LayerNormalization into
 SkipLayerNormalization, which is several times slower on a CPU, so residuals are added with Sum. It
@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import json
 import shutil
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -59,27 +60,69 @@ class Graph:
 
 
 def build(weights: dict[str, np.ndarray], heads: int) -> object:
-    """Build the float model: ids and mask in, unit vectors out."""
-    from onnx import TensorProto, helper
-
+    """Build the embedder as a float model: ids and mask in, unit vectors out."""
     graph = Graph()
-    x = _embed(graph, weights)
+    x = _encode(graph, weights, heads, reranker=False)
+    _pool(graph, x, weights)
+    width = weights["project.weight"].shape[0]
+    return _model(
+        graph, manifest.NAME, ("input_ids", "attention_mask"), "sentence_embedding", ["batch", width]
+    )
+
+
+def build_reranker(weights: dict[str, np.ndarray], heads: int) -> object:
+    """Build the reranker as a float model: ids, mask and token types of pairs in, one logit per pair out."""
+    graph = Graph()
+    x = _encode(graph, weights, heads, reranker=True)
+    along = graph.constant("axis1", np.array([1], np.int64))
+    graph.node("Squeeze", [x, along], "first")
+    graph.node(
+        "Gemm",
+        [
+            "first",
+            graph.constant("pool.w", weights["pool.weight"].T),
+            graph.constant("pool.b", weights["pool.bias"]),
+        ],
+        "pooled",
+    )
+    graph.node("Tanh", ["pooled"], "pooled.tanh")
+    graph.node(
+        "Gemm",
+        [
+            "pooled.tanh",
+            graph.constant("score.w", weights["score.weight"].T),
+            graph.constant("score.b", weights["score.bias"]),
+        ],
+        "score",
+    )
+    graph.node("Squeeze", ["score", along], "logit")
+    inputs = ("input_ids", "attention_mask", "token_type_ids")
+    return _model(graph, manifest.RERANKER, inputs, "logit", ["batch"])
+
+
+def _encode(graph: Graph, weights: dict[str, np.ndarray], heads: int, *, reranker: bool) -> str:
+    """Add the embeddings and the layers. A reranker needs only the first token of the last layer."""
+    from onnx import TensorProto
+
+    x = _embed(graph, weights, kinds=reranker)
     graph.node("Cast", ["attention_mask"], "mask32", to=TensorProto.INT32)
     count = 1 + max(int(k.split(".")[2]) for k in weights if k.startswith("encoder.layers."))
     for number in range(count):
         prefix = f"encoder.layers.{number}."
         own = {k.removeprefix(prefix): v for k, v in weights.items() if k.startswith(prefix)}
-        x = _layer(graph, x, f"layer{number}", own, heads)
-    _pool(graph, x, weights)
-    width = weights["project.weight"].shape[0]
+        is_last = number == count - 1
+        x = _layer(graph, x, f"layer{number}", own, heads, first_only=reranker and is_last)
+    return x
+
+
+def _model(graph: Graph, name: str, inputs: tuple[str, ...], output: str, shape: list[object]) -> object:
+    from onnx import TensorProto, helper
+
     made = helper.make_graph(
         graph.nodes,
-        manifest.NAME,
-        [
-            helper.make_tensor_value_info(name, TensorProto.INT64, ["batch", "length"])
-            for name in ("input_ids", "attention_mask")
-        ],
-        [helper.make_tensor_value_info("sentence_embedding", TensorProto.FLOAT, ["batch", width])],
+        name,
+        [helper.make_tensor_value_info(each, TensorProto.INT64, ["batch", "length"]) for each in inputs],
+        [helper.make_tensor_value_info(output, TensorProto.FLOAT, shape)],
         graph.constants,
     )
     opsets = [helper.make_opsetid("", 17), helper.make_opsetid(_MICROSOFT, 1)]
@@ -92,29 +135,49 @@ def by_row(table: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return np.round(table / scale).astype(np.int8), scale.astype(np.float32)
 
 
-def _embed(graph: Graph, weights: dict[str, np.ndarray]) -> str:
+def _embed(graph: Graph, weights: dict[str, np.ndarray], *, kinds: bool) -> str:
     from onnx import TensorProto
 
     table, scale = by_row(weights["encoder.word.weight"])
     graph.constant("word", table)
     graph.constant("word.scale", scale)
-    # There is only one token type, so its vector is added to the position table.
-    places = weights["encoder.position.weight"] + weights["encoder.kind.weight"][0]
-    graph.constant("position", places)
+    first, second = weights["encoder.kind.weight"]
+    # The vector of the first token type is added to the position table.
+    graph.constant("position", weights["encoder.position.weight"] + first)
     zero = graph.constant("zero", np.array([0], np.int64))
     graph.node("Shape", ["input_ids"], "length", start=1, end=2)
     graph.node("Slice", ["position", zero, "length", zero], "places")
     graph.node("Gather", ["word", "input_ids"], "whole")
     graph.node("Cast", ["whole"], "unscaled", to=TensorProto.FLOAT)
     graph.node("Gather", ["word.scale", "input_ids"], "scale")
-    graph.node("Mul", ["unscaled", "scale"], "words")
-    graph.node("Add", ["words", "places"], "embedded")
+    narrow = "encoder.widen.weight" in weights
+    graph.node("Mul", ["unscaled", "scale"], "narrow" if narrow else "words")
+    if narrow:
+        widen = graph.constant("widen.w", weights["encoder.widen.weight"].T)
+        graph.node("MatMul", ["narrow", widen], "words")
+    graph.node("Add", ["words", "places"], "embedded" if not kinds else "placed")
+    if kinds:
+        last = graph.constant("axis2", np.array([2], np.int64))
+        graph.node("Cast", ["token_type_ids"], "kinds", to=TensorProto.FLOAT)
+        graph.node("Unsqueeze", ["kinds", last], "kinds3")
+        graph.node("Mul", ["kinds3", graph.constant("kind", second - first)], "kinds.vectors")
+        graph.node("Add", ["placed", "kinds.vectors"], "embedded")
     return graph.norm("embedded", "norm", weights["encoder.norm.weight"], weights["encoder.norm.bias"])
 
 
-def _layer(graph: Graph, x: str, name: str, own: dict[str, np.ndarray], heads: int) -> str:
-    parts = zip(np.split(own["qkv.weight"], 3), np.split(own["qkv.bias"], 3), "qkv", strict=True)
-    q, k, v = (graph.linear(x, f"{name}.{part}", w, b) for w, b, part in parts)
+def _layer(
+    graph: Graph, x: str, name: str, own: dict[str, np.ndarray], heads: int, *, first_only: bool
+) -> str:
+    """Add a layer. With `first_only`, the first token attends to all, and nothing else is computed."""
+    asking = x
+    if first_only:
+        bounds = [graph.constant(f"{name}.{edge}", np.array([edge], np.int64)) for edge in (0, 1)]
+        asking = graph.node("Slice", [x, *bounds, bounds[1]], f"{name}.asking")
+    parts = zip(
+        np.split(own["qkv.weight"], 3), np.split(own["qkv.bias"], 3), "qkv", (asking, x, x), strict=True
+    )
+    q, k, v = (graph.linear(given, f"{name}.{part}", w, b) for w, b, part, given in parts)
+    x = asking
     mixed = graph.node(
         "MultiHeadAttention",
         [q, k, v, "", "mask32"],
@@ -149,6 +212,44 @@ def _pool(graph: Graph, x: str, weights: dict[str, np.ndarray]) -> None:
     graph.node("LpNormalization", ["projected"], "sentence_embedding", axis=-1, p=2)
 
 
+def read(folder: Path) -> dict[str, np.ndarray]:
+    """Return the weights of a written embedder as float32, with the names that `build` expects."""
+    import onnx
+    from onnx import numpy_helper
+
+    stored = {
+        t.name: numpy_helper.to_array(t) for t in onnx.load(str(folder / "model.onnx")).graph.initializer
+    }
+
+    def matrix(name: str) -> np.ndarray:
+        if f"{name}_quantized" not in stored:
+            return stored[name].T
+        whole = stored[f"{name}_quantized"].astype(np.float32)
+        zero = stored[f"{name}_zero_point"].astype(np.float32)
+        return ((whole - zero) * stored[f"{name}_scale"]).T
+
+    found = {
+        "encoder.word.weight": stored["word"].astype(np.float32) * stored["word.scale"],
+        "encoder.position.weight": stored["position"],
+        "encoder.kind.weight": np.zeros((2, stored["position"].shape[1]), np.float32),
+        "encoder.norm.weight": stored["norm.w"],
+        "encoder.norm.bias": stored["norm.b"],
+        "project.weight": matrix("project.w"),
+        "project.bias": stored["project.b"],
+    }
+    for number in range(sum(name.endswith(".n1.w") for name in stored)):
+        layer, prefix = f"layer{number}", f"encoder.layers.{number}"
+        found[f"{prefix}.qkv.weight"] = np.concatenate([matrix(f"{layer}.{part}.w") for part in "qkv"])
+        found[f"{prefix}.qkv.bias"] = np.concatenate([stored[f"{layer}.{part}.b"] for part in "qkv"])
+        for part in ("o", "f1", "f2"):
+            found[f"{prefix}.{part}.weight"] = matrix(f"{layer}.{part}.w")
+            found[f"{prefix}.{part}.bias"] = stored[f"{layer}.{part}.b"]
+        for part in ("n1", "n2"):
+            found[f"{prefix}.{part}.weight"] = stored[f"{layer}.{part}.w"]
+            found[f"{prefix}.{part}.bias"] = stored[f"{layer}.{part}.b"]
+    return found
+
+
 def quantise(source: Path, target: Path) -> None:
     """Quantise matrix products to int8. The word table is already int8."""
     import onnx
@@ -166,16 +267,34 @@ def quantise(source: Path, target: Path) -> None:
 
 
 def run(work: Path, out: Path, target: Path, config: Config) -> None:
-    """Write model.onnx, tokenizer.json and manifest.json to `target`."""
+    """Write model.onnx, tokenizer.json and manifest.json of the embedder to `target`."""
+    weights = _save(build, out, target, config.student.heads)
+    shutil.copyfile(work / "tokenizer.json", target / "tokenizer.json")
+    rows = weights["encoder.word.weight"].shape[0]
+    manifest.write(target, manifest.build(target, rows, config.as_dict(), _data_digest(work)))
+    manifest.check(target)
+
+
+def run_reranker(work: Path, out: Path, target: Path, config: Config) -> None:
+    """Write model.onnx and manifest.json of the reranker to `target`. The embedder's tokenizer serves both."""
+    _save(build_reranker, out, target, config.rerank.heads)
+    found = manifest.build_reranker(target, work / "tokenizer.json", config.as_dict(), _data_digest(work))
+    manifest.write(target, found)
+    manifest.check(target)
+
+
+def _save(
+    build_graph: Callable[[dict[str, np.ndarray], int], object], out: Path, target: Path, heads: int
+) -> dict[str, np.ndarray]:
     import onnx
 
     weights = {k: v.astype(np.float32) for k, v in np.load(out / "weights.npz").items()}
     target.mkdir(parents=True, exist_ok=True)
     whole = out / "model-float.onnx"
-    onnx.save(build(weights, config.student.heads), str(whole))
+    onnx.save(build_graph(weights, heads), str(whole))
     quantise(whole, target / "model.onnx")
-    shutil.copyfile(work / "tokenizer.json", target / "tokenizer.json")
-    data = json.loads((work / "counts.json").read_text(encoding="utf-8"))["digest"]
-    rows = weights["encoder.word.weight"].shape[0]
-    manifest.write(target, manifest.build(target, rows, config.as_dict(), data))
-    manifest.check(target)
+    return weights
+
+
+def _data_digest(work: Path) -> str:
+    return str(json.loads((work / "counts.json").read_text(encoding="utf-8"))["digest"])

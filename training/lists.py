@@ -221,9 +221,9 @@ def _chinese_negatives(
     return asks, found
 
 
-def run(work: Path, data: Dataset, view: View, config: Config) -> dict[str, np.ndarray]:
+def run(work: Path, data: Dataset, view: View, config: Config, name: str = "lists") -> dict[str, np.ndarray]:
     """Build all lists, or read them if the work folder has them for this data."""
-    cache = work / "lists.npz"
+    cache = work / f"{name}.npz"
     if cache.exists():
         stored = dict(np.load(cache))
         if str(stored.pop("digest")) == view.digest:

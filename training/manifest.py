@@ -8,7 +8,11 @@ from pathlib import Path
 from typing import Any
 
 NAME = "memoriter-embed-1"
+RERANKER = "memoriter-rerank-1"
 FILES = ("model.onnx", "tokenizer.json")
+
+_QUANTIZATION = "int8: matrices dynamic, per channel, reduced range; word table per row"
+_NEEDS = "onnxruntime >= 1.20 (com.microsoft MultiHeadAttention, Gelu), tokenizers"
 
 
 def digest(path: Path) -> str:
@@ -42,13 +46,45 @@ def build(folder: Path, vocabulary: int, settings: dict[str, Any], data: str) ->
         "lowercase": True,
         "languages": ["zh", "en"],
         "licence": "Apache-2.0",
-        "quantization": "int8: matrices dynamic, per channel, reduced range; word table per row",
+        "quantization": _QUANTIZATION,
         "opset": 17,
-        "needs": "onnxruntime >= 1.20 (com.microsoft MultiHeadAttention, Gelu), tokenizers",
+        "needs": _NEEDS,
         "files": {name: {"sha256": digest(folder / name)} for name in FILES},
         "training": {
             "steps": train["steps"],
             "seed": train["seed"],
+            "data_digest": data,
+            "card": "docs/model.md",
+        },
+    }
+
+
+def build_reranker(folder: Path, tokenizer: Path, settings: dict[str, Any], data: str) -> dict[str, Any]:
+    """Describe the reranker in `folder`. It reads pairs with the tokenizer of the embedder."""
+    rerank = settings["rerank"]
+    return {
+        "name": RERANKER,
+        "version": "1",
+        "output": "logit",
+        "inputs": ["input_ids (int64)", "attention_mask (int64)", "token_type_ids (int64)"],
+        "pair": "[CLS] query [SEP] text [SEP]",
+        "max_query": rerank["max_query"],
+        "max_text": rerank["max_text"],
+        "simplified": True,  # query and text are converted to simplified Chinese
+        "layers": rerank["layers"],
+        "hidden": rerank["hidden"],
+        "heads": rerank["heads"],
+        "lowercase": True,
+        "languages": ["zh", "en"],
+        "licence": "Apache-2.0",
+        "quantization": _QUANTIZATION,
+        "opset": 17,
+        "needs": _NEEDS,
+        "tokenizer": {"of": NAME, "sha256": digest(tokenizer)},
+        "files": {"model.onnx": {"sha256": digest(folder / "model.onnx")}},
+        "training": {
+            "steps": rerank["steps"],
+            "seed": rerank["seed"],
             "data_digest": data,
             "card": "docs/model.md",
         },

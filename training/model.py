@@ -79,11 +79,12 @@ class Layer(nn.Module):
 
 
 class Encoder(nn.Module):
-    """Embeddings and layers."""
+    """Embeddings and layers. With `rank`, the word table is narrower than the layers and is widened by a product."""
 
-    def __init__(self, vocabulary: int, hidden: int, layers: int, heads: int) -> None:
+    def __init__(self, vocabulary: int, hidden: int, layers: int, heads: int, rank: int = 0) -> None:
         super().__init__()
-        self.word = nn.Embedding(vocabulary, hidden)
+        self.word = nn.Embedding(vocabulary, rank or hidden)
+        self.widen = nn.Linear(rank, hidden, bias=False) if rank else None
         self.position = nn.Embedding(512, hidden)
         self.kind = nn.Embedding(2, hidden)
         self.norm = nn.LayerNorm(hidden, eps=_EPSILON)
@@ -92,7 +93,9 @@ class Encoder(nn.Module):
     def forward(self, texts: Packed) -> Tensor:
         """Return [tokens, hidden]."""
         kind = self.kind.weight[0] if texts.kinds is None else self.kind(texts.kinds)
-        x = self.norm(self.word(texts.ids) + self.position(texts.places) + kind)
+        words = self.word(texts.ids)
+        words = words if self.widen is None else self.widen(words)
+        x = self.norm(words + self.position(texts.places) + kind)
         device = x.device.type
         if torch.is_autocast_enabled(device):
             x = x.to(torch.get_autocast_dtype(device))
@@ -156,8 +159,22 @@ class CrossEncoder(nn.Module):
         return self.score(torch.tanh(self.pool(self.encoder.first(texts)))).squeeze(-1)
 
 
+class Reranker(nn.Module):
+    """The released reranker: a cross-encoder of few layers."""
+
+    def __init__(self, vocabulary: int, hidden: int, layers: int, heads: int, rank: int) -> None:
+        super().__init__()
+        self.encoder = Encoder(vocabulary, hidden, layers, heads, rank)
+        self.pool = nn.Linear(hidden, hidden)
+        self.score = nn.Linear(hidden, 1)
+
+    def forward(self, pairs: Packed) -> Tensor:
+        """Return one logit per pair."""
+        return self.score(torch.tanh(self.pool(self.encoder.first(pairs)))).squeeze(-1)
+
+
 class Student(nn.Module):
-    """The student, which is the released model."""
+    """The student, which is the released embedding model."""
 
     def __init__(self, vocabulary: int, hidden: int, layers: int, heads: int) -> None:
         super().__init__()
@@ -190,19 +207,31 @@ def start(
     # With fewer layers than MiniLM's six, the last one is kept, because its output was trained.
     order = [*range(count - 1), 5] if count < 6 else list(range(count))
     student.encoder.fill(minilm, order)
-    shared = [p for p in english_pieces if p in chinese_pieces and not p.startswith("[")]
-    target = minilm["word"][[english_pieces[p] for p in shared]]
-    given = chinese["word"][[chinese_pieces[p] for p in shared]]
+    rows = word_rows(minilm["word"], chinese["word"], pieces, english_pieces, chinese_pieces)
+    _copy(student.encoder.word.weight, rows)
+
+
+def word_rows(
+    english: np.ndarray,
+    other: np.ndarray,
+    pieces: Mapping[str, int],
+    english_pieces: Mapping[str, int],
+    other_pieces: Mapping[str, int],
+) -> np.ndarray:
+    """Return a word table: rows of the English table, and rows of the other one, mapped by their shared pieces."""
+    shared = [p for p in english_pieces if p in other_pieces and not p.startswith("[")]
+    target = english[[english_pieces[p] for p in shared]]
+    given = other[[other_pieces[p] for p in shared]]
     middle, centre = given.mean(0), target.mean(0)
     given, target = given - middle, target - centre
     ridge = 0.05 * len(given) * given.var(0).mean() * np.eye(given.shape[1], dtype=np.float32)
-    mapped = (chinese["word"] - middle) @ np.linalg.solve(given.T @ given + ridge, given.T @ target)
+    mapped = (other - middle) @ np.linalg.solve(given.T @ given + ridge, given.T @ target)
     mapped *= np.linalg.norm(target, axis=1).mean() / np.linalg.norm(mapped, axis=1).mean()
     rows = np.zeros((len(pieces), target.shape[1]), np.float32)
     for piece, number in pieces.items():
         han = len(piece) == 1 and "\u3400" <= piece <= "\u9fff"
         if piece in english_pieces and not han:
-            rows[number] = minilm["word"][english_pieces[piece]]
-        elif piece in chinese_pieces:
-            rows[number] = mapped[chinese_pieces[piece]] + centre
-    _copy(student.encoder.word.weight, rows)
+            rows[number] = english[english_pieces[piece]]
+        elif piece in other_pieces:
+            rows[number] = mapped[other_pieces[piece]] + centre
+    return rows

@@ -7,6 +7,7 @@ languages share one space from the first step.
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -16,10 +17,10 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from training import teachers
+from training import export, manifest, teachers
 from training.config import Config
 from training.dataset import LANGUAGES, Dataset
-from training.model import teacher
+from training.model import Student, teacher
 from training.tokens import Tokens, vectors
 
 _WEAK_PAIRS = 0.06  # share of the parallel pairs dropped as badly aligned
@@ -101,6 +102,50 @@ def _compute(work: Path, data: Dataset, config: Config, device: str) -> View:
         held_out=pairs[:held],
         pair_asks=_good_pair_asks(data, native["en"]),
     )
+
+
+def run_own(work: Path, data: Dataset, embedder: Path, config: Config, device: str) -> View:
+    """Compute the view of a finished embedder, whose search finds the candidates for the reranker.
+
+    Chinese texts are converted to simplified characters, as the search does before reranking.
+    """
+    from tokenizers import Tokenizer
+
+    from memoriter.text.tokens import to_simplified
+
+    limit = config.student.max_length
+    own = Tokenizer.from_file(str(embedder / "tokenizer.json"))
+    texts = data.texts["en"] + [to_simplified(text) for text in data.texts["zh"]]
+    student = Tokens(own, texts, limit, device)
+    encoder = load_student(embedder).to(device)
+    found = vectors(encoder, student)
+    count = len(data.texts["en"])
+    native = {"en": found[:count], "zh": found[count:]}
+    both = data.pairs + np.array([0, count])
+    pairs = _good_pairs(data, _agree(found, both))
+    held = min(1_000, len(pairs) // 10)
+    return View(
+        digest=f"{data.digest()}-{manifest.digest(embedder / 'model.onnx')[:16]}",
+        student=student,
+        english=Tokens(open_tokenizer(work, "cross-encoder"), data.texts["en"], limit, device),
+        chinese=student.part(count),
+        target=native,
+        native=native,
+        clusters={},
+        asks={lang: _good_asks(data.asks[lang], native[lang]) for lang in LANGUAGES},
+        pairs=pairs[held:],
+        held_out=pairs[:held],
+        pair_asks=_good_pair_asks(data, native["en"]),
+    )
+
+
+def load_student(folder: Path) -> Student:
+    """Open a written embedder as a network."""
+    weights = export.read(folder)
+    shape = json.loads((folder / "manifest.json").read_text(encoding="utf-8"))
+    student = Student(len(weights["encoder.word.weight"]), shape["hidden"], shape["layers"], shape["heads"])
+    student.load_state_dict({k: torch.from_numpy(np.ascontiguousarray(v)) for k, v in weights.items()})
+    return student.eval()
 
 
 def _centred(found: Tensor) -> Tensor:

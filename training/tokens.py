@@ -55,6 +55,15 @@ class Tokens:
         self.sizes = torch.from_numpy(lengths).to(device)
         self.starts = self.sizes.cumsum(0) - self.sizes
 
+    def part(self, first: int) -> Tokens:
+        """Return the texts from number `first` on, sharing their tokens."""
+        tail = object.__new__(Tokens)
+        tail.lengths, tail.device = self.lengths[first:], self.device
+        start = int(self.starts[first])
+        tail.flat, tail.sizes = self.flat[start:], self.sizes[first:]
+        tail.starts = self.starts[first:] - start
+        return tail
+
     def packed(self, chosen: np.ndarray | Tensor, sizes: np.ndarray) -> Packed:
         """Concatenate the chosen texts. `sizes` are their lengths, known without a query to the device."""
         index = to_device(chosen, self.device)

@@ -110,8 +110,9 @@ def weights(rng: np.random.Generator, pieces: int, layers: int) -> dict[str, np.
 def test_data_to_model_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     toy = configuration.TOY
     shape = replace(toy.student, hidden=HIDDEN, heads=1, english_pieces=200)
+    small = replace(toy.rerank, hidden=HIDDEN, heads=1)
     data = replace(toy.data, max_lines=0, long_min=30, long_max=60)
-    monkeypatch.setitem(configuration.CONFIGS, "toy", replace(toy, student=shape, data=data))
+    monkeypatch.setitem(configuration.CONFIGS, "toy", replace(toy, student=shape, data=data, rerank=small))
     work, model = tmp_path / "work", tmp_path / "model"
     write_teachers(work / "teachers")
     write_sources(tmp_path, random.Random(5))
@@ -134,6 +135,74 @@ def test_data_to_model_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     found = evaluate.open_folder(model)(texts)
     assert np.allclose(np.linalg.norm(found, axis=1), 1, atol=1e-5)
     assert np.abs((found * in_torch(work, model, texts)).sum(1) - 1).max() < 0.05
+
+    rerank(tmp_path, common, work, model)
+
+
+def rerank(tmp_path: Path, common: list[str], work: Path, embedder: Path) -> None:
+    """Train the reranker on what the embedder finds, and compare its int8 graph with the float weights."""
+    folder = tmp_path / "reranker"
+    both = [*common, "--model", str(embedder)]
+    main(["rerank", *both, "--seconds", "0.001"])
+    assert not (work / "rerank" / "weights.npz").exists()
+    main(["rerank", *both])
+    log = (work / "rerank" / "log.txt").read_text(encoding="utf-8")
+    assert "resumed at step 1" in log
+    figures = json.loads((work / "rerank" / "figures.json").read_text(encoding="utf-8"))
+    assert sorted(figures) == ["chinese", "en-zh", "english", "zh-en", "zh-zh"]
+    main(["export", *both, "--reranker", str(folder)])
+
+    manifest.check(folder)
+    described = json.loads((folder / "manifest.json").read_text(encoding="utf-8"))
+    assert described["tokenizer"] == {
+        "of": "memoriter-embed-1",
+        "sha256": manifest.digest(embedder / "tokenizer.json"),
+    }
+    pairs = [
+        ("old book?", "we find the old book in the garden."),
+        ("花园", "我在花园"),
+        ("slow", "slow train?"),
+    ]
+    assert np.allclose(in_onnx(folder, embedder, pairs), scored_in_torch(work, embedder, pairs), atol=0.1)
+
+
+def encoded(embedder: Path, pairs: list[tuple[str, str]]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return ids, mask and token types of padded pairs."""
+    from tokenizers import Tokenizer
+
+    opened = Tokenizer.from_file(str(embedder / "tokenizer.json"))
+    rows = [(opened.encode(query).ids, opened.encode(text).ids[1:]) for query, text in pairs]
+    longest = max(len(query) + len(text) for query, text in rows)
+    ids, mask, kinds = (np.zeros((len(rows), longest), np.int64) for _ in range(3))
+    for row, (query, text) in enumerate(rows):
+        end = len(query) + len(text)
+        ids[row, :end], mask[row, :end], kinds[row, len(query) : end] = query + text, 1, 1
+    return ids, mask, kinds
+
+
+def in_onnx(folder: Path, embedder: Path, pairs: list[tuple[str, str]]) -> np.ndarray:
+    import onnxruntime
+
+    session = onnxruntime.InferenceSession(str(folder / "model.onnx"), providers=["CPUExecutionProvider"])
+    feed = dict(zip(("input_ids", "attention_mask", "token_type_ids"), encoded(embedder, pairs), strict=True))
+    return np.asarray(session.run(["logit"], feed)[0])
+
+
+def scored_in_torch(work: Path, embedder: Path, pairs: list[tuple[str, str]]) -> np.ndarray:
+    from training.model import Packed, Reranker
+
+    stored = np.load(work / "rerank" / "weights.npz")
+    shape = configuration.CONFIGS["toy"].rerank
+    network = Reranker(len(stored["encoder.word.weight"]), HIDDEN, shape.layers, 1, shape.rank).eval()
+    network.load_state_dict({k: torch.from_numpy(stored[k].astype(np.float32)) for k in stored.files})
+    ids, mask, kinds = map(torch.from_numpy, encoded(embedder, pairs))
+    sizes = mask.sum(1)
+    bounds = torch.nn.functional.pad(sizes.cumsum(0), (1, 0)).int()
+    read = mask.bool()
+    places = torch.arange(ids.shape[1]).expand_as(ids)[read]
+    with torch.no_grad():
+        found = network(Packed(ids[read], places, bounds, int(sizes.max()), kinds[read]))
+    return np.asarray(found.numpy())
 
 
 def in_torch(work: Path, folder: Path, texts: list[str]) -> np.ndarray:
