@@ -89,7 +89,7 @@ screenshots: browser  ## take pictures of every view of the page, into docs/imag
 	$(BIN)/python tests/page/screenshots.py docs/images
 
 integration: $(READY) $(QMD) $(CODEX) browser $(AXE) $(CLAUDE)  ## run the tests that need outside programs and heavy packages
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r training/requirements.txt xllamacpp
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r training/requirements.txt xllamacpp chromadb
 	$(BIN)/python -m pytest -m integration
 
 soak: $(READY)  ## run the crash and state-machine tests for long, and 32 gateway clients for a minute

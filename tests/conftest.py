@@ -16,7 +16,17 @@ from memoriter import Memory
 from memoriter.embedding import Embedder
 from memoriter.testing import HashEmbedder
 
-PREFIXES = ("MEMORITER_", "MEMORY_DIR", "STORAGE_DIR", "OLLAMA_", "OPENAI_", "GEMINI_", "GOOGLE_", "VOYAGE_")
+PREFIXES = (
+    "MEMORITER_",
+    "MEMORY_DIR",
+    "STORAGE_DIR",
+    "OLLAMA_",
+    "OPENAI_",
+    "GEMINI_",
+    "GOOGLE_",
+    "VOYAGE_",
+    "PINECONE_",
+)
 KEPT_VARIABLES = ("MEMORITER_SOAK", "MEMORITER_TEST_MODEL")
 
 # The duration of one example depends on the machine, so it is not checked.

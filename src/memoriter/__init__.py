@@ -40,6 +40,7 @@ from memoriter.errors import (
     StoreBroken,
     StoreError,
     StoreLocked,
+    StoreUnavailable,
     UntrustedConfig,
     WriteError,
 )
@@ -149,6 +150,7 @@ __all__ = [
     "StoreBroken",
     "StoreError",
     "StoreLocked",
+    "StoreUnavailable",
     "SyncReport",
     "Toolbox",
     "Turn",

@@ -22,6 +22,7 @@ from memoriter.search import Options, Searcher
 from memoriter.sessions.scope import Scope, ScopeCheck, ScopeRule
 from memoriter.sessions.transcripts import Transcripts
 from memoriter.store import Index, open_index
+from memoriter.store.vectors import PineconeAccess
 
 if TYPE_CHECKING:
     from memoriter.config import Settings
@@ -184,7 +185,9 @@ def build_builtin(settings: Settings, embedder: Embedder | None, scope: ScopeChe
 
     spec = embedder_spec(settings)
     choice = Choice.of_embedder(embedder, spec) if embedder else resolve(spec)
-    index = open_index(settings.agent_folder, engine=settings.index.vector_engine)
+    index = open_index(
+        settings.agent_folder, engine=settings.index.vector_engine, pinecone=pinecone_access(settings)
+    )
     workspace = _workspace(settings)
     rules = Rules(
         tokens=settings.chunking.tokens,
@@ -317,7 +320,26 @@ def build_entries(settings: Settings, engine: Engine) -> Entries:
     if without:
         log.warning("%s", without)
     return open_entries(
-        settings.agent_folder, shared_embedder(settings, engine), engine=vector_engine, options=options
+        settings.agent_folder,
+        shared_embedder(settings, engine),
+        engine=vector_engine,
+        pinecone=pinecone_access(settings),
+        options=options,
+    )
+
+
+def pinecone_access(settings: Settings) -> PineconeAccess:
+    """Return the Pinecone index that the settings name. Each agent has namespaces of its own in it."""
+    pinecone = settings.pinecone
+    return PineconeAccess(
+        api_key=pinecone.api_key.get_secret_value() if pinecone.api_key else "",
+        index=pinecone.index,
+        host=pinecone.host or "",
+        cloud=pinecone.cloud,
+        region=pinecone.region,
+        api_url=pinecone.api_url,
+        timeout_s=pinecone.timeout_s,
+        namespace=settings.agent,
     )
 
 

@@ -25,6 +25,7 @@ MemoriterError
 └── StoreError             the database cannot be used
     ├── StoreBroken        its bytes are damaged; derived stores are rebuilt
     ├── StoreLocked        another process holds it for too long
+    ├── StoreUnavailable   a vector store outside the database does not answer; vectors are compared here
     └── SchemaTooNew       it was written by a newer release
 """
 
@@ -201,6 +202,16 @@ class StoreLocked(StoreError):
     """Another process has held the database for too long."""
 
     code = "store_locked"
+
+
+class StoreUnavailable(StoreError):
+    """A vector store outside the database cannot be used now. ``retry_after_s`` is how long it asks to wait."""
+
+    code = "store_unavailable"
+
+    def __init__(self, message: str, retry_after_s: float | None = None) -> None:
+        super().__init__(message)
+        self.retry_after_s = retry_after_s
 
 
 class SchemaTooNew(StoreError):

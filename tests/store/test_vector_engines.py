@@ -11,6 +11,7 @@ from typing import Any
 import apsw
 import numpy as np
 import pytest
+from fake_pinecone import KEY, pinecone_server
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from store_samples import ALICE, by_hand, document, paths, put, put_vector, unit, units
@@ -18,30 +19,49 @@ from store_samples import ALICE, by_hand, document, paths, put, put_vector, unit
 from memoriter.errors import StoreError
 from memoriter.records import Identity
 from memoriter.store import Filter, Index, open_index
-from memoriter.store.vectors import lance, scan
+from memoriter.store.vectors import PineconeAccess, external, scan
 
 FILES = scan.ScanLimits(threshold=1, tail_rows=3, candidates=4_000)
 BOB = Identity("local", "bob", 5)
 Open = Callable[..., Index]
 
 
-@pytest.fixture(params=["scan in memory", "scan over files", "sqlite-vec", "lancedb"])
+ENGINES = [
+    "scan in memory",
+    "scan over files",
+    "sqlite-vec",
+    "lancedb",
+    pytest.param("chroma", marks=pytest.mark.integration),
+    "pinecone",
+    "pinecone that lags",
+]
+
+
+@pytest.fixture(params=ENGINES)
 def open_(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Open]:
+    engine = request.param.partition(" ")[0]
     if request.param == "scan over files":
         monkeypatch.setattr(scan, "LIMITS", FILES)
-    if request.param == "lancedb":
-        pytest.importorskip("lancedb", reason="the extra lancedb is not installed")
-        monkeypatch.setattr(lance, "BATCH_ROWS", 2)
-    engine = request.param.partition(" ")[0]
+    if engine in ("lancedb", "chroma", "pinecone"):
+        monkeypatch.setattr(external, "BATCH_ROWS", 2)
+        monkeypatch.setattr(external, "SMALL_FILTER", 10)
+    if package := {"lancedb": "lancedb", "chroma": "chromadb"}.get(engine):
+        pytest.importorskip(package, reason=f"the extra {engine} is not installed")
     opened: list[Index] = []
+    with contextlib.ExitStack() as stack:
+        access = None
+        if engine == "pinecone":
+            account = stack.enter_context(pinecone_server())
+            account.lag = 3 if "lags" in request.param else 0
+            access = PineconeAccess(KEY, api_url=account.url)
 
-    def open_one(folder: Path = tmp_path) -> Index:
-        opened.append(open_index(folder, engine=engine))
-        return opened[-1]
+        def open_one(folder: Path = tmp_path) -> Index:
+            opened.append(open_index(folder, engine=engine, pinecone=access))
+            return opened[-1]
 
-    yield open_one
-    for index in opened:
-        index.close()
+        yield open_one
+        for index in opened:
+            index.close()
 
 
 @pytest.fixture

@@ -8,14 +8,16 @@ from typing import Literal
 from pydantic import Field, field_validator
 
 from memoriter.config.fields import Fraction, Number, Section, Whole
+from memoriter.config.search import VectorEngine
 
 
 class EntrySettings(Section):
     """Storage of entries."""
 
-    vector_engine: Literal["scan", "sqlite-vec", "lancedb"] = Field(
+    vector_engine: VectorEngine = Field(
         default="scan",
-        description="Engine that searches the vectors of entries: `scan`, or the extra `sqlite-vec` or `lancedb`.",
+        description="Engine that searches the vectors of entries: `scan`, the extras `sqlite-vec`, `lancedb` and "
+        "`chroma`, or `pinecone`.",
     )
     approval: Literal["none", "agent", "all"] = Field(
         default="none",

@@ -39,6 +39,7 @@ SHARED_VARIABLES = {
     "GOOGLE_API_KEY": "embedding.gemini_api_key",
     "GEMINI_API_KEY": "embedding.gemini_api_key",
     "VOYAGE_API_KEY": "embedding.voyage_api_key",
+    "PINECONE_API_KEY": "pinecone.api_key",
 }
 
 #: A workspace may come from a cloned repository. Its file may tune the search, but not name programs, hosts or keys.

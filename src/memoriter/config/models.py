@@ -91,7 +91,7 @@ class EmbeddingSettings(Section):
     @field_validator("base_url", "openai_base_url", "ollama_base_url")
     @classmethod
     def _is_a_url(cls, url: str | None) -> str | None:
-        return None if url is None else _check_url(url)
+        return None if url is None else check_url(url)
 
 
 class LlmSettings(Section):
@@ -120,7 +120,7 @@ class LlmSettings(Section):
     )
 
 
-def _check_url(url: str) -> str:
+def check_url(url: str) -> str:
     """Return the URL with a scheme, or raise if it could lead somewhere unexpected."""
     text = url if "://" in url else f"http://{url}"  # OLLAMA_BASE_URL often has no scheme
     parts = urlsplit(text)

@@ -31,6 +31,7 @@ from memoriter.config.search import (
     FileSettings,
     IndexSettings,
     MemorySettings,
+    PineconeSettings,
     ScopeRuleSettings,
     SearchSettings,
 )
@@ -116,6 +117,7 @@ class Settings(Section):
     chunking: ChunkingSettings = Field(default_factory=ChunkingSettings)
     embedding: EmbeddingSettings = Field(default_factory=EmbeddingSettings)
     index: IndexSettings = Field(default_factory=IndexSettings)
+    pinecone: PineconeSettings = Field(default_factory=PineconeSettings)
     search: SearchSettings = Field(default_factory=SearchSettings)
     memory: MemorySettings = Field(default_factory=MemorySettings)
     entries: EntrySettings = Field(default_factory=EntrySettings)

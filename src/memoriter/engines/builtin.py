@@ -257,7 +257,7 @@ class BuiltinEngine:
             self.index.nearest(vector, self.choice.embedder.identity, limit=1)
         except (EmbeddingError, StoreError) as error:
             return str(error)
-        return None
+        return self.index.vector_problem
 
     def close(self) -> None:
         """Close the index and the embedders."""

@@ -25,7 +25,7 @@ from memoriter.entries.listing import EntryDetail, EntryFilters, EntryListing, R
 from memoriter.entries.map import MAX_POINTS, MapBuilder
 from memoriter.entries.search import MIN_SIMILARITY, EntrySearch, FoundEntries, Mode
 from memoriter.entries.staging import Approval, StagingArea
-from memoriter.errors import EditConflict, WriteError
+from memoriter.errors import EditConflict, EmbeddingError, StoreError, WriteError
 from memoriter.index.follow import Follower
 from memoriter.records import (
     Bucket,
@@ -53,6 +53,7 @@ from memoriter.store.entry_rows import EntryFilter
 from memoriter.store.entry_store import EntryStore
 from memoriter.store.erasure import vector_hash
 from memoriter.store.index import open_index
+from memoriter.store.vectors import PineconeAccess
 
 if TYPE_CHECKING:
     from memoriter.embedding import Batched, Embedder
@@ -488,18 +489,30 @@ class Entries:
         self._index.close()
         self._store.close()
 
+    def probe_vector(self) -> str | None:
+        """Run one vector search. Return None if that works, otherwise an error message."""
+        embedder = self._search.embedder
+        if embedder is None:
+            return None
+        try:
+            self._index.nearest(embedder.embed_query("memoriter"), embedder.identity, limit=1)
+        except (EmbeddingError, StoreError) as error:
+            return str(error)
+        return self._index.vector_problem
+
 
 def open_entries(
     folder: Path,
     embedder: Embedder | None = None,
     *,
     engine: str = "scan",
+    pinecone: PineconeAccess | None = None,
     options: EntryOptions | None = None,
     clock: Callable[[], float] = time.time,
 ) -> Entries:
     """Open the entries in an agent's folder."""
     from memoriter.embedding import Batched
 
-    index = open_index(folder / INDEX_NAME, engine=engine)
+    index = open_index(folder / INDEX_NAME, engine=engine, pinecone=pinecone)
     batched = Batched(embedder) if embedder else None
     return Entries(EntryStore(folder), index, embedder, batched, options, clock=clock)

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from memoriter import logs
-from memoriter.errors import MemoriterError
+from memoriter.errors import MemoriterError, StoreUnavailable
 from memoriter.index.follow import Follower
 from memoriter.records import EntryHit, Receipt
 from memoriter.sentences import sentence
@@ -68,31 +68,46 @@ class Eraser:
             family = tuple(erasure.family(connection, ids))
             texts = sorted({text for id_ in family for text in erasure.texts(connection, id_)})
         if dry_run or not family:
-            return Receipt(family, COVERED if family else (), NOT_COVERED if family else (), dry_run=dry_run)
+            return Receipt(
+                family, COVERED if family else (), self._not_covered() if family else (), dry_run=dry_run
+            )
         removed, remaining = _remove_copies(remove_copies, texts) if remove_copies else ((), ())
         with self._store.database.write() as connection:
             digest = self._store.digest if tombstones else None
             kind = "forget" if tombstones else "purge"
             for entry_id in family:
                 erasure.erase(connection, entry_id, at=self._clock(), by=actor, kind=kind, digest=digest)
-        clean = self.complete()
-        busy = () if clean else (sentence("forget.busy_logs"),)
-        return Receipt(family, (*COVERED, *removed), (*NOT_COVERED, *remaining, *busy))
+        pending = self.complete()
+        return Receipt(family, (*COVERED, *removed), (*self._not_covered(), *remaining, *pending))
 
-    def complete(self) -> bool:
+    def _not_covered(self) -> tuple[str, ...]:
+        remote = self._follower.index.engine == "pinecone" and self._follower.embedder is not None
+        return (*NOT_COVERED, sentence("forget.remote")) if remote else NOT_COVERED
+
+    def complete(self) -> tuple[str, ...]:
         """Remove erased texts from the derived index and from the databases' logs.
 
-        Return False if another process still reads the logs.
+        Return what could not be removed yet: logs that another process reads, or vectors on a machine that does not
+        answer. The latter are deleted when the entries are opened again.
         """
         with self._store.database.read() as connection:
             hashes = erasure.unfinished(connection)
         self._delete_derived()
         self._follower.follow()
         batched = self._follower.embedder
-        clean = self._follower.index.erase(hashes, batched.identity if batched else None)
-        with self._store.database.write() as connection:
-            erasure.finish(connection, hashes)
-        return self._store.database.truncate_log() and clean
+        pending: tuple[str, ...] = ()
+        try:
+            clean = self._follower.index.erase(hashes, batched.identity if batched else None)
+        except StoreUnavailable as error:
+            log.warning("the vectors of forgotten entries are not deleted yet: %s", error)
+            store, why = self._follower.index.engine.capitalize(), str(error).rstrip(".")
+            clean, pending = True, (sentence("forget.remote_pending", store=store, why=why),)
+        else:
+            with self._store.database.write() as connection:
+                erasure.finish(connection, hashes)
+        if self._store.database.truncate_log() and clean:
+            return pending
+        return (*pending, sentence("forget.busy_logs"))
 
     def is_pending(self) -> bool:
         """Return whether an erasure was interrupted."""

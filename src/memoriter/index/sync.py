@@ -443,6 +443,8 @@ class Indexer:
         if self.embedder:
             self.index.set_meta(pending=str(pending))
         degraded = f"{pending} chunks have no vector yet: {tally.degraded}" if tally.degraded else None
+        if self.embedder and (problem := self.index.vector_problem):
+            degraded = f"{degraded} {problem}" if degraded else problem
         problems = sorted({**tally.remarks, **tally.unreadable}.values(), key=lambda problem: problem.path)
         return SyncReport(
             files=counts.files,

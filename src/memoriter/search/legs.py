@@ -88,7 +88,7 @@ def _idf(rows: int, frequency: int) -> float:
 
 @dataclass(frozen=True, slots=True)
 class VectorLeg:
-    """Cosines by chunk row. ``degraded`` says why they are missing."""
+    """Cosines by chunk row. ``degraded`` says why they are missing, or why they took longer."""
 
     #: By rowid, 0–1.
     values: Mapping[int, float] = field(default_factory=dict)
@@ -108,7 +108,8 @@ def vector_leg(index: Index, embedder: Embedder | None, text: str, *, limit: int
     if not query.any():
         return VectorLeg()
     near = index.nearest(query, embedder.identity, limit=limit, where=where)
-    return VectorLeg({rowid: max(0.0, cosine) for rowid, cosine in near}, query)
+    values = {rowid: max(0.0, cosine) for rowid, cosine in near}
+    return VectorLeg(values, query, degraded=index.vector_problem)
 
 
 def complete(

@@ -28,24 +28,26 @@ from memoriter.store.documents import (
     StoredChunk,
 )
 from memoriter.store.keywords import Filter, KeywordMatch
+from memoriter.store.vectors import ENGINES, PineconeAccess
 
 if TYPE_CHECKING:
     from memoriter.store.vectors import Vector, VectorIndex
     from memoriter.store.vectors.nearest import Nearest
 
-ENGINES = ("scan", "sqlite-vec", "lancedb")
 NO_FILTER = Filter()
 
 
-def open_index(folder: Path, *, engine: str = "scan", timeout_s: float = 30.0) -> Index:
+def open_index(
+    folder: Path, *, engine: str = "scan", pinecone: PineconeAccess | None = None, timeout_s: float = 30.0
+) -> Index:
     """Open or create the index in a folder. A file that cannot be read is renamed and replaced by an empty one."""
     path = folder / "index.db"
     found = inode_of(path)
     try:
-        return Index(folder, engine=engine, timeout_s=timeout_s)
+        return Index(folder, engine=engine, pinecone=pinecone, timeout_s=timeout_s)
     except (StoreBroken, SchemaTooNew) as error:
         aside = set_aside(path, broken=found, timeout_s=timeout_s)
-        index = Index(folder, engine=engine, timeout_s=timeout_s)
+        index = Index(folder, engine=engine, pinecone=pinecone, timeout_s=timeout_s)
         index.healed = _healing_message(str(error), aside)
         return index
 
@@ -53,11 +55,19 @@ def open_index(folder: Path, *, engine: str = "scan", timeout_s: float = 30.0) -
 class Index:
     """The contents of ``index.db``. Safe to use from many threads and processes at the same time."""
 
-    def __init__(self, folder: Path, *, engine: str = "scan", timeout_s: float = 30.0) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        *,
+        engine: str = "scan",
+        pinecone: PineconeAccess | None = None,
+        timeout_s: float = 30.0,
+    ) -> None:
         self.path = folder / "index.db"
         #: What was wrong with the file that this one replaced.
         self.healed: str | None = None
         self.engine = engine
+        self._pinecone = pinecone
         self._timeout_s = timeout_s
         self._nearest: Nearest | None = None  # created at first use, since it imports numpy
         self._frequencies = keywords.Frequencies()
@@ -232,6 +242,11 @@ class Index:
             rows: Any = connection.execute(cache.OF_ROWS, bound)
             return {rowid: nearest.decode(blob) for rowid, blob in rows}
 
+    @property
+    def vector_problem(self) -> str | None:
+        """What prevented the vector engine from working as intended, in a sentence."""
+        return self._engine.problem
+
     def refresh(self, identity: Identity) -> None:
         """Let the vector engine update its files or tables after a sync."""
         self._engine.refresh(identity)
@@ -239,13 +254,17 @@ class Index:
     def erase(self, hashes: Iterable[str], identity: Identity | None) -> bool:
         """Erase every byte of the vectors of these texts, unless chunks use them, and of deleted rows.
 
-        Return False if another process is reading, so that the log still has to be emptied.
+        Return False if another process is reading, so that the log still has to be emptied. Raises
+        `StoreUnavailable` after all else is erased if a vector store on another machine does not answer.
         """
         with self._database.write() as connection:
             cache.drop(connection, hashes)
-        if identity is not None:
-            self._engine.purge(identity)
-        return self.scrub()
+        try:
+            if identity is not None:
+                self._engine.purge(identity)
+        finally:
+            is_clean = self.scrub()
+        return is_clean
 
     @property
     def _engine(self) -> VectorIndex:
@@ -257,7 +276,7 @@ class Index:
             from memoriter.store.vectors import open_engine
             from memoriter.store.vectors.nearest import Nearest
 
-            engine = open_engine(self.engine, self._database, self.path.parent / "vectors")
+            engine = open_engine(self.engine, self._database, self.path.parent / "vectors", self._pinecone)
             self._nearest = Nearest(engine, self._database)
         return self._nearest
 
@@ -323,13 +342,18 @@ class Index:
         broken = self._database.used_inode() or inode_of(self.path)
         aside = set_aside(self.path, broken=broken, timeout_s=self._timeout_s)
         self.healed = _healing_message(reason, aside)
-        self._nearest = None
+        self._close_engine()
         self._database.reader()  # creates the new file
 
     def close(self) -> None:
         """Close every connection. The index cannot be used afterwards."""
-        self._nearest = None
+        self._close_engine()
         self._database.close()
+
+    def _close_engine(self) -> None:
+        nearest, self._nearest = self._nearest, None
+        if nearest is not None:
+            nearest.engine.close()
 
     def __enter__(self) -> Index:
         return self

@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 
 #: The index of a large workspace needs some hundred megabytes. Less free space than this is a warning.
 LOW_DISK_BYTES = 500 * 1024 * 1024
+#: Vector engines outside the database, which can fail while everything else works.
+EXTERNAL_ENGINES = ("lancedb", "chroma", "pinecone")
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,8 +105,13 @@ def _entries(memory: Memory) -> Iterator[Finding]:
     except MemoriterError as error:
         yield Finding("entries", "wrong", message_of(error), sentence("check.restore_entries"))
         return
-    if stats is not None:
-        yield Finding("entries", "ok", sentence("check.entries", n=stats["total"]))
+    if stats is None:
+        return
+    yield Finding("entries", "ok", sentence("check.entries", n=stats["total"]))
+    if memory.settings.entries.vector_engine in EXTERNAL_ENGINES and (
+        problem := memory.entries.probe_vector()
+    ):
+        yield Finding("vectors of entries", "note", problem, sentence("check.retried"))
 
 
 def _machine() -> Iterator[Finding]:
@@ -164,6 +171,8 @@ def _index(status: Status) -> Iterator[Finding]:
     if stale := details.get("behind"):
         yield Finding("freshness", "note", sentence("check.stale", n=stale), sentence("check.index"))
     yield from _embedder(status)
+    if (vectors := str(details.get("vectors", "ok"))) != "ok" and status.vector_engine in EXTERNAL_ENGINES:
+        yield Finding("vector engine", "note", vectors, sentence("check.retried"))
 
 
 def _embedder(status: Status) -> Iterator[Finding]:

@@ -47,7 +47,9 @@ CLOSE_TIMEOUT_S = 10.0
 def open_items(memory: Memory) -> Items:
     """Open the items of a memory, for `Memory.extension`."""
     settings = memory.settings
-    return Items(settings.agent_folder, memory.embedder, engine=settings.index.vector_engine)
+    engine = settings.index.vector_engine
+    # The values of frameworks never leave this machine.
+    return Items(settings.agent_folder, memory.embedder, engine="scan" if engine == "pinecone" else engine)
 
 
 def count_namespaces(memory: Memory) -> int | None:

@@ -6,6 +6,7 @@ greater numbers than all rows before. A deleted row may stay in an engine until 
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
@@ -22,8 +23,31 @@ if TYPE_CHECKING:
     """Ascending rowids."""
 
 
+ENGINES = ("scan", "sqlite-vec", "lancedb", "chroma", "pinecone")
+
+
+@dataclass(frozen=True, slots=True)
+class PineconeAccess:
+    """Which Pinecone index to use, and how to reach it."""
+
+    api_key: str
+    index: str = "memoriter"
+    #: The address of the index. Empty: ask the API, and create the index if it does not exist.
+    host: str = ""
+    cloud: str = "aws"
+    region: str = "us-east-1"
+    api_url: str = "https://api.pinecone.io"
+    timeout_s: float = 4.0
+    #: The start of the names of namespaces.
+    namespace: str = "main"
+
+
 class VectorIndex(Protocol):
     """Finds the rows whose vectors are nearest to a query."""
+
+    @property
+    def problem(self) -> str | None:
+        """What prevents the engine from working as intended, in a sentence."""
 
     def ready(self, identity: Identity) -> None:
         """Prepare for a search with this identity."""
@@ -51,19 +75,44 @@ class VectorIndex(Protocol):
         """Delete removed rows and tidy the files or tables of the engine, after a sync."""
 
     def purge(self, identity: Identity) -> None:
-        """Erase every byte of vectors of deleted rows, in all files, tables and older versions."""
+        """Erase every byte of vectors of deleted rows, in all files, tables and older versions.
+
+        Raises `StoreUnavailable` if the vectors are on another machine that does not answer.
+        """
+
+    def close(self) -> None:
+        """Close connections and files outside the database."""
 
 
-def open_engine(name: str, database: Database, folder: Path) -> VectorIndex:
+def open_engine(
+    name: str, database: Database, folder: Path, pinecone: PineconeAccess | None = None
+) -> VectorIndex:
     """Open the engine with this name. ``folder`` is for its files."""
     if name == "sqlite-vec":
         from memoriter.store.vectors.sqlite_vec import SqliteVec
 
         return SqliteVec(database)
-    if name == "lancedb":
-        from memoriter.store.vectors.lance import Lance
-
-        return Lance(database, folder.with_name("lance"))
+    if name in ("lancedb", "chroma", "pinecone"):
+        return _open_external(name, database, folder, pinecone)
     from memoriter.store.vectors.scan import VectorScan
 
     return VectorScan(database, folder)
+
+
+def _open_external(
+    name: str, database: Database, folder: Path, pinecone: PineconeAccess | None
+) -> VectorIndex:
+    from memoriter.store.vectors.chroma import ChromaStore
+    from memoriter.store.vectors.external import ExternalIndex, TableStore
+    from memoriter.store.vectors.lance import LanceStore
+    from memoriter.store.vectors.pinecone import PineconeStore
+
+    own = folder.with_name("lance" if name == "lancedb" else name)
+    store: TableStore
+    if name == "lancedb":
+        store = LanceStore(own)
+    elif name == "chroma":
+        store = ChromaStore(own)
+    else:
+        store = PineconeStore(own, pinecone)
+    return ExternalIndex(database, store, own)

@@ -112,6 +112,8 @@ class _State:
 class VectorScan:
     """Compares every vector. Threads can share one, since the data of a search never changes."""
 
+    problem: str | None = None
+
     def __init__(self, database: Database, folder: Path, limits: ScanLimits | None = None) -> None:
         self._database = database
         self._folder = folder
@@ -209,6 +211,9 @@ class VectorScan:
         with self._lock:
             if self._state is not None and self._state.key == (store, pointer, identity):
                 self._compact(self._state, rows)
+
+    def close(self) -> None:
+        """Do nothing: files are mapped only while they are used."""
 
     def purge(self, identity: Identity) -> None:
         """Delete the side files and the vectors in memory. Both are rebuilt from the existing rows."""

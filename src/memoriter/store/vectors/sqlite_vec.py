@@ -37,6 +37,8 @@ _DEAD = "select rowid from chunks_vec_rowids where rowid not in (select rowid fr
 class SqliteVec:
     """Finds the nearest vectors by the scan of vec0."""
 
+    problem: str | None = None
+
     def __init__(self, database: Database) -> None:
         self._database = database
 
@@ -114,6 +116,9 @@ class SqliteVec:
                 self.follow(connection, identity)
             else:
                 connection.executemany("delete from chunks_vec where rowid = ?", dead)
+
+    def close(self) -> None:
+        """Do nothing: the table is in the database."""
 
     def purge(self, identity: Identity) -> None:
         """Delete the vectors of deleted chunks. The database overwrites what it deletes."""

@@ -1,0 +1,134 @@
+"""Collections of the extra ``chroma``: each in a Chroma database of its own, in a folder.
+
+Chroma searches an HNSW graph, so it may miss a few of the nearest rows. An open collection does not see what another
+process writes, so it is opened again whenever the pointer has changed.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import importlib.util
+import itertools
+import secrets
+import shutil
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from memoriter.errors import StoreError
+from memoriter.store.connection import make_private_folder
+
+if TYPE_CHECKING:
+    from memoriter.store.vectors import Rows, Vector
+
+COLLECTION = "vectors"
+#: More neighbours and a wider search than Chroma's defaults (16 and 100): slower, but nearly exact.
+HNSW = {"space": "cosine", "max_neighbors": 32, "ef_construction": 200, "ef_search": 400}
+#: Rows in one call, below the limit of SQLite's variables.
+CALL_ROWS = 1000
+
+_openings = itertools.count()
+
+
+class ChromaStore:
+    """The Chroma databases in one folder."""
+
+    label = "Chroma"
+    key = "chroma"
+    keeps_deleted = True
+    max_limit = 2**31
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+
+    def missing(self) -> str | None:
+        """Return what has to be installed."""
+        if importlib.util.find_spec("chromadb"):
+            return None
+        return "Chroma is not installed. Run: pip install 'memoriter[chroma]'"
+
+    def create(self, prefix: str, dimensions: int) -> ChromaTable:  # noqa: ARG002 - the first vector decides
+        """Create an empty collection in a new folder."""
+        name = f"{prefix}-{secrets.token_hex(4)}"
+        make_private_folder(self._folder / name)
+        client = self._connect(name)
+        collection = client.create_collection(
+            COLLECTION, embedding_function=None, configuration={"hnsw": HNSW}
+        )
+        return ChromaTable(name, client, collection)
+
+    def open(self, name: str, state: Mapping[str, Any]) -> ChromaTable:
+        """Open a collection that has the recorded number of rows."""
+        if not (self._folder / name).is_dir():
+            raise StoreError(f"The folder {self._folder / name} is missing.")
+        client = self._connect(name)
+        table = ChromaTable(name, client, client.get_collection(COLLECTION, embedding_function=None))
+        table.written = int(state["written"])
+        if (found := table.state()) != state:
+            raise StoreError(f"The collection has {found} instead of {dict(state)}.")
+        return table
+
+    def drop_others(self, name: str) -> None:
+        """Delete the folders of all other collections."""
+        for folder in self._folder.glob("v*-*"):
+            if folder.name != name:
+                shutil.rmtree(folder, ignore_errors=True)
+
+    def close(self) -> None:
+        """Do nothing: each table closes its own files."""
+
+    def _connect(self, name: str) -> Any:
+        import chromadb
+        from chromadb.config import Settings
+
+        # Chroma shares one connection for all clients with the same path. A path that was never used before makes it
+        # read the files again.
+        path = f"{self._folder / name}/{'./' * (1 + next(_openings) % 1000)}"
+        return chromadb.PersistentClient(path=path, settings=Settings(anonymized_telemetry=False))
+
+
+class ChromaTable:
+    """One collection. The ids are row numbers."""
+
+    def __init__(self, name: str, client: Any, collection: Any) -> None:
+        self.name = name
+        self._client = client
+        self._collection = collection
+        #: Writes so far. Another process opens the collection again when this number changes.
+        self.written = 0
+
+    def __del__(self) -> None:
+        with contextlib.suppress(Exception):
+            self._client.close()
+
+    def state(self) -> dict[str, Any]:
+        """Return the number of writes and of rows."""
+        return {"written": self.written, "rows": self._collection.count()}
+
+    def add(self, ids: Rows, matrix: Vector) -> None:
+        """Add or replace vectors."""
+        for start in range(0, len(ids), CALL_ROWS):
+            part = slice(start, start + CALL_ROWS)
+            self._collection.upsert(ids=[str(row) for row in ids[part].tolist()], embeddings=matrix[part])
+        self.written += 1
+
+    def delete(self, ids: Rows) -> None:
+        """Delete vectors. Their bytes stay in the files of the graph."""
+        for start in range(0, len(ids), CALL_ROWS):
+            self._collection.delete(ids=[str(row) for row in ids[start : start + CALL_ROWS].tolist()])
+        self.written += 1
+
+    def nearest(self, query: Vector, limit: int) -> tuple[Rows, Vector]:
+        """Return the nearest rows and their cosines."""
+        answer = self._collection.query(query_embeddings=[query], n_results=limit, include=["distances"])
+        ids = np.array(answer["ids"][0], dtype=np.int64)
+        return ids, 1.0 - np.array(answer["distances"][0], dtype=np.float32)
+
+    def is_current(self) -> bool:
+        """Return True: an added vector is found immediately."""
+        return True
+
+    def tidy(self) -> None:
+        """Do nothing: Chroma compacts its files automatically."""

@@ -1,0 +1,98 @@
+"""A memory whose vectors are in Pinecone: what answers, receipts and checks say about it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import pytest
+from fake_pinecone import KEY, FakePinecone, pinecone_server
+
+from memoriter import Memory
+from memoriter.config import load
+from memoriter.tools.doctor import check_memory
+
+REMOTE = "copies that Pinecone keeps after deletion, in its backups and until it compacts the index"
+
+
+@pytest.fixture
+def account() -> Iterator[FakePinecone]:
+    with pinecone_server() as account:
+        yield account
+
+
+@pytest.fixture
+def memory(
+    account: FakePinecone,
+    note: Callable[[str, str], object],
+    open_memory: Callable[..., Memory],
+    monkeypatch: pytest.MonkeyPatch,
+) -> Memory:
+    monkeypatch.setenv("PINECONE_API_KEY", KEY)
+    note("MEMORY.md", "The backup runs every night at two.\n")
+    settings = {"index__vector_engine": "pinecone", "entries__vector_engine": "pinecone"}
+    return open_memory(**settings, pinecone__api_url=account.url)
+
+
+def test_notes_and_entries_are_found_and_their_texts_stay_here(account: FakePinecone, memory: Memory) -> None:
+    memory.sync()
+    memory.remember("I drink green tea in the morning")
+    answer = memory.search("when does the backup run?")
+    assert (answer.hits[0].path, answer.degraded) == ("MEMORY.md", None)
+    assert "backup" not in str(account.bodies)
+    assert "tea" not in str(account.bodies)
+    assert account.namespaces.keys()
+
+
+def test_an_answer_says_that_pinecone_was_not_used(account: FakePinecone, memory: Memory) -> None:
+    memory.sync()
+    account.fault = "500"
+    answer = memory.search("when does the backup run?")
+    assert answer.hits[0].path == "MEMORY.md"
+    assert "Pinecone was not used: vectors were compared on this machine." in str(answer.degraded)
+
+
+def test_a_sync_reports_that_vectors_were_not_uploaded(account: FakePinecone, memory: Memory) -> None:
+    account.fault = "401"
+    report = memory.sync()
+    assert "Pinecone rejected the key (status 401)" in str(report.degraded)
+
+
+def test_the_checks_name_what_is_wrong(account: FakePinecone, memory: Memory) -> None:
+    memory.sync()
+    memory.remember("I drink green tea in the morning")
+    account.fault = "401"
+    findings = {f.name: f.text for f in check_memory(memory, memory.status(deep=True))}
+    assert "Check PINECONE_API_KEY" in findings["vector engine"]
+
+
+def test_forgetting_deletes_the_vectors_and_says_what_it_cannot_promise(
+    account: FakePinecone, memory: Memory
+) -> None:
+    remembered = memory.remember("My old address is 5 Elm Street")
+    memory.entries.forget(remembered.entry.id, dry_run=True)
+    receipt = memory.entries.forget(remembered.entry.id)
+    assert REMOTE in receipt.not_covered
+    assert not any("does not answer" in line for line in receipt.not_covered)
+
+
+def test_forgetting_while_pinecone_is_down_is_completed_at_the_next_start(
+    account: FakePinecone, memory: Memory
+) -> None:
+    remembered = memory.remember("My old address is 5 Elm Street")
+    memory.entries.cleanup()
+    memory.entries._index.refresh(memory.embedder.identity)  # uploads the vector
+    [namespace] = [name for name, vectors in account.namespaces.items() if vectors]
+    account.fault = "500"
+    receipt = memory.entries.forget(remembered.entry.id)
+    assert any(line.startswith("vectors in Pinecone, which does not answer") for line in receipt.not_covered)
+    assert len(account.namespaces[namespace]) == 1
+    account.fault = None
+    memory.entries._eraser.complete()
+    assert not account.namespaces.get(namespace)
+
+
+def test_a_key_comes_from_the_environment_and_is_never_shown(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PINECONE_API_KEY", KEY)
+    settings = load()
+    shown = {setting.key: setting for setting in settings.describe()}["pinecone.api_key"]
+    assert (shown.value, shown.origin) == ("***", "PINECONE_API_KEY")
