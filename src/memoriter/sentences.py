@@ -86,6 +86,7 @@ SENTENCES: Mapping[str, str] = {
     "history.merged": "merged by the owner",
     "history.replaced": "replaced by the owner",
     "history.repeated": "stated before",
+    "history.trusted": "the same from a more trusted source",
     "history.no_longer": "no longer true, according to a newer statement",
     "history.undo": "undoes change {seq} ({kind})",
     "history.equal": "equal except for case, spacing and punctuation",

@@ -33,7 +33,7 @@ def test_an_edit_changes_the_search_results_and_can_be_undone(entries: Entries) 
 
 
 def test_expiry_follows_importance_and_type_unless_it_is_given(entries: Entries) -> None:
-    entry = remember(entries, "I drink green tea")
+    entry = remember(entries, "I drink green tea", trust="agent")
     never = entries.update(entry.id, importance=5)
     assert never.expires_at is None
     other = entries.update(entry.id, importance=2, type="workflow")
@@ -41,6 +41,8 @@ def test_expiry_follows_importance_and_type_unless_it_is_given(entries: Entries)
     said = entries.update(entry.id, importance=4, expires_at=9e9)
     assert said.expires_at == 9e9
     assert entries.update(entry.id, text="I drink much tea").expires_at == 9e9
+    by_hand = remember(entries, "The heron nests in the marsh")
+    assert entries.update(by_hand.id, importance=1, type="workflow").expires_at is None
 
 
 def test_a_concurrent_change_is_a_conflict_and_not_lost(entries: Entries) -> None:

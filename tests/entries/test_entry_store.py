@@ -59,9 +59,17 @@ def test_each_type_has_its_lifetime_and_the_most_important_never_expires() -> No
         "fact": 365,
         "skill": 1825,
         "relationship": 730,
-        "other": 90,
+        "other": 365,
     }
-    assert expiry("other", 5, 0.0) is None
+    assert [(expiry("other", importance, 0.0) or 0) / DAY for importance in (1, 2, 3, 3.4, 3.8, 4.9)] == [
+        30,
+        90,
+        180,
+        180,
+        365,
+        365,
+    ]
+    assert expiry("other", 5, 0.0) is expiry("fact", 5, 0.0) is None
 
 
 # ---- remembering ---------------------------------------------------------------------------------------------

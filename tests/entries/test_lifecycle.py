@@ -22,8 +22,8 @@ def remember(entries: Entries, text: str, **more: Any) -> Entry:
 
 
 def test_expired_entries_are_hidden_then_marked_then_purged(entries: Entries, clock: Any) -> None:
-    note = remember(entries, "The printer is in room four", type="other")
-    forever = remember(entries, "I am called Mira", type="other", importance=5)
+    note = remember(entries, "The printer is in room four", type="workflow", on_purpose=False)
+    forever = remember(entries, "I am called Mira", type="other")
     clock.at += 91 * DAY
     assert [e.id for e in entries.list()] == [forever.id]
     assert [h.entry.id for h in entries.search("printer room four", threshold=0).hits] == [forever.id]
@@ -37,9 +37,39 @@ def test_expired_entries_are_hidden_then_marked_then_purged(entries: Entries, cl
     assert remember(entries, "The printer is in room four").state == "active"
 
 
+@pytest.mark.parametrize(
+    ("draft", "days"),
+    [
+        (Draft("I am allergic to penicillin"), None),
+        (Draft("I am allergic to penicillin", type="fact", importance=1), None),
+        (Draft("I am allergic to penicillin", on_purpose=False, requested=True), None),
+        (Draft("I am allergic to penicillin", expires_at=1_000_000 + 7 * DAY), 7),
+        (Draft("I am allergic to penicillin", type="fact", on_purpose=False), 365),
+        (Draft("I am allergic to penicillin", type="fact", trust="agent"), 365),
+        (Draft("I am allergic to penicillin", trust="agent", importance=2), 90),
+        (Draft("I am allergic to penicillin", trust="agent", on_purpose=False, requested=True), 180),
+    ],
+)
+def test_what_the_owner_adds_by_hand_never_expires(
+    entries: Entries, draft: Draft, days: float | None
+) -> None:
+    entry = entries.add_draft(draft).entry
+    assert entry is not None
+    spared = None if entry.expires_at is None else round((entry.expires_at - 1_000_000) / DAY)
+    assert spared == days
+
+
+def test_a_repetition_never_shortens_the_life_of_an_entry(entries: Entries) -> None:
+    captured = Draft("I drink green tea", type="fact", on_purpose=False)
+    assert remember(entries, captured.text, type="fact", on_purpose=False).expires_at is not None
+    assert remember(entries, captured.text, type="fact").expires_at is None
+    assert entries.add_draft(captured).entry == entries.list()[0]
+    assert entries.list()[0].expires_at is None
+
+
 def test_cleanup_runs_automatically_once_per_interval(open_: Any, clock: Any) -> None:
     entries = open_(options=EntryOptions(cleanup=CleanupOptions(interval_hours=24)))
-    remember(entries, "The printer is in room four", type="other")
+    remember(entries, "The printer is in room four", type="workflow", on_purpose=False)
     clock.at += 91 * DAY
     remember(entries, "Something else", type="fact")
     assert len(entries._store.find(EntryFilter(states=("expired",)))) == 1

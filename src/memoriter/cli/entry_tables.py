@@ -100,7 +100,7 @@ def _change(event: EntryEvent) -> str:
     after = event.after.text if event.after else ""
     if event.before and event.before.text != after:
         return f"{one_line(event.before.text, 40)} → {one_line(after, 40) or '(removed)'}"
-    return one_line(after)
+    return f"{one_line(after, 40)} (said: {one_line(event.said, 40)})" if event.said else one_line(after)
 
 
 def undone(changes: Sequence[EntryEvent], restored: Sequence[Entry], as_json: bool) -> None:

@@ -28,6 +28,7 @@ from memoriter.entries.staging import Approval, StagingArea
 from memoriter.errors import EditConflict, EmbeddingError, StoreError, WriteError
 from memoriter.index.follow import Follower
 from memoriter.records import (
+    TRUST_LEVELS,
     Bucket,
     CleanedUp,
     Entry,
@@ -167,7 +168,8 @@ class Entries:
         """Decide what to do with a draft; return the verdict and the draft's vector if it was computed."""
         same = [entry for entry in self._store.same_text(draft.text) if entry.state == "active"]
         if same:  # no model is needed
-            return merge.Verdict("repeat", (same[0],), sentence("history.repeated")), None
+            known = min(same, key=lambda entry: TRUST_LEVELS.index(entry.trust))
+            return merge.repetition(draft, known, sentence("history.repeated")), None
         self._follower.follow()
         vector = self._follower.vector(draft.text)
         verdict = merge.judge(draft, merge.neighbours(self._store, self._follower, draft, vector))

@@ -28,8 +28,9 @@ LIFETIME_DAYS: dict[EntryType, int] = {
     "fact": 365,
     "skill": 1825,
     "relationship": 730,
-    "other": 90,
 }
+#: Days by rounded importance, for entries whose type has no days of its own. Importance 5 never expires.
+IMPORTANCE_DAYS = {1: 30, 2: 90, 3: 180, 4: 365}
 
 _TYPE_OF: dict[str, EntryType] = {
     "preference": "user_preference",
@@ -69,8 +70,20 @@ def category_of(type_: EntryType) -> Category:
 
 
 def expiry(type_: EntryType, importance: float, at: float) -> float | None:
-    """Return when an entry of this type and importance expires; None for importance 5, which never expires."""
-    return None if importance >= 5 else at + LIFETIME_DAYS[type_] * DAY
+    """Return when a statement that was not made by hand expires; None for importance 5, which never expires."""
+    if importance >= 5:
+        return None
+    days = LIFETIME_DAYS.get(type_) or IMPORTANCE_DAYS[max(1, min(4, round(importance)))]
+    return at + days * DAY
+
+
+def later(*times: float | None) -> float | None:
+    """Return the latest of some expiry times; None means never.
+
+    >>> later(2.0, 1.0), later(2.0, None)
+    (2.0, None)
+    """
+    return None if None in times else max(time for time in times if time is not None)
 
 
 def from_share(share: float) -> float:
@@ -114,6 +127,10 @@ class Draft:
     valid_from: float | None = None
     #: Whether a caller asked to remember it. False: it was captured automatically.
     on_purpose: bool = True
+    #: When it expires, if the speaker wants it to. None: as `expiry_at` decides.
+    expires_at: float | None = None
+    #: Whether the speaker asked for it in a conversation ("remember that …").
+    requested: bool = False
 
     def clean(self) -> Draft:
         """Return the draft without secrets, private spans and control characters, or raise if it is not a statement."""
@@ -124,6 +141,8 @@ class Draft:
             raise WriteError(sentence("entry.too_long", limit=MAX_CHARS, length=len(text)))
         if not (math.isfinite(self.importance) and math.isfinite(self.confidence)):
             raise WriteError("importance and confidence must be numbers")
+        if self.expires_at is not None and not math.isfinite(self.expires_at):
+            raise WriteError("expires_at must be a number of seconds since the epoch")
         tags = tuple(dict.fromkeys(tag for tag in map(_tag, self.tags) if tag))
         if len(tags) > MAX_TAGS:
             raise WriteError(sentence("entry.too_many_tags", limit=MAX_TAGS))
@@ -135,6 +154,14 @@ class Draft:
             confidence=min(1.0, max(0.0, self.confidence)),
             tags=tags,
         )
+
+    def expiry_at(self, at: float) -> float | None:
+        """Return when it expires. What the owner adds by hand, or asks to remember, never does (None)."""
+        if self.expires_at is not None:
+            return self.expires_at
+        if self.trust == "owner" and (self.on_purpose or self.requested):
+            return None
+        return expiry(self.type, self.importance, at)
 
     def entry(self, at: float) -> Entry:
         """Return the entry that this draft becomes."""
@@ -151,7 +178,7 @@ class Draft:
             created_at=at,
             updated_at=at,
             valid_from=at if self.valid_from is None else self.valid_from,
-            expires_at=expiry(self.type, self.importance, at),
+            expires_at=self.expiry_at(at),
             tags=self.tags,
         )
 

@@ -78,7 +78,10 @@ class EntryEditor:
     def edit(
         self, entry_id: str, changes: Mapping[str, object], *, if_seq: int | None = None, actor: str = "owner"
     ) -> Entry:
-        """Change an entry. A new type or importance sets the expiry time again, unless that is changed too."""
+        """Change an entry. A new type or importance sets the expiry time again, unless that is changed too.
+
+        An entry of the owner that never expires stays so until ``expires_at`` is changed.
+        """
         if unknown := set(changes) - FIELDS:
             raise WriteError(
                 f"{', '.join(sorted(unknown))} cannot be changed; {', '.join(sorted(FIELDS))} can"
@@ -87,7 +90,8 @@ class EntryEditor:
             entry, at = self._get_unchanged(entry_id, if_seq), self._clock()
             changed = _clean(replace(entry, **changes, updated_at=at))  # type: ignore[arg-type]
             lasting = (changed.type, changed.importance) == (entry.type, entry.importance)
-            if "expires_at" not in changes and not lasting:
+            by_hand = entry.trust == "owner" and entry.expires_at is None
+            if "expires_at" not in changes and not lasting and not by_hand:
                 changed = replace(changed, expires_at=expiry(changed.type, changed.importance, at))
             if normal_form(changed.text) != normal_form(entry.text):
                 self._refuse_double(changed.text, {entry.id})

@@ -177,6 +177,7 @@ def _event(record: Mapping[str, Any]) -> EntryEvent:
         str(record.get("note", "")),
         entry_from(before) if before else None,
         entry_from(after) if after else None,
+        str(record["said"]) if record.get("said") else None,
     )
 
 

@@ -16,7 +16,7 @@ from memoriter import logs
 from memoriter.entries.capture import TurnLike, capture
 from memoriter.entries.capture_rules import STRONG, WEIGHTY
 from memoriter.entries.drafts import Draft, clamp, type_of
-from memoriter.entries.relation import statement
+from memoriter.entries.statement import statement
 from memoriter.errors import ChatError, WriteError
 from memoriter.llm.prompts import ask, prompt
 from memoriter.records import Entry, EntryType, Remembered, Trust

@@ -1,7 +1,9 @@
 """Decides what a new statement does to known entries: add, repeat, merge or supersede.
 
-Nothing is overwritten: a merged or contradicted entry is superseded and stays in the history. A statement never changes
-an entry that is more trusted than itself.
+Nothing is overwritten and nothing that was said is lost: a merged or contradicted entry is superseded and stays in the
+history, and a repetition in other words keeps its words there. Text and trust move together: a statement never changes
+a more trusted entry, and it never lends its trust to other words. If a more trusted statement says the same as an entry
+or more, it replaces the entry with its own words and takes nothing from it.
 """
 
 from __future__ import annotations
@@ -10,9 +12,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from memoriter.entries.drafts import Draft, expiry
+from memoriter.entries.drafts import MAX_TAGS, Draft, expiry, later
 from memoriter.entries.relation import relation, slot_words
-from memoriter.records import Entry, Remembered, is_trusted_like, least_trusted
+from memoriter.records import Entry, Remembered, is_trusted_like
+from memoriter.sentences import sentence
 from memoriter.store import Filter
 from memoriter.store.entry_store import Edit, EntryStore
 from memoriter.text import query_terms
@@ -89,6 +92,11 @@ def judge(draft: Draft, near: Sequence[Neighbour]) -> Verdict:
         if found.kind == "contradiction":
             ended.append((one.entry, found.why))
         elif found.kind == "same":
+            return repetition(draft, one.entry, found.why)
+        elif draft.trust != one.entry.trust:
+            if found.kind == "refinement":
+                return repetition(draft, one.entry, found.why)
+        elif found.kind == "part":
             return Verdict("repeat", (one.entry,), found.why)
         elif found.kind == "refinement" and one.entry.type == draft.type:
             return Verdict("merge", (one.entry,), found.why)
@@ -97,11 +105,18 @@ def judge(draft: Draft, near: Sequence[Neighbour]) -> Verdict:
     return Verdict("add")
 
 
+def repetition(draft: Draft, known: Entry, why: str) -> Verdict:
+    """Return the verdict on a statement that says at least what an entry says."""
+    if is_trusted_like(known.trust, draft.trust):
+        return Verdict("repeat", (known,), why)
+    return Verdict("supersede", (known,), sentence("history.trusted"))
+
+
 def edits(verdict: Verdict, draft: Draft, at: float) -> list[Edit]:
     """Return the edits of a verdict. The first one is the entry that the draft becomes."""
     if verdict.action == "repeat":
         (old,) = verdict.targets
-        return [Edit("repeat", _count_repeat(old, draft, at), old, verdict.why)]
+        return [_repeat_edit(old, draft, verdict.why, at)]
     return _superseding(verdict, draft.entry(at), at)
 
 
@@ -111,10 +126,10 @@ def approval(verdict: Verdict, staged: Entry, draft: Draft, at: float) -> list[E
         (old,) = verdict.targets
         ended = replace(staged, state="superseded", superseded_by=old.id, updated_at=at)
         return [
-            Edit("repeat", _count_repeat(old, draft, at), old, verdict.why),
+            _repeat_edit(old, draft, verdict.why, at),
             Edit("absorb", ended, staged, verdict.why),
         ]
-    lasting = expiry(staged.type, staged.importance, at)
+    lasting = None if staged.expires_at is None else expiry(staged.type, staged.importance, at)
     new = replace(staged, state="active", updated_at=at, expires_at=lasting, related=())
     return _superseding(verdict, new, at, staged)
 
@@ -137,9 +152,14 @@ def _superseding(verdict: Verdict, new: Entry, at: float, before: Entry | None =
     return [Edit(kind, new, before, verdict.why), *ended]
 
 
+def _repeat_edit(old: Entry, draft: Draft, why: str, at: float) -> Edit:
+    said = draft.text if draft.text != old.text else None
+    return Edit("repeat", _count_repeat(old, draft, at), old, why, said)
+
+
 def _count_repeat(old: Entry, draft: Draft, at: float) -> Entry:
     count = old.repetitions + 1
-    if not is_trusted_like(draft.trust, old.trust):
+    if draft.trust != old.trust:  # a less trusted speaker
         return replace(old, repetitions=count)
     importance = max(old.importance, draft.importance)
     return replace(
@@ -147,31 +167,32 @@ def _count_repeat(old: Entry, draft: Draft, at: float) -> Entry:
         repetitions=count,
         importance=importance,
         confidence=max(old.confidence, draft.confidence),
-        trust=draft.trust,
-        tags=tuple(dict.fromkeys((*old.tags, *draft.tags))),
+        tags=_union_of_tags(old.tags, draft.tags),
         updated_at=at,
-        expires_at=expiry(old.type, importance, at),
+        expires_at=later(old.expires_at, draft.expiry_at(at), expiry(old.type, importance, at)),
     )
 
 
 def _merge_entries(old: Entry, new: Entry, at: float) -> Entry:
-    """Combine a new entry with an old one. The longer text is kept, because it says more."""
+    """Combine a new entry with an old one of the same trust that it refines. The text is that of the new one."""
     importance = max(old.importance, new.importance)
     return replace(
         new,
-        text=new.text if len(new.text) >= len(old.text) else old.text,
         importance=importance,
         confidence=max(old.confidence, new.confidence),
-        trust=least_trusted(old.trust, new.trust),
         category=new.category or old.category,
-        tags=tuple(dict.fromkeys((*old.tags, *new.tags))),
+        tags=_union_of_tags(old.tags, new.tags),
         related=old.related,
         repetitions=old.repetitions + 1,
         valid_from=old.valid_from,
         access_count=old.access_count,
         last_accessed_at=old.last_accessed_at,
-        expires_at=expiry(new.type, importance, at),
+        expires_at=later(old.expires_at, new.expires_at, expiry(new.type, importance, at)),
     )
+
+
+def _union_of_tags(old: Sequence[str], new: Sequence[str]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys((*old, *new)))[:MAX_TAGS]
 
 
 def outcome(verdict: Verdict, entry: Entry) -> Remembered:

@@ -1,176 +1,38 @@
-"""Relations between two statements: the same, a refinement, a contradiction, or different.
+"""Relations between two statements: the same, a part, a refinement, a contradiction, or different.
 
-A wrong merge loses a statement, while a duplicate only costs space. Similar meaning is therefore never enough: words
-decide what may be merged, and the cosine decides what must not. ``evals/merge.py`` measures the thresholds.
+A wrong merge hides a statement, while a duplicate only costs space. In doubt, statements are different. They are the
+same only if their content words agree in order, or were moved in a way that keeps their roles, and if denials, numbers,
+names and tenses agree. Similar meaning is never enough: words decide what may be merged, and the cosine decides what
+must not. ``python -m evals.merge`` measures this on labelled pairs.
 """
 
 from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Literal
 
+from memoriter.entries.statement import (
+    AND,
+    NOT,
+    PERSONS,
+    Statement,
+    is_chinese,
+    only_days,
+    only_numbers,
+    plain_pieces,
+    statement,
+    word_set,
+)
 from memoriter.sentences import sentence
-from memoriter.text.words import normal_form, stem
 
-_PIECE = re.compile(r"[a-z0-9][a-z0-9_.@+#'’:/-]*[a-z0-9+#]|[a-z0-9]|[\u3400-\u9fff]|[^\W_]+")
-
-
-def _set(words: str) -> frozenset[str]:
-    return frozenset(words.split())
-
-
-#: Words that carry no content: pronouns, politeness, function words.
-_GLUE = _set(
-    """i i'm i’m im am me my mine we we're our ours us the a an this that these those it its it's he his
-    her is are was were be been being do does did have has had of to in on at for with as by from and so
-    just please remember note that will would can really very much also too all own some any there here
-    name named called call 's"""
-)
-_GLUE_ZH = frozenset(
-    "我你您的了是在和与與跟就都也很请請把被吧呢啊哦呀嘛么這这那个個们們得地着著之于以所做去来來叫名"
-)
-
-_DENIALS = re.compile(
-    r"\b(?:no longer|not|never|don'?t|doesn'?t|didn'?t|won'?t|isn'?t|aren'?t|can'?t|cannot|stopped|quit)\b"
-    r"|不再|不要|不用|不想|不会|不會|不能|不是|不喜|不吃|不喝|不学|不學|不[\u3400-\u9fff]|别再|別再|别用|別用|没有|沒有|停止|戒了|从不|從不"
-)
-_DENIAL_WORDS = _set(
-    """no not never don't dont doesn't didn't won't isn't aren't can't cannot stopped stop quit longer
-    anymore more always any"""
-)
-_DENIAL_CHARS = frozenset("不再别別没沒要停止戒永远遠一直总總")
-
-_CHANGES = re.compile(
-    r"\b(?:no longer|any ?more|now|moved|relocated|switched|changed|migrated|instead of|replaced|joined|left|"
-    r"as of today|from now on|these days)\b"
-    r"|改用|改成|改为|改為|改到|换成|換成|换到|換到|换了|換了|搬到|搬去|搬家|迁到|遷到|迁移|遷移|跳槽|转到|轉到|不再|现在|現在|目前|以后|以後|取代"
-)
-_CHANGE_WORDS = _set(
-    """now moved move switched switch changed change migrated migrate instead replaced days"""
-)
-_CHANGE_PHRASES = re.compile(
-    r"改用|改成|改为|改為|改到|换成|換成|换到|換到|换了|換了|搬到了?|搬去|迁到了?|遷到了?|迁移到|遷移到|跳槽到|转到|轉到|不再|现在|現在|目前"
-)
-
-_COMPARES = re.compile(r"\b(?:over|than|rather|instead of|from)\b|比|胜过|勝過|而不是|从|從")
-_NUMBERS = re.compile(r"[0-9]|^[一二三四五六七八九十百千万两兩零半]+$")
-_NUMBER_WORDS = _set(
-    """one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen
-    seventeen eighteen nineteen twenty thirty forty fifty sixty seventy eighty ninety hundred thousand
-    first second third fourth fifth sixth"""
-)
-_DAYS = _set(
-    """monday tuesday wednesday thursday friday saturday sunday mondays tuesdays wednesdays thursdays
-    fridays saturdays sundays january february march april may june july august september october
-    november december"""
-)
-_NUMERALS = frozenset("0123456789一二三四五六七八九十百千万萬两兩零半日点點号號月年天周週秒分刻.:,-/")
-
-_KIN_EN = (
-    "mother|father|mom|mum|dad|brother|sister|son|daughter|wife|husband|partner|friend|boss|manager|colleague|"
-    "neighbour|neighbor|dog|cat|uncle|aunt|cousin|grandmother|grandfather|girlfriend|boyfriend|child|kids?|"
-    "team|company|dentist|doctor|teacher|landlord|roommate|assistant"
-)
-_KIN_ZH = (
-    "妈妈|媽媽|爸爸|母亲|母親|父亲|父親|哥哥|姐姐|弟弟|妹妹|儿子|兒子|女儿|女兒|妻子|老婆|太太|丈夫|老公|朋友|同事|老板|老闆|"
-    "经理|經理|邻居|鄰居|狗|猫|貓|爷爷|爺爺|奶奶|外公|外婆|叔叔|阿姨|室友|女朋友|男朋友|孩子|牙医|牙醫|医生|醫生|老师|老師|助理"
-)
-_SUBJECT = re.compile(rf"\b(?:my|our)\s+(?:\w+\s+)?({_KIN_EN})\b|(?:我|我们|我們|咱)的?[小老]?({_KIN_ZH})")
-_FIRST_PERSON = re.compile(r"^(?:i|i'm|we)\b|^(?:我|咱)")
-
-
-@dataclass(frozen=True, slots=True)
-class Statement:
-    """The features of one statement that are compared."""
-
-    #: Normalised text.
-    form: str
-    #: Every word or Chinese character, in order.
-    pieces: tuple[str, ...]
-    #: Content words, without words of denial and change.
-    words: frozenset[str]
-    denies: bool
-    changes: bool
-    compares: bool
-    #: The subject: a relation, "I", or the first words.
-    subject: str
-
-
-@lru_cache(maxsize=4096)
-def statement(text: str) -> Statement:
-    """Return the features of a text."""
-    form = normal_form(text).replace("’", "'")
-    pieces = tuple(_PIECE.findall(_CHANGE_PHRASES.sub("", form)))
-    return Statement(
-        form,
-        tuple(piece for piece in pieces if piece not in _CHANGE_WORDS),
-        frozenset(word for word in map(_spell, pieces) if _carries(word)),
-        bool(_DENIALS.search(form)),
-        bool(_CHANGES.search(form)),
-        bool(_COMPARES.search(form)),
-        _subject(form),
-    )
-
-
-def is_number(piece: str) -> bool:
-    """Return whether a word is a number, a unit or a date."""
-    return bool(_NUMBERS.search(piece)) or piece in _NUMBER_WORDS or piece in _DAYS or piece in _STEMMED
-
-
-def only_days(pieces: tuple[str, ...]) -> bool:
-    """Return whether all words are names of days or months: many things happen on several of them."""
-    return all(piece in _DAYS for piece in pieces)
-
-
-def only_numbers(pieces: tuple[str, ...]) -> bool:
-    """Return whether all words are numbers, days or units."""
-    return all(is_number(piece) or piece in _NUMERALS for piece in pieces)
-
-
-def _spell(piece: str) -> str:
-    if not piece.isascii():
-        return piece
-    word = piece.removesuffix("'s").replace("favourite", "favorite").replace("colour", "color")
-    return word if not word.isalpha() or not _carries(word) else stem(word)
-
-
-def _carries(piece: str) -> bool:
-    return not (
-        piece in _GLUE
-        or piece in _GLUE_ZH
-        or piece in _DENIAL_WORDS
-        or piece in _DENIAL_CHARS
-        or piece in _CHANGE_WORDS
-    )
-
-
-def _subject(form: str) -> str:
-    found = _SUBJECT.search(form)
-    if found:
-        return found[1] or found[2]
-    return "I" if _FIRST_PERSON.search(form) else ""
-
-
-_STEMMED = frozenset(stem(word) for word in _NUMBER_WORDS | _DAYS)
-
-
-Kind = Literal["same", "refinement", "contradiction", "different"]
-
-#: Minimum cosine of a paraphrase.
-MIN_SAME = 0.95
-#: Minimum cosine of a refinement.
-MIN_REFINEMENT = 0.7
-#: Minimum cosine of a statement that ends another.
-MIN_REPLACEMENT = 0.6
-DENIES = 0.5
-
+Kind = Literal["same", "part", "refinement", "contradiction", "different"]
 Pieces = tuple[str, ...]
 
-#: Maximum number of words that count as one value.
-_MAX_VALUE_WORDS = 3
-_HEAD_ZH = 6
+#: Minimum cosine of a refinement, of a statement that replaces another, and of one that denies another.
+MIN_REFINEMENT, MIN_REPLACEMENT, MIN_DENIAL = 0.7, 0.6, 0.5
+#: A statement with more words is different from any other: it is a text, and comparing it takes too long.
+MAX_WORDS = 300
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,16 +48,19 @@ def relation(old: str, new: str, cosine: float | None) -> Relation:
     before, after = statement(old), statement(new)
     if before.form == after.form:
         return Relation("same", sentence("history.equal"))
+    if max(len(before.sequence), len(after.sequence)) > MAX_WORDS:
+        return Relation("different", "too long to compare")
     if before.subject and after.subject and before.subject != after.subject:
         return Relation("different", "about another person")
     return (
-        _denial(before, after, cosine)
+        _rearrangement(before, after)
+        or _rejection(before, after)
+        or _extension(before, after, cosine)
+        or _denial(before, after, cosine)
+        or _event(before, after)
         or _slot(before, after)
-        or _bag(before, after, cosine)
         or _ending(before, after, cosine)
-        or _value(before, after, cosine)
-        or _containment(before, after, cosine)
-        or _nearness(before, after, cosine)
+        or _value(old, new, after.changes, cosine)
         or Relation("different", "no sign of being about the same")
     )
 
@@ -204,20 +69,244 @@ def _near(cosine: float | None, least: float) -> bool:
     return cosine is None or cosine >= least
 
 
+# ---- the same words -----------------------------------------------------------------------------------------------
+
+#: A statement with one of these has an order: it cannot be true both ways.
+_ORDERED = re.compile(
+    r"\b(?:over|than|before|after|instead|rather|unless|until|not|reports? to|manages?|supervises?|leads"
+    r"|from .{1,40} to|(?:manager|boss|supervisor|lead|parent|mother|father|teacher) of)\b"
+    r"|'s (?:manager|boss|supervisor|lead|mother|father|son|daughter|teacher)\b"
+    r"|比|胜过|而不是|不|之前|之后|以前|以后|先.{1,20}[再后]|宁愿|宁可|从.{1,16}(?:到|换|迁)|[向给].{1,8}汇报|领导|管理"
+    r"|的(?:经理|上司|主管|领导|老板|组长|爸爸|妈妈|父亲|母亲|儿子|女儿|老师)"
+)
+_COPULAS = frozenset(("is", "are", "am", "was", "were", "是", "叫"))
+#: Words that begin a phrase which may move to the start of a sentence.
+_MOVABLE = word_set(
+    """in on at every each before after for with only during when if unless since by until under near without as
+    always usually often sometimes once twice three four five"""
+)
+
+
+def _rearrangement(before: Statement, after: Statement) -> Relation | None:
+    """Compare two statements that consist of the same words: the same order, a moved phrase, or exchanged roles."""
+    if not before.sequence or sorted(before.sequence) != sorted(after.sequence):
+        return None
+    if before.sequence == after.sequence or _is_moved(before, after):
+        if _agree(before, after):
+            return Relation("same", sentence("history.same_words"))
+        return Relation("different", "the same words about another person, place or time")
+    middle = _exchanged(before.sequence, after.sequence)
+    if middle == (AND,) and _agree(before, after):
+        return Relation("same", sentence("history.same_words"))
+    if middle is not None and AND not in middle and _ORDERED.search(before.form):
+        return Relation("contradiction", sentence("history.comparison"))
+    return Relation("different", "the same words in other roles")
+
+
+def _agree(before: Statement, after: Statement) -> bool:
+    """Return whether tenses, persons and prepositions agree. A word may be missing, but not be exchanged."""
+    return before.past == after.past and (before.minor <= after.minor or after.minor <= before.minor)
+
+
+def _is_moved(before: Statement, after: Statement) -> bool:
+    """Return whether a phrase was moved from one end to the other: "In May we …", "Tom is my …"."""
+    old, new = before.sequence, after.sequence
+    for cut in range(1, len(old)):
+        if old[cut:] + old[:cut] != new:
+            continue
+        if before.pieces[0] in _MOVABLE or after.pieces[0] in _MOVABLE:
+            return True
+        if _has_copula(before, cut) and _has_copula(after, len(new) - cut):
+            return True
+    return False
+
+
+def _has_copula(stated: Statement, cut: int) -> bool:
+    """Return whether there is a copula between the first parts of a sequence and the others."""
+    return bool(_COPULAS & set(stated.pieces[stated.places[cut - 1] + 1 : stated.places[cut]]))
+
+
+def _exchanged(old: Pieces, new: Pieces) -> Pieces | None:
+    """Return what is between two parts that changed places; None if nothing else than two parts did."""
+    head, tail = _common_ends(old, new)
+    left, right = old[head : len(old) - tail], new[head : len(new) - tail]
+    size = len(left)
+    for first in range(1, size):
+        for last in range(1, size - first + 1):
+            if (
+                left[:first] == right[size - first :]
+                and left[size - last :] == right[:last]
+                and left[first : size - last] == right[last : size - first]
+            ):
+                return _between(left[first : size - last], old[len(old) - tail :])
+    return None
+
+
+def _between(middle: Pieces, rest: Pieces) -> Pieces:
+    """Remove the common end of two Chinese words from what is between them: 德语和法语 has 和 in the middle."""
+    shared = len(middle) - 1
+    if shared > 0 and middle[-1] == AND and rest[:shared] == middle[:-1]:
+        return (AND,)
+    return middle
+
+
+def _common_ends(old: Pieces, new: Pieces) -> tuple[int, int]:
+    """Return how many parts are common at the start and at the end."""
+    shorter = min(len(old), len(new))
+    head = 0
+    while head < shorter and old[head] == new[head]:
+        head += 1
+    tail = 0
+    while tail < shorter - head and old[-1 - tail] == new[-1 - tail]:
+        tail += 1
+    return head, tail
+
+
+# ---- choices between two things -----------------------------------------------------------------------------------
+
+#: Words between what is chosen and what is rejected, as they are in a sequence.
+_REJECTORS = (("over",), ("instead",), ("rather", "than"), (NOT,), ("而", NOT), ("胜", "过"))
+
+
+def _rejection(before: Statement, after: Statement) -> Relation | None:
+    """Return a contradiction if one statement rejects what the other chooses: tabs, and spaces over tabs."""
+    for choice, other in ((before.sequence, after.sequence), (after.sequence, before.sequence)):
+        for rejector in _REJECTORS:
+            end = _find(choice, rejector) + len(rejector)
+            rejected = choice[end:]
+            common = len(other) - len(rejected)
+            chosen = range(1, end - len(rejector)) if end >= len(rejector) and rejected else ()
+            if common in chosen and other == choice[:common] + rejected:
+                return Relation("contradiction", sentence("history.comparison"))
+    return None
+
+
+def _find(sequence: Pieces, part: Pieces) -> int:
+    """Return the place of a part in a sequence, or a negative number."""
+    places = (at for at in range(len(sequence)) if sequence[at : at + len(part)] == part)
+    return next(places, -len(part) - 1)
+
+
+# ---- more or fewer words ------------------------------------------------------------------------------------------
+
+#: Words after which a statement continues without changing what came before.
+_CONTINUING = _MOVABLE | word_set(
+    """, ; and or but because so who which that where while to from over than instead rather then of is are was
+    very along about around between behind beside next including mostly except"""
+)
+_ADVERBIAL_ZH = re.compile(
+    "^(?:每|在|沿|上午|下午|中午|早上|晚上|凌晨|傍晚|周|星期|几乎|经常|常|通常|一般|平时|大多|主要|[0-9])"
+)
+#: Words that limit a statement: with them it may mean something else.
+_LIMITS = frozenset(("only", "just", "只", "仅"))
+
+
+def _extension(before: Statement, after: Statement, cosine: float | None) -> Relation | None:
+    """Return a refinement or a part if one statement continues the other."""
+    if not _near(cosine, MIN_REFINEMENT) or before.past != after.past:
+        return None
+    if _continues(before, after) and not (after.changes and not before.changes):
+        return Relation("refinement", sentence("history.more"))
+    if _continues(after, before) and not before.changes:
+        return Relation("part", sentence("history.part"))
+    return None
+
+
+def _continues(short: Statement, long: Statement) -> bool:
+    """Return whether the long statement says the short one and adds to it, at its end or as an adverbial."""
+    size, added = len(short.sequence), len(long.sequence) - len(short.sequence)
+    if not size or added <= 0 or not (short.minor <= long.minor):
+        return False
+    head, tail = _common_ends(short.sequence, long.sequence)
+    if head == size:
+        extra = long.sequence[size:]
+        return _joins(long, size) and not _LIMITS & set(extra) and extra[-1] != NOT
+    if head + tail < size:
+        return False
+    extra = long.sequence[head : head + added]
+    return not {NOT, AND, *_LIMITS} & set(extra) and _is_adverbial(long, head, extra)
+
+
+def _joins(long: Statement, size: int) -> bool:
+    """Return whether what follows the first parts of a sequence is a phrase of its own, and not part of a name."""
+    place = long.places[size - 1]
+    following = long.pieces[place + 1]
+    if following in _CONTINUING:
+        return True
+    if only_numbers((following,)) and long.pieces[place].isascii() and long.pieces[place].isalpha():
+        return True  # PostgreSQL 16
+    if is_chinese((long.pieces[place],)) or is_chinese((following,)):
+        return following in (",", ";") or (following == "再" and size > 1)
+    return following.isascii() and following.endswith("ly")
+
+
+def _is_adverbial(long: Statement, head: int, extra: Pieces) -> bool:
+    start = long.places[head - 1] + 1 if head else 0
+    phrase = [
+        one for one in long.pieces[start : long.places[head + len(extra) - 1] + 1] if one not in PERSONS
+    ]
+    if is_chinese(extra):
+        return bool(_ADVERBIAL_ZH.match("".join(phrase)))
+    if head and only_numbers(extra):
+        return not only_numbers(long.sequence[head - 1 : head])
+    return head > 0 and phrase[0] in _MOVABLE
+
+
+# ---- denials ------------------------------------------------------------------------------------------------------
+
+#: Verbs and modals that a denial such as "decided against" may leave out.
+_LIGHT = word_set(
+    """use have go get choose pick adopt want will would going to plan take must should can
+    用 要 会 能 想 使 采 可 以 必 须 应 该 准 备 打 算 决 定 上 抽 喝"""
+)
+
+
 def _denial(before: Statement, after: Statement, cosine: float | None) -> Relation | None:
-    """Return a contradiction if one statement affirms what the other denies."""
-    if before.denies == after.denies or (after.form.startswith(before.form) and not after.changes):
-        return None  # an addition such as "without sugar" does not deny what comes before it
-    smaller = min(len(before.words), len(after.words))
-    common = len(before.words & after.words)
-    if smaller and common / smaller >= 0.75 and _near(cosine, DENIES):
+    """Return a contradiction if one statement denies all or a part of what the other says.
+
+    To deny the general ("I don't drink coffee") denies the special ("I drink coffee every morning"), not vice versa.
+    """
+    if before.denials == after.denials:
+        return None
+    denying, affirming = (before, after) if before.denials > after.denials else (after, before)
+    denied, affirmed = _core(denying), _core(affirming)
+    general = denied == affirmed or (len(denied) > 1 and _contains(affirmed, denied))
+    if denied and general and denying.denials - affirming.denials == 1 and _near(cosine, MIN_DENIAL):
         return Relation("contradiction", sentence("history.negation"))
-    return Relation("different", "one denies, the other does not")
+    return None
+
+
+def _core(stated: Statement) -> Pieces:
+    return tuple(part for part in stated.sequence if part != NOT and part not in _LIGHT)
+
+
+def _contains(long: Pieces, short: Pieces) -> bool:
+    """Return whether the long sequence has the parts of the short one in order; Chinese in runs of two or more."""
+    place = at = 0
+    while at < len(short):
+        run = short[at : at + (2 if is_chinese(short[at : at + 1]) else 1)]
+        found = _find(long[place:], run)
+        if found < 0:
+            return False
+        place, at = place + found + len(run), at + len(run)
+        while at < len(short) and place < len(long) and short[at] == long[place]:
+            place, at = place + 1, at + 1
+    return True
+
+
+# ---- values -------------------------------------------------------------------------------------------------------
+
+
+def _event(before: Statement, after: Statement) -> Relation | None:
+    """Return "different" for two events: what happened once may have happened another time too."""
+    if before.past and after.past and not after.changes:
+        return Relation("different", "two events")
+    return None
 
 
 _SLOTS = {
     "where a person lives": re.compile(
-        r"\b(?:i|we)(?:'m| am| are| have)? ?(?:now )?(?:live|lives|living|moved|relocated)(?: back)? (?:in|to)\b"
+        r"\b(?:i|we)(?:'m|'ve| am| are| have)? ?(?:now )?(?:live|lives|living|moved|relocated)(?: back)? (?:in|to)\b"
         r"|^(?:我|我们|我們)(?:现在|現在|目前|已经|已經)?(?:住在|搬到|搬去|定居|搬家到)"
     ),
     "where a person works": re.compile(
@@ -226,8 +315,6 @@ _SLOTS = {
         r"|^我(?:从[^，。]{1,12})?(?:跳槽到|入职|入職|加入了?)"
     ),
 }
-
-
 _SLOT_WORDS = {
     "where a person lives": "live living lives moved 住在 搬到",
     "where a person works": "work working works joined 工作 跳槽到 上班",
@@ -242,6 +329,8 @@ def slot_words(text: str) -> str:
 
 def _slot(before: Statement, after: Statement) -> Relation | None:
     """Return a contradiction if both statements give a value for something that has only one."""
+    if before.denials or after.denials or before.past:
+        return None
     for name, pattern in _SLOTS.items():
         if pattern.search(before.form) and pattern.search(after.form):
             lost, gained = before.words - after.words, after.words - before.words
@@ -250,138 +339,112 @@ def _slot(before: Statement, after: Statement) -> Relation | None:
     return None
 
 
-def _bag(before: Statement, after: Statement, cosine: float | None) -> Relation | None:
-    """Return "same" for the same words in another order, unless the order carries the meaning."""
-    if before.words != after.words or not before.words:
-        return None
-    if before.compares and after.compares and before.pieces != after.pieces:
-        order = [piece for piece in before.pieces if piece in before.words]
-        if order != [piece for piece in after.pieces if piece in after.words]:
-            return Relation("contradiction", sentence("history.comparison"))
-    return Relation("same", sentence("history.same_words")) if _near(cosine, MIN_REFINEMENT) else None
-
-
 _FROM = re.compile(
     r"\b(?:switched|moved|migrated|changed)\b.{0,60}?\bfrom ([^,.;]{1,40}?) (?:to|over to)\b"
     r"|\binstead of ([^,.;]{1,40})"
-    r"|\b(?:left|quit|stopped using|replaced) ([^,.;]{1,40})"
+    r"|\b(?:left|quit|stopped using|replaced) ([^,.;]{1,40}?)(?= and\b| with\b| by\b|$)"
     r"|[从從]([^，。]{1,16}?)(?:换到|換到|换成|換成|换|換|迁移到|遷移到|迁到|改到|改用|改成|跳槽到|转到|轉到|搬到)"
     r"|(?:取代|代替)([^，。]{1,16})"
+)
+#: Verbs that only say that something is in use.
+_IN_USE = _LIGHT | word_set(
+    """work live run drive write written build built host keep sit bank as editor
+    工 作 写 住 开 做 班 代 码 字 项 目"""
 )
 
 
 def _ending(before: Statement, after: Statement, cosine: float | None) -> Relation | None:
-    """Return a contradiction if the new statement names what it ends, and the old one is about that."""
+    """Return a contradiction if the new statement names what it ends, and the old one says that it is in use."""
     found = _FROM.search(after.form)
-    if not found:
+    if not found or before.denials:
         return None
     named = statement(next(group for group in found.groups() if group)).words
-    if named and named <= before.words and _near(cosine, DENIES):
+    about = before.words - named - _IN_USE
+    if named and named <= before.words and about <= after.words and _near(cosine, MIN_DENIAL):
         return Relation("contradiction", sentence("history.ended"))
     return None
 
 
 _SINGLE = re.compile(
-    r"(?:^|\s)(?:is|are|is called|called|named|name|runs? (?:on|in)|expires? in|kept for|leaves? at|meets? (?:every|on)"
-    r"|due (?:on|at)|starts? at|costs?)$"
-    r"|(?:是|叫|为|為|在|住在|叫做|到期|位于|位於|等于)$"
+    r"(?:^|\s)(?:(?:is|are) (?:in|on|at|named)|runs? (?:on|in)|expires? in|ends? in|kept for|leaves? at"
+    r"|meets? (?:every|on)|opens? at|due (?:on|at)|starts? at|costs?|lives? in|set to|parked (?:in|on)"
+    r"|takes? place in)$"
+    r"|(?:叫|为|在|住在|叫做|到期|位于|等于|停在|设在|约在)[小老阿]?$"
 )
-_ARTICLE = frozenset(("a", "an"))
+#: A quality may have many values ("Anna is tall"), an attribute only one ("my manager is", 预算是).
+_ATTRIBUTE = re.compile(
+    r"^(?:my|our|your|his|her|their|the|[\w-]+ 's)\b.*\b(?:is|are)$|(?:"
+    r"经理|上司|主管|老板|房东|校长|医生|老师|会计|预算|截止|日期|生日|邮箱|电话|号码?|地址|颜色|语言|密码|端口|利率|房租|超时|主题"
+    r"|名|分支|版本|数|时间|价格?|费|码)是[小老阿]?$"
+)
+_OPEN = re.compile(
+    r"\b(?:favorite|preferred|default|status|color|language|size|role|job|title|plan|goal|theme|mode|editor|branch|brand"
+    r"|priority|format|currency)\b"
+)
+_ARTICLES = frozenset(("a", "an"))
+_NO_VALUES = word_set("'s not 不 没 别")
+#: Maximum number of words, or of Chinese characters, that count as one value.
+_MAX_VALUE_WORDS, _MAX_VALUE_ZH = 3, 6
 
 
-def _value(before: Statement, after: Statement, cosine: float | None) -> Relation | None:
+def _value(old: str, new: str, changes: bool, cosine: float | None) -> Relation | None:
     """Return a contradiction if only one value differs, and the words before it take only one value."""
-    head, old, new, tail = _align(before.pieces, after.pieces)
-    if (
-        not head
-        or not old
-        or not new
-        or max(len(old), len(new)) > (_HEAD_ZH if _chinese(old + new) else _MAX_VALUE_WORDS)
-    ):
+    before, after = plain_pieces(old), plain_pieces(new)
+    head_size, tail_size = _common_ends(before, after)
+    head, tail = before[:head_size], before[len(before) - tail_size :]
+    was, now = before[head_size : len(before) - tail_size], after[head_size : len(after) - tail_size]
+    if not head or not _are_values(was, now) or "than" in tail:
         return None
-    chinese = _chinese(head)
-    lead = ("" if chinese else " ").join(head)
-    if only_numbers(old) and only_numbers(new):
-        return _number(lead, head, old, tail, after.changes) if _near(cosine, MIN_REPLACEMENT) else None
-    if _ARTICLE & {*old[:1], *new[:1]}:
-        return None  # "is a": one may be several things
-    single = bool(_SINGLE.search(lead)) and (not tail or _short(tail))
-    if single and _near(cosine, DENIES):
+    lead = ("" if is_chinese(head) else " ").join(head)
+    if only_numbers(was) and only_numbers(now):
+        return _number(lead, head, was, tail, changes) if _near(cosine, MIN_REPLACEMENT) else None
+    single = _SINGLE.search(lead) or _is_attribute(lead, now, new)
+    if single and len(tail) <= 3 and _near(cosine, MIN_DENIAL):
         return Relation("contradiction", sentence("history.value"))
-    if after.changes and len(tail) + len(head) >= 2 and _near(cosine, MIN_REPLACEMENT):
+    if changes and len(tail) + len(head) >= 2 and _near(cosine, MIN_REPLACEMENT):
         return Relation("contradiction", sentence("history.change"))
     return None
 
 
-def _number(lead: str, head: Pieces, old: Pieces, tail: Pieces, changes: bool) -> Relation | None:
+def _are_values(was: Pieces, now: Pieces) -> bool:
+    """Return whether two differences are short and name something. With "a" and "'s", one may be several things."""
+    limit = _MAX_VALUE_ZH if is_chinese(was + now) else _MAX_VALUE_WORDS
+    if not was or not now or max(len(was), len(now)) > limit:
+        return False
+    return not (_ARTICLES & {was[0], now[0]} or _NO_VALUES & {*was, *now})
+
+
+def _is_attribute(lead: str, now: Pieces, new: str) -> bool:
+    """Return whether the words before a value name an attribute, and the value is a name or one of a few choices."""
+    if not _ATTRIBUTE.search(lead):
+        return False
+    if is_chinese((lead,)) or _OPEN.search(lead):
+        return True
+    place = new.casefold().rfind(now[0])
+    return place > 0 and (new[place].isupper() or not now[0].isalpha())
+
+
+def _number(lead: str, head: Pieces, was: Pieces, tail: Pieces, changes: bool) -> Relation | None:
     """Return whether a number differs in the same place and is not part of a name, as in "invoice 1041"."""
-    single = bool(_SINGLE.search(lead))
-    if only_days(old):
+    single = bool(_SINGLE.search(lead) or re.search(r"\b(?:is|are)$|是$", lead))
+    if only_days(was):
         measured = single or changes
-    elif any(piece.isascii() and piece[0].isdigit() for piece in old):
+    elif any(piece.isascii() and piece[0].isdigit() for piece in was):
         measured = single or _says(lead) or _unit(tail)
     else:
         measured = single or bool(tail) or _says(lead)
-    if measured and len(head) > 1:
+    if measured and (len(head) > 1 or changes):
         return Relation("contradiction", sentence("history.number"))
     return None
 
 
 def _says(lead: str) -> bool:
-    return bool(re.search(r"\b(?:is|are|was|on|for|in|have|has|at)\b|是|在|为|為|有|用|保留|到", lead))
+    return bool(
+        re.search(r"\b(?:is|are|was|on|for|in|have|has|at|take|takes)\b|是|在|为|有|用|保留|到|吃|坐", lead)
+    )
 
 
-def _unit(tail: tuple[str, ...]) -> bool:
-    units = "秒天个個分元号號点點月年层層楼樓岁歲端周週"
-    return bool(tail) and (tail[0] in units or tail[0].startswith(("second", "minut", "day", "hour", "euro")))
-
-
-def _short(tail: tuple[str, ...]) -> bool:
-    return len(tail) <= 3
-
-
-def _chinese(pieces: tuple[str, ...]) -> bool:
-    return any("\u3400" <= piece[0] <= "\u9fff" for piece in pieces)
-
-
-def _align(old: Pieces, new: Pieces) -> tuple[Pieces, Pieces, Pieces, Pieces]:
-    """Return the common start, the two different middles, and the common end."""
-    old, new = _without_softeners(old), _without_softeners(new)
-    head = 0
-    while head < min(len(old), len(new)) and old[head] == new[head]:
-        head += 1
-    tail = 0
-    while tail < min(len(old), len(new)) - head and old[-1 - tail] == new[-1 - tail]:
-        tail += 1
-    end = -tail or None
-    return old[:head], old[head:end], new[head:end], old[len(old) - tail :]
-
-
-def _without_softeners(pieces: Pieces) -> Pieces:
-    return tuple(piece for piece in pieces if piece not in ("了", "的", "already"))
-
-
-def _containment(before: Statement, after: Statement, cosine: float | None) -> Relation | None:
-    """Return a refinement if one statement contains all of the other."""
-    if after.changes and not before.changes:
-        return None  # "… now" may mean that it was otherwise
-    if (
-        before.words < after.words
-        and before.words
-        and _near(cosine, MIN_REFINEMENT)
-        and len(before.words) > 1
-    ):
-        return Relation("refinement", sentence("history.more"))
-    if after.words < before.words and len(after.words) > 1 and _near(cosine, MIN_REFINEMENT):
-        return Relation("same", sentence("history.part"))
-    return None
-
-
-def _nearness(before: Statement, after: Statement, cosine: float | None) -> Relation | None:
-    """Return "same" for a paraphrase, if the different words are few and neither names nor numbers."""
-    lost, gained = before.words - after.words, after.words - before.words
-    if cosine is None or cosine < MIN_SAME or any(is_number(piece) for piece in lost | gained):
-        return None
-    if len(lost) <= 1 and len(gained) <= 1:
-        return Relation("same", sentence("history.similar"))
-    return None
+def _unit(tail: Pieces) -> bool:
+    units = "秒天个分元号点月年层楼岁端周度毫"
+    named = ("second", "minut", "day", "hour", "euro", "percent", "degree", "mg", "people", "member", "year")
+    return bool(tail) and (tail[0] in units or tail[0].startswith(named))

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Literal
 from memoriter.entries import merge
 from memoriter.entries.drafts import Draft
 from memoriter.errors import EditConflict, NotFound, WriteError
-from memoriter.records import Entry, Remembered
+from memoriter.records import Entry, Remembered, is_trusted_like
 from memoriter.sentences import sentence
 from memoriter.store.entry_store import Edit, EntryStore
 from memoriter.store.erasure import vector_hash
@@ -65,13 +65,13 @@ class StagingArea:
                 note = sentence("entry.forgotten")
                 return Remembered(None, "refused", note=note)
             known = {one.state: one for one in self._store.same_text(draft.text)}
-            if "active" in known:
+            if "active" in known and is_trusted_like(known["active"].trust, draft.trust):
                 return Remembered(known["active"], "repeated", note=sentence("history.repeated"))
             if "rejected" in known:
                 return Remembered(None, "refused", note=sentence("entry.rejected"))
             at, old = self._clock(), known.get("staged")
             if old is not None:
-                edit = Edit("repeat", replace(old, repetitions=old.repetitions + 1, updated_at=at), old)
+                edit = _stage_again(old, draft, at)
             else:
                 related = (replaces,) if replaces else ()
                 edit = Edit("stage", replace(draft.entry(at), state="staged", related=related))
@@ -124,6 +124,18 @@ class StagingArea:
             entries = self._store.apply(merge.approval(verdict, staged, draft, at), at=at, by=actor)
         self._follower.follow({} if vector is None else {vector_hash(draft.text): vector})
         return merge.outcome(verdict, entries[0])
+
+
+def _stage_again(old: Entry, draft: Draft, at: float) -> Edit:
+    """Count a repetition of a staged text. A more trusted speaker replaces the words and their trust together."""
+    more_trusted = not is_trusted_like(old.trust, draft.trust)
+    after = (
+        replace(draft.entry(at), id=old.id, state="staged", created_at=old.created_at)
+        if more_trusted
+        else old
+    )
+    after = replace(after, repetitions=old.repetitions + 1, updated_at=at)
+    return Edit("repeat", after, old, said=draft.text if draft.text != after.text else None)
 
 
 def draft_of(entry: Entry) -> Draft:

@@ -92,6 +92,8 @@ class EntryEvent:
     note: str
     before: Entry | None
     after: Entry | None
+    #: The words of a repetition, if they differ from the text of the entry.
+    said: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

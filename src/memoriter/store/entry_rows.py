@@ -24,8 +24,8 @@ _PUT = (
     f" values({', '.join('?' * (len(COLUMNS) + 1))})"
 )
 _EVENT = (
-    "insert into events(seq, change, at, kind, entry_id, by, note, before, after)"
-    " values(?, ?, ?, ?, ?, ?, ?, ?, ?)"
+    "insert into events(seq, change, at, kind, entry_id, by, note, before, after, said)"
+    " values(?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
 )
 
 
@@ -170,21 +170,21 @@ def last_seq(connection: apsw.Connection) -> int:
 def add_event(connection: apsw.Connection, event: EntryEvent) -> None:
     """Insert an event under its number."""
     head = (event.seq, event.change, event.at, event.kind, event.entry_id, event.by, pack(event.note))
-    connection.execute(_EVENT, (*head, pack_entry(event.before), pack_entry(event.after)))
+    connection.execute(_EVENT, (*head, pack_entry(event.before), pack_entry(event.after), event.said))
 
 
 def events(connection: apsw.Connection, clause: str, *bound: str | int) -> list[EntryEvent]:
     """Return the events that an SQL condition selects, oldest first."""
-    columns = "seq, change, at, kind, entry_id, by, note, before, after"
+    columns = "seq, change, at, kind, entry_id, by, note, before, after, said"
     statement = f"select {columns} from events where {clause} order by seq"  # noqa: S608
     rows: Any = connection.execute(statement, bound)
     return [_event(*row) for row in rows]
 
 
 def _event(seq: int, change: int, at: float, kind: str, entry_id: str, *rest: Any) -> EntryEvent:
-    by, note, before, after = rest
+    by, note, before, after, said = rest
     return EntryEvent(
-        seq, change, at, kind, entry_id, by, unpack(note), unpack_entry(before), unpack_entry(after)
+        seq, change, at, kind, entry_id, by, unpack(note), unpack_entry(before), unpack_entry(after), said
     )
 
 

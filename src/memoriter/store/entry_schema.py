@@ -57,4 +57,9 @@ _M002 = Migration(
     ),
 )
 
-MIGRATIONS = (_M001, _M002)
+_M003 = Migration(
+    "m003_repetitions",
+    ("alter table events add column said text",),  # the words of a repetition
+)
+
+MIGRATIONS = (_M001, _M002, _M003)

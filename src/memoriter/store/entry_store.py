@@ -43,6 +43,8 @@ class Edit:
     #: The entry as the caller knows it. If it was changed meanwhile, the edit is a conflict.
     before: Entry | None = None
     note: str = ""
+    #: The words of a repetition, if they differ from the text of the entry.
+    said: str | None = None
 
     @property
     def entry_id(self) -> str:
@@ -180,7 +182,7 @@ class EntryStore:
             connection.execute("delete from entries where id = ?", (edit.entry_id,))
         else:
             entry_rows.put(connection, after, self.digest(after.text))
-        event = EntryEvent(seq, change, at, edit.kind, edit.entry_id, by, edit.note, stored, after)
+        event = EntryEvent(seq, change, at, edit.kind, edit.entry_id, by, edit.note, stored, after, edit.said)
         entry_rows.add_event(connection, event)
         return after
 

@@ -46,6 +46,7 @@ def texts(connection: apsw.Connection, entry_id: str) -> set[str]:
     """Return every text that an entry ever had."""
     events = entry_rows.events(connection, "entry_id = ?", entry_id)
     found = {state.text for event in events for state in (event.before, event.after) if state}
+    found |= {event.said for event in events if event.said}
     return found | {entry.text for entry in entry_rows.load(connection, [entry_id]).values()}
 
 
@@ -63,7 +64,8 @@ def erase(
     seq = entry_rows.next_seq(connection)
     connection.execute("delete from entries where id = ?", (entry_id,))
     connection.execute(
-        "update events set before = null, after = null, note = '' where entry_id = ?", (entry_id,)
+        "update events set before = null, after = null, said = null, note = '' where entry_id = ?",
+        (entry_id,),
     )
     entry_rows.add_event(connection, EntryEvent(seq, seq, at, kind, entry_id, by, "", None, None))
     for text in all_texts:

@@ -109,6 +109,9 @@ class EventJson(Shape):
     note: Prose
     before: EntryJson | None
     after: EntryJson | None
+    said: str | None = Field(
+        description="The words of a repetition, if they differ from the text of the entry."
+    )
 
 
 class RecallJson(Shape):

@@ -476,6 +476,7 @@ export const WORDS = {
   "code.history.merged": ["merged by the owner", "由本人合并"],
   "code.history.replaced": ["replaced by the owner", "由本人取代"],
   "code.history.repeated": ["stated before", "以前说过"],
+  "code.history.trusted": ["the same from a more trusted source", "更可信的来源说了同样的话"],
   "code.history.no_longer": ["no longer true, according to a newer statement", "后来的说法表明它已不成立"],
   "code.history.undo": ["undoes change {seq} ({kind})", "撤销了改动 {seq}（{kind}）"],
   "code.history.equal": ["equal except for case, spacing and punctuation", "除大小写、空格和标点外完全相同"],

@@ -24,6 +24,7 @@ export function history(events) {
           when(event.at),
         ),
         event.note && el("p", { class: "faint" }, translated(event.note)),
+        event.said && el("p", {}, el("q", {}, event.said)),
         difference(event.before, event.after),
       ),
     ),
