@@ -39,8 +39,6 @@ log = logs.get("build")
 
 #: The setting that chooses where the vectors of entries are searched.
 VECTOR_ENGINE_KEY = "entries.vector_engine"
-#: Seconds in which repeated searches do not check the disk again. Shorter than anyone can switch to an editor and back.
-SYNC_INTERVAL_S = 2.0
 #: Where qmd keeps downloaded models. All agents share them, because each is hundreds of megabytes.
 QMD_MODELS = Path("~/.cache/qmd/models")
 
@@ -208,7 +206,6 @@ def build_builtin(settings: Settings, embedder: Embedder | None, scope: ScopeChe
     engine_options = EngineOptions(
         citations=settings.memory.citations,
         sync_before=search.sync_before,
-        sync_interval_s=SYNC_INTERVAL_S,
         background=settings.embedding.background,
     )
     return BuiltinEngine(

@@ -43,6 +43,21 @@ SENTENCES: Mapping[str, str] = {
     "search.compared_here": "{why}. {store} was not used: vectors were compared on this machine.",
     "entries.keywords_only": "Keyword search only for new entries: {why}",
     "items.keywords_only": "Keyword search only for new items: {why}",
+    "vectors.background": "{missing} of {total} chunks have no vector yet, so only keywords find them. They are "
+    "embedded in the background.",
+    "vectors.continue": "{missing} of {total} chunks have no vector yet, so only keywords find them. Each search "
+    "embeds some of them, and `memoriter index` embeds all.",
+    "vectors.failed": "{missing} of {total} chunks have no vector, so only keywords find them: {why}",
+    "entries.missing": "{missing} of {total} entries have no vector yet, so only keywords find them. They are embedded "
+    "in the background and by the next searches.",
+    "items.missing": "{missing} of {total} items have no vector yet, so only keywords find them. They are embedded in "
+    "the background and by the next searches.",
+    "index.never": "Nothing is indexed yet. Files that wait for the first search or for `memoriter index`: {waiting}.",
+    "index.background": "{waiting} of {total} files are not indexed yet. They are indexed in the background.",
+    "index.continue": "{waiting} of {total} files are not indexed yet. The next search continues, and "
+    "`memoriter index` indexes all.",
+    "index.locked": "Another process is indexing. This answer uses what it has written so far.",
+    "index.unwritable": "Files that changed recently are not indexed: {why}",
     "map.no_embedder": "The map needs an embedder: entries have no vectors.",
     "map.missing": "{n} entries have no vector yet and are not shown.",
     # Which embedder answers, and why.
@@ -63,7 +78,7 @@ SENTENCES: Mapping[str, str] = {
     "check.rebuilds": "Run `memoriter index`. It rebuilds the index from the files.",
     "check.indexed": "{files} files, {chunks} chunks",
     "check.stale": "{n} files differ from the index",
-    "check.no_vectors": "{n} chunks have no vector",
+    "check.no_vectors": "{missing} of {total} chunks have no vector, so only keywords find them",
     "check.items": "items in {n} namespaces",
     "check.restore": "Restore the file from a backup, or move it away.",
     "check.entries": "{n} entries",

@@ -170,10 +170,7 @@ def test_a_conversation_is_found_in_other_words_and_another_language(
         assert not [part for part in best.explain.parts if part.name == "keyword" and part.value]
 
 
-def test_small_growth_waits_for_the_next_search(
-    open_memory: OpenMemory, sessions: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("memoriter.build.SYNC_INTERVAL_S", 0.0)
+def test_small_growth_waits_for_the_next_search(open_memory: OpenMemory, sessions: Path) -> None:
     memory = open_memory()
     memory.sync()
     (sessions / "s1.jsonl").write_text(line("user", "The heron stands in the marsh."), encoding="utf-8")

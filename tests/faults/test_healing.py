@@ -87,11 +87,8 @@ def test_a_damaged_index_is_rebuilt_automatically(
     assert fingerprint(workspace) == files
 
 
-def test_an_index_deleted_under_an_open_memory_is_rebuilt(
-    note, open_memory, tmp_path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_index_deleted_under_an_open_memory_is_rebuilt(note, open_memory, tmp_path) -> None:
     note("memory/a.md", "The heron stands in the water.")
-    monkeypatch.setattr("memoriter.build.SYNC_INTERVAL_S", 0.0)
     memory = open_memory()
     memory.sync()
     for file in (tmp_path / "state/agents/main").glob("index.db*"):

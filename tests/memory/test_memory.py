@@ -61,10 +61,7 @@ def test_a_sync_reports_what_it_did_and_a_second_one_does_nothing(note, open_mem
     assert again == SyncReport(files=2, chunks=2, unchanged=2, seconds=again.seconds)
 
 
-def test_an_edit_of_equal_length_right_after_another_is_noticed(
-    note, open_memory, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("memoriter.build.SYNC_INTERVAL_S", 0.0)
+def test_an_edit_of_equal_length_right_after_another_is_noticed(note, open_memory) -> None:
     memory = open_memory()
     note("MEMORY.md", "the cat")
     memory.sync()
@@ -188,10 +185,9 @@ def test_reading_returns_the_cited_lines_and_refuses_paths_outside(note, open_me
 
 
 def test_a_missing_workspace_degrades_the_answer_and_keeps_the_index(
-    note, open_memory, workspace: Path, monkeypatch: pytest.MonkeyPatch
+    note, open_memory, workspace: Path
 ) -> None:
     note("memory/a.md", "heron")
-    monkeypatch.setattr("memoriter.build.SYNC_INTERVAL_S", 0.0)
     memory = open_memory()
     memory.sync()
     workspace.rename(workspace.with_name("away"))
@@ -225,12 +221,9 @@ def test_notes_of_another_workspace_are_never_returned(tmp_path: Path) -> None:
         assert {"one" in hit.snippet for hit in one.search("heron", min_score=0).hits} == {True}
 
 
-def test_files_indexed_right_after_they_were_written_do_not_count_as_changed(
-    note, open_memory, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_files_indexed_right_after_they_were_written_do_not_count_as_changed(note, open_memory) -> None:
     for number in range(210):
         note(f"memory/{number}.md", f"heron {number}")
-    monkeypatch.setattr("memoriter.build.SYNC_INTERVAL_S", 0.0)
     memory = open_memory()
     memory.sync()
     assert memory.search("heron").degraded is None

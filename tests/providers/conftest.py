@@ -57,7 +57,6 @@ def open_provider(
     vendors: Vendors, workspace: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[OpenProvider]:
     """Open the workspace's memory with a vendor's embedder, without retries."""
-    monkeypatch.setattr("memoriter.build.SYNC_INTERVAL_S", 0.0)
     monkeypatch.setattr("memoriter.embedding.remote.MAX_RETRIES", 0)
     opened: list[Memory] = []
 

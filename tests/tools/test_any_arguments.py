@@ -58,9 +58,8 @@ def calls(draw: st.DrawFn) -> tuple[str, dict[str, object]]:
 
 
 @pytest.fixture
-def toolbox(note, open_memory, monkeypatch: pytest.MonkeyPatch) -> Toolbox:
+def toolbox(note, open_memory) -> Toolbox:
     note("MEMORY.md", "# Facts\n\nThe heron nests in the marsh.\n")
-    monkeypatch.setattr("memoriter.build.SYNC_INTERVAL_S", 600.0)
     memory = open_memory()
     memory.entries.add("The heron is my favourite bird 苍鹭", tags=("birds",))
     return Toolbox(memory, tools=OPERATIONS)

@@ -5,34 +5,29 @@ It decides when a search first indexes changed files, and what happens when the 
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from memoriter import logs
-from memoriter.engines.embedders import ActiveEmbedder, BackgroundEmbedding, EmbedderSelector
+from memoriter.engines.embedders import ActiveEmbedder, EmbedderSelector
 from memoriter.errors import EmbeddingError, SourceError, StoreBroken, StoreError, StoreLocked
+from memoriter.index.sync import Budget
+from memoriter.index.vectors import BackgroundWork, missing_vectors
 from memoriter.records import Answer, CitationMode, Excerpt, ProgressCallback, Query, Status, SyncReport
 from memoriter.search import Found
 from memoriter.search.citations import shows_citations
-from memoriter.sentences import join
+from memoriter.sentences import join, sentence
 from memoriter.sessions.scope import ScopeCheck
 
 if TYPE_CHECKING:
     from memoriter.embedding import Choice
-    from memoriter.index.sync import Backlog, Indexer
+    from memoriter.index.sync import Indexer
     from memoriter.notes.workspace import Workspace
     from memoriter.search import Searcher
     from memoriter.store import Index
 
 log = logs.get("engines")
-
-#: A search indexes at most this many changed files. More of them need an explicit sync.
-SYNC_BEFORE_SEARCH_FILES = 200
-
-#: A search indexes at most this many bytes: a transcript may have grown by a whole day of work.
-SYNC_BEFORE_SEARCH_BYTES = 8 * 1024 * 1024
 
 OTHER_WORKSPACE = "The index belongs to another workspace. Run `memoriter index` to index this one."
 
@@ -43,11 +38,10 @@ class EngineOptions:
 
     citations: CitationMode = "auto"
     sync_before: bool = True
-    sync_interval_s: float = 2.0
-    #: Compute missing and outdated vectors in the background.
+    #: Index what a search leaves out, and compute missing and outdated vectors, in the background.
     background: bool = True
-    #: How long a search waits for a sync of files that were just written, in seconds.
-    wait_s: float = 2.0
+    #: The time that a search takes to index changes.
+    budget: Budget = field(default_factory=Budget)
 
 
 class BuiltinEngine:
@@ -64,7 +58,6 @@ class BuiltinEngine:
         *,
         scope: ScopeCheck | None = None,
         remake: Callable[[str], Choice | None] | None = None,
-        clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self.workspace = workspace
         self.index = index
@@ -74,12 +67,7 @@ class BuiltinEngine:
         self.options = options or EngineOptions()
         self.scope = scope or ScopeCheck()
         self.embedders = EmbedderSelector(index, choice, remake)
-        self.background = BackgroundEmbedding(lambda stop: self.indexer.sync(wait_s=0, stop=stop))
-        self._clock = clock
-        self._marked = False
-        self._has_synced = False
-        #: When the files were last compared with the index.
-        self._compared_at: float | None = None
+        self.background = BackgroundWork(self._sync_in_background)
 
     # ---- search -----------------------------------------------------------------------------------------------
 
@@ -89,6 +77,7 @@ class BuiltinEngine:
         if not self.scope.allows(query.session_key):
             return Answer((), provider=self.choice.provider, model=self.choice.model, citations=cited)
         active = ActiveEmbedder(None, self.choice.provider, self.choice.model)
+        missing: str | None = None
         try:
             missing = self._catch_up()
             active = self.embedders.active()
@@ -96,11 +85,12 @@ class BuiltinEngine:
                 found, missing = Found(()), join(missing, OTHER_WORKSPACE)
             else:
                 found, active = self._find(query, active)
-            if self.options.background and self.embedders.outdated:
+                missing = join(missing, self._missing_vectors(active))
+            if self.options.background and (missing or self.embedders.outdated):
                 self.background.start()
         except (StoreError, SourceError, OSError) as error:  # a failing memory must not fail the agent
             log.error("the search failed: %s", error)
-            found, missing = Found(()), str(error)
+            found, missing = Found(()), join(missing, str(error))
         return Answer(
             hits=found.hits if cited else tuple(replace(hit, citation=None) for hit in found.hits),
             provider=active.provider,
@@ -113,50 +103,48 @@ class BuiltinEngine:
     def _find(self, query: Query, active: ActiveEmbedder) -> tuple[Found, ActiveEmbedder]:
         """Search. If the index is damaged, rebuild it and search again with the embedder that it has then."""
         try:
-            return self.searcher.using(active.embedder).search(query), active
+            return self._search(query, active), active
         except StoreBroken as broken:
             log.warning("the index is damaged and is rebuilt from the files: %s", broken)
             self.index.heal(str(broken))
-            self.indexer.sync(wait_s=self.options.wait_s)
+            self.indexer.catch_up(self.options.budget)
             active = self.embedders.active()
-            return self.searcher.using(active.embedder).search(query), active
+            return self._search(query, active), active
+
+    def _search(self, query: Query, active: ActiveEmbedder) -> Found:
+        if active.embedder is not None:
+            self.index.ready(active.embedder.identity)
+        return self.searcher.using(active.embedder).search(query)
 
     def _catch_up(self) -> str | None:
-        """Index what changed on disk if it is little. Otherwise return a sentence that says what is missing."""
-        now = self._clock()
-        marked, self._marked = self._marked, False
-        is_recent = self._compared_at is not None and now - self._compared_at < self.options.sync_interval_s
-        # A search waits for a marked change and for the first sync: without them there is nothing to find.
-        must_wait = marked or not self._was_synced() or self.indexer.is_foreign
-        if not self.options.sync_before or (is_recent and not must_wait):
+        """Index what changed on disk, within the budget. Return a sentence that says what is still missing."""
+        background = self.options.background
+        if not self.options.sync_before:
             return None
-        self._compared_at = now
+        if self.indexer.is_fresh() and (background or not self.embedders.outdated):
+            return None
         try:
-            return self._sync_small(self.indexer.backlog(), self.options.wait_s if must_wait else 0.0)
-        except StoreLocked:
-            self._marked = marked
-            return "Another process is indexing. This answer uses what it has written so far."
-        except StoreBroken:
-            return self.indexer.sync(wait_s=self.options.wait_s).degraded
-        except SourceError as error:
-            return str(error)
+            result = self.indexer.catch_up(replace(self.options.budget, only_changed=background))
+        except (StoreLocked, SourceError) as error:
+            return sentence("index.locked") if isinstance(error, StoreLocked) else str(error)
+        except (StoreError, OSError) as error:  # such as a full disk: what was indexed before still answers
+            log.warning("changed files are not indexed: %s", error)
+            return sentence("index.unwritable", why=error)
+        code = "index.background" if background else "index.continue"
+        return sentence(code, waiting=result.waiting, total=result.files) if result.waiting else None
 
-    def _was_synced(self) -> bool:
-        self._has_synced = self._has_synced or self.index.meta("last_sync") is not None
-        return self._has_synced
+    def _missing_vectors(self, active: ActiveEmbedder) -> str | None:
+        if active.embedder is None:
+            return None  # the note of the embedder says why
+        model, error = str(active.embedder.identity), self.indexer.vectors.error
+        return missing_vectors(self.index, model, background=self.options.background, error=error)
 
-    def _sync_small(self, backlog: Backlog, wait_s: float) -> str | None:
-        if not backlog.files:
-            return None
-        too_many = backlog.files - backlog.unsettled > SYNC_BEFORE_SEARCH_FILES
-        too_much = too_many or backlog.bytes > SYNC_BEFORE_SEARCH_BYTES
-        if too_much and self.index.meta("last_sync") and not self.indexer.is_foreign:
-            return f"{backlog.files} files changed since the last sync. Run `memoriter index` to index them."
-        return self.indexer.sync(wait_s=wait_s, light=True).degraded
+    def _sync_in_background(self, stop: Callable[[], None]) -> bool:
+        report = self.indexer.sync(wait_s=0, stop=stop)
+        return not report.pending
 
     def mark_changed(self) -> None:
-        """Make the next search index recent changes first."""
-        self._marked = True
+        """Do nothing: every search compares the files with the index."""
 
     # ---- files and index --------------------------------------------------------------------------------------
 
@@ -179,8 +167,11 @@ class BuiltinEngine:
     ) -> SyncReport:
         """Bring the index up to date with the files. ``batch`` uses the batch API of the embedding provider."""
         report = self.indexer.sync(force=force, verify=verify, batch=batch, progress=progress)
-        self._compared_at = self._clock()
-        return report
+        if not self.choice.missing:
+            return report
+        counts = {"missing": report.chunks, "total": report.chunks}
+        why = sentence("vectors.failed", **counts, why=self.choice.reason)
+        return replace(report, pending=report.chunks, degraded=join(report.degraded, why))
 
     @property
     def knows_notes(self) -> bool:
@@ -229,9 +220,16 @@ class BuiltinEngine:
             index_bytes=self.index.size(),
             last_sync=float(last_sync) if last_sync else None,
             fallback=active.fallback,
-            degraded=join(active.note, self._workspace_problem()),
+            degraded=join(active.note, self._workspace_problem(), self._incomplete(active, last_sync)),
             details=details,
         )
+
+    def _incomplete(self, active: ActiveEmbedder, last_sync: str | None) -> str | None:
+        """Return a sentence that says what is not indexed."""
+        if last_sync is not None or not self.workspace.root.is_dir():
+            return self._missing_vectors(active)
+        waiting = self.count_stale()
+        return sentence("index.never", waiting=waiting) if waiting else None
 
     def _workspace_problem(self) -> str | None:
         if not self.workspace.root.is_dir():

@@ -1,4 +1,4 @@
-"""Selection of the embedder that answers a search while the vectors of another one are computed in the background.
+"""Selection of the embedder that answers a search while the vectors of another one are computed.
 
 The index records whose vectors its rows have. After a change of settings the former embedder keeps answering until
 the vectors of the new one are complete.
@@ -6,31 +6,15 @@ the vectors of the new one are complete.
 
 from __future__ import annotations
 
-import threading
-import time
 from collections.abc import Callable
-from concurrent.futures import wait
-from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
-
-from memoriter import logs
-from memoriter.background import Rejected, Task, Workers, check_cancelled, is_cancelled
-from memoriter.errors import Cancelled, MemoriterError
 
 if TYPE_CHECKING:
     from memoriter.embedding import Choice, Embedder
     from memoriter.store import Index
 
     Remake = Callable[[str], Choice | None]
-
-log = logs.get("engines")
-
-#: Seconds between two attempts, so that not every search calls a provider that is down.
-RETRY_S = 60.0
-
-#: How long closing waits for the batch that is being embedded, in seconds.
-CLOSE_S = 10.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,11 +61,7 @@ class EmbedderSelector:
     def outdated(self) -> bool:
         """Whether rows have vectors of another embedder than the settings name, or none."""
         embedder = self._choice.embedder
-        if embedder is None:
-            return False
-        model = self._index.meta("model")
-        has_other_model = bool(model) and model != str(embedder.identity)
-        return has_other_model or (self._index.meta("pending") or "0") != "0"
+        return embedder is not None and self._index.count_without(str(embedder.identity)) > 0
 
     def close(self) -> None:
         """Close the former embedder, if one was opened."""
@@ -103,54 +83,3 @@ class EmbedderSelector:
             f"Run `memoriter index` to compute those of {configured}."
         )
         return ActiveEmbedder(None, self._choice.provider, self._choice.model, note)
-
-
-class BackgroundEmbedding:
-    """Runs a sync in the background to compute missing or outdated vectors while searches continue."""
-
-    def __init__(
-        self,
-        sync: Callable[[Callable[[], None]], object],
-        *,
-        retry_s: float = RETRY_S,
-        clock: Callable[[], float] = time.monotonic,
-    ) -> None:
-        self._sync = sync
-        self._retry_s = retry_s
-        self._clock = clock
-        self._lock = threading.Lock()
-        self._workers = Workers("memoriter-embedding", keep=True)
-        self._task: Task[None] | None = None
-        self._ended: float | None = None
-
-    def start(self) -> None:
-        """Start the sync, unless it is running or ended less than ``retry_s`` seconds ago."""
-        with self._lock:
-            running = self._task is not None and not self._task.done()
-            too_soon = self._ended is not None and self._clock() - self._ended < self._retry_s
-            if running or too_soon:
-                return
-            with suppress(Rejected):  # the memory is being closed
-                self._task = self._workers.submit(self._run)
-
-    def wait(self, timeout_s: float | None = None) -> None:
-        """Wait until the sync has ended."""
-        if self._task is not None:
-            wait([self._task], timeout_s)
-
-    def close(self) -> None:
-        """Stop after the current batch."""
-        self._workers.close(CLOSE_S, cancel=True)
-
-    def _run(self) -> None:
-        try:
-            self._sync(check_cancelled)
-        except Cancelled:
-            pass
-        except MemoriterError as error:
-            log.info("cannot compute vectors in the background: %s", error)
-        except Exception:
-            if not is_cancelled():  # otherwise the index was closed during the sync
-                log.exception("computing vectors in the background failed")
-        finally:
-            self._ended = self._clock()

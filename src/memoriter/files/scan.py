@@ -11,9 +11,9 @@ import re
 import stat
 import unicodedata
 from collections import deque
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from memoriter.records import FoundFile, Problem
@@ -27,6 +27,8 @@ class Scan:
 
     files: tuple[FoundFile, ...]
     problems: tuple[Problem, ...]
+    #: Folders that were listed, with the time of their last change before that. -1: the folder did not exist.
+    folders: Mapping[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,6 +94,14 @@ def is_citable(path: str) -> bool:
     )
 
 
+def changed_at(path: str) -> int:
+    """Return when a file or folder last changed, in nanoseconds; -1 if it does not exist."""
+    try:
+        return os.stat(path).st_mtime_ns  # noqa: PTH116 - faster than Path.stat
+    except OSError:
+        return -1
+
+
 def _citation_prefix(home: str, folder: str) -> str | None:
     """Return the prefix for files of a folder inside the workspace; "./" for the workspace itself."""
     inside = (folder + os.sep).startswith(home.rstrip(os.sep) + os.sep)
@@ -124,6 +134,8 @@ class Walk:
     def __init__(self, tree: Tree) -> None:
         self.files: list[FoundFile] = []
         self.problems: list[Problem] = []
+        #: Folders by resolved path, each with the time of its last change before it was listed.
+        self.folders = {tree.real: changed_at(tree.real)}
         self._tree = tree
         self._links: deque[tuple[str, str]] = deque()
         #: Resolved paths of files and folders.
@@ -166,6 +178,7 @@ class Walk:
         """List the files of a folder and return the folders in it."""
         folders = []
         prefix = f"{path}/" if path else ""
+        self.folders[real] = changed_at(real)
         try:
             with os.scandir(real) as entries:
                 for entry in entries:

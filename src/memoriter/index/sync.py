@@ -1,9 +1,9 @@
 """Sync: bring the index up to date with the files.
 
 A sync lists notes and transcripts by stat. It reads and hashes only files that may have changed, and only the growth
-of a transcript. It writes groups of whole documents: first the vectors, which are stored batch by batch, then the
-rows. After an interruption the next sync continues from there. A rebuild keeps the old rows and replaces them in one
-transaction, so that a search never sees a half-built index.
+of a transcript. It writes groups of whole documents with their keywords first, and computes missing vectors afterwards
+(`vectors`). After an interruption the next sync continues from there. A rebuild replaces all rows in one transaction,
+so that a search never sees a half-built index.
 """
 
 from __future__ import annotations
@@ -12,13 +12,16 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from memoriter import logs
 from memoriter.errors import LockTimeout, SourceError, StoreBroken, StoreError, StoreLocked
 from memoriter.files.locks import file_lock
+from memoriter.index.snapshot import UNSETTLED_NS, Snapshot
+from memoriter.index.vectors import ChunkVectors, Filled
 from memoriter.notes.chunking import CHUNKER_VERSION, chunk_markdown, chunk_passages
 from memoriter.records import Chunk, Document, FoundFile, Problem, Progress, ProgressCallback, SyncReport
+from memoriter.sentences import join, sentence
 from memoriter.store import FileRow, Index
 from memoriter.text import TOKENIZER_VERSION
 
@@ -30,19 +33,17 @@ if TYPE_CHECKING:
 
 log = logs.get("index")
 
-#: Chunks of a group that is embedded and written together: enough for full batches, few enough for memory.
+#: Chunks of a group that is written together: few enough for memory.
 GROUP_CHUNKS = 256
 
-#: A file that changed this recently may change again without a new timestamp, so it is compared again.
-UNSETTLED_NS = 2_000_000_000
+#: A search does not wait until more than this is read: a transcript that has grown, or all files after an update.
+MAX_LIGHT_GROWTH = 8 * 1024 * 1024
 
-#: A light sync, for which a search waits, embeds at most this many seconds. Other chunks are found by keyword.
-MAX_LIGHT_SYNC_S = 2.0
-
-#: Chunks of one job of a batch API.
-JOB_CHUNKS = 10_000
+#: More changed files than this are indexed newest first, if the time is limited.
+MANY_FILES = 200
 
 Read = tuple[Document, list[Chunk]]
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,26 +65,57 @@ class Backlog(NamedTuple):
     """The files that differ from the index by their stat."""
 
     files: int
-    #: The maximum number of bytes to read.
-    bytes: int
     #: Files that were indexed right after they changed. A sync only hashes them again.
     unsettled: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Budget:
+    """Time limits of a sync that a search waits for, in seconds."""
+
+    #: For reading files and writing chunks and keywords. At least one file is indexed.
+    rows_s: float = 5.0
+    #: For vectors.
+    vectors_s: float = 2.0
+    #: Compute only vectors of files that this sync indexed. The others are computed in the background.
+    only_changed: bool = False
+    #: How long to wait for another sync.
+    wait_s: float = 2.0
+
+
+@dataclass(frozen=True, slots=True)
+class CaughtUp:
+    """The result of `Indexer.catch_up`."""
+
+    #: Changed files that are not indexed yet, because the time was up.
+    waiting: int
+    #: All files.
+    files: int
 
 
 @dataclass(slots=True)
 class _Tally:
     """The counts and problems of one sync so far."""
 
+    progress: ProgressCallback
+    #: Called between files. May raise to end the sync.
+    stop: Callable[[], None]
+    #: When a sync with a budget stops reading files.
+    ends: float | None = None
     #: Paths.
     changed: set[str] = field(default_factory=set)
     unchanged: int = 0
     removed: int = 0
-    embedded: int = 0
+    #: Changed files that were not read, because the time was up.
+    waiting: int = 0
     cached: int = 0
     rebuilt: bool = False
-    degraded: str | None = None
     unreadable: dict[str, Problem] = field(default_factory=dict)
     remarks: dict[str, Problem] = field(default_factory=dict)
+
+    @property
+    def is_late(self) -> bool:
+        return self.ends is not None and time.monotonic() > self.ends
 
 
 class Indexer:
@@ -103,26 +135,19 @@ class Indexer:
         self.workspace = workspace
         self.sessions = sessions
         self.index = index
-        self.preferred = embedder
-        self.fallback = fallback
-        #: The one in use. It changes only within a sync, and only one sync runs at a time.
-        self.embedder = embedder
+        self.vectors = ChunkVectors(index, embedder, fallback)
         self.rules = rules or Rules()
+        #: The stats of all files at the last sync that left none out.
+        self._snapshot: Snapshot | None = None
         #: Identifies the workspace of the rows.
         self._root = str(workspace.root.resolve())
         self._clock = clock
-        self._stop: Callable[[], None] = lambda: None
-        #: When a light sync stops starting batches.
-        self._ends: float | None = None
-        #: The error of the embedder in the previous run.
-        self._failure: str | None = None
 
     def sync(
         self,
         *,
         force: bool = False,
         verify: bool = False,
-        light: bool = False,
         batch: bool = False,
         wait_s: float = 600.0,
         progress: ProgressCallback | None = None,
@@ -130,51 +155,54 @@ class Indexer:
     ) -> SyncReport:
         """Bring the index up to date. ``verify`` checks it for damage first.
 
-        ``light`` uses the embedder whose vectors are in the index, and leaves a change of embedders to a later sync.
-        ``batch`` uses the batch API of the provider, if it has one. ``stop`` is called between batches and may raise
-        to end the sync. The next one continues.
+        ``batch`` uses the batch API of the provider, if it has one. ``stop`` is called between files and batches and
+        may raise to end the sync. The next one continues.
 
         Raises `StoreLocked` when another process is still syncing after ``wait_s``.
         """
-        on_progress = progress or (lambda _: None)
-        with self._locked(wait_s):
-            started = time.perf_counter()
-            self._stop = stop or (lambda: None)
-            self._ends = time.monotonic() + MAX_LIGHT_SYNC_S if light else None
-            self.embedder = self.active_embedder() if light else self.preferred
-            try:
-                report = self._run(force, verify or self._was_interrupted(), on_progress, batch)
-            except StoreBroken as broken:
-                log.warning("the index is damaged and is rebuilt: %s", broken)
-                self.index.heal(str(broken))
-                report = self._run(force=False, verify=False, progress=on_progress)
-            if report.degraded and not light:
-                report = self._with_fallback(report, on_progress)
-            return replace(report, seconds=time.perf_counter() - started, healed=self.index.healed)
 
-    def active_embedder(self) -> Cached | None:
-        """Return the embedder whose vectors the rows have, or None if it is neither the preferred nor the fallback."""
-        model = self.index.meta("model")
-        if not model:
-            return self.preferred
-        embedders = (self.preferred, self.fallback)
-        return next((item for item in embedders if item and str(item.identity) == model), None)
+        started = time.perf_counter()
 
-    def _with_fallback(self, failed: SyncReport, progress: ProgressCallback) -> SyncReport:
-        """Compute vectors with the fallback after the preferred embedder has failed."""
-        if self.fallback is None or self.embedder is self.fallback:
-            return failed
-        why, self.embedder = self._failure, self.fallback
-        report = self._run(force=False, verify=False, progress=progress)
-        if report.degraded:
-            return replace(report, degraded=f"{failed.degraded}. The fallback fails too: {report.degraded}")
-        sentence = f"The vectors of the fallback ({self._model}) are used: {why}"
-        self.index.set_meta(instead=sentence)
-        return replace(report, embedded=report.embedded + failed.embedded, degraded=sentence)
+        def run(*, healed: bool) -> SyncReport:
+            tally = _Tally(progress or (lambda _: None), stop or (lambda: None))
+            self._sync_rows(tally, wait_s, force=force and not healed, verify=verify and not healed)
+            filled = self.vectors.fill(by_job=batch, wait_s=wait_s, progress=tally.progress, stop=tally.stop)
+            self._refresh(tally, filled)
+            return self._report(tally, filled)
 
-    @property
-    def _model(self) -> str:
-        return str(self.embedder.identity) if self.embedder else ""
+        return replace(self._run_or_heal(run), seconds=time.perf_counter() - started)
+
+    def catch_up(self, budget: Budget) -> CaughtUp:
+        """Index as many changes as fit into a time budget, for a search: the newest files first.
+
+        Keywords come before vectors. The vectors are those of the embedder whose vectors the rows have; a change of
+        embedders is left to a sync.
+        """
+
+        def run(*, healed: bool) -> CaughtUp:
+            del healed
+            tally = _Tally(lambda _: None, lambda: None, ends=time.monotonic() + budget.rows_s)
+            if not self.is_fresh():
+                self._sync_rows(tally, budget.wait_s)
+            filled = self.vectors.fill_some(budget.vectors_s, paths=tally.changed, only=budget.only_changed)
+            self._refresh(tally, filled)
+            return CaughtUp(tally.waiting, tally.waiting + tally.unchanged + len(tally.changed))
+
+        return self._run_or_heal(run)
+
+    def _run_or_heal(self, run: Callable[..., T]) -> T:
+        """Run a sync. If the index is damaged, replace it by an empty one and run again."""
+        try:
+            return run(healed=False)
+        except StoreBroken as broken:
+            log.warning("the index is damaged and is rebuilt: %s", broken)
+            self.index.heal(str(broken))
+            return run(healed=True)
+
+    def is_fresh(self) -> bool:
+        """Return whether no file has changed since this object last compared all of them with the index."""
+        taken = self._snapshot
+        return taken is not None and taken.mark == self.index.meta("last_sync") and taken.is_current()
 
     def count_stale(self) -> int:
         """Count the files that differ from the index by their stat. A file that was just indexed does not count."""
@@ -189,7 +217,6 @@ class Indexer:
         changed = [found for found in files if not _same_stat(found, known.get(found.path))]
         return Backlog(
             files=deleted + len(changed),
-            bytes=sum(_growth(found, known.get(found.path)) for found in changed),
             unsettled=sum(_is_unsettled(found, known.get(found.path)) for found in changed),
         )
 
@@ -234,98 +261,91 @@ class Indexer:
             return notes
         sessions = self.sessions.scan()
         files, problems = notes.files + sessions.files, notes.problems + sessions.problems
-        return replace(notes, files=files, problems=problems)
+        return replace(notes, files=files, problems=problems, folders={**notes.folders, **sessions.folders})
 
     def _was_interrupted(self) -> bool:
         return self.index.meta("syncing") == "yes"
 
-    def _run(self, force: bool, verify: bool, progress: ProgressCallback, batch: bool = False) -> SyncReport:
-        if verify and (damage := self.index.check(deep=False)):
-            raise StoreBroken("; ".join(damage))
-        scan = self._scan()
-        tally = _Tally(remarks={problem.path: problem for problem in scan.problems})
-        known = self.index.files()
-        self.index.set_meta(syncing="yes")
-        if batch:
-            self._by_job(scan.files, known, tally, progress)
-        if force or self._must_rebuild(known):
-            self._rebuild(scan.files, known, tally, progress)
-        else:
-            self._update(scan.files, known, tally, progress)
-        return self._finish(tally)
+    def _sync_rows(self, tally: _Tally, wait_s: float, *, force: bool = False, verify: bool = False) -> None:
+        """Make files, chunks and keywords match the files on disk."""
+        with self._locked(wait_s):
+            if (verify or self._was_interrupted()) and (damage := self.index.check(deep=False)):
+                raise StoreBroken("; ".join(damage))
+            self._run(tally, force=force)
 
-    def _must_rebuild(self, known: Mapping[str, FileRow]) -> bool:
-        """Return whether old rows cannot be mixed with new ones: other chunking, tokens or embedder."""
-        if not known:
+    def _run(self, tally: _Tally, *, force: bool) -> None:
+        taken_at = self._clock()
+        scan = self._scan()
+        tally.remarks = {problem.path: problem for problem in scan.problems}
+        known = self.index.files()
+        if tally.ends is not None and self._is_up_to_date(scan, known):
+            tally.unchanged = len(scan.files)
+        elif tally.ends is not None and self._is_rebuild_too_long(scan, known):
+            tally.waiting = len(scan.files)
+        else:
+            self.index.set_meta(syncing="yes")
+            if force or (known and self._is_outdated):
+                self._rebuild(scan.files, known, tally)
+            else:
+                self._update(scan.files, known, tally)
+            self._finish_rows(tally)
+        mark = self.index.meta("last_sync") or ""
+        self._snapshot = None if tally.waiting else Snapshot.of(scan, taken_at, mark)
+
+    def _is_up_to_date(self, scan: Scan, known: Mapping[str, FileRow]) -> bool:
+        """Return whether there is nothing to write, so that a search works on a full or read-only disk."""
+        if self._is_outdated or self._was_interrupted() or len(known) != len(scan.files):
             return False
-        other_model = self.embedder is not None and self.index.meta("model") not in (None, "", self._model)
-        return other_model or self._is_outdated
+        return all(_same_stat(found, known.get(found.path)) for found in scan.files)
+
+    def _is_rebuild_too_long(self, scan: Scan, known: Mapping[str, FileRow]) -> bool:
+        """Return whether a search should answer from outdated rows instead of waiting until all are replaced."""
+        if not known or self.is_foreign or not self._is_outdated:
+            return False
+        return sum(found.size for found in scan.files) > MAX_LIGHT_GROWTH
 
     @property
     def _is_outdated(self) -> bool:
-        """Whether the rows are invalid, whatever vectors they have."""
+        """Whether the rows are invalid: they belong to another workspace, or were made by other rules."""
         return self.is_foreign or self.index.meta("signature") != self.rules.signature
 
-    def _update(
-        self,
-        files: Sequence[FoundFile],
-        known: Mapping[str, FileRow],
-        tally: _Tally,
-        progress: ProgressCallback,
-    ) -> None:
-        stale = self.index.stale(self._model) if self.embedder and not tally.degraded else set()
-        due = [f for f in files if f.path in stale or not _same_stat(f, known.get(f.path))]
+    def _update(self, files: Sequence[FoundFile], known: Mapping[str, FileRow], tally: _Tally) -> None:
+        due = [found for found in files if not _same_stat(found, known.get(found.path))]
         tally.unchanged = len(files) - len(due)
-        for group in self._groups(due, tally, progress, known=known, stale=stale):
-            self._embed(group, tally)
-            self._write(group, tally)
+        if tally.ends is not None:
+            huge = [found for found in due if _growth(found, known.get(found.path)) > MAX_LIGHT_GROWTH]
+            tally.waiting = len(huge)
+            due = [found for found in due if found not in huge]
+            if len(due) > MANY_FILES:  # the time may not suffice for all
+                due.sort(key=lambda found: -found.mtime_ns)
+        embedder = self.vectors.current
+        for group in self._groups(due, tally, known=known):
+            self._write(group, tally, embedder)
         deleted = known.keys() - {found.path for found in files}
-        tally.removed = self.index.remove(deleted | (known.keys() & tally.unreadable.keys()))
+        gone = deleted | (known.keys() & tally.unreadable.keys())
+        tally.removed = self.index.remove(gone) if gone else 0
 
-    def _rebuild(
-        self,
-        files: Sequence[FoundFile],
-        known: Mapping[str, FileRow],
-        tally: _Tally,
-        progress: ProgressCallback,
-    ) -> None:
-        """Embed everything, then replace all rows in one transaction. Readers see the old ones until the commit."""
-        if self.embedder:
-            for group in self._groups(files, _Tally(), progress, stage="embed"):
-                self._embed(group, tally)
-                if tally.degraded and not self._is_outdated:
-                    # Only the embedder has changed, and it fails: old rows are better than rows without vectors.
-                    if self.fallback is None or self.embedder is self.fallback:
-                        self._update(files, known, tally, progress)
-                    return
-        tally.rebuilt = True
+    def _rebuild(self, files: Sequence[FoundFile], known: Mapping[str, FileRow], tally: _Tally) -> None:
+        """Replace all rows in one transaction, with the vectors that the cache has. Readers see the old ones so far."""
+        tally.rebuilt, tally.ends = True, None
+        embedder = self.vectors.preferred
         with self.index.transaction():
             self.index.clear()
-            for group in self._groups(files, tally, progress):
-                self._write(group, tally)
+            for group in self._groups(files, tally):
+                self._write(group, tally, embedder)
+            if embedder is not None:
+                self.index.set_meta(model=str(embedder.identity), recipe=embedder.recipe)
         tally.removed = len(known.keys() - {found.path for found in files})
 
     def _groups(
-        self,
-        files: Iterable[FoundFile],
-        tally: _Tally,
-        progress: ProgressCallback,
-        *,
-        stage: str = "write",
-        known: Mapping[str, FileRow] | None = None,
-        stale: set[str] | None = None,
+        self, files: Sequence[FoundFile], tally: _Tally, *, known: Mapping[str, FileRow] | None = None
     ) -> Iterator[list[Read]]:
-        """Read and chunk the files. Yield groups of whole documents."""
-        files = list(files)
+        """Read and chunk the files until the time is up. Yield groups of whole documents."""
         group: list[Read] = []
         size = 0
         for number, found in enumerate(files, 1):
+            tally.stop()
             row = (known or {}).get(found.path)
-            if row and found.path in (stale or ()):
-                indexed = self._load_indexed_transcript(row)
-                group += indexed
-                size += sum(len(chunks) for _, chunks in indexed)
-                row = row if row.state else None
             for document in self._read(found, row, tally):
                 if not self._is_known(document, row, tally):
                     chunks = self._chunk(document)
@@ -334,16 +354,12 @@ class Indexer:
                 if size >= GROUP_CHUNKS:
                     yield group
                     group, size = [], 0
-            progress(Progress(stage, number, len(files), found.path))
+            tally.progress(Progress("write", number, len(files), found.path))
+            if tally.is_late:
+                tally.waiting += len(files) - number
+                break
         if group:
             yield group
-
-    def _load_indexed_transcript(self, row: FileRow) -> list[Read]:
-        """Return a transcript as it is in the index if only vectors are missing, since reading it again is slow."""
-        if not row.state:
-            return []
-        stat = (row.sha256, row.mtime_ns, row.size)
-        return [(Document(row.path, row.source, "", *stat, state=row.state), self.index.chunks_of(row.path))]
 
     def _read(self, found: FoundFile, row: FileRow | None, tally: _Tally) -> Iterator[Document]:
         """Yield the document of a file, or slices of the growth of a transcript."""
@@ -377,74 +393,32 @@ class Indexer:
         tally.unchanged += 1
         return True
 
-    def _embed(self, group: Sequence[Read], tally: _Tally) -> None:
-        """Add the vectors of the group to the cache. After the first failure only keywords are indexed."""
-        if self.embedder is None or tally.degraded:
-            return
-        if self._ends is not None and time.monotonic() > self._ends:
-            tally.degraded = "embedding takes longer than a search waits"
-            return
-        retry = self._ends is None
-        result = self.embedder.ensure(_texts(group), lambda _: self._stop(), retry=retry)
-        tally.embedded += result.embedded
-        tally.cached += result.cached
-        tally.degraded = result.error
-
-    def _by_job(
-        self,
-        files: Sequence[FoundFile],
-        known: Mapping[str, FileRow],
-        tally: _Tally,
-        progress: ProgressCallback,
-    ) -> None:
-        """Fill the cache through the batch API of the provider in large jobs, before the sync itself."""
-        if self.embedder is None or self.embedder.jobs is None:
-            return
-        everything = self._must_rebuild(known)
-        stale = self.index.stale(self._model)
-        due = [f for f in files if everything or f.path in stale or not _same_stat(f, known.get(f.path))]
-        wanted: dict[str, str] = {}
-        read = {} if everything else known
-        for group in self._groups(due, _Tally(), lambda _: self._stop(), known=read, stale=stale):
-            wanted |= _texts(group)
-            if len(wanted) >= JOB_CHUNKS:
-                self._embed_by_job(wanted, tally, progress)
-                wanted = {}
-        self._embed_by_job(wanted, tally, progress)
-
-    def _embed_by_job(self, wanted: dict[str, str], tally: _Tally, progress: ProgressCallback) -> None:
-        if self.embedder is None or tally.degraded:
-            return
-        result = self.embedder.ensure(wanted, progress, by_job=True)
-        tally.embedded += result.embedded
-        tally.cached -= result.embedded  # the sync that follows counts them as cached
-        tally.degraded = result.error
-
-    def _write(self, group: Sequence[Read], tally: _Tally) -> None:
-        identity = self.embedder.identity if self.embedder else None
+    def _write(self, group: Sequence[Read], tally: _Tally, embedder: Cached | None) -> None:
+        identity = embedder.identity if embedder else None
         with self.index.transaction():
             for document, chunks in group:
-                self.index.replace(document, chunks, identity=identity)
+                tally.cached += self.index.replace(document, chunks, identity=identity)
         tally.changed |= {document.path for document, _ in group}
 
-    def _finish(self, tally: _Tally) -> SyncReport:
-        self._failure = tally.degraded
-        self.index.prune(self.rules.cache_limit_bytes)
-        marks = {"workspace": self._root, "signature": self.rules.signature}
-        marks |= {"last_sync": repr(self._clock()), "syncing": "no"}
-        if self.embedder:
-            if not tally.degraded or tally.rebuilt:
-                marks |= {"model": self._model, "recipe": self.embedder.recipe}
-                marks |= {"instead": ""} if self.embedder is self.preferred else {}
-            self.index.refresh(self.embedder.identity)
+    def _finish_rows(self, tally: _Tally) -> None:
+        marks = {"workspace": self._root, "signature": self.rules.signature, "syncing": "no"}
+        if tally.changed or tally.removed or tally.rebuilt:
+            self.index.prune(self.rules.cache_limit_bytes)
+        if not tally.waiting:
+            marks["last_sync"] = repr(self._clock())
         self.index.set_meta(**marks)
-        counts = self.index.counts(self._model)
-        pending = counts.chunks - counts.embedded if self.embedder else 0
-        if self.embedder:
-            self.index.set_meta(pending=str(pending))
-        degraded = f"{pending} chunks have no vector yet: {tally.degraded}" if tally.degraded else None
-        if self.embedder and (problem := self.index.vector_problem):
-            degraded = f"{degraded} {problem}" if degraded else problem
+
+    def _refresh(self, tally: _Tally, filled: Filled) -> None:
+        """Let the vector engine tidy its files if rows have changed."""
+        embedder = self.vectors.current
+        if embedder and (tally.changed or tally.removed or tally.rebuilt or filled.embedded or filled.cached):
+            self.index.refresh(embedder.identity)
+
+    def _report(self, tally: _Tally, filled: Filled) -> SyncReport:
+        embedder = self.vectors.current or self.vectors.preferred
+        counts = self.index.counts(str(embedder.identity) if embedder else "")
+        pending = counts.chunks - counts.embedded if embedder else 0
+        problem = self.index.vector_problem if embedder else None
         problems = sorted({**tally.remarks, **tally.unreadable}.values(), key=lambda problem: problem.path)
         return SyncReport(
             files=counts.files,
@@ -453,18 +427,22 @@ class Indexer:
             unchanged=tally.unchanged,
             removed=tally.removed,
             failed=len(tally.unreadable),
-            embedded=tally.embedded,
-            cached=tally.cached,
+            waiting=tally.waiting,
+            embedded=filled.embedded,
+            cached=tally.cached + filled.cached,
             pending=pending,
-            rebuilt=tally.rebuilt,
+            rebuilt=tally.rebuilt or filled.switched,
             problems=tuple(problems),
-            degraded=degraded,
+            degraded=join(filled.instead, self._missing(pending, counts.chunks, filled), problem),
+            healed=self.index.healed,
         )
 
-
-def _texts(group: Sequence[Read]) -> dict[str, str]:
-    """Return the texts of a group by hash."""
-    return {chunk.hash: chunk.embedding_text for _, chunks in group for chunk in chunks}
+    def _missing(self, pending: int, total: int, filled: Filled) -> str | None:
+        if not pending:
+            return filled.error
+        if filled.error:
+            return sentence("vectors.failed", missing=pending, total=total, why=filled.error)
+        return sentence("vectors.continue", missing=pending, total=total)
 
 
 def _growth(found: FoundFile, row: FileRow | None) -> int:

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from memoriter.errors import NotFound, PathRefused, SourceError
 from memoriter.files.paths import open_inside
-from memoriter.files.scan import Scan, Tree, Walk, absolute, is_citable, trees_of
+from memoriter.files.scan import Scan, Tree, Walk, absolute, changed_at, is_citable, trees_of
 from memoriter.records import Document, Excerpt, FoundFile, Problem
 from memoriter.sentences import sentence
 from memoriter.text.blocks import without_annotations
@@ -50,6 +50,8 @@ class Workspace:
 
     def scan(self) -> Scan:
         """List the files without opening them. Files that cannot be listed are reported as problems."""
+        # Before the walk, so that a path that appears meanwhile differs.
+        roots = {path: changed_at(path) for path in self._roots()}
         self._trees = self._current_trees()
         walks = [Walk(tree) for tree in self._trees]
         files = {found.path: found for walk in reversed(walks) for found in walk.files}
@@ -58,6 +60,7 @@ class Workspace:
         return Scan(
             tuple(files[path] for path in sorted(files)),
             tuple(problems[path] for path in sorted(problems)),
+            roots | {folder: time for walk in walks for folder, time in walk.folders.items()},
         )
 
     def find(self, path: str) -> FoundFile | None:
@@ -76,8 +79,12 @@ class Workspace:
         return trees_of(self.root, self.extra_paths, self.patterns)
 
     def _missing(self) -> list[Problem]:
-        paths = [str(self.root.absolute()), *(absolute(self.root, extra) for extra in self.extra_paths)]
-        return [Problem(path, "The path does not exist.") for path in paths if not Path(path).exists()]
+        return [
+            Problem(path, "The path does not exist.") for path in self._roots() if not Path(path).exists()
+        ]
+
+    def _roots(self) -> list[str]:
+        return [str(self.root.absolute()), *(absolute(self.root, extra) for extra in self.extra_paths)]
 
     # ---- reading ----------------------------------------------------------------------------------------------
 

@@ -40,6 +40,8 @@ class SyncReport:
     removed: int = 0
     #: Files that could not be read.
     failed: int = 0
+    #: Changed files that are not indexed yet, because the time was up.
+    waiting: int = 0
     #: Chunks whose vectors were computed.
     embedded: int = 0
     #: Chunks whose vectors were in the cache.

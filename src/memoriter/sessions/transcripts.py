@@ -17,7 +17,7 @@ from typing import BinaryIO
 
 from memoriter.errors import NotFound, PathRefused, SourceError
 from memoriter.files.paths import open_inside
-from memoriter.files.scan import Scan, Tree, Walk, is_citable
+from memoriter.files.scan import Scan, Tree, Walk, changed_at, is_citable
 from memoriter.records import Document, Excerpt, FoundFile, Problem, Turn
 from memoriter.sessions.messages import parse_or_empty, turns_of_file
 from memoriter.sessions.passages import PassageReader, ReadPosition, local_time
@@ -46,14 +46,16 @@ class Transcripts:
         """List the transcripts without opening them."""
         files: dict[str, FoundFile] = {}
         problems: list[Problem] = []
+        folders = {path: changed_at(path) for path in (str(root.expanduser()) for root in self.roots)}
         for tree in self._trees():
             walk = Walk(tree)
             problems += walk.problems
+            folders |= walk.folders
             for found in walk.files:
                 # Two folders may contain the same name. The second file is cited by its full path.
                 path = str(found.absolute) if found.path in files else found.path
                 files[path] = replace(found, path=path, source="sessions")
-        return Scan(tuple(files[path] for path in sorted(files)), tuple(problems))
+        return Scan(tuple(files[path] for path in sorted(files)), tuple(problems), folders)
 
     def find(self, path: str) -> FoundFile | None:
         """Find one transcript by its path without opening it, or return None."""

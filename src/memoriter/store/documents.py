@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -116,6 +116,10 @@ class Counts:
 
 # Two ranges instead of <>: each is a seek in the index on model.
 _STALE = "select path from chunks where model < ?1 union select path from chunks where model > ?1"
+_WITHOUT = """
+    select path, rowid from chunks where model < ?1 union all select path, rowid from chunks where model > ?1"""
+_COUNT_WITHOUT = """
+    select (select count(*) from chunks where model < ?1) + (select count(*) from chunks where model > ?1)"""
 
 _COUNTS = """
     select (select count(*) from files), (select count(*) from chunks),
@@ -131,10 +135,15 @@ _OF_SESSION = """
     and json_extract(state, '$.session') = ? order by mtime_ns desc"""
 _TRUSTS: tuple[Trust, ...] = ("owner", "agent", "untrusted")
 
-# The rows of a document are numbered in order, so neighbours are a range of rows with the same path.
+# By line and not by row: a chunk moves to a new row when it gets its vector.
 _AROUND = """
-    select c.rowid,
-    (select group_concat(n.rowid) from chunks n where n.rowid between c.rowid - ?2 and c.rowid + ?2 and n.path = c.path)
+    select c.rowid, (select group_concat(rowid) from (
+        select * from (select n.rowid from chunks n
+            where n.path = c.path and (n.start_line, n.rowid) <= (c.start_line, c.rowid)
+            order by n.start_line desc, n.rowid desc limit ?2 + 1)
+        union all select * from (select n.rowid from chunks n
+            where n.path = c.path and (n.start_line, n.rowid) > (c.start_line, c.rowid)
+            order by n.start_line, n.rowid limit ?2)))
     from json_each(?1) wanted cross join chunks c on c.rowid = wanted.value"""
 
 _DATES = """
@@ -178,6 +187,17 @@ def stale(connection: apsw.Connection, model: str) -> set[str]:
     """Return the paths of documents with a chunk that has no vector of this model."""
     rows: Any = connection.execute(_STALE, (model,))
     return {row[0] for row in rows}
+
+
+def count_without(connection: apsw.Connection, model: str) -> int:
+    """Count the chunks that have no vector of this model."""
+    return int(value(connection, _COUNT_WITHOUT, (model,)))
+
+
+def rows_without(connection: apsw.Connection, model: str, paths: Collection[str] | None = None) -> list[int]:
+    """Return the rows that have no vector of this model, in order; of all documents, or of some."""
+    rows: Any = connection.execute(_WITHOUT, (model,))
+    return sorted(rowid for path, rowid in rows if paths is None or path in paths)
 
 
 def counts(connection: apsw.Connection, model: str) -> Counts:
@@ -277,6 +297,16 @@ def delete(connection: apsw.Connection, path: str, from_line: int = 1) -> set[st
     connection.executemany("delete from chunks_fts where rowid = ?", ((row[0],) for row in rows))
     connection.execute("delete from chunks where path = ? and start_line >= ?", bindings)
     return {hash_ for _, hash_, model in rows if model}
+
+
+def move(connection: apsw.Connection, chunks: Iterable[StoredChunk], model: str) -> None:
+    """Insert chunks again, in new rows, with a vector of this model."""
+    moved = list(chunks)
+    rows = [(stored.rowid,) for stored in moved]
+    connection.executemany("delete from chunks_fts where rowid = ?", rows)
+    connection.executemany("delete from chunks where rowid = ?", rows)
+    for stored in moved:
+        _insert_chunk(connection, stored.chunk, stored.chunk.hash, model)
 
 
 def touch(connection: apsw.Connection, document: Document) -> None:

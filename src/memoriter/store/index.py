@@ -1,13 +1,14 @@
 """``index.db``: documents, chunks, keywords and vectors as of the last sync. All of it is derived from the files.
 
-The row of a chunk never changes. It is inserted with or without a vector and deleted with its document.
+The row of a chunk never changes. It is inserted with or without a vector, and deleted with its document. A chunk that
+gets its vector later moves to a new row, because vector engines look only for rows that are newer than theirs.
 """
 
 from __future__ import annotations
 
 import contextlib
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
@@ -98,6 +99,16 @@ class Index:
         with self._database.read() as connection:
             return documents.stale(connection, model)
 
+    def count_without(self, model: str) -> int:
+        """Count the chunks that have no vector of this model."""
+        with self._database.read() as connection:
+            return documents.count_without(connection, model)
+
+    def rows_without(self, model: str, paths: Collection[str] | None = None) -> list[int]:
+        """Return the rows without a vector of this model, in order; of all documents, or of some."""
+        with self._database.read() as connection:
+            return documents.rows_without(connection, model, paths)
+
     def counts(self, model: str) -> Counts:
         """Count files and chunks, and the chunks that have a vector of this model."""
         with self._database.read() as connection:
@@ -149,11 +160,11 @@ class Index:
 
     def replace(
         self, document: Document, chunks: Sequence[Chunk], *, identity: Identity | None = None
-    ) -> None:
-        """Replace the document with this path, from its ``from_line`` on.
+    ) -> int:
+        """Replace the document with this path, from its ``from_line`` on. Return how many chunks have a vector.
 
         A chunk gets its vector of this identity if that is in the cache. The others are found only by keyword until
-        their document is replaced again.
+        `assign` gives them one.
         """
         hashes = [chunk.hash for chunk in chunks]
         with self._database.write() as connection:
@@ -164,6 +175,21 @@ class Index:
             documents.insert(connection, document, list(zip(chunks, hashes, models, strict=True)))
             if identity and embedded and self.engine != "scan":
                 self._engine.follow(connection, identity)
+            return len(hashes) - models.count("")
+
+    def assign(self, rowids: Iterable[int], identity: Identity) -> int:
+        """Give chunks their vectors of this identity from the cache, each in a new row. Return how many.
+
+        Rows that were deleted meanwhile and chunks without a vector in the cache are left out.
+        """
+        with self._database.write() as connection:
+            stored = documents.chunks(connection, rowids)
+            embedded = cache.known(connection, identity, {item.chunk.hash for item in stored.values()})
+            ready = [item for item in stored.values() if item.chunk.hash in embedded]
+            documents.move(connection, ready, str(identity))
+            if ready and self.engine != "scan":
+                self._engine.follow(connection, identity)
+            return len(ready)
 
     def touch(self, document: Document) -> None:
         """Update the stat of a document whose text is unchanged."""
@@ -246,6 +272,11 @@ class Index:
     def vector_problem(self) -> str | None:
         """What prevented the vector engine from working as intended, in a sentence."""
         return self._engine.problem
+
+    def ready(self, identity: Identity) -> None:
+        """Let the vector engine add what another engine has written. Inside a snapshot it could not see it."""
+        if self.engine != "scan":
+            self._engine.ready(identity)
 
     def refresh(self, identity: Identity) -> None:
         """Let the vector engine update its files or tables after a sync."""

@@ -179,8 +179,10 @@ def _embedder(status: Status) -> Iterator[Finding]:
     details = status.details
     problem = details.get("embedding", "ok" if status.provider != "none" else details["embedder"])
     works = problem == "ok"
-    if works and status.backend == "builtin" and status.embedded < status.chunks:
-        missing = sentence("check.no_vectors", n=status.chunks - status.embedded)
-        yield Finding("vectors", "note", missing, sentence("check.index"))
-    text = details["embedder"] if works else problem
-    yield Finding("embedder", "ok" if works else "note", text if isinstance(text, str) else str(text))
+    is_off = getattr(problem, "code", "") == "embedder.none"
+    if status.backend == "builtin" and status.embedded < status.chunks and not is_off:
+        missing = status.chunks - status.embedded
+        text = sentence("check.no_vectors", missing=missing, total=status.chunks)
+        yield Finding("vectors", "note", text, sentence("check.index"))
+    reason = details["embedder"] if works else problem
+    yield Finding("embedder", "ok" if works else "note", reason if isinstance(reason, str) else str(reason))

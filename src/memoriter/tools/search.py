@@ -292,6 +292,7 @@ class SyncResult(Shape):
     unchanged: Count
     removed: Count
     failed: Count
+    waiting: Count
     embedded: Count
     cached: Count
     pending: Count
