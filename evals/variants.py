@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from itertools import product
 
 Overrides = Mapping[str, object]
 
@@ -33,13 +34,15 @@ MODES: Mapping[str, Variant] = {
 PARTS: Mapping[str, Variant] = {
     "keyword": MODES["vector"],
     "vector": MODES["keyword"],
+    "rerank": Variant("rerank", {"search.rerank": False}),
     "context": Variant("context", options={"context_share": 0.0}),
     "date": Variant("date", options={"date_weight": 0.0}),
     "weighted": Variant("weighted", {"search.fusion": "rrf"}),
 }
 
-#: Weights of meaning among which the cross-validation chooses.
-GRID = (0.4, 0.5, 0.6, 0.7, 0.8)
+#: Values among which the cross-validation chooses: the weight of meaning against words, and that of the reranker.
+VECTOR_WEIGHTS = (0.5, 0.6, 0.7)
+RERANK_WEIGHTS = (0.2, 0.4, 0.8)
 
 
 def without(part: str, sample: int | None) -> Variant:
@@ -49,12 +52,13 @@ def without(part: str, sample: int | None) -> Variant:
 
 
 def grid(sample: int | None) -> list[Variant]:
-    """Return the default search with other weights."""
+    """Return the default search with every combination of other weights."""
     return [
         Variant(
-            f"vector {weight:g}",
-            {"search.vector_weight": weight, "search.text_weight": round(1 - weight, 6)},
-            sample=sample,
+            f"vector {vector:g}, rerank {rerank:g}",
+            {"search.vector_weight": vector, "search.text_weight": round(1 - vector, 6)},
+            {"rerank_weight": rerank},
+            sample,
         )
-        for weight in GRID
+        for vector, rerank in product(VECTOR_WEIGHTS, RERANK_WEIGHTS)
     ]

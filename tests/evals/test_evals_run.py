@@ -74,7 +74,13 @@ def test_figures_hold_means_intervals_and_differences(setup):
 
 
 @pytest.mark.parametrize(
-    ("part", "left"), [("context", ["vector", "keyword"]), ("keyword", ["vector", "context"])]
+    ("part", "left"),
+    [
+        ("context", ["vector", "keyword", "rerank"]),
+        ("keyword", ["vector", "context", "rerank"]),
+        ("rerank", ["vector", "keyword", "context"]),
+        ("vector", ["keyword", "context"]),
+    ],
 )
 def test_an_ablation_leaves_a_part_out_of_the_score(setup, tmp_path, part, left):
     write_notes(tmp_path / "notes", ITEMS[:3])

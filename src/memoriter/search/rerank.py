@@ -74,6 +74,7 @@ class Reranker:
         tokenizer: Path | None = None,
         *,
         budget_s: float = BUDGET_S,
+        cached_pairs: int = CACHED_PAIRS,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._folder = folder
@@ -84,7 +85,7 @@ class Reranker:
         self._model: _Model | None = None
         #: Why the model cannot be used. It is not loaded again in this process.
         self._failure: str | None = None
-        self._cache = _Cache(CACHED_PAIRS)
+        self._cache = _Cache(cached_pairs)
 
     def read(self, query: str, texts: Mapping[int, str]) -> Reading:
         """Return the logit of each text, in the given order until the time budget is spent."""
@@ -222,19 +223,19 @@ def text_of(chunk: Chunk, matched: Collection[str]) -> str:
     return f"{' > '.join(chunk.headings)}\n{text}" if chunk.headings else text
 
 
-def blend(scored: Iterable[Scored], reading: Reading) -> list[Scored]:
+def blend(scored: Iterable[Scored], reading: Reading, weight: float = WEIGHT) -> list[Scored]:
     """Add the reranker's part to the scores, best first. A row that was not read keeps its place behind the others.
 
     The parts of the first stage and the reranker's part are weighted so that a score stays between 0 and 1.
     """
     if not reading.logits:
         return list(scored)
-    blended = [_blend(item, reading.logits.get(item.rowid)) for item in scored]
+    blended = [_blend(item, reading.logits.get(item.rowid), weight) for item in scored]
     return sorted(blended, key=lambda item: (-item.score, item.rowid))
 
 
-def _blend(item: Scored, logit: float | None) -> Scored:
-    share = 1 / (1 + WEIGHT)
+def _blend(item: Scored, logit: float | None, weight: float) -> Scored:
+    share = 1 / (1 + weight)
     parts = tuple(
         replace(part, weight=part.weight * share, contribution=part.contribution * share)
         for part in item.parts

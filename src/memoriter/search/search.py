@@ -28,7 +28,7 @@ from memoriter.search.legs import (
     vector_leg,
 )
 from memoriter.search.rank import FUSIONS, Leg, Scored, Weights
-from memoriter.search.rerank import CANDIDATES, Reading, blend, text_of
+from memoriter.search.rerank import CANDIDATES, WEIGHT, Reading, blend, text_of
 from memoriter.search.when import date_tokens_of, named_days
 from memoriter.sentences import join
 from memoriter.store import Filter, Index
@@ -76,6 +76,7 @@ class Options:
     #: 0 switches a part off, so that an evaluation can measure what it contributes.
     context_share: float = CONTEXT_SHARE
     date_weight: float = DATE_WEIGHT
+    rerank_weight: float = WEIGHT
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,7 +179,8 @@ class Searcher:
             ranked = self._rank(candidates, shortlist)
             found = _Shortlist(self.index, candidates)
             reading = self._read(query, found, ranked)
-            chosen = self._choose(found, ranked, blend(ranked, reading), min_score, limit)
+            blended = blend(ranked, reading, self.options.rerank_weight)
+            chosen = self._choose(found, ranked, blended, min_score, limit)
             found.load(item.rowid for item in chosen)
         hits = tuple(self._hit(item, found, reading) for item in chosen)
         return Found(hits, join(candidates.vectors.degraded, reading.degraded))
