@@ -405,29 +405,37 @@ class Memory:
 
     # ---- conversations ---------------------------------------------------------------------------------------
 
-    def capture(self, turns: Sequence[Turn], *, session: str) -> list[Remembered]:
+    def capture(self, turns: Sequence[Turn], *, session: str, record: bool = False) -> list[Remembered]:
         """Capture statements from a conversation. Return the outcome for each statement.
 
         A language model decides where `extraction.auto_extract` is on, otherwise rules do. ``turns`` may be the whole
-        conversation each time: turns that were processed before do not count again.
+        conversation each time: turns that were processed before do not count again. ``record`` also adds the new
+        turns to the transcript of the session, so that they can be searched.
         """
         with self._open_seen_turns().of(session) as seen:
             if not self.settings.extraction.auto_extract:
                 new = seen.new(turns)
                 remembered = self.entries.capture(new, session=session)
+                self._record(new if record else (), session)
                 seen.add(new)
                 return remembered
             extractor = self._open_extractor()
             waiting = extractor.waiting(session)
             new = seen.new(turns, also=waiting)
             remembered = extractor.observe(new, session=session)
+            self._record(new if record else (), session)
             if not extractor.waiting(session):
                 # Until the model has seen them, they are lost if this process ends, and must be sent again.
                 seen.add([*waiting, *new])
             return remembered
 
+    def _record(self, turns: Sequence[Turn], session: str) -> None:
+        from memoriter.sessions.messages import record_of
+
+        self.transcript_writer(session).add([record_of(turn) for turn in turns])
+
     def capture_messages(
-        self, messages: Messages, *, session: str, trust: Trust = "owner"
+        self, messages: Messages, *, session: str, trust: Trust = "owner", record: bool = False
     ) -> list[Remembered]:
         """Do the same as `capture` with messages as chat APIs have them (``role`` and ``content``).
 
@@ -437,7 +445,7 @@ class Memory:
 
         turns = turns_of_messages(messages)
         limited = [replace(turn, trust=least_trusted(turn.trust, trust)) for turn in turns]
-        return self.capture(limited, session=session)
+        return self.capture(limited, session=session, record=record)
 
     def session_began(self, session: str) -> None:
         """Note that a session starts or continues, so that its first turns show whether it is a new one."""

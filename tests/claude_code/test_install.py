@@ -359,4 +359,4 @@ def test_an_invalid_file_is_reported_in_one_sentence(memoriter: Memoriter, tmp_p
 def test_an_unknown_host_is_wrong_usage(memoriter: Memoriter, command: str) -> None:
     done = memoriter(command, "emacs")
     assert (done.code, done.output) == (2, b"")
-    assert "Unknown host 'emacs'. Supported: claude-code." in done.error.decode()
+    assert "Unknown host 'emacs'. Supported: claude-code, openclaw." in done.error.decode()

@@ -29,7 +29,9 @@ token_app = typer.Typer(help="Manage the tokens that programs use to call the ga
 
 def register(app: typer.Typer) -> None:
     """Add the commands of this module."""
-    app.command(epilog="Examples: memoriter serve · memoriter serve --port 0 --json")(serve)
+    app.command(
+        epilog="Examples: memoriter serve · memoriter serve --port 0 --json · memoriter serve --stdio"
+    )(serve)
     app.command("open", epilog="Example: memoriter open")(open_)
     app.add_typer(token_app, name="token")
     app.command(epilog=MCP_EXAMPLES)(mcp)
@@ -47,9 +49,21 @@ def serve(
         int | None,
         typer.Option(help="Port to listen on (default: 8377). 0 picks a free port.", show_default=False),
     ] = None,
+    stdio: Annotated[
+        bool,
+        typer.Option(
+            "--stdio", help="Serve one agent over standard I/O instead, with one JSON object per line."
+        ),
+    ] = False,
     as_json: Json = False,
 ) -> None:
     """Serve the memory over HTTP, and its web page. Stop with Ctrl-C."""
+    if stdio:
+        from memoriter.agent import ReloadingAgent
+        from memoriter.server.lines import serve as serve_lines
+
+        serve_lines(ReloadingAgent(context.obj.settings, slot="memory-full"))
+        return
     from memoriter.server.http import access_log
     from memoriter.server.http.agents import SettingsLoader
     from memoriter.server.http.serve import GatewayServer

@@ -18,7 +18,7 @@ from memoriter.cli.context import GlobalOptions, Json
 
 if TYPE_CHECKING:
     from memoriter.config import Settings
-    from memoriter.integrations.claude_code.install import FileChange
+    from memoriter.integrations.installed_files import FileChange
 
 # The text is inside comments that the index ignores, so a search in a new memory finds nothing.
 MEMORY_MD = """\
@@ -36,8 +36,12 @@ CONFIG_YAML = """# Settings of memoriter. Every setting has a default; `memorite
 
 #: Programs whose whole memory can be imported.
 PROGRAMS = ("openclaw", "claude-code")
+#: Programs that can use this memory as their own.
+HOSTS = ("claude-code", "openclaw")
 
-HostName = Annotated[str, typer.Argument(metavar="HOST", help="Program that runs the agent: claude-code.")]
+HostName = Annotated[
+    str, typer.Argument(metavar="HOST", help="Program that runs the agent: claude-code or openclaw.")
+]
 ScopeOption = Annotated[
     Literal["user", "project"],
     typer.Option(help="Install for all projects, or only for the project in the current folder."),
@@ -51,6 +55,10 @@ ServersFile = Annotated[
     typer.Option("--mcp-file", help="Use this file of MCP servers instead.", show_default=False),
 ]
 Server = Annotated[str, typer.Option(help="Name of the MCP server.")]
+HostHome = Annotated[
+    Path | None,
+    typer.Option("--home", help="For openclaw: its folder, if not the default one.", show_default=False),
+]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Only show what would change.")]
 
 
@@ -181,14 +189,21 @@ def install(
     servers_file: ServersFile = None,
     server: Server = "memoriter",
     no_mcp: Annotated[bool, typer.Option("--no-mcp", help="Install the hooks, not the MCP server.")] = False,
+    host_home: HostHome = None,
+    with_import: Annotated[
+        bool, typer.Option("--import", help="For openclaw: also import its sessions and entries.")
+    ] = False,
     dry_run: DryRun = False,
     as_json: Json = False,
 ) -> None:
-    """Connect a host to this memory. Adds hooks and the MCP server to its settings and keeps the other settings."""
+    """Connect a host to this memory. Prints what changes in the host's settings."""
     from memoriter.integrations.claude_code.install import SettingsFiles
     from memoriter.integrations.claude_code.install import install as add_to_settings
 
     _check_host(host)
+    if host == "openclaw":
+        _install_openclaw(context.obj, host_home, with_import=with_import, dry_run=dry_run, as_json=as_json)
+        return
     settings = _hook_settings(context.obj)
     files = SettingsFiles.of(scope, settings_file, servers_file, with_server=not no_mcp)
     options = _hook_options(context.obj, settings)
@@ -209,6 +224,7 @@ def uninstall(
     settings_file: SettingsFile = None,
     servers_file: ServersFile = None,
     server: Server = "memoriter",
+    host_home: HostHome = None,
     dry_run: DryRun = False,
     as_json: Json = False,
 ) -> None:
@@ -217,6 +233,9 @@ def uninstall(
     from memoriter.integrations.claude_code.install import uninstall as remove_from_settings
 
     _check_host(host)
+    if host == "openclaw":
+        _uninstall_openclaw(context.obj, host_home, dry_run=dry_run, as_json=as_json)
+        return
     settings = _hook_settings(context.obj)
     files = SettingsFiles.of(scope, settings_file, servers_file, with_server=True)
     changes = remove_from_settings(settings.home, files, server, dry_run=dry_run)
@@ -225,9 +244,66 @@ def uninstall(
         sys.stdout.write(f"Uninstalled: {host}\n")
 
 
+def _install_openclaw(
+    options: GlobalOptions, folder: Path | None, *, with_import: bool, dry_run: bool, as_json: bool
+) -> None:
+    from memoriter.integrations.installed_files import program
+    from memoriter.integrations.openclaw.install import OpenClawHost
+    from memoriter.integrations.openclaw.install import install as select_plugin
+
+    settings = _hook_settings(options)
+    host = OpenClawHost.find(folder)
+    memory_home = settings.home if settings.origin("home") != "default" else None
+    changes = select_plugin(settings.home, host, program(), memory_home, dry_run=dry_run)
+    workspaces = host.workspaces()
+    if with_import:
+        for agent, workspace in workspaces.items():
+            _import_agent(options, host.state, agent, workspace, dry_run=dry_run, as_json=as_json)
+    if as_json or dry_run:
+        _print_changes("openclaw", changes, settings, as_json=as_json, dry_run=dry_run)
+        return
+    lines = [
+        f"{host.settings}: memory slot and plugin settings"
+        if changes[0].is_change
+        else f"{host.settings}: unchanged",
+        f"{host.plugin}: plugin",
+        *(f"Agent {agent}: workspace {workspace}" for agent, workspace in workspaces.items()),
+        f"memoriter keeps its data in {settings.home}.",
+        "OpenClaw applies the change while it runs. Check it with: openclaw memory status",
+    ]
+    sys.stdout.write("\n".join(lines) + "\n")
+
+
+def _import_agent(
+    options: GlobalOptions, state: Path, agent: str, workspace: Path, *, dry_run: bool, as_json: bool
+) -> None:
+    """Import sessions and entries of one agent. Its notes are used in place."""
+    from dataclasses import replace
+
+    from memoriter.cli import render
+    from memoriter.integrations.openclaw import import_openclaw
+
+    with replace(options, agent=agent, workspace=workspace).memory() as memory:
+        report = import_openclaw(memory, state, dry_run=dry_run)
+    if not as_json:
+        render.import_report(report, as_json=False)
+
+
+def _uninstall_openclaw(options: GlobalOptions, folder: Path | None, *, dry_run: bool, as_json: bool) -> None:
+    from memoriter.integrations.openclaw.install import OpenClawHost
+    from memoriter.integrations.openclaw.install import uninstall as deselect_plugin
+
+    settings = _hook_settings(options)
+    host = OpenClawHost.find(folder)
+    changes = deselect_plugin(settings.home, host, dry_run=dry_run)
+    _print_changes("openclaw", changes, settings, as_json=as_json, dry_run=dry_run)
+    if not as_json and not dry_run:
+        sys.stdout.write(f"{host.plugin}: removed\nThe memory stays in {settings.home}.\n")
+
+
 def _check_host(host: str) -> None:
-    if host != "claude-code":
-        raise typer.BadParameter(f"Unknown host {host!r}. Supported: claude-code.", param_hint="HOST")
+    if host not in HOSTS:
+        raise typer.BadParameter(f"Unknown host {host!r}. Supported: {', '.join(HOSTS)}.", param_hint="HOST")
 
 
 def _hook_settings(options: GlobalOptions) -> Settings:

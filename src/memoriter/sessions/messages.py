@@ -116,7 +116,9 @@ def _is_internal(body: Mapping[str, object]) -> bool:
 
 
 def _is_strangers(body: Mapping[str, object]) -> bool:
-    """Return whether OpenClaw marks a message as not sent by the owner, or an answer as based on such text."""
+    """Return whether a host marks a message as not sent by the owner, or an answer as based on such text."""
+    if body.get("trust") == "untrusted":
+        return True
     noted = body.get("__openclaw")
     if not isinstance(noted, dict):
         return False
@@ -222,6 +224,13 @@ def turns_of_messages(messages: Iterable[Mapping[str, object]]) -> list[Turn]:
         turn, outside = turn_of(read_record(message), number, outside)
         turns += [turn] if turn else []
     return turns
+
+
+def record_of(turn: Turn) -> dict[str, object]:
+    """Return a turn as a message for a transcript."""
+    trust = {"trust": turn.trust} if turn.trust == "untrusted" else {}
+    time = {"timestamp": turn.time} if turn.time is not None else {}
+    return {"role": turn.role, "content": turn.text, **time, **trust}
 
 
 def turns_of_file(file: BinaryIO) -> Iterator[Turn | None]:

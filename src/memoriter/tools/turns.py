@@ -87,11 +87,19 @@ def _recall(call: Call[RecallArguments]) -> RecallResult:
 
 
 class TurnsArguments(Arguments):
-    """Arguments of `capture` and `summarise`."""
+    """Arguments of `summarise`, and the first arguments of `capture` and `flush`."""
 
     messages: Messages
     session: str | None = Field(
         default=None, max_length=500, description=f"The id of the session; `{DEFAULT_SESSION}` if not given."
+    )
+
+
+class CaptureArguments(TurnsArguments):
+    """Arguments of `capture`."""
+
+    record: bool = Field(
+        default=False, description="Also keep new turns as a transcript, so that the session can be searched."
     )
 
 
@@ -116,8 +124,11 @@ def _session(call: Call[TurnsArguments]) -> str:
     return call.arguments.session or call.session_key or DEFAULT_SESSION
 
 
-def _capture(call: Call[TurnsArguments]) -> CaptureResult:
-    captured = call.memory.capture_messages(call.arguments.messages, session=_session(call), trust=call.trust)
+def _capture(call: Call[CaptureArguments]) -> CaptureResult:
+    asked = call.arguments
+    captured = call.memory.capture_messages(
+        asked.messages, session=_session(call), trust=call.trust, record=asked.record
+    )
     return CaptureResult(remembered=[RememberedJson.model_validate(remembered) for remembered in captured])
 
 
@@ -175,7 +186,7 @@ OPERATIONS = (
         "Capture memories from the owner's words in a conversation. The host may send the whole conversation each "
         "time: repeated statements are counted, not stored twice. Statements from a caller without admin access "
         "count as an agent's.",
-        TurnsArguments,
+        CaptureArguments,
         CaptureResult,
         _capture,
         read_only=False,

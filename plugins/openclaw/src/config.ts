@@ -1,0 +1,78 @@
+/** The settings of the plugin, checked once. A wrong setting becomes one sentence instead of a crash. */
+
+import { homedir } from "node:os";
+import path from "node:path";
+
+export const EXTRA_TOOLS = ["memory_recall", "memory_store", "memory_forget", "memory_save"] as const;
+export type ExtraTool = (typeof EXTRA_TOOLS)[number];
+
+export type Settings = {
+  command: string[];
+  home?: string;
+  url?: string;
+  token?: string;
+  tools: ExtraTool[];
+  autoRecall: boolean;
+  autoCapture: boolean;
+  recordSessions: boolean;
+  summaries: boolean;
+  /** How long a turn waits for the memory. */
+  timeoutMs: number;
+  /** What is wrong with the settings. Memory is unavailable until it is fixed. */
+  problem?: string;
+};
+
+const DEFAULTS: Settings = {
+  command: ["memoriter"],
+  tools: [],
+  autoRecall: true,
+  autoCapture: true,
+  recordSessions: true,
+  summaries: true,
+  timeoutMs: 8_000,
+};
+
+const isText = (value: unknown): value is string => typeof value === "string" && value.length > 0;
+const isFlag = (value: unknown): value is boolean => typeof value === "boolean";
+
+const CHECKS: Record<string, [(value: unknown) => boolean, string]> = {
+  command: [(value) => Array.isArray(value) && value.length > 0 && value.every(isText), "a list of strings"],
+  home: [isText, "a path"],
+  url: [(value) => isText(value) && /^https?:\/\//.test(value) && URL.canParse(value), "an address that starts with http:// or https://"],
+  token: [isText, "a string"],
+  tools: [
+    (value) => Array.isArray(value) && value.every((name) => (EXTRA_TOOLS as readonly unknown[]).includes(name)),
+    `a list of: ${EXTRA_TOOLS.join(", ")}`,
+  ],
+  autoRecall: [isFlag, "true or false"],
+  autoCapture: [isFlag, "true or false"],
+  recordSessions: [isFlag, "true or false"],
+  summaries: [isFlag, "true or false"],
+  timeoutMs: [
+    (value) => Number.isInteger(value) && Number(value) >= 100 && Number(value) <= 60_000,
+    "a whole number between 100 and 60000",
+  ],
+  dreaming: [(value) => typeof value === "object" && value !== null && !Array.isArray(value), "an object"],
+};
+
+/** Read the settings from `plugins.entries.memoriter.config`. */
+export function readSettings(config: unknown): Settings {
+  if (config === undefined || config === null) return { ...DEFAULTS };
+  if (typeof config !== "object" || Array.isArray(config)) {
+    return { ...DEFAULTS, problem: "`plugins.entries.memoriter.config` must be an object." };
+  }
+  const settings: Record<string, unknown> = { ...DEFAULTS };
+  for (const [name, value] of Object.entries(config)) {
+    const check = CHECKS[name];
+    if (!check) return { ...DEFAULTS, problem: `\`${name}\` is not a setting of memoriter.` };
+    if (!check[0](value)) return { ...DEFAULTS, problem: `The setting \`${name}\` of memoriter must be ${check[1]}.` };
+    settings[name] = value;
+  }
+  const read = settings as Settings;
+  if (read.url && !read.token) return { ...read, problem: "The setting `url` of memoriter also needs `token`." };
+  return { ...read, ...(read.home ? { home: expandHome(read.home) } : {}) };
+}
+
+function expandHome(folder: string): string {
+  return folder === "~" || folder.startsWith("~/") ? path.join(homedir(), folder.slice(1)) : folder;
+}

@@ -1,0 +1,170 @@
+"""`memoriter install openclaw`: it fills the memory slot, and `uninstall` restores every byte."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from memoriter.errors import ConfigError, NotFound
+from memoriter.integrations.openclaw.install import OpenClawHost, install, uninstall
+
+SETTINGS = (
+    '{\n  "agents": {"entries": {"main": {"workspace": "/w/main"}, "work": {}}},\n "gateway":{"port": 1}\n}'
+)
+COMMAND = ["/bin/memoriter"]
+
+
+@pytest.fixture
+def host(tmp_path: Path) -> OpenClawHost:
+    (tmp_path / "openclaw.json").write_text(SETTINGS)
+    return OpenClawHost.find(tmp_path)
+
+
+def contents(folder: Path) -> dict[str, bytes | None]:
+    return {
+        str(path.relative_to(folder)): path.read_bytes() if path.is_file() else None
+        for path in folder.rglob("*")
+    }
+
+
+def settings_of(host: OpenClawHost) -> dict[str, object]:
+    return dict(json.loads(host.settings.read_text()))
+
+
+def test_the_plugin_is_copied_and_selected(host: OpenClawHost, tmp_path: Path) -> None:
+    install(tmp_path / "m", host, COMMAND, tmp_path / "m", dry_run=False)
+    assert settings_of(host)["plugins"] == {
+        "slots": {"memory": "memoriter"},
+        "entries": {
+            "memoriter": {
+                "enabled": True,
+                "hooks": {"allowConversationAccess": True},
+                "config": {
+                    "command": COMMAND,
+                    "dreaming": {"enabled": False},
+                    "home": str(tmp_path / "m"),
+                },
+            }
+        },
+    }
+    assert sorted(path.name for path in host.plugin.iterdir()) == [
+        "README.md",
+        "dist",
+        "openclaw.plugin.json",
+        "package.json",
+        "tools.json",
+    ]
+    assert host.workspaces() == {"main": Path("/w/main"), "work": host.state / "workspace"}
+
+
+def test_uninstall_restores_every_byte(host: OpenClawHost, tmp_path: Path) -> None:
+    before = contents(host.state)
+    install(tmp_path / "m", host, COMMAND, None, dry_run=False)
+    install(tmp_path / "m", host, ["/other/memoriter"], None, dry_run=False)  # an update
+    uninstall(tmp_path / "m", host, dry_run=False)
+    assert {name: data for name, data in contents(host.state).items() if not name.startswith("m")} == before
+
+
+def test_uninstall_keeps_what_changed_since(host: OpenClawHost, tmp_path: Path) -> None:
+    install(tmp_path / "m", host, COMMAND, None, dry_run=False)
+    settings = settings_of(host)
+    settings["meta"] = {"lastTouchedVersion": "2026.9.7"}
+    host.settings.write_text(json.dumps(settings))
+    uninstall(tmp_path / "m", host, dry_run=False)
+    assert settings_of(host) == {**json.loads(SETTINGS), "meta": {"lastTouchedVersion": "2026.9.7"}}
+
+
+def test_uninstall_keeps_a_memory_that_was_chosen_later(host: OpenClawHost, tmp_path: Path) -> None:
+    install(tmp_path / "m", host, COMMAND, None, dry_run=False)
+    settings = json.loads(host.settings.read_text())
+    settings["plugins"]["slots"]["memory"] = "memory-lancedb"
+    host.settings.write_text(json.dumps(settings))
+    uninstall(tmp_path / "m", host, dry_run=False)
+    assert settings_of(host)["plugins"] == {"slots": {"memory": "memory-lancedb"}}
+
+
+@given(
+    slot=st.none() | st.sampled_from(["memory-core", "memory-lancedb", "none"]),
+    allow=st.none() | st.lists(st.sampled_from(["telegram", "memoriter"]), max_size=2, unique=True),
+    entries=st.none() | st.dictionaries(st.sampled_from(["codex", "x"]), st.just({"enabled": True})),
+)
+def test_any_plugin_settings_come_back(
+    tmp_path_factory: pytest.TempPathFactory,
+    slot: str | None,
+    allow: list[str] | None,
+    entries: dict[str, object] | None,
+) -> None:
+    folder = tmp_path_factory.mktemp("state")
+    plugins = {
+        **({"slots": {"memory": slot}} if slot else {}),
+        **({} if allow is None else {"allow": allow}),
+        **({} if entries is None else {"entries": entries}),
+    }
+    text = json.dumps({"plugins": plugins}, indent=3)
+    (folder / "openclaw.json").write_text(text)
+    host = OpenClawHost.find(folder)
+    install(folder / "m", host, COMMAND, None, dry_run=False)
+    host.settings.write_text(
+        json.dumps(json.loads(host.settings.read_text()))
+    )  # OpenClaw writes its own format
+    uninstall(folder / "m", host, dry_run=False)
+    assert host.settings.read_text() == text
+
+
+def test_a_dry_run_changes_nothing(host: OpenClawHost, tmp_path: Path) -> None:
+    (change,) = install(tmp_path / "m", host, COMMAND, None, dry_run=True)
+    assert '+      "memory": "memoriter"' in change.diff()
+    assert contents(host.state) == {"openclaw.json": SETTINGS.encode()}
+
+
+def test_settings_with_comments_are_not_touched(host: OpenClawHost, tmp_path: Path) -> None:
+    host.settings.write_text("// mine\n{}")
+    with pytest.raises(ConfigError, match=r"not plain JSON.*openclaw plugins install .*openclaw"):
+        install(tmp_path / "m", host, COMMAND, None, dry_run=False)
+    assert contents(host.state) == {"openclaw.json": b"// mine\n{}"}
+
+
+def test_a_foreign_folder_in_the_place_of_the_plugin_is_not_replaced(
+    host: OpenClawHost, tmp_path: Path
+) -> None:
+    host.plugin.mkdir(parents=True)
+    with pytest.raises(ConfigError, match=r"is not memoriter's plugin"):
+        install(tmp_path / "m", host, COMMAND, None, dry_run=False)
+    assert host.settings.read_text() == SETTINGS
+
+
+def test_without_openclaw_the_message_says_what_to_do(tmp_path: Path) -> None:
+    with pytest.raises(NotFound, match=r"Run `openclaw onboard` first"):
+        OpenClawHost.find(tmp_path)
+
+
+def test_the_command_prints_what_it_changed(host: OpenClawHost, tmp_path: Path) -> None:
+    environment = {**os.environ, "HOME": str(tmp_path), "PYTHONPATH": str(Path("src").absolute())}
+
+    def run(*arguments: str) -> str:
+        command = [sys.executable, "-m", "memoriter", *arguments, "--home", str(host.state)]
+        return subprocess.run(
+            command, env=environment, capture_output=True, text=True, check=True, cwd=tmp_path
+        ).stdout
+
+    assert run("install", "openclaw").splitlines() == [
+        f"{host.settings}: memory slot and plugin settings",
+        f"{host.plugin}: plugin",
+        "Agent main: workspace /w/main",
+        f"Agent work: workspace {host.state / 'workspace'}",
+        f"memoriter keeps its data in {tmp_path / '.memoriter'}.",
+        "OpenClaw applies the change while it runs. Check it with: openclaw memory status",
+    ]
+    assert run("uninstall", "openclaw").splitlines() == [
+        f"{host.settings}: changed",
+        f"{host.plugin}: removed",
+        f"The memory stays in {tmp_path / '.memoriter'}.",
+    ]
+    assert host.settings.read_text() == SETTINGS
