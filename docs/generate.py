@@ -47,9 +47,24 @@ def config() -> str:
         kind = _section(Settings, section) if section else None
         lines += [f"### `{section}`", "", (kind.__doc__ or "").strip()] if kind else ["### General"]
         lines += ["", "| key | default | environment variable | meaning |", "| --- | --- | --- | --- |"]
-        lines += [_setting_row(key, field.default, field.description or "") for key, field in group]
+        lines += [
+            _setting_row(key, field.get_default(call_default_factory=True), field.description or "")
+            for key, field in group
+        ]
         lines += [""]
     return "\n".join(lines)
+
+
+@renders("other-names")
+def other_names() -> str:
+    """Render the names of other programs and the settings that they stand for."""
+    from memoriter.config.other_names import OTHER_NAMES
+
+    lines = ["| name | setting |", "| --- | --- |"]
+    for other, name in OTHER_NAMES.items():
+        settings = [name] if isinstance(name, str) else list(name(False))
+        lines.append(f"| `{other}` | {', '.join(f'`{setting}`' for setting in settings)} |")
+    return "\n".join([*lines, ""])
 
 
 def _section(kind: type, path: str) -> type:

@@ -26,6 +26,7 @@ from memoriter.store.vectors import PineconeAccess
 
 if TYPE_CHECKING:
     from memoriter.config import Settings
+    from memoriter.config.search import QmdPathSettings
     from memoriter.embedding import Cached, Choice, Embedder, EmbedderSpec
     from memoriter.engines.qmd import QmdSettings
     from memoriter.entries import Entries
@@ -91,6 +92,7 @@ def _qmd_settings(settings: Settings) -> QmdSettings:
         folder=settings.agent_folder / "qmd",
         workspace=settings.workspace,
         extra_paths=_extra_paths(settings),
+        named_paths=tuple((extra.path, extra.name, extra.pattern) for extra in _qmd_paths(settings)),
         patterns=settings.files.patterns,
         command=qmd.command,
         search_mode=qmd.search_mode,
@@ -116,8 +118,11 @@ def _qmd_settings(settings: Settings) -> QmdSettings:
 
 def _extra_paths(settings: Settings) -> tuple[Path, ...]:
     """Return what is indexed besides the workspace; the same for both engines, so that a fallback finds the same."""
-    more = settings.memory.qmd.paths if settings.memory.backend == "qmd" else ()
-    return (*settings.files.extra_paths, *more)
+    return (*settings.files.extra_paths, *(extra.path for extra in _qmd_paths(settings)))
+
+
+def _qmd_paths(settings: Settings) -> tuple[QmdPathSettings, ...]:
+    return settings.memory.qmd.paths if settings.memory.backend == "qmd" else ()
 
 
 def _sessions(settings: Settings) -> Transcripts | None:
@@ -136,6 +141,8 @@ def _workspace(settings: Settings) -> Workspace:
         settings.workspace,
         extra_paths=_extra_paths(settings),
         patterns=settings.files.patterns,
+        own_patterns={extra.path: extra.pattern for extra in _qmd_paths(settings) if extra.pattern},
+        names={extra.path: extra.name for extra in _qmd_paths(settings) if extra.name},
     )
 
 
@@ -169,7 +176,9 @@ def _make_cached(choice: Choice | None, index: Index, settings: Settings) -> Cac
     if choice is None or choice.embedder is None:
         return None
     size, concurrency = budgets(choice.limits), settings.embedding.concurrency
-    jobs = Jobs(choice.remote, index) if choice.remote and Jobs.offered_by(choice.remote) else None
+    limit_s = settings.embedding.batch_timeout_minutes * 60
+    offered = choice.remote and Jobs.offered_by(choice.remote)
+    jobs = Jobs(choice.remote, index, limit_s=limit_s) if choice.remote and offered else None
     batched = Batched(choice.embedder, **size, concurrency=concurrency)
     without_retry = (
         Batched(choice.without_retry, **size, concurrency=concurrency) if choice.without_retry else None
@@ -320,6 +329,8 @@ def build_entries(settings: Settings, engine: Engine) -> Entries:
         settings.agent_folder,
         shared_embedder(settings, engine),
         engine=vector_engine,
+        database=settings.entries_database,
+        index_folder=settings.entries_index,
         pinecone=pinecone_access(settings),
         options=options,
     )

@@ -268,7 +268,7 @@ class Memory:
         return self.allows(None) and self._entries_exist()
 
     def _entries_exist(self) -> bool:
-        return self._entries is not None or (self.settings.agent_folder / "memory.db").exists()
+        return self._entries is not None or self.settings.entries_database.exists()
 
     def remember(self, text: str, type: str = "other", **fields: Unpack[DraftFields]) -> Remembered:  # noqa: A002
         """Remember one statement and return the outcome. The same as `Entries.add`."""

@@ -38,6 +38,7 @@ SENTENCES: Mapping[str, str] = {
     "forget.owner_logs": "daily logs of the owner that say it, which only the owner may change: {files}",
     "forget.unreadable_logs": "daily logs that could not be read or written and may contain it: {files}",
     # What is missing from an answer.
+    "search.off": "Search is switched off (search_enabled).",
     "search.keywords_only": "Keyword search only: {why}",
     "search.not_reranked": "Without the reranker: {why}",
     "search.compared_here": "{why}. {store} was not used: vectors were compared on this machine.",

@@ -31,7 +31,7 @@ def test_names_and_shapes_of_openclaw_are_accepted(place: Place) -> None:
     memory, search = settings.memory, settings.search
     qmd = memory.qmd
     assert (memory.backend, memory.citations, qmd.search_mode) == ("qmd", "off", "query")
-    assert qmd.paths == (place.home / "more",)
+    assert [extra.path for extra in qmd.paths] == [place.home / "more"]
     update = qmd.update
     times = (update.interval, update.debounce, update.command_timeout, update.update_timeout)
     assert times == (300, 0.5, 10, 3600)

@@ -156,12 +156,11 @@ class TestTheWorkspace:
 
     def test_of_memory_dir_contains_notes_directly(self, tmp_path: Path) -> None:
         settings = load(environ={"MEMORY_DIR": "data/memory", "STORAGE_DIR": "data"}, cwd=tmp_path)
-        notes = tmp_path / "data" / "memory"
-        assert (settings.workspace, settings.files.extra_paths, settings.home) == (
-            notes,
-            (notes,),
-            tmp_path / "data",
-        )
+        data = tmp_path / "data"
+        assert (settings.workspace, settings.files.extra_paths, settings.home) == (data, (), data)
+        settings = load(environ={"MEMORY_DIR": "journal"}, cwd=tmp_path)
+        journal = tmp_path / "journal"
+        assert (settings.workspace, settings.files.extra_paths) == (journal, (journal,))
 
 
 def test_the_folder_of_the_agent_is_in_the_home(place: Place) -> None:

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from standin import StandIn
 
 from memoriter.engines.qmd import command
+from memoriter.engines.qmd.collections import Collection, collections_of
 from memoriter.engines.qmd.command import (
     Qmd,
     Row,
@@ -23,6 +24,7 @@ from memoriter.engines.qmd.command import (
     parse,
 )
 from memoriter.errors import EngineError
+from memoriter.notes.workspace import Workspace
 
 
 @pytest.fixture(scope="module")
@@ -217,3 +219,18 @@ def test_qmd_is_found_on_the_path_as_a_file_or_as_a_script_with_node(
         locate("nothing")
     with pytest.raises(EngineError, match=r"does not exist. Set memory.qmd.command"):
         locate(str(tmp_path / "gone" / "qmd"))
+
+
+def test_an_extra_path_has_its_own_name_and_pattern(tmp_path: Path) -> None:
+    journal = tmp_path / "journal"
+    journal.mkdir()
+    (journal / "one.txt").write_text("heron")
+    (journal / "two.md").write_text("stork")
+    workspace = Workspace(
+        tmp_path / "workspace",
+        extra_paths=[journal],
+        own_patterns={journal: "**/*.txt"},
+        names={journal: "journal"},
+    )
+    assert collections_of(workspace) == (Collection("journal", journal, "**/*.txt"),)
+    assert [found.path for found in workspace.scan().files] == [f"{journal}/one.txt"]

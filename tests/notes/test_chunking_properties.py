@@ -13,6 +13,8 @@ from memoriter.notes.chunking import chunk_markdown
 from memoriter.records import Document
 from memoriter.text import width
 from memoriter.text.front_matter import front_matter_lines
+from memoriter.text.markdown import structure_of
+from memoriter.text.tag_lines import find_tags
 
 LINES = st.sampled_from(
     [
@@ -26,6 +28,8 @@ LINES = st.sampled_from(
         "---",
         "---",
         "name: value",
+        "Tags: one, two",
+        "标签：一、二",
         "```",
         "~~~~",
         "```py",
@@ -65,9 +69,12 @@ def test_chunks_cover_the_text_with_correct_lines_within_the_limit(
         covered.update(range(chunk.start_line, chunk.end_line + 1))
     not_blank = {number for number, line in enumerate(lines, 1) if line.strip()}
     front = front_matter_lines(lines)
-    assert not_blank <= covered | set(range(1, front + 1))
+    tags = {number + 1 for number in find_tags(lines, structure_of(lines)).lines}
+    assert not_blank <= covered | set(range(1, front + 1)) | tags
     assert (
-        not front or not covered or min(covered) in (1, min(not_blank - set(range(1, front + 1)), default=1))
+        not front
+        or not covered
+        or min(covered) in (1, min(not_blank - tags - set(range(1, front + 1)), default=1))
     )
     for number, piece in pieces.items():
         assert piece.split() == lines[number - 1].split() or "".join(piece.split()) == "".join(

@@ -21,6 +21,8 @@ from memoriter.index.schedule import Delays, Growth, Refresher, Schedule
 from memoriter.memory import Memory
 from memoriter.notes.watch import Watcher
 from memoriter.recall.candidates import question
+from memoriter.records import Answer
+from memoriter.sentences import sentence
 
 if TYPE_CHECKING:
     from memoriter.config import Settings
@@ -56,16 +58,28 @@ class Written:
 
 
 class MemoryService:
-    """Keeps the memory of one agent up to date between `start` and `stop`."""
+    """Keeps the memory of one agent up to date between `start` and `stop`.
+
+    ``search_enabled`` and ``auto_save_enabled`` switch off what the service searches and writes; the index stays up
+    to date. ``max_search_results`` and ``min_score`` are the defaults of `search_memories`.
+    """
 
     def __init__(
         self,
         memory: Memory,
         *,
+        search_enabled: bool = True,
+        auto_save_enabled: bool = True,
+        max_search_results: int | None = None,
+        min_score: float | None = None,
         on_sync: Callable[[Synced], None] | None = None,
         on_progress: ProgressCallback | None = None,
     ) -> None:
         self.memory = memory
+        self.search_enabled = search_enabled
+        self.auto_save_enabled = auto_save_enabled
+        self._max_search_results = max_search_results
+        self._min_score = min_score
         self._on_sync = on_sync or (lambda _: None)
         self._on_progress = on_progress
         settings = memory.settings
@@ -138,6 +152,18 @@ class MemoryService:
 
     # ---- during a conversation -------------------------------------------------------------------------------------
 
+    def search_memories(
+        self, query: str, *, max_results: int | None = None, min_score: float | None = None
+    ) -> Answer:
+        """Search notes, sessions and entries with the defaults of this service."""
+        if not self.search_enabled:
+            return Answer((), "none", "", degraded=sentence("search.off"))
+        return self.memory.search(
+            query,
+            max_results=self._max_search_results if max_results is None else max_results,
+            min_score=self._min_score if min_score is None else min_score,
+        )
+
     def inject_relevant_memories(
         self,
         messages: Sequence[Message],
@@ -152,7 +178,7 @@ class MemoryService:
         """
         options = self.memory.settings.retrieval
         query = question(messages if recent is None else recent)
-        if not query or not options.inject_on_query:
+        if not query or not options.inject_on_query or not self.search_enabled:
             return list(messages)
         tokens = None if conversation_tokens is None else round(conversation_tokens * options.budget_ratio)
         recalled = self.memory.recall(query, interface="service", tokens=tokens)
@@ -181,6 +207,8 @@ class MemoryService:
         return self._write(lambda: self.memory.summarise(messages, session))
 
     def _write(self, write: Callable[[], Saved | None]) -> Written:
+        if not self.auto_save_enabled:
+            return Written()
         try:
             saved = write()
         except MemoriterError as error:

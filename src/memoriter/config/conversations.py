@@ -19,6 +19,16 @@ class EntrySettings(Section):
         description="Engine that searches the vectors of entries: `scan`, the extras `sqlite-vec`, `lancedb` and "
         "`chroma`, or `pinecone`.",
     )
+    database: Path | None = Field(
+        default=None,
+        description="File of the entries' database. Default: `memory.db` in the agent's folder. Agents other than "
+        "`main` add their name to it.",
+    )
+    index_folder: Path | None = Field(
+        default=None,
+        description="Folder for keywords and vectors of entries, which are derived from the database. Default: "
+        "`entries` in the agent's folder.",
+    )
     approval: Literal["none", "agent", "all"] = Field(
         default="none",
         description="Which new entries wait for the owner's approval: `none`, those that an `agent` stores, or `all` "

@@ -20,10 +20,12 @@ def reject_bool(value: object) -> object:
 
 def _seconds(value: object) -> object:
     """Return seconds from a number or a text with a unit."""
-    match = re.fullmatch(r"\s*([0-9.]+)\s*(ms|s|m|h)?\s*", value) if isinstance(value, str) else None
-    if match:
-        return float(match[1]) * {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}[match[2] or "s"]
-    return reject_bool(value)
+    if not isinstance(value, str):
+        return reject_bool(value)
+    match = re.fullmatch(r"\s*(\d+(?:\.\d*)?|\.\d+)\s*(ms|s|m|h)?\s*", value)
+    if match is None:
+        raise ValueError("must be seconds, or a time such as '500ms', '15s', '5m' or '1h'")
+    return float(match[1]) * {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}[match[2] or "s"]
 
 
 Whole = Annotated[int, BeforeValidator(reject_bool)]

@@ -18,6 +18,8 @@ from typing import NamedTuple
 from pydantic import SecretStr
 
 from memoriter.config.fields import did_you_mean, nearest
+from memoriter.config.other_names import OTHER_NAMES
+from memoriter.config.search import QmdPathSettings
 from memoriter.config.settings import keys
 from memoriter.errors import ConfigError, UntrustedConfig
 
@@ -44,16 +46,6 @@ SHARED_VARIABLES = {
 
 #: A workspace may come from a cloned repository. Its file may tune the search, but not name programs, hosts or keys.
 WORKSPACE_MAY_SET = ("chunking.", "search.", "memory.citations", "files.patterns", "files.extra_paths")
-
-#: Names in OpenClaw's settings for settings that apply to every backend here.
-ALIASES = {
-    "memory.qmd.collections": "memory.qmd.paths",
-    "memory.qmd.citations": "memory.citations",
-    "memory.qmd.limits.max_injected_chars": "memory.max_injected_chars",
-    "memory.qmd.limits.max_results": "search.max_results",
-    "memory.qmd.limits.max_snippet_chars": "search.snippet_chars",
-    "memory.qmd.scope": "memory.scope",
-}
 
 #: Maximum number of dots in a key.
 MAX_DEPTH = 4
@@ -146,47 +138,72 @@ def from_environment(environ: Mapping[str, str], cwd: Path, errors: list[ConfigE
             )
         elif text := environ.get(name):
             try:
-                value = _variable_value(names[name], text, name)
+                values = [
+                    (key, _variable_value(key, value, name) if isinstance(value, str) else value)
+                    for key, value in translate(names[name], text)
+                ]
             except ConfigError as error:
                 errors.append(error)
             else:
-                _put(layer, names[name], value, origin=name, base=cwd, errors=errors)
+                for key, value in values:
+                    _put(layer, key, value, origin=name, base=cwd, errors=errors)
     if "workspace" in layer and layer["workspace"].origin == "MEMORY_DIR":
-        # Users of MEMORY_DIR keep notes directly in that folder, not in a folder `memory` below it.
-        layer.setdefault("files.extra_paths", Value((layer["workspace"].value,), "MEMORY_DIR"))
+        _put_memory_dir(layer, layer["workspace"].value)
     return layer
+
+
+def _put_memory_dir(layer: Layer, folder: object) -> None:
+    """Set the workspace so that notes are read from, and written to, the folder that `MEMORY_DIR` names.
+
+    Notes are in the folder `memory` of a workspace. A folder with another name is read as it is.
+    """
+    if isinstance(folder, Path) and folder.name == "memory":
+        layer["workspace"] = Value(folder.parent, "MEMORY_DIR")
+    else:
+        layer.setdefault("files.extra_paths", Value((folder,), "MEMORY_DIR"))
 
 
 def from_arguments(arguments: Mapping[str, object], cwd: Path, errors: list[ConfigError]) -> Layer:
     """Return what the caller sets. None means not set."""
     layer = Layer()
     for name, value in arguments.items():
-        key = canonical(name)
-        origin = "--" + key.rpartition(".")[2].replace("_", "-")
-        if key not in keys():
-            errors.append(
-                ConfigError(f"unknown setting {key!r} in the arguments{did_you_mean(nearest(key, keys()))}")
-            )
-        elif value is not None:
-            _put(layer, key, value, origin=origin, base=cwd, errors=errors)
+        known = canonical(name)
+        origin = "--" + known.rpartition(".")[2].replace("_", "-")
+        for key, item in translate(known, value):
+            if key not in keys():
+                hint = did_you_mean(nearest(key, keys()))
+                errors.append(ConfigError(f"unknown setting {key!r} in the arguments{hint}"))
+            elif item is not None:
+                _put(layer, key, item, origin=origin, base=cwd, errors=errors)
     return layer
 
 
 def canonical(key: str) -> str:
-    """Return the key in snake case, with aliases resolved."""
+    """Return the key in snake case, and under our name if another program has another."""
     if key in keys():
         return key
     key = re.sub(r"(?<=[a-z0-9])[A-Z]", lambda letter: f"_{letter[0].lower()}", key)
-    for alias, name in ALIASES.items():
-        if key == alias or key.startswith(f"{alias}."):
-            return name + key[len(alias) :]
+    for other, name in OTHER_NAMES.items():
+        if isinstance(name, str) and (key == other or key.startswith(f"{other}.")):
+            return name + key[len(other) :]
     return key
+
+
+def translate(key: str, value: object) -> list[tuple[str, object]]:
+    """Return the settings that a key in snake case sets. Another program's setting may stand for several of ours."""
+    convert = OTHER_NAMES.get(key)
+    if convert is None or isinstance(convert, str) or value is None:
+        return [(key, value)]
+    return list(convert(value).items())
 
 
 def variables() -> dict[str, str]:
     """Return every environment variable that sets something, with its key."""
-    aliases = {variable(alias): key for alias, key in ALIASES.items() if key in keys()}
-    return {**SHARED_VARIABLES, **aliases, **{variable(key): key for key in keys()}}
+    others = {
+        variable(other): name if isinstance(name, str) else other for other, name in OTHER_NAMES.items()
+    }
+    known = {name: key for name, key in others.items() if key in keys() or key in OTHER_NAMES}
+    return {**SHARED_VARIABLES, **known, **{variable(key): key for key in keys()}}
 
 
 def variable(key: str) -> str:
@@ -224,6 +241,8 @@ def _below(
         key = canonical(f"{prefix}{name}")
         if key in keys():
             yield key, value
+        elif key in OTHER_NAMES:
+            yield from translate(key, value)
         elif isinstance(value, dict) and key.count(".") < MAX_DEPTH:
             yield from _below(f"{key}.", value, origin, errors)
         elif example := next((known for known in keys() if known.startswith(f"{key}.")), None):
@@ -245,7 +264,7 @@ def _put(
     if _holds(key, tuple) and isinstance(value, str | Path):
         value = [value]  # allow `extra_paths: ~/journal`
     try:
-        layer[key] = Value(_resolve(value, base) if _holds(key, Path) else value, origin)
+        layer[key] = Value(_resolve(value, base) if _holds_paths(key) else value, origin)
     except (OSError, RuntimeError, ValueError) as error:
         errors.append(
             ConfigError(f"{key} from {origin}: not a usable path: {' '.join(str(error).split())[:200]}")
@@ -270,6 +289,10 @@ def _holds(key: str, kind: type) -> bool:
     return kind in (annotation, typing.get_origin(annotation), *typing.get_args(annotation))
 
 
+def _holds_paths(key: str) -> bool:
+    return _holds(key, Path) or _holds(key, QmdPathSettings)
+
+
 def _resolve(value: object, base: Path) -> object:
     match value:
         case str() | Path():
@@ -278,6 +301,8 @@ def _resolve(value: object, base: Path) -> object:
             return (base / Path(value).expanduser()).resolve()
         case list() | tuple():
             return tuple(_resolve(item, base) for item in value)
+        case dict() if "path" in value:  # a path with its name and pattern
+            return {**value, "path": _resolve(value["path"], base)}
         case dict():
             return {str(name): _resolve(item, base) for name, item in value.items()}
         case None:

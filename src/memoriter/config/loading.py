@@ -136,11 +136,24 @@ def _messages(error: ValidationError, layer: Layer) -> Iterator[ConfigError]:
         place = [str(part) for part in detail["loc"]]
         key, reason = _key_at(place), _reason(detail)
         if key in layer:
-            value = "***" if layers.is_secret(key) else reprlib.repr(detail["input"])
+            value = "***" if layers.is_secret(key) else reprlib.repr(_shown(detail["input"]))
             yield ConfigError(f"{key} = {value} from {layer[key].origin}: {reason}")
         else:
             origins = {value.origin: None for name, value in layer.items() if name.startswith(f"{key}.")}
             yield ConfigError(f"{key} from {' and '.join(origins)}: {reason}")
+
+
+def _shown(value: object) -> object:
+    """Return a wrong value as its author wrote it: a path is a text, and a list is a list."""
+    match value:
+        case Path():
+            return str(value)
+        case dict():
+            return {name: _shown(item) for name, item in value.items()}
+        case list() | tuple():
+            return [_shown(item) for item in value]
+        case _:
+            return value
 
 
 def _reason(detail: ErrorDetails) -> str:

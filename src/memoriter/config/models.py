@@ -69,6 +69,13 @@ class EmbeddingSettings(Section):
     concurrency: Whole = Field(
         default=4, ge=1, le=64, description="Maximum number of concurrent calls to the embedder."
     )
+    batch_timeout_minutes: Number = Field(
+        default=60.0,
+        gt=0,
+        le=1440,
+        description="Time limit for a job of the provider's batch API, in minutes. After it, texts are embedded in "
+        "plain calls.",
+    )
     query_timeout_s: Duration = Field(
         gt=0,
         default=4.0,

@@ -12,6 +12,14 @@ from memoriter.config.fields import Duration, Fraction, Number, Section, Whole, 
 from memoriter.config.models import check_url
 
 
+def check_pattern(pattern: str) -> str:
+    """Return the pattern, or raise if it could match files outside of its folder."""
+    path = PurePosixPath(pattern.replace("\\", "/"))
+    if not pattern or "\0" in pattern or path.is_absolute() or ".." in path.parts:
+        raise ValueError("must be patterns below a folder, such as '**/*.md', without '..' or a leading '/'")
+    return pattern
+
+
 class FileSettings(Section):
     """Files that are indexed."""
 
@@ -29,13 +37,7 @@ class FileSettings(Section):
     @field_validator("patterns")
     @classmethod
     def _stays_inside(cls, patterns: tuple[str, ...]) -> tuple[str, ...]:
-        for pattern in patterns:
-            path = PurePosixPath(pattern.replace("\\", "/"))
-            if not pattern or "\0" in pattern or path.is_absolute() or ".." in path.parts:
-                raise ValueError(
-                    "must be patterns below a folder, such as '**/*.md', without '..' or a leading '/'"
-                )
-        return patterns
+        return tuple(map(check_pattern, patterns))
 
 
 class ChunkingSettings(Section):
@@ -225,6 +227,34 @@ class QmdLimits(Section):
     )
 
 
+class QmdPathSettings(Section):
+    """A file or folder that qmd indexes. A path alone is enough."""
+
+    path: Path
+    name: str | None = Field(default=None, pattern=r"^[A-Za-z0-9_-]{1,64}$")
+    pattern: str | None = None
+
+    @model_validator(mode="before")
+    @classmethod
+    def _from_path(cls, value: object) -> object:
+        if isinstance(value, str | Path):
+            return {"path": value}
+        if not isinstance(value, dict):
+            raise ValueError("must be a path, or an object with `path`, `name` and `pattern`")  # noqa: TRY004
+        return value
+
+    @field_validator("pattern")
+    @classmethod
+    def _stays_inside(cls, pattern: str | None) -> str | None:
+        return pattern if pattern is None else check_pattern(pattern)
+
+    def __str__(self) -> str:
+        return str(self.path)
+
+    def __repr__(self) -> str:
+        return repr(str(self))
+
+
 class QmdBackendSettings(Section):
     """The external engine `qmd`. Used when `memory.backend` is `qmd`."""
 
@@ -239,9 +269,10 @@ class QmdBackendSettings(Section):
         description="`search` (keywords), `query` (keywords and vectors), or `vsearch` (vectors, after a language "
         "model rewrote the query; slow). The last two need a model.",
     )
-    paths: tuple[Path, ...] = Field(
+    paths: tuple[QmdPathSettings, ...] = Field(
         default=(),
-        description="More files and folders to index with this backend, besides `files.extra_paths`.",
+        description="More files and folders to index with this backend, besides `files.extra_paths`: paths, or objects "
+        "such as `{path: ~/journal, name: journal, pattern: '**/*.md'}`.",
     )
     embed_model: str | None = Field(
         default=None,

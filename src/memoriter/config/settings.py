@@ -32,6 +32,7 @@ from memoriter.config.search import (
     IndexSettings,
     MemorySettings,
     PineconeSettings,
+    QmdPathSettings,
     ScopeRuleSettings,
     SearchSettings,
 )
@@ -151,6 +152,22 @@ class Settings(Section):
         """The folder of this agent's index, entries and transcripts."""
         return self.home / "agents" / self.agent
 
+    @property
+    def entries_database(self) -> Path:
+        """The database of this agent's entries."""
+        return self._place(self.entries.database, "memory.db")
+
+    @property
+    def entries_index(self) -> Path:
+        """The folder of the derived index of this agent's entries."""
+        return self._place(self.entries.index_folder, "entries")
+
+    def _place(self, chosen: Path | None, name: str) -> Path:
+        """Return a chosen place. Agents never share one, so other agents than `main` add their name to it."""
+        if chosen is None:
+            return self.agent_folder / name
+        return chosen if self.agent == "main" else chosen.with_stem(f"{chosen.stem}-{self.agent}")
+
     def origin(self, key: str) -> str:
         """Return where a value came from: "default", a file's path, or the name of a variable or argument."""
         if key not in keys():
@@ -187,10 +204,11 @@ def _plain(value: object) -> object:
     match value:
         case SecretStr():
             return "***"
-        case Path():
+        case Path() | ScopeRuleSettings():
             return str(value)
-        case ScopeRuleSettings():
-            return str(value)
+        case QmdPathSettings():
+            more = {name: item for name in ("name", "pattern") if (item := getattr(value, name))}
+            return {"path": str(value.path), **more} if more else str(value.path)
         case tuple():
             return [_plain(item) for item in value]
         case Mapping():

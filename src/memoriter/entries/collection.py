@@ -511,10 +511,12 @@ def open_entries(
     pinecone: PineconeAccess | None = None,
     options: EntryOptions | None = None,
     clock: Callable[[], float] = time.time,
+    database: Path | None = None,
+    index_folder: Path | None = None,
 ) -> Entries:
-    """Open the entries in an agent's folder."""
+    """Open the entries in an agent's folder, or at other places: the file ``database`` and the ``index_folder``."""
     from memoriter.embedding import Batched
 
-    index = open_index(folder / INDEX_NAME, engine=engine, pinecone=pinecone)
+    index = open_index(index_folder or folder / INDEX_NAME, engine=engine, pinecone=pinecone)
     batched = Batched(embedder) if embedder else None
-    return Entries(EntryStore(folder), index, embedder, batched, options, clock=clock)
+    return Entries(EntryStore(folder, file=database), index, embedder, batched, options, clock=clock)

@@ -15,6 +15,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import MappingProxyType
 
 from memoriter.records import FoundFile, Problem
 
@@ -63,7 +64,12 @@ class Tree:
         return self.holds(real) and not hidden and Path(real).suffix.lower() == Path(link).suffix.lower()
 
 
-def trees_of(root: Path, extra_paths: Iterable[Path], patterns: Sequence[str]) -> list[Tree]:
+def trees_of(
+    root: Path,
+    extra_paths: Iterable[Path],
+    patterns: Sequence[str],
+    own_patterns: Mapping[Path, str] = MappingProxyType({}),
+) -> list[Tree]:
     """Return the tree of the workspace and one for each extra path. Missing paths are left out."""
     home = os.path.realpath(root)
     trees = [Tree(home, "", re.compile(_IN_WORKSPACE), ("MEMORY.md", "memory.md", "memory"))]
@@ -74,7 +80,8 @@ def trees_of(root: Path, extra_paths: Iterable[Path], patterns: Sequence[str]) -
             shown = (
                 _citation_prefix(str(root.absolute()), path) or _citation_prefix(home, real) or _folder(path)
             )
-            trees.append(Tree(real, shown.removeprefix("./"), _any_of(patterns), ("",)))
+            chosen = [own_patterns[extra]] if extra in own_patterns else patterns
+            trees.append(Tree(real, shown.removeprefix("./"), _any_of(chosen), ("",)))
         elif Path(real).exists():
             folder, name = os.path.split(real)
             shown = _citation_prefix(home, folder) or _folder(folder)

@@ -10,8 +10,9 @@ import difflib
 import hashlib
 import os
 import stat
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 
 from memoriter.errors import NotFound, PathRefused, SourceError
 from memoriter.files.paths import open_inside
@@ -38,11 +39,17 @@ class Workspace:
         *,
         extra_paths: Sequence[Path] = (),
         patterns: Sequence[str] = ("**/*.md",),
+        own_patterns: Mapping[Path, str] = MappingProxyType({}),
+        names: Mapping[Path, str] = MappingProxyType({}),
         max_bytes: int = MAX_BYTES,
     ) -> None:
         self.root = Path(root)
         self.extra_paths = tuple(Path(extra) for extra in extra_paths)
         self.patterns = tuple(patterns)
+        #: Patterns of single extra paths, instead of ``patterns``.
+        self.own_patterns = own_patterns
+        #: Names of extra paths, for engines that name what they index.
+        self.names = names
         self.max_bytes = max_bytes
         self._trees = self._current_trees()
 
@@ -76,7 +83,7 @@ class Workspace:
         return FoundFile(tree.shown + relative, "memory", real, status.st_mtime_ns, status.st_size)
 
     def _current_trees(self) -> list[Tree]:
-        return trees_of(self.root, self.extra_paths, self.patterns)
+        return trees_of(self.root, self.extra_paths, self.patterns, self.own_patterns)
 
     def _missing(self) -> list[Problem]:
         return [

@@ -56,8 +56,8 @@ class Edit:
 class EntryStore:
     """The contents of ``memory.db``. Safe to use from several threads and processes."""
 
-    def __init__(self, folder: Path, *, timeout_s: float = 30.0) -> None:
-        self.path = folder / "memory.db"
+    def __init__(self, folder: Path, *, file: Path | None = None, timeout_s: float = 30.0) -> None:
+        self.path = file or folder / "memory.db"
         self.database = Database(
             self.path,
             application_id=APPLICATION_ID,

@@ -52,10 +52,11 @@ def _extra(workspace: Workspace) -> list[Collection]:
     pattern = patterns[0] if len(patterns) == 1 else "{" + ",".join(patterns) + "}"
     for number, extra in enumerate(workspace.extra_paths, 1):
         real = Path(os.path.realpath(absolute(workspace.root, extra)))
+        name = workspace.names.get(extra, f"extra-{number}")
         if real.is_dir():
-            found.append(Collection(f"extra-{number}", real, pattern))
+            found.append(Collection(name, real, workspace.own_patterns.get(extra, pattern)))
         elif real.exists():
-            found.append(Collection(f"extra-{number}", real.parent, _escape(real.name)))
+            found.append(Collection(name, real.parent, _escape(real.name)))
     return found
 
 

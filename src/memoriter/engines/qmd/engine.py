@@ -74,6 +74,8 @@ class QmdSettings:
     workspace: Path
     extra_paths: tuple[Path, ...] = ()
     patterns: tuple[str, ...] = ("**/*.md",)
+    #: Extra paths with a name or a pattern of their own.
+    named_paths: tuple[tuple[Path, str | None, str | None], ...] = ()
     command: str = "qmd"
     node: str = "node"
     search_mode: QmdMode = "search"

@@ -245,7 +245,7 @@ async def watch_other_processes(hub: Hub, agents: Agents) -> None:
             agent = reloading.current
             if agent is None:
                 continue
-            state = tuple(_file_state(agent.memory.settings.agent_folder / "memory.db"))
+            state = tuple(_file_state(agent.memory.settings.entries_database))
             if name in known and known[name][0] == state:
                 continue
             try:
@@ -260,7 +260,7 @@ async def watch_other_processes(hub: Hub, agents: Agents) -> None:
 
 def _version(agent: Agent) -> Version | None:
     """Return None while the agent has no entries."""
-    if not (agent.memory.settings.agent_folder / "memory.db").exists():
+    if not agent.memory.settings.entries_database.exists():
         return None
     return id(agent), agent.memory.entries.external_changes()
 

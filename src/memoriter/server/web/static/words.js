@@ -518,6 +518,7 @@ export const WORDS = {
   "code.entry.too_long": ["A memory has at most {limit} characters. This text has {length}.", "一条记忆最多 {limit} 个字符，这段文字有 {length} 个。"],
   "code.entry.too_many_tags": ["A memory has at most {limit} tags.", "一条记忆最多 {limit} 个标签。"],
   "code.forget.how": ["Name what to forget in exactly one way: an id, a query, a session, a source or a time.", "请只用一种方式指定要遗忘的内容：编号、查询、会话、来源或时间。"],
+  "code.search.off": ["Search is switched off (search_enabled).", "搜索已关闭（search_enabled）。"],
   "code.recall.ambiguous": ["More than one recall starts with {id}: {candidates} and so on. Give more of its id.", "不止一次召回的编号以 {id} 开头：{candidates} 等。请多给几位。"],
   "code.recall.none": ["Nothing has been recalled yet.", "还没有任何召回。"],
   "code.recall.none_of_entry": ["The memory {id} has not entered a prompt yet.", "记忆 {id} 还没有进入过任何提示。"],
