@@ -270,7 +270,7 @@ class Memory:
     def _entries_exist(self) -> bool:
         return self._entries is not None or self.settings.entries_database.exists()
 
-    def remember(self, text: str, type: str = "other", **fields: Unpack[DraftFields]) -> Remembered:  # noqa: A002
+    def remember(self, text: str, type: str | None = None, **fields: Unpack[DraftFields]) -> Remembered:  # noqa: A002
         """Remember one statement and return the outcome. The same as `Entries.add`."""
         return self.entries.add(text, type, **fields)
 

@@ -26,6 +26,7 @@ from memoriter.entries.capture_rules import (
     CaptureRule,
 )
 from memoriter.entries.drafts import Draft, from_share
+from memoriter.records import EntryType
 from memoriter.text import width
 from memoriter.text.redaction import redact, without_private
 
@@ -120,6 +121,7 @@ def _of_sentence(sentence: str, session: str | None) -> Draft | None:
         session=session,
         source="capture",
         on_purpose=False,
+        requested=rule.explicit,
     )
 
 
@@ -136,6 +138,12 @@ def rule_of(sentence: str) -> CaptureRule | None:
     if MINE.search(lowered) and (PHONE.search(sentence) or EMAIL.search(sentence)):
         return CONTACT
     return None
+
+
+def classify(text: str) -> EntryType:
+    """Return the type that the rules give a statement; "other" if none applies."""
+    rule = rule_of(text)
+    return rule.type if rule else "other"
 
 
 CONTACT = CaptureRule("relationship", PHONE)

@@ -88,6 +88,7 @@ class DraftFields(TypedDict, total=False):
     session: str | None
     source: str | None
     tags: tuple[str, ...]
+    expires_at: float | None
 
 
 class Entries:
@@ -121,15 +122,17 @@ class Entries:
 
     # ---- adding ----------------------------------------------------------------------------------------------
 
-    def add(self, text: str, type: str = "other", **fields: Unpack[DraftFields]) -> Remembered:  # noqa: A002
+    def add(self, text: str, type: str | None = None, **fields: Unpack[DraftFields]) -> Remembered:  # noqa: A002
         """Add one statement and return the outcome.
 
         A statement that is already known is counted, one that refines a known entry is merged with it, and one that
         contradicts a known entry supersedes it. With approval turned on, the statement may be staged instead.
-        ``type`` is one of the entry types or categories. ``importance`` is 1 to 5 and ``confidence`` 0 to 1.
-        The change is on disk when this method returns.
+        ``type`` is one of the entry types or categories; without it, the rules of `capture` choose one.
+        ``importance`` is 1 to 5 and ``confidence`` 0 to 1. What the owner adds never expires, unless ``expires_at``
+        says when, in seconds since the epoch. The change is on disk when this method returns.
         """
-        return self.add_draft(Draft(text, type_of(type), **fields), actor=fields.get("trust", "owner"))
+        chosen = type_of(type) if type else capture.classify(text)
+        return self.add_draft(Draft(text, chosen, **fields), actor=fields.get("trust", "owner"))
 
     def add_draft(self, draft: Draft, *, actor: str = "owner", replaces: str | None = None) -> Remembered:
         """Add a draft and return the outcome. `add` is the short form.
