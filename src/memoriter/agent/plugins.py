@@ -163,7 +163,8 @@ class Handlers:
         return Effect(remembered=tuple(self._capture(moment)))
 
     def _capture(self, moment: Moment) -> list[Remembered]:
-        return self._memory.capture(turns_of_messages(conversation_of(moment)), session=moment.session)
+        turns = turns_of_messages(conversation_of(moment))
+        return self._memory.capture(turns, session=moment.session, wait=True)
 
     def flush(self, moment: Moment) -> Effect | None:
         """Write a note about the turns that the conversation is about to lose."""

@@ -198,7 +198,7 @@ class Entries:
 
     def capture(self, turns: Iterable[TurnLike], *, session: str | None = None) -> builtins.list[Remembered]:
         """Capture statements from the owner's turns by rules, without a model."""
-        drafts = capture.capture(turns, session=session, limits=self._options.capture)
+        drafts = capture.capture(turns, session=session, limits=self._options.capture, now=self._clock())
         return [self.add_draft(draft, actor="capture") for draft in drafts]
 
     # ---- reading ---------------------------------------------------------------------------------------------
