@@ -191,7 +191,8 @@ class Handlers:
 
 def _effect(result: Written) -> Effect:
     new = (result.saved,) if result.saved and not result.saved.already else ()
-    return Effect(written=new, warnings=(result.error,) if result.error else ())
+    notes = (result.error, *(saved.note for saved in new))  # such as that the language model failed
+    return Effect(written=new, warnings=tuple(note for note in notes if note))
 
 
 def _token_budget(moment: Moment, ratio: float) -> int | None:

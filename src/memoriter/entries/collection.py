@@ -76,6 +76,8 @@ class EntryOptions:
     approval: Approval = "none"
     cleanup: CleanupOptions = field(default_factory=CleanupOptions)
     capture: CaptureLimits = field(default_factory=CaptureLimits)
+    #: Compute vectors in the background that no caller waits for.
+    background: bool = False
 
 
 class DraftFields(TypedDict, total=False):
@@ -109,7 +111,8 @@ class Entries:
         self._options = options or EntryOptions()
         self._clock = clock
         self._judging = threading.Lock()
-        self._follower = Follower(store, index, batched, name=INDEX_NAME)
+        background = self._options.background
+        self._follower = Follower(store, index, batched, name=INDEX_NAME, background=background)
         self._search = EntrySearch(store, self._follower, embedder, self._options.weights, clock=clock)
         self._maps = MapBuilder(store, self._follower, clock)
         self._eraser = Eraser(store, self._follower, clock, self._maps.delete)
@@ -433,10 +436,13 @@ class Entries:
 
     def count_pending(self) -> dict[str, int]:
         """Return how many entries wait for a vector ("vectors") and for the owner's approval ("staged")."""
-        model = self._follower.model
-        counts = self._index.counts(model)
-        missing = counts.chunks - counts.embedded if model else 0
+        missing, _ = self._follower.count_missing()
         return {"vectors": missing, "staged": self.facets().states.get("staged", 0)}
+
+    def missing_vectors(self) -> str | None:
+        """Return a sentence that says how many entries have no vector yet, also right after an import; else None."""
+        missing, total = self._follower.count_missing()
+        return sentence("entries.missing", missing=missing, total=total) if missing else None
 
     def timeline(
         self, *, since: float | None = None, until: float | None = None, buckets: int = 60
@@ -491,6 +497,7 @@ class Entries:
 
     def close(self) -> None:
         """Close the database and the index."""
+        self._follower.close()
         self._index.close()
         self._store.close()
 
