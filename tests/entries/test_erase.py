@@ -35,7 +35,7 @@ def test_a_forgotten_text_is_in_no_file(
 ) -> None:
     if engine == "lancedb":
         pytest.importorskip("lancedb", reason="the extra lancedb is not installed")
-        monkeypatch.setattr("memoriter.store.vectors.lance.BATCH_ROWS", 2)
+        monkeypatch.setattr("memoriter.store.vectors.external.BATCH_ROWS", 2)
     if engine == "scan":
         monkeypatch.setattr("memoriter.store.vectors.scan.LIMITS", small_limits())
     home = tmp_path / "agent"
@@ -161,7 +161,7 @@ def test_an_interrupted_erasure_is_completed_at_the_next_opening(
     entries = open_()
     entry = remember(entries, OLD)
     monkeypatch.setattr(
-        entries._eraser, "complete", lambda: True
+        entries._eraser, "complete", lambda: ()
     )  # killed before the derived copies were erased
     entries.forget(entry.id)
     assert holders(tmp_path / "agent", SENTINEL) != []

@@ -84,7 +84,7 @@ class EmbeddingSettings(Section):
     background: bool = Field(
         default=True,
         description="Compute missing vectors, and those of a newly configured embedder, in the background. "
-        "If false, each search computes some of the missing ones, and `memoriter index` computes all.",
+        "If false, only `memoriter index` computes them.",
     )
 
     @field_validator("provider", "fallback")

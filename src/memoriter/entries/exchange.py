@@ -15,7 +15,7 @@ from typing import Any, get_args, get_type_hints
 
 import apsw
 
-from memoriter.entries.capture import classify
+from memoriter.entries.capture import rule_of
 from memoriter.entries.drafts import TYPES, Draft, clamp, from_share, type_of
 from memoriter.errors import WriteError
 from memoriter.records import TRUST_LEVELS, Entry, EntryEvent, EntryState, EntryType, Imported
@@ -271,7 +271,7 @@ def _entry(record: Any, at: float) -> Entry:
         source=str(record.get("source") or ("mem0" if "memory" in record else "import")),
         tags=_tags(record),
     ).clean()
-    entry = draft.entry(at)
+    entry = draft.entry(at)  # it expires counted from now, however old it is in the other program
     updated = _seconds(record.get("updated_at"), created)
     return replace(entry, id=_id(record, text), created_at=created, updated_at=updated, valid_from=created)
 
@@ -291,7 +291,8 @@ def _type(record: Mapping[str, Any], text: str) -> EntryType:
                 return type_of(name)
             except WriteError:
                 continue
-    return classify(text)
+    rule = rule_of(text)
+    return rule.type if rule else "other"
 
 
 def _importance(value: Any) -> float:

@@ -47,12 +47,9 @@ class AddArguments(Arguments):
     """Arguments of `entries.add`."""
 
     text: Text
-    type: Type | None = Field(default=None, description="The type of entry. By default, rules choose it.")
+    type: Type = "other"
     importance: Importance = 3.0
     tags: Tags = Field(default=[])
-    expires_at: Time | None = Field(
-        default=None, description="When it expires, in seconds since the epoch. By default never."
-    )
 
 
 class AddResult(Shape):
@@ -92,7 +89,6 @@ def _add(call: Call[AddArguments]) -> AddResult:
         tags=tuple(asked.tags),
         session=call.session_key,
         source="owner",
-        expires_at=asked.expires_at,
     )
     return AddResult(
         action=remembered.action,

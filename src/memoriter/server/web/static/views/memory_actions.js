@@ -33,8 +33,7 @@ function starField(value) {
 
 function statementFields(entry) {
   const text = el("textarea", { rows: "4", required: true, maxlength: "8000", value: entry.text ?? "" });
-  const automatic = entry.type ? [] : [["", t("entry.type.automatic")]];
-  const type = choice([...automatic, ...types()], entry.type ?? "");
+  const type = choice(types(), entry.type ?? "other");
   const importance = starField(entry.importance ?? 3);
   const tagText = el("input", { type: "text", autocomplete: "off", value: (entry.tags ?? []).join(", ") });
   return {
@@ -46,7 +45,7 @@ function statementFields(entry) {
     ],
     values: () => ({
       text: text.value.trim(),
-      type: type.value || undefined,
+      type: type.value,
       importance: importance.value(),
       tags: tagText.value
         .split(/[,，、]/)

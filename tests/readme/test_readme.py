@@ -1,0 +1,258 @@
+"""The README works as written: every command runs in order, in a new home, and prints what the README promises.
+
+The fast test runs the commands of the checkout on a few weeks of notes. The integration test builds the wheel, installs
+it into a new environment and walks through a year of notes in two languages, where every question must find its line.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import urllib.request
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from year_of_notes import Question, write_year
+
+from memoriter.testing import sample_workspace
+
+ROOT = Path(__file__).parents[2]
+README = (ROOT / "README.md").read_text("utf-8")
+
+
+def blocks(language: str) -> list[str]:
+    """Return the fenced blocks of a language."""
+    return re.findall(rf"^```{language}\n(.*?)^```", README, re.DOTALL | re.MULTILINE)
+
+
+def shell_commands() -> list[str]:
+    """Return the commands of the shell blocks, without comments."""
+    lines = [re.sub(r"\s+# .*", "", line).strip() for block in blocks("sh") for line in block.splitlines()]
+    return [line for line in lines if line and not line.startswith("#")]
+
+
+def table_commands() -> list[str]:
+    """Return the commands in the running text and in tables, such as `memoriter serve`."""
+    text = re.sub(r"^```.*?^```", "", README, flags=re.DOTALL | re.MULTILINE)
+    return list(dict.fromkeys(re.findall(r"`(memoriter [^`]+)`", text)))
+
+
+def shown_commands() -> Iterator[tuple[str, str]]:
+    """Yield the commands of the console blocks, each with the output that the README shows."""
+    for block in blocks("console"):
+        for part in block.split("$ ")[1:]:
+            command, _, output = part.partition("\n")
+            yield command, output
+
+
+@dataclass(frozen=True)
+class Installation:
+    """A `memoriter` to run, and a person's home."""
+
+    bin: Path
+    home: Path
+
+    @property
+    def environment(self) -> dict[str, str]:
+        inherited = {
+            name: value for name, value in os.environ.items() if name in ("PYTHONPATH", "LANG", "TMPDIR")
+        }
+        return inherited | {"PATH": f"{self.bin}:/usr/bin:/bin", "HOME": str(self.home), "COLUMNS": "120"}
+
+    def run(self, command: str, folder: Path | None = None) -> str:
+        """Run a command line in a shell. Return what it prints."""
+        finished = subprocess.run(
+            ["bash", "-c", command],
+            cwd=folder or self.home,
+            env=self.environment,
+            capture_output=True,
+            text=True,
+            timeout=300,
+            check=False,
+        )
+        assert finished.returncode == 0, f"{command}\n{finished.stdout}\n{finished.stderr}"
+        assert "Traceback" not in finished.stderr
+        return finished.stdout
+
+    def search(self, question: str) -> dict[str, object]:
+        answer: dict[str, object] = json.loads(
+            self.run(f"memoriter search --json {quoted(question)}", self.notes)
+        )
+        return answer
+
+    @property
+    def notes(self) -> Path:
+        return self.home / "notes"
+
+    def finds(self, question: Question) -> bool:
+        """Return whether one of the hits for the question contains the line that answers it."""
+        found = self.search(question.text)
+        assert found["degraded"] is None, found["degraded"]
+        lines = (self.notes / question.path).read_text("utf-8").splitlines()
+        return any(
+            hit["path"] == question.path
+            and any(question.line in line for line in lines[hit["startLine"] - 1 : hit["endLine"]])
+            for hit in found["results"]  # type: ignore[attr-defined]
+        )
+
+
+def quoted(text: str) -> str:
+    return "'" + text.replace("'", "'\\''") + "'"
+
+
+def without_numbers(text: str) -> str:
+    """Replace scores and times, and remove blanks at the ends of lines."""
+    return "\n".join(re.sub(r"\d+\.\d+", "N", line).rstrip() for line in text.strip().splitlines())
+
+
+# ---- the steps ----------------------------------------------------------------------------------------------------
+
+
+def check_shown_commands(installed: Installation) -> None:
+    """Run the commands of the console blocks on the notes of the demo, and compare their output with the README."""
+    workspace = installed.home / "demo-workspace"
+    sample_workspace(workspace)
+    for command, output in shown_commands():
+        printed = installed.run(command, workspace)
+        assert without_numbers(output) == without_numbers(printed), (
+            f"the README shows another output of {command}"
+        )
+    (installed.home / ".memoriter").rename(installed.home / "home-of-the-demo")
+
+
+def check_first_search(installed: Installation) -> None:
+    """Run the shell block: init and search. The first search finds the decision, and nothing is missing."""
+    for command in shell_commands():
+        if command.startswith(("make ", "pip ")):
+            continue
+        printed = installed.run(command)
+        if " init" in command:
+            assert "notes" in printed
+        if " search " in command:
+            assert "memory/projects/backups.md#L" in printed
+    answer = installed.search("what did we decide about backups?")
+    assert answer["degraded"] is None
+
+
+def check_python(installed: Installation) -> None:
+    """Run the Python block. It remembers a preference and finds it."""
+    [program] = blocks("python")
+    script = installed.home / "program.py"
+    script.write_text(program, encoding="utf-8")
+    printed = installed.run(f"python {script}")
+    assert "I prefer tabs over spaces" in printed
+
+
+def check_table_commands(installed: Installation) -> None:
+    """Run the commands in tables and text. A server is started, asked and stopped."""
+    for command in table_commands():
+        if command == "memoriter serve":
+            check_server(installed)
+        elif "--print-config" in command:
+            for program in ("claude", "cursor", "codex", "openclaw", "json"):
+                assert "memoriter" in installed.run(f"memoriter mcp --print-config {program}")
+        else:
+            installed.run(command)
+    settings = (installed.home / ".claude" / "settings.json").read_text("utf-8")
+    assert "memoriter" in settings
+
+
+def browser() -> urllib.request.OpenerDirector:
+    """Return a client that keeps cookies, since the link sets one and leads to the page."""
+    return urllib.request.build_opener(urllib.request.HTTPCookieProcessor())
+
+
+def check_server(installed: Installation) -> None:
+    server = subprocess.Popen(
+        [installed.bin / "memoriter", "serve", "--port", "0"],
+        cwd=installed.notes,
+        env=installed.environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    )
+    try:
+        assert server.stdout is not None
+        link = next(
+            found[0] for line in server.stdout if (found := re.findall(r"http://\S+ticket=\S+", line))
+        )
+        with browser().open(link, timeout=60) as answer:
+            assert answer.status == 200
+            assert b"<html" in answer.read().lower()
+    finally:
+        server.send_signal(signal.SIGTERM)
+        server.communicate(timeout=60)
+    assert server.returncode in (0, -signal.SIGTERM)
+
+
+def check_promises(installed: Installation, question: Question) -> None:
+    """Delete the index: the next searches find everything again, and the notes did not change."""
+    before = {file: file.read_bytes() for file in installed.notes.rglob("*.md")}
+    for file in installed.home.glob(".memoriter/agents/*/index.db*"):
+        file.unlink()
+    installed.run("memoriter index", installed.notes)
+    assert installed.finds(question)
+    assert {file: file.read_bytes() for file in installed.notes.rglob("*.md")} == before
+
+
+# ---- the walks ----------------------------------------------------------------------------------------------------
+
+
+def write_program(path: Path, *words: object) -> None:
+    path.write_text(f'#!/bin/sh\nexec {" ".join(str(word) for word in words)} "$@"\n', encoding="utf-8")
+    path.chmod(0o755)
+
+
+@pytest.mark.timeout(400)
+def test_the_commands_of_the_readme_work_in_the_checkout(tmp_path: Path) -> None:
+    installed = Installation(tmp_path / "bin", tmp_path / "home")
+    installed.bin.mkdir()
+    installed.home.mkdir()
+    write_program(installed.bin / "python", sys.executable)
+    write_program(installed.bin / "memoriter", sys.executable, "-m", "memoriter")
+    check_shown_commands(installed)
+    questions = write_year(installed.notes, days=10)
+    check_first_search(installed)
+    check_python(installed)
+    check_table_commands(installed)
+    check_promises(installed, questions[0])
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("wheel")
+    command = [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--wheel-dir", folder, ROOT]
+    subprocess.run(command, check=True, timeout=600)
+    [built] = folder.glob("memoriter-*.whl")
+    return built
+
+
+@pytest.mark.integration
+@pytest.mark.timeout(3000)
+def test_the_readme_works_from_the_wheel_on_a_year_of_notes(
+    wheel: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    subprocess.run([sys.executable, "-m", "venv", tmp_path / "venv"], check=True, timeout=300)
+    installed = Installation(tmp_path / "venv" / "bin", tmp_path / "home")
+    installed.home.mkdir()
+    assert "pip install memoriter" in shell_commands()
+    pip = [installed.bin / "python", "-m", "pip", "install", "--quiet", "--disable-pip-version-check", wheel]
+    subprocess.run(pip, check=True, timeout=1200)
+    monkeypatch.delenv("PYTHONPATH", raising=False)  # the package comes from the wheel
+    check_shown_commands(installed)
+    questions = write_year(installed.notes)
+    check_first_search(installed)
+    status = json.loads(installed.run("memoriter status --json", installed.notes))
+    assert 1400 < status["chunks"] < 1600
+    assert status["embedded"] == status["chunks"]
+    missed = [question.text for question in questions if not installed.finds(question)]
+    assert missed == []
+    check_python(installed)
+    check_table_commands(installed)
+    check_promises(installed, questions[0])
