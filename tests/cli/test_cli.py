@@ -305,7 +305,7 @@ def test_only_documented_commands_exist(memoriter: Run) -> None:
     ("arguments", "message"),
     [
         (["import", "missing.json"], "'missing.json' is neither a file nor one of: openclaw, claude-code."),
-        (["import", "x.json", "--dry-run"], "can be used only with openclaw and claude-code"),
+        (["import", "x.json", "folder"], "can be used only with openclaw and claude-code"),
         (["forget", "--query", "x", "--json"], "Invalid value for --json: It cannot ask for confirmation."),
         (["forget", "--since", "yesterday"], "'yesterday' is not a day. Write it as 2026-02-08."),
         (["approve"], "Give the ids of entries, or --all."),

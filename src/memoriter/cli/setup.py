@@ -130,7 +130,8 @@ def import_(
     source: Annotated[
         Path,
         typer.Argument(
-            help="An export of memoriter, mem0 or ChatGPT, a JSON file, or one of: openclaw, claude-code."
+            help="An export of memoriter, ChatGPT, Claude, mem0, basic-memory or claude-mem, a JSON file, or one of: "
+            "openclaw, claude-code."
         ),
     ],
     folder: Annotated[
@@ -139,18 +140,16 @@ def import_(
             help="For openclaw and claude-code: their folder, if not the default one.", show_default=False
         ),
     ] = None,
-    dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="For openclaw and claude-code: only show what would change.")
-    ] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only show what would change.")] = False,
     as_json: Json = False,
 ) -> None:
-    """Import an export file, or the memory of another program. Existing data is kept."""
+    """Import an export, or the memory of another program. Existing data is kept."""
     from memoriter.cli import entry_tables, render
 
     program = str(source) if folder is not None or not source.is_file() else ""
-    if program not in PROGRAMS and (folder or dry_run):
+    if program not in PROGRAMS and folder:
         raise typer.BadParameter(
-            "FOLDER and --dry-run can be used only with openclaw and claude-code.", param_hint="SOURCE"
+            "FOLDER can be used only with openclaw and claude-code.", param_hint="SOURCE"
         )
     if program not in PROGRAMS and not source.exists():
         raise typer.BadParameter(
@@ -166,16 +165,13 @@ def import_(
 
             render.import_report(import_claude_code(memory, folder, dry_run=dry_run), as_json)
         else:
-            entry_tables.imported(memory.entries.import_(_read_text(source)), as_json)
+            from memoriter.integrations.exports import import_export
 
-
-def _read_text(file: Path) -> str:
-    from memoriter.errors import SourceError
-
-    try:
-        return file.read_text(encoding="utf-8")
-    except UnicodeDecodeError as error:
-        raise SourceError(f"{file} is not UTF-8 text (byte {error.start}). Nothing was imported.") from error
+            report = import_export(memory, source, dry_run=dry_run)
+            if report.steps or dry_run:
+                render.import_report(report, as_json)
+            else:
+                entry_tables.imported(report.entries, as_json)
 
 
 # ---- install --------------------------------------------------------------------------------------------------

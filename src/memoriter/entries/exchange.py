@@ -6,6 +6,7 @@ repeated. Exports of mem0 and ChatGPT and plain JSON lists can be imported too.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import uuid
 from collections.abc import Iterable, Iterator, Mapping
@@ -195,6 +196,8 @@ def _message(error: Exception) -> str:
 
 #: The namespace of ids that are derived from ids of other programs.
 _ID_NAMESPACE = uuid.UUID("9d7f6f0e-4f0b-5a53-8a53-7f2a1b6c0d11")
+#: Categories of mem0 that mean one of our types.
+_CATEGORIES = {"user_preferences": "user_preference", "family": "relationship", "technology": "fact"}
 _TEXTS = ("memory", "text", "content", "statement", "fact")
 _LISTS = ("results", "memories", "entries", "data", "items")
 
@@ -273,7 +276,15 @@ def _entry(record: Any, at: float) -> Entry:
     ).clean()
     entry = draft.entry(at)  # it expires counted from now, however old it is in the other program
     updated = _seconds(record.get("updated_at"), created)
-    return replace(entry, id=_id(record, text), created_at=created, updated_at=updated, valid_from=created)
+    expires = record.get("expiration_date")
+    return replace(
+        entry,
+        id=_id(record, text),
+        created_at=created,
+        updated_at=updated,
+        valid_from=created,
+        expires_at=_seconds(expires, at) if expires else entry.expires_at,
+    )
 
 
 def _id(record: Mapping[str, Any], text: str) -> str:
@@ -285,12 +296,12 @@ def _id(record: Mapping[str, Any], text: str) -> str:
 
 
 def _type(record: Mapping[str, Any], text: str) -> EntryType:
-    for name in (record.get("type"), record.get("category")):
+    details = record.get("metadata")
+    more = [details.get("type"), details.get("category")] if isinstance(details, dict) else []
+    for name in (record.get("type"), record.get("category"), *more, *_strings(record.get("categories"))):
         if isinstance(name, str):
-            try:
-                return type_of(name)
-            except WriteError:
-                continue
+            with contextlib.suppress(WriteError):
+                return type_of(_CATEGORIES.get(name, name))
     rule = rule_of(text)
     return rule.type if rule else "other"
 
@@ -302,8 +313,18 @@ def _importance(value: Any) -> float:
 
 
 def _tags(record: Mapping[str, Any]) -> tuple[str, ...]:
-    found = record.get("tags") or record.get("categories") or ()
-    return tuple(str(tag) for tag in found) if isinstance(found, list | tuple) else ()
+    """Return the tags or categories of a record, and whose it is: programs such as mem0 serve several users."""
+    whose = (
+        ("user", record.get("user_id")),
+        ("agent", record.get("agent_id")),
+        ("app", record.get("app_id")),
+    )
+    owners = (f"{kind}:{name}" for kind, name in whose if isinstance(name, str) and name)
+    return (*_strings(record.get("tags") or record.get("categories")), *owners)
+
+
+def _strings(found: Any) -> tuple[str, ...]:
+    return tuple(str(one) for one in found) if isinstance(found, list | tuple) else ()
 
 
 def _seconds(value: Any, otherwise: float) -> float:

@@ -12,7 +12,7 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
-from memoriter.errors import BadArgument
+from memoriter.errors import BadArgument, WriteError
 from memoriter.records import Entry, EntryType
 from memoriter.tools.entries import EntryJson, EventJson, IdArguments, Time
 from memoriter.tools.entry_tools import ReceiptJson, RememberAction, RememberedJson
@@ -292,7 +292,12 @@ def _export(call: Call[ExportArguments]) -> ExportResult:
 
 
 def _import(call: Call[ImportArguments]) -> ImportResult:
-    return ImportResult.model_validate(call.memory.entries.import_(call.arguments.data))
+    imported = call.memory.entries.import_(call.arguments.data)
+    if not (imported.added or imported.already):
+        raise WriteError(
+            "Nothing was imported: the data contains no memories. `memoriter import` also imports conversations."
+        )
+    return ImportResult.model_validate(imported)
 
 
 # ---- the table ----------------------------------------------------------------------------------------------------

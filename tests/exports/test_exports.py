@@ -1,0 +1,413 @@
+"""Exports of other programs, in the formats that these programs write."""
+
+from __future__ import annotations
+
+import json
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+
+import apsw
+import pytest
+from typer.testing import CliRunner
+
+from memoriter import Memory
+from memoriter.cli.app import app
+from memoriter.errors import MemoriterError, SourceError, WriteError
+from memoriter.integrations.copying import ImportReport
+from memoriter.integrations.exports import import_export
+from memoriter.records import Imported
+
+
+@pytest.fixture
+def memory(open_memory) -> Memory:
+    return open_memory()
+
+
+def counts(report: ImportReport) -> tuple[str, dict[str, int], Imported]:
+    actions: dict[str, int] = {}
+    for step in report.steps:
+        key = f"{step.kind} {step.action}"
+        actions[key] = actions.get(key, 0) + 1
+    return report.program, actions, report.entries
+
+
+def texts(memory: Memory, query: str, **options: object) -> str:
+    return "\n".join(hit.snippet for hit in memory.search(query, **options))  # type: ignore[arg-type]
+
+
+# ---- ChatGPT ------------------------------------------------------------------------------------------------------
+
+
+def node(
+    id_: str, parent: str | None, children: list[str], role: str = "", text: str = "", **more: object
+) -> dict:
+    message = None
+    if role:
+        content = {"content_type": more.pop("content_type", "text"), "parts": [text]}
+        message = {
+            "id": id_, "author": {"role": role, "name": None, "metadata": {}}, "create_time": 1_700_000_000.5,
+            "update_time": None, "content": content, "status": "finished_successfully", "end_turn": None,
+            "weight": 1.0, "metadata": {}, "recipient": "all", **more,
+        }  # fmt: skip
+    return {"id": id_, "message": message, "parent": parent, "children": children}
+
+
+def chatgpt(more: list[dict] | None = None) -> list[dict]:
+    hidden = {"is_visually_hidden_from_conversation": True}
+    nodes = [
+        node("root", None, ["sys"]),
+        node("sys", "root", ["q1"], "system", "", metadata=hidden),
+        node("q1", "sys", ["a-old", "a1"], "user", "Where does the heron of Ghent nest?"),
+        node("a-old", "q1", [], "assistant", "On the cathedral roof."),
+        node("a1", "q1", ["call"], "assistant", "The heron of Ghent nests in the Blaarmeersen marsh."),
+        node("call", "a1", ["bio"], "assistant", "search('heron')", recipient="browser", content_type="code"),
+        node("bio", "call", ["q2"], "assistant", "User lives in Ghent.\nUser likes jam.", recipient="bio"),
+        node("q2", "bio", ["a2"], "user", "谢谢，我每周六去看它。"),
+        *(more or [node("a2", "q2", [], "assistant", "好的，记住了。")]),
+    ]
+    return [
+        {
+            "title": "Heron", "create_time": 1_700_000_000.0, "update_time": 1_700_000_100.0,
+            "mapping": {one["id"]: one for one in nodes}, "moderation_results": [], "current_node": nodes[-1]["id"],
+            "conversation_id": "6561b3a0-0000-8000-9000-0123456789ab", "is_archived": False, "gizmo_id": None,
+            "id": "6561b3a0-0000-8000-9000-0123456789ab",
+        },
+        {"title": "Empty", "create_time": 1.0, "mapping": {"r": node("r", None, [])}, "current_node": "r", "id": "e"},
+    ]  # fmt: skip
+
+
+def test_conversations_of_chatgpt_become_sessions(memory: Memory, tmp_path: Path) -> None:
+    file = tmp_path / "conversations.json"
+    file.write_text(json.dumps(chatgpt()), encoding="utf-8")
+    assert counts(import_export(memory, file)) == ("ChatGPT", {"session new": 1}, Imported(2, 0))
+    assert counts(import_export(memory, file)) == ("ChatGPT", {"session same": 1}, Imported(0, 2))
+    found = texts(memory, "heron Ghent nest", source="sessions")
+    assert "Where does the heron of Ghent nest?" in found
+    assert "Blaarmeersen" in found
+    assert "每周六" in texts(memory, "每周六", source="sessions")
+    everything = "".join(path.read_text() for path in memory.settings.agent_folder.rglob("*.jsonl"))
+    assert "cathedral" not in everything  # another branch
+    assert "search(" not in everything  # a call of a tool
+    assert {entry.text for entry in memory.entries.list()} == {"User lives in Ghent.", "User likes jam."}
+    assert {entry.session for entry in memory.entries.list()} == {"6561b3a0-0000-8000-9000-0123456789ab"}
+
+
+def test_a_conversation_that_went_on_is_updated(memory: Memory, tmp_path: Path) -> None:
+    file = tmp_path / "conversations.json"
+    file.write_text(json.dumps(chatgpt()))
+    import_export(memory, file)
+    longer = [
+        node("a2", "q2", ["q3"], "assistant", "好的，记住了。"),
+        node("q3", "a2", [], "user", "The stork came on Monday."),
+    ]
+    file.write_text(json.dumps(chatgpt(longer)))
+    assert counts(import_export(memory, file))[1] == {"session grown": 1}
+    assert "stork" in texts(memory, "stork", source="sessions")
+
+
+def test_an_archive_and_a_folder_are_read_too(memory: Memory, tmp_path: Path) -> None:
+    folder = tmp_path / "export"
+    folder.mkdir()
+    (folder / "conversations.json").write_text(json.dumps(chatgpt()))
+    (folder / "user.json").write_text("{}")
+    assert counts(import_export(memory, folder, dry_run=True))[1] == {"session new": 1}
+    with zipfile.ZipFile(tmp_path / "export.zip", "w") as archive:
+        archive.write(folder / "conversations.json", "conversations.json")
+    assert counts(import_export(memory, tmp_path / "export.zip"))[1] == {"session new": 1}
+    assert counts(import_export(memory, folder))[1] == {"session same": 1}
+
+
+# ---- Claude -------------------------------------------------------------------------------------------------------
+
+CLAUDE = [
+    {
+        "uuid": "0b1c2d3e-1111-4222-8333-444455556666",
+        "name": "Sourdough",
+        "summary": "",
+        "created_at": "2025-11-02T09:15:22.123456Z",
+        "updated_at": "2025-11-02T09:20:00.000000Z",
+        "account": {"uuid": "9f9f9f9f-0000-4000-8000-000000000000"},
+        "chat_messages": [
+            {
+                "uuid": "m1",
+                "text": "How long should my sourdough rest?",
+                "content": [
+                    {"start_timestamp": None, "stop_timestamp": None, "type": "text", "citations": [],
+                     "text": "How long should my sourdough rest?"}
+                ],
+                "sender": "human",
+                "created_at": "2025-11-02T09:15:22.500000Z",
+                "updated_at": "2025-11-02T09:15:22.500000Z",
+                "attachments": [],
+                "files": [],
+            },
+            {
+                "uuid": "m2",
+                "text": "",
+                "content": [
+                    {"type": "thinking", "thinking": "The user bakes."},
+                    {"type": "tool_use", "name": "web_search", "input": {"query": "sourdough"}},
+                    {"type": "text", "text": "Twelve hours in the fridge."},
+                ],
+                "sender": "assistant",
+                "created_at": "2025-11-02T09:16:00Z",
+                "attachments": [],
+                "files": [],
+            },
+        ],
+    },
+    {"uuid": "empty", "name": "", "created_at": "2025-11-02T09:15:22Z", "chat_messages": []},
+]  # fmt: skip
+
+
+def test_conversations_of_claude_become_sessions(memory: Memory, tmp_path: Path) -> None:
+    file = tmp_path / "conversations.json"
+    file.write_text(json.dumps(CLAUDE))
+    assert counts(import_export(memory, file)) == ("Claude", {"session new": 1}, Imported(0, 0))
+    assert counts(import_export(memory, file)) == ("Claude", {"session same": 1}, Imported(0, 0))
+    (hit,) = memory.search("sourdough fridge", source="sessions")
+    assert hit.snippet == "User: How long should my sourdough rest?\n\nAssistant: Twelve hours in the fridge."
+    assert (hit.date, "bakes" in hit.snippet) == ("2025-11-02", False)
+
+
+# ---- mem0 ---------------------------------------------------------------------------------------------------------
+
+MEM0 = {
+    "results": [
+        {
+            "id": "892db2ae-06d9-49e5-8b3e-585ef9b85b8e",
+            "memory": "Prefers vegetarian food",
+            "hash": "9c5e8f8f0d1d4b5f8e5c0e3ad1b3e6b1",
+            "metadata": None,
+            "created_at": "2025-03-01T10:00:00.123456-07:00",
+            "updated_at": "2025-04-02T11:30:00-07:00",
+            "user_id": "alex",
+            "agent_id": "travel-bot",
+            "run_id": "trip-2025",
+            "categories": ["user_preferences", "food"],
+        },
+        {
+            "id": "0a0b0c0d-06d9-49e5-8b3e-585ef9b85b8e",
+            "memory": "Moves to Lisbon in autumn",
+            "metadata": {"category": "fact"},
+            "created_at": "2025-03-02T10:00:00+00:00",
+            "updated_at": None,
+            "user_id": "sam",
+            "expiration_date": "2099-01-01",
+        },
+    ]
+}
+
+
+def test_mem0_keeps_dates_categories_and_users(memory: Memory, tmp_path: Path) -> None:
+    file = tmp_path / "mem0.json"
+    file.write_text(json.dumps(MEM0))
+    assert counts(import_export(memory, file)) == ("mem0", {}, Imported(2, 0))
+    assert counts(import_export(memory, file)) == ("mem0", {}, Imported(0, 2))
+    food = memory.entries.get("892db2ae")
+    assert (food.text, food.type, food.session, food.source) == (
+        "Prefers vegetarian food",
+        "user_preference",
+        "trip-2025",
+        "mem0",
+    )
+    assert (food.created_at, food.updated_at) == (1740848400.123456, 1743618600.0)
+    assert food.tags == ("user_preferences", "food", "user:alex", "agent:travel-bot")
+    moves = memory.entries.get("0a0b0c0d")
+    assert (moves.type, moves.tags, moves.expires_at) == ("fact", ("user:sam",), 4070908800.0)
+    assert [entry.text for entry in memory.entries.list(tags=["user:sam"])] == ["Moves to Lisbon in autumn"]
+
+
+# ---- basic-memory -------------------------------------------------------------------------------------------------
+
+COFFEE = """---
+title: Coffee Brewing Methods
+type: note
+permalink: coffee/coffee-brewing-methods
+tags:
+- coffee
+- brewing
+---
+
+# Coffee Brewing Methods
+
+## Observations
+
+- [method] Pour over extracts more floral notes than French press #brewing (from a tasting)
+- [tip] Grind size should be medium-fine for pour over #grinding
+- [ ] buy filters
+
+## Relations
+
+- relates_to [[Coffee Bean Origins]]
+- requires [[Proper Grinding Technique]]
+- [[Water]]
+"""
+
+
+def test_notes_of_basic_memory_are_copied(memory: Memory, tmp_path: Path) -> None:
+    folder = tmp_path / "basic-memory"
+    (folder / "coffee").mkdir(parents=True)
+    (folder / "coffee" / "Coffee Brewing Methods.md").write_text(COFFEE)
+    (folder / "plain.md").write_text("# Water\n\nSoft water is best.\n")
+    report = import_export(memory, folder)
+    assert counts(report) == ("basic-memory", {"note new": 2}, Imported(0, 0))
+    assert report.remarks == ("The notes contain 2 observations, 3 relations.",)
+    assert counts(import_export(memory, folder))[1] == {"note same": 2}
+    hit = memory.search("pour over floral").hits[0]
+    assert hit.path == "memory/imports/basic-memory/coffee/Coffee Brewing Methods.md"
+    assert "Pour over extracts more floral notes" in hit.snippet
+
+
+# ---- claude-mem ---------------------------------------------------------------------------------------------------
+
+SCHEMA = """
+create table sdk_sessions (id integer primary key autoincrement, content_session_id text unique not null,
+  memory_session_id text unique, project text not null, platform_source text not null default 'claude',
+  user_prompt text, started_at text not null, started_at_epoch integer not null, completed_at text,
+  completed_at_epoch integer, status text not null default 'active', worker_port integer,
+  prompt_counter integer default 0, custom_title text);
+create table observations (id integer primary key autoincrement, memory_session_id text not null,
+  project text not null, text text, type text not null, title text, subtitle text, facts text, narrative text,
+  concepts text, files_read text, files_modified text, prompt_number integer, discovery_tokens integer default 0,
+  content_hash text, agent_type text, agent_id text, merged_into_project text, generated_by_model text, metadata text,
+  created_at text not null, created_at_epoch integer not null);
+create table session_summaries (id integer primary key autoincrement, memory_session_id text not null,
+  project text not null, request text, investigated text, learned text, completed text, next_steps text,
+  files_read text, files_edited text, notes text, prompt_number integer, discovery_tokens integer default 0,
+  merged_into_project text, created_at text not null, created_at_epoch integer not null);
+create table user_prompts (id integer primary key autoincrement, content_session_id text not null,
+  prompt_number integer not null, prompt_text text not null, created_at text not null,
+  created_at_epoch integer not null);
+create table directives (id integer primary key autoincrement, scope text not null default 'global', project text,
+  content text not null, status text not null default 'active', source text not null default 'manual',
+  created_at text not null, created_at_epoch integer not null, updated_at_epoch integer not null);
+"""
+
+
+@pytest.fixture
+def claude_mem(tmp_path: Path) -> Path:
+    file = tmp_path / "claude-mem.db"
+    connection = apsw.Connection(str(file))
+    connection.execute("pragma journal_mode = wal")
+    connection.execute(SCHEMA)
+    at, day = 1_762_000_000_000, "2025-11-01T12:26:40.000Z"
+    connection.execute(
+        "insert into sdk_sessions(content_session_id, memory_session_id, project, started_at, started_at_epoch)"
+        " values ('c-1', 'm-1', 'fern', ?, ?)",
+        (day, at),
+    )
+    connection.execute(
+        "insert into observations(memory_session_id, project, type, title, subtitle, facts, narrative, concepts,"
+        " content_hash, created_at, created_at_epoch) values ('m-1', 'fern', 'decision', 'Chose SQLite', 'a queue',"
+        " '[\"one file\"]', 'The queue uses SQLite because it needs no server.', '[\"trade-off\"]', 'h1', ?, ?),"
+        " ('m-1', 'fern', 'bugfix', 'Fixed the retry', null, '[\"Retries stop after five.\", \"They wait.\"]', null,"
+        " 'not json', null, ?, ?), ('m-1', 'fern', 'change', '', null, null, null, null, null, ?, ?)",
+        (day, at, day, at + 1000, day, at),
+    )
+    connection.execute(
+        "insert into session_summaries(memory_session_id, project, request, learned, created_at, created_at_epoch)"
+        " values ('m-1', 'fern', 'Make the queue durable', 'WAL survives a kill', ?, ?)",
+        (day, at + 9000),
+    )
+    connection.execute(
+        "insert into user_prompts(content_session_id, prompt_number, prompt_text, created_at, created_at_epoch)"
+        " values ('c-1', 1, 'Please make the queue durable', ?, ?)",
+        (day, at),
+    )
+    connection.execute(
+        "insert into directives(content, created_at, created_at_epoch, updated_at_epoch)"
+        " values ('Always run the tests before a commit', ?, ?, ?)",
+        (day, at, at),
+    )
+    connection.close()
+    return file
+
+
+def test_observations_and_sessions_of_claude_mem_are_imported(memory: Memory, claude_mem: Path) -> None:
+    before = claude_mem.read_bytes()
+    assert counts(import_export(memory, claude_mem)) == ("claude-mem", {"session new": 1}, Imported(3, 0))
+    assert counts(import_export(memory, claude_mem.parent)) == (
+        "claude-mem",
+        {"session same": 1},
+        Imported(0, 3),
+    )
+    assert claude_mem.read_bytes() == before
+    entries = {entry.text: entry for entry in memory.entries.list()}
+    chosen = entries["Chose SQLite: The queue uses SQLite because it needs no server."]
+    assert (chosen.type, chosen.trust, chosen.session, chosen.created_at) == (
+        "technical_decision",
+        "agent",
+        "m-1",
+        1_762_000_000.0,
+    )
+    assert chosen.tags == ("decision", "fern", "trade-off")
+    assert "Fixed the retry: Retries stop after five. They wait." in entries
+    assert "Always run the tests before a commit" in entries
+    (hit,) = memory.search("queue durable", source="sessions")
+    assert hit.snippet == (
+        "User: Please make the queue durable\n\n"
+        "Assistant: Request: Make the queue durable\nLearned: WAL survives a kill"
+    )
+
+
+# ---- what cannot be imported --------------------------------------------------------------------------------------
+
+
+def empty_database(path: Path) -> None:
+    with apsw.Connection(str(path)) as connection:
+        connection.execute("create table notes(id integer primary key)")
+
+
+@pytest.mark.parametrize(
+    ("name", "write", "sentence"),
+    [
+        ("conversations.json", lambda p: p.write_text(json.dumps([chatgpt()[1]])), "contains no memories"),
+        ("conversations.json", lambda p: p.write_text(json.dumps([CLAUDE[1]])), "contains no memories"),
+        ("mem0.json", lambda p: p.write_text('{"results": []}'), "contains no memories"),
+        ("list.json", lambda p: p.write_text("[]"), "contains no memories"),
+        ("other.json", lambda p: p.write_text('{"a": 1}'), "The JSON contains no list of memories"),
+        ("folder", lambda p: p.mkdir(), "is not an export of"),
+        ("other.db", empty_database, "not one of claude-mem"),
+        ("broken.db", lambda p: p.write_bytes(b"SQLite format 3\0" + b"x" * 5000), "cannot be read"),
+        ("broken.zip", lambda p: p.write_bytes(b"PK\x03\x04" + b"x" * 50), "cannot be read"),
+        ("latin.txt", lambda p: p.write_bytes(b"caf\xe9"), "is not UTF-8 text"),
+    ],
+)
+def test_what_cannot_be_imported_is_an_error_and_exits_with_1(
+    memory: Memory, tmp_path: Path, name: str, write: Callable[[Path], object], sentence: str
+) -> None:
+    write(tmp_path / name)
+    with pytest.raises((SourceError, WriteError)) as error:
+        import_export(memory, tmp_path / name)
+    assert sentence in str(error.value)
+    assert "othing was imported" in str(error.value)
+    assert memory.entries.list() == []
+    line = ["--workspace", str(memory.settings.workspace), "--home", str(memory.settings.home)]
+    result = CliRunner().invoke(app, [*line, "import", str(tmp_path / name)])
+    assert isinstance(result.exception, MemoriterError)
+
+
+def test_the_command_line_reports_counts(
+    memory: Memory, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MEMORITER_EMBEDDING__PROVIDER", "none")
+    file = tmp_path / "conversations.json"
+    file.write_text(json.dumps(chatgpt()))
+    line = [
+        "--workspace",
+        str(memory.settings.workspace),
+        "--home",
+        str(memory.settings.home),
+        "import",
+        str(file),
+    ]
+    first = CliRunner().invoke(app, line)
+    assert (first.exit_code, first.stdout.splitlines()[1:]) == (
+        0,
+        ["notes: none", "sessions: 1 new", "entries: 2 new, 0 unchanged"],
+    )
+    again = json.loads(CliRunner().invoke(app, [*line, "--json"]).stdout)
+    assert (again["program"], again["entries"]) == ("ChatGPT", {"added": 0, "already": 2})
+    assert [step["action"] for step in again["files"]] == ["same"]
