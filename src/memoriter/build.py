@@ -321,6 +321,7 @@ def build_entries(settings: Settings, engine: Engine) -> Entries:
             cleanup.ledger_days,
         ),
         capture=CaptureLimits() if learning.capture else CaptureLimits(per_turn=0),
+        background=settings.embedding.background,
     )
     vector_engine, without = entries_engine(settings)
     if without:

@@ -270,7 +270,7 @@ class Memory:
     def _entries_exist(self) -> bool:
         return self._entries is not None or self.settings.entries_database.exists()
 
-    def remember(self, text: str, type: str = "other", **fields: Unpack[DraftFields]) -> Remembered:  # noqa: A002
+    def remember(self, text: str, type: str | None = None, **fields: Unpack[DraftFields]) -> Remembered:  # noqa: A002
         """Remember one statement and return the outcome. The same as `Entries.add`."""
         return self.entries.add(text, type, **fields)
 
@@ -405,12 +405,16 @@ class Memory:
 
     # ---- conversations ---------------------------------------------------------------------------------------
 
-    def capture(self, turns: Sequence[Turn], *, session: str, record: bool = False) -> list[Remembered]:
+    def capture(
+        self, turns: Sequence[Turn], *, session: str, record: bool = False, wait: bool = False
+    ) -> list[Remembered]:
         """Capture statements from a conversation. Return the outcome for each statement.
 
         A language model decides where `extraction.auto_extract` is on, otherwise rules do. ``turns`` may be the whole
         conversation each time: turns that were processed before do not count again. ``record`` also adds the new
-        turns to the transcript of the session, so that they can be searched.
+        turns to the transcript of the session, so that they can be searched. With ``wait``, the model is asked only
+        once `extraction.trigger.message_interval` new turns have come together, or when the session ends. This is for
+        callers that capture after every turn.
         """
         with self._open_seen_turns().of(session) as seen:
             if not self.settings.extraction.auto_extract:
@@ -422,7 +426,7 @@ class Memory:
             extractor = self._open_extractor()
             waiting = extractor.waiting(session)
             new = seen.new(turns, also=waiting)
-            remembered = extractor.observe(new, session=session)
+            remembered = extractor.observe(new, session=session, wait=wait)
             self._record(new if record else (), session)
             if not extractor.waiting(session):
                 # Until the model has seen them, they are lost if this process ends, and must be sent again.
@@ -435,7 +439,13 @@ class Memory:
         self.transcript_writer(session).add([record_of(turn) for turn in turns])
 
     def capture_messages(
-        self, messages: Messages, *, session: str, trust: Trust = "owner", record: bool = False
+        self,
+        messages: Messages,
+        *,
+        session: str,
+        trust: Trust = "owner",
+        record: bool = False,
+        wait: bool = False,
     ) -> list[Remembered]:
         """Do the same as `capture` with messages as chat APIs have them (``role`` and ``content``).
 
@@ -445,7 +455,7 @@ class Memory:
 
         turns = turns_of_messages(messages)
         limited = [replace(turn, trust=least_trusted(turn.trust, trust)) for turn in turns]
-        return self.capture(limited, session=session, record=record)
+        return self.capture(limited, session=session, record=record, wait=wait)
 
     def session_began(self, session: str) -> None:
         """Note that a session starts or continues, so that its first turns show whether it is a new one."""

@@ -328,6 +328,17 @@ def test_the_summary_of_a_session_is_found_in_the_next(open_agent: OpenAgent) ->
     assert summary.path in effect.prepend_context
 
 
+@pytest.mark.parametrize("event", ["command_new", "before_compaction"])
+def test_the_host_learns_that_the_language_model_failed(open_agent: OpenAgent, event: str) -> None:
+    agent = open_agent("memory-core", llm__provider="openai", llm__model="m")
+    effect = emit(agent, event, *TEA, *TRAIN)
+    assert len(effect.written) == 1
+    assert [note.partition(": openai/m: ")[0] for note in effect.warnings] == [
+        "Summarised without a language model"
+    ]
+    assert effect.as_host()["warnings"] == list(effect.warnings)
+
+
 @pytest.fixture
 def talkative(open_agent: OpenAgent) -> tuple[Agent, list[str]]:
     """An agent whose memory uses a language model, and the prompts that the model got."""

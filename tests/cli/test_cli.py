@@ -57,6 +57,41 @@ def test_init_creates_missing_files_and_keeps_existing_ones(memoriter: Run, tmp_
     assert (tmp_path / "state/config.yaml").stat().st_mode & 0o777 == 0o600
 
 
+@pytest.mark.usefixtures("notes")
+def test_init_indexes_notes_that_exist(memoriter: Run) -> None:
+    done = memoriter("init")
+    assert "2 files, 3 chunks: 2 indexed, 0 unchanged, 0 removed" in done.stdout
+    assert done.stdout.endswith("Next: run `memoriter search …`.\n")
+    assert json.loads(memoriter("init", "--json").stdout)["index"]["unchanged"] == 2
+
+
+@pytest.mark.usefixtures("notes")
+def test_index_without_the_key_of_its_provider_says_so_and_fails(memoriter: Run) -> None:
+    why = "3 of 3 chunks have no vector, so only keywords find them: keyword search only: no key: set OPENAI_API_KEY"
+    openai = {"MEMORITER_EMBEDDING__PROVIDER": "openai"}
+    done = memoriter("index", **openai)
+    assert (done.returncode, why in done.stdout) == (1, True)
+    report = json.loads(memoriter("index", "--json", **openai).stdout)
+    assert (report["pending"], report["degraded"]) == (3, why)
+    assert "no key: set OPENAI_API_KEY" in memoriter("search", "backup", **openai).stdout
+    assert "3 of 3 chunks have no vector" in memoriter("doctor", **openai).stdout
+    assert memoriter("index").returncode == 0
+
+
+@pytest.mark.usefixtures("notes")
+def test_stats_before_the_first_index_say_that_nothing_is_indexed(memoriter: Run) -> None:
+    why = "Nothing is indexed yet. Files that wait for the first search or for `memoriter index`: 2."
+    assert why in memoriter("stats").stdout
+    assert json.loads(memoriter("stats", "--json").stdout) == {
+        "file_count": 0,
+        "chunk_count": 0,
+        "total_size": 0,
+        "note": why,
+    }
+    memoriter("search", "backup")
+    assert "note" not in json.loads(memoriter("stats", "--json").stdout)
+
+
 def test_a_search_in_a_new_memory_finds_nothing_until_a_note_is_written(
     memoriter: Run, tmp_path: Path
 ) -> None:

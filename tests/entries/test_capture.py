@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import time
+from datetime import datetime
 from typing import Any, NamedTuple
 
 import pytest
@@ -9,6 +10,7 @@ from evals.capture import LANGUAGES, figures
 from memoriter.entries import Entries
 from memoriter.entries.capture import CaptureLimits, capture
 from memoriter.recall.render import Line, render
+from memoriter.records import Turn
 
 
 class Said(NamedTuple):
@@ -100,3 +102,67 @@ def test_every_pattern_takes_linear_time() -> None:
     for text in hostile:
         list(capture([Said("user", text)], limits=CaptureLimits(max_chars=20_000)))
     assert time.process_time() - begun < 5.0
+
+
+@pytest.mark.parametrize(
+    ("text", "type_"),
+    [
+        ("Important: the API limit is 100 requests per minute.", "fact"),
+        ("Red is my favourite colour of all.", "user_preference"),
+        ("Let's go with Postgres for the new service.", "technical_decision"),
+        ("永远不要在周五发布新的版本。", "workflow"),
+        ("请始终用中文回答我的所有问题", "workflow"),
+        ("重要的是所有报告都必须用中文写。", "workflow"),
+        ("我总是在早上九点开会", "workflow"),
+        ("项目使用 PostgreSQL 和 Redis", "project_context"),
+        ("始終使用四個空格縮排", "workflow"),
+        ("This is important: never restart the scanner while it prints.", "fact"),
+    ],
+)
+def test_statements_with_a_usual_trigger_are_captured(text: str, type_: str) -> None:
+    (draft,) = capture([Said("user", text)])
+    assert (draft.text, draft.type) == (text, type_)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Is it important to use HTTPS here?",
+        "Let's go with the second option for now.",
+        "The build always fails on line 3.",
+        "这个按钮总是点不动",
+        "重要的是什么？",
+        "测试永远跑不完。",
+        "Why does the project use PostgreSQL?",
+    ],
+)
+def test_a_trigger_in_a_question_or_a_complaint_is_not_captured(text: str) -> None:
+    assert list(capture([Said("user", text)])) == []
+
+
+SUNDAY = datetime(2026, 11, 15, 12).astimezone().timestamp()
+
+
+@pytest.mark.parametrize(
+    ("text", "stored"),
+    [
+        (
+            "Remember that the demo is on Saturday.",
+            "The demo is on Saturday (2026-11-21).",
+        ),
+        ("Remember that the plumber comes tomorrow.", "The plumber comes tomorrow (2026-11-16)."),
+        ("Remember that I met Anna last week.", "I met Anna last week (2026-11-02 to 2026-11-08)."),
+        ("Remember that I met Anna on Saturday.", "I met Anna on Saturday (2026-11-14)."),
+        ("The deadline is next Wednesday.", "The deadline is next Wednesday (2026-11-18)."),
+        ("记住下周三要交报告", "下周三（2026-11-18）要交报告"),
+        ("记住明天水管工要来修水管", "明天（2026-11-16）水管工要来修水管"),
+        ("记住周六要去医院体检", "周六（2026-11-21）要去医院体检"),
+        ("Remember that the team meets every Saturday.", "The team meets every Saturday."),
+        ("Remember that we deploy on Tuesday.", "We deploy on Tuesday."),
+        ("Remember that the demo is on Saturday, 21 November.", "The demo is on Saturday, 21 November."),
+        ("记住我们每周三开会讨论进度", "我们每周三开会讨论进度"),
+        ("记住我们周二发布新的版本", "我们周二发布新的版本"),
+    ],
+)
+def test_relative_days_get_their_dates(text: str, stored: str) -> None:
+    assert [draft.text for draft in capture([Turn("user", text, 1, SUNDAY)])] == [stored]

@@ -219,3 +219,23 @@ def test_empty_lists_and_single_entries_are_described_by_sentences(run: Run) -> 
     assert run("undo").strip().endswith("I drink green tea in the morning")
     forgotten = run("forget", entry["id"], "--yes")
     assert forgotten.startswith(f"Forgot 1 entry: {entry['id'][:8]}\n")
+
+
+def test_add_and_list_show_when_an_entry_expires(run: Run) -> None:
+    assert "fact  ★★★☆☆  never expires" in run("add", "I am allergic to penicillin")
+    assert "expires 2027-03-31" in run("add", "I teach at Oakwood School", "--expires", "2027-03-31")
+    days = json.loads(run("add", "The lease runs out soon", "--expires", "90", "--json"))
+    assert 89 < (days["expires_at"] - days["created_at"]) / 86_400 < 91
+    listed = run("list")
+    assert listed.count("never expires") == 1
+    assert "expires 2027-03-31" in listed
+    run("add", "I teach nowhere", "--expires", "soon", fails=True)
+
+
+def test_the_history_shows_the_words_of_a_repetition(run: Run) -> None:
+    first = json.loads(run("add", "Every Monday we eat pizza", "--json"))
+    again = json.loads(run("add", "We eat pizza every Monday", "--json"))
+    assert (again["id"], again["action"]) == (first["id"], "repeated")
+    events = json.loads(run("history", first["id"], "--json"))
+    assert [event["said"] for event in events] == [None, "We eat pizza every Monday"]
+    assert "said: We eat" in " ".join(run("history", first["id"]).split())

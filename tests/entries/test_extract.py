@@ -1,11 +1,13 @@
 from __future__ import annotations
 
 import json
+from datetime import datetime
 from typing import Any, NamedTuple
 
 from memoriter.entries import Entries
 from memoriter.entries.extract import Extractor, Gates
 from memoriter.errors import ChatError
+from memoriter.records import Turn
 from memoriter.testing import ScriptedChat
 
 
@@ -83,7 +85,7 @@ def test_the_model_is_asked_every_ten_messages_and_at_the_end(entries: Entries) 
     chat = ScriptedChat("[]", "[]", "[]")
     extractor = Extractor(entries, chat, Gates(message_interval=10))
     for number in range(25):
-        extractor.observe([Said("user", f"message {number}")], session="s1")
+        extractor.observe([Said("user", f"message {number}")], session="s1", wait=True)
     assert len(chat.asked) == 2
     extractor.end(session="s1")
     assert len(chat.asked) == 3
@@ -107,3 +109,42 @@ def test_a_number_refers_to_an_entry_and_an_invented_one_has_no_effect(entries: 
     (done,) = Extractor(entries, chat).extract(talk)
     assert (done.action, done.replaced) == ("superseded", mine.id)
     assert entries.get(mine.id).state == "superseded"
+
+
+def test_an_answer_that_was_cut_off_is_requested_again_and_never_stored(entries: Entries) -> None:
+    half = '{"statements": [{"content": "The user wants every file in prod del'
+    whole = json.dumps([one("The user prefers pnpm over npm", turn=1)])
+    for cut in (half, '[{"content": "broken', '```json\n[{"content": "a"},'):
+        chat = ScriptedChat(cut, whole)
+        Extractor(entries, chat).extract(TALK, session="s1")
+        assert len(chat.asked) == 2
+        assert [entry.text for entry in entries.list()] == ["The user prefers pnpm over npm"]
+
+
+def test_an_answer_that_is_cut_off_twice_leaves_it_to_the_rules(entries: Entries) -> None:
+    half = '[{"content": "The user wants every file in prod del'
+    done = Extractor(entries, ScriptedChat(half, half)).extract(TALK, session="s1")
+    assert [one.entry.text for one in done if one.entry] == [
+        "I prefer pnpm over npm for all of our repositories."
+    ]
+
+
+def test_a_short_conversation_is_shown_to_the_model_when_capture_is_asked_for(open_memory: Any) -> None:
+    talk = [Turn("user", "I prefer pnpm over npm.", 1), Turn("assistant", "Noted.", 2)]
+    answer = json.dumps([one("The user prefers pnpm over npm", turn=1)])
+    memory = open_memory(**{"extraction.auto_extract": True})
+    chat = ScriptedChat(answer)
+    memory._extractor = Extractor(memory.entries, chat)
+    assert [done.action for done in memory.capture(talk, session="s1")] == ["added"]
+    assert memory.capture(talk, session="s1") == []
+    assert memory.capture([*talk, Turn("user", "I drink tea.", 3)], session="s1", wait=True) == []
+    assert (len(chat.asked), memory.count_waiting_turns("s1")) == (1, 1)
+
+
+def test_statements_of_the_model_get_dates_relative_to_their_turn(entries: Entries) -> None:
+    sunday = datetime(2026, 11, 15, 12).astimezone().timestamp()
+    talk = [Turn("user", "The demo for Fern is on Saturday.", 1, sunday)]
+    chat = ScriptedChat(json.dumps([one("The demo for Fern is on Saturday", turn=1)]))
+    (done,) = Extractor(entries, chat).extract(talk)
+    assert done.entry is not None
+    assert (done.entry.text, done.entry.trust) == ("The demo for Fern is on Saturday (2026-11-21)", "owner")

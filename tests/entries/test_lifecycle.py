@@ -93,3 +93,21 @@ def test_a_running_service_cleans_up_and_an_entry_is_read_by_its_path(open_memor
     assert [e.id for e in memory.entries._store.find(EntryFilter(states=("expired",)))] == []
     with pytest.raises(NotFound):
         memory.entries.get(entry.id)
+
+
+@pytest.mark.parametrize(
+    ("text", "type_"),
+    [
+        ("I am allergic to penicillin", "fact"),
+        ("I prefer tabs over spaces", "user_preference"),
+        ("We decided to use PostgreSQL", "technical_decision"),
+        ("我喜欢用深色主题写代码", "user_preference"),
+        ("zebra stripes", "other"),
+    ],
+)
+def test_a_statement_that_is_added_gets_the_type_that_capture_gives_it(
+    open_memory: Any, text: str, type_: str
+) -> None:
+    entry = open_memory().remember(text).entry
+    assert entry is not None
+    assert (entry.type, entry.expires_at) == (type_, None)

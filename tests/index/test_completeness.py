@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Sequence
 from dataclasses import replace
@@ -271,3 +272,50 @@ def test_the_status_before_the_first_index_says_that_nothing_is_indexed(note, op
     )
     memory.search("heron")
     assert memory.status().degraded is None
+
+
+# ---- entries ------------------------------------------------------------------------------------------------------
+
+
+def test_the_first_search_after_a_large_import_answers_from_keywords_and_counts_missing_vectors(
+    open_memory,
+) -> None:
+    memory, embedder = open_slow(open_memory, **ONE_SHOT)
+    entries = memory.entries
+    entries._follower._clock = lambda: embedder.now
+    texts = [f"The stork with the ring {number * 7919} is called Nr{number * 31}." for number in range(20)]
+    entries.import_(json.dumps(texts))
+    seen = [entries.missing_vectors()]
+    for _ in range(3):
+        answer = memory.search("ring 7919", source="entries")
+        assert "ring 7919 " in answer.hits[0].snippet
+        assert (answer.degraded, entries.count_pending()["vectors"]) == (
+            entries.missing_vectors(),
+            20 - embedder.texts,
+        )
+        seen.append(answer.degraded)
+
+    def sentence(count: int) -> str:
+        return (
+            f"{count} of 20 entries have no vector yet, so only keywords find them. "
+            "They are embedded in the background and by the next searches."
+        )
+
+    assert seen == [sentence(20), sentence(12), sentence(4), None]
+
+
+def test_an_open_memory_embeds_imported_entries_in_the_background(open_memory) -> None:
+    memory, embedder = open_slow(open_memory)
+    entries = memory.entries
+    for number in range(3):
+        entries.add(f"The stork with the ring {number * 7919} is called Nr{number * 31}.", "fact")
+    with entries._index.transaction():
+        entries._index.clear()
+        entries._index.set_meta(entries="")
+    follower = entries._follower
+    follower._clock = lambda: embedder.now
+    embedder.now += 1000
+    assert follower._background is not None
+    memory.search("stork", source="entries")
+    follower._background.wait(20)
+    assert (memory.search("stork", source="entries").degraded, follower.count_missing()) == (None, (0, 3))

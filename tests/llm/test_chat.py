@@ -188,3 +188,9 @@ def test_a_server_without_structured_output_is_called_without_it(
         assert chat.complete("s", "u", max_tokens=5, schema=SCHEMA).text == "{}"
     structured = ["response_format" in request or "output_config" in request for request in server.asked]
     assert structured == [True, False, False]
+
+
+def test_an_answer_that_ended_at_the_limit_says_so(provider: str, chat: Chat, server: Server) -> None:
+    body = answer(provider, "好的").replace(b'"stop"', b'"length"').replace(b'"end_turn"', b'"max_tokens"')
+    server.answers = [ok(body)]
+    assert chat.complete("be brief", "你好", max_tokens=50) == Reply("好的", 11, 7, cut_off=True)

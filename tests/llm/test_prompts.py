@@ -31,10 +31,12 @@ class Scripted:
         self.answers = list(answers)
         self.asked: list[str] = []
         self.schemas: list[Schema | None] = []
+        self.limits: list[int] = []
 
     def complete(self, system: str, user: str, *, max_tokens: int, schema: Schema | None = None) -> Reply:
         self.asked.append(user)
         self.schemas.append(schema)
+        self.limits.append(max_tokens)
         return Reply(self.answers.pop(0), 1, 1)
 
     def close(self) -> None:
@@ -68,6 +70,14 @@ def test_broken_json_is_not_repaired_but_requested_again(text: str) -> None:
     chat = Scripted(text, '{"title": "t"}')
     assert ask(chat, REQUEST, Shape) == Shape(title="t")
     assert len(chat.asked) == 2
+
+
+def test_an_answer_that_was_cut_off_is_requested_again_with_a_larger_limit() -> None:
+    chat = Scripted('{"points": ["a", "b"], "title": "t', '{"title": "t"}')
+    assert ask(chat, REQUEST, Shape, max_tokens=100) == Shape(title="t")
+    assert (chat.asked, chat.limits) == ([REQUEST.user] * 2, [100, 300])
+    with pytest.raises(ChatError, match="cut off at 300 tokens"):
+        ask(Scripted('{"title": "t', '{"title": "tt'), REQUEST, Shape, max_tokens=100)
 
 
 def test_the_provider_gets_the_schema_with_both_requests() -> None:

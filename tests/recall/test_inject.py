@@ -89,7 +89,7 @@ def test_the_ledger_says_what_entered_a_prompt_and_why(entries: Entries, injecto
 def test_expired_superseded_and_untrusted_never_enter(
     entries: Entries, injector: Injector, clock: Clock
 ) -> None:
-    add(entries, "Tea is served at four", type="other")
+    add(entries, "Tea is served at four", type="workflow", trust="agent")
     old = add(entries, "I live in Paris and drink tea", type="fact", importance=5)
     add(entries, "The tea room is closed", trust="untrusted", importance=5)
     entries.update(old, expires_at=clock.at + 5)

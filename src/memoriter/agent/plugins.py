@@ -163,7 +163,8 @@ class Handlers:
         return Effect(remembered=tuple(self._capture(moment)))
 
     def _capture(self, moment: Moment) -> list[Remembered]:
-        return self._memory.capture(turns_of_messages(conversation_of(moment)), session=moment.session)
+        turns = turns_of_messages(conversation_of(moment))
+        return self._memory.capture(turns, session=moment.session, wait=True)
 
     def flush(self, moment: Moment) -> Effect | None:
         """Write a note about the turns that the conversation is about to lose."""
@@ -190,7 +191,7 @@ class Handlers:
 
 def _effect(result: Written) -> Effect:
     new = (result.saved,) if result.saved and not result.saved.already else ()
-    notes = (result.error, *(saved.note for saved in new))
+    notes = (result.error, *(saved.note for saved in new))  # such as that the language model failed
     return Effect(written=new, warnings=tuple(note for note in notes if note))
 
 

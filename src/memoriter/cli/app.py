@@ -7,14 +7,22 @@ from __future__ import annotations
 
 import json
 import sys
-from contextlib import ExitStack
+import time
+from contextlib import ExitStack, suppress
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
 from memoriter.cli import entries, server, sessions, setup
 from memoriter.cli.context import GlobalOptions, Json
+
+if TYPE_CHECKING:
+    from memoriter.memory import Memory
+    from memoriter.records import Progress
+
+#: The first search of a person waits this long for vectors, in seconds. A progress bar shows it.
+FIRST_INDEX_S = 20.0
 
 app = typer.Typer(
     name="memoriter",
@@ -71,12 +79,14 @@ def index(
     ] = False,
     as_json: Json = False,
 ) -> None:
-    """Bring the index up to date with the files."""
+    """Bring the index up to date with the files. Exits with status 1 if chunks have no vector afterwards."""
     from memoriter.cli import render
 
     with context.obj.memory() as memory, render.progress(as_json) as progress:
         report = memory.sync(force=force, verify=True, batch=batch, progress=progress)
     render.sync_report(report, as_json)
+    if report.pending:
+        raise typer.Exit(1)
 
 
 @app.command(
@@ -110,10 +120,32 @@ def search(
     from memoriter.cli import render
 
     with context.obj.memory() as memory:
+        if not as_json and sys.stderr.isatty():
+            _index_before_first_search(memory)
         answer = memory.search(
             query, max_results=max_results, min_score=min_score, source=source, path_prefix=path
         )
     render.answer(answer, as_json=as_json, explain=explain)
+
+
+def _index_before_first_search(memory: Memory) -> None:
+    """Index everything with a progress bar, for a limited time. Without a terminal, the search itself does a part."""
+    from memoriter.cli import render
+    from memoriter.errors import Cancelled, MemoriterError
+
+    if memory.status().last_sync is not None:
+        return
+    ends = time.monotonic() + FIRST_INDEX_S
+
+    with suppress(MemoriterError), render.progress(as_json=False) as show:  # the search reports problems
+
+        def show_until_late(step: Progress) -> None:
+            if show:
+                show(step)
+            if step.stage == "embed" and time.monotonic() > ends:
+                raise Cancelled("The search does not wait longer.")
+
+        memory.sync(progress=show_until_late)
 
 
 @app.command(epilog="Example: memoriter get memory/2026-02-08.md --from 10 --lines 20")

@@ -6,6 +6,7 @@ Imports of the package stay inside the functions, so that ``--help`` loads only 
 from __future__ import annotations
 
 import sys
+import time
 from dataclasses import asdict
 from datetime import datetime
 from pathlib import Path
@@ -63,8 +64,12 @@ def add(
     context: typer.Context,
     text: Annotated[str, typer.Argument(help="One statement to remember.")],
     type_: Type = None,
-    importance: Annotated[float, typer.Option(min=1, max=5, help="1 to 5. 5 never expires.")] = 3,
+    importance: Annotated[float, typer.Option(min=1, max=5, help="1 to 5.")] = 3,
     tags: Annotated[str, typer.Option(help="Tags, separated by commas.", show_default=False)] = "",
+    expires: Annotated[
+        str | None,
+        typer.Option(help="When it expires: a day (2027-03-31) or a number of days (90). Default: never."),
+    ] = None,
     as_json: Json = False,
 ) -> None:
     """Add an entry."""
@@ -72,7 +77,12 @@ def add(
 
     with context.obj.memory() as memory:
         remembered = memory.entries.add(
-            text, type_ or "other", importance=importance, tags=_split(tags), source="cli"
+            text,
+            type_,
+            importance=importance,
+            tags=_split(tags),
+            source="cli",
+            expires_at=_parse_expiry(expires),
         )
         entry_tables.remembered(remembered, as_json)
 
@@ -274,14 +284,20 @@ def _select_ids(memory: Memory, ids: list[str] | None, everything: bool) -> list
 # ---- arguments ------------------------------------------------------------------------------------------------
 
 
-def _parse_day(text: str | None) -> float | None:
+def _parse_expiry(text: str | None) -> float | None:
+    if text is not None and text.isascii() and text.isdigit():
+        return time.time() + min(int(text), 36_500) * 86_400
+    return _parse_day(text, "--expires")
+
+
+def _parse_day(text: str | None, option: str = "--since") -> float | None:
     if text is None:
         return None
     try:
         day = datetime.fromisoformat(text)
     except ValueError as error:
         message = f"{text!r} is not a day. Write it as 2026-02-08."
-        raise typer.BadParameter(message, param_hint="--since") from error
+        raise typer.BadParameter(message, param_hint=option) from error
     return day.astimezone().timestamp()
 
 

@@ -45,7 +45,8 @@ def remembered(outcome: Remembered, as_json: bool) -> None:
     if entry is None:
         console().print(f"Not stored: {outcome.note}")
         return
-    console().print(f"{outcome.action.capitalize()}: {entry.id}  {entry.type}  {stars(entry.importance)}")
+    about = f"{entry.id}  {entry.type}  {stars(entry.importance)}  {expiry(entry)}"
+    console().print(f"{outcome.action.capitalize()}: {about}")
     if outcome.note:
         console().print(f"Note: {outcome.note}")
 
@@ -59,11 +60,16 @@ def entries(found: Sequence[Entry], as_json: bool) -> None:
         console().print("No entries.")
         return
     for entry in found:
-        about = [entry.type, stars(entry.importance), f"updated {day(entry.updated_at)}"]
+        about = [entry.type, stars(entry.importance), f"updated {day(entry.updated_at)}", expiry(entry)]
         if origin := conversation(entry):
             about.append(f"from {origin}")
         console().print(f"{entry.id[:8]}  {one_line(entry.text, 200)}")
         console().print(f"{'':8}  {' · '.join([*about, _state(entry)])}", style="dim")
+
+
+def expiry(entry: Entry) -> str:
+    """Return when an entry expires, in words."""
+    return "never expires" if entry.expires_at is None else f"expires {day(entry.expires_at)}"
 
 
 def conversation(entry: Entry | None) -> str:

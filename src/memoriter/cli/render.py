@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import sys
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
@@ -14,6 +15,8 @@ from datetime import datetime
 from pathlib import Path
 from textwrap import indent
 from typing import TYPE_CHECKING
+
+from memoriter.sentences import join
 
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
@@ -157,32 +160,62 @@ def _print_hit(out: Console, number: int, hit: Hit, explain: bool) -> None:
 # ---- index ------------------------------------------------------------------------------------------------------
 
 
+#: Seconds between two lines of progress where there is no terminal.
+PROGRESS_S = 3.0
+_STAGES = {"embed": "Embedding", "batch": "Waiting for the batch job", "write": "Indexing"}
+
+
 @contextmanager
 def progress(as_json: bool) -> Iterator[Callable[[Progress], None] | None]:
-    """Show a progress bar on stderr if it is a terminal."""
-    if as_json or not sys.stderr.isatty():
+    """Show progress on stderr: a bar if it is a terminal, otherwise a line every few seconds."""
+    if as_json:
         yield None
-        return
+    elif sys.stderr.isatty():
+        with _progress_bar() as show:
+            yield show
+    else:
+        yield _progress_lines()
+
+
+def _progress_lines() -> Callable[[Progress], None]:
+    shown_at = time.monotonic()
+
+    def show(step: Progress) -> None:
+        nonlocal shown_at
+        if time.monotonic() - shown_at >= PROGRESS_S:
+            shown_at = time.monotonic()
+            unit = "files" if step.stage == "write" else "chunks"
+            sys.stderr.write(f"{_STAGES.get(step.stage, step.stage)}: {step.done} of {step.total} {unit}\n")
+            sys.stderr.flush()
+
+    return show
+
+
+@contextmanager
+def _progress_bar() -> Iterator[Callable[[Progress], None]]:
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
     from rich.progress import Progress as Bar
 
-    stages = {"embed": "Embedding", "batch": "Waiting for the batch job", "write": "Indexing"}
     columns = (
         TextColumn("{task.description}"),
         BarColumn(),
         MofNCompleteColumn(),
-        TextColumn("{task.fields[rate]}"),
+        TextColumn("{task.fields[unit]}"),
         TimeRemainingColumn(),
     )
     with Bar(*columns, console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task("Scanning", total=None, rate="")
+        task = bar.add_task("Scanning", total=None, unit="")
+        stage = ""
 
         def show(step: Progress) -> None:
-            speed = bar.tasks[0].speed
-            rate = f"{speed:.0f} files/s" if speed else ""
-            name = stages.get(step.stage, step.stage)
-            bar.update(task, description=name, completed=step.done, total=step.total, rate=rate)
+            nonlocal stage
+            if step.stage != stage:
+                stage = step.stage
+                bar.reset(task)
+            unit = "files" if stage == "write" else "chunks"
+            name = _STAGES.get(stage, stage)
+            bar.update(task, description=name, completed=step.done, total=step.total, unit=unit)
 
         yield show
 
@@ -266,8 +299,9 @@ def _format_value(value: object) -> str:
 def stats(
     now: Status, as_json: bool, entries: Mapping[str, object] | None = None, note: str | None = None
 ) -> None:
-    """Print the counts of files and entries, or a note that explains why there are none of entries."""
+    """Print the counts of files and entries, and a note that says what is missing."""
     counts = {"file_count": now.files, "chunk_count": now.chunks, "total_size": now.details["source_bytes"]}
+    note = join(now.degraded, note)
     if as_json:
         to_json({**counts, **({"entries": entries} if entries else {}), **({"note": note} if note else {})})
         return
@@ -312,16 +346,19 @@ def settings(loaded: Settings, as_json: bool) -> None:
     )
 
 
-def setup_report(report: SetupReport, as_json: bool) -> None:
-    """Print what `init` created."""
+def setup_report(report: SetupReport, indexed: SyncReport | None, as_json: bool) -> None:
+    """Print what `init` created and indexed."""
     if as_json:
-        to_json(asdict(report))
+        to_json({**asdict(report), "index": asdict(indexed) if indexed else None})
         return
     for path in report.made:
         console().print(f"created  {_shorten_home(path)}")
     for path in report.kept:
         console().print(f"kept     {_shorten_home(path)}")
-    console().print("Next: write a note under memory/, then run `memoriter index` and `memoriter search …`.")
+    if indexed and indexed.files:
+        sync_report(indexed, as_json=False)
+    first = "" if indexed and indexed.chunks else "write a note under memory/, then "
+    console().print(f"Next: {first}run `memoriter search …`.")
 
 
 def _shorten_home(path: Path) -> str:

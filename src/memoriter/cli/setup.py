@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
@@ -85,10 +86,15 @@ class SetupReport:
 
 
 def init(context: typer.Context, as_json: Json = False) -> None:
-    """Create a workspace and the settings file. Existing files are kept."""
+    """Create a workspace and its settings, and index its notes. Existing files are kept."""
     from memoriter.cli import render
+    from memoriter.errors import MemoryDisabled
 
-    render.setup_report(create_files(context.obj.settings()), as_json)
+    created = create_files(context.obj.settings())
+    indexed = None
+    with suppress(MemoryDisabled), context.obj.memory() as memory, render.progress(as_json) as progress:
+        indexed = memory.sync(progress=progress)
+    render.setup_report(created, indexed, as_json)
 
 
 def create_files(settings: Settings) -> SetupReport:

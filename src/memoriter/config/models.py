@@ -84,7 +84,7 @@ class EmbeddingSettings(Section):
     background: bool = Field(
         default=True,
         description="Compute missing vectors, and those of a newly configured embedder, in the background. "
-        "If false, only `memoriter index` computes them.",
+        "If false, each search computes some of the missing ones, and `memoriter index` computes all.",
     )
 
     @field_validator("provider", "fallback")

@@ -7,8 +7,10 @@ kept if it looks lasting, and does not look like a question, a quotation, code, 
 from __future__ import annotations
 
 import re
+import time
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
+from datetime import date, datetime
 from typing import Protocol
 
 from memoriter.entries.capture_rules import (
@@ -26,6 +28,8 @@ from memoriter.entries.capture_rules import (
     CaptureRule,
 )
 from memoriter.entries.drafts import Draft, from_share
+from memoriter.records import EntryType
+from memoriter.search.when import add_dates
 from memoriter.text import width
 from memoriter.text.redaction import redact, without_private
 
@@ -70,17 +74,36 @@ DEFAULT_LIMITS = CaptureLimits()
 
 
 def capture(
-    turns: Iterable[TurnLike], *, session: str | None = None, limits: CaptureLimits = DEFAULT_LIMITS
+    turns: Iterable[TurnLike],
+    *,
+    session: str | None = None,
+    limits: CaptureLimits = DEFAULT_LIMITS,
+    now: float | None = None,
 ) -> Iterator[Draft]:
-    """Yield the statements worth remembering, in the order of the turns."""
+    """Yield the statements worth remembering, in the order of the turns.
+
+    Days such as "on Saturday" get their dates, relative to the day of the turn. ``now`` is the time of a turn that has
+    none.
+    """
     for turn in turns:
         if turn.role not in limits.roles:
             continue
+        day = day_of(turn, now)
+        found = [
+            replace(draft, text=add_dates(draft.text, day)) for draft in _of_turn(turn.text, session, limits)
+        ]
         if turn.trust == "owner":
-            yield from _of_turn(turn.text, session, limits)
+            yield from found
         elif turn.trust == "agent" and turn.role == "user":
             # A caller that does not speak for the owner says that the owner wrote this.
-            yield from (replace(draft, trust="agent") for draft in _of_turn(turn.text, session, limits))
+            yield from (replace(draft, trust="agent") for draft in found)
+
+
+def day_of(turn: TurnLike, now: float | None = None) -> date:
+    """Return the day of a turn, or today if the turn has no time."""
+    at = getattr(turn, "time", None)
+    at = at if at is not None else time.time() if now is None else now
+    return datetime.fromtimestamp(at).astimezone().date()  # the speaker's calendar, not UTC
 
 
 def _of_turn(text: str, session: str | None, limits: CaptureLimits) -> list[Draft]:
@@ -120,6 +143,7 @@ def _of_sentence(sentence: str, session: str | None) -> Draft | None:
         session=session,
         source="capture",
         on_purpose=False,
+        requested=rule.explicit,
     )
 
 
@@ -128,14 +152,21 @@ def rule_of(sentence: str) -> CaptureRule | None:
     lowered = sentence.lower().strip()
     if width(lowered) < MIN_WIDTH or QUESTION.search(lowered) or HYPOTHETICAL.search(lowered):
         return None
-    if PASSING.search(lowered):
-        return None
+    passing = bool(PASSING.search(lowered))
     for rule in RULES:
-        if rule.pattern.search(lowered):
+        if rule.pattern.search(lowered) and not (passing and not rule.explicit):
             return rule
+    if passing:
+        return None
     if MINE.search(lowered) and (PHONE.search(sentence) or EMAIL.search(sentence)):
         return CONTACT
     return None
+
+
+def classify(text: str) -> EntryType:
+    """Return the type that the rules give a statement; "other" if none applies."""
+    rule = rule_of(text)
+    return rule.type if rule else "other"
 
 
 CONTACT = CaptureRule("relationship", PHONE)

@@ -83,6 +83,9 @@ RULES: tuple[CaptureRule, ...] = (
         r"(?!你|刚|剛)(?!.{0,6}(?:吗|嗎))|^(?:别忘了|別忘了|不要忘了|不要忘记|不要忘記)(?=我|我们|我們)",
         explicit=True,
     ),
+    # what the speaker calls important
+    _rule("fact", r"^(?:this is |very |also )?important(?: note)?[:,] "),
+    _rule("workflow", r"^(?:最|很|非常)?重要的(?:是|一点是)[：:，,]?(?!什么|什麼|哪|谁)"),
     # rules
     _rule(
         "workflow",
@@ -93,7 +96,8 @@ RULES: tuple[CaptureRule, ...] = (
     _rule(
         "workflow",
         r"^(?:请|請)?(?:你)?(?:以后|以後|今后|今後|从现在起|從現在起|从今以后)(?:都|就|请|請|要|不要|所有|每|一律|，)"
-        r"|^(?:请|請)(?:一直|总是|總是|永远|永遠|务必|務必)|(?:绝对|絕對|一律|坚决)(?:不要|不能|不许|要)|(?:千万|千萬)(?:别|別|不要)"
+        r"|^(?:请|請)(?:一直|总是|總是|永远|永遠|始终|始終|务必|務必)|^(?:永远|永遠|始终|始終|总是|總是)(?:要|不要|别|別|不能|不许|用|使用|先|把|保持)"
+        r"|^(?:我|我们|我們|大家|团队|團隊)(?:总是|總是|始终|始終|永远|永遠)(?!.{0,12}(?:错|錯|失败|失敗|不了|不动|坏))|(?:绝对|絕對|一律|坚决)(?:不要|不能|不许|要)|(?:千万|千萬)(?:别|別|不要)"
         r"|(?:必须|必須|一定要|都要求|要求).{0,20}(?:每|所有|都)|规范要求|規範要求|这是我们的规定|這是我們的規定"
         r"|(?:环境|服务器|伺服器|部署|发布|上线).{0,10}(?:一直|总是|總是|永远|从不)",
     ),
@@ -113,7 +117,7 @@ RULES: tuple[CaptureRule, ...] = (
         "user_preference",
         rf"{_I} (?:like|love|hate|prefer|enjoy|dislike|don'?t like|do not like|can'?t stand|adore)\s"
         r"(?!it\b|that\b|this\b|these\b|those\b|you\b|how you\b|the idea|what\b|your\b|them\b)[a-z]"
-        r"|\bmy (?:favou?rite|preferred)\b.{1,60}\bis\b|^i(?:'d| would) (?:always )?prefer\b",
+        r"|\bmy (?:favou?rite|preferred)\b.{1,60}\bis\b|^.{2,60} (?:is|are) my (?:favou?rite|preferred)\b|^i(?:'d| would) (?:always )?prefer\b",
     ),
     _rule(
         "user_preference",
@@ -135,6 +139,7 @@ RULES: tuple[CaptureRule, ...] = (
     _rule(
         "technical_decision",
         r"^(?:so )?we(?:'ve| have)? (?:decided|agreed|chose|settled on|switched|migrated|standardi[sz]ed|picked|went with)\b"
+        r"|^let'?s (?:go with|stick with|settle on|standardi[sz]e on) (?!it\b|that\b|this\b|option\b|the (?:first|second|third|last|other)\b|your\b|plan\b)"
         r"|^(?:the )?decision(?: is|:)|^we(?:'re| are) (?:going with|moving to)\b",
     ),
     _rule(
@@ -153,6 +158,7 @@ RULES: tuple[CaptureRule, ...] = (
         "project_context",
         r"^(?:我们|我們|咱们)(?:团队|團隊|公司|项目|專案)?(?:目前|现在|都|一直)?(?:用|使用|采用|採用|部署在)(?!.{0,20}还是)"
         r"|^(?:我们|我們)的?(?!测试|代码).{2,20}(?:是|叫|在|要求|使用|不开门|关门|大多|都是)(?!什么|多少|哪)|(?:预算|預算|截止日期|期限)是(?!什么|多少|哪)"
+        r"|^(?:本|这个|這個|我们的?|我們的?)?(?:项目|專案|系统|系統|产品|團隊|团队)(?:目前|现在|都|一直)?(?:用|使用|采用|採用|基于|部署在)(?!.{0,20}(?:还是|什么|吗|失败|报错))"
         r"|^我?所在的(?:公司|团队|部门).{0,4}叫|(?:客户|客戶).{0,10}(?:付款|要求|希望)",
     ),
     # skills

@@ -76,6 +76,8 @@ class EntryOptions:
     approval: Approval = "none"
     cleanup: CleanupOptions = field(default_factory=CleanupOptions)
     capture: CaptureLimits = field(default_factory=CaptureLimits)
+    #: Compute vectors in the background that no caller waits for.
+    background: bool = False
 
 
 class DraftFields(TypedDict, total=False):
@@ -88,6 +90,7 @@ class DraftFields(TypedDict, total=False):
     session: str | None
     source: str | None
     tags: tuple[str, ...]
+    expires_at: float | None
 
 
 class Entries:
@@ -108,7 +111,8 @@ class Entries:
         self._options = options or EntryOptions()
         self._clock = clock
         self._judging = threading.Lock()
-        self._follower = Follower(store, index, batched, name=INDEX_NAME)
+        background = self._options.background
+        self._follower = Follower(store, index, batched, name=INDEX_NAME, background=background)
         self._search = EntrySearch(store, self._follower, embedder, self._options.weights, clock=clock)
         self._maps = MapBuilder(store, self._follower, clock)
         self._eraser = Eraser(store, self._follower, clock, self._maps.delete)
@@ -121,15 +125,17 @@ class Entries:
 
     # ---- adding ----------------------------------------------------------------------------------------------
 
-    def add(self, text: str, type: str = "other", **fields: Unpack[DraftFields]) -> Remembered:  # noqa: A002
+    def add(self, text: str, type: str | None = None, **fields: Unpack[DraftFields]) -> Remembered:  # noqa: A002
         """Add one statement and return the outcome.
 
         A statement that is already known is counted, one that refines a known entry is merged with it, and one that
         contradicts a known entry supersedes it. With approval turned on, the statement may be staged instead.
-        ``type`` is one of the entry types or categories. ``importance`` is 1 to 5 and ``confidence`` 0 to 1.
-        The change is on disk when this method returns.
+        ``type`` is one of the entry types or categories; without it, the rules of `capture` choose one.
+        ``importance`` is 1 to 5 and ``confidence`` 0 to 1. What the owner adds never expires, unless ``expires_at``
+        says when, in seconds since the epoch. The change is on disk when this method returns.
         """
-        return self.add_draft(Draft(text, type_of(type), **fields), actor=fields.get("trust", "owner"))
+        chosen = type_of(type) if type else capture.classify(text)
+        return self.add_draft(Draft(text, chosen, **fields), actor=fields.get("trust", "owner"))
 
     def add_draft(self, draft: Draft, *, actor: str = "owner", replaces: str | None = None) -> Remembered:
         """Add a draft and return the outcome. `add` is the short form.
@@ -195,7 +201,7 @@ class Entries:
 
     def capture(self, turns: Iterable[TurnLike], *, session: str | None = None) -> builtins.list[Remembered]:
         """Capture statements from the owner's turns by rules, without a model."""
-        drafts = capture.capture(turns, session=session, limits=self._options.capture)
+        drafts = capture.capture(turns, session=session, limits=self._options.capture, now=self._clock())
         return [self.add_draft(draft, actor="capture") for draft in drafts]
 
     # ---- reading ---------------------------------------------------------------------------------------------
@@ -430,10 +436,13 @@ class Entries:
 
     def count_pending(self) -> dict[str, int]:
         """Return how many entries wait for a vector ("vectors") and for the owner's approval ("staged")."""
-        model = self._follower.model
-        counts = self._index.counts(model)
-        missing = counts.chunks - counts.embedded if model else 0
+        missing, _ = self._follower.count_missing()
         return {"vectors": missing, "staged": self.facets().states.get("staged", 0)}
+
+    def missing_vectors(self) -> str | None:
+        """Return a sentence that says how many entries have no vector yet, also right after an import; else None."""
+        missing, total = self._follower.count_missing()
+        return sentence("entries.missing", missing=missing, total=total) if missing else None
 
     def timeline(
         self, *, since: float | None = None, until: float | None = None, buckets: int = 60
@@ -488,6 +497,7 @@ class Entries:
 
     def close(self) -> None:
         """Close the database and the index."""
+        self._follower.close()
         self._index.close()
         self._store.close()
 

@@ -16,7 +16,7 @@ from typing import Any, get_args, get_type_hints
 
 import apsw
 
-from memoriter.entries.capture import rule_of
+from memoriter.entries.capture import classify
 from memoriter.entries.drafts import TYPES, Draft, clamp, from_share, type_of
 from memoriter.errors import WriteError
 from memoriter.records import TRUST_LEVELS, Entry, EntryEvent, EntryState, EntryType, Imported
@@ -274,7 +274,7 @@ def _entry(record: Any, at: float) -> Entry:
         source=str(record.get("source") or ("mem0" if "memory" in record else "import")),
         tags=_tags(record),
     ).clean()
-    entry = draft.entry(at)  # it expires counted from now, however old it is in the other program
+    entry = draft.entry(at)
     updated = _seconds(record.get("updated_at"), created)
     expires = record.get("expiration_date")
     return replace(
@@ -302,8 +302,7 @@ def _type(record: Mapping[str, Any], text: str) -> EntryType:
         if isinstance(name, str):
             with contextlib.suppress(WriteError):
                 return type_of(_CATEGORIES.get(name, name))
-    rule = rule_of(text)
-    return rule.type if rule else "other"
+    return classify(text)
 
 
 def _importance(value: Any) -> float:

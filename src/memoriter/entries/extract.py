@@ -13,13 +13,14 @@ from typing import TYPE_CHECKING, Any
 from pydantic import BaseModel, model_validator
 
 from memoriter import logs
-from memoriter.entries.capture import TurnLike, capture
+from memoriter.entries.capture import TurnLike, day_of
 from memoriter.entries.capture_rules import STRONG, WEIGHTY
 from memoriter.entries.drafts import Draft, clamp, type_of
 from memoriter.entries.statement import statement
 from memoriter.errors import ChatError, WriteError
 from memoriter.llm.prompts import ask, prompt
 from memoriter.records import Entry, EntryType, Remembered, Trust
+from memoriter.search.when import add_dates
 
 if TYPE_CHECKING:
     from memoriter.entries.collection import Entries
@@ -88,11 +89,11 @@ class Extractor:
         self.gates = gates or Gates()
         self._waiting: dict[str, list[TurnLike]] = {}
 
-    def observe(self, turns: Sequence[TurnLike], *, session: str) -> list[Remembered]:
-        """Queue turns. The model is asked once enough of them are waiting."""
+    def observe(self, turns: Sequence[TurnLike], *, session: str, wait: bool) -> list[Remembered]:
+        """Ask the model about turns. With ``wait``, they are queued until there are enough of them."""
         waiting = self._waiting.setdefault(session, [])
         waiting.extend(turns)
-        if len(waiting) < self.gates.message_interval:
+        if wait and len(waiting) < self.gates.message_interval:
             return []
         del self._waiting[session]
         return self.extract(waiting, session=session)
@@ -118,9 +119,7 @@ class Extractor:
             found = self._ask(readable, known)
         except (ChatError, ValueError, TypeError) as error:
             log.warning("the model failed, the capture rules are used instead: %s", error)
-            return [
-                self.entries.add_draft(draft, actor="capture") for draft in capture(readable, session=session)
-            ]
+            return self.entries.capture(readable, session=session)
         done = []
         for one in found[:MAX_STATEMENTS]:
             draft = self._draft(one, readable, session)
@@ -157,6 +156,7 @@ class Extractor:
         text = one.get("content") or one.get("text")
         if not isinstance(text, str):
             return None
+        text = add_dates(text, day_of(_turn(one.get("turn"), readable) or readable[-1]))
         confidence, importance = _number(one.get("confidence"), 0.8), _number(one.get("importance"), 3.0)
         if confidence < self.gates.min_confidence or importance < self.gates.min_importance:
             return None
@@ -184,10 +184,18 @@ def _id_of_number(number: Any, known: Sequence[Entry]) -> str | None:
     return None
 
 
+def _turn(number: Any, readable: Sequence[TurnLike]) -> TurnLike | None:
+    """Return the turn with a number that the model was shown; None for an invented number."""
+    if isinstance(number, int) and not isinstance(number, bool) and 1 <= number <= len(readable):
+        return readable[number - 1]
+    return None
+
+
 def _trust(text: str, turn: Any, readable: Sequence[TurnLike]) -> Trust:
     """Return `owner` if the turn exists, is the owner's and contains the words of the statement; else `agent`."""
-    if isinstance(turn, int) and not isinstance(turn, bool) and 1 <= turn <= len(readable):
-        source, wanted = readable[turn - 1], statement(text).words
+    source = _turn(turn, readable)
+    if source is not None:
+        wanted = statement(text).words
         share = len(wanted & statement(source.text).words) / len(wanted) if wanted else 0.0
         if source.role == "user" and source.trust == "owner" and share >= MIN_GROUNDED_SHARE:
             return "owner"

@@ -1,8 +1,9 @@
 """`Follower`: keeps a derived index in step with a store of record whose changes are numbered.
 
 The index remembers the number of the last change it contains. When it is behind, the follower indexes what changed
-since. When it is missing, damaged, or belongs to another store, the follower builds it again. The store is the source
-of truth; everything in the index can be derived from it.
+since: first keywords, then vectors within a time limit, and the others in the background. When it is missing, damaged,
+or belongs to another store, the follower builds it again. The store is the source of truth; everything in the index can
+be derived from it.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from memoriter import logs
 from memoriter.errors import EmbeddingError, StoreBroken
+from memoriter.index.vectors import RETRY_S, BackgroundWork, Pace
 from memoriter.records import Chunk, Document
 from memoriter.sentences import sentence
 from memoriter.store.index import Index
@@ -25,10 +27,10 @@ if TYPE_CHECKING:
 
 log = logs.get("index")
 
-#: Number of documents that are embedded and written together.
+#: Number of documents that are written together.
 BLOCK = 256
-#: Seconds between two searches for documents that have no vector because the embedder failed.
-RETRY_S = 60.0
+#: A caller waits this long for missing vectors, in seconds.
+EMBED_S = 1.0
 
 _TOKENIZER = "tokenizer"
 
@@ -80,6 +82,11 @@ class Position:
             self._set(0)
         return 0
 
+    def peek(self) -> int:
+        """Return the change to continue after, without clearing an index that cannot be continued."""
+        known = self._stored_seq()
+        return known if known is not None and known <= self._store.seq() else 0
+
     def advance(self, since: int, now: int) -> None:
         """Record that every change after ``since`` up to ``now`` is in the index.
 
@@ -115,23 +122,49 @@ class Follower:
         *,
         name: str,
         block: int = BLOCK,
+        background: bool = False,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self.index = index
         self.embedder = embedder
-        #: What is missing while the embedder fails, in a sentence.
-        self.degraded: str | None = None
         self._store = store
         self._name = name
         self._block = block
         self._position = Position(index, name, store)
         self._clock = clock
-        self._checked_at: float | None = None
+        #: Why the embedder failed, and when.
+        self._failure: tuple[EmbeddingError, float] | None = None
+        self._background = BackgroundWork(self._embed_all) if background else None
 
     @property
     def model(self) -> str:
         """The identity of the vectors that documents should have; empty without an embedder."""
         return str(self.embedder.identity) if self.embedder else ""
+
+    @property
+    def degraded(self) -> str | None:
+        """What is missing while the embedder fails or while vectors are computed, in a sentence."""
+        if self._failure is not None:
+            return sentence(f"{self._name}.keywords_only", why=self._failure[0])
+        missing = self.index.count_without(self.model) if self.embedder else 0
+        return (
+            sentence(f"{self._name}.missing", missing=missing, total=self.index.total()) if missing else None
+        )
+
+    def count_missing(self) -> tuple[int, int]:
+        """Return how many documents have no vector yet, and how many there are. New ones are not indexed for this."""
+        if self.embedder is None:
+            return 0, self.index.total()
+        since = self._position.peek()
+        new = 0 if since == self._store.seq() else len(set(self._store.changed_since(since)))
+        total = self.index.total() if since else 0
+        missing = self.index.count_without(self.model) if since else 0
+        return new + missing, new + total
+
+    def close(self) -> None:
+        """Stop computing vectors in the background."""
+        if self._background is not None:
+            self._background.close()
 
     def follow(self, vectors: Mapping[str, Matrix] | None = None) -> None:
         """Index what changed in the store. A damaged index is set aside and built again.
@@ -147,7 +180,7 @@ class Follower:
     def prepare(self, paths: Iterable[str]) -> None:
         """Index some documents before their turn, for a caller that cannot wait for all of them."""
         try:
-            self._index_block(list(paths), {})
+            self._index_block(list(paths))
         except StoreBroken as broken:
             self._heal(broken)
 
@@ -162,30 +195,62 @@ class Follower:
     def _run(self, vectors: Mapping[str, Matrix]) -> None:
         for _ in self._steps(vectors):
             pass
+        self._embed_missing()
 
     def _steps(self, vectors: Mapping[str, Matrix]) -> Iterator[None]:
-        """Index what changed, one block per step. The work may end after any step."""
+        """Index the keywords of what changed, one block per step. The work may end after any step."""
         since, now = self._position.start(), self._store.seq()
         yield
-        paths = set() if since == now else set(self._store.changed_since(since))
-        paths |= self._without_vectors()
-        remaining = iter(sorted(paths))
+        remaining = iter(() if since == now else sorted(set(self._store.changed_since(since))))
         while block := list(islice(remaining, self._block)):
-            self._index_block(block, vectors)
+            self._write_block(block, vectors)
             yield
         self._position.advance(since, now)
 
-    def _without_vectors(self) -> set[str]:
-        """Return paths that have no vector yet. This reads the whole index, so it runs only now and then."""
-        now = self._clock()
-        if self.embedder is None or (self._checked_at is not None and now - self._checked_at < RETRY_S):
-            return set()
-        self._checked_at = now
-        return self.index.stale(self.model)
+    def _embed_missing(self) -> None:
+        """Compute missing vectors for a moment, and leave the others to the background."""
+        if self.embedder is None or not self.index.count_without(self.model):
+            return
+        if self._failure is not None and self._clock() - self._failure[1] < RETRY_S:
+            return
+        if self._background is None or not self._background.running:
+            self._embed_rows(Pace(EMBED_S, self._block, self._clock))
+        if self._background is not None and self.index.count_without(self.model):
+            self._background.start()
 
-    def _index_block(self, paths: Sequence[str], vectors: Mapping[str, Matrix]) -> None:
+    def _embed_all(self, stop: Callable[[], None]) -> bool:
+        self._embed_rows(Pace(None, self._block), stop)
+        return self._failure is None
+
+    def _embed_rows(self, pace: Pace, stop: Callable[[], None] = lambda: None) -> None:
+        """Compute the vectors of rows without one, and commit them after each batch."""
+        assert self.embedder is not None
+        rows, start = self.index.rows_without(self.model), 0
+        while start < len(rows) and (size := pace.next()):
+            stop()
+            group = rows[start : start + size]
+            texts = {chunk.hash: chunk.embedding_text for chunk in self._chunks(group)}
+            known = self.index.known(self.embedder.identity, texts)
+            vectors = self._embed({hash_: text for hash_, text in texts.items() if hash_ not in known})
+            with self.index.transaction():
+                # Read again under the index's lock: what was deleted while it was embedded must leave nothing here.
+                hashes = {chunk.hash for chunk in self._chunks(group)}
+                left = {hash_: vector for hash_, vector in vectors.items() if hash_ in hashes}
+                self.index.save(self.embedder.identity, left)
+                self.index.assign(group, self.embedder.identity)
+            if self._failure is not None:
+                return
+            start += size
+
+    def _chunks(self, rows: Sequence[int]) -> list[Chunk]:
+        return [stored.chunk for stored in self.index.chunks(rows).values()]
+
+    def _index_block(self, paths: Sequence[str]) -> None:
+        """Index some documents with their vectors."""
+        self._write_block(paths, self._embed(self._missing_texts(paths)))
+
+    def _write_block(self, paths: Sequence[str], vectors: Mapping[str, Matrix]) -> None:
         identity = self.embedder.identity if self.embedder else None
-        vectors = {**vectors, **self._embed(self._missing_texts(paths, vectors))}
         with self.index.transaction():
             # Read again under the index's lock: a document deleted while it was embedded must leave nothing here.
             documents = self._store.documents(paths)
@@ -196,14 +261,14 @@ class Follower:
                     self.index.save(identity, new)
                 self.index.replace(document, chunks, identity=identity)
 
-    def _missing_texts(self, paths: Sequence[str], vectors: Mapping[str, Matrix]) -> dict[str, str]:
+    def _missing_texts(self, paths: Sequence[str]) -> dict[str, str]:
         """Return the texts that have no vector yet, by hash."""
         if self.embedder is None:
             return {}
         documents = self._store.documents(paths).values()
         texts = {chunk.hash: chunk.embedding_text for _, chunks in documents for chunk in chunks}
         known = self.index.known(self.embedder.identity, texts)
-        return {hash_: text for hash_, text in texts.items() if hash_ not in known and hash_ not in vectors}
+        return {hash_: text for hash_, text in texts.items() if hash_ not in known}
 
     def _embed(self, texts: Mapping[str, str]) -> dict[str, Matrix]:
         if self.embedder is None or not texts:
@@ -211,9 +276,9 @@ class Follower:
         try:
             rows = self.embedder.embed(list(texts.values()))
         except EmbeddingError as error:
-            if self.degraded is None:
+            if self._failure is None:
                 log.warning("new %s can be found by keyword only: %s", self._name, error)
-            self.degraded = sentence(f"{self._name}.keywords_only", why=error)
+            self._failure = (error, self._clock())
             return {}
-        self.degraded = None
+        self._failure = None
         return dict(zip(texts, rows, strict=True))

@@ -74,7 +74,7 @@ class MemoriterSession:
         self._memory.mark_changed()
         if self._capture:
             try:
-                self._memory.capture_messages(plain, session=self.session_id)
+                self._memory.capture_messages(plain, session=self.session_id, wait=True)
             except MemoriterError as error:  # the conversation itself is stored
                 log.warning("could not capture session %s: %s", self.session_id, error)
 

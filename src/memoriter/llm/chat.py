@@ -19,6 +19,8 @@ class Reply:
     text: str
     input_tokens: int
     output_tokens: int
+    #: Whether the answer ended at the limit of tokens.
+    cut_off: bool = False
 
 
 class Chat(Protocol):

@@ -2,7 +2,7 @@
 
 A prompt is a file in `prompts/` with a system part and a user part, and ``{{name}}`` where values go. Conversations are
 data in a prompt: they are between tags that they cannot close. Answers are JSON. An invalid answer is requested once
-more, with the reason.
+more, with the reason, and one that was cut off with a larger limit.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import NamedTuple, TypeVar
 from pydantic import BaseModel, ValidationError
 
 from memoriter.errors import ChatError
-from memoriter.llm.chat import Chat, Schema
+from memoriter.llm.chat import Chat, Reply, Schema
 from memoriter.records import Turn
 from memoriter.text.measure import estimate_tokens
 
@@ -26,6 +26,8 @@ ModelT = TypeVar("ModelT", bound=BaseModel)
 NAMES = ("flush", "session_summary")
 #: Characters of an invalid answer that the model sees again.
 MAX_QUOTED_CHARS = 4000
+#: The limit of tokens of the second request, if the first answer was cut off, as a multiple of the first.
+LARGER_LIMIT = 3
 
 _PLACEHOLDER = re.compile(r"\{\{(\w+)\}\}")
 _PARTS = re.compile(r"\A<!-- system -->\n(.+?)\n<!-- user -->\n(.+)\Z", re.DOTALL)
@@ -88,22 +90,41 @@ def ask(
 ) -> ModelT:
     """Return the model's answer as ``shape``. Raises `ChatError` when it is invalid twice.
 
+    An answer that was cut off is requested again with a larger limit. What it contains is not used.
     ``schema`` is what the provider is asked for, if it differs from what ``shape`` accepts.
     """
     schema = schema or shape.model_json_schema()
-    text = chat.complete(request.system, request.user, max_tokens=max_tokens, schema=schema).text
+    reply = chat.complete(request.system, request.user, max_tokens=max_tokens, schema=schema)
+    again, limit = request.user, max_tokens * LARGER_LIMIT
+    if not _is_cut_off(reply):
+        try:
+            return shape.model_validate(loads(reply.text))
+        except ValueError as error:
+            limit = max_tokens
+            again = (
+                f"{request.user}\n\nYour last answer was invalid ({_brief(error)}):\n\n"
+                f"{reply.text[:MAX_QUOTED_CHARS]}\n\nAnswer again with only the JSON object."
+            )
+    reply = chat.complete(request.system, again, max_tokens=limit, schema=schema)
+    if _is_cut_off(reply):
+        raise ChatError(f"{chat.name} returned an answer that was cut off at {limit} tokens.")
     try:
-        return shape.model_validate(loads(text))
-    except ValueError as error:
-        again = (
-            f"{request.user}\n\nYour last answer was invalid ({_brief(error)}):\n\n{text[:MAX_QUOTED_CHARS]}\n\n"
-            "Answer again with only the JSON object."
-        )
-    text = chat.complete(request.system, again, max_tokens=max_tokens, schema=schema).text
-    try:
-        return shape.model_validate(loads(text))
+        return shape.model_validate(loads(reply.text))
     except ValueError as error:
         raise ChatError(f"{chat.name} returned an invalid answer twice{_fields(error)}.") from error
+
+
+def _is_cut_off(reply: Reply) -> bool:
+    """Return whether an answer ended at the limit. Not every server says so: then the JSON ends in the middle."""
+    if reply.cut_off:
+        return True
+    try:
+        loads(reply.text)
+    except json.JSONDecodeError as error:
+        return error.pos >= len(reply.text.rstrip()) or error.msg.startswith("Unterminated string")
+    except ValueError:
+        pass
+    return False
 
 
 def loads(text: str) -> object:

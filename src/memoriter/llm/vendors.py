@@ -116,10 +116,12 @@ class OpenAIChat(_VendorChat):
                 messages=[{"role": "system", "content": system}, {"role": "user", "content": user}],
                 extra_body={limit: max_tokens, **self._format(schema)},
             )
-            text, usage = completion.choices[0].message.content, completion.usage
+            choice, usage = completion.choices[0], completion.usage
+            text = choice.message.content
             if not isinstance(text, str):
                 raise ChatError(f"{self.name} answered without a text.")
-            return Reply(text, usage.prompt_tokens if usage else 0, usage.completion_tokens if usage else 0)
+            asked, answered = (usage.prompt_tokens, usage.completion_tokens) if usage else (0, 0)
+            return Reply(text, asked, answered, cut_off=choice.finish_reason == "length")
 
         return self._answer(schema, request)
 
@@ -171,7 +173,9 @@ class AnthropicChat(_VendorChat):
             text = "".join(block.text for block in message.content if block.type == "text")
             if not text:
                 raise ChatError(f"{self.name} answered without a text.")
-            return Reply(text, message.usage.input_tokens, message.usage.output_tokens)
+            usage = message.usage
+            cut_off = message.stop_reason == "max_tokens"
+            return Reply(text, usage.input_tokens, usage.output_tokens, cut_off=cut_off)
 
         return self._answer(schema, request)
 

@@ -1,18 +1,19 @@
-"""The days that a query means by "yesterday", "last Wednesday", 上个月 or 去年十月.
+"""The days that a query or a turn means by "yesterday", "last Wednesday", 上个月 or 去年十月.
 
-Reads expressions relative to today, in English and Chinese. Weeks start on Monday. ``memoriter.text`` reads absolute
-dates. Only queries are read this way, because "yesterday" in a note is relative to the day on which it was written.
+Reads expressions relative to a day, in English and Chinese. Weeks start on Monday. ``memoriter.text`` reads absolute
+dates. Notes are not read this way, because "yesterday" in a note is relative to the day on which it was written.
 """
 
 from __future__ import annotations
 
+import contextlib
 import re
 from collections.abc import Mapping
 from datetime import date, timedelta
 from functools import cache
 from itertools import chain, islice
 
-from memoriter.text.dates import read_number
+from memoriter.text.dates import find_dates, read_number
 from memoriter.text.tokens import fold_variants
 
 #: First and last day.
@@ -145,6 +146,60 @@ def named_days(text: str, today: date) -> list[Span]:
         except (OverflowError, ValueError):  # 去年二月三十日, or a day before the year 1
             continue
     return list(dict.fromkeys(spans))
+
+
+# A weekday alone is a date only if something happens on it once: "the demo is on Saturday", not "we deploy on Tuesday".
+_WEEKDAY = re.compile(rf"\b(?:on|by|until|before|after|this|coming) ({'|'.join(_WEEKDAYS)})\b(?!')")
+_WEEKDAY_ZH = re.compile(r"(?<![每上下这本个到至])(?:周|星期|礼拜)([一二三四五六日天])(?![次个天到至、和])")
+_HABIT = re.compile(
+    r"\b(?:every|each|always|usually|often|never|\w+days)\b"
+    r"|^(?:we|i|they) (?!will|am|are|have|need|must|want|met|saw|went|had|was|were|\w+ed\b)"
+    r"|每|总是|通常|一般|都|从不|永远|^(?!.*(?:要|会|将|去|来|准备|打算|约|前|交|了|得|需))(?=.*[\u3400-\u9fff])"
+)
+_PAST = re.compile(r"\b(?:was|were|had|met|saw|went|came|got|gave|took|bought|\w+ed)\b|了|过")
+_DATED = re.compile(r"\s?[（(]\d{4}")
+
+
+def add_dates(text: str, day: date) -> str:
+    """Return a statement with the dates of the days that it names relative to the day on which it was made.
+
+    >>> add_dates("The demo is on Saturday", date(2026, 11, 15))
+    'The demo is on Saturday (2026-11-21)'
+    """
+    lowered = text.lower()
+    if len(lowered) != len(text):
+        return text
+    folded = fold_variants(lowered)
+    found = dict[int, Span]()
+    for match in islice(chain(_english().finditer(lowered), _chinese().finditer(folded)), _MAX_EXPRESSIONS):
+        groups = {name: part for name, part in match.groupdict().items() if part}
+        with contextlib.suppress(OverflowError, ValueError):
+            found[match.end()] = _span(groups, day)
+    if not _HABIT.search(folded) and not any(find_dates(text)):
+        for match in chain(_WEEKDAY.finditer(lowered), _WEEKDAY_ZH.finditer(folded)):
+            found.setdefault(match.end(), _day(_nearest(match[1], day, past=bool(_PAST.search(folded)))))
+    for end in sorted(found, reverse=True):
+        if not _DATED.match(text, end):
+            text = text[:end] + _in_brackets(found[end], chinese=not text[end - 1].isascii()) + text[end:]
+    return text
+
+
+def _nearest(name: str, day: date, *, past: bool) -> date:
+    """Return the next such weekday after a day, or the last one before it."""
+    number = _WEEKDAYS.index(name) if name in _WEEKDAYS else "一二三四五六日".find(name) % 7
+    ahead = (number - day.weekday() - 1) % 7 + 1
+    return day + timedelta(ahead - 7 if past and ahead < 7 else -7 if past else ahead)
+
+
+def _in_brackets(span: Span, *, chinese: bool) -> str:
+    first, last = span
+    if first == last:
+        named = f"{first}"
+    elif first.day == 1 and (last + timedelta(1)).day == 1 and first.month in (last.month, last.month - 11):
+        named = f"{first:%Y-%m}" if first.month == last.month else f"{first:%Y}"
+    else:
+        named = f"{first} 至 {last}" if chinese else f"{first} to {last}"
+    return f"（{named}）" if chinese else f" ({named})"
 
 
 def date_tokens_of(span: Span) -> list[str]:

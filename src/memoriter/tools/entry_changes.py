@@ -47,9 +47,12 @@ class AddArguments(Arguments):
     """Arguments of `entries.add`."""
 
     text: Text
-    type: Type = "other"
+    type: Type | None = Field(default=None, description="The type of entry. By default, rules choose it.")
     importance: Importance = 3.0
     tags: Tags = Field(default=[])
+    expires_at: Time | None = Field(
+        default=None, description="When it expires, in seconds since the epoch. By default never."
+    )
 
 
 class AddResult(Shape):
@@ -89,6 +92,7 @@ def _add(call: Call[AddArguments]) -> AddResult:
         tags=tuple(asked.tags),
         session=call.session_key,
         source="owner",
+        expires_at=asked.expires_at,
     )
     return AddResult(
         action=remembered.action,

@@ -167,7 +167,7 @@ def _store(call: Call[StoreArguments]) -> RememberedJson:
     asked = call.arguments
     remembered = call.memory.entries.add(
         asked.text,
-        asked.category or "other",
+        asked.category,
         importance=1 + 4 * asked.importance,
         category=asked.category,
         tags=tuple(asked.tags),
@@ -230,7 +230,7 @@ def _list(call: Call[ManageArguments]) -> dict[str, Any]:
 def _add(call: Call[ManageArguments]) -> dict[str, Any]:
     remembered = call.memory.entries.add(
         _require(call, "content"),
-        call.arguments.type or "other",
+        call.arguments.type,
         importance=call.arguments.importance,
         tags=tuple(call.arguments.tags),
         trust="agent",

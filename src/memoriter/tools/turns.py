@@ -101,6 +101,11 @@ class CaptureArguments(TurnsArguments):
     record: bool = Field(
         default=False, description="Also keep new turns as a transcript, so that the session can be searched."
     )
+    wait: bool = Field(
+        default=False,
+        description="Ask the language model only after some messages, or at the end of the session: for hosts that "
+        "call this after every turn.",
+    )
 
 
 class FlushArguments(TurnsArguments):
@@ -127,7 +132,7 @@ def _session(call: Call[TurnsArguments]) -> str:
 def _capture(call: Call[CaptureArguments]) -> CaptureResult:
     asked = call.arguments
     captured = call.memory.capture_messages(
-        asked.messages, session=_session(call), trust=call.trust, record=asked.record
+        asked.messages, session=_session(call), trust=call.trust, record=asked.record, wait=asked.wait
     )
     return CaptureResult(remembered=[RememberedJson.model_validate(remembered) for remembered in captured])
 

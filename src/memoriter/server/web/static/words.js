@@ -186,6 +186,7 @@ export const WORDS = {
   "entry.supersede.hint": ["The old memory is hidden and stays in the history. Undo restores it.", "旧的记忆会隐藏并保留在历史中，可以撤销恢复。"],
   "entry.merge.hint": ["One memory replaces these. They stay in the history.", "一条记忆将取代这些记忆，它们保留在历史中。"],
 
+  "entry.type.automatic": ["Automatic", "自动"],
   "type.user_preference": ["Preference", "偏好"],
   "type.project_context": ["Project", "项目"],
   "type.technical_decision": ["Decision", "决定"],

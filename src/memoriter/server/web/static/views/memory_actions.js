@@ -33,7 +33,8 @@ function starField(value) {
 
 function statementFields(entry) {
   const text = el("textarea", { rows: "4", required: true, maxlength: "8000", value: entry.text ?? "" });
-  const type = choice(types(), entry.type ?? "other");
+  const automatic = entry.type ? [] : [["", t("entry.type.automatic")]];
+  const type = choice([...automatic, ...types()], entry.type ?? "");
   const importance = starField(entry.importance ?? 3);
   const tagText = el("input", { type: "text", autocomplete: "off", value: (entry.tags ?? []).join(", ") });
   return {
@@ -45,7 +46,7 @@ function statementFields(entry) {
     ],
     values: () => ({
       text: text.value.trim(),
-      type: type.value,
+      type: type.value || undefined,
       importance: importance.value(),
       tags: tagText.value
         .split(/[,，、]/)
