@@ -17,7 +17,7 @@ from bench.built import build, build_vectors
 from bench.report import Figures, markdown
 from evals.page import put
 
-SIZES = (10_000, 100_000, 1_000_000)
+SIZES = (1_000, 10_000, 100_000, 1_000_000)
 #: Chunks. A larger index has only vectors.
 MAX_SIZE_WITH_TEXTS = 200_000
 #: Chunks at which memory is measured.
@@ -31,18 +31,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     figures = Figures(files=1_000 if options.quick else 10_000)
     with tempfile.TemporaryDirectory(prefix="memoriter-bench-") as name:
         root = Path(name)
-        _log("command line")
-        figures.cold = cold.commands(root / "cold", repeats=3 if options.quick else 9)
-        _log("mcp")
-        figures.mcp = mcp.first_results(root / "mcp", repeats=3 if options.quick else 9)
-        _log("gateway")
-        questions, rounds = (20, 2) if options.quick else (200, 9)
-        figures.gateway = gateway.warm_search(root / "gateway", questions=questions, rounds=rounds)
-        _log(f"sync of {figures.files:,} unchanged files")
-        figures.unchanged = syncing.unchanged(root / "unchanged", figures.files)
-        _log("indexing")
-        few, with_model = (25, 2) if options.quick else (500, 25)
-        figures.indexed = syncing.indexing(root / "indexing", few, model=options.model, with_model=with_model)
+        if not options.search:
+            _all_but_search(figures, root, options)
         for size in sizes:
             _search(figures, root, size, quick=options.quick)
     tables = markdown(figures)
@@ -53,10 +43,27 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return 0
 
 
+def _all_but_search(figures: Figures, root: Path, options: argparse.Namespace) -> None:
+    """Measure starts, the gateway and indexing."""
+    _log("command line")
+    figures.cold = cold.commands(root / "cold", repeats=3 if options.quick else 9)
+    _log("mcp")
+    figures.mcp = mcp.first_results(root / "mcp", repeats=3 if options.quick else 9)
+    _log("gateway")
+    questions, rounds = (20, 2) if options.quick else (200, 9)
+    figures.gateway = gateway.warm_search(root / "gateway", questions=questions, rounds=rounds)
+    _log(f"sync of {figures.files:,} unchanged files")
+    figures.unchanged = syncing.unchanged(root / "unchanged", figures.files)
+    _log("indexing")
+    few, with_model = (25, 2) if options.quick else (500, 25)
+    figures.indexed = syncing.indexing(root / "indexing", few, model=options.model, with_model=with_model)
+
+
 def parser() -> argparse.ArgumentParser:
     """Build the parser of the command line."""
     options = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
     options.add_argument("--quick", action="store_true", help="Use small sizes for a quick check.")
+    options.add_argument("--search", action="store_true", help="Measure only searches.")
     options.add_argument("--sizes", type=_sizes, default=(), help="Comma-separated numbers of chunks.")
     options.add_argument("--model", type=Path, help="Folder of the local model (default: the bundled one).")
     options.add_argument("--out", type=Path, help="Write the tables into this page, between its markers.")
@@ -67,6 +74,8 @@ def _search(figures: Figures, root: Path, size: int, *, quick: bool) -> None:
     _log(f"search at {size:,} chunks")
     words = size <= MAX_SIZE_WITH_TEXTS
     built = (build if words else build_vectors)(root / str(size), size, questions=20 if quick else 100)
+    if words:
+        figures.whole.append(searching.whole_searches(built))
     figures.timed += searching.searches(
         built, peer_questions=10 if quick or not words else 40, keywords=words
     )

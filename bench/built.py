@@ -5,17 +5,23 @@ Vectors are synthetic, so that the figures do not include an embedder.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import json
+import math
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from bench.corpus import Writer
 from bench.vectors import Matrix, scan, synthetic
+from evals.sets import OWN
 from memoriter import Memory
+from memoriter.embedding import EmbedderSpec, resolve
 from memoriter.records import Chunk, Document, Identity
+from memoriter.search.rerank import Reading, Reranker
 from memoriter.store import open_index
 
 DIMS = 384
@@ -47,6 +53,38 @@ class GivenVectors:
         """Do nothing."""
 
 
+class ComputedVectors(GivenVectors):
+    """The same vectors, after the bundled model has read the question."""
+
+    def __init__(self, questions: Sequence[str]) -> None:
+        super().__init__(questions)
+        model = resolve(EmbedderSpec("local")).embedder
+        assert model is not None
+        self._model = model
+
+    def embed_query(self, text: str) -> Matrix:
+        """Compute a vector and return the one that fits the index."""
+        self._model.embed_query(text)
+        return super().embed_query(text)
+
+
+class OrdinaryNotes:
+    """The bundled reranker, reading notes of the repository's own set instead of invented words.
+
+    Invented words split into several tokens each, so they would cost more than any note. Nothing is remembered, and the
+    time budget is off.
+    """
+
+    def __init__(self) -> None:
+        corpus = (OWN / "memories" / "corpus.jsonl").read_text("utf-8").splitlines()
+        self._notes = [str(json.loads(line)["text"]) for line in corpus]
+        self._reranker = Reranker(budget_s=math.inf, cached_pairs=0)
+
+    def read(self, query: str, texts: Mapping[int, str]) -> Reading:
+        """Read as many notes as there are candidates."""
+        return self._reranker.read(query, {row: self._notes[row % len(self._notes)] for row in texts})
+
+
 @dataclass(frozen=True, slots=True)
 class Built:
     """An index on disk, and questions for it."""
@@ -55,17 +93,21 @@ class Built:
     size: int
     questions: tuple[str, ...]
 
-    def open(self) -> Memory:
-        """Open the memory over this index as a user does."""
+    def open(self, *, embeds: bool = False, reranks: bool = False) -> Memory:
+        """Open the memory over this index as a user does, with or without the cost of the two models."""
         config = self.root / "config.yaml"
         config.touch()
-        return Memory.open(
+        memory = Memory.open(
             self.root / "workspace",
             home=self.root / "home",
             config=config,
-            overrides={"search.sync_before": False, "search.min_score": 0.0},
-            embedder=GivenVectors(self.questions),
+            overrides={"search.sync_before": False, "search.min_score": 0.0, "search.rerank": reranks},
+            embedder=(ComputedVectors if embeds else GivenVectors)(self.questions),
         )
+        if reranks:
+            searcher: Any = memory._engine.searcher  # type: ignore[attr-defined]
+            searcher.reranker = OrdinaryNotes()
+        return memory
 
 
 def build(root: Path, size: int, *, questions: int) -> Built:

@@ -6,12 +6,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from bench.gateway import BUDGET_MS, Comparison
-from bench.measure import Timing
-from bench.searching import Timed
+from bench.measure import Spread, Timing
+from bench.searching import Timed, Whole
 from bench.syncing import Indexed
 from memoriter.records import SyncReport
 
 SEARCH_BUDGET_MS = {10_000: 5.0, 100_000: 12.0, 1_000_000: 30.0}
+#: Of a search with both models, at any size.
+RERANKED_BUDGET_MS = 70.0
 
 
 @dataclass
@@ -25,6 +27,7 @@ class Figures:
     #: Wall milliseconds, and CPU milliseconds if known.
     mcp: Mapping[str, tuple[float, float | None]] = field(default_factory=dict)
     gateway: Comparison | None = None
+    whole: list[Whole] = field(default_factory=list)
     timed: list[Timed] = field(default_factory=list)
     resident: dict[int, Mapping[str, float]] = field(default_factory=dict)
 
@@ -34,7 +37,12 @@ def markdown(figures: Figures) -> str:
     parts = [
         "#### Budgets",
         _table(["what", "budget", "measured", ""], _budgets(figures)),
-        "#### Warm search, without embedding the query (CPU ms)",
+        "#### Warm search, with and without the models (CPU ms, p50 / p95)",
+        _table(
+            ["chunks", "search", "and embedding the query", "and reranking", "and both"],
+            map(_whole_row, figures.whole),
+        ),
+        "#### Warm search by leg, without the models (CPU ms)",
         _table(
             ["chunks", "work", "p50", "p95", "wall p50", "compared with", "its p50", "times faster"],
             map(_timed_row, figures.timed),
@@ -62,6 +70,10 @@ def _budgets(figures: Figures) -> Iterable[list[str]]:
         if one.work.startswith("search") and one.size in SEARCH_BUDGET_MS:
             name = f"{one.work} at {one.size:,} chunks, p50"
             yield _budget_row(name, SEARCH_BUDGET_MS[one.size], one.took.p50, "ms CPU")
+    for found in figures.whole:
+        if found.size in SEARCH_BUDGET_MS:
+            name = f"search with both models at {found.size:,} chunks, p50"
+            yield _budget_row(name, RERANKED_BUDGET_MS, found.both.p50, "ms CPU")
     for size, held in figures.resident.items():
         limit = f"resident memory at {size:,} chunks"
         yield _budget_row(limit, 400, held["all"], f"MB ({held['own']:.0f} of it not mapped files)")
@@ -86,6 +98,11 @@ def _budget_row(what: str, budget: float, measured: float, unit: str) -> list[st
 
 def _verdict(within: bool) -> str:
     return "met" if within else "**missed**"
+
+
+def _whole_row(one: Whole) -> list[str]:
+    spreads: tuple[Spread, ...] = (one.plain, one.embedded, one.reranked, one.both)
+    return [f"{one.size:,}", *(f"{found.p50:.1f} / {found.p95:.1f}" for found in spreads)]
 
 
 def _timed_row(one: Timed) -> list[str]:

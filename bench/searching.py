@@ -31,6 +31,33 @@ class Timed:
     peer: Spread | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class Whole:
+    """Whole searches at one size, with and without the two models."""
+
+    size: int
+    plain: Spread
+    embedded: Spread
+    reranked: Spread
+    both: Spread
+
+
+def whole_searches(built: Built) -> Whole:
+    """Measure searches with every combination of the models."""
+
+    def measured(*, embeds: bool, reranks: bool) -> Spread:
+        with built.open(embeds=embeds, reranks=reranks) as memory:
+            return spread([partial(memory.search, text) for text in built.questions])
+
+    return Whole(
+        built.size,
+        plain=measured(embeds=False, reranks=False),
+        embedded=measured(embeds=True, reranks=False),
+        reranked=measured(embeds=False, reranks=True),
+        both=measured(embeds=True, reranks=True),
+    )
+
+
 def searches(built: Built, *, peer_questions: int, keywords: bool = True) -> Iterator[Timed]:
     """Measure whole searches, then each leg and its plain counterpart."""
     with built.open() as memory:

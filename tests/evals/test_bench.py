@@ -34,6 +34,8 @@ def test_a_built_index_is_searched_as_a_whole_and_by_leg(tmp_path):
     timed = list(searching.searches(index, peer_questions=2))
     assert [one.work for one in timed] == ["search", "vector leg", "keyword leg"]
     figures = report.Figures(timed=timed, cold={"memoriter --help": 90})
+    figures.whole = [searching.whole_searches(index)]
     tables = report.markdown(figures)
+    assert "| chunks | search | and embedding the query | and reranking | and both |" in tables
     assert "| 120 | vector leg |" in tables
     assert "| memoriter --help, cold | ≤ 300 ms | 90 ms CPU | met |" in tables
