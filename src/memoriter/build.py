@@ -209,6 +209,7 @@ def build_builtin(settings: Settings, embedder: Embedder | None, scope: ScopeChe
         max_results=search.max_results,
         min_score=search.min_score,
         snippet_chars=search.snippet_chars,
+        hits_per_file=search.hits_per_file,
         diversity=search.diversity,
         half_life_days=search.half_life_days,
     )

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from memoriter import Memory
 from memoriter.records import Chunk, Part
-from memoriter.search import rank, rerank
+from memoriter.search import rerank
 from memoriter.search.rank import Scored
 from memoriter.search.rerank import Reading, Reranker, blend, text_of, value_of
 
@@ -113,15 +113,6 @@ def test_a_blended_score_is_the_sum_of_its_parts_and_between_0_and_1(
 def test_a_better_logit_never_lowers_a_score() -> None:
     values = [value_of(logit) for logit in (-1e300, -20, -3, 0, 3, 20, 1e300)]
     assert values == sorted(values)
-
-
-@given(st.lists(st.integers(0, 30), unique=True), st.sets(st.integers(0, 30)), st.integers(0, 8))
-def test_rows_that_must_be_kept_are_in_the_answer(order: list[int], kept: set[int], limit: int) -> None:
-    scored = [Scored(row, ()) for row in order]
-    chosen = rank.keep(scored, set(order), limit, lambda item: item.rowid in kept)
-    assert len(chosen) == min(limit, len(order))
-    wanted = [row for row in order if row in kept][:limit]
-    assert [item.rowid for item in chosen if item.rowid in kept] == wanted
 
 
 # ---- a search -------------------------------------------------------------------------------------------------

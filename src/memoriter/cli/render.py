@@ -123,6 +123,8 @@ def hit_json(hit: Hit, explain: bool = False) -> dict[str, object]:
         entry = hit.entry.entry
         shown |= {"type": entry.type, "importance": entry.importance, "session": entry.session}
         shown["similarity"] = round(hit.entry.similarity, 6)
+    if hit.heading:
+        shown["heading"] = hit.heading
     if explain:
         shown["explain"] = asdict(hit.explain)
     return shown
@@ -149,6 +151,8 @@ def _print_hit(out: Console, number: int, hit: Hit, explain: bool) -> None:
     place = plain(hit.citation or hit.path)
     about = _describe_entry(hit.entry) if hit.entry else ""
     out.print(Text.assemble(f"{number}. ", (place, "bold cyan"), f"  {hit.score:.3f}{about}"))
+    if hit.heading:
+        out.print(Text(f"   {plain(hit.heading)}", "dim"))
     out.print(Text(indent(plain(hit.snippet).strip("\n"), "   ")))
     if explain:
         for part in hit.explain.parts:

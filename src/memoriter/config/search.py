@@ -138,6 +138,11 @@ class SearchSettings(Section):
     snippet_chars: Whole = Field(
         default=700, ge=40, le=100_000, description="Maximum number of characters in a snippet."
     )
+    hits_per_file: Whole = Field(
+        default=2,
+        ge=1,
+        description="Maximum number of separate results from one file before the best result of another file.",
+    )
     diversity: Fraction = Field(
         default=0.0,
         description="0 returns the best results even if they repeat; towards 1 repeats less (MMR).",

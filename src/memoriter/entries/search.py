@@ -9,7 +9,7 @@ importance of an entry only decides between entries that match about equally wel
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal
 
@@ -226,5 +226,13 @@ def as_hit(found: EntryHit, *, cited: bool) -> Hit:
 def add_entries(answer: Answer, found: FoundEntries, limit: int) -> Answer:
     """Join notes and entries in one answer, best first."""
     entries = [as_hit(hit, cited=answer.citations) for hit in found.hits]
-    hits: Sequence[Hit] = sorted([*answer.hits, *entries], key=lambda hit: -hit.score)
-    return replace(answer, hits=tuple(hits[:limit]), degraded=join(answer.degraded, found.degraded))
+    hits = tuple(_merge(answer.hits, entries))[:limit]
+    return replace(answer, hits=hits, degraded=join(answer.degraded, found.degraded))
+
+
+def _merge(notes: Sequence[Hit], entries: Sequence[Hit]) -> Iterator[Hit]:
+    """Yield the better of the next note and the next entry. Both keep their order, which is not only by score."""
+    left, right = list(notes), list(entries)
+    while left or right:
+        take_note = left and (not right or left[0].score >= right[0].score)
+        yield (left if take_note else right).pop(0)

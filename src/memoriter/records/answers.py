@@ -74,6 +74,8 @@ class Hit:
     citation: str | None
     explain: Explanation
     chunk_id: str = ""
+    #: The title and the headings above the lines. A list item often means nothing without them.
+    heading: str | None = None
     date: str | None = None
     trust: Trust = "owner"
     #: The entry and its similarity, if the hit is an entry.

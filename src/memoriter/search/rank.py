@@ -10,7 +10,7 @@ words of the query, since a scale of cosines does not apply to exact matches.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date
 from typing import TYPE_CHECKING
@@ -155,16 +155,6 @@ def _age(item: Scored, day: str | None, half_life_days: float, today: date) -> S
 def above(scored: Sequence[Scored], min_score: float, is_exact: Callable[[Scored], bool]) -> list[Scored]:
     """Return the rows that reach the threshold or contain all words of the query."""
     return [item for item in scored if item.score >= min_score or is_exact(item)]
-
-
-def keep(
-    scored: Sequence[Scored], candidates: Collection[int], limit: int, is_kept: Callable[[Scored], bool]
-) -> list[Scored]:
-    """Return the first ``limit``. Candidates behind them that must be kept take the places of the last others."""
-    chosen = list(scored[:limit])
-    missing = [item for item in scored[limit:] if item.rowid in candidates and is_kept(item)]
-    others = [item for item in reversed(chosen) if not is_kept(item)][: len(missing)] if missing else []
-    return [item for item in chosen if item not in others] + missing[: len(others)]
 
 
 def diversify(

@@ -45,7 +45,7 @@ BUNDLED = Path(__file__).parent / "models" / "memoriter-rerank-1"
 #: How many candidates are read. More change little.
 CANDIDATES = 12
 #: The weight of the reranker, relative to 1 for the first stage.
-WEIGHT = 0.4
+WEIGHT = 0.3
 #: Logits are divided by this before they become a value between 0 and 1.
 SPREAD = 5.0
 #: Seconds. Candidates that are not read by then keep their score of the first stage.
@@ -242,7 +242,9 @@ def _blend(item: Scored, logit: float | None, weight: float) -> Scored:
     )
     if logit is not None:
         worth = value_of(logit)
-        parts += (Part("rerank", worth, 1 - share, worth * (1 - share), f"logit {logit:.1f}"),)
+        parts += (
+            Part("rerank", worth, 1 - share, worth * (1 - share), "a model read the query and these lines"),
+        )
     return replace(item, parts=parts)
 
 

@@ -4,7 +4,7 @@
 2. Their values add up to a score. The best candidates form the shortlist.
 3. The shortlist is scored again, together with the chunks around each candidate, and aged.
 4. The reranker reads the first candidates.
-5. The hits are the best chunks above the threshold. They get snippets and explanations.
+5. The hits are the best chunks above the threshold, spread over files and joined with their neighbours.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from datetime import date
 from typing import TYPE_CHECKING
 
 from memoriter.records import Explanation, Hit, Query
-from memoriter.search import rank
+from memoriter.search import rank, shape
 from memoriter.search.legs import (
     CONTEXT_REACH,
     KeywordLeg,
@@ -29,6 +29,7 @@ from memoriter.search.legs import (
 )
 from memoriter.search.rank import FUSIONS, Leg, Scored, Weights
 from memoriter.search.rerank import CANDIDATES, WEIGHT, Reading, blend, text_of
+from memoriter.search.shape import Place
 from memoriter.search.when import date_tokens_of, named_days
 from memoriter.sentences import join
 from memoriter.store import Filter, Index
@@ -49,6 +50,9 @@ CONTEXT_SHARE = 0.5
 
 #: The number of chunks whose surroundings are scored, and from which the hits are chosen.
 SHORTLIST = 32
+
+#: The hits are chosen from this many times as many chunks, since some join others.
+DEPTH = 3
 
 #: The weight of a date in the query, relative to 1 for keywords and vectors together.
 DATE_WEIGHT = 0.3
@@ -71,6 +75,7 @@ class Options:
     max_results: int = 6
     min_score: float = 0.1
     snippet_chars: int = 700
+    hits_per_file: int = 2
     diversity: float = 0.0
     half_life_days: float | None = None
     #: 0 switches a part off, so that an evaluation can measure what it contributes.
@@ -113,24 +118,21 @@ class _Shortlist:
     def __init__(self, index: Index, candidates: Candidates) -> None:
         self._index = index
         self._candidates = candidates
-        self._chunks: dict[int, Chunk] = {}
+        self.chunks: dict[int, Chunk] = {}
         self._matched: dict[int, tuple[str, ...]] = {}
 
     def load(self, rows: Iterable[int]) -> None:
         """Load the chunks of these rows."""
-        missing = [row for row in rows if row not in self._chunks]
+        missing = [row for row in rows if row not in self.chunks]
         if missing:
             found = self._index.chunks(missing)
-            self._chunks |= {row: stored.chunk for row, stored in found.items()}
-
-    def chunk(self, row: int) -> Chunk:
-        return self._chunks[row]
+            self.chunks |= {row: stored.chunk for row, stored in found.items()}
 
     def matched(self, row: int) -> tuple[str, ...]:
         """Return the query terms that occur in the chunk, its headings or its date."""
         if row not in self._matched:
             may_match = self._candidates.keywords.may_contain(row)
-            present = all_tokens(self._chunks[row]) if may_match else ()
+            present = all_tokens(self.chunks[row]) if may_match else ()
             self._matched[row] = tuple(term for term in self._candidates.terms if term in present)
         return self._matched[row]
 
@@ -180,9 +182,9 @@ class Searcher:
             found = _Shortlist(self.index, candidates)
             reading = self._read(query, found, ranked)
             blended = blend(ranked, reading, self.options.rerank_weight)
-            chosen = self._choose(found, ranked, blended, min_score, limit)
-            found.load(item.rowid for item in chosen)
-        hits = tuple(self._hit(item, found, reading) for item in chosen)
+            passing = self._choose(found, blended, min_score, limit)
+            places = self._shape(found, ranked, passing, limit)
+        hits = tuple(self._hit(place, found, reading) for place in places)
         return Found(hits, join(candidates.vectors.degraded, reading.degraded))
 
     def _propose(self, query: Query, limit: int) -> Candidates:
@@ -230,33 +232,44 @@ class Searcher:
             return Reading()
         rows = [item.rowid for item in ranked[:CANDIDATES]]
         found.load(rows)
-        texts = {row: text_of(found.chunk(row), found.matched(row)) for row in rows}
+        texts = {row: text_of(found.chunks[row], found.matched(row)) for row in rows}
         return self.reranker.read(query.text[:MAX_QUERY_CHARS], texts)
 
     def _choose(
-        self,
-        found: _Shortlist,
-        first_stage: Sequence[Scored],
-        ranked: Sequence[Scored],
-        min_score: float,
-        limit: int,
+        self, found: _Shortlist, ranked: Sequence[Scored], min_score: float, limit: int
     ) -> list[Scored]:
-        """Return the best that reach the threshold or contain all words of the query.
-
-        The reranker pushes no chunk out of the answer that contains them, or an identifier that the query names.
-        """
+        """Return those that reach the threshold or contain all words of the query, best first."""
         below = [item.rowid for item in ranked if item.score < min_score]
-        found.load(below)
-        passing = rank.above(ranked, min_score, lambda item: found.is_exact(item.rowid))
+        if below and len(below) > len(ranked) - limit:
+            found.load(below)
+            passing = rank.above(ranked, min_score, lambda item: found.is_exact(item.rowid))
+        else:
+            passing = [item for item in ranked if item.score >= min_score]
         if self.options.diversity and self.embedder is not None:
             vectors = self.index.vectors_of([item.rowid for item in passing], self.embedder.identity)
-            return rank.diversify(passing, vectors, diversity=self.options.diversity, limit=limit)[:limit]
-        out = {item.rowid for item in first_stage[:limit]} & {item.rowid for item in passing[limit:]}
-        found.load({*out, *(item.rowid for item in passing[:limit])})
-        return rank.keep(passing, out, limit, lambda item: found.is_named(item.rowid))
+            return rank.diversify(passing, vectors, diversity=self.options.diversity, limit=limit)
+        return passing
 
-    def _hit(self, item: Scored, found: _Shortlist, reading: Reading) -> Hit:
-        chunk, matched = found.chunk(item.rowid), found.matched(item.rowid)
+    def _shape(
+        self, found: _Shortlist, first_stage: Sequence[Scored], passing: Sequence[Scored], limit: int
+    ) -> list[Place]:
+        """Return the hits as places in files.
+
+        The reranker pushes no chunk out of the answer that contains all words of the query, or an identifier in it.
+        """
+        passing = passing[: DEPTH * limit]
+        found.load(item.rowid for item in passing)
+        order = shape.spread(passing, found.chunks, self.options.hits_per_file)
+        places = shape.join_neighbours(order, found.chunks, limit, self.options.snippet_chars)
+        shown = {row for place in places for row in place.rows}
+        before = {item.rowid for item in first_stage[:limit]}
+        out = [item for item in passing if item.rowid in before and item.rowid not in shown]
+        return shape.keep(places, out, lambda row: row in before and found.is_named(row))
+
+    def _hit(self, place: Place, found: _Shortlist, reading: Reading) -> Hit:
+        item = place.best
+        chunk = shape.joined(place.rows, found.chunks)
+        matched = tuple(dict.fromkeys(term for row in place.rows for term in found.matched(row)))
         details = _DETAILS | {"keyword": f"matches {', '.join(matched)}"}
         parts = tuple(replace(part, detail=details.get(part.name, part.detail)) for part in item.parts)
         return Hit(
@@ -268,7 +281,8 @@ class Searcher:
             source=chunk.source,
             citation=f"{chunk.path}#L{chunk.start_line}-L{chunk.end_line}",
             explain=Explanation(self.options.fusion, parts, matched, reading.logits.get(item.rowid)),
-            chunk_id=chunk.id,
+            chunk_id=found.chunks[item.rowid].id,
+            heading=shape.heading_of(chunk),
             date=chunk.date,
             trust=chunk.trust,
         )

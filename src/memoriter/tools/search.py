@@ -72,6 +72,7 @@ class HitJson(Shape):
     source: Source
     trust: Trust
     citation: str | None = omitted_if_none("Path and lines, where this session may see places.")
+    heading: str | None = omitted_if_none("The title and the headings above the lines.")
 
 
 class ExplainedHitJson(HitJson):

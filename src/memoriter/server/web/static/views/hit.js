@@ -33,6 +33,7 @@ export function hitCard(hit) {
         amount(hit.score),
       ),
     ),
+    hit.heading && el("p", { class: "faint" }, hit.heading),
     el(
       "p",
       { class: "snippet", onclick: () => getSelection().isCollapsed && (location.hash = place) },

@@ -1,0 +1,121 @@
+"""The shape of an answer: from ranked chunks to a few hits that a reader with little room can use.
+
+One long file must not fill the answer, so after some hits of a file the best of the other files come first. Chunks that
+follow each other in their file become one hit with its true lines.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, deque
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from memoriter.records import Chunk
+from memoriter.search.rank import Scored
+
+#: Another file's best goes before a hit only if it has at least this share of the hit's score.
+MIN_SHARE = 0.5
+MAX_HEADING_CHARS = 160
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Consecutive chunks of one file that become one hit."""
+
+    #: The best of the chunks. The hit has its score.
+    best: Scored
+    #: In the order of the file.
+    rows: tuple[int, ...]
+
+
+def spread(ranked: Sequence[Scored], chunks: Mapping[int, Chunk], per_file: int) -> list[Scored]:
+    """Return the rows in an order where a file has at most ``per_file`` hits before the best of another file."""
+    first_of = {chunks[item.rowid].path: item for item in reversed(ranked)}
+    bests = deque(sorted(first_of.values(), key=ranked.index))
+    order, shown, taken = list[Scored](), Counter[str](), set[int]()
+
+    def take(item: Scored) -> None:
+        if item.rowid not in taken:
+            if not {item.rowid - 1, item.rowid + 1} & taken:
+                shown[chunks[item.rowid].path] += 1
+            taken.add(item.rowid)
+            order.append(item)
+
+    for item in ranked:
+        path = chunks[item.rowid].path
+        while shown[path] >= per_file and bests and bests[0].score >= MIN_SHARE * item.score:
+            take(bests.popleft())
+        take(item)
+    return order
+
+
+def join_neighbours(
+    order: Sequence[Scored], chunks: Mapping[int, Chunk], limit: int, max_chars: int
+) -> list[Place]:
+    """Return the first ``limit`` hits. As many rows as possible are used, so that joined rows leave room for others."""
+    places = _join(order[:limit], chunks, max_chars)
+    for count in range(limit + 1, len(order) + 1):
+        more = _join(order[:count], chunks, max_chars)
+        if len(more) > limit:
+            break
+        places = more
+    return places
+
+
+def _join(order: Sequence[Scored], chunks: Mapping[int, Chunk], max_chars: int) -> list[Place]:
+    rank_of = {item.rowid: rank for rank, item in enumerate(order)}
+    places: list[list[int]] = []
+    for row in sorted(rank_of):
+        if places and _follows(places[-1], row, chunks, max_chars):
+            places[-1].append(row)
+        else:
+            places.append([row])
+    best = [Place(order[min(rank_of[row] for row in rows)], tuple(rows)) for rows in places]
+    return sorted(best, key=lambda place: rank_of[place.best.rowid])
+
+
+def _follows(rows: Sequence[int], row: int, chunks: Mapping[int, Chunk], max_chars: int) -> bool:
+    """Return whether the row continues the rows: the chunks of a file are numbered in order."""
+    last, chunk = chunks[rows[-1]], chunks[row]
+    return (
+        row == rows[-1] + 1
+        and (last.path, last.trust, last.date) == (chunk.path, chunk.trust, chunk.date)
+        and sum(len(chunks[other].text) + 1 for other in rows) + len(chunk.text) <= max_chars
+    )
+
+
+def keep(places: Sequence[Place], others: Sequence[Scored], is_kept: Callable[[int], bool]) -> list[Place]:
+    """Return the places, the last of which make room for others that must be kept."""
+    missing = [Place(item, (item.rowid,)) for item in others if is_kept(item.rowid)]
+    if not missing:
+        return list(places)
+    free = [place for place in reversed(places) if not any(map(is_kept, place.rows))][: len(missing)]
+    return [place for place in places if place not in free] + missing[: len(free)]
+
+
+def joined(rows: Collection[int], chunks: Mapping[int, Chunk]) -> Chunk:
+    """Return the consecutive chunks of one file as one chunk, with the id of the first."""
+    first, *more = (chunks[row] for row in rows)
+    for chunk in more:
+        first = replace(first, end_line=max(first.end_line, chunk.end_line), text=_joined_text(first, chunk))
+    return first
+
+
+def heading_of(chunk: Chunk) -> str | None:
+    """Return the title and the headings above a chunk in one line, or None without any."""
+    heading = " > ".join(" ".join(part.split()) for part in chunk.headings)
+    if not heading:
+        return None
+    return heading if len(heading) <= MAX_HEADING_CHARS else heading[: MAX_HEADING_CHARS - 1].rstrip() + "…"
+
+
+def _joined_text(first: Chunk, chunk: Chunk) -> str:
+    gap = chunk.start_line - first.end_line
+    if first.source == "sessions":  # the lines of a transcript are not the lines of its text
+        return first.text + "\n" + chunk.text
+    if gap > 0:
+        return first.text + "\n" * gap + chunk.text
+    if chunk.start_line == chunk.end_line:  # a piece of the same long line
+        return first.text + chunk.text
+    repeated = 1 - gap
+    return "\n".join([first.text, *chunk.text.split("\n")[repeated:]])
