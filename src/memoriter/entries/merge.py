@@ -13,7 +13,8 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from memoriter.entries.drafts import MAX_TAGS, Draft, expiry, later
-from memoriter.entries.relation import relation, slot_words
+from memoriter.entries.relation import relation
+from memoriter.entries.values import slot_words
 from memoriter.records import Entry, Remembered, is_trusted_like
 from memoriter.sentences import sentence
 from memoriter.store import Filter

@@ -14,23 +14,26 @@ from typing import Literal
 
 from memoriter.entries.statement import (
     AND,
+    LIGHT_VERBS,
     NOT,
     PERSONS,
+    Pieces,
     Statement,
+    common_ends,
+    find,
     is_chinese,
-    only_days,
     only_numbers,
-    plain_pieces,
     statement,
+    stem_set,
     word_set,
 )
+from memoriter.entries.values import replacement
 from memoriter.sentences import sentence
 
 Kind = Literal["same", "part", "refinement", "contradiction", "different"]
-Pieces = tuple[str, ...]
 
-#: Minimum cosine of a refinement, of a statement that replaces another, and of one that denies another.
-MIN_REFINEMENT, MIN_REPLACEMENT, MIN_DENIAL = 0.7, 0.6, 0.5
+#: Minimum cosine of a refinement, and of a statement that denies another.
+MIN_REFINEMENT, MIN_DENIAL = 0.7, 0.5
 #: A statement with more words is different from any other: it is a text, and comparing it takes too long.
 MAX_WORDS = 300
 
@@ -57,12 +60,15 @@ def relation(old: str, new: str, cosine: float | None) -> Relation:
         or _rejection(before, after)
         or _extension(before, after, cosine)
         or _denial(before, after, cosine)
-        or _event(before, after)
-        or _slot(before, after)
-        or _ending(before, after, cosine)
-        or _value(old, new, after.changes, cosine)
+        or _replacement(old, new, cosine)
         or Relation("different", "no sign of being about the same")
     )
+
+
+def _replacement(old: str, new: str, cosine: float | None) -> Relation | None:
+    """Return a contradiction if the new statement gives another value for something that has only one."""
+    why = replacement(old, new, cosine)
+    return Relation("contradiction", why) if why else None
 
 
 def _near(cosine: float | None, least: float) -> bool:
@@ -71,13 +77,17 @@ def _near(cosine: float | None, least: float) -> bool:
 
 # ---- the same words -----------------------------------------------------------------------------------------------
 
-#: A statement with one of these has an order: it cannot be true both ways.
-_ORDERED = re.compile(
-    r"\b(?:over|than|before|after|instead|rather|unless|until|not|reports? to|manages?|supervises?|leads"
-    r"|from .{1,40} to|(?:manager|boss|supervisor|lead|parent|mother|father|teacher) of)\b"
-    r"|'s (?:manager|boss|supervisor|lead|mother|father|son|daughter|teacher)\b"
-    r"|比|胜过|而不是|不|之前|之后|以前|以后|先.{1,20}[再后]|宁愿|宁可|从.{1,16}(?:到|换|迁)|[向给].{1,8}汇报|领导|管理"
-    r"|的(?:经理|上司|主管|领导|老板|组长|爸爸|妈妈|父亲|母亲|儿子|女儿|老师)"
+#: Words between two parts that cannot be exchanged: what they say is not true both ways.
+_ORDERING = stem_set(
+    """over than before after instead rather unless until report manages supervises lead head outrank mentor teach
+    比 胜 再 后 而 向 领 管 带 教"""
+) | {NOT}
+#: The same before both parts, with a preposition between them: "from A to B", "prefer A to B", 从 A 到 B.
+_LEADING = stem_set("from prefer 从 比 宁")
+#: The same after both parts: A is B's manager, 在 A 之前.
+_TRAILING = re.compile(
+    r"'s (?:manag|boss|supervisor|lead|mother|father|parent|son|daughter|teach)"
+    r"|.{0,4}(?:[前后]|经 理|上 司|主 管|领 导|老 板|组 长|爸 爸|妈 妈|父 亲|母 亲|儿 子|女 儿|老 师|汇 报)"
 )
 _COPULAS = frozenset(("is", "are", "am", "was", "were", "是", "叫"))
 #: Words that begin a phrase which may move to the start of a sentence.
@@ -95,10 +105,10 @@ def _rearrangement(before: Statement, after: Statement) -> Relation | None:
         if _agree(before, after):
             return Relation("same", sentence("history.same_words"))
         return Relation("different", "the same words about another person, place or time")
-    middle = _exchanged(before.sequence, after.sequence)
-    if middle == (AND,) and _agree(before, after):
+    exchange = _exchanged(before.sequence, after.sequence)
+    if exchange and exchange.is_conjunction and _agree(before, after):
         return Relation("same", sentence("history.same_words"))
-    if middle is not None and AND not in middle and _ORDERED.search(before.form):
+    if exchange and exchange.is_ordered:
         return Relation("contradiction", sentence("history.comparison"))
     return Relation("different", "the same words in other roles")
 
@@ -126,9 +136,32 @@ def _has_copula(stated: Statement, cut: int) -> bool:
     return bool(_COPULAS & set(stated.pieces[stated.places[cut - 1] + 1 : stated.places[cut]]))
 
 
-def _exchanged(old: Pieces, new: Pieces) -> Pieces | None:
-    """Return what is between two parts that changed places; None if nothing else than two parts did."""
-    head, tail = _common_ends(old, new)
+@dataclass(frozen=True, slots=True)
+class Exchange:
+    """What is before, between and after two parts that changed places."""
+
+    head: Pieces
+    middle: Pieces
+    tail: Pieces
+
+    @property
+    def is_conjunction(self) -> bool:
+        """Whether the parts are equals: "German and French", 德语和法语 (where 语 counts as common)."""
+        shared = self.middle[:-1]
+        return self.middle[-1:] == (AND,) and self.tail[: len(shared)] == shared
+
+    @property
+    def is_ordered(self) -> bool:
+        """Whether the parts have different roles, so that it cannot be true both ways."""
+        if AND in self.middle:
+            return False
+        leads = bool(_LEADING & set(self.head[-2:])) and bool(self.middle)
+        return leads or bool(_ORDERING & set(self.middle)) or bool(_TRAILING.match(" ".join(self.tail)))
+
+
+def _exchanged(old: Pieces, new: Pieces) -> Exchange | None:
+    """Return the exchange of two parts; None if something else changed."""
+    head, tail = common_ends(old, new)
     left, right = old[head : len(old) - tail], new[head : len(new) - tail]
     size = len(left)
     for first in range(1, size):
@@ -138,28 +171,8 @@ def _exchanged(old: Pieces, new: Pieces) -> Pieces | None:
                 and left[size - last :] == right[:last]
                 and left[first : size - last] == right[last : size - first]
             ):
-                return _between(left[first : size - last], old[len(old) - tail :])
+                return Exchange(old[:head], left[first : size - last], old[len(old) - tail :])
     return None
-
-
-def _between(middle: Pieces, rest: Pieces) -> Pieces:
-    """Remove the common end of two Chinese words from what is between them: 德语和法语 has 和 in the middle."""
-    shared = len(middle) - 1
-    if shared > 0 and middle[-1] == AND and rest[:shared] == middle[:-1]:
-        return (AND,)
-    return middle
-
-
-def _common_ends(old: Pieces, new: Pieces) -> tuple[int, int]:
-    """Return how many parts are common at the start and at the end."""
-    shorter = min(len(old), len(new))
-    head = 0
-    while head < shorter and old[head] == new[head]:
-        head += 1
-    tail = 0
-    while tail < shorter - head and old[-1 - tail] == new[-1 - tail]:
-        tail += 1
-    return head, tail
 
 
 # ---- choices between two things -----------------------------------------------------------------------------------
@@ -172,19 +185,13 @@ def _rejection(before: Statement, after: Statement) -> Relation | None:
     """Return a contradiction if one statement rejects what the other chooses: tabs, and spaces over tabs."""
     for choice, other in ((before.sequence, after.sequence), (after.sequence, before.sequence)):
         for rejector in _REJECTORS:
-            end = _find(choice, rejector) + len(rejector)
+            end = find(choice, rejector) + len(rejector)
             rejected = choice[end:]
             common = len(other) - len(rejected)
             chosen = range(1, end - len(rejector)) if end >= len(rejector) and rejected else ()
             if common in chosen and other == choice[:common] + rejected:
                 return Relation("contradiction", sentence("history.comparison"))
     return None
-
-
-def _find(sequence: Pieces, part: Pieces) -> int:
-    """Return the place of a part in a sequence, or a negative number."""
-    places = (at for at in range(len(sequence)) if sequence[at : at + len(part)] == part)
-    return next(places, -len(part) - 1)
 
 
 # ---- more or fewer words ------------------------------------------------------------------------------------------
@@ -217,7 +224,7 @@ def _continues(short: Statement, long: Statement) -> bool:
     size, added = len(short.sequence), len(long.sequence) - len(short.sequence)
     if not size or added <= 0 or not (short.minor <= long.minor):
         return False
-    head, tail = _common_ends(short.sequence, long.sequence)
+    head, tail = common_ends(short.sequence, long.sequence)
     if head == size:
         extra = long.sequence[size:]
         return _joins(long, size) and not _LIMITS & set(extra) and extra[-1] != NOT
@@ -254,12 +261,6 @@ def _is_adverbial(long: Statement, head: int, extra: Pieces) -> bool:
 
 # ---- denials ------------------------------------------------------------------------------------------------------
 
-#: Verbs and modals that a denial such as "decided against" may leave out.
-_LIGHT = word_set(
-    """use have go get choose pick adopt want will would going to plan take must should can
-    用 要 会 能 想 使 采 可 以 必 须 应 该 准 备 打 算 决 定 上 抽 喝"""
-)
-
 
 def _denial(before: Statement, after: Statement, cosine: float | None) -> Relation | None:
     """Return a contradiction if one statement denies all or a part of what the other says.
@@ -269,182 +270,50 @@ def _denial(before: Statement, after: Statement, cosine: float | None) -> Relati
     if before.denials == after.denials:
         return None
     denying, affirming = (before, after) if before.denials > after.denials else (after, before)
-    denied, affirmed = _core(denying), _core(affirming)
-    general = denied == affirmed or (len(denied) > 1 and _contains(affirmed, denied))
-    if denied and general and denying.denials - affirming.denials == 1 and _near(cosine, MIN_DENIAL):
+    denied = tuple(part for part, _ in _core(denying))
+    general = denied and denying.denials - affirming.denials == 1 and _is_special(affirming, denied)
+    if general and _near(cosine, MIN_DENIAL):
         return Relation("contradiction", sentence("history.negation"))
     return None
 
 
-def _core(stated: Statement) -> Pieces:
-    return tuple(part for part in stated.sequence if part != NOT and part not in _LIGHT)
+def _core(stated: Statement) -> list[tuple[str, int]]:
+    """Return the parts of a sequence that a denial must repeat, with their places."""
+    parts = zip(stated.sequence, stated.places, strict=True)
+    return [(part, place) for part, place in parts if part != NOT and part not in LIGHT_VERBS]
 
 
-def _contains(long: Pieces, short: Pieces) -> bool:
-    """Return whether the long sequence has the parts of the short one in order; Chinese in runs of two or more."""
-    place = at = 0
-    while at < len(short):
-        run = short[at : at + (2 if is_chinese(short[at : at + 1]) else 1)]
-        found = _find(long[place:], run)
-        if found < 0:
-            return False
-        place, at = place + found + len(run), at + len(run)
-        while at < len(short) and place < len(long) and short[at] == long[place]:
-            place, at = place + 1, at + 1
-    return True
-
-
-# ---- values -------------------------------------------------------------------------------------------------------
-
-
-def _event(before: Statement, after: Statement) -> Relation | None:
-    """Return "different" for two events: what happened once may have happened another time too."""
-    if before.past and after.past and not after.changes:
-        return Relation("different", "two events")
-    return None
-
-
-_SLOTS = {
-    "where a person lives": re.compile(
-        r"\b(?:i|we)(?:'m|'ve| am| are| have)? ?(?:now )?(?:live|lives|living|moved|relocated)(?: back)? (?:in|to)\b"
-        r"|^(?:我|我们|我們)(?:现在|現在|目前|已经|已經)?(?:住在|搬到|搬去|定居|搬家到)"
-    ),
-    "where a person works": re.compile(
-        r"\b(?:i|we)(?:'m| am| now| have)? ?(?:work|working|joined|left \w+ and joined)(?: now)?(?: at| for|\b)"
-        r"(?! (?:on|from|with|in)\b)|^我(?:现在|現在|目前)?在[^，。]{1,12}(?:工作|上班)"
-        r"|^我(?:从[^，。]{1,12})?(?:跳槽到|入职|入職|加入了?)"
-    ),
-}
-_SLOT_WORDS = {
-    "where a person lives": "live living lives moved 住在 搬到",
-    "where a person works": "work working works joined 工作 跳槽到 上班",
-}
-
-
-def slot_words(text: str) -> str:
-    """Return words by which a known statement about the same can be found, even if they share no content word."""
-    form = statement(text).form
-    return " ".join(words for name, words in _SLOT_WORDS.items() if _SLOTS[name].search(form))
-
-
-def _slot(before: Statement, after: Statement) -> Relation | None:
-    """Return a contradiction if both statements give a value for something that has only one."""
-    if before.denials or after.denials or before.past:
-        return None
-    for name, pattern in _SLOTS.items():
-        if pattern.search(before.form) and pattern.search(after.form):
-            lost, gained = before.words - after.words, after.words - before.words
-            if lost and gained:
-                return Relation("contradiction", sentence("history.slot", name=name))
-    return None
-
-
-_FROM = re.compile(
-    r"\b(?:switched|moved|migrated|changed)\b.{0,60}?\bfrom ([^,.;]{1,40}?) (?:to|over to)\b"
-    r"|\binstead of ([^,.;]{1,40})"
-    r"|\b(?:left|quit|stopped using|replaced) ([^,.;]{1,40}?)(?= and\b| with\b| by\b|$)"
-    r"|[从從]([^，。]{1,16}?)(?:换到|換到|换成|換成|换|換|迁移到|遷移到|迁到|改到|改用|改成|跳槽到|转到|轉到|搬到)"
-    r"|(?:取代|代替)([^，。]{1,16})"
-)
-#: Verbs that only say that something is in use.
-_IN_USE = _LIGHT | word_set(
-    """work live run drive write written build built host keep sit bank as editor
-    工 作 写 住 开 做 班 代 码 字 项 目"""
-)
-
-
-def _ending(before: Statement, after: Statement, cosine: float | None) -> Relation | None:
-    """Return a contradiction if the new statement names what it ends, and the old one says that it is in use."""
-    found = _FROM.search(after.form)
-    if not found or before.denials:
-        return None
-    named = statement(next(group for group in found.groups() if group)).words
-    about = before.words - named - _IN_USE
-    if named and named <= before.words and about <= after.words and _near(cosine, MIN_DENIAL):
-        return Relation("contradiction", sentence("history.ended"))
-    return None
-
-
-_SINGLE = re.compile(
-    r"(?:^|\s)(?:(?:is|are) (?:in|on|at|named)|runs? (?:on|in)|expires? in|ends? in|kept for|leaves? at"
-    r"|meets? (?:every|on)|opens? at|due (?:on|at)|starts? at|costs?|lives? in|set to|parked (?:in|on)"
-    r"|takes? place in)$"
-    r"|(?:叫|为|在|住在|叫做|到期|位于|等于|停在|设在|约在)[小老阿]?$"
-)
-#: A quality may have many values ("Anna is tall"), an attribute only one ("my manager is", 预算是).
-_ATTRIBUTE = re.compile(
-    r"^(?:my|our|your|his|her|their|the|[\w-]+ 's)\b.*\b(?:is|are)$|(?:"
-    r"经理|上司|主管|老板|房东|校长|医生|老师|会计|预算|截止|日期|生日|邮箱|电话|号码?|地址|颜色|语言|密码|端口|利率|房租|超时|主题"
-    r"|名|分支|版本|数|时间|价格?|费|码)是[小老阿]?$"
-)
-_OPEN = re.compile(
-    r"\b(?:favorite|preferred|default|status|color|language|size|role|job|title|plan|goal|theme|mode|editor|branch|brand"
-    r"|priority|format|currency)\b"
-)
-_ARTICLES = frozenset(("a", "an"))
-_NO_VALUES = word_set("'s not 不 没 别")
-#: Maximum number of words, or of Chinese characters, that count as one value.
-_MAX_VALUE_WORDS, _MAX_VALUE_ZH = 3, 6
-
-
-def _value(old: str, new: str, changes: bool, cosine: float | None) -> Relation | None:
-    """Return a contradiction if only one value differs, and the words before it take only one value."""
-    before, after = plain_pieces(old), plain_pieces(new)
-    head_size, tail_size = _common_ends(before, after)
-    head, tail = before[:head_size], before[len(before) - tail_size :]
-    was, now = before[head_size : len(before) - tail_size], after[head_size : len(after) - tail_size]
-    if not head or not _are_values(was, now) or "than" in tail:
-        return None
-    lead = ("" if is_chinese(head) else " ").join(head)
-    if only_numbers(was) and only_numbers(now):
-        return _number(lead, head, was, tail, changes) if _near(cosine, MIN_REPLACEMENT) else None
-    single = _SINGLE.search(lead) or _is_attribute(lead, now, new)
-    if single and len(tail) <= 3 and _near(cosine, MIN_DENIAL):
-        return Relation("contradiction", sentence("history.value"))
-    if changes and len(tail) + len(head) >= 2 and _near(cosine, MIN_REPLACEMENT):
-        return Relation("contradiction", sentence("history.change"))
-    return None
-
-
-def _are_values(was: Pieces, now: Pieces) -> bool:
-    """Return whether two differences are short and name something. With "a" and "'s", one may be several things."""
-    limit = _MAX_VALUE_ZH if is_chinese(was + now) else _MAX_VALUE_WORDS
-    if not was or not now or max(len(was), len(now)) > limit:
-        return False
-    return not (_ARTICLES & {was[0], now[0]} or _NO_VALUES & {*was, *now})
-
-
-def _is_attribute(lead: str, now: Pieces, new: str) -> bool:
-    """Return whether the words before a value name an attribute, and the value is a name or one of a few choices."""
-    if not _ATTRIBUTE.search(lead):
-        return False
-    if is_chinese((lead,)) or _OPEN.search(lead):
+def _is_special(stated: Statement, general: Pieces) -> bool:
+    """Return whether a statement says the general and adds only phrases: "I drink coffee", and "every morning"."""
+    core = _core(stated)
+    parts = tuple(part for part, _ in core)
+    if parts == general:
         return True
-    place = new.casefold().rfind(now[0])
-    return place > 0 and (new[place].isupper() or not now[0].isalpha())
+    at = first = 0
+    while at < len(general) and len(general) > 1:
+        run = general[at : at + (2 if is_chinese(general[at : at + 1]) else 1)]
+        found = first + find(parts[first:], run)
+        if found < first or (is_chinese(run) and len(run) < 2):
+            return False
+        if found > first and not _is_phrase(stated, core[first][1], core[found - 1][1]):
+            return False
+        first, at = found + len(run), at + len(run)
+        while at < len(general) and parts[first : first + 1] == general[at : at + 1]:
+            first, at = first + 1, at + 1
+    return len(general) > 1 and (first == len(parts) or _is_phrase(stated, core[first][1], core[-1][1]))
 
 
-def _number(lead: str, head: Pieces, was: Pieces, tail: Pieces, changes: bool) -> Relation | None:
-    """Return whether a number differs in the same place and is not part of a name, as in "invoice 1041"."""
-    single = bool(_SINGLE.search(lead) or re.search(r"\b(?:is|are)$|是$", lead))
-    if only_days(was):
-        measured = single or changes
-    elif any(piece.isascii() and piece[0].isdigit() for piece in was):
-        measured = single or _says(lead) or _unit(tail)
-    else:
-        measured = single or bool(tail) or _says(lead)
-    if measured and (len(head) > 1 or changes):
-        return Relation("contradiction", sentence("history.number"))
-    return None
+def _is_phrase(stated: Statement, first: int, last: int) -> bool:
+    """Return whether some pieces are an adverbial, and not a part of a name such as "olive oil"."""
+    if is_chinese(stated.pieces[first : last + 1]):
+        before = stated.pieces[first - 1 : first]
+        return before in ((",",), (";",)) or bool(
+            _ADVERBIAL_ZH.match("".join(stated.pieces[first : last + 1]))
+        )
+    start = first
+    while start > 0 and stated.pieces[start - 1] in _DETERMINERS:
+        start -= 1
+    return stated.pieces[first] in _MOVABLE or (start > 0 and stated.pieces[start - 1] in _CONTINUING)
 
 
-def _says(lead: str) -> bool:
-    return bool(
-        re.search(r"\b(?:is|are|was|on|for|in|have|has|at|take|takes)\b|是|在|为|有|用|保留|到|吃|坐", lead)
-    )
-
-
-def _unit(tail: Pieces) -> bool:
-    units = "秒天个分元号点月年层楼岁端周度毫"
-    named = ("second", "minut", "day", "hour", "euro", "percent", "degree", "mg", "people", "member", "year")
-    return bool(tail) and (tail[0] in units or tail[0].startswith(named))
+_DETERMINERS = word_set("the a an my our this that")

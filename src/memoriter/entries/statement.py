@@ -16,6 +16,8 @@ from functools import lru_cache
 from memoriter.text.tokens import fold_variants
 from memoriter.text.words import normal_form, stem
 
+Pieces = tuple[str, ...]
+
 #: A denial in a sequence.
 NOT = "¬"
 #: A conjunction between equals in a sequence: both sides may be exchanged.
@@ -25,6 +27,11 @@ AND = "&"
 def word_set(words: str) -> frozenset[str]:
     """Return the words of a text as a set."""
     return frozenset(words.split())
+
+
+def stem_set(words: str) -> frozenset[str]:
+    """Return the words of a text as they are in a sequence."""
+    return frozenset(stem(word) for word in words.split())
 
 
 #: Words without meaning of their own.
@@ -126,8 +133,10 @@ _SUBJECT = re.compile(
 )
 _FIRST_PERSON = re.compile(r"^(?:i|we)\b|^(?:我|咱)")
 _PAST = re.compile(
-    r"\b(?:was|were|used to|formerly|previously|(?:i|we)(?: \w+)? \w+ed|ran|met|went|saw|bought|got|came|took|gave"
-    r"|wrote|ate|drank|sang|swam|won|lost|built|began|flew|drove|fell|felt|found|made|said|told|spoke|taught|sent|had)\b"
+    r"\b(?:was|were|used to|formerly|previously|(?:i|we)(?: \w+)? \w+ed)\b"
+    r"|(?<!is )(?<!are )(?<!be )\b(?:ran|met|went|saw|bought|got|came|took|gave|wrote|ate|drank|sang|swam|won|lost"
+    r"|built|began|flew|drove|fell|felt|found|made|said|told|spoke|taught|sent|had|broke|kept|knew|threw|grew|rode|slept"
+    r"|stood|thought|woke|wore|paid|brought|caught|chose|did|drew|fought|forgot|held|heard|sold|spent|led|lent|moved)\b"
     r"|曾经|过去|从前|(?<=[\u4e00-\u9fff])过(?![敏期程滤去的])"
 )
 
@@ -248,12 +257,12 @@ _DAYS = word_set(
 _NUMERALS = frozenset("0123456789一二三四五六七八九十百千万两零半〇日点号月年天周秒分刻.:,-/%")
 
 
-def only_days(pieces: tuple[str, ...]) -> bool:
+def only_days(pieces: Pieces) -> bool:
     """Return whether all words are names of days or months: many things happen on several of them."""
     return all(piece in _DAYS for piece in pieces)
 
 
-def only_numbers(pieces: tuple[str, ...]) -> bool:
+def only_numbers(pieces: Pieces) -> bool:
     """Return whether all words are numbers, days or units."""
     return all(
         _NUMBERS.search(piece) or piece in _NUMBER_WORDS or piece in _DAYS or piece in _NUMERALS
@@ -261,6 +270,33 @@ def only_numbers(pieces: tuple[str, ...]) -> bool:
     )
 
 
-def is_chinese(pieces: tuple[str, ...]) -> bool:
+def is_chinese(pieces: Pieces) -> bool:
     """Return whether a Chinese character is among the pieces."""
     return any("\u3400" <= piece[0] <= "\u9fff" for piece in pieces)
+
+
+# ---- sequences ----------------------------------------------------------------------------------------------------
+
+#: Verbs and modals that a denial such as "decided against" may leave out.
+LIGHT_VERBS = stem_set(
+    """use have go get choose pick adopt want will would going to plan take must should can
+    用 要 会 能 想 使 采 可 以 必 须 应 该 准 备 打 算 决 定 上 抽 喝"""
+)
+
+
+def common_ends(old: Pieces, new: Pieces) -> tuple[int, int]:
+    """Return how many parts are common at the start and at the end."""
+    shorter = min(len(old), len(new))
+    head = 0
+    while head < shorter and old[head] == new[head]:
+        head += 1
+    tail = 0
+    while tail < shorter - head and old[-1 - tail] == new[-1 - tail]:
+        tail += 1
+    return head, tail
+
+
+def find(sequence: Pieces, part: Pieces) -> int:
+    """Return the place of a part in a sequence, or a negative number."""
+    places = (at for at in range(len(sequence)) if sequence[at : at + len(part)] == part)
+    return next(places, -len(part) - 1)
