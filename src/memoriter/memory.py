@@ -219,8 +219,9 @@ class Memory:
         if referenced_id(path) is not None:
             return self._read_entry(path)
         cited = parse_citation(path)
-        if cited and lines is None and start == 1:
-            path, start, lines = cited
+        if cited and start == 1:
+            path, start, shown = cited
+            lines = shown if lines is None else min(lines, shown)
         excerpt = self._engine.read_file(path, start, lines)
         if masked:
             excerpt = replace(excerpt, text=mask(excerpt.text, excerpt.path, self._read_whole))

@@ -79,6 +79,13 @@ def test_errors_are_one_sentence(run: Run, tmp_path: Path) -> None:
     )
 
 
+def test_a_wrong_id_in_an_export_is_named(run: Run, tmp_path: Path) -> None:
+    file = tmp_path / "entries.jsonl"
+    file.write_text(json.dumps({"entry": {"id": "seven", "text": "Tea at four"}}))
+    message = run("import", str(file), fails=True)
+    assert message.startswith("Nothing was imported. Line 1: 'seven' is not an id; ids are such as 6ba7b811-")
+
+
 def test_forgetting_cleaning_up_searching_and_asking_why(run: Run, tmp_path: Path) -> None:
     tea = json.loads(run("add", "I drink green tea in the morning", "--type", "fact", "--json"))
     run("add", "I drink black coffee in the evening", "--type", "fact")

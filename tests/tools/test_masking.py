@@ -35,6 +35,7 @@ def test_no_tool_of_agents_shows_the_secret(memory: Memory) -> None:
     for name, arguments in (
         ("memory_search", {"query": "deploy token heron robot"}),
         ("memory_get", {"path": "memory/deploy.md"}),
+        ("memory_get", {"path": "memory/deploy.md#L3-L3"}),
     ):
         result = json.dumps(toolbox.call(name, arguments))
         assert TOKEN not in result

@@ -339,7 +339,7 @@ def test_the_formats_of_openai_and_anthropic(toolbox: Toolbox) -> None:
         "properties": {
             "path": {
                 "type": "string",
-                "description": "The path of the file, as in a result of memory_search.",
+                "description": "The path or citation of a file, as in a result of memory_search, or an entry's id.",
             },
             "from": {
                 "type": "integer",
@@ -446,3 +446,13 @@ def test_every_wrong_argument_gets_one_sentence() -> None:
 )
 def test_expected_values_are_described_as_text(schema: dict[str, object], words: str) -> None:
     assert expected(schema) == words
+
+
+def test_memory_get_accepts_a_citation(toolbox: Toolbox) -> None:
+    result = toolbox.call("memory_get", {"path": "memory/long.md#L10-L12"})
+    assert (result["text"], result["from"], result["lines"], result["nextFrom"]) == (
+        "line 10\nline 11\nline 12",
+        10,
+        3,
+        13,
+    )

@@ -204,23 +204,24 @@ def recall(
     if not record.considered:
         console().print("Nothing was found.")
         return
-    rows = [
-        (
-            "included" if found.entered else "left out",
-            f"{found.score:.3f}",
-            one_line(texts.get(found.ref, "(no longer there)")),
-            found.reason,
-            _origin(found.ref, found_entries.get(found.ref)),
-            _parts(found.parts),
-        )
-        for found in record.considered
-    ]
-    console().print(table(rows, "", "score", "text", "reason", "from", "parts of the score"))
+    for found in record.considered:
+        state = "included" if found.entered else "left out"
+        text = one_line(texts.get(found.ref, "(no longer there)"), 200)
+        origin = _origin(found.ref, found_entries.get(found.ref))
+        console().print(f"{state}  {found.score:.3f}  {text}")
+        console().print(f"{'':8}  {'':5}  {origin} · {found.reason}", style="dim")
+        console().print(f"{'':8}  {'':5}  {_parts(found.parts)}", style="dim")
 
 
 def _origin(ref: str, entry: Entry | None) -> str:
     """Return the place of a note, or the short id of an entry with the conversation that it comes from."""
-    return f"{entry.id[:8]} {conversation(entry)}".rstrip() if entry else ref
+    if entry is None:
+        return f"from {ref}"
+    return (
+        f"entry {entry.id[:8]} · from {conversation(entry)}"
+        if conversation(entry)
+        else f"entry {entry.id[:8]}"
+    )
 
 
 def _parts(parts: Sequence[Part]) -> str:

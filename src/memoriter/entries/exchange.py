@@ -129,8 +129,8 @@ def entry_from(values: Mapping[str, Any]) -> Entry:
     if unknown := set(values) - _KNOWN:
         raise ValueError(f"an entry has no field {', '.join(sorted(unknown))}")
     entry = Entry(**dict(values) | {name: _texts(values.get(name, ()), name) for name in ("related", "tags")})
-    if str(uuid.UUID(entry.id)) != entry.id:
-        raise ValueError(f"{entry.id!r} is not an id")
+    if not _is_id(entry.id):
+        raise ValueError(f"{entry.id!r} is not an id; ids are such as {uuid.NAMESPACE_URL}")
     for name, choices in (("type", TYPES), ("trust", TRUST_LEVELS), ("state", get_args(EntryState))):
         if getattr(entry, name) not in choices:
             raise ValueError(f"{name} must be one of {', '.join(choices)}")
@@ -138,6 +138,13 @@ def entry_from(values: Mapping[str, Any]) -> Entry:
         raise ValueError("its text contains no word")
     _check_numbers(entry)
     return entry
+
+
+def _is_id(text: object) -> bool:
+    try:
+        return str(uuid.UUID(str(text))) == text
+    except ValueError:
+        return False
 
 
 def _check_numbers(entry: Entry) -> None:

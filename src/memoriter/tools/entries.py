@@ -85,7 +85,6 @@ class EntryJson(MemoryJson):
     """An entry as its owner sees it."""
 
     state: EntryState
-    category: str | None
     source: str | None
     updated_at: float
     valid_from: float

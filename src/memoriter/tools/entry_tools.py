@@ -34,6 +34,7 @@ class MemoryJson(Shape):
     id: str
     text: str
     type: EntryType
+    category: str | None
     importance: float
     confidence: float
     trust: Trust

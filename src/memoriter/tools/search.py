@@ -146,7 +146,9 @@ def _origin(answer: Answer) -> dict[str, Any]:
 class GetArguments(Arguments):
     """Arguments of `memory_get`."""
 
-    path: str = Field(description="The path of the file, as in a result of memory_search.")
+    path: str = Field(
+        description="The path or citation of a file, as in a result of memory_search, or an entry's id."
+    )
     from_: int = Field(
         default=1,
         ge=1,
@@ -172,8 +174,9 @@ class GetResult(Shape):
 
 
 def _get(call: Call[GetArguments]) -> GetResult:
-    start = call.arguments.from_
-    excerpt = call.memory.read(call.arguments.path, start, call.arguments.lines, masked=True)
+    asked = call.arguments
+    excerpt = call.memory.read(asked.path, asked.from_, asked.lines, masked=True)
+    start = excerpt.start_line  # a citation names its first line
     # One blank line is text too: only the numbers say whether there is a line.
     lines = excerpt.text.split("\n") if excerpt.end_line >= excerpt.start_line else []
     text = _first_lines(lines, GET_CHARS)
