@@ -163,6 +163,7 @@ def embedder_spec(settings: Settings) -> EmbedderSpec:
         base_urls={name: url for name, url in urls.items() if url},
         keys={name: key.get_secret_value() for name, key in keys.items() if key},
         fallback=chosen.fallback,
+        dimensions_file=settings.home / "embedding_dimensions.json",
         redact=chosen.redact,
         query_s=chosen.query_timeout_s,
     )

@@ -274,6 +274,27 @@ def test_the_status_before_the_first_index_says_that_nothing_is_indexed(note, op
     assert memory.status().degraded is None
 
 
+def test_a_search_on_a_full_disk_answers_from_the_index_and_says_what_it_lacks(note, open_memory) -> None:
+    for number in range(20):
+        note(f"memory/{number:02}.md", f"The heron number {number} has ring {number * 7919}.\n")
+    memory = open_memory()
+    memory.sync()
+    database = engine_of(memory).index._database
+    assert database._writer is not None
+    pages = database._writer.connection.execute("pragma page_count").fetchall()[0][0]
+    database._writer.connection.execute(f"pragma max_page_count = {pages}").fetchall()
+    note("memory/05.md", "The stork is back.\n" * 20_000)
+    for _ in range(2):
+        answer = memory.search("ring 7919")
+        assert answer.hits[0].path == "memory/01.md"
+        assert answer.degraded == (
+            f"Files that changed recently are not indexed: Cannot write {database.path}: the disk is full."
+        )
+    database._writer.connection.execute("pragma max_page_count = 1000000").fetchall()
+    answer = memory.search("stork")
+    assert (answer.hits[0].path, answer.degraded) == ("memory/05.md", None)
+
+
 # ---- entries ------------------------------------------------------------------------------------------------------
 
 

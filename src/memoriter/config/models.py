@@ -38,8 +38,8 @@ class EmbeddingSettings(Section):
         default=None,
         ge=8,
         le=8192,
-        description="Dimensions of the vectors. Required for unknown models; shortens the vectors of models that "
-        "support it.",
+        description="Dimensions of the vectors; shortens the vectors of models that support it. An OpenAI-compatible "
+        "server or Ollama is asked once for those of a model that is not known.",
     )
     base_url: str | None = Field(
         default=None,

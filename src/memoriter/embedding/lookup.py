@@ -1,6 +1,7 @@
 """Choose the embedder, and say why it was chosen and not another.
 
 The choice loads no model and calls no provider: a local model is known by its files, a provider by its key and package.
+There is one exception: a server is asked once for the dimensions of a model that is not known.
 """
 
 from __future__ import annotations
@@ -13,9 +14,17 @@ from typing import Self
 
 from memoriter.embedding import remote as remotes
 from memoriter.embedding.cache import RememberedQueries
+from memoriter.embedding.dimensions import dimensions_of
 from memoriter.embedding.guarded import Guarded, ProviderHealth
 from memoriter.embedding.protocol import Embedder, EmbedderSpec
-from memoriter.embedding.remote import Limits, Remote, Service, is_installed, missing_extra
+from memoriter.embedding.remote import (
+    Limits,
+    Remote,
+    Service,
+    UnknownDimensions,
+    is_installed,
+    missing_extra,
+)
 from memoriter.embedding.transport import is_local
 from memoriter.errors import EmbedderUnavailable
 from memoriter.sentences import sentence
@@ -29,6 +38,8 @@ PACKAGES = {"openai": "openai", "gemini": "google.genai", "voyage": "voyageai", 
 PROVIDERS = ("local", "openai", "gemini", "voyage", "ollama", "llama-cpp")
 #: Time limit for documents, in time limits of one attempt: retries, their pauses, and a lookup of the host that hangs.
 BATCH_LIMIT_FACTOR = 5
+#: Services with models of any name. They are asked for the dimensions of a model that is not known.
+ASKED = ("openai", "ollama")
 
 HOW_TO_GET_A_MODEL = (
     "set embedding.model_path (MEMORITER_EMBEDDING__MODEL_PATH) to a folder with an ONNX model "
@@ -214,6 +225,8 @@ def _service(spec: EmbedderSpec) -> Choice:
     name = spec.provider
     if not is_installed(PACKAGES[name]):
         raise EmbedderUnavailable(missing_extra(name))
+    if name in ASKED and not _knows_dimensions(name, spec):
+        spec = replace(spec, dimensions=dimensions_of(spec, lambda known: _open(name, known)))
     service = _open(name, spec)
     address = getattr(service, "base_url", None)
     local = is_local(address)
@@ -235,6 +248,14 @@ def _service(spec: EmbedderSpec) -> Choice:
         without_retry=without_retry,
         recipe=spec.recipe(name),
     )
+
+
+def _knows_dimensions(name: str, spec: EmbedderSpec) -> bool:
+    try:
+        _open(name, spec).close()
+    except UnknownDimensions:
+        return False
+    return True
 
 
 def _open(name: str, spec: EmbedderSpec) -> Service:

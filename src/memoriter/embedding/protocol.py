@@ -59,6 +59,8 @@ class EmbedderSpec:
     #: By provider.
     keys: Mapping[str, str] = field(default_factory=dict, repr=False)
     fallback: str = "none"
+    #: The file that stores the dimensions of models that a server was asked for.
+    dimensions_file: Path | None = None
     #: Redact secrets in texts for other machines ("remote"), in all texts for services ("always"), or "never".
     redact: str = "remote"
     #: Threads of a local model. 0: chosen automatically.

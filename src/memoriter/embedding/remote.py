@@ -189,11 +189,15 @@ def digest(**settings: object) -> str:
     return hashlib.sha256(json.dumps(given, sort_keys=True).encode()).hexdigest() if given else ""
 
 
+class UnknownDimensions(EmbedderUnavailable):
+    """The dimensions of a model are neither known nor set."""
+
+
 def known_dimensions(provider: str, model: str, dimensions: int | None, known: dict[str, int]) -> int:
     """Return the dimensions of the model's vectors, without calling the provider."""
     found = dimensions or known.get(model.removesuffix(":latest"))
     if found is None:
-        raise EmbedderUnavailable(
+        raise UnknownDimensions(
             f"{provider}: the number of dimensions of {model!r} is unknown; set embedding.dimensions"
         )
     return found
