@@ -137,7 +137,7 @@ class RerankConfig:
     queries: int = 190_000
     parallel_queries: int = 90_000
     held_out: int = 1_500  # lists of each kind that are only measured
-    steps: int = 9_000
+    steps: int = 7_200
     warmup: int = 200
     learning_rate: float = 4e-4
     final_rate: float = 0.02

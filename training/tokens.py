@@ -28,6 +28,7 @@ def tokenise(tokenizer: Any, texts: Sequence[str], limit: int) -> tuple[np.ndarr
     """Tokenise on all cores; return lengths and one flat array."""
     global _texts, _tokenizer  # inherited by the forked workers
     tokenizer.enable_truncation(limit)
+    tokenizer.no_padding()
     _texts, _tokenizer = texts, tokenizer
     os.environ["TOKENIZERS_PARALLELISM"] = "false"
     spans = [(i, min(len(texts), i + 5_000)) for i in range(0, len(texts), 5_000)]
