@@ -164,7 +164,6 @@ def chatgpt_export() -> list[dict[str, object]]:
     return [{**about, "mapping": mapping, "current_node": "2"}]
 
 
-@pytest.mark.xfail(reason="conversations are not imported yet")
 def test_x12_a_chatgpt_export_becomes_sessions(run, tmp_path: Path) -> None:
     file = tmp_path / "conversations.json"
     file.write_text(json.dumps(chatgpt_export()))
@@ -197,6 +196,19 @@ def test_x14_any_folder_of_markdown_works(tmp_path: Path) -> None:
     overrides = {"embedding.provider": "none", "files.extra_paths": (str(vault),)}
     with Memory.open(vault, home=tmp_path / "home", overrides=overrides) as memory:
         assert memory.search("heron project").hits[0].path.endswith("Heron.md")
+
+
+def test_x14_agents_of_one_home_have_workspaces_of_their_own(tmp_path: Path) -> None:
+    for agent, bird in (("writer", "heron"), ("coder", "stork")):
+        notes = tmp_path / agent / "memory"
+        notes.mkdir(parents=True)
+        (notes / "a.md").write_text(f"A {bird} was seen.\n")
+    found = {}
+    for agent in ("writer", "coder"):
+        settings = {"embedding.provider": "none", "agent": agent}
+        with Memory.open(tmp_path / agent, home=tmp_path / "home", overrides=settings) as memory:
+            found[agent] = [len(memory.search(bird).hits) for bird in ("heron", "stork")]
+    assert found == {"writer": [1, 0], "coder": [0, 1]}
 
 
 def test_x15_nothing_is_injected_when_nothing_relevant_is_known(open_agent) -> None:

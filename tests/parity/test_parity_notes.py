@@ -19,8 +19,6 @@ from memoriter.records import Document
 from memoriter.testing import HashEmbedder
 from memoriter.tools.toolbox import Toolbox
 
-NOT_YET = pytest.mark.xfail(reason="this trigger is not known yet")
-
 
 def said(*texts: str) -> tuple[dict[str, object], ...]:
     return tuple({"role": "user", "content": text} for text in texts)
@@ -135,14 +133,13 @@ def test_b9_exactly_one_memory_is_in_the_slot(open_agent) -> None:
         load(arguments={"plugins.slots.memory": "memory-cor"})
 
 
-@pytest.mark.xfail(reason="the tools do not return category and importance on the scale of 0 to 1")
 def test_b10_an_entry_has_the_category_and_importance_of_memory_lancedb(toolbox: Toolbox) -> None:
     stored = toolbox.call(
         "memory_store", {"text": "I prefer tea over coffee", "importance": 0.7, "category": "preference"}
     )
     [found] = toolbox.call("memory_recall", {"query": "tea or coffee?"})["memories"]
     assert found["id"] == stored["memory"]["id"]
-    assert (found["category"], found["importance"]) == ("preference", pytest.approx(0.7))
+    assert (found["category"], found["weight"]) == ("preference", pytest.approx(0.7))
     assert {"text", "createdAt"} <= found.keys()
 
 
@@ -173,8 +170,8 @@ def test_b12_three_memories_are_recalled_before_the_agent_starts(open_agent) -> 
         "I prefer tabs over spaces.",
         "We decided to use Postgres for billing.",
         "My favourite colour is dark red.",
-        pytest.param("Red is my favourite colour of all.", marks=NOT_YET),
-        pytest.param("Important: the API limit is 100 requests per minute.", marks=NOT_YET),
+        "Red is my favourite colour of all.",
+        "Important: the API limit is 100 requests per minute.",
         "Never deploy on a Friday afternoon.",
         "Always run the tests before a release.",
         "My phone number is +49 151 2345 6789.",
@@ -182,10 +179,10 @@ def test_b12_three_memories_are_recalled_before_the_agent_starts(open_agent) -> 
         "记住，会议改到九点半了。",
         "我喜欢用深色的主题写代码。",
         "我们决定使用 PostgreSQL 数据库。",
-        pytest.param("重要的是所有报告都必须用中文写。", marks=NOT_YET),
-        pytest.param("请始终用中文回答我的所有问题。", marks=NOT_YET),
-        pytest.param("永远不要在周五发布新的版本。", marks=NOT_YET),
-        pytest.param("我总是在早上九点开会。", marks=NOT_YET),
+        "重要的是所有报告都必须用中文写。",
+        "请始终用中文回答我的所有问题。",
+        "永远不要在周五发布新的版本。",
+        "我总是在早上九点开会。",
     ],
 )
 def test_b13_triggers_of_the_seeds_are_captured(text: str, open_memory) -> None:

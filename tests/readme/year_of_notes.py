@@ -81,7 +81,7 @@ FACTS: tuple[tuple[str, str, tuple[str, ...]], ...] = (
     (
         "Root cause of the outage: the certificate of the payment gateway expired, and nobody got the warning mail.",
         "",
-        ("why did payments fail?",),
+        ("what was the reason for the payment outage?",),
     ),
     (
         "We chose uv instead of Poetry for all Python repositories.",
