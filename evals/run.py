@@ -318,7 +318,7 @@ def _ask(
                     start = time.process_time()
                     answer = memory.search(query.text)
                     cpu_ms = 1000 * (time.process_time() - start)
-                returned = _items(answer, by_path)
+                returned = _items(answer, by_path) if answer.relevant else ()
             deep = memory.search(query.text, max_results=DEPTH, min_score=0.0)
             judged = _judged(deep, query, by_path)
             confidence = judged[0][0] if judged else 0.0

@@ -315,6 +315,7 @@ def build_entries(settings: Settings, engine: Engine) -> Entries:
     options = EntryOptions(
         threshold=settings.retrieval.similarity_threshold,
         weights=Weights(settings.search.vector_weight, settings.search.text_weight),
+        reranker=build_reranker(settings),
         approval=learning.approval,
         cleanup=CleanupOptions(
             cleanup.auto_cleanup,

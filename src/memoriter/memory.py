@@ -47,6 +47,7 @@ from memoriter.records import (
     referenced_id,
 )
 from memoriter.search.citations import for_prompt, parse_citation, shows_citations
+from memoriter.search.confidence import identifiers, judge
 from memoriter.search.masking import mask, mask_answer
 from memoriter.sentences import sentence
 from memoriter.sessions.scope import ScopeCheck
@@ -167,6 +168,9 @@ class Memory:
         Notes, sessions and entries are searched together, unless ``source`` names one of them. Keyword arguments
         replace fields of a `Query`. Failures do not raise: the answer's ``degraded`` says what is missing. An
         answer for an agent is ``masked``: secrets in it are replaced by their kind.
+
+        Each hit has a ``confidence``. If none is likely to answer, ``relevant`` is false and the hits are the nearest
+        lines. Without ``min_score``, hits that are far less likely to answer than the best are left out.
         """
         self._check_open()
         query = Query.of(
@@ -179,11 +183,12 @@ class Memory:
         )
         if query.source == "entries":
             cited = shows_citations(self.settings.memory.citations, query.session_key)
-            answer = Answer((), "none", "", citations=cited)
+            answer = Answer((), "none", "", citations=cited, unknown=identifiers(query.text))
         else:
             answer = self._engine.search(query)
         if query.source in (None, "entries") and query.path_prefix is None:
             answer = self._with_entries(answer, query)
+        answer = judge(answer, cut=query.min_score is None)
         return self._mask_secrets(answer) if masked else answer
 
     def _mask_secrets(self, answer: Answer) -> Answer:
@@ -341,7 +346,7 @@ class Memory:
             max_entries=limits.max_memories if entries is None else entries,
             max_notes=Budget().max_notes if notes is None else notes,
             threshold=limits.similarity_threshold,
-            note_threshold=limits.note_threshold,
+            min_confidence=limits.min_confidence,
             characters=self.settings.memory.max_injected_chars,
             tokens=tokens,
         )

@@ -14,7 +14,7 @@ from typing import Any
 SENTENCES: Mapping[str, str] = {
     # Why something was added to a prompt, or left out.
     "recall.fits": "relevant, score {score}",
-    "recall.weak": "not relevant enough: score {score} is below {threshold}",
+    "recall.weak": "not relevant enough: confidence {confidence} is below {threshold}",
     "recall.enough": "enough of this kind was added already",
     "recall.no_room": "no room was left",
     "recall.duplicate": "another line says the same",
@@ -42,6 +42,9 @@ SENTENCES: Mapping[str, str] = {
     "search.keywords_only": "Keyword search only: {why}",
     "search.not_reranked": "Without the reranker: {why}",
     "search.compared_here": "{why}. {store} was not used: vectors were compared on this machine.",
+    "search.nothing": "Nothing relevant found.",
+    "search.nothing_relevant": "Nothing relevant found. Nearest lines:",
+    "search.unknown": "The memory does not contain {names}.",
     "entries.keywords_only": "Keyword search only for new entries: {why}",
     "items.keywords_only": "Keyword search only for new items: {why}",
     "vectors.background": "{missing} of {total} chunks have no vector yet, so only keywords find them. They are "

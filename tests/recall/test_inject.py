@@ -16,7 +16,7 @@ from memoriter.records import Answer, Explanation, Hit
 from memoriter.testing import HashEmbedder
 
 DAY = 86_400.0
-ALL = Budget(threshold=0.0, max_entries=200, characters=200_000, candidates=200)
+ALL = Budget(threshold=0.0, min_confidence=0.0, max_entries=200, characters=200_000, candidates=200)
 
 
 class Clock:
@@ -67,7 +67,10 @@ def test_the_ledger_says_what_entered_a_prompt_and_why(entries: Entries, injecto
     first = add(entries, "I drink green tea every morning", importance=4)
     second = add(entries, "I drink tea with milk in Britain")
     done = injector.recall(
-        "drink tea morning", budget=Budget(threshold=0.0, max_entries=1), session="s1", interface="hook"
+        "drink tea morning",
+        budget=Budget(min_confidence=0.0, threshold=0.0, max_entries=1),
+        session="s1",
+        interface="hook",
     )
     recorded = entries.get_recall(done.id[:6])
     assert (recorded.id, recorded.session, recorded.interface, recorded.query) == (

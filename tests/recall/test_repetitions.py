@@ -13,6 +13,8 @@ from memoriter.recall.render import NOTES, Line, read_back
 from memoriter.records import Trust
 
 OpenMemory = Callable[..., Memory]
+#: Every line that is found may enter, so that only repetitions decide.
+ALL = {"retrieval__min_confidence": 0}
 Note = Callable[[str, str], Path]
 
 
@@ -33,7 +35,7 @@ def reasons(memory: Memory, query: str) -> dict[str, str]:
 def test_a_note_that_repeats_an_entry_is_left_out(open_memory: OpenMemory, note: Note) -> None:
     note("memory/log.md", "### Decisions\n\n- We decided to keep the backups in Porto.\n")
     note("memory/more.md", "We decided to keep the backups in Porto, until the lease ends in May.\n")
-    memory = open_memory()
+    memory = open_memory(**ALL)
     memory.entries.add("We decided to keep the backups in Porto", "decision")
     query = "We decided to keep the backups in Porto"
     assert sorted(recalled_lines(memory, query)) == [
@@ -48,7 +50,7 @@ def test_a_word_that_reverses_the_meaning_makes_another_statement(
 ) -> None:
     note("memory/a.md", "The backups do not stay in Porto.\n")
     note("memory/b.md", "备份不放在波尔图。\n")
-    memory = open_memory()
+    memory = open_memory(**ALL)
     memory.entries.add("The backups stay in Porto, and do so for good", "fact")
     memory.entries.add("备份放在波尔图", "fact")
     assert "The backups do not stay in Porto." in recalled_lines(memory, "Do the backups stay in Porto?")
@@ -96,7 +98,7 @@ def test_a_candidate_is_not_hidden_by_a_less_trusted_one() -> None:
 
 def test_an_entry_enters_beside_a_note_that_says_more(open_memory: OpenMemory, note: Note) -> None:
     note("memory/a.md", "The backups stay in Porto until May.\n")
-    memory = open_memory()
+    memory = open_memory(**ALL)
     memory.entries.add("The backups stay in Porto", "fact")
     assert len(recalled_lines(memory, "The backups stay in Porto until May")) == 2
 
@@ -106,7 +108,7 @@ def test_markers_for_programs_are_removed(open_memory: OpenMemory, note: Note) -
     note("memory/a.md", f"{front}\n# The heron\n\nThe heron stands in the marsh.\n")
     note("memory/b.md", "The heron is back. <!-- memoriter: flush 1 of 461264e0a681f15f8d549299 -->\n")
     note("memory/c.md", front.replace("The heron", "The heron and its marsh, where it stands"))
-    lines = recalled_lines(open_memory(), "heron marsh")
+    lines = recalled_lines(open_memory(**ALL), "heron marsh")
     assert "The heron is back." in lines
     assert any(line.endswith("The heron stands in the marsh.") for line in lines)
     assert not any("---" in line or "memoriter:" in line or "trust" in line for line in lines)

@@ -238,7 +238,7 @@ def test_a_note_is_read_in_pages_and_lists_its_chunks(note, open_memory) -> None
 
 def test_recalls_are_listed_in_pages_with_their_reasons(note, open_memory) -> None:
     note("MEMORY.md", "The heron nests in the marsh.\n")
-    memory = open_memory(retrieval__note_threshold=0)
+    memory = open_memory(retrieval__min_confidence=0)
     entry = call(memory, "entries.add", {"text": "The heron is my favourite bird"})["entry"]
     told = [
         call(memory, "recall", {"query": "my favourite bird, heron", "session": f"s{n % 2}"})["recallId"]

@@ -94,13 +94,16 @@ def answer(found: Answer, *, as_json: bool, explain: bool) -> None:
                 "model": found.model,
                 "fallback": found.fallback,
                 "citations": found.citations,
+                "relevant": found.relevant,
+                "unknown": found.unknown,
+                "notice": found.notice,
                 "degraded": found.degraded,
             }
         )
         return
     out = console()
-    if not found.hits:
-        out.print("Nothing found.")
+    if found.notice:
+        out.print(plain(found.notice), markup=False)
     for number, hit in enumerate(found.hits, 1):
         _print_hit(out, number, hit, explain)
     if found.degraded:
@@ -114,10 +117,13 @@ def hit_json(hit: Hit, explain: bool = False) -> dict[str, object]:
         "startLine": hit.start_line,
         "endLine": hit.end_line,
         "score": round(hit.score, 6),
+        "confidence": None if hit.confidence is None else round(hit.confidence, 6),
+        "level": hit.level,
         "snippet": hit.snippet,
         "source": hit.source,
         "trust": hit.trust,
         "citation": hit.citation,
+        "supersededBy": hit.superseded_by,
     }
     if hit.entry:
         entry = hit.entry.entry
@@ -150,9 +156,12 @@ def _print_hit(out: Console, number: int, hit: Hit, explain: bool) -> None:
 
     place = plain(hit.citation or hit.path)
     about = _describe_entry(hit.entry) if hit.entry else ""
-    out.print(Text.assemble(f"{number}. ", (place, "bold cyan"), f"  {hit.score:.3f}{about}"))
+    level = f"  {hit.level} confidence" if hit.level else ""
+    out.print(Text.assemble(f"{number}. ", (place, "bold cyan"), f"  {hit.score:.3f}{level}{about}"))
     if hit.heading:
         out.print(Text(f"   {plain(hit.heading)}", "dim"))
+    if hit.superseded_by:
+        out.print(Text(f"   superseded by {plain(hit.superseded_by)}", "yellow"))
     out.print(Text(indent(plain(hit.snippet).strip("\n"), "   ")))
     if explain:
         for part in hit.explain.parts:

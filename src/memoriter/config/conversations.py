@@ -73,10 +73,10 @@ class RetrievalSettings(Section):
         description="Minimum similarity of an entry to the conversation. 0.23 was measured with the bundled model; "
         "embedders with higher cosines need more, such as 0.4.",
     )
-    note_threshold: Fraction = Field(
-        default=0.25,
-        description="Minimum score of a note to be added to a prompt automatically. A search still finds notes below "
-        "it.",
+    min_confidence: Fraction = Field(
+        default=0.15,
+        description="Minimum probability that a note or an entry answers, for text that is added to a prompt "
+        "automatically. A search still finds what is below it.",
     )
     budget_ratio: Fraction = Field(
         default=0.1,

@@ -98,6 +98,7 @@ class BuiltinEngine:
             fallback=active.fallback,
             citations=cited,
             degraded=join(active.note, found.degraded, missing),
+            unknown=found.unknown,
         )
 
     def _find(self, query: Query, active: ActiveEmbedder) -> tuple[Found, ActiveEmbedder]:

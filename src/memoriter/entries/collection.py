@@ -59,6 +59,7 @@ from memoriter.store.vectors import PineconeAccess
 if TYPE_CHECKING:
     from memoriter.embedding import Batched, Embedder
     from memoriter.embedding.protocol import Matrix
+    from memoriter.search.rerank import Reranker
     from memoriter.store.index import Index
 
 #: The name of the derived index and of its folder. Everything in it can be rebuilt from memory.db.
@@ -73,6 +74,7 @@ class EntryOptions:
 
     threshold: float = MIN_SIMILARITY
     weights: Weights = field(default_factory=Weights)
+    reranker: Reranker | None = None
     approval: Approval = "none"
     cleanup: CleanupOptions = field(default_factory=CleanupOptions)
     capture: CaptureLimits = field(default_factory=CaptureLimits)
@@ -113,7 +115,14 @@ class Entries:
         self._judging = threading.Lock()
         background = self._options.background
         self._follower = Follower(store, index, batched, name=INDEX_NAME, background=background)
-        self._search = EntrySearch(store, self._follower, embedder, self._options.weights, clock=clock)
+        self._search = EntrySearch(
+            store,
+            self._follower,
+            embedder,
+            self._options.weights,
+            reranker=self._options.reranker,
+            clock=clock,
+        )
         self._maps = MapBuilder(store, self._follower, clock)
         self._eraser = Eraser(store, self._follower, clock, self._maps.delete)
         self._lifecycle = Lifecycle(store, self._eraser, self._options.cleanup, clock)

@@ -9,14 +9,16 @@ importance of an entry only decides between entries that match about equally wel
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal
 
 from memoriter.index.follow import Follower
 from memoriter.records import Answer, Entry, EntryHit, Explanation, Hit, Part
-from memoriter.search.legs import VectorLeg, complete, keyword_leg, vector_leg
+from memoriter.search.confidence import confidences, judge, unknown_identifiers
+from memoriter.search.legs import KeywordLeg, VectorLeg, complete, keyword_leg, vector_leg
 from memoriter.search.rank import Leg, Scored, Weights, score_rows, total_scores
+from memoriter.search.rerank import Reading, blend
 from memoriter.search.search import CONTEXT_SHARE, MAX_QUERY_CHARS
 from memoriter.sentences import join
 from memoriter.store import Filter
@@ -26,6 +28,7 @@ from memoriter.text import query_terms, tokenize
 
 if TYPE_CHECKING:
     from memoriter.embedding import Embedder
+    from memoriter.search.rerank import Reranker
 
 
 Mode = Literal["semantic", "keyword", "hybrid"]
@@ -38,6 +41,8 @@ MIN_SIMILARITY = 0.23
 IMPORTANCE_WEIGHT = 0.02
 #: Minimum number of rows that each leg proposes; more when the filter drops many.
 CANDIDATES = 50
+#: How many entries the reranker reads beside the notes. Entries that answer are rarely further behind.
+RERANKED = 8
 #: An entry whose keyword value is below this cannot contain every word of the query.
 MIN_EXACT = 0.3
 
@@ -48,6 +53,8 @@ class FoundEntries:
 
     hits: tuple[EntryHit, ...]
     degraded: str | None = None
+    #: Identifiers of the query that no entry contains.
+    unknown: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +80,7 @@ class NoteScale:
 
 @dataclass(frozen=True, slots=True)
 class _Legs:
-    keyword: Mapping[int, float]
+    words: KeywordLeg
     own: Mapping[int, float]
     legs: Sequence[Leg]
     #: A wider search would find nothing more.
@@ -101,7 +108,7 @@ class _Scored:
         present = set(tokenize(self.entry.text)) if self.keyword else set()
         return tuple(term for term in terms if term in present)
 
-    def hit(self, terms: Sequence[str]) -> EntryHit:
+    def hit(self, terms: Sequence[str], words: KeywordLeg, logit: float | None) -> EntryHit:
         matched, share = self.matched(terms), 1 - IMPORTANCE_WEIGHT
         details = {
             "vector": "nearness in meaning",
@@ -109,16 +116,31 @@ class _Scored:
             "context": "as much as the lines around the best note",
         }
         parts = [
-            Part(part.name, part.value, share * part.weight, share * part.contribution, details[part.name])
+            Part(
+                part.name,
+                part.value,
+                share * part.weight,
+                share * part.contribution,
+                details.get(part.name, part.detail),
+            )
             for part in self.scored.parts
             if part.value
         ]
         value = self.entry.importance / 5
         detail = f"{self.entry.importance:g} of 5"
         parts.append(Part("importance", value, IMPORTANCE_WEIGHT, IMPORTANCE_WEIGHT * value, detail))
-        return EntryHit(
-            self.entry, self.score, self.similarity, Explanation("entries", tuple(parts), matched)
-        )
+        explain = Explanation("entries", tuple(parts), matched, logit, words.coverage(matched))
+        return EntryHit(self.entry, self.score, self.similarity, explain)
+
+
+def _ordered(found: Iterable[_Scored]) -> list[_Scored]:
+    return sorted(found, key=lambda one: (-one.score, -one.entry.updated_at, one.entry.id))
+
+
+def _reread(found: Sequence[_Scored], reading: Reading) -> Iterator[_Scored]:
+    """Yield the entries with the reranker's part in their scores."""
+    scores = {item.rowid: item for item in blend([one.scored for one in found], reading)}
+    return (replace(one, scored=scores[one.scored.rowid]) for one in found)
 
 
 class EntrySearch:
@@ -131,10 +153,12 @@ class EntrySearch:
         embedder: Embedder | None,
         weights: Weights = DEFAULT_WEIGHTS,
         *,
+        reranker: Reranker | None = None,
         clock: Callable[[], float] = time.time,
     ) -> None:
         self._store = store
         self._weights = weights
+        self._reranker = reranker
         self.follower = follower
         self.embedder = embedder
         self._clock = clock
@@ -165,8 +189,23 @@ class EntrySearch:
                 break
             width *= 8  # the filter dropped many: search wider
         passing = [one for one in admitted if one.similarity >= threshold or one.is_exact(terms)]
-        best = sorted(passing, key=lambda one: (-one.score, -one.entry.updated_at, one.entry.id))[:limit]
-        return FoundEntries(tuple(one.hit(terms) for one in best), meaning.degraded or self.follower.degraded)
+        reading = self._read(text, passing) if mode == "hybrid" else Reading()
+        best = _ordered(_reread(passing, reading))[:limit]
+        hits = [one.hit(terms, legs.words, reading.logits.get(one.scored.rowid)) for one in best]
+        model = self.embedder.identity.model if self.embedder else ""
+        sure = confidences([(hit.explain, hit.score) for hit in hits], model)
+        return FoundEntries(
+            tuple(replace(hit, confidence=value) for hit, value in zip(hits, sure, strict=True)),
+            join(meaning.degraded or self.follower.degraded, reading.degraded),
+            unknown_identifiers(text, legs.words.unknown),
+        )
+
+    def _read(self, text: str, passing: Sequence[_Scored]) -> Reading:
+        """Let the reranker read the best entries, as it reads notes."""
+        if self._reranker is None or self.embedder is None:
+            return Reading()
+        first = _ordered(passing)[:RERANKED]
+        return self._reranker.read(text, {one.scored.rowid: one.entry.text for one in first})
 
     def _meaning(self, text: str, width: int, mode: Mode) -> VectorLeg:
         embedder = self.embedder if mode != "keyword" else None
@@ -182,7 +221,7 @@ class EntrySearch:
             weight = sum(leg.weight for leg in legs) * CONTEXT_SHARE / (1 - CONTEXT_SHARE)
             context = {row: value * scale.context for row, value in total_scores(legs).items()}
             legs = [*legs, Leg("context", weight, context)]
-        return _Legs(words.values, own, legs, max(len(meaning.values), len(words.values)) < width)
+        return _Legs(words, own, legs, max(len(meaning.values), len(words.values)) < width)
 
     def _load_candidates(self, legs: _Legs, where: EntryFilter) -> list[_Scored]:
         """Return the entries that the legs propose and the filter allows."""
@@ -191,7 +230,7 @@ class EntrySearch:
         ids = {row: stored.chunk.path for row, stored in rows.items()}
         admitted = [row for row, id_ in ids.items() if id_ in entries and self._in_force(entries[id_], where)]
         return [
-            _Scored(entries[ids[one.rowid]], legs.own[one.rowid], one, legs.keyword.get(one.rowid, 0.0))
+            _Scored(entries[ids[one.rowid]], legs.own[one.rowid], one, legs.words.values.get(one.rowid, 0.0))
             for one in score_rows(legs.legs, admitted)
         ]
 
@@ -226,8 +265,12 @@ def as_hit(found: EntryHit, *, cited: bool) -> Hit:
 def add_entries(answer: Answer, found: FoundEntries, limit: int) -> Answer:
     """Join notes and entries in one answer, best first."""
     entries = [as_hit(hit, cited=answer.citations) for hit in found.hits]
-    hits = tuple(_merge(answer.hits, entries))[:limit]
-    return replace(answer, hits=hits, degraded=join(answer.degraded, found.degraded))
+    return replace(
+        answer,
+        hits=tuple(_merge(answer.hits, entries))[:limit],
+        degraded=join(answer.degraded, found.degraded),
+        unknown=tuple(name for name in answer.unknown if name in found.unknown),
+    )
 
 
 def _merge(notes: Sequence[Hit], entries: Sequence[Hit]) -> Iterator[Hit]:
@@ -236,3 +279,13 @@ def _merge(notes: Sequence[Hit], entries: Sequence[Hit]) -> Iterator[Hit]:
     while left or right:
         take_note = left and (not right or left[0].score >= right[0].score)
         yield (left if take_note else right).pop(0)
+
+
+def judge_together(answer: Answer, found: FoundEntries) -> tuple[Sequence[Hit], Sequence[EntryHit]]:
+    """Return notes and entries with a confidence that counts how far each is behind the best of both."""
+    joined = add_entries(answer, found, len(answer.hits) + len(found.hits))
+    sure = {(hit.source, hit.chunk_id): hit.confidence for hit in judge(joined, cut=False).hits}
+    return (
+        [replace(hit, confidence=sure[hit.source, hit.chunk_id]) for hit in answer.hits],
+        [replace(hit, confidence=sure["entries", hit.entry.id]) for hit in found.hits],
+    )

@@ -85,11 +85,11 @@ class Candidate:
     trust: Trust = "owner"
 
 
-def of_entry(hit: EntryHit, show_places: bool) -> Candidate:
-    """Return an entry as a candidate; an untrusted one is refused."""
-    refused = sentence("recall.untrusted_memory")
+def of_entry(hit: EntryHit, show_places: bool, least: float) -> Candidate:
+    """Return an entry as a candidate; it is refused if untrusted, or below the minimum confidence."""
+    refused = sentence("recall.untrusted_memory") if hit.entry.trust == "untrusted" else ""
     found = entry_as(hit.entry, hit.score, hit.explain.parts, show_places)
-    return replace(found, refused=refused if found.trust == "untrusted" else "")
+    return replace(found, refused=refused or _weakness(hit.confidence, least))
 
 
 def entry_as(entry: Entry, score: float, parts: tuple[Part, ...], show_places: bool) -> Candidate:
@@ -99,15 +99,21 @@ def entry_as(entry: Entry, score: float, parts: tuple[Part, ...], show_places: b
 
 
 def of_note(hit: Hit, show_places: bool, least: float) -> Candidate:
-    """Return a piece of a note as a candidate; it is refused if untrusted, empty, or below the minimum score."""
+    """Return a piece of a note as a candidate; it is refused if untrusted, empty, or below the minimum confidence."""
     refused = sentence("recall.untrusted_text") if hit.trust == "untrusted" else ""
     text = _MARKER.sub("", _FRONT.sub("", hit.snippet)).strip()
     refused = refused or ("" if text else sentence("recall.markup"))
-    if not refused and hit.score < least:
-        refused = sentence("recall.weak", score=round(hit.score, 3), threshold=least)
+    refused = refused or _weakness(hit.confidence, least)
     place = f"{hit.path}#L{hit.start_line}-L{hit.end_line}"
     line = Line(hit.citation or "" if show_places else "", NOTES, text)
     return Candidate(line, "note", place, hit.score, hit.explain.parts, refused, hit.trust)
+
+
+def _weakness(confidence: float | None, least: float) -> str:
+    """Return the reason to refuse a line that is not likely to answer."""
+    if confidence is None or confidence >= least:
+        return ""
+    return sentence("recall.weak", confidence=round(confidence, 3), threshold=least)
 
 
 def rank(candidates: Sequence[Candidate]) -> list[Candidate]:

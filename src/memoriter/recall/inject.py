@@ -13,11 +13,20 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from memoriter import logs
-from memoriter.entries.search import MIN_SIMILARITY
+from memoriter.entries.search import MIN_SIMILARITY, FoundEntries, judge_together
 from memoriter.errors import MemoriterError, StoreError
 from memoriter.recall.candidates import Candidate, entry_as, is_said, of_entry, of_note, rank
 from memoriter.recall.render import Line, in_order, language_of, render
-from memoriter.records import Considered, Entry, EntryType, Part, Recall, Trust
+from memoriter.records import (
+    MEDIUM_CONFIDENCE,
+    Answer,
+    Considered,
+    Entry,
+    EntryType,
+    Part,
+    Recall,
+    Trust,
+)
 from memoriter.sentences import sentence
 from memoriter.text import estimate_tokens
 from memoriter.text.blocks import without_blocks
@@ -25,8 +34,6 @@ from memoriter.text.blocks import without_blocks
 if TYPE_CHECKING:
     from memoriter.entries import Entries
     from memoriter.entries.listing import EntryFilters
-    from memoriter.records import Answer, Hit
-
 
 #: Weight of an entry's importance in a brief.
 IMPORTANCE_WEIGHT = 0.6
@@ -85,8 +92,8 @@ class Budget:
     max_notes: int = 3
     #: Minimum similarity of an entry.
     threshold: float = MIN_SIMILARITY
-    #: Minimum score of a note.
-    note_threshold: float = 0.25
+    #: Minimum probability that a note or an entry answers.
+    min_confidence: float = MEDIUM_CONFIDENCE
     characters: int = 4_000
     #: None means that only characters are limited.
     tokens: int | None = None
@@ -153,23 +160,26 @@ class Injector:
         query = without_blocks(query).strip()[:QUERY_CHARS]
         if not query:
             return Recalled("", "")
-        notes: Sequence[Hit] = ()
-        candidates, degraded = list[Candidate](), None
-        if self.notes and budget.max_notes:
-            answer = self.notes(query, budget.max_notes * NOTES_PER_PLACE)
-            notes, degraded = answer.hits, answer.degraded
-            candidates += [of_note(hit, show_places, budget.note_threshold) for hit in notes]
-        if budget.max_entries:
-            found = self.entries.search(
-                query, limit=budget.candidates, threshold=budget.threshold, beside=notes, trust=TRUSTED
-            )
-            candidates += [of_entry(hit, show_places) for hit in found.hits]
-            degraded = degraded or found.degraded
+        candidates, degraded = self._search(query, budget, show_places)
         fitted = self._fit(candidates, budget, language_of(query))
         if given_up():  # this will not enter a prompt, so it is not recorded
             return Recalled("", "", degraded=degraded)
         recalled = self._record(fitted, query, interface, session)
         return replace(recalled, degraded=" ".join(filter(None, (degraded, recalled.degraded))) or None)
+
+    def _search(self, query: str, budget: Budget, show_places: bool) -> tuple[list[Candidate], str | None]:
+        """Return notes and entries as candidates, and what was missing."""
+        answer, found = Answer((), "none", ""), FoundEntries(())
+        if self.notes and budget.max_notes:
+            answer = self.notes(query, budget.max_notes * NOTES_PER_PLACE)
+        if budget.max_entries:
+            found = self.entries.search(
+                query, limit=budget.candidates, threshold=budget.threshold, beside=answer.hits, trust=TRUSTED
+            )
+        notes, entries = judge_together(answer, found)
+        candidates = [of_note(hit, show_places, budget.min_confidence) for hit in notes]
+        candidates += [of_entry(hit, show_places, budget.min_confidence) for hit in entries]
+        return candidates, answer.degraded or found.degraded
 
     def brief(
         self,

@@ -3,7 +3,18 @@
 They have no behaviour beyond what follows from their fields, and import nothing of the package.
 """
 
-from memoriter.records.answers import Answer, CitationMode, Explanation, Hit, Part, Query
+from memoriter.records.answers import (
+    HIGH_CONFIDENCE,
+    MEDIUM_CONFIDENCE,
+    Answer,
+    CitationMode,
+    Explanation,
+    Hit,
+    Level,
+    Part,
+    Query,
+    level_of,
+)
 from memoriter.records.documents import (
     TRUST_LEVELS,
     Chunk,
@@ -46,6 +57,8 @@ from memoriter.records.entries import (
 from memoriter.records.reports import Problem, Progress, ProgressCallback, Status, SyncReport
 
 __all__ = [
+    "HIGH_CONFIDENCE",
+    "MEDIUM_CONFIDENCE",
     "TRUST_LEVELS",
     "Answer",
     "Bucket",
@@ -69,6 +82,7 @@ __all__ = [
     "Hit",
     "Identity",
     "Imported",
+    "Level",
     "NoteChunk",
     "NoteFile",
     "Part",
@@ -91,5 +105,6 @@ __all__ = [
     "Turn",
     "is_trusted_like",
     "least_trusted",
+    "level_of",
     "referenced_id",
 ]

@@ -12,6 +12,10 @@ if TYPE_CHECKING:
     from memoriter.records.entries import EntryHit
 
 CitationMode = Literal["on", "off", "auto"]
+Level = Literal["high", "medium", "low"]
+
+#: The least confidence of each level. A hit below the second is shown only if there is nothing better.
+HIGH_CONFIDENCE, MEDIUM_CONFIDENCE = 0.5, 0.15
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +62,8 @@ class Explanation:
     matched: tuple[str, ...] = ()
     #: How well the text answers, according to the reranker. None if it did not read this text.
     logit: float | None = None
+    #: The share of the query's weight that these tokens hold, 0 to 1. Rare tokens weigh most.
+    coverage: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +86,15 @@ class Hit:
     trust: Trust = "owner"
     #: The entry and its similarity, if the hit is an entry.
     entry: EntryHit | None = None
+    #: The probability that this hit answers the query, 0 to 1. None if an external engine found it.
+    confidence: float | None = None
+    #: The place of a newer statement about the same thing, which says otherwise.
+    superseded_by: str | None = None
+
+    @property
+    def level(self) -> Level | None:
+        """The confidence in words."""
+        return level_of(self.confidence)
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,6 +111,15 @@ class Answer:
     citations: bool = True
     #: What is missing from this answer, as text.
     degraded: str | None = None
+    #: Identifiers of the query that no note, session or entry contains, as they were written.
+    unknown: tuple[str, ...] = ()
+    #: What to say before the hits, as when nothing is relevant.
+    notice: str | None = None
+
+    @property
+    def relevant(self) -> bool:
+        """Whether any hit is likely to answer the query. If not, the hits are the nearest lines."""
+        return any(hit.level != "low" for hit in self.hits)
 
     def __iter__(self) -> Iterator[Hit]:
         return iter(self.hits)
@@ -105,3 +129,10 @@ class Answer:
 
     def __bool__(self) -> bool:
         return bool(self.hits)
+
+
+def level_of(confidence: float | None) -> Level | None:
+    """Return a confidence in words."""
+    if confidence is None:
+        return None
+    return "high" if confidence >= HIGH_CONFIDENCE else "medium" if confidence >= MEDIUM_CONFIDENCE else "low"

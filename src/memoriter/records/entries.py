@@ -127,6 +127,8 @@ class EntryHit:
     #: How well it matches the query, 0 to 1, whatever its importance.
     similarity: float
     explain: Explanation
+    #: The probability that the entry answers the query, 0 to 1. The entry's own confidence is that of the statement.
+    confidence: float | None = None
 
 
 @dataclass(frozen=True, slots=True)

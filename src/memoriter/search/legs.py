@@ -47,6 +47,12 @@ class KeywordLeg:
     idf: Mapping[str, float]
     #: Whether no other chunk contains any of the terms.
     complete: bool = True
+    #: Terms that no chunk of the index contains.
+    unknown: frozenset[str] = frozenset()
+
+    def coverage(self, matched: Sequence[str]) -> float:
+        """Return the share of the query's weight that these terms hold."""
+        return sum(self.idf.get(term, 0.0) for term in matched) / (sum(self.idf.values()) or 1.0)
 
     def is_exact(self, rowid: int, matched: Sequence[str]) -> bool:
         """Return whether the chunk contains every term of the query, so that no threshold may drop it."""
@@ -67,7 +73,8 @@ def keyword_leg(index: Index, terms: Sequence[str], *, limit: int, where: Filter
     full = sum(idf.values()) or 1.0
     matches = index.keyword(terms, limit=limit, where=where, known=counts)
     complete = len(matches) < limit and sum(counts.values()) <= MIN_BUDGET
-    return KeywordLeg({match.rowid: _value(match, full) for match in matches}, idf, complete)
+    unknown = frozenset(term for term in terms if not counts.get(term))
+    return KeywordLeg({match.rowid: _value(match, full) for match in matches}, idf, complete, unknown)
 
 
 def _value(match: KeywordMatch, full: float) -> float:

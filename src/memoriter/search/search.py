@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 
 from memoriter.records import Explanation, Hit, Query
 from memoriter.search import rank, shape
+from memoriter.search.confidence import unknown_identifiers
 from memoriter.search.legs import (
     CONTEXT_REACH,
     KeywordLeg,
@@ -90,6 +91,8 @@ class Found:
 
     hits: tuple[Hit, ...]
     degraded: str | None = None
+    #: Identifiers of the query that the index does not contain.
+    unknown: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,6 +138,10 @@ class _Shortlist:
             present = all_tokens(self.chunks[row]) if may_match else ()
             self._matched[row] = tuple(term for term in self._candidates.terms if term in present)
         return self._matched[row]
+
+    def coverage(self, matched: Sequence[str]) -> float:
+        """Return the share of the query's weight that these terms hold."""
+        return self._candidates.keywords.coverage(matched)
 
     def is_exact(self, row: int) -> bool:
         """Return whether the chunk contains every word of the query, so that no threshold may drop it."""
@@ -185,7 +192,8 @@ class Searcher:
             passing = self._choose(found, blended, min_score, limit)
             places = self._shape(found, ranked, passing, limit)
         hits = tuple(self._hit(place, found, reading) for place in places)
-        return Found(hits, join(candidates.vectors.degraded, reading.degraded))
+        unknown = unknown_identifiers(query.text, candidates.keywords.unknown)
+        return Found(hits, join(candidates.vectors.degraded, reading.degraded), unknown)
 
     def _propose(self, query: Query, limit: int) -> Candidates:
         """Let each leg propose chunks, and look up the cosines of those that the vector leg did not propose."""
@@ -280,7 +288,13 @@ class Searcher:
             snippet=snippet(chunk.text, matched, self.options.snippet_chars),
             source=chunk.source,
             citation=f"{chunk.path}#L{chunk.start_line}-L{chunk.end_line}",
-            explain=Explanation(self.options.fusion, parts, matched, reading.logits.get(item.rowid)),
+            explain=Explanation(
+                self.options.fusion,
+                parts,
+                matched,
+                reading.logits.get(item.rowid),
+                found.coverage(matched),
+            ),
             chunk_id=found.chunks[item.rowid].id,
             heading=shape.heading_of(chunk),
             date=chunk.date,

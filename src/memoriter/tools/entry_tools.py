@@ -12,7 +12,7 @@ from pydantic import AliasChoices, Field, computed_field
 
 from memoriter import logs
 from memoriter.errors import BadArgument, StoreError
-from memoriter.records import EntryHit, EntryType, Receipt, Trust
+from memoriter.records import EntryHit, EntryType, Level, Receipt, Trust, level_of
 from memoriter.tools.tool import Arguments, Call, Count, Degraded, Prose, Result, Score, Shape, Tool
 
 log = logs.get("tools")
@@ -55,12 +55,20 @@ class MemoryHitJson(MemoryJson):
 
     score: Score
     similarity: Score
+    answers: Score | None = Field(default=None, description="The probability that it answers the query.")
+    level: Level | None = Field(default=None, description="This probability in words.")
 
     @classmethod
     def of(cls, hit: EntryHit) -> MemoryHitJson:
         """Return the entry of a hit with its scores."""
         entry: dict[str, Any] = dict(MemoryJson.model_validate(hit.entry))
-        return cls(**entry, score=hit.score, similarity=hit.similarity)
+        return cls(
+            **entry,
+            score=hit.score,
+            similarity=hit.similarity,
+            answers=hit.confidence,
+            level=level_of(hit.confidence),
+        )
 
 
 class RememberedJson(Shape):

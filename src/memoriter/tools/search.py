@@ -7,12 +7,13 @@ from typing import Any
 
 from pydantic import AliasChoices, ConfigDict, Field
 
-from memoriter.records import Answer, Hit, Query, Source, Trust
+from memoriter.records import Answer, Hit, Level, Query, Source, Trust
 from memoriter.tools.tool import (
     Arguments,
     Call,
     Count,
     Degraded,
+    Prose,
     Score,
     Shape,
     Tool,
@@ -73,6 +74,9 @@ class HitJson(Shape):
     trust: Trust
     citation: str | None = omitted_if_none("Path and lines, where this session may see places.")
     heading: str | None = omitted_if_none("The title and the headings above the lines.")
+    confidence: Score | None = omitted_if_none("The probability that it answers the query.")
+    level: Level | None = omitted_if_none("The confidence in words. `low`: probably no answer.")
+    superseded_by: str | None = omitted_if_none("The place of a newer statement, which says otherwise.")
 
 
 class ExplainedHitJson(HitJson):
@@ -101,6 +105,9 @@ class SearchResult(Shape):
     model: str = ""
     fallback: bool = False
     citations: bool = False
+    relevant: bool = Field(default=True, description="Whether any result is likely to answer the query.")
+    unknown: list[str] = Field(default=[], description="Identifiers of the query that the memory lacks.")
+    notice: Prose | None = Field(default=None, description="What to know before you use the results.")
     degraded: Degraded = None
 
 
@@ -136,7 +143,17 @@ def _search(call: Call[ExplainedSearchArguments]) -> ExplainedSearchResult:
 def _origin(answer: Answer) -> dict[str, Any]:
     """Return which embedder found the hits, and what was missing."""
     return {
-        name: getattr(answer, name) for name in ("provider", "model", "fallback", "citations", "degraded")
+        name: getattr(answer, name)
+        for name in (
+            "provider",
+            "model",
+            "fallback",
+            "citations",
+            "relevant",
+            "unknown",
+            "notice",
+            "degraded",
+        )
     }
 
 

@@ -153,7 +153,7 @@ def _tools(source: Source | None) -> Mapping[str, Tool]:
         answer = call.memory.search(
             call.arguments.query, source=source, session_key=call.session_key, masked=True
         )
-        return ConnectorSearchResult(results=[_to_listed(hit) for hit in answer.hits])
+        return ConnectorSearchResult(results=[_to_listed(hit) for hit in answer.hits if answer.relevant])
 
     def fetch(call: Call[FetchArguments]) -> FetchResult:
         return _fetch(call, only_entries=source == "entries")

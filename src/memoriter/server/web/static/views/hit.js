@@ -27,6 +27,8 @@ export function hitCard(hit) {
       el("a", { class: "row place", href: place }, name),
       hit.date && el("span", { class: "faint" }, hit.date),
       trust(hit.trust),
+      hit.level && el("span", { class: "faint" }, t(`level.${hit.level}`)),
+      hit.supersededBy && el("span", { class: "faint", title: hit.supersededBy }, t("hit.superseded")),
       el(
         "span",
         { class: "score-sum", title: t("score.title", { score: amount(hit.score) }) },

@@ -125,6 +125,7 @@ export function searchView(main) {
     fill(
       summary,
       more ? t("search.best", { n: number(hits.length) }) : tn("search.found", hits.length),
+      answer.notice && el("span", { class: "degraded" }, translated(answer.notice)),
       answer.degraded && el("span", { class: "degraded" }, translated(answer.degraded)),
     );
     refill(
