@@ -20,7 +20,7 @@ def test_store_recall_and_forget(toolbox: Toolbox) -> None:
     )
     assert (stored["action"], stored["memory"]["importance"], stored["memory"]["type"]) == (
         "added",
-        3.8,
+        0.7,
         "user_preference",
     )
     assert (stored["memory"]["trust"], stored["memory"]["session"]) == ("agent", "agent:main:main")

@@ -6,7 +6,7 @@ An entry that an agent stores has the trust `agent`. Trust follows from the inte
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 from pydantic import AliasChoices, Field, computed_field
 
@@ -169,13 +169,22 @@ class MemoryForgetArguments(Arguments):
     query: str | None = Field(default=None, description="What the entry says.")
 
 
+MemoryT = TypeVar("MemoryT", bound=MemoryJson)
+
+
+def _on_share_scale(memory: MemoryT) -> MemoryT:
+    """Return an entry with its importance from 0 to 1, the scale on which `memory_store` takes it."""
+    return memory.model_copy(update={"importance": round((memory.importance - 1) / 4, 4)})
+
+
 def _recall(call: Call[MemoryRecallArguments]) -> MemoryRecallResult:
     found = call.memory.entries.search(call.arguments.query, limit=call.arguments.limit)
     try:
         call.memory.entries.mark_used(hit.entry.id for hit in found.hits)
     except StoreError as error:  # a full disk must not hide what was found
         log.warning("could not record that entries were used: %s", error)
-    return MemoryRecallResult(memories=[MemoryHitJson.of(hit) for hit in found.hits], degraded=found.degraded)
+    memories = [_on_share_scale(MemoryHitJson.of(hit)) for hit in found.hits]
+    return MemoryRecallResult(memories=memories, degraded=found.degraded)
 
 
 def _store(call: Call[StoreArguments]) -> RememberedJson:
@@ -190,7 +199,9 @@ def _store(call: Call[StoreArguments]) -> RememberedJson:
         session=call.session_key,
         source="tool",
     )
-    return RememberedJson.model_validate(remembered)
+    outcome = RememberedJson.model_validate(remembered)
+    memory = outcome.memory and _on_share_scale(outcome.memory)
+    return outcome.model_copy(update={"memory": memory})
 
 
 def _forget(call: Call[MemoryForgetArguments]) -> ReceiptJson:
