@@ -116,6 +116,17 @@ def test_one_long_note_is_found_by_keyword_before_it_has_vectors(note, open_memo
     assert (status.embedded, embedder.texts) == (8, 8)
 
 
+def test_a_chunk_without_a_vector_is_not_ranked_below_worse_ones_that_have_one(note, open_memory) -> None:
+    note("memory/long.md", "".join(f"- The stork number {n} wears ring {n * 7919}.\n\n" for n in range(200)))
+    memory, _ = open_slow(open_memory, **ONE_SHOT)
+    (hit, *_) = memory.search(f"The stork number 150 wears ring {150 * 7919}").hits
+    assert str(150 * 7919) in hit.snippet
+    assert hit.score == pytest.approx(sum(part.contribution for part in hit.explain.parts))
+    assert [part.detail for part in hit.explain.parts if part.name == "vector"] == [
+        "no vector yet: its words count instead"
+    ]
+
+
 @pytest.mark.usefixtures("twenty_notes")
 def test_a_failing_embedder_is_reported_by_every_search_and_by_the_status(open_memory) -> None:
     memory = open_memory(FailingEmbedder(message="the model is broken"), **ONE_SHOT)

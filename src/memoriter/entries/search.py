@@ -214,7 +214,7 @@ class EntrySearch:
     def _look(self, terms: Sequence[str], meaning: VectorLeg, width: int, scale: NoteScale) -> _Legs:
         index = self.follower.index
         words = keyword_leg(index, terms, limit=width, where=Filter())
-        cosines = complete(meaning, index, self.embedder, set(words.values))
+        cosines = complete(meaning, index, self.embedder, set(words.values), words.values)
         own = total_scores(self._weights.legs(cosines, words.values))
         legs = self._weights.legs(cosines, words.values, split=scale.words)
         if scale.context is not None:

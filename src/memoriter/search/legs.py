@@ -13,6 +13,7 @@ import math
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from memoriter import logs
@@ -120,16 +121,23 @@ def vector_leg(index: Index, embedder: Embedder | None, text: str, *, limit: int
 
 
 def complete(
-    leg: VectorLeg, index: Index, embedder: Embedder | None, rowids: Iterable[int]
+    leg: VectorLeg,
+    index: Index,
+    embedder: Embedder | None,
+    rowids: Iterable[int],
+    words: Mapping[int, float] = MappingProxyType({}),
 ) -> Mapping[int, float]:
     """Return the cosines of the leg and of further rows, such as those that only the keyword leg proposed.
 
-    Without them, a keyword hit just outside the nearest vectors would count as unrelated to the query.
+    Without them, a keyword hit just outside the nearest vectors would count as unrelated to the query. ``words`` are
+    the values of the keyword leg. They stand in for the cosines of rows that have no vector yet.
     """
     missing = set(rowids) - leg.values.keys()
     if leg.query is None or embedder is None or not missing:
         return leg.values
-    return {**leg.values, **index.cosines(missing, leg.query, embedder.identity)}
+    found = index.cosines(missing, leg.query, embedder.identity)
+    instead = {row: words[row] for row in missing - found.keys() if row in words}
+    return {**leg.values, **found, **instead}
 
 
 # ---- context and dates --------------------------------------------------------------------------------------------

@@ -122,6 +122,8 @@ class _Shortlist:
         self._index = index
         self._candidates = candidates
         self.chunks: dict[int, Chunk] = {}
+        #: Whose vector each chunk has; empty if it has none.
+        self.models: dict[int, str] = {}
         self._matched: dict[int, tuple[str, ...]] = {}
 
     def load(self, rows: Iterable[int]) -> None:
@@ -130,6 +132,7 @@ class _Shortlist:
         if missing:
             found = self._index.chunks(missing)
             self.chunks |= {row: stored.chunk for row, stored in found.items()}
+            self.models |= {row: stored.model for row, stored in found.items()}
 
     def matched(self, row: int) -> tuple[str, ...]:
         """Return the query terms that occur in the chunk, its headings or its date."""
@@ -206,7 +209,7 @@ class Searcher:
             matches = self.index.keyword(date_tokens_of(span), limit=limit, where=where)
             days.append(NamedDays(span, frozenset(match.rowid for match in matches)))
         proposed = {*keywords.values, *(row for named in days for row in named.rows)}
-        cosines = complete(vectors, self.index, self.embedder, proposed)
+        cosines = complete(vectors, self.index, self.embedder, proposed, keywords.values)
         return Candidates(terms, keywords, vectors, cosines, days)
 
     def _legs(self, candidates: Candidates) -> list[Leg]:
@@ -223,7 +226,8 @@ class Searcher:
         """Score the shortlist again, each chunk together with the chunks around it, and lower old notes."""
         around = self.index.around(shortlist, reach=CONTEXT_REACH)
         rows = {row for others in around.values() for row in others} | candidates.cosines.keys()
-        cosines = complete(candidates.vectors, self.index, self.embedder, rows)
+        words = candidates.keywords.values
+        cosines = complete(candidates.vectors, self.index, self.embedder, rows, words)
         legs = self._legs(replace(candidates, cosines=cosines))
         if share := self.options.context_share:
             weight = sum(leg.weight for leg in legs) * share / (1 - share)
@@ -279,6 +283,8 @@ class Searcher:
         chunk = shape.joined(place.rows, found.chunks)
         matched = tuple(dict.fromkeys(term for row in place.rows for term in found.matched(row)))
         details = _DETAILS | {"keyword": f"matches {', '.join(matched)}"}
+        if self.embedder is not None and found.models[item.rowid] != str(self.embedder.identity):
+            details["vector"] = "no vector yet: its words count instead"
         parts = tuple(replace(part, detail=details.get(part.name, part.detail)) for part in item.parts)
         return Hit(
             path=chunk.path,

@@ -78,7 +78,7 @@ class ItemIndex:
         while True:
             meaning = vector_leg(self.index, self.embedder, text, limit=width, where=where)
             words = keyword_leg(self.index, terms, limit=width, where=where)
-            cosines = complete(meaning, self.index, self.embedder, set(words.values))
+            cosines = complete(meaning, self.index, self.embedder, set(words.values), words.values)
             by_row = total_scores(self._weights.legs(cosines, words.values))
             scores: dict[str, float] = {}
             for row, stored in self.index.chunks(sorted(by_row)).items():
