@@ -11,7 +11,7 @@ words of the query, since a scale of cosines does not apply to exact matches.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import date
 from typing import TYPE_CHECKING
 
@@ -69,10 +69,11 @@ class Scored:
 
     rowid: int
     parts: tuple[Part, ...]
+    #: The sum of the parts. Sorting asks for it often.
+    score: float = field(init=False, compare=False)
 
-    @property
-    def score(self) -> float:
-        return sum(part.contribution for part in self.parts)
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "score", sum([part.contribution for part in self.parts]))
 
 
 # ---- fusion -------------------------------------------------------------------------------------------------------

@@ -30,8 +30,10 @@ class Place:
 
 def spread(ranked: Sequence[Scored], chunks: Mapping[int, Chunk], per_file: int) -> list[Scored]:
     """Return the rows in an order where a file has at most ``per_file`` hits before the best of another file."""
-    first_of = {chunks[item.rowid].path: item for item in reversed(ranked)}
-    bests = deque(sorted(first_of.values(), key=ranked.index))
+    first_of = dict[str, Scored]()
+    for item in ranked:
+        first_of.setdefault(chunks[item.rowid].path, item)
+    bests = deque(first_of.values())
     order, shown, taken = list[Scored](), Counter[str](), set[int]()
 
     def take(item: Scored) -> None:
