@@ -79,7 +79,7 @@ FACTS: tuple[tuple[str, str, tuple[str, ...]], ...] = (
         ("when does the car need its next inspection?",),
     ),
     (
-        "Root cause of the outage: the certificate of the payment gateway expired, and nobody got the warning mail.",
+        "Root cause of the outage: the certificate of the payment gateway expired, and the warning mail went to spam.",
         "",
         ("what was the reason for the payment outage?",),
     ),
