@@ -111,3 +111,17 @@ def test_a_statement_that_is_added_gets_the_type_that_capture_gives_it(
     entry = open_memory().remember(text).entry
     assert entry is not None
     assert (entry.type, entry.expires_at) == (type_, None)
+
+
+def test_imported_statements_of_a_person_never_expire(entries: Entries) -> None:
+    exported = (
+        '{"results": [{"id": "m1", "memory": "I am allergic to penicillin", "created_at": "2026-01-02"}]}'
+    )
+    entries.import_(exported)
+    [mine] = entries.list()
+    assert (mine.type, mine.expires_at) == ("fact", None)
+    entries.import_(
+        exported.replace("m1", "m2").replace("penicillin", "bee stings"), trust="agent", actor="agent"
+    )
+    [theirs] = [entry for entry in entries.list() if entry.trust == "agent"]
+    assert theirs.expires_at is not None

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Literal, TypedDict, Unpack
 
 from memoriter.entries import capture, editing, exchange, merge
 from memoriter.entries.capture import CaptureLimits, TurnLike
-from memoriter.entries.drafts import TYPES, Draft, type_of
+from memoriter.entries.drafts import TYPES, Draft, expiry, type_of
 from memoriter.entries.editing import EntryChanges, EntryEditor
 from memoriter.entries.erase import MAX_CANDIDATES, Eraser, RemoveCopies, sure_hit
 from memoriter.entries.lifecycle import CleanupOptions, Lifecycle
@@ -427,6 +427,8 @@ class Entries:
     def _limit_trust(self, line: exchange.EntryLine, trust: Trust) -> exchange.EntryLine:
         """Return a line as a caller with this trust may import it."""
         entry = replace(line.entry, trust=least_trusted(line.entry.trust, trust))
+        if trust != "owner" and entry.expires_at is None:
+            entry = replace(entry, expires_at=expiry(entry.type, entry.importance, self._clock()))
         if trust != "owner" and self._options.approval != "none" and entry.state == "active":
             entry = replace(entry, state="staged")
         return exchange.EntryLine(entry, line.history if trust == "owner" else ())

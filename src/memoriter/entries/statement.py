@@ -136,7 +136,7 @@ _PAST = re.compile(
     r"\b(?:was|were|used to|formerly|previously|(?:i|we)(?: \w+)? \w+ed)\b"
     r"|(?<!is )(?<!are )(?<!be )\b(?:ran|met|went|saw|bought|got|came|took|gave|wrote|ate|drank|sang|swam|won|lost"
     r"|built|began|flew|drove|fell|felt|found|made|said|told|spoke|taught|sent|had|broke|kept|knew|threw|grew|rode|slept"
-    r"|stood|thought|woke|wore|paid|brought|caught|chose|did|drew|fought|forgot|held|heard|sold|spent|led|lent|moved)\b"
+    r"|stood|thought|woke|wore|paid|brought|caught|chose|did|drew|fought|forgot|held|sold|spent|led|lent|moved)\b"
     r"|曾经|过去|从前|(?<=[\u4e00-\u9fff])过(?![敏期程滤去的])"
 )
 
