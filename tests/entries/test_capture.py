@@ -116,6 +116,9 @@ def test_every_pattern_takes_linear_time() -> None:
         ("我总是在早上九点开会", "workflow"),
         ("项目使用 PostgreSQL 和 Redis", "project_context"),
         ("始終使用四個空格縮排", "workflow"),
+        ("I now prefer spaces over tabs.", "user_preference"),
+        ("We will use Redis for the sessions.", "technical_decision"),
+        ("Anna reports to Ben Carter.", "relationship"),
         ("This is important: never restart the scanner while it prints.", "fact"),
     ],
 )

@@ -66,6 +66,17 @@ def test_merging_stays_within_a_type(entries: Entries) -> None:
     assert say(entries, "We deploy on Tuesdays after the stand-up", type="fact").action == "added"
 
 
+def test_a_statement_of_unknown_type_takes_the_type_of_what_it_is_about(entries: Entries) -> None:
+    entries._follower.embedder = None
+    say(entries, "Run the tests before the linter", type="workflow")
+    changed = say(entries, "Run the linter before the tests", type="other")
+    refined = say(entries, "Run the linter before the tests, even on branches", type="other")
+    assert changed.entry is not None
+    assert refined.entry is not None
+    assert (changed.action, changed.entry.type) == ("superseded", "workflow")
+    assert (refined.action, refined.entry.type) == ("merged", "workflow")
+
+
 def test_a_less_trusted_statement_never_changes_a_more_trusted_entry(entries: Entries) -> None:
     entries._follower.embedder = None
     mine = say(entries, "I live in Paris").entry

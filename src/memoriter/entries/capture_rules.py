@@ -65,7 +65,7 @@ _AT_HAND_ZH = "代码|代碼|程式碼|测试|測試|查询|查詢|问题|問題
 
 _KIN = "wife|husband|son|daughter|mother|father|mom|mum|dad|brother|sister|partner|boss|manager|dog|cat|friend|colleague"
 _KIN_ZH = "妻子|太太|老婆|丈夫|老公|先生|儿子|兒子|女儿|女兒|妈妈|媽媽|爸爸|母亲|父亲|哥哥|姐姐|弟弟|妹妹|经理|經理|老板|老闆|同事|朋友|狗|猫|貓"
-_I = r"(?:^|[,;] |\band |\bbut )(?:i|i also|i really|i still|personally,? i)"
+_I = r"(?:^|[,;] |\band |\bbut )(?:i|i also|i really|i still|i now|personally,? i)"
 _ZH_I = r"(?:^|[，,；;])(?:我|本人|我个人|我個人|我自己)"
 _ADVERB = r"(?:现在|現在|目前|也|还|還|很|最|一直|真的|都|一般|通常|平时|平時|平常|上个月|上個月|去年|今年|已经|已經){0,3}"
 
@@ -138,7 +138,8 @@ RULES: tuple[CaptureRule, ...] = (
     # decisions and means
     _rule(
         "technical_decision",
-        r"^(?:so )?we(?:'ve| have)? (?:decided|agreed|chose|settled on|switched|migrated|standardi[sz]ed|picked|went with)\b"
+        r"^we(?:'ll| will) (?:use|go with|adopt|switch to|migrate to|standardi[sz]e on) (?!it\b|this\b|that\b)"
+        r"|^(?:so )?we(?:'ve| have)? (?:decided|agreed|chose|settled on|switched|migrated|standardi[sz]ed|picked|went with)\b"
         r"|^let'?s (?:go with|stick with|settle on|standardi[sz]e on) (?!it\b|that\b|this\b|option\b|the (?:first|second|third|last|other)\b|your\b|plan\b)"
         r"|^(?:the )?decision(?: is|:)|^we(?:'re| are) (?:going with|moving to)\b",
     ),
@@ -174,7 +175,7 @@ RULES: tuple[CaptureRule, ...] = (
     # who and where
     _rule(
         "relationship",
-        rf"\bmy (?:{_KIN})\b(?: [a-z]+)? (?:is|are|was|has|handles?|works?|lives?|goes|likes?|does|teaches|called)\b"
+        rf"^[a-z]+ reports to [a-z]|\bmy (?:{_KIN})\b(?: [a-z]+)? (?:is|are|was|has|handles?|works?|lives?|goes|likes?|does|teaches|called)\b"
         rf"|\b(?:is|are) my (?:{_KIN})\b",
     ),
     _rule(

@@ -99,11 +99,15 @@ def judge(draft: Draft, near: Sequence[Neighbour]) -> Verdict:
                 return repetition(draft, one.entry, found.why)
         elif found.kind == "part":
             return Verdict("repeat", (one.entry,), found.why)
-        elif found.kind == "refinement" and one.entry.type == draft.type:
+        elif found.kind == "refinement" and _types_fit(one.entry, draft):
             return Verdict("merge", (one.entry,), found.why)
     if ended:
         return Verdict("supersede", tuple(entry for entry, _ in ended[:MAX_SUPERSEDED]), ended[0][1])
     return Verdict("add")
+
+
+def _types_fit(entry: Entry, draft: Draft) -> bool:
+    return entry.type == draft.type or "other" in (entry.type, draft.type)
 
 
 def repetition(draft: Draft, known: Entry, why: str) -> Verdict:
@@ -137,6 +141,9 @@ def approval(verdict: Verdict, staged: Entry, draft: Draft, at: float) -> list[E
 
 def _superseding(verdict: Verdict, new: Entry, at: float, before: Entry | None = None) -> list[Edit]:
     """Return the edits that add the new entry and supersede the targets of the verdict."""
+    known = [old.type for old in verdict.targets if old.trust == new.trust]
+    if new.type == "other" and known:  # no rule knows its type, but it is about the same
+        new = replace(new, type=known[0])
     if verdict.action == "merge":
         new = _merge_entries(verdict.targets[0], new, at)
     new = replace(new, related=tuple(dict.fromkeys((*new.related, *(old.id for old in verdict.targets)))))
