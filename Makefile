@@ -12,7 +12,7 @@ AXE    := .tools/axe/node_modules/axe-core/axe.min.js
 CLAUDE := .tools/claude-code/node_modules/@anthropic-ai/claude-code-linux-x64/claude
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test check fix browser integration openclaw screenshots bench evals soak docs release clean peers
+.PHONY: help setup demo test check fix browser integration openclaw screenshots bench evals soak docs release clean peers figures
 
 help:  ## show the targets
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /  make \1\t/' | expand -t 22
@@ -115,6 +115,14 @@ evals: $(READY)  ## measure retrieval quality: make evals DATA=DIR (a folder of 
 peers: $(READY) $(QMD) $(CLAW)  ## compare with memsearch, mem0, qmd and OpenClaw: make peers DATA=DIR (see evals/README.md)
 	$(BIN)/python -m evals.peers.install
 	$(BIN)/python -m evals.peers $(if $(DATA),--data $(DATA)) --json evals/results/peers.json
+
+# Every figure of the pages, from nothing. It takes an idle machine about half an hour; peers keep their last figures.
+figures: $(READY)  ## measure everything again and rewrite the pages: make figures DATA=DIR
+	$(BIN)/python -m evals --data $(DATA) --ablate all --folds --json evals/results/retrieval.json --out docs/benchmarks.md
+	$(BIN)/python -m evals.layouts --compare --out docs/benchmarks.md
+	$(BIN)/python -m evals.peers --data $(DATA) --peers memoriter --json evals/results/peers.json
+	$(BIN)/python -m evals.retrieval
+	$(BIN)/python -m bench --out docs/benchmarks.md
 
 clean:  ## remove everything that the targets created
 	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .hypothesis demo-workspace

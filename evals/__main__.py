@@ -20,7 +20,7 @@ from evals.figures import Figures, calibration, calibration_error, figures
 from evals.folds import cross_validated
 from evals.page import put
 from evals.report import markdown
-from evals.run import SetResult, Setup, run_sets
+from evals.run import SetResult, Setup, run_sets, sampled
 from evals.sets import OWN, EvalSet, find_sets, load_set
 from evals.variants import DEFAULT, MODES, PARTS, Variant, grid, without
 
@@ -102,7 +102,7 @@ def parser() -> argparse.ArgumentParser:
     made.add_argument(
         "--set", action="append", default=[], metavar="KEY=VALUE", help="Override a setting of memoriter."
     )
-    made.add_argument("--limit", type=int, help="Use only the first N queries of each group.")
+    made.add_argument("--limit", type=int, help="Ask at most N queries of each group, the same in every run.")
     made.add_argument(
         "--jobs", type=int, default=os.cpu_count() or 1, help="Processes (default: one per core)."
     )
@@ -141,7 +141,7 @@ def _cpu_s() -> float:
 
 
 def _cut(one: EvalSet, limit: int) -> EvalSet:
-    kept = [query for _, _, queries in one.groups() for query in queries[:limit]]
+    kept = [query for _, _, queries in one.groups() for query in sampled(queries, limit)]
     return EvalSet(one.name, one.items, tuple(kept))
 
 

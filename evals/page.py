@@ -6,15 +6,15 @@ import re
 from pathlib import Path
 
 
-def put(page: Path, name: str, tables: str) -> None:
-    """Replace the text between `<!-- measured: NAME -->` and `<!-- end measured -->`.
-
-    A page that is not there, or has no such mark, becomes the tables alone.
-    """
-    block = f"<!-- measured: {name} -->\n{tables.strip()}\n<!-- end measured -->"
-    text = page.read_text("utf-8") if page.exists() else ""
+def replaced(text: str, name: str, block: str) -> str:
+    """Return the text of a page with new content between `<!-- measured: NAME -->` and `<!-- end measured -->`."""
     mark = re.compile(rf"<!-- measured: {re.escape(name)} -->.*?<!-- end measured -->", re.DOTALL)
-    if mark.search(text):
-        page.write_text(mark.sub(lambda _: block, text, count=1), "utf-8")
-    else:
-        page.write_text(tables, "utf-8")
+    if not mark.search(text):
+        raise ValueError(f"the page has no mark <!-- measured: {name} -->")
+    content = f"<!-- measured: {name} -->\n{block.strip()}\n<!-- end measured -->"
+    return mark.sub(lambda _: content, text, count=1)
+
+
+def put(page: Path, name: str, tables: str) -> None:
+    """Replace what is between the marks of a page. A page that does not exist becomes the tables alone."""
+    page.write_text(replaced(page.read_text("utf-8"), name, tables) if page.exists() else tables, "utf-8")

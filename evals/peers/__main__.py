@@ -32,7 +32,7 @@ from evals.sets import EvalSet, Item, Query
 #: Hits that every peer is asked for.
 LIMIT = 30
 #: Sets with the number of their groups, and questions of each group. A part is enough for the slowest peer.
-SETS, QUESTIONS = "locomo:2,memories:4,dureader_demo:1", 50
+SETS, QUESTIONS = "locomo:2,memories:4", 50
 
 Place = tuple[str, str, list[Item], list[Query]]
 
