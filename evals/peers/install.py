@@ -100,8 +100,8 @@ PEERS = (
         "qmd_driver",
         "node_modules/@tobilu/qmd/dist/cli/qmd.js",
         uses_server=False,
-        limits="Full-text search only: its embedder, query expansion and reranker are downloaded on first use, and it "
-        "takes no other embedder over HTTP.",
+        limits="Full-text search only, one search for each word of a question, joined by qmd. Its embedder, query "
+        "expansion and reranker are downloaded on first use, and it takes no other embedder over HTTP.",
         npm_options=("--omit=optional",),
     ),
     Peer(

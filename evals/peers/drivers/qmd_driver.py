@@ -13,11 +13,13 @@ import subprocess
 import time
 import urllib.error
 import urllib.request
+from importlib import import_module
 from typing import Any
 
 from evals.peers.drivers.lines import arguments, serve
 
 START_S = 30
+MAX_TERMS = 16
 QUIET = subprocess.DEVNULL
 
 
@@ -51,7 +53,7 @@ def main() -> None:
 
     def search(query: str, limit: int) -> list[str]:
         request = {
-            "searches": [{"type": "lex", "query": query}],
+            "searches": [{"type": "lex", "query": words} for words in (query, *_terms(query))],
             "limit": limit,
             "minScore": 0,
             "collections": ["notes"],
@@ -64,6 +66,12 @@ def main() -> None:
     if server:
         server.terminate()
         server.wait()
+
+
+def _terms(query: str) -> list[str]:
+    """The words of a question. qmd requires every word of a query, so a whole question finds nothing."""
+    text: Any = import_module("memoriter.text")
+    return [term for term in text.query_terms(query) if not term.startswith("@")][:MAX_TERMS]
 
 
 def _post(url: str, body: dict[str, Any]) -> Any:
