@@ -35,6 +35,7 @@ SENTENCES: Mapping[str, str] = {
     "forget.busy_logs": "the databases' logs, which another process is reading; they are erased when it ends",
     "forget.remote": "copies that Pinecone keeps after deletion, in its backups and until it compacts the index",
     "forget.remote_pending": "vectors in {store}, which does not answer: {why}. They are deleted at the next start",
+    "forget.remote_unused": "vectors in Pinecone, which is no longer the vector engine: delete the namespaces there",
     "forget.owner_logs": "daily logs of the owner that say it, which only the owner may change: {files}",
     "forget.unreadable_logs": "daily logs that could not be read or written and may contain it: {files}",
     # What is missing from an answer.

@@ -103,6 +103,17 @@ def test_a_purge_erases_the_vector_bytes_of_deleted_rows(engine: str, tmp_path: 
         assert len(index.nearest(VECTORS[3], ALICE, limit=COUNT)) == COUNT - 1
 
 
+def test_an_erasure_deletes_the_files_of_an_engine_that_is_no_longer_used(
+    engine: str, tmp_path: Path
+) -> None:
+    fill(tmp_path, engine, 0, COUNT)
+    assert (tmp_path / FOLDERS[engine]).exists()
+    with open_index(tmp_path, engine="scan") as index:
+        index.erase([], ALICE)
+        assert not (tmp_path / FOLDERS[engine]).exists()
+        assert len(index.nearest(VECTORS[3], ALICE, limit=COUNT)) == COUNT
+
+
 WRITER = """
 import sys
 from pathlib import Path

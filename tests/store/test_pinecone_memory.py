@@ -91,6 +91,18 @@ def test_forgetting_while_pinecone_is_down_is_completed_at_the_next_start(
     assert not account.namespaces.get(namespace)
 
 
+def test_forgetting_after_a_switch_to_another_engine_says_what_is_left_there(
+    account: FakePinecone, memory: Memory, open_memory: Callable[..., Memory]
+) -> None:
+    remembered = memory.remember("My old address is 5 Elm Street")
+    memory.entries._index.refresh(memory.embedder.identity)  # uploads the vector
+    memory.close()
+    receipt = open_memory().entries.forget(remembered.entry.id)
+    assert receipt.not_covered[-1] == (
+        "vectors in Pinecone, which is no longer the vector engine: delete the namespaces there"
+    )
+
+
 def test_a_key_comes_from_the_environment_and_is_never_shown(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PINECONE_API_KEY", KEY)
     settings = load()

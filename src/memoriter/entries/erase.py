@@ -105,6 +105,8 @@ class Eraser:
         else:
             with self._store.database.write() as connection:
                 erasure.finish(connection, hashes)
+        if self._follower.index.is_left_in_pinecone:
+            pending = (*pending, sentence("forget.remote_unused"))
         if self._store.database.truncate_log() and clean:
             return pending
         return (*pending, sentence("forget.busy_logs"))

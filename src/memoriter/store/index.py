@@ -29,7 +29,7 @@ from memoriter.store.documents import (
     StoredChunk,
 )
 from memoriter.store.keywords import Filter, KeywordMatch
-from memoriter.store.vectors import ENGINES, PineconeAccess
+from memoriter.store.vectors import ENGINES, PineconeAccess, remove_unused
 
 if TYPE_CHECKING:
     from memoriter.store.vectors import Vector, VectorIndex
@@ -68,6 +68,8 @@ class Index:
         #: What was wrong with the file that this one replaced.
         self.healed: str | None = None
         self.engine = engine
+        #: Whether vectors may still be in Pinecone, which another setting used. Known after `erase`.
+        self.is_left_in_pinecone = False
         self._pinecone = pinecone
         self._timeout_s = timeout_s
         self._nearest: Nearest | None = None  # created at first use, since it imports numpy
@@ -290,6 +292,7 @@ class Index:
         """
         with self._database.write() as connection:
             cache.drop(connection, hashes)
+        self.is_left_in_pinecone = remove_unused(self.path.parent, self.engine)
         try:
             if identity is not None:
                 self._engine.purge(identity)

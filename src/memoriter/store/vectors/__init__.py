@@ -6,6 +6,7 @@ greater numbers than all rows before. A deleted row may stay in an engine until 
 
 from __future__ import annotations
 
+import shutil
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
@@ -99,6 +100,17 @@ def open_engine(
     return VectorScan(database, folder)
 
 
+def remove_unused(folder: Path, engine: str) -> bool:
+    """Delete the files of engines that are no longer used. Return whether vectors may still be in Pinecone."""
+    for other, name in _FOLDERS.items():
+        if other != engine:
+            shutil.rmtree(folder / name, ignore_errors=True)
+    return engine != "pinecone" and (folder / "pinecone" / "owner").exists()
+
+
+_FOLDERS = {"scan": "vectors", "lancedb": "lance", "chroma": "chroma"}
+
+
 def _open_external(
     name: str, database: Database, folder: Path, pinecone: PineconeAccess | None
 ) -> VectorIndex:
@@ -107,7 +119,7 @@ def _open_external(
     from memoriter.store.vectors.lance import LanceStore
     from memoriter.store.vectors.pinecone import PineconeStore
 
-    own = folder.with_name("lance" if name == "lancedb" else name)
+    own = folder.with_name(_FOLDERS.get(name, name))
     store: TableStore
     if name == "lancedb":
         store = LanceStore(own)

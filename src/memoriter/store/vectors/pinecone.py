@@ -232,7 +232,7 @@ class PineconeClient:
         if status in allow:
             return {}, headers
         if not 200 <= status < 300:
-            raise _error(status, content, headers)
+            raise _error(status, content.replace(self._access.api_key.encode(), b"***"), headers)
         return _json(content), headers
 
     def _connection(self, httpx2: Any) -> Any:
