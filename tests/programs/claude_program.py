@@ -63,7 +63,7 @@ class Machine:
         for folder_ in (self.settings.parent, self.notes / "memory", folder / "tmp"):
             folder_.mkdir(parents=True)
         self.environment = {
-            "PATH": "/usr/local/bin:/usr/bin:/bin",
+            "PATH": f"{PROGRAM.parent}:/usr/local/bin:/usr/bin:/bin",
             "HOME": str(self.home),
             "TMPDIR": str(folder / "tmp"),
             "LANG": "C.UTF-8",
@@ -74,6 +74,7 @@ class Machine:
             "NO_PROXY": "127.0.0.1",
             "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
             "DISABLE_AUTOUPDATER": "1",
+            "MCP_TIMEOUT": str(int(TIMEOUT_S * 1000)),
         }
 
     def project(self, name: str) -> Path:
@@ -106,11 +107,14 @@ class Machine:
 
     def extend_deadlines(self) -> None:
         """Give hooks the time that a busy machine needs."""
-        settings = json.loads(self.settings.read_text())
-        for group in settings["hooks"].values():
-            for hook in group[-1]["hooks"]:
-                hook.update(command=f"{hook['command']} --deadline 60", timeout=90)
-        self.settings.write_text(json.dumps(settings))
+        for file in (self.home / ".memoriter" / "claude-code").glob("*/plugin/hooks/hooks.json"):
+            settings = json.loads(file.read_text())
+            for group in settings["hooks"].values():
+                for hook in group[-1]["hooks"]:
+                    hook.update(
+                        command=hook["command"].replace("--server", "--deadline 60 --server"), timeout=90
+                    )
+            file.write_text(json.dumps(settings))
 
     # ---- sessions ---------------------------------------------------------------------------------------------
 

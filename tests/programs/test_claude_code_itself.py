@@ -1,4 +1,4 @@
-"""The real Claude Code: it accepts what `install` writes, runs our hooks and tools, and we read its transcripts.
+"""The real Claude Code: it accepts our plugin, runs its hooks and tools, and we read its transcripts.
 
 `make integration` installs it under `.tools/claude-code`. The model is a local script.
 """
@@ -134,11 +134,11 @@ def worked(machine: Machine, api: MessagesApi) -> Session:
     script = [
         call(
             "ToolSearch",
-            query="select:mcp__memoriter__memory_search,mcp__memoriter__memory_store",
+            query="select:mcp__plugin_memoriter_memoriter__memory_search,mcp__plugin_memoriter_memoriter__memory_store",
             max_results=5,
         ),
-        call("mcp__memoriter__memory_search", query="when does the backup run?"),
-        call("mcp__memoriter__memory_store", text="The staging server is called kestrel."),
+        call("mcp__plugin_memoriter_memoriter__memory_search", query="when does the backup run?"),
+        call("mcp__plugin_memoriter_memoriter__memory_store", text="The staging server is called kestrel."),
         call("Read", file_path=str(file)),
         call(
             "Agent", description="look", prompt=FROM_A_HELPER, subagent_type="claude", run_in_background=False
@@ -152,7 +152,7 @@ def worked(machine: Machine, api: MessagesApi) -> Session:
         return [script[sum(message["role"] == "assistant" for message in body["messages"])]]
 
     api.model = model
-    allowed = ("mcp__memoriter", "Read", "Agent", "ToolSearch")
+    allowed = ("mcp__plugin_memoriter_memoriter", "Read", "Agent", "ToolSearch")
     session = machine.ask("When does the backup run?", "--allowedTools", *allowed, project="three")
     machine.wait_for_processing(session.id)
     return session
@@ -161,7 +161,10 @@ def worked(machine: Machine, api: MessagesApi) -> Session:
 def test_the_agent_finds_and_calls_our_tools(machine: Machine, worked: Session) -> None:
     main = [request for request in worked.requests if FROM_A_HELPER not in _texts(request, "user")]
     offered = [{tool["name"] for tool in request["tools"] if "memoriter" in tool["name"]} for request in main]
-    selected = {"mcp__memoriter__memory_search", "mcp__memoriter__memory_store"}
+    selected = {
+        "mcp__plugin_memoriter_memoriter__memory_search",
+        "mcp__plugin_memoriter_memoriter__memory_store",
+    }
     assert offered == [set(), *[selected] * 5]  # they are loaded when the agent selects them
     _, found, stored, *_ = _results(main[-1])
     hit = json.loads(found)["results"][0]
@@ -250,17 +253,28 @@ def test_only_the_model_is_called(api: MessagesApi, day_one: Session, worked: Se
 
 def test_the_installation_is_accepted_and_removed_without_leftovers(api: MessagesApi, tmp_path: Path) -> None:
     machine = Machine(tmp_path / "machine", api)
-    before = json.dumps({"cleanupPeriodDays": 20, "hooks": {"Stop": []}}, indent=4)
-    machine.settings.write_text(before)
-    assert machine.claude("mcp", "list").startswith("No MCP servers configured")
+    before = {"cleanupPeriodDays": 20, "hooks": {"Stop": []}}
+    machine.settings.write_text(json.dumps(before, indent=4))
     machine.memoriter("--workspace", str(machine.notes), "install", "claude-code")
-    assert machine.claude("mcp", "get", "memoriter").splitlines()[:3] == [
-        "memoriter:",
-        "  Scope: User config (available in all your projects)",
-        "  Status: ✔ Connected",
-    ]
+    assert "memoriter@memoriter" in machine.claude("plugin", "list")
+    assert "plugin:memoriter:memoriter" in machine.claude("mcp", "list")
+    assert "✔ Connected" in machine.claude("mcp", "list")
+    machine.memoriter(
+        "--workspace", str(machine.notes), "install", "claude-code"
+    )  # again, as after an update
     machine.memoriter("uninstall", "claude-code")
-    assert machine.settings.read_text() == before
+    settings = json.loads(machine.settings.read_text())
+    assert {name: value for name, value in settings.items() if value != {}} == before
     assert machine.claude("mcp", "list").startswith("No MCP servers configured")
-    assert "memoriter" not in machine.servers.read_text()
-    assert "WARNING" not in (machine.home / ".memoriter" / "hooks.log").read_text()
+    assert "memoriter" not in machine.settings.read_text()
+    assert not list((machine.home / ".memoriter" / "claude-code").iterdir())
+
+
+def test_a_clone_of_the_repository_is_a_marketplace(api: MessagesApi, tmp_path: Path) -> None:
+    machine = Machine(tmp_path / "machine", api)
+    root = Path(__file__).parents[2]
+    assert "Validation passed" in machine.claude("plugin", "validate", str(root / "plugins" / "claude-code"))
+    machine.claude("plugin", "marketplace", "add", str(root))
+    machine.claude("plugin", "install", "memoriter@memoriter")
+    details = machine.claude("plugin", "details", "memoriter@memoriter")
+    assert all(part in details for part in ("memory", "SessionStart", "memoriter"))

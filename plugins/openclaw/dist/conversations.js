@@ -1,46 +1,18 @@
-/** The messages of running conversations, with OpenClaw's marks of who sent them, until memoriter has them. */
-/** Messages kept per conversation. Long ones are captured in parts. */
-const MAX_MESSAGES = 600;
-const MAX_CONVERSATIONS = 200;
+/** The messages of a conversation as OpenClaw has recorded them, with its marks of who sent them. */
+import { readVisibleSessionTranscriptMessageEntries } from "openclaw/plugin-sdk/session-transcript-runtime";
+/** Most messages in one call. memoriter recognises those that it has seen before. */
+const MAX_MESSAGES = 400;
 const MAX_TEXT_CHARS = 200_000;
-export class Conversations {
-    bySession = new Map();
-    /** Add a message that OpenClaw is about to write to its transcript. */
-    add(sessionKey, message) {
-        const conversation = this.bySession.get(sessionKey) ?? { messages: [], captured: 0 };
-        this.bySession.delete(sessionKey); // the latest conversation is the last
-        this.bySession.set(sessionKey, conversation);
-        conversation.messages.push(compact(message));
-        while (conversation.messages.length > MAX_MESSAGES) {
-            conversation.messages.shift();
-            conversation.captured = Math.max(0, conversation.captured - 1);
-        }
-        if (this.bySession.size > MAX_CONVERSATIONS)
-            this.bySession.delete([...this.bySession.keys()][0] ?? "");
-    }
-    messages(sessionKey) {
-        return [...(this.bySession.get(sessionKey)?.messages ?? [])];
-    }
-    hasNew(sessionKey) {
-        const conversation = this.bySession.get(sessionKey);
-        return conversation !== undefined && conversation.captured < conversation.messages.length;
-    }
-    /** Whether the last person who spoke is the owner; undefined if no message says so. */
-    ownerSpoke(sessionKey) {
-        const marks = this.messages(sessionKey).findLast((message) => message.role === "user")?.__openclaw;
-        return marks ? marks.senderIsOwner === true : undefined;
-    }
-    markCaptured(sessionKey, count) {
-        const conversation = this.bySession.get(sessionKey);
-        if (conversation)
-            conversation.captured = Math.min(count, conversation.messages.length);
-    }
-    end(sessionKey) {
-        this.bySession.delete(sessionKey);
-    }
+/** Return the last messages of a session, oldest first. */
+export async function readConversation(target) {
+    const entries = await readVisibleSessionTranscriptMessageEntries(target);
+    return compactAll(entries.map((entry) => entry.message));
+}
+export function compactAll(messages) {
+    return messages.slice(-MAX_MESSAGES).map((message) => compact((message ?? {})));
 }
 /** Return the part of a message that memoriter needs: words, sender, and the names of tools. */
-export function compact(message) {
+function compact(message) {
     const { role, timestamp, provenance, customType, toolName, toolCallId, details } = message;
     const isSpeech = role === "user" || role === "assistant";
     const inner = details;

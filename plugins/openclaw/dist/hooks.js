@@ -1,27 +1,20 @@
 /** What happens around a turn: recall before it, capture after it, a flush before compaction, a summary at the end. */
 import { asText } from "./hits.js";
-import { Conversations, compact } from "./conversations.js";
+import { compactAll, readConversation } from "./conversations.js";
 import { agentOf } from "./memories.js";
 import { Refused } from "./client.js";
 /** Work after a turn may take longer than the turn. */
 const AFTER_TIMEOUT_MS = 25_000;
 const MAX_QUERY_CHARS = 8_000;
-/** Most messages in one call. */
-const MAX_SENT = 400;
 export function registerHooks(api, memories) {
-    const conversations = new Conversations();
     const { settings } = memories;
-    api.on("before_message_write", (event, ctx) => {
-        const key = ctx.sessionKey ?? event.sessionKey;
-        if (key)
-            conversations.add(key, event.message);
-    });
     if (settings.autoRecall) {
-        api.on("before_prompt_build", async (event, ctx) => {
+        const recall = async (event, ctx) => {
             const origin = ctx.inputProvenance?.kind;
             if (!isPersonsTurn(ctx) || origin === "internal_system" || origin === "inter_session")
                 return;
-            if (conversations.ownerSpoke(ctx.sessionKey ?? "") === false)
+            // A turn that may not search the memory does not receive it either.
+            if (!ctx.toolAuthority?.allows("memory_search"))
                 return;
             const query = (event.currentUserMessage ?? event.prompt).trim().slice(0, MAX_QUERY_CHARS);
             const agentId = agentOf(ctx.sessionKey, ctx.agentId);
@@ -31,46 +24,40 @@ export function registerHooks(api, memories) {
             const recalled = await attempt(api, "recall", () => memories.call(agentId, "recall", args, { session: ctx.sessionKey, repeatable: true }));
             const text = recalled ? asText(recalled, "text") : "";
             return text ? { prependContext: text } : undefined;
-        });
+        };
+        api.on("before_prompt_build", recall, { requiresToolAuthority: true });
     }
-    const capture = async (ctx) => {
-        const key = ctx.sessionKey ?? "";
-        const agentId = agentOf(ctx.sessionKey, ctx.agentId);
-        if (!settings.autoCapture || !conversations.hasNew(key) || !memories.isEnabled(agentId))
+    /** Call an operation with the messages of a conversation. */
+    const send = async (operation, ctx, known = [], more = {}) => {
+        const { sessionKey, sessionId } = ctx;
+        const agentId = agentOf(sessionKey, ctx.agentId);
+        if (!sessionKey || !sessionId || !memories.isEnabled(agentId))
             return;
-        const messages = conversations.messages(key);
-        const args = { messages: messages.slice(-MAX_SENT), session: ctx.sessionId ?? key, record: settings.recordSessions };
-        const options = { session: ctx.sessionKey, timeoutMs: AFTER_TIMEOUT_MS };
-        // What could not be captured is sent again after the next turn.
-        if (await attempt(api, "capture", () => memories.call(agentId, "capture", args, options))) {
-            conversations.markCaptured(key, messages.length);
-        }
+        await attempt(api, operation, async () => {
+            const messages = known.length > 0 ? compactAll(known) : await readConversation({ agentId, sessionKey, sessionId });
+            if (messages.length === 0)
+                return;
+            const args = { messages, session: sessionId, ...more };
+            await memories.call(agentId, operation, args, { session: sessionKey, timeoutMs: AFTER_TIMEOUT_MS });
+        });
+    };
+    const capture = async (ctx, known = []) => {
+        // The whole conversation is sent each time, so a turn that could not be captured is captured with the next one.
+        if (settings.autoCapture)
+            await send("capture", ctx, known, { record: settings.recordSessions });
     };
     api.on("agent_end", async (_event, ctx) => {
         if (isPersonsTurn(ctx))
             await capture(ctx);
     });
-    /** Write a note about a conversation: what a compaction would lose, or a summary of all of it. */
-    const write = async (operation, sent, ctx) => {
-        const key = ctx.sessionKey ?? "";
-        const agentId = agentOf(ctx.sessionKey, ctx.agentId);
-        const known = conversations.messages(key);
-        const marked = (sent ?? []).some((message) => message.__openclaw);
-        const messages = marked || known.length === 0 ? (sent ?? []).map(compact) : known;
-        if (messages.length === 0 || !memories.isEnabled(agentId))
-            return;
-        const args = { messages: messages.slice(-MAX_SENT), session: ctx.sessionId ?? key };
-        await attempt(api, operation, () => memories.call(agentId, operation, args, { session: ctx.sessionKey, timeoutMs: AFTER_TIMEOUT_MS }));
-    };
-    api.on("before_compaction", async (event, ctx) => {
+    api.on("before_compaction", async (_event, ctx) => {
         await capture(ctx);
-        await write("flush", event.messages, ctx);
+        await send("flush", ctx);
     });
     api.on("before_reset", async (event, ctx) => {
-        await capture(ctx);
+        await capture(ctx, event.messages);
         if (settings.summaries)
-            await write("summarise", event.messages, ctx);
-        conversations.end(ctx.sessionKey ?? "");
+            await send("summarise", ctx, event.messages);
     });
 }
 /** Whether a person started this turn, and not a schedule, a heartbeat or the host. */

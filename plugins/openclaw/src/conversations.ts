@@ -1,56 +1,26 @@
-/** The messages of running conversations, with OpenClaw's marks of who sent them, until memoriter has them. */
+/** The messages of a conversation as OpenClaw has recorded them, with its marks of who sent them. */
+
+import { readVisibleSessionTranscriptMessageEntries } from "openclaw/plugin-sdk/session-transcript-runtime";
 
 export type Message = Record<string, unknown>;
-type Conversation = { messages: Message[]; captured: number };
+export type Target = { agentId: string; sessionKey: string; sessionId: string };
 
-/** Messages kept per conversation. Long ones are captured in parts. */
-const MAX_MESSAGES = 600;
-const MAX_CONVERSATIONS = 200;
+/** Most messages in one call. memoriter recognises those that it has seen before. */
+const MAX_MESSAGES = 400;
 const MAX_TEXT_CHARS = 200_000;
 
-export class Conversations {
-  private readonly bySession = new Map<string, Conversation>();
+/** Return the last messages of a session, oldest first. */
+export async function readConversation(target: Target): Promise<Message[]> {
+  const entries = await readVisibleSessionTranscriptMessageEntries(target);
+  return compactAll(entries.map((entry) => entry.message));
+}
 
-  /** Add a message that OpenClaw is about to write to its transcript. */
-  add(sessionKey: string, message: Message): void {
-    const conversation = this.bySession.get(sessionKey) ?? { messages: [], captured: 0 };
-    this.bySession.delete(sessionKey); // the latest conversation is the last
-    this.bySession.set(sessionKey, conversation);
-    conversation.messages.push(compact(message));
-    while (conversation.messages.length > MAX_MESSAGES) {
-      conversation.messages.shift();
-      conversation.captured = Math.max(0, conversation.captured - 1);
-    }
-    if (this.bySession.size > MAX_CONVERSATIONS) this.bySession.delete([...this.bySession.keys()][0] ?? "");
-  }
-
-  messages(sessionKey: string): Message[] {
-    return [...(this.bySession.get(sessionKey)?.messages ?? [])];
-  }
-
-  hasNew(sessionKey: string): boolean {
-    const conversation = this.bySession.get(sessionKey);
-    return conversation !== undefined && conversation.captured < conversation.messages.length;
-  }
-
-  /** Whether the last person who spoke is the owner; undefined if no message says so. */
-  ownerSpoke(sessionKey: string): boolean | undefined {
-    const marks = this.messages(sessionKey).findLast((message) => message.role === "user")?.__openclaw;
-    return marks ? (marks as { senderIsOwner?: unknown }).senderIsOwner === true : undefined;
-  }
-
-  markCaptured(sessionKey: string, count: number): void {
-    const conversation = this.bySession.get(sessionKey);
-    if (conversation) conversation.captured = Math.min(count, conversation.messages.length);
-  }
-
-  end(sessionKey: string): void {
-    this.bySession.delete(sessionKey);
-  }
+export function compactAll(messages: readonly unknown[]): Message[] {
+  return messages.slice(-MAX_MESSAGES).map((message) => compact((message ?? {}) as Message));
 }
 
 /** Return the part of a message that memoriter needs: words, sender, and the names of tools. */
-export function compact(message: Message): Message {
+function compact(message: Message): Message {
   const { role, timestamp, provenance, customType, toolName, toolCallId, details } = message;
   const isSpeech = role === "user" || role === "assistant";
   const inner = details as { toolName?: unknown; toolCallId?: unknown } | undefined;

@@ -19,6 +19,7 @@ from memoriter.cli.context import GlobalOptions, Json
 
 if TYPE_CHECKING:
     from memoriter.config import Settings
+    from memoriter.integrations.claude_code.install import ClaudePlugin
     from memoriter.integrations.installed_files import FileChange
 
 # The text is inside comments that the index ignores, so a search in a new memory finds nothing.
@@ -47,15 +48,6 @@ ScopeOption = Annotated[
     Literal["user", "project"],
     typer.Option(help="Install for all projects, or only for the project in the current folder."),
 ]
-SettingsFile = Annotated[
-    Path | None,
-    typer.Option("--settings", help="Use this settings.json instead of the default one.", show_default=False),
-]
-ServersFile = Annotated[
-    Path | None,
-    typer.Option("--mcp-file", help="Use this file of MCP servers instead.", show_default=False),
-]
-Server = Annotated[str, typer.Option(help="Name of the MCP server.")]
 HostHome = Annotated[
     Path | None,
     typer.Option("--home", help="For openclaw: its folder, if not the default one.", show_default=False),
@@ -187,10 +179,6 @@ def install(
     context: typer.Context,
     host: HostName,
     scope: ScopeOption = "user",
-    settings_file: SettingsFile = None,
-    servers_file: ServersFile = None,
-    server: Server = "memoriter",
-    no_mcp: Annotated[bool, typer.Option("--no-mcp", help="Install the hooks, not the MCP server.")] = False,
     host_home: HostHome = None,
     with_import: Annotated[
         bool, typer.Option("--import", help="For openclaw: also import its sessions and entries.")
@@ -198,52 +186,76 @@ def install(
     dry_run: DryRun = False,
     as_json: Json = False,
 ) -> None:
-    """Connect a host to this memory. Prints what changes in the host's settings."""
-    from memoriter.integrations.claude_code.install import SettingsFiles
-    from memoriter.integrations.claude_code.install import install as add_to_settings
-
+    """Make this memory the memory of a host. Prints what changes."""
     _check_host(host)
     if host == "openclaw":
         _install_openclaw(context.obj, host_home, with_import=with_import, dry_run=dry_run, as_json=as_json)
         return
+    from memoriter.integrations.claude_code.install import ClaudePlugin
+
     settings = _hook_settings(context.obj)
-    files = SettingsFiles.of(scope, settings_file, servers_file, with_server=not no_mcp)
-    options = _hook_options(context.obj, settings)
-    changes = add_to_settings(settings.home, files, options, server, dry_run=dry_run)
+    plugin = ClaudePlugin.of(settings.home, scope)
     if not dry_run:
         create_files(settings)
-    _print_changes(host, changes, settings, as_json=as_json, dry_run=dry_run)
+        plugin.install(_hook_options(context.obj, settings))
+    _print_plugin(plugin, plugin.install_commands, settings, as_json=as_json, dry_run=dry_run)
     if not dry_run and not as_json:
         sys.stdout.write(f"Installed: {host}, workspace {settings.workspace}\n")
-        if any(change.is_change for change in changes):
-            sys.stdout.write(f"Backups of the changed files: {settings.home / 'installed'}\n")
 
 
 def uninstall(
     context: typer.Context,
     host: HostName,
     scope: ScopeOption = "user",
-    settings_file: SettingsFile = None,
-    servers_file: ServersFile = None,
-    server: Server = "memoriter",
     host_home: HostHome = None,
     dry_run: DryRun = False,
     as_json: Json = False,
 ) -> None:
-    """Remove from a host's settings what `install` added. The memory is kept."""
-    from memoriter.integrations.claude_code.install import SettingsFiles
-    from memoriter.integrations.claude_code.install import uninstall as remove_from_settings
-
+    """Undo what `install` changed. The memory is kept."""
     _check_host(host)
     if host == "openclaw":
         _uninstall_openclaw(context.obj, host_home, dry_run=dry_run, as_json=as_json)
         return
+    from memoriter.integrations.claude_code.install import ClaudePlugin
+
     settings = _hook_settings(context.obj)
-    files = SettingsFiles.of(scope, settings_file, servers_file, with_server=True)
-    changes = remove_from_settings(settings.home, files, server, dry_run=dry_run)
-    _print_changes(host, changes, settings, as_json=as_json, dry_run=dry_run)
+    plugin = ClaudePlugin.of(settings.home, scope)
+    is_installed = plugin.folder.is_dir()
+    if not dry_run:
+        plugin.uninstall()
+    commands = plugin.uninstall_commands if is_installed else ()
+    _print_plugin(plugin, commands, settings, as_json=as_json, dry_run=dry_run)
     if not dry_run and not as_json:
         sys.stdout.write(f"Uninstalled: {host}\n")
+
+
+def _print_plugin(
+    plugin: ClaudePlugin,
+    commands: Sequence[Sequence[str]],
+    settings: Settings,
+    *,
+    as_json: bool,
+    dry_run: bool,
+) -> None:
+    """Print the folder of the plugin and the commands of Claude Code that register or remove it."""
+    import shlex
+
+    from memoriter.cli import render
+
+    lines = [shlex.join(["claude", *command]) for command in commands]
+    if as_json:
+        folder, workspace = str(plugin.folder), str(settings.workspace)
+        render.to_json(
+            {
+                "host": "claude-code",
+                "dryRun": dry_run,
+                "workspace": workspace,
+                "plugin": folder,
+                "commands": lines,
+            }
+        )
+        return
+    sys.stdout.write("".join(f"{line}\n" for line in (f"plugin: {plugin.folder}", *lines)))
 
 
 def _install_openclaw(

@@ -1,114 +1,145 @@
-"""Add our hooks and MCP server to Claude Code's settings, and remove them again.
+"""Register the plugin for Claude Code with Claude Code's own commands, and remove it again.
 
-For each changed file the home folder holds a record: the file's text before, a digest of the text after, and the name
-of our part. While the file has not changed since, uninstalling restores it to the byte. Otherwise only our part is
-removed.
+The home folder of memoriter holds a marketplace with one plugin: a copy of the one in this package, with the path of
+the program and the options of the memory in its commands. Claude Code reads the plugin from there.
+
+When Claude Code exits, it gives the hooks of plugins 1.5 seconds in all, whatever their timeout. The hook of SessionEnd
+therefore starts our program in the background.
 """
 
 from __future__ import annotations
 
+import hashlib
+import json
 import os
 import shlex
+import shutil
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
-from memoriter.errors import ConfigError
-from memoriter.integrations.claude_code import settings_file
-from memoriter.integrations.installed_files import FileChange, InstalledFiles, Remove, program
+from memoriter.errors import MemoriterError, NotFound
+from memoriter.files.durable import write
+from memoriter.integrations.installed_files import plugin_folder, program
+
+PLUGIN = "memoriter"
+#: How Claude Code names the MCP server of the plugin.
+SERVER = "plugin_memoriter_memoriter"
+#: Claude Code starts quickly; on a busy machine it may need longer.
+TIMEOUT_S = 120.0
 
 InstallScope = Literal["user", "project"]
 
 
 @dataclass(frozen=True, slots=True)
-class SettingsFiles:
-    """Claude Code's settings file and its file of MCP servers."""
+class ClaudePlugin:
+    """The plugin of one user or of one project."""
 
-    settings: Path
-    #: None if the MCP server is not installed.
-    servers: Path | None
+    scope: InstallScope
+    #: The name of the marketplace.
+    name: str
+    #: The folder of the marketplace.
+    folder: Path
 
     @classmethod
-    def of(
-        cls, scope: InstallScope, settings: Path | None, servers: Path | None, *, with_server: bool
-    ) -> SettingsFiles:
-        """Return the files of the user, or those of the project in the current folder."""
-        if scope == "project":
-            defaults = (Path.cwd() / ".claude" / "settings.json", Path.cwd() / ".mcp.json")
-        elif folder := os.environ.get("CLAUDE_CONFIG_DIR"):
-            defaults = (Path(folder) / "settings.json", Path(folder) / ".claude.json")
-        else:
-            defaults = (Path.home() / ".claude" / "settings.json", Path.home() / ".claude.json")
-        server_file = (servers or defaults[1]).expanduser() if with_server else None
-        return cls((settings or defaults[0]).expanduser(), server_file)
+    def of(cls, home: Path, scope: InstallScope) -> ClaudePlugin:
+        """Return the plugin of the user, or of the project in the current folder."""
+        digest = hashlib.sha256(os.fsencode(Path.cwd())).hexdigest()[:8]
+        name = PLUGIN if scope == "user" else f"{PLUGIN}-{digest}"
+        return cls(scope, name, home / "claude-code" / name)
 
-
-# ---- install and uninstall ------------------------------------------------------------------------------------
-
-
-def install(
-    home: Path, files: SettingsFiles, options: Mapping[str, str], server: str, *, dry_run: bool
-) -> tuple[FileChange, ...]:
-    """Add memoriter's hooks and MCP server to the files, replacing those of an earlier installation."""
-    server_name = server if files.servers else ""
-    groups = settings_file.hook_groups(lambda event: hook_command(options, server_name, event))
-    installed = InstalledFiles(home)
-
-    def add_hooks(*, dry_run: bool) -> FileChange:
-        return installed.add(
-            files.settings,
-            lambda text: settings_file.add_hooks(text, groups),
-            settings_file.remove_hooks,
-            dry_run=dry_run,
+    @property
+    def install_commands(self) -> tuple[tuple[str, ...], ...]:
+        """Return the arguments of `claude` that register the plugin."""
+        return (
+            ("plugin", "marketplace", "add", str(self.folder), "--scope", self.scope),
+            ("plugin", "install", f"{PLUGIN}@{self.name}", "--scope", self.scope),
         )
 
-    changes = [add_hooks(dry_run=True)]  # fails before the other file is changed
-    if files.servers is not None:
-        changes.append(_add_server(installed, files.servers, server, options, dry_run=dry_run))
-    if not dry_run:
-        changes[0] = add_hooks(dry_run=False)
-    return tuple(changes)
+    @property
+    def uninstall_commands(self) -> tuple[tuple[str, ...], ...]:
+        """Return the arguments of `claude` that remove the plugin."""
+        return (
+            ("plugin", "uninstall", f"{PLUGIN}@{self.name}", "--scope", self.scope),
+            ("plugin", "marketplace", "remove", self.name, "--scope", self.scope),
+        )
+
+    def install(self, options: Mapping[str, str]) -> None:
+        """Write the plugin and register it. An earlier one is replaced."""
+        self._write(options)
+        claude = _claude(
+            f"The plugin is in {self.folder}. Without the program, enter in Claude Code: "
+            f"/plugin marketplace add {self.folder} and then /plugin install {PLUGIN}@{self.name}"
+        )
+        for arguments in self.install_commands:
+            _run(claude, arguments)
+
+    def uninstall(self) -> None:
+        """Remove the plugin from Claude Code, and its folder."""
+        if self.folder.is_dir():
+            claude = _claude("The plugin is still registered")
+            for arguments in self.uninstall_commands:
+                _run(claude, arguments)
+            shutil.rmtree(self.folder)
+
+    # ---- files ------------------------------------------------------------------------------------------------
+
+    def _write(self, options: Mapping[str, str]) -> None:
+        plugin = self.folder / "plugin"
+        shutil.rmtree(plugin, ignore_errors=True)
+        shutil.copytree(plugin_folder("claude-code"), plugin)
+        before = [*program(), *(part for name, value in options.items() for part in (f"--{name}", value))]
+        _edit(plugin / "hooks" / "hooks.json", lambda found: _with_hook_commands(found, before))
+        _edit(plugin / ".mcp.json", lambda found: _with_server_command(found, before))
+        manifest = json.loads((plugin / ".claude-plugin" / "plugin.json").read_bytes())
+        marketplace = {
+            "name": self.name,
+            "owner": {"name": PLUGIN},
+            "plugins": [{"name": PLUGIN, "source": "./plugin", "description": manifest["description"]}],
+        }
+        write(self.folder / ".claude-plugin" / "marketplace.json", json.dumps(marketplace, indent=2).encode())
 
 
-def uninstall(home: Path, files: SettingsFiles, server: str, *, dry_run: bool) -> tuple[FileChange, ...]:
-    """Remove what `install` added. ``server`` is the name of our MCP server if the record does not have it."""
-    installed = InstalledFiles(home)
-    changes = [installed.remove(files.settings, settings_file.remove_hooks, dry_run=dry_run)]
-    if files.servers is not None:
-        remove = _remove_server(installed.part_name(files.servers) or server)
-        changes.append(installed.remove(files.servers, remove, dry_run=dry_run))
-    return tuple(changes)
+def _edit(file: Path, change: Any) -> None:
+    write(file, json.dumps(change(json.loads(file.read_bytes())), indent=2, ensure_ascii=False).encode())
 
 
-def _add_server(
-    installed: InstalledFiles, path: Path, name: str, options: Mapping[str, str], *, dry_run: bool
-) -> FileChange:
-    if not name.replace("-", "").replace("_", "").isalnum() or not name.isascii():
-        raise ConfigError(f"Invalid MCP server name {name!r}. Use letters, digits, '-' and '_'.")
-    command = [*program(), *_flags(options), "mcp", "--slot", "memory-full"]
-    return installed.add(
-        path,
-        lambda text: settings_file.add_server(text, name, command),
-        _remove_server(installed.part_name(path) or name),
-        dry_run=dry_run,
-        part_name=name,
-    )
+def _with_hook_commands(found: dict[str, Any], before: Sequence[str]) -> dict[str, Any]:
+    quoted = subprocess.list2cmdline(before) if sys.platform == "win32" else shlex.join(before)
+    for groups in found["hooks"].values():
+        for group in groups:
+            for hook in group["hooks"]:
+                hook["command"] = hook["command"].replace("memoriter hook ", f"{quoted} hook ", 1)
+    return found
 
 
-def _remove_server(name: str) -> Remove:
-    # Without a record the server may have been added by the user, so it stays.
-    return lambda text, before: text if before is None else settings_file.remove_server(text, name, before)
+def _with_server_command(found: dict[str, Any], before: Sequence[str]) -> dict[str, Any]:
+    server = found["mcpServers"][PLUGIN]
+    server.update(command=before[0], args=[*before[1:], *server["args"]])
+    return found
 
 
-def hook_command(options: Mapping[str, str], server: str, event: str) -> str:
-    """Return the command of one hook, quoted for the shell in which Claude Code runs it."""
-    server_flag = ["--server", server] if server else []
-    words = [*program(), *_flags(options), "hook", "claude-code", event, *server_flag]
-    return subprocess.list2cmdline(words) if sys.platform == "win32" else shlex.join(words)
+# ---- Claude Code ----------------------------------------------------------------------------------------------
 
 
-def _flags(options: Mapping[str, str]) -> list[str]:
-    return [part for name, value in options.items() for part in (f"--{name}", value)]
+def _claude(otherwise: str) -> str:
+    found = shutil.which("claude")
+    if found is None:
+        raise NotFound(f"The program claude was not found. {otherwise}.")
+    return found
+
+
+def _run(claude: str, arguments: Sequence[str]) -> None:
+    command = [claude, *arguments]
+    try:
+        done = subprocess.run(  # noqa: S603
+            command, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=TIMEOUT_S, check=False
+        )
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise MemoriterError(f"`{shlex.join(command)}` failed: {error}") from error
+    if done.returncode != 0:
+        lines = (done.stderr.strip() or done.stdout.strip()).splitlines() or ["no message"]
+        raise MemoriterError(f"`{shlex.join(command)}` failed: {lines[-1].lstrip('✘ ')}")

@@ -29,7 +29,7 @@ from memoriter.server.http.responses import (
     not_found,
 )
 from memoriter.tools.table import OPERATIONS
-from memoriter.tools.tool import Outcome, Tool, grants
+from memoriter.tools.tool import ACCESS, Access, Outcome, Tool, grants
 
 if TYPE_CHECKING:
     from memoriter.server.http.auth import Caller
@@ -113,7 +113,8 @@ def _operation(gateway: Gateway, tool: Tool) -> Endpoint:
         arguments = parse_arguments(await _json_body(request))
         session = request.headers.get("x-memoriter-session")
         observe.join_trace(request.headers)
-        work = gateway.perform(record, tool, arguments, session)
+        access = _lowered_access(request.headers.get("x-memoriter-access"), record.caller.access, tool)
+        work = gateway.perform(record, tool, arguments, session, access)
         outcome, result = await (_while_connected(request, work) if tool.read_only else work)
         status = STATUS.get(outcome, 500)
         if status == 200:
@@ -124,6 +125,19 @@ def _operation(gateway: Gateway, tool: Tool) -> Endpoint:
         )
 
     return endpoint
+
+
+def _lowered_access(header: str | None, granted: Access, tool: Tool) -> Access:
+    """Return the access of a request. A host may lower its own for words of an agent; it can never raise it."""
+    if header is None:
+        return granted
+    asked = next((access for access in ACCESS if access == header), None)
+    if asked is None:
+        raise Refused(400, "bad_request", f"`X-Memoriter-Access` must be one of {', '.join(ACCESS)}.")
+    access = granted if grants(asked, granted) else asked
+    if not grants(access, tool.access):
+        raise Refused(403, "forbidden", f"{tool.name} needs the access {tool.access}.")
+    return access
 
 
 async def _while_connected(request: Request, work: Coroutine[Any, Any, T]) -> T:
@@ -266,6 +280,13 @@ def _description(tool: Tool) -> dict[str, object]:
                 "required": False,
                 "description": "The session key. Needed where the settings allow only some sessions.",
                 "schema": {"type": "string"},
+            },
+            {
+                "name": "X-Memoriter-Access",
+                "in": "header",
+                "required": False,
+                "description": "Act with less access than the token permits, for words of an agent.",
+                "schema": {"type": "string", "enum": list(ACCESS)},
             },
         ],
         "requestBody": {

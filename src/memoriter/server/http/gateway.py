@@ -18,7 +18,7 @@ from memoriter.server.http.guard import RequestGuard, RequestRecord
 from memoriter.server.http.limits import WorkerLimit
 from memoriter.server.http.mcp_mount import McpMount
 from memoriter.server.http.observe import Metrics, progress_to, publish_sync, wrap_operations
-from memoriter.tools.tool import Outcome, Result, Tool
+from memoriter.tools.tool import Access, Outcome, Result, Tool
 from memoriter.tools.toolbox import Toolbox
 
 if TYPE_CHECKING:
@@ -61,12 +61,16 @@ class Gateway:
         )
 
     async def perform(
-        self, record: RequestRecord, tool: Tool, arguments: Mapping[str, object], session: str | None
+        self,
+        record: RequestRecord,
+        tool: Tool,
+        arguments: Mapping[str, object],
+        session: str | None,
+        access: Access,
     ) -> tuple[Outcome, Result]:
         """Run an operation in a thread, for a caller that the guard has checked."""
-        agent, caller = record.agent, record.caller
+        agent = record.agent
         assert agent is not None
-        assert caller is not None
 
         def work() -> tuple[Outcome, Result]:
             table = {tool.name: self.operations[tool.name]}
@@ -74,7 +78,7 @@ class Gateway:
                 lambda: self.agents[agent]().memory,
                 session_key=session,
                 tools=table,
-                access=caller.access,
+                access=access,
                 codes=True,
             )
             return toolbox.outcome(tool.name, arguments)
