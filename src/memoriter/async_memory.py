@@ -98,6 +98,7 @@ class AsyncEntries(_Forwarding[Entries]):
     stats = forward(Entries.stats)
     facets = forward(Entries.facets)
     count_pending = forward(Entries.count_pending)
+    missing_vectors = forward(Entries.missing_vectors)
     timeline = forward(Entries.timeline)
     map = forward(Entries.map)
     recalls = forward(Entries.recalls)
@@ -107,6 +108,7 @@ class AsyncEntries(_Forwarding[Entries]):
     digest = forward(Entries.digest)
     external_changes = forward(Entries.external_changes)
     check = forward(Entries.check)
+    probe_vector = forward(Entries.probe_vector)
 
 
 class AsyncNotes(_Forwarding[Notes]):

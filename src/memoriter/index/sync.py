@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
@@ -268,6 +268,8 @@ class Indexer:
 
     def _sync_rows(self, tally: _Tally, wait_s: float, *, force: bool = False, verify: bool = False) -> None:
         """Make files, chunks and keywords match the files on disk."""
+        if tally.ends is not None and self._skip_if_up_to_date(tally):
+            return
         with self._locked(wait_s):
             if (verify or self._was_interrupted()) and (damage := self.index.check(deep=False)):
                 raise StoreBroken("; ".join(damage))
@@ -278,9 +280,7 @@ class Indexer:
         scan = self._scan()
         tally.remarks = {problem.path: problem for problem in scan.problems}
         known = self.index.files()
-        if tally.ends is not None and self._is_up_to_date(scan, known):
-            tally.unchanged = len(scan.files)
-        elif tally.ends is not None and self._is_rebuild_too_long(scan, known):
+        if tally.ends is not None and self._is_rebuild_too_long(scan, known):
             tally.waiting = len(scan.files)
         else:
             self.index.set_meta(syncing="yes")
@@ -292,11 +292,33 @@ class Indexer:
         mark = self.index.meta("last_sync") or ""
         self._snapshot = None if tally.waiting else Snapshot.of(scan, taken_at, mark)
 
-    def _is_up_to_date(self, scan: Scan, known: Mapping[str, FileRow]) -> bool:
-        """Return whether there is nothing to write, so that a search works on a full or read-only disk."""
-        if self._is_outdated or self._was_interrupted() or len(known) != len(scan.files):
+    def _skip_if_up_to_date(self, tally: _Tally) -> bool:
+        """Return whether there is nothing to write, so that a search needs neither a lock nor a writable disk."""
+        taken_at, mark = self._clock(), self.index.meta("last_sync")
+        if mark is None or self._is_outdated or self._was_interrupted():
             return False
-        return all(_same_stat(found, known.get(found.path)) for found in scan.files)
+        scan, known = self._scan(), self.index.files()
+        if len(known) != len(scan.files):
+            return False
+        if not all(self._is_same(found, known.get(found.path), tally) for found in scan.files):
+            return False
+        tally.unchanged = len(scan.files)
+        self._snapshot = Snapshot.of(scan, taken_at, mark)
+        return True
+
+    def _is_same(self, found: FoundFile, row: FileRow | None, tally: _Tally) -> bool:
+        """Return whether a file is as it was indexed. One that had just changed at that time is read again."""
+        if _same_stat(found, row):
+            return True
+        if row is None or not _is_unsettled(found, row) or found.source != "memory":
+            return False
+        [document] = [*self._read(found, row, tally)] or [None]
+        if document is None or document.sha256 != row.sha256:
+            return False
+        if document.mtime_ns != row.mtime_ns:
+            with suppress(StoreError):  # only the stat: on a disk that cannot be written it is compared again
+                self.index.touch(document)
+        return True
 
     def _is_rebuild_too_long(self, scan: Scan, known: Mapping[str, FileRow]) -> bool:
         """Return whether a search should answer from outdated rows instead of waiting until all are replaced."""

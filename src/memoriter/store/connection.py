@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
+from urllib.parse import quote
 
 import apsw
 
@@ -47,12 +48,18 @@ class Migration:
     statements: tuple[str, ...]
 
 
+#: Errors of opening a sound database in a folder that is read-only or has no space left.
+_UNWRITABLE = (apsw.CantOpenError, apsw.ReadOnlyError, apsw.FullError, apsw.IOError)
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Handle:
     """A connection and its file."""
 
     connection: apsw.Connection
     inode: Inode
+    #: The folder could not be written, so the connection reads the file as if it never changed.
+    immutable: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +86,11 @@ class Opener:
         try:
             self._prepare(connection)
             run(connection, f"pragma query_only = {query_only:d}")
+        except _UNWRITABLE as error:
+            connection.close()
+            if query_only and inode is not None and not self._has_log():
+                return self._open_immutable(inode, error)
+            raise
         except BaseException:
             connection.close()
             raise
@@ -86,6 +98,30 @@ class Opener:
             connection.close()  # it may have read the log of the file that replaced its own
             raise MovedError
         return Handle(connection, inode)
+
+    def _has_log(self) -> bool:
+        """Return whether commits are in the log and not in the file."""
+        try:
+            return self.path.with_name(self.path.name + "-wal").stat().st_size > 0
+        except OSError:
+            return False
+
+    def _open_immutable(self, inode: Inode, cause: apsw.Error) -> Handle:
+        """Open a complete file for reading where SQLite cannot create its own files, as on a read-only disk."""
+        uri = f"file:{quote(str(self.path))}?immutable=1"
+        connection = apsw.Connection(uri, flags=apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI)
+        try:
+            if self.on_connect is not None:
+                self.on_connect(connection)
+            self._check_owner(connection)
+            is_current = value(connection, "pragma user_version") == len(self.migrations)
+        except BaseException:
+            connection.close()
+            raise
+        if not is_current:  # it would have to be migrated
+            connection.close()
+            raise cause
+        return Handle(connection, inode, immutable=True)
 
     def _make_file(self) -> None:
         """Make sure that the path is a regular file that only its owner can read."""

@@ -189,6 +189,8 @@ class Database:
         """Return whether the handle can still be used. The inode of an open file is never reused."""
         if self._closed or handle.inode[0] != os.getpid():
             return False
+        if handle.immutable and not handle.connection.in_transaction and _is_writable(self.path.parent):
+            return False  # the file may change from now on
         return handle.connection.in_transaction or handle.inode == inode_of(self.path)
 
     def _drop(self, handle: Handle | None) -> None:
@@ -256,6 +258,14 @@ class Database:
         except StoreBroken as error:
             return [str(error)]
         return [] if found == ["ok"] else found
+
+
+def _is_writable(folder: Path) -> bool:
+    """Return whether files can be created in a folder, as far as its permissions and its file system say."""
+    try:
+        return os.access(folder, os.W_OK) and not os.statvfs(folder).f_flag & os.ST_RDONLY
+    except (OSError, AttributeError):  # Windows has no statvfs
+        return os.access(folder, os.W_OK)
 
 
 # ---- damaged databases --------------------------------------------------------------------------------------------

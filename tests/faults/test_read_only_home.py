@@ -1,0 +1,69 @@
+"""A home that cannot be written: what was indexed and remembered before still answers."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+ANSWERS = """
+import json, sys
+from memoriter import Memory
+
+memory = Memory.open(sys.argv[1], home=sys.argv[2], overrides={"embedding.provider": "none"})
+found = [memory.search(query, max_results=1) for query in sys.argv[3:]]
+answers = [[[hit.path.split("/")[0] for hit in answer.hits], answer.degraded] for answer in found]
+print(json.dumps([answers, memory.read("memory/heron.md").text, memory.status().files]))
+"""
+
+
+def run_read_only(home: Path, *arguments: str) -> list[object]:
+    """Run the program in a child that cannot write the home. Root ignores permissions, so it needs a mount."""
+    command = [sys.executable, "-c", ANSWERS, *arguments]
+    if os.geteuid() == 0:
+        if not shutil.which("unshare"):
+            pytest.skip("unshare is not installed")
+        mounts = f"mount --bind {home} {home} && mount -o remount,ro,bind {home}"
+        if subprocess.run(
+            ["unshare", "-m", "bash", "-c", mounts], capture_output=True, check=False
+        ).returncode:
+            pytest.skip("this machine does not allow mounts")
+        command = ["unshare", "-m", "bash", "-c", f'{mounts} && exec "$@"', "-", *command]
+    else:
+        for path in (home, *home.rglob("*")):
+            path.chmod(path.stat().st_mode & 0o555)
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
+    finally:
+        for path in (home, *home.rglob("*")):
+            path.chmod(path.stat().st_mode | 0o200)
+    assert done.returncode == 0, done.stderr
+    answers: list[object] = json.loads(done.stdout)
+    return answers
+
+
+@pytest.mark.integration
+@pytest.mark.skipif(sys.platform != "linux", reason="it needs mounts or permissions of Linux")
+def test_search_and_read_work_on_a_read_only_disk_and_say_what_is_not_indexed(
+    note: Callable[[str, str], Path], workspace: Path, tmp_path: Path, open_memory
+) -> None:
+    note("memory/heron.md", "The heron stands in the river.\n")
+    memory = open_memory(embedding__provider="none")
+    memory.sync()
+    memory.entries.add("The owner likes oolong tea.", "fact")
+    memory.search("oolong")
+    memory.close()
+    home = tmp_path / "state"
+    answers, text, files = run_read_only(home, str(workspace), str(home), "heron river", "oolong tea")
+    assert answers == [[["memory"], None], [["entries"], None]]
+    assert (text, files) == ("The heron stands in the river.", 1)
+    note("memory/otter.md", "The otter sleeps.\n")
+    [[hits, degraded], _], *_ = run_read_only(home, str(workspace), str(home), "heron river", "otter")
+    assert hits == ["memory"]
+    assert degraded.startswith("Files that changed recently are not indexed: Cannot lock ")
