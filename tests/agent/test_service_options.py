@@ -15,7 +15,7 @@ MESSAGES = [
 def memory(note, open_memory) -> Memory:
     for number in range(5):
         note(f"memory/{number}.md", f"The heron nests in marsh number {number}.\n")
-    return open_memory(retrieval__note_threshold=0)
+    return open_memory(retrieval__min_confidence=0)
 
 
 def test_search_uses_the_defaults_of_the_service(memory: Memory) -> None:

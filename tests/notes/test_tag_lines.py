@@ -14,7 +14,7 @@ def chunks(text: str) -> list[Chunk]:
 
 
 def test_a_saved_note_is_found_by_its_content(open_memory) -> None:
-    memory: Memory = open_memory()
+    memory: Memory = open_memory(retrieval__min_confidence=0)
     memory.save("用户喜欢使用 TypeScript 开发", title="用户偏好", tags=["preference", "tech"])
     memory.save("The backups run every night at three.", title="Nightly job", tags=["backup", "ops"])
     for query, content in (

@@ -25,7 +25,7 @@ KEY = "\n".join(
 @pytest.fixture
 def memory(note, open_memory) -> Memory:
     note("memory/deploy.md", NOTE)
-    memory: Memory = open_memory(retrieval__note_threshold=0)
+    memory: Memory = open_memory(retrieval__min_confidence=0)
     memory.sync()
     return memory
 
