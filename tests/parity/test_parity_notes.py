@@ -139,7 +139,7 @@ def test_b10_an_entry_has_the_category_and_importance_of_memory_lancedb(toolbox:
     )
     [found] = toolbox.call("memory_recall", {"query": "tea or coffee?"})["memories"]
     assert found["id"] == stored["memory"]["id"]
-    assert (found["category"], found["weight"]) == ("preference", pytest.approx(0.7))
+    assert (found["category"], found["importance"]) == ("preference", pytest.approx(0.7))
     assert {"text", "createdAt"} <= found.keys()
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Literal, TypeVar
 
-from pydantic import AliasChoices, Field, computed_field
+from pydantic import AliasChoices, Field
 
 from memoriter import logs
 from memoriter.errors import BadArgument, StoreError
@@ -35,19 +35,13 @@ class MemoryJson(Shape):
     text: str
     type: EntryType
     category: str | None
-    importance: float = Field(description="From 1 to 5.")
+    importance: float
     confidence: float
     trust: Trust
     session: str | None
     created_at: float
     expires_at: float | None
     tags: list[str]
-
-    @computed_field(description="The importance from 0 to 1, as `memory_store` takes it.")  # type: ignore[prop-decorator]
-    @property
-    def weight(self) -> float:
-        """The importance from 0 to 1."""
-        return round((self.importance - 1) / 4, 4)
 
 
 class MemoryHitJson(MemoryJson):
