@@ -61,6 +61,22 @@ def test_tools_that_read_return_the_same_as_in_python(
     assert not any(answer.is_error for answer in answers.values())
 
 
+def test_a_note_that_was_written_between_two_calls_is_found(every_transport: Talk, note: Note) -> None:
+    """As an editor or the file tool of the agent writes it: nothing tells the memory."""
+    note("memory/bird.md", "The heron stands in the river.\n")
+
+    async def use(client: Client) -> list[list[str]]:
+        found = []
+        for bird in ("heron", "stork", "otter"):
+            note("memory/bird.md", f"The {bird} stands in the river.\n")
+            answer = await client.call_tool("memory_search", {"query": bird, "maxResults": 1})
+            result = answer.structured_content
+            found.append([result["degraded"], *(hit["snippet"].split()[1] for hit in result["results"])])
+        return found
+
+    assert every_transport(use) == [[None, "heron"], [None, "stork"], [None, "otter"]]
+
+
 def test_the_result_of_every_tool_matches_its_schema(every_transport: Talk) -> None:
     async def use(client: Client) -> dict[str, object]:
         stored = await client.call_tool(

@@ -312,7 +312,7 @@ class Indexer:
             return True
         if row is None or not _is_unsettled(found, row) or found.source != "memory":
             return False
-        [document] = [*self._read(found, row, tally)] or [None]
+        document = next(iter(self._read(found, row, tally)), None)
         if document is None or document.sha256 != row.sha256:
             return False
         if document.mtime_ns != row.mtime_ns:
