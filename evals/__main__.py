@@ -17,7 +17,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from evals.figures import Figures, calibration, calibration_error, figures
-from evals.folds import cross_validated
+from evals.folds import cross_validated, judged_by_others
 from evals.page import put
 from evals.report import markdown
 from evals.run import SetResult, Setup, run_sets, sampled
@@ -68,6 +68,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def everything(results: Sequence[SetResult], tuned: Sequence[Variant]) -> Figures:
     """All figures of a run as plain data."""
+    results = judged_by_others(results)
     found: Figures = {"sets": [figures(result) for result in results]}
     default = [outcome for result in results for outcome in result.outcomes.get(DEFAULT, ())]
     bins = calibration(default)

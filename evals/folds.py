@@ -2,17 +2,18 @@
 
 The default weights were chosen while looking at these sets, so their figures are slightly optimistic. Here every group
 (a conversation, a person) is left out once, the weights that are best on all other groups are chosen, and only the left
-out group is measured with them.
+out group is measured with them. The same holds for the coefficients of the confidence.
 """
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from statistics import fmean
 
 from evals.figures import Figures, difference, scores, summary
-from evals.run import SetResult
+from evals.run import Outcome, SetResult
 from evals.variants import DEFAULT
 
 MEASURE = "nDCG@10"
@@ -38,6 +39,56 @@ def cross_validated(results: Sequence[SetResult], candidates: Sequence[str]) -> 
             if any(name == result.name for name, _ in groups)
         },
     }
+
+
+def judged_by_others(results: Sequence[SetResult]) -> list[SetResult]:
+    """Return the results with the confidence of a model that was fitted without the group of each question.
+
+    The coefficients of the package are fitted to these sets too, so their own confidence would flatter them.
+    """
+    from evals.calibrate import MODELS, Sample, judged
+
+    names = MODELS["rerank+meaning"][0]
+    asked = {
+        (result.name, outcome.query.id): outcome
+        for result in results
+        for outcome in result.outcomes.get(DEFAULT, ())
+        if outcome.features
+    }
+    samples = [
+        Sample(
+            name,
+            outcome.query.group,
+            outcome.query.id,
+            outcome.features,
+            tuple(right for _, right in outcome.judged),
+            bool(outcome.query.relevant),
+        )
+        for (name, _), outcome in asked.items()
+    ]
+    if len({(sample.set, sample.group) for sample in samples}) < 2:
+        return list(results)
+    found = {(sample.set, sample.query): values.tolist() for sample, values in judged(samples, names)}
+    return [
+        replace(
+            result,
+            outcomes={
+                **result.outcomes,
+                DEFAULT: [
+                    _rejudged(outcome, found.get((result.name, outcome.query.id)))
+                    for outcome in result.outcomes.get(DEFAULT, ())
+                ],
+            },
+        )
+        for result in results
+    ]
+
+
+def _rejudged(outcome: Outcome, values: Sequence[float] | None) -> Outcome:
+    if not values:
+        return outcome
+    pairs = tuple((value, right) for value, (_, right) in zip(values, outcome.judged, strict=True))
+    return replace(outcome, confidence=max(values), judged=pairs)
 
 
 def _table(results: Sequence[SetResult], variant: str) -> dict[Group, dict[str, float]]:

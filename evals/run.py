@@ -26,6 +26,7 @@ from evals.sets import EvalSet, Item, Query
 from evals.variants import Overrides, Variant
 from evals.vectors import KeptVectors
 from memoriter import Answer, Memory
+from memoriter.search.confidence import features_of
 from memoriter.search.rerank import Reranker
 
 if TYPE_CHECKING:
@@ -89,7 +90,7 @@ class Outcome:
     query: Query
     #: Item ids, best first, without a threshold.
     ranked: tuple[str, ...]
-    #: The best hit's confidence.
+    #: The highest confidence of the first hits.
     confidence: float
     #: Item ids from a search with default settings, if it was made.
     returned: tuple[str, ...] = ()
@@ -97,6 +98,8 @@ class Outcome:
     cpu_ms: float | None = None
     #: The confidence of each of the first hits, and whether it is relevant.
     judged: tuple[tuple[float, bool], ...] = ()
+    #: What the confidence of each of these hits was computed from.
+    features: tuple[Mapping[str, float], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -321,16 +324,19 @@ def _ask(
                 returned = _items(answer, by_path) if answer.relevant else ()
             deep = memory.search(query.text, max_results=DEPTH, min_score=0.0)
             judged = _judged(deep, query, by_path)
-            confidence = judged[0][0] if judged else 0.0
-            yield Outcome(query, _items(deep, by_path), confidence, returned, cpu_ms, judged)
+            confidence = max((sure for sure, _ in judged), default=0.0)
+            ranked = _items(deep, by_path)
+            yield Outcome(query, ranked, confidence, returned, cpu_ms, judged, _features(deep))
 
 
 def _judged(answer: Answer, query: Query, by_path: Mapping[str, str]) -> tuple[tuple[float, bool], ...]:
     relevant = set(query.relevant)
-    return tuple(
-        (float(getattr(hit, "confidence", hit.score)), by_path[hit.path] in relevant)
-        for hit in answer.hits[:JUDGED]
-    )
+    return tuple((hit.confidence or 0.0, by_path[hit.path] in relevant) for hit in answer.hits[:JUDGED])
+
+
+def _features(answer: Answer) -> tuple[Mapping[str, float], ...]:
+    best = max((hit.score for hit in answer.hits), default=0.0)
+    return tuple(features_of(hit.explain, best - hit.score) for hit in answer.hits[:JUDGED])
 
 
 def _items(answer: Answer, by_path: Mapping[str, str]) -> tuple[str, ...]:

@@ -8,7 +8,7 @@ import pytest
 
 from evals.__main__ import main, overrides
 from evals.figures import calibration, calibration_error, figures, lifecycle
-from evals.folds import cross_validated
+from evals.folds import cross_validated, judged_by_others
 from evals.page import put
 from evals.report import markdown
 from evals.run import Opener, Outcome, SetResult, Setup, run_sets, sampled, write_notes
@@ -149,6 +149,21 @@ def test_weights_are_chosen_without_the_group_they_are_measured_on():
     toy = found["sets"]["toy"]
     assert (toy["default"]["mean"], toy["left out"]["mean"]) == (pytest.approx(1 / 3), pytest.approx(0))
     assert toy["hindsight"] == pytest.approx(2 / 3)
+
+
+def test_confidence_is_that_of_a_model_fitted_to_the_other_groups():
+    def answer(group: str, number: int, *, right: bool) -> Outcome:
+        query = Query(f"{group}{number}", group, "?", "c", ("right",))
+        features = ({"rerank": 2.0 if right else -2.0, "meaning": 1.0, "words": 0.5, "gap": 0.0},)
+        return Outcome(query, ("x",), 0.5, judged=((0.5, right),), features=features)
+
+    outcomes = [answer(group, number, right=number % 2 == 0) for group in "ab" for number in range(6)]
+    [result] = judged_by_others([SetResult("toy", {"hybrid": outcomes}, [], "")])
+    sure = [outcome.confidence for outcome in result.outcomes["hybrid"]]
+    assert all(value > 0.8 if number % 2 == 0 else value < 0.2 for number, value in enumerate(sure))
+    assert [outcome.judged[0][1] for outcome in result.outcomes["hybrid"]] == [
+        outcome.judged[0][1] for outcome in outcomes
+    ]
 
 
 def test_the_calibration_curve_compares_confidence_with_right_answers():
