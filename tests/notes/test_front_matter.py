@@ -107,9 +107,9 @@ def test_names_and_values_are_read_in_common_forms(lines: list[str], said: Front
 @pytest.mark.parametrize(
     ("query", "first"),
     [
-        ("Fischreiher nest", "memory/heron.md#L19-L19"),
+        ("Fischreiher nest", "memory/heron.md#L15-L19"),
         ("Mia river", "memory/heron.md#L15-L17"),
-        ("wetland shore", "memory/heron.md#L15-L17"),
+        ("wetland shore", "memory/heron.md#L15-L19"),
         ("Kranich", "memory/crane.md#L1-L3"),
     ],
 )

@@ -71,10 +71,10 @@ def test_every_error_class_has_a_code_of_its_own() -> None:
 
 
 def test_a_sentence_is_a_string_that_knows_its_code() -> None:
-    weak = sentence("recall.weak", score=0.12, threshold=0.3)
-    assert weak == "not relevant enough: score 0.12 is below 0.3"
+    weak = sentence("recall.weak", confidence=0.12, threshold=0.3)
+    assert weak == "not relevant enough: confidence 0.12 is below 0.3"
     assert codes({"considered": [{"reason": weak, "ref": "a.md"}]}) == {
-        weak: {"code": "recall.weak", "details": {"score": 0.12, "threshold": 0.3}}
+        weak: {"code": "recall.weak", "details": {"confidence": 0.12, "threshold": 0.3}}
     }
 
 
