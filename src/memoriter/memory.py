@@ -27,6 +27,7 @@ from memoriter.build import (
 )
 from memoriter.engines import Engine
 from memoriter.engines.fallback import warm_up
+from memoriter.entries.relation import contradicts
 from memoriter.errors import MemoriterError, MemoryClosed, NotFound
 from memoriter.recall.render import Language, memory_section
 from memoriter.records import (
@@ -47,7 +48,8 @@ from memoriter.records import (
     referenced_id,
 )
 from memoriter.search.citations import for_prompt, parse_citation, shows_citations
-from memoriter.search.confidence import identifiers, judge
+from memoriter.search.confidence import conclude, identifiers, judge
+from memoriter.search.freshness import refresh
 from memoriter.search.masking import mask, mask_answer
 from memoriter.sentences import sentence
 from memoriter.sessions.scope import ScopeCheck
@@ -188,7 +190,9 @@ class Memory:
             answer = self._engine.search(query)
         if query.source in (None, "entries") and query.path_prefix is None:
             answer = self._with_entries(answer, query)
-        answer = judge(answer, cut=query.min_score is None)
+        answer = judge(answer)
+        answer = replace(answer, hits=refresh(query.text, answer.hits, contradicts))
+        answer = conclude(answer, cut=query.min_score is None)
         return self._mask_secrets(answer) if masked else answer
 
     def _mask_secrets(self, answer: Answer) -> Answer:

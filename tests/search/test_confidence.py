@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from memoriter import Memory
 from memoriter.records import HIGH_CONFIDENCE, MEDIUM_CONFIDENCE, Answer, Explanation, Hit, Part, level_of
-from memoriter.search.confidence import NEAREST, features_of, identifiers, judge, probability
+from memoriter.search.confidence import NEAREST, conclude, features_of, identifiers, judge, probability
 
 OpenMemory = Callable[..., Memory]
 Note = Callable[[str, str], Path]
@@ -74,22 +74,22 @@ def test_levels_are_named_by_their_least_confidence() -> None:
 def test_hits_are_left_out_where_relevance_ends() -> None:
     good, bad = hit(0.8, explained(0.8, 1.0, 8.0)), hit(0.1, explained(0.05, 0.0, -11.0), "memory/b.md")
     answer = Answer((good, bad), "local", "memoriter-embed-1")
-    assert [one.path for one in judge(answer, cut=True).hits] == ["memory/a.md"]
-    assert [one.level for one in judge(answer, cut=False).hits] == ["high", "low"]
+    assert [one.path for one in conclude(judge(answer), cut=True).hits] == ["memory/a.md"]
+    assert [one.level for one in conclude(judge(answer), cut=False).hits] == ["high", "low"]
 
 
 def test_an_answer_without_a_relevant_hit_says_so_and_shows_the_nearest_lines() -> None:
     weak = tuple(hit(0.1, explained(0.05, 0.0, -11.0), f"memory/{number}.md") for number in range(6))
-    answer = judge(Answer(weak, "local", "memoriter-embed-1"), cut=True)
+    answer = conclude(judge(Answer(weak, "local", "memoriter-embed-1")), cut=True)
     assert (answer.relevant, answer.notice) == (False, "Nothing relevant found. Nearest lines:")
     assert [one.level for one in answer.hits] == ["low"] * NEAREST
-    nothing = judge(Answer((), "none", ""), cut=True)
+    nothing = conclude(judge(Answer((), "none", "")), cut=True)
     assert (nothing.relevant, nothing.notice) == (False, "Nothing relevant found.")
 
 
 def test_hits_of_an_external_engine_have_no_confidence_and_stay() -> None:
     foreign = hit(0.4, Explanation("qmd query", (Part("qmd", 0.4, 1.0, 0.4),)))
-    answer = judge(Answer((foreign, foreign), "qmd", ""), cut=True)
+    answer = conclude(judge(Answer((foreign, foreign), "qmd", "")), cut=True)
     assert (answer.hits, answer.relevant, answer.notice) == ((foreign, foreign), True, None)
 
 

@@ -71,6 +71,11 @@ def _replacement(old: str, new: str, cosine: float | None) -> Relation | None:
     return Relation("contradiction", why) if why else None
 
 
+def contradicts(old: str, new: str) -> bool:
+    """Return whether a new statement contradicts an old one, by words alone."""
+    return relation(old, new, None).kind == "contradiction"
+
+
 def _near(cosine: float | None, least: float) -> bool:
     return cosine is None or cosine >= least
 

@@ -13,9 +13,11 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal
 
+from memoriter.entries.relation import contradicts
 from memoriter.index.follow import Follower
 from memoriter.records import Answer, Entry, EntryHit, Explanation, Hit, Part
 from memoriter.search.confidence import confidences, judge, unknown_identifiers
+from memoriter.search.freshness import asks_about_the_past, refresh
 from memoriter.search.legs import KeywordLeg, VectorLeg, complete, keyword_leg, vector_leg
 from memoriter.search.rank import Leg, Scored, Weights, score_rows, total_scores
 from memoriter.search.rerank import Reading, blend
@@ -281,10 +283,19 @@ def _merge(notes: Sequence[Hit], entries: Sequence[Hit]) -> Iterator[Hit]:
         yield (left if take_note else right).pop(0)
 
 
-def judge_together(answer: Answer, found: FoundEntries) -> tuple[Sequence[Hit], Sequence[EntryHit]]:
-    """Return notes and entries with a confidence that counts how far each is behind the best of both."""
-    joined = add_entries(answer, found, len(answer.hits) + len(found.hits))
-    sure = {(hit.source, hit.chunk_id): hit.confidence for hit in judge(joined, cut=False).hits}
+def judge_together(
+    query: str, answer: Answer, found: FoundEntries
+) -> tuple[Sequence[Hit], Sequence[EntryHit]]:
+    """Return notes and entries with their confidence among both, without statements that a newer one replaces.
+
+    A question about the past keeps them.
+    """
+    joined = judge(add_entries(answer, found, len(answer.hits) + len(found.hits)))
+    past = asks_about_the_past(query)
+    sure = {
+        (hit.source, hit.chunk_id): 0.0 if hit.superseded_by and not past else hit.confidence
+        for hit in refresh(query, joined.hits, contradicts)
+    }
     return (
         [replace(hit, confidence=sure[hit.source, hit.chunk_id]) for hit in answer.hits],
         [replace(hit, confidence=sure["entries", hit.entry.id]) for hit in found.hits],

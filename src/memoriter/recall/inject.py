@@ -18,7 +18,6 @@ from memoriter.errors import MemoriterError, StoreError
 from memoriter.recall.candidates import Candidate, entry_as, is_said, of_entry, of_note, rank
 from memoriter.recall.render import Line, in_order, language_of, render
 from memoriter.records import (
-    MEDIUM_CONFIDENCE,
     Answer,
     Considered,
     Entry,
@@ -93,7 +92,7 @@ class Budget:
     #: Minimum similarity of an entry.
     threshold: float = MIN_SIMILARITY
     #: Minimum probability that a note or an entry answers.
-    min_confidence: float = MEDIUM_CONFIDENCE
+    min_confidence: float = 0.2
     characters: int = 4_000
     #: None means that only characters are limited.
     tokens: int | None = None
@@ -176,7 +175,7 @@ class Injector:
             found = self.entries.search(
                 query, limit=budget.candidates, threshold=budget.threshold, beside=answer.hits, trust=TRUSTED
             )
-        notes, entries = judge_together(answer, found)
+        notes, entries = judge_together(query, answer, found)
         candidates = [of_note(hit, show_places, budget.min_confidence) for hit in notes]
         candidates += [of_entry(hit, show_places, budget.min_confidence) for hit in entries]
         return candidates, answer.degraded or found.degraded

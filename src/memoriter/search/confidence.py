@@ -94,17 +94,22 @@ def _coefficients() -> Mapping[str, Mapping[str, float]]:
 # ---- the answer ---------------------------------------------------------------------------------------------------
 
 
-def judge(answer: Answer, *, cut: bool) -> Answer:
-    """Return the answer with the confidence of each hit. ``cut`` leaves out what is not relevant.
-
-    If nothing is relevant, the nearest lines stay, and the answer says so.
-    """
+def judge(answer: Answer) -> Answer:
+    """Return the answer with the confidence of each hit."""
     found = confidences([(hit.explain, hit.score) for hit in answer.hits], answer.model)
     if answer.unknown:
         found = [value and min(value, _CAPPED) for value in found]
-    hits = tuple(replace(hit, confidence=value) for hit, value in zip(answer.hits, found, strict=True))
-    judged = replace(answer, hits=tuple(_relevant(hits)) if cut else hits)
-    return replace(judged, notice=_notice(judged))
+    hits = (replace(hit, confidence=value) for hit, value in zip(answer.hits, found, strict=True))
+    return replace(answer, hits=tuple(hits))
+
+
+def conclude(answer: Answer, *, cut: bool) -> Answer:
+    """Return a judged answer with its notice. ``cut`` leaves out what is not relevant.
+
+    If nothing is relevant, the nearest lines stay, and the notice says so.
+    """
+    concluded = replace(answer, hits=tuple(_relevant(answer.hits))) if cut else answer
+    return replace(concluded, notice=_notice(concluded))
 
 
 def _relevant(hits: Sequence[Hit]) -> Sequence[Hit]:

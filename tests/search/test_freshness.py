@@ -1,0 +1,134 @@
+"""Of two statements about the same thing, the newer one comes first and the older one is marked."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from memoriter import Memory
+from memoriter.entries.relation import contradicts
+from memoriter.records import Explanation, Hit
+from memoriter.search.freshness import asks_about_the_past, refresh
+
+OpenMemory = Callable[..., Memory]
+Note = Callable[[str, str], Path]
+
+
+def hit(text: str, date: str | None = None, path: str = "memory/a.md", line: int = 1) -> Hit:
+    citation = f"{path}#L{line}-L{line}"
+    explain = Explanation("weighted", ())
+    return Hit(path, line, line, 0.5, text, "memory", citation, explain, date=date, confidence=0.5)
+
+
+def texts(query: str, *hits: Hit) -> list[tuple[str, bool]]:
+    return [(one.snippet, bool(one.superseded_by)) for one in refresh(query, hits, contradicts)]
+
+
+PAIRS = [
+    ("where do I live?", "I live in Leipzig", "I moved to Munich"),
+    ("who is my manager?", "My manager is Torsten Beck", "My manager is now Priya Raman"),
+    (
+        "Which database does the shop use?",
+        "The shop uses MySQL",
+        "The shop now uses Postgres instead of MySQL",
+    ),
+    ("小区大门密码是多少？", "小区大门的密码是 4482", "小区大门的密码改成了 9035"),
+]
+
+
+@pytest.mark.parametrize(("query", "old", "new"), PAIRS)
+def test_the_newer_statement_comes_first(query: str, old: str, new: str) -> None:
+    assert texts(query, hit(old, "2026-03-01"), hit(new, "2026-07-01", "memory/b.md")) == [
+        (new, False),
+        (old, True),
+    ]
+    assert texts(query, hit(new, "2026-07-01"), hit(old, "2026-03-01", "memory/b.md")) == [
+        (new, False),
+        (old, True),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("query", "old", "new"),
+    [
+        ("where did I live before?", "I live in Leipzig", "I moved to Munich"),
+        ("小区大门以前的密码是什么？", "小区大门的密码是 4482", "小区大门的密码改成了 9035"),
+    ],
+)
+def test_a_question_about_the_past_gets_the_older_statement_first(query: str, old: str, new: str) -> None:
+    assert texts(query, hit(new, "2026-07-01"), hit(old, "2026-03-01", "memory/b.md")) == [
+        (old, True),
+        (new, False),
+    ]
+
+
+def test_without_dates_the_statement_that_announces_a_change_is_newer() -> None:
+    query = "How many commits are merged into the main branch?"
+    old, new = (
+        "150 commits are merged into the main branch",
+        "The commits in the main branch have now reached 165",
+    )
+    assert texts(query, hit(old), hit(new, path="memory/b.md")) == [(new, False), (old, True)]
+
+
+def test_later_lines_of_a_daily_log_are_newer() -> None:
+    query, path = "who is my manager?", "memory/2026-03-01.md"
+    old = hit("- 09:00 My manager is Torsten Beck", "2026-03-01", path, 3)
+    new = hit("- 17:00 My manager is Priya Raman", "2026-03-01", path, 9)
+    assert [one.start_line for one in refresh(query, (old, new), contradicts)] == [9, 3]
+
+
+@pytest.mark.parametrize(
+    ("query", "one", "other"),
+    [
+        ("What is Larkspur?", "Larkspur is an app for plants", "The launch of Larkspur moved to 24 November"),
+        ("What do I eat?", "I eat rice for lunch", "I eat bread for breakfast"),
+        ("我家有什么宠物？", "家里的橘猫叫豆包", "新养的柯基叫芝麻"),
+    ],
+)
+def test_statements_about_different_things_stay_as_they_are(query: str, one: str, other: str) -> None:
+    hits = (hit(one, "2026-03-01"), hit(other, "2026-07-01", "memory/b.md"))
+    assert refresh(query, hits, contradicts) == hits
+
+
+@given(
+    st.text(max_size=40),
+    st.lists(
+        st.tuples(st.text(max_size=60), st.sampled_from([None, "2026-01-01", "2026-02-02"])), max_size=12
+    ),
+)
+def test_no_hit_is_lost_or_added(query: str, drawn: list[tuple[str, str | None]]) -> None:
+    hits = tuple(hit(text, day, f"memory/{number}.md") for number, (text, day) in enumerate(drawn))
+    found = refresh(query, hits, contradicts)
+    assert sorted(one.path for one in found) == sorted(one.path for one in hits)
+    assert {one.superseded_by for one in found} - {None} <= {one.citation for one in hits}
+
+
+def test_questions_about_the_past_are_recognised() -> None:
+    asked = (
+        "Who was my previous manager?",
+        "what did I use to drink",
+        "我之前的医生是谁",
+        "who is my manager?",
+    )
+    assert [asks_about_the_past(query) for query in asked] == [True, False, True, False]
+
+
+def test_a_search_marks_the_older_note_and_recall_leaves_it_out(open_memory: OpenMemory, note: Note) -> None:
+    note("memory/2026-03-01.md", "My manager is Torsten Beck.\n")
+    note("memory/2026-07-01.md", "My manager is now Priya Raman.\n")
+    memory = open_memory(retrieval__min_confidence=0.01)
+    found = memory.search("who is my manager?")
+    assert [(one.path, one.superseded_by) for one in found.hits] == [
+        ("memory/2026-07-01.md", None),
+        ("memory/2026-03-01.md", "memory/2026-07-01.md#L1-L1"),
+    ]
+    assert [line.text for line in memory.recall("who is my manager?").lines] == [
+        "My manager is now Priya Raman."
+    ]
+    past = memory.recall("who was my manager before?").lines
+    assert "My manager is Torsten Beck." in [line.text for line in past]
