@@ -69,12 +69,12 @@ class RetrievalSettings(Section):
         default=10, ge=0, le=100, description="Maximum number of entries in a prompt."
     )
     similarity_threshold: Fraction = Field(
-        default=0.23,
-        description="Minimum similarity of an entry to the conversation. 0.23 was measured with the bundled model; "
-        "embedders with higher cosines need more, such as 0.4.",
+        default=0.15,
+        description="Minimum similarity of an entry to the conversation. Entries below it are not considered. 0.15 was "
+        "chosen with the bundled model; embedders with higher cosines need more, such as 0.4.",
     )
     min_confidence: Fraction = Field(
-        default=0.2,
+        default=0.25,
         description="Minimum probability that a note or an entry answers, for text that is added to a prompt "
         "automatically. A search still finds what is below it.",
     )

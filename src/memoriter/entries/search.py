@@ -37,8 +37,9 @@ Mode = Literal["semantic", "keyword", "hybrid"]
 MODES: tuple[Mode, ...] = ("semantic", "keyword", "hybrid")
 DEFAULT_WEIGHTS = Weights()
 
-#: Minimum similarity of an entry that answers a query. Measured with the bundled model (`python -m evals.mixed`).
-MIN_SIMILARITY = 0.23
+#: Minimum similarity of an entry that is considered. The confidence decides whether it answers: "I moved to Munich" is
+#: not very similar to "where do I live?".
+MIN_SIMILARITY = 0.15
 #: The share of importance in a score. A small share, which only separates near-ties.
 IMPORTANCE_WEIGHT = 0.02
 #: Minimum number of rows that each leg proposes; more when the filter drops many.
