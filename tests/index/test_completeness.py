@@ -275,6 +275,18 @@ def test_more_files_than_fit_into_the_time_are_counted_and_indexed_newest_first(
     assert ([hit.path for hit in answer.hits][:1], answer.degraded) == (["memory/000.md"], None)
 
 
+def test_a_search_that_may_not_index_says_that_nothing_is_indexed(note, open_memory) -> None:
+    note("memory/heron.md", "The heron stands in the river.\n")
+    memory = open_memory(search__sync_before=False, **ONE_SHOT)
+    answer = memory.search("heron")
+    assert (answer.hits, answer.degraded) == (
+        (),
+        "Nothing is indexed yet. Files that wait for the first search or for `memoriter index`: 1.",
+    )
+    memory.sync()
+    assert memory.search("heron").degraded is None
+
+
 def test_the_status_before_the_first_index_says_that_nothing_is_indexed(note, open_memory) -> None:
     note("memory/heron.md", "The heron stands in the river.\n")
     memory = open_memory()

@@ -187,10 +187,11 @@ def progress(as_json: bool) -> Iterator[Callable[[Progress], None] | None]:
         with _progress_bar() as show:
             yield show
     else:
-        yield _progress_lines()
+        yield progress_lines()
 
 
-def _progress_lines() -> Callable[[Progress], None]:
+def progress_lines() -> Callable[[Progress], None]:
+    """Return a function that prints a line of progress on stderr every few seconds."""
     shown_at = time.monotonic()
 
     def show(step: Progress) -> None:

@@ -105,10 +105,15 @@ def _saved_json(saved: Saved | None) -> dict[str, object]:
 def watch(context: typer.Context, as_json: Json = False) -> None:
     """Keep the index up to date while files change. Prints each update. Stop with Ctrl-C."""
     from memoriter.agent.service import MemoryService
+    from memoriter.cli import render
     from memoriter.integrations.claude_code.capture import process_queue_of
 
     with context.obj.memory() as memory:
-        service = MemoryService(memory, on_sync=lambda synced: _print_synced(synced, as_json))
+        service = MemoryService(
+            memory,
+            on_sync=lambda synced: _print_synced(synced, as_json),
+            on_progress=None if as_json else render.progress_lines(),
+        )
         with service:
             process_queue_of(service)
             if not as_json:
@@ -140,7 +145,8 @@ def _print_synced(synced: Synced, as_json: bool) -> None:
         text = synced.error or "{changed} changed, {removed} removed; {files} files, {chunks} chunks".format(
             **counts
         )
-        line = f"{time.strftime('%H:%M:%S')} {synced.reason}: {text}"
+        note = f". Note: {report.degraded}" if report and report.degraded else ""
+        line = f"{time.strftime('%H:%M:%S')} {synced.reason}: {text}{note}"
     if as_json or synced.error or counts["changed"] or counts["removed"] or synced.reason == "start":
         sys.stdout.write(line + "\n")
         sys.stdout.flush()

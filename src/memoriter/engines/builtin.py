@@ -121,7 +121,7 @@ class BuiltinEngine:
         """Index what changed on disk, within the budget. Return a sentence that says what is still missing."""
         background = self.options.background
         if not self.options.sync_before:
-            return None
+            return self._never_indexed()
         if self.indexer.is_fresh() and (background or not self.embedders.outdated):
             return None
         try:
@@ -227,8 +227,11 @@ class BuiltinEngine:
 
     def _incomplete(self, active: ActiveEmbedder, last_sync: str | None) -> str | None:
         """Return a sentence that says what is not indexed."""
-        if last_sync is not None or not self.workspace.root.is_dir():
-            return self._missing_vectors(active)
+        return self._missing_vectors(active) if last_sync is not None else self._never_indexed()
+
+    def _never_indexed(self) -> str | None:
+        if self.index.meta("last_sync") is not None or not self.workspace.root.is_dir():
+            return None
         waiting = self.count_stale()
         return sentence("index.never", waiting=waiting) if waiting else None
 
