@@ -40,10 +40,7 @@ OWN_FILES = (
     "update-check.json",
     "workspace",
 )
-OPENCLAWS_NEW_FILES = {
-    *("cache", "media", "migration", "plugin-skills", "tmp"),
-    *(f"openclaw.json.{end}" for end in ("bak", "bak.1", "bak.2", "last-good")),
-}
+OPENCLAWS_NEW_FILES = {"cache", "media", "migration", "plugin-skills", "tmp"}
 
 
 @dataclass
@@ -131,7 +128,9 @@ def files_of(state: Path) -> dict[str, bytes]:
     return {
         str(path.relative_to(state)): path.read_bytes()
         for path in state.rglob("*")
-        if path.is_file() and path.relative_to(state).parts[0] not in OWN_FILES
+        if path.is_file()
+        and path.relative_to(state).parts[0] not in OWN_FILES
+        and not path.name.startswith("openclaw.json.")  # its own backups of its settings
     }
 
 

@@ -120,7 +120,13 @@ export class SearchManager {
     async search(query, options = {}) {
         const { sessionKey, ...rest } = options;
         const asked = { query, session: sessionKey, maxResults: rest.maxResults, minScore: rest.minScore, sources: rest.sources };
-        return (await search(this.memories, this.agentId, asked, PAGE_TIMEOUT_MS)).hits;
+        const found = await search(this.memories, this.agentId, asked, PAGE_TIMEOUT_MS);
+        this.state = { ...this.state, degraded: found.degraded };
+        return found.hits;
+    }
+    /** What was missing from the last answer, and why. */
+    get degraded() {
+        return asText(this.state, "degraded");
     }
     async readFile({ relPath, from, lines }) {
         const result = await this.call("memory_get", { path: relPath, ...(from ? { from } : {}), ...(lines ? { lines } : {}) });

@@ -56,6 +56,8 @@ async function printHits(manager, argument, options) {
         ...(options.maxResults ? { maxResults: number("--max-results", options.maxResults) } : {}),
         ...(options.minScore ? { minScore: number("--min-score", options.minScore) } : {}),
     });
+    if (manager.degraded)
+        process.stderr.write(`Incomplete: ${manager.degraded}\n`);
     if (options.json)
         print(JSON.stringify({ results }, null, 2));
     else if (results.length === 0)

@@ -56,7 +56,7 @@ export function visible(hits, requester) {
 }
 /** Whether a session belongs to the owner: a local one, such as `agent:main:main`, and not one of a channel. */
 export function isOwnersSession(sessionKey) {
-    return sessionKey === undefined || sessionKey.replace(/^agent:[^:]+:/, "").split(":").length === 1;
+    return !sessionKey || sessionKey.replace(/^agent:[^:]+:/, "").split(":").length === 1;
 }
 export function modeOf(provider) {
     return provider === "none" ? "fts-only" : "hybrid";

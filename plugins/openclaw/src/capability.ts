@@ -148,7 +148,14 @@ export class SearchManager {
   ): Promise<Hit[]> {
     const { sessionKey, ...rest } = options;
     const asked = { query, session: sessionKey, maxResults: rest.maxResults, minScore: rest.minScore, sources: rest.sources };
-    return (await search(this.memories, this.agentId, asked, PAGE_TIMEOUT_MS)).hits;
+    const found = await search(this.memories, this.agentId, asked, PAGE_TIMEOUT_MS);
+    this.state = { ...this.state, degraded: found.degraded };
+    return found.hits;
+  }
+
+  /** What was missing from the last answer, and why. */
+  get degraded(): string {
+    return asText(this.state, "degraded");
   }
 
   async readFile({ relPath, from, lines }: { relPath: string; from?: number; lines?: number }): Promise<object> {

@@ -64,6 +64,7 @@ async function printHits(manager: SearchManager, argument: string | undefined, o
     ...(options.maxResults ? { maxResults: number("--max-results", options.maxResults) } : {}),
     ...(options.minScore ? { minScore: number("--min-score", options.minScore) } : {}),
   });
+  if (manager.degraded) process.stderr.write(`Incomplete: ${manager.degraded}\n`);
   if (options.json) print(JSON.stringify({ results }, null, 2));
   else if (results.length === 0) print("No matches.");
   else for (const hit of results) print(`${hit.score.toFixed(3)} ${hit.path}:${hit.startLine}-${hit.endLine}\n${hit.snippet}\n`);

@@ -86,8 +86,8 @@ export function visible<T extends { path: string; source?: string }>(
 }
 
 /** Whether a session belongs to the owner: a local one, such as `agent:main:main`, and not one of a channel. */
-export function isOwnersSession(sessionKey: string | undefined): boolean {
-  return sessionKey === undefined || sessionKey.replace(/^agent:[^:]+:/, "").split(":").length === 1;
+export function isOwnersSession(sessionKey: string | null | undefined): boolean {
+  return !sessionKey || sessionKey.replace(/^agent:[^:]+:/, "").split(":").length === 1;
 }
 
 export function modeOf(provider: string): "hybrid" | "fts-only" {
