@@ -46,6 +46,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         workspace = sample_workspace(Path(folder) / "notes")
         with memoriter.open(workspace, home=Path(folder) / "home") as memory:
+            memory.sync()
             capability = MemoriterMemory[None](memory, session_key="agent:main:main")
             agent = Agent(FunctionModel(model), capabilities=[capability])
             result = asyncio.run(agent.run(QUESTION))

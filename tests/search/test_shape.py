@@ -53,7 +53,7 @@ def test_a_much_weaker_hit_of_another_file_does_not_come_first() -> None:
 
 
 def test_neighbours_are_one_hit_and_leave_room_for_others() -> None:
-    places = shape.join_neighbours(scored(12, 50, 13, 11, 70), CHUNKS, 3, 700)
+    places = shape.join_neighbours(scored(12, 50, 13, 11, 70), CHUNKS, 3)
     assert [(place.best.rowid, place.rows) for place in places] == [
         (12, (11, 12, 13)),
         (50, (50,)),
@@ -61,8 +61,8 @@ def test_neighbours_are_one_hit_and_leave_room_for_others() -> None:
     ]
 
 
-def test_neighbours_that_do_not_fit_a_snippet_stay_separate() -> None:
-    places = shape.join_neighbours(scored(12, 13), CHUNKS, 3, 20)
+def test_neighbours_that_would_make_a_long_hit_stay_separate() -> None:
+    places = shape.join_neighbours(scored(12, 13), CHUNKS, 3, 5)
     assert [place.rows for place in places] == [(12,), (13,)]
 
 
@@ -72,7 +72,7 @@ def test_an_answer_is_full_and_has_each_chunk_at_most_once(
 ) -> None:
     order = shape.spread(scored(*rows), CHUNKS, per_file)
     assert sorted(rows_of(order)) == sorted(rows)
-    places = shape.join_neighbours(order, CHUNKS, limit, 700)
+    places = shape.join_neighbours(order, CHUNKS, limit)
     shown = [row for place in places for row in place.rows]
     assert len(shown) == len(set(shown))
     assert len(places) == limit or set(shown) == set(rows) or limit == 0
@@ -121,13 +121,10 @@ def test_a_joined_hit_has_exactly_the_lines_that_it_cites(
 
 
 def test_a_hit_names_the_headings_above_it(open_memory: OpenMemory, note: Callable[[str, str], Path]) -> None:
-    note(
-        "memory/garden.md", GARDEN + "\nIt is made of aluminium, and it is four metres long when extended.\n"
-    )
-    memory = open_memory(search__snippet_chars=80)
-    assert [hit.heading for hit in memory.search("aluminium metres", max_results=1).hits] == [
-        "Garden > Tools"
-    ]
+    ladder = "It is made of aluminium, and it is four metres long when extended. " * 4
+    note("memory/garden.md", f"{GARDEN}\n{ladder}\n")
+    (hit,) = open_memory().search("aluminium metres", max_results=1).hits
+    assert (hit.heading, hit.snippet) == ("Garden > Tools", ladder.strip())
 
 
 @given(st.integers(40, 400), st.integers(0, 60), st.integers(20, 400))

@@ -272,7 +272,7 @@ class Searcher:
         passing = passing[: DEPTH * limit]
         found.load(item.rowid for item in passing)
         order = shape.spread(passing, found.chunks, self.options.hits_per_file)
-        places = shape.join_neighbours(order, found.chunks, limit, self.options.snippet_chars)
+        places = shape.join_neighbours(order, found.chunks, limit)
         shown = {row for place in places for row in place.rows}
         before = {item.rowid for item in first_stage[:limit]}
         out = [item for item in passing if item.rowid in before and item.rowid not in shown]

@@ -12,10 +12,13 @@ from dataclasses import dataclass, replace
 
 from memoriter.records import Chunk
 from memoriter.search.rank import Scored
+from memoriter.text import estimate_tokens
 
 #: Another file's best goes before a hit only if it has at least this share of the hit's score.
 MIN_SHARE = 0.5
 MAX_HEADING_CHARS = 160
+#: Neighbours are joined up to this many tokens. Longer hits push the best line of the next one out of a small prompt.
+MAX_JOINED_TOKENS = 64
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,23 +55,23 @@ def spread(ranked: Sequence[Scored], chunks: Mapping[int, Chunk], per_file: int)
 
 
 def join_neighbours(
-    order: Sequence[Scored], chunks: Mapping[int, Chunk], limit: int, max_chars: int
+    order: Sequence[Scored], chunks: Mapping[int, Chunk], limit: int, max_tokens: int = MAX_JOINED_TOKENS
 ) -> list[Place]:
     """Return the first ``limit`` hits. As many rows as possible are used, so that joined rows leave room for others."""
-    places = _join(order[:limit], chunks, max_chars)
+    places = _join(order[:limit], chunks, max_tokens)
     for count in range(limit + 1, len(order) + 1):
-        more = _join(order[:count], chunks, max_chars)
+        more = _join(order[:count], chunks, max_tokens)
         if len(more) > limit:
             break
         places = more
     return places
 
 
-def _join(order: Sequence[Scored], chunks: Mapping[int, Chunk], max_chars: int) -> list[Place]:
+def _join(order: Sequence[Scored], chunks: Mapping[int, Chunk], max_tokens: int) -> list[Place]:
     rank_of = {item.rowid: rank for rank, item in enumerate(order)}
     places: list[list[int]] = []
     for row in sorted(rank_of):
-        if places and _follows(places[-1], row, chunks, max_chars):
+        if places and _follows(places[-1], row, chunks, max_tokens):
             places[-1].append(row)
         else:
             places.append([row])
@@ -76,13 +79,13 @@ def _join(order: Sequence[Scored], chunks: Mapping[int, Chunk], max_chars: int) 
     return sorted(best, key=lambda place: rank_of[place.best.rowid])
 
 
-def _follows(rows: Sequence[int], row: int, chunks: Mapping[int, Chunk], max_chars: int) -> bool:
+def _follows(rows: Sequence[int], row: int, chunks: Mapping[int, Chunk], max_tokens: int) -> bool:
     """Return whether the row continues the rows: the chunks of a file are numbered in order."""
     last, chunk = chunks[rows[-1]], chunks[row]
     return (
         row == rows[-1] + 1
         and (last.path, last.trust, last.date) == (chunk.path, chunk.trust, chunk.date)
-        and sum(len(chunks[other].text) + 1 for other in rows) + len(chunk.text) <= max_chars
+        and sum(estimate_tokens(chunks[other].text) for other in (*rows, row)) <= max_tokens
     )
 
 
