@@ -179,7 +179,6 @@ def test_x12_mem0_and_plain_json_become_entries(run, tmp_path: Path) -> None:
     assert "Likes herons" in run("list")
 
 
-@pytest.mark.xfail(reason="there is no plugin folder for Claude Code yet")
 def test_x13_plugins_for_openclaw_and_claude_code_are_in_the_repository() -> None:
     """The plugins are tested in tests/openclaw, tests/claude_code and, with the real programs, in tests/programs."""
     root = Path(__file__).parents[2]

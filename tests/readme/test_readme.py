@@ -63,7 +63,11 @@ class Installation:
         inherited = {
             name: value for name, value in os.environ.items() if name in ("PYTHONPATH", "LANG", "TMPDIR")
         }
-        return inherited | {"PATH": f"{self.bin}:/usr/bin:/bin", "HOME": str(self.home), "COLUMNS": "120"}
+        return inherited | {
+            "PATH": f"{self.bin}:{self.programs}:/usr/bin:/bin",
+            "HOME": str(self.home),
+            "COLUMNS": "120",
+        }
 
     def run(self, command: str, folder: Path | None = None) -> str:
         """Run a command line in a shell. Return what it prints."""
@@ -89,6 +93,11 @@ class Installation:
     @property
     def notes(self) -> Path:
         return self.home / "notes"
+
+    @property
+    def programs(self) -> Path:
+        """The folder of the person's other programs."""
+        return self.home / "programs"
 
     def finds(self, question: Question) -> bool:
         """Return whether one of the hits for the question contains the line that answers it."""
@@ -150,7 +159,16 @@ def check_python(installed: Installation) -> None:
 
 
 def check_table_commands(installed: Installation) -> None:
-    """Run the commands in tables and text. A server is started, asked and stopped."""
+    """Run the commands in tables and text. A server is started, asked and stopped.
+
+    Claude Code and OpenClaw are replaced by programs that record how they are called. The real ones are tested in
+    tests/programs.
+    """
+    installed.programs.mkdir()
+    for name in ("claude", "openclaw"):
+        program = installed.programs / name
+        program.write_text(f'#!/bin/sh\necho "$@" >> {program}.log\n', encoding="utf-8")
+        program.chmod(0o755)
     for command in table_commands():
         if command == "memoriter serve":
             check_server(installed)
@@ -159,8 +177,8 @@ def check_table_commands(installed: Installation) -> None:
                 assert "memoriter" in installed.run(f"memoriter mcp --print-config {program}")
         else:
             installed.run(command)
-    settings = (installed.home / ".claude" / "settings.json").read_text("utf-8")
-    assert "memoriter" in settings
+    said = (installed.programs / "claude.log").read_text("utf-8")
+    assert "plugin install memoriter@memoriter" in said
 
 
 def browser() -> urllib.request.OpenerDirector:
