@@ -101,7 +101,7 @@ def test_the_map_shows_the_entries_that_could_be_embedded_in_time(entries: Entri
         (150, 150, None),
     ]
     assert drawn[3].points == drawn[2].points
-    assert entries._follower.index.stale(entries._follower.model) == set()
+    assert entries._follower.index.count_without(entries._follower.model) == 0
 
 
 @pytest.mark.parametrize("count", [1, 2, 3])

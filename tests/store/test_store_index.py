@@ -69,7 +69,7 @@ def test_remove_returns_how_many_documents_existed(index: Index) -> None:
 
 def test_a_document_without_text_is_listed(index: Index) -> None:
     put(index, "empty.md")
-    assert (list(index.files()), index.counts("").chunks, index.stale("any")) == (["empty.md"], 0, set())
+    assert (list(index.files()), index.counts("").chunks, index.rows_without("any")) == (["empty.md"], 0, [])
 
 
 def test_a_new_stat_is_stored_without_changing_the_text(index: Index) -> None:
@@ -303,16 +303,31 @@ def test_a_chunk_gets_its_vector_from_the_cache(index: Index) -> None:
     put(index, "b.md", "three")
     stored = index.chunks([1, 2, 3])
     assert [stored[row].model for row in (1, 2, 3)] == [str(ALICE), "", ""]
-    assert index.stale(str(ALICE)) == {"a.md", "b.md"}
+    assert (index.rows_without(str(ALICE)), index.count_without(str(ALICE))) == ([2, 3], 2)
+    assert index.rows_without(str(ALICE), {"b.md"}) == [3]
     assert index.counts(str(ALICE)) == Counts(files=2, chunks=3, embedded=1, bytes=12)
     assert {row: vector.tolist() for row, vector in index.vectors_of([1, 2, 3], ALICE).items()} == {
         1: unit(*range(1, 9)).tolist()
     }
 
 
-def test_without_an_embedder_no_document_is_stale(index: Index) -> None:
+def test_a_chunk_that_gets_its_vector_later_moves_to_a_new_row_and_keeps_its_words(index: Index) -> None:
+    note, chunks = document("a.md", "one", "two")
+    index.replace(note, chunks, identity=ALICE)
+    index.save(ALICE, {chunks[0].hash: unit(*range(1, 9))})
+    assert index.assign([1, 2, 99], ALICE) == 1
+    assert {row: stored.chunk for row, stored in index.chunks([1, 2, 3]).items()} == {
+        3: chunks[0],
+        2: chunks[1],
+    }
+    assert [match.rowid for match in index.keyword(["one"], limit=9)] == [3]
+    assert (index.rows_without(str(ALICE)), index.check(deep=True)) == ([2], [])
+    assert index.around([3], reach=1) == {3: [3, 2]}
+
+
+def test_without_an_embedder_no_chunk_lacks_a_vector(index: Index) -> None:
     put(index, "a.md", "one")
-    assert (index.stale(""), index.stale("m")) == (set(), {"a.md"})
+    assert (index.rows_without(""), index.rows_without("m")) == ([], [1])
 
 
 # ---- the rest -------------------------------------------------------------------------------------------------

@@ -115,7 +115,6 @@ class Counts:
 
 
 # Two ranges instead of <>: each is a seek in the index on model.
-_STALE = "select path from chunks where model < ?1 union select path from chunks where model > ?1"
 _WITHOUT = """
     select path, rowid from chunks where model < ?1 union all select path, rowid from chunks where model > ?1"""
 _COUNT_WITHOUT = """
@@ -181,12 +180,6 @@ def files(connection: apsw.Connection) -> dict[str, FileRow]:
     """Return every document by path."""
     rows: Any = connection.execute("select path, source, mtime_ns, size, sha256, state from files")
     return {row[0]: FileRow(*row) for row in rows}
-
-
-def stale(connection: apsw.Connection, model: str) -> set[str]:
-    """Return the paths of documents with a chunk that has no vector of this model."""
-    rows: Any = connection.execute(_STALE, (model,))
-    return {row[0] for row in rows}
 
 
 def count_without(connection: apsw.Connection, model: str) -> int:

@@ -96,11 +96,6 @@ class Index:
         with self._database.read() as connection:
             return documents.files(connection)
 
-    def stale(self, model: str) -> set[str]:
-        """Return the paths of documents with a chunk that has no vector of this model."""
-        with self._database.read() as connection:
-            return documents.stale(connection, model)
-
     def count_without(self, model: str) -> int:
         """Count the chunks that have no vector of this model."""
         with self._database.read() as connection:
