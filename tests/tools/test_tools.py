@@ -33,8 +33,9 @@ def toolbox(note, open_memory) -> Toolbox:
 def test_memory_search_returns_results_and_the_embedder(toolbox: Toolbox) -> None:
     result = toolbox.call("memory_search", {"query": "heron marsh"})
     best = result["results"][0]
-    score = best.pop("score")
+    score, confidence = best.pop("score"), best.pop("confidence")
     assert 0 < score <= 1
+    assert 0.5 < confidence <= 1
     assert best == {
         "path": "MEMORY.md",
         "startLine": 1,
@@ -43,6 +44,7 @@ def test_memory_search_returns_results_and_the_embedder(toolbox: Toolbox) -> Non
         "source": "memory",
         "trust": "owner",
         "citation": "MEMORY.md#L1-L3",
+        "level": "high",
     }
     rest = {name: value for name, value in result.items() if name != "results"}
     assert rest == {
@@ -50,6 +52,9 @@ def test_memory_search_returns_results_and_the_embedder(toolbox: Toolbox) -> Non
         "model": "hash",
         "fallback": False,
         "citations": True,
+        "relevant": True,
+        "unknown": [],
+        "notice": None,
         "degraded": None,
         "disabled": False,
     }
