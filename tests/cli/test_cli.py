@@ -121,16 +121,22 @@ def test_index_and_search_print_the_documented_json(memoriter: Run) -> None:
                 "startLine": 1,
                 "endLine": 3,
                 "score": answer["results"][0]["score"],
+                "confidence": answer["results"][0]["confidence"],
+                "level": "high",
                 "snippet": "# Facts\n\nThe backup runs every night at two.",
                 "source": "memory",
                 "trust": "owner",
                 "citation": "MEMORY.md#L1-L3",
+                "supersededBy": None,
             }
         ],
         "provider": "none",
         "model": "",
         "fallback": False,
         "citations": True,
+        "relevant": True,
+        "unknown": [],
+        "notice": None,
         "degraded": None,
     }
 
