@@ -174,13 +174,8 @@ def peers(found: Figures) -> str:
                 *_peer_cost(done),
             ]
         )
-    head = [
-        "memory",
-        *(f"{name} nDCG@10" for name in names),
-        "index, CPU ms per note",
-        "search, CPU ms",
-        "memory, MB",
-    ]
+    costs = ["index, CPU ms per note", "search, CPU ms", "resident MB"]
+    head = ["nDCG@10", *names, "Chinese only", *costs]
     return table(head, rows)
 
 

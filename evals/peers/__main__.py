@@ -186,6 +186,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 print(f"{peer.name} is not installed; run: python -m evals.peers.install {peer.name}")
                 continue
             peers[peer.name] = run_peer(peer, places, server, options.cache)
+            peers = {one.name: peers[one.name] for one in PEERS if one.name in peers}
             kept = {"questions": _asked(places), "limit": LIMIT, "peers": peers}
             options.json.write_text(json.dumps(kept, ensure_ascii=False, indent=1) + "\n", "utf-8")
     print(json.dumps(peers, ensure_ascii=False, indent=1))

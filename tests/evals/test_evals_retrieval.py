@@ -81,6 +81,7 @@ def test_the_page_and_its_plots_are_written_from_the_figures(checkout):
     assert "| toy | 2 | 50.0 ± 50.0 |" in page
     assert "| toy | +0.0 (+0.0 … +0.0) | +0.0 (+0.0 … +0.0) | +50.0 (+0.0 … +100.0) |" in page
     assert "| **memoriter** | 50.0 ± 10.0 | 40.0 | 500.0 | 12 | 80 |" in page
+    assert "| nDCG@10 | toy | Chinese only | index, CPU ms per note | search, CPU ms | resident MB |" in page
     assert "| other 1.2 |" in (checkout / "README.md").read_text("utf-8")
     for image in re.findall(r"\((images/[\w-]+\.svg)\)", page):
         ET.fromstring((checkout / "docs" / image).read_text("utf-8"))
