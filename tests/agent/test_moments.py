@@ -36,7 +36,7 @@ def repetitions(agent: Agent) -> dict[str, int]:
 def filled(open_agent: OpenAgent, note: Note) -> Callable[[str], Agent]:
     """Return a function that opens an agent with notes and more entries than fit into a prompt."""
     for number, hour in enumerate(("one", "two", "three", "four", "five")):
-        note(f"memory/kettle-{number}.md", f"# Kettle {hour}\n\nThe green tea kettle boils at {hour}.\n")
+        note(f"memory/kettle-{number}.md", f"# Kettle {hour}\n\nThe green tea kettle sings at {hour}.\n")
 
     def fill(slot: str) -> Agent:
         agent = open_agent(slot)

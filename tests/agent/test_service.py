@@ -155,18 +155,24 @@ def test_a_conversation_is_found_in_other_words_and_another_language(
     open_memory: OpenMemory, sessions: Path
 ) -> None:
     pytest.importorskip("onnxruntime")
-    talk = [
-        ("user", "Where should the nightly copy of the orders database go?"),
-        ("assistant", "Put it in the bucket heron in Frankfurt, every night at three."),
-        ("user", "And the invoices?"),
-        ("assistant", "Invoices are kept for ten years in cold storage."),
-    ]
-    (sessions / "s1.jsonl").write_text("".join(line(role, text) for role, text in talk), encoding="utf-8")
-    memory = open_memory(embedding__provider="local", chunking__target=16)
+    talks = {
+        "s1": [
+            ("user", "Where should the nightly copy of the orders database go?"),
+            ("assistant", "Put it in the bucket heron in Frankfurt, every night at three."),
+        ],
+        "s2": [
+            ("user", "And the invoices?"),
+            ("assistant", "Invoices are kept for ten years in cold storage."),
+        ],
+    }
+    for name, talk in talks.items():
+        text = "".join(line(role, said) for role, said in talk)
+        (sessions / f"{name}.jsonl").write_text(text, encoding="utf-8")
+    memory = open_memory(embedding__provider="local")
     memory.sync()
-    for query, places in (("which S3 location holds our DB backups", "#L1-L2"), ("账单要保存多久", "#L3-L4")):
+    for query, name in (("which S3 location holds our DB backups", "s1"), ("账单要保存多久", "s2")):
         best = memory.search(query, max_results=1, min_score=0).hits[0]
-        assert best.citation == f"sessions/s1.jsonl{places}", query
+        assert best.citation == f"sessions/{name}.jsonl#L1-L2", query
         assert not [part for part in best.explain.parts if part.name == "keyword" and part.value]
 
 

@@ -26,7 +26,7 @@ def test_a_statement_from_one_day_is_known_on_the_next(real_claude: ClaudeCode) 
 
     context = real_claude.context("SessionStart", session="day-2", source="startup")
     assert recalled(context) == ["I prefer tabs over spaces in all my Go code."]
-    prompt = "Add a file main.go; how do I like it indented?"
+    prompt = "Write main.go. Do I prefer tabs or spaces in Go?"
     context = real_claude.context("UserPromptSubmit", session="day-2", prompt=prompt)
     assert recalled(context) == ["I prefer tabs over spaces in all my Go code."]
 

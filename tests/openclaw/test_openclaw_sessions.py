@@ -99,10 +99,11 @@ def test_a_session_is_imported_once_and_updated_when_it_changes(
     rewritten = json.dumps(message_event(2, "assistant", "Kafka, it turns out."))
     database.change("UPDATE transcript_events SET event_json = ? WHERE seq = 2", rewritten)
     assert sessions(import_openclaw(memory, database.home)) == {"one": ("grown", "")}
-    assert sorted(search_sessions(memory, "queue for mail Kafka heron")) == [
-        ("User: And for heron pictures?", "owner"),
-        ("User: Which queue do we use for mail?\n\nAssistant: Kafka, it turns out.", "agent"),
-    ]
+    assert search_sessions(memory, "heron pictures")[0] == ("User: And for heron pictures?", "owner")
+    assert search_sessions(memory, "Kafka queue for mail")[0] == (
+        "User: Which queue do we use for mail?\n\nAssistant: Kafka, it turns out.",
+        "agent",
+    )
 
 
 def test_an_edited_transcript_is_kept_and_reported(database: Database, open_memory: OpenMemory) -> None:

@@ -84,10 +84,11 @@ def test_an_available_provider_keeps_its_fallback() -> None:
     assert (choice.model, choice.fallback.model) == ("text-embedding-3-large", "voyage-4-large")
 
 
-def test_an_unknown_model_needs_dimensions() -> None:
-    spec = EmbedderSpec("openai", model="my-model", base_urls={"openai": "http://10.0.0.5/v1"})
-    assert resolve(spec).reason == (
-        "keyword search only: openai: the number of dimensions of 'my-model' is unknown; "
+@pytest.mark.parametrize("provider", ["gemini", "voyage"])
+def test_an_unknown_model_of_a_service_with_known_models_needs_dimensions(provider: str) -> None:
+    """Servers with models of any name, such as an OpenAI-compatible one, are asked (`test_dimensions.py`)."""
+    assert resolve(EmbedderSpec(provider, keys=KEYS, model="my-model")).reason == (
+        f"keyword search only: {provider}: the number of dimensions of 'my-model' is unknown; "
         "set embedding.dimensions"
     )
 

@@ -431,7 +431,7 @@ export const WORDS = {
   "code.forget.unreadable_logs": ["daily logs that could not be read or written and may contain it: {files}", "无法读取或写入、可能包含它的日志：{files}"],
   "code.search.not_reranked": ["Without the reranker: {why}", "未用模型重新排序：{why}"],
   "code.forget.remote": ["copies that Pinecone keeps after deletion, in its backups and until it compacts the index", "Pinecone 删除后仍保留的副本：它的备份，以及整理索引之前的数据"],
-  "code.forget.remote_pending": ["vectors in {store}, which does not answer: {why}. They are deleted at the next start", "{store} 中的向量：{store} 没有响应（{why}），下次启动时删除"],
+  "code.forget.remote_pending": ["vectors in {store}, which does not answer: {why}. They are deleted at the next start", "{store} 中的向量：该存储没有响应（{why}），下次启动时删除"],
   "code.forget.remote_unused": ["vectors in Pinecone, which is no longer the vector engine: delete the namespaces there", "Pinecone 中的向量：现在已不使用 Pinecone，请到 Pinecone 删除对应的命名空间"],
   "code.search.compared_here": ["{why}. {store} was not used: vectors were compared on this machine.", "{why}。没有使用 {store}，向量在本机上比较。"],
   "code.search.nothing": ["Nothing relevant found.", "没有找到相关内容。"],
