@@ -45,9 +45,9 @@ BUNDLED = Path(__file__).parent / "models" / "memoriter-rerank-1"
 #: How many candidates are read. More change little.
 CANDIDATES = 12
 #: The weight of the reranker, relative to 1 for the first stage.
-WEIGHT = 0.3
+WEIGHT = 0.5
 #: Logits are divided by this before they become a value between 0 and 1.
-SPREAD = 5.0
+SPREAD = 3.0
 #: Seconds of CPU time, so that an answer does not depend on what else the machine does. Candidates that are not read by
 #: then keep their score of the first stage.
 BUDGET_S = 0.4
