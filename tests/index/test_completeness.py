@@ -29,9 +29,10 @@ class SlowEmbedder(HashEmbedder):
     def __init__(self) -> None:
         super().__init__()
         self.now = 0.0
+        self.seconds = 0.25
 
     def embed(self, texts: Sequence[str]) -> Matrix:
-        self.now += 0.25 * len(texts)
+        self.now += self.seconds * len(texts)
         return super().embed(texts)
 
 
@@ -93,6 +94,13 @@ def test_each_search_embeds_a_part_and_says_how_much_is_missing(
         (None, 20),
     ]
     assert by_meaning(memory) == 20
+
+
+@pytest.mark.usefixtures("twenty_notes")
+def test_a_search_ends_when_the_time_is_too_short_for_one_more_vector(open_memory) -> None:
+    memory, embedder = open_slow(open_memory, **ONE_SHOT)
+    embedder.seconds = 0.24
+    assert memory.search("ring 7919").degraded == missing(12, 20, CONTINUE)
 
 
 @pytest.mark.usefixtures("twenty_notes")

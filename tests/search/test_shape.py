@@ -32,6 +32,7 @@ def files(**rows: range) -> dict[int, Chunk]:
 
 
 CHUNKS = files(a=range(10, 40), b=range(50, 60), c=range(70, 80))
+NEAR = {row: [row - 1, row, row + 1] for row in CHUNKS}
 
 
 def rows_of(items: list[Scored]) -> list[int]:
@@ -39,21 +40,21 @@ def rows_of(items: list[Scored]) -> list[int]:
 
 
 def test_after_two_hits_of_a_file_the_best_of_the_others_come_first() -> None:
-    order = shape.spread(scored(10, 12, 14, 16, 50, 18, 70, 52), CHUNKS, 2)
+    order = shape.spread(scored(10, 12, 14, 16, 50, 18, 70, 52), CHUNKS, NEAR, 2)
     assert rows_of(order) == [10, 12, 50, 70, 14, 16, 18, 52]
 
 
 def test_a_file_alone_keeps_its_order() -> None:
-    assert rows_of(shape.spread(scored(20, 10, 30, 14), CHUNKS, 2)) == [20, 10, 30, 14]
+    assert rows_of(shape.spread(scored(20, 10, 30, 14), CHUNKS, NEAR, 2)) == [20, 10, 30, 14]
 
 
 def test_a_much_weaker_hit_of_another_file_does_not_come_first() -> None:
     weak = Scored(50, (Part("vector", 0.1, 1, 0.1),))
-    assert rows_of(shape.spread([*scored(10, 12, 14), weak], CHUNKS, 2)) == [10, 12, 14, 50]
+    assert rows_of(shape.spread([*scored(10, 12, 14), weak], CHUNKS, NEAR, 2)) == [10, 12, 14, 50]
 
 
 def test_neighbours_are_one_hit_and_leave_room_for_others() -> None:
-    places = shape.join_neighbours(scored(12, 50, 13, 11, 70), CHUNKS, 3)
+    places = shape.join_neighbours(scored(12, 50, 13, 11, 70), CHUNKS, NEAR, 3)
     assert [(place.best.rowid, place.rows) for place in places] == [
         (12, (11, 12, 13)),
         (50, (50,)),
@@ -62,7 +63,7 @@ def test_neighbours_are_one_hit_and_leave_room_for_others() -> None:
 
 
 def test_neighbours_that_would_make_a_long_hit_stay_separate() -> None:
-    places = shape.join_neighbours(scored(12, 13), CHUNKS, 3, 5)
+    places = shape.join_neighbours(scored(12, 13), CHUNKS, NEAR, 3, 5)
     assert [place.rows for place in places] == [(12,), (13,)]
 
 
@@ -70,9 +71,9 @@ def test_neighbours_that_would_make_a_long_hit_stay_separate() -> None:
 def test_an_answer_is_full_and_has_each_chunk_at_most_once(
     rows: list[int], limit: int, per_file: int
 ) -> None:
-    order = shape.spread(scored(*rows), CHUNKS, per_file)
+    order = shape.spread(scored(*rows), CHUNKS, NEAR, per_file)
     assert sorted(rows_of(order)) == sorted(rows)
-    places = shape.join_neighbours(order, CHUNKS, limit)
+    places = shape.join_neighbours(order, CHUNKS, NEAR, limit)
     shown = [row for place in places for row in place.rows]
     assert len(shown) == len(set(shown))
     assert len(places) == limit or set(shown) == set(rows) or limit == 0
@@ -118,6 +119,22 @@ def test_a_joined_hit_has_exactly_the_lines_that_it_cites(
     lines = memory.read(hit.path, hit.start_line, hit.end_line - hit.start_line + 1).text
     assert lines.strip() == hit.snippet
     assert hit.citation == f"memory/garden.md#L{hit.start_line}-L{hit.end_line}"
+
+
+def test_an_edited_line_stays_in_its_place_among_its_neighbours(
+    open_memory: OpenMemory, note: Callable[[str, str], Path]
+) -> None:
+    """An edited line gets its vector in a new row, behind the rows of the lines that follow it."""
+    note("memory/garden.md", GARDEN)
+    memory = open_memory()
+    memory.search("tomatoes")
+    note("memory/garden.md", GARDEN.replace("first week of May", "second week of April"))
+    (hit, *_) = memory.search("tomatoes").hits
+    assert hit.snippet.count("tomatoes") == 3
+    lines = memory.read(hit.path, hit.start_line, hit.end_line - hit.start_line + 1).text
+    assert lines.strip() == hit.snippet
+    starts = [chunk.start_line for chunk in memory.notes.chunks("memory/garden.md")]
+    assert starts == sorted(starts)
 
 
 def test_a_hit_names_the_headings_above_it(open_memory: OpenMemory, note: Callable[[str, str], Path]) -> None:

@@ -73,7 +73,7 @@ class Pace:
         now = self._clock()
         if self._ends is None:
             return self._full
-        if now >= self._ends:
+        if now >= self._ends or not self._size:
             return 0
         if self._started is not None:
             each_s = max(1e-6, (now - self._started) / self._size)

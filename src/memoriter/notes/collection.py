@@ -157,7 +157,7 @@ class Notes:
                 estimate_tokens(row.chunk.text),
                 bool(row.model),
             )
-            for row in sorted(stored, key=lambda row: (row.chunk.start_line, row.rowid))
+            for row in stored
         )
 
     def save(

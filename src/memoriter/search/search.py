@@ -271,8 +271,9 @@ class Searcher:
         """
         passing = passing[: DEPTH * limit]
         found.load(item.rowid for item in passing)
-        order = shape.spread(passing, found.chunks, self.options.hits_per_file)
-        places = shape.join_neighbours(order, found.chunks, limit)
+        near = self.index.around((item.rowid for item in passing), reach=1)
+        order = shape.spread(passing, found.chunks, near, self.options.hits_per_file)
+        places = shape.join_neighbours(order, found.chunks, near, limit)
         shown = {row for place in places for row in place.rows}
         before = {item.rowid for item in first_stage[:limit]}
         out = [item for item in passing if item.rowid in before and item.rowid not in shown]

@@ -14,6 +14,10 @@ from memoriter.records import Chunk
 from memoriter.search.rank import Scored
 from memoriter.text import estimate_tokens
 
+Neighbours = Mapping[int, Collection[int]]
+"""By row: the rows directly before and after it in its file. Their numbers do not tell, because a chunk that gets its
+vector later moves to a new row."""
+
 #: Another file's best goes before a hit only if it has at least this share of the hit's score.
 MIN_SHARE = 0.5
 MAX_HEADING_CHARS = 160
@@ -31,7 +35,9 @@ class Place:
     rows: tuple[int, ...]
 
 
-def spread(ranked: Sequence[Scored], chunks: Mapping[int, Chunk], per_file: int) -> list[Scored]:
+def spread(
+    ranked: Sequence[Scored], chunks: Mapping[int, Chunk], near: Neighbours, per_file: int
+) -> list[Scored]:
     """Return the rows in an order where a file has at most ``per_file`` hits before the best of another file."""
     first_of = dict[str, Scored]()
     for item in ranked:
@@ -41,7 +47,7 @@ def spread(ranked: Sequence[Scored], chunks: Mapping[int, Chunk], per_file: int)
 
     def take(item: Scored) -> None:
         if item.rowid not in taken:
-            if not {item.rowid - 1, item.rowid + 1} & taken:
+            if taken.isdisjoint(near[item.rowid]):
                 shown[chunks[item.rowid].path] += 1
             taken.add(item.rowid)
             order.append(item)
@@ -55,23 +61,29 @@ def spread(ranked: Sequence[Scored], chunks: Mapping[int, Chunk], per_file: int)
 
 
 def join_neighbours(
-    order: Sequence[Scored], chunks: Mapping[int, Chunk], limit: int, max_tokens: int = MAX_JOINED_TOKENS
+    order: Sequence[Scored],
+    chunks: Mapping[int, Chunk],
+    near: Neighbours,
+    limit: int,
+    max_tokens: int = MAX_JOINED_TOKENS,
 ) -> list[Place]:
     """Return the first ``limit`` hits. As many rows as possible are used, so that joined rows leave room for others."""
-    places = _join(order[:limit], chunks, max_tokens)
+    places = _join(order[:limit], chunks, near, max_tokens)
     for count in range(limit + 1, len(order) + 1):
-        more = _join(order[:count], chunks, max_tokens)
+        more = _join(order[:count], chunks, near, max_tokens)
         if len(more) > limit:
             break
         places = more
     return places
 
 
-def _join(order: Sequence[Scored], chunks: Mapping[int, Chunk], max_tokens: int) -> list[Place]:
+def _join(
+    order: Sequence[Scored], chunks: Mapping[int, Chunk], near: Neighbours, max_tokens: int
+) -> list[Place]:
     rank_of = {item.rowid: rank for rank, item in enumerate(order)}
     places: list[list[int]] = []
-    for row in sorted(rank_of):
-        if places and _follows(places[-1], row, chunks, max_tokens):
+    for row in sorted(rank_of, key=lambda row: (chunks[row].path, chunks[row].start_line, row)):
+        if places and row in near[places[-1][-1]] and _fits(places[-1], row, chunks, max_tokens):
             places[-1].append(row)
         else:
             places.append([row])
@@ -79,13 +91,11 @@ def _join(order: Sequence[Scored], chunks: Mapping[int, Chunk], max_tokens: int)
     return sorted(best, key=lambda place: rank_of[place.best.rowid])
 
 
-def _follows(rows: Sequence[int], row: int, chunks: Mapping[int, Chunk], max_tokens: int) -> bool:
-    """Return whether the row continues the rows: the chunks of a file are numbered in order."""
+def _fits(rows: Sequence[int], row: int, chunks: Mapping[int, Chunk], max_tokens: int) -> bool:
+    """Return whether the row may join the rows before it."""
     last, chunk = chunks[rows[-1]], chunks[row]
-    return (
-        row == rows[-1] + 1
-        and (last.path, last.trust, last.date) == (chunk.path, chunk.trust, chunk.date)
-        and sum(estimate_tokens(chunks[other].text) for other in (*rows, row)) <= max_tokens
+    return (last.trust, last.date) == (chunk.trust, chunk.date) and (
+        sum(estimate_tokens(chunks[other].text) for other in (*rows, row)) <= max_tokens
     )
 
 

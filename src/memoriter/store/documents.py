@@ -206,14 +206,14 @@ def chunks(connection: apsw.Connection, rowids: Iterable[int]) -> dict[int, Stor
 
 
 def chunks_of(connection: apsw.Connection, path: str) -> list[Chunk]:
-    """Return the chunks of one document in order."""
-    rows: Any = connection.execute("select rowid from chunks where path = ? order by rowid", (path,))
-    return [stored.chunk for stored in chunks(connection, [row[0] for row in rows]).values()]
+    """Return the chunks of one document in line order."""
+    return [stored.chunk for stored in stored_of(connection, path)]
 
 
 def stored_of(connection: apsw.Connection, path: str) -> list[StoredChunk]:
-    """Return the chunks of one document, each with its row."""
-    rows: Any = connection.execute("select rowid from chunks where path = ? order by rowid", (path,))
+    """Return the chunks of one document in line order, each with its row."""
+    statement = "select rowid from chunks where path = ? order by start_line, rowid"
+    rows: Any = connection.execute(statement, (path,))
     return list(chunks(connection, [row[0] for row in rows]).values())
 
 
