@@ -218,3 +218,8 @@ class SchemaTooNew(StoreError):
     """The database was written by a newer release."""
 
     code = "store_too_new"
+
+
+def first_line(error: Exception) -> str:
+    """Return the first line of an error's message, or its type if it has no message."""
+    return (str(error).strip().splitlines() or [type(error).__name__])[0][:300]

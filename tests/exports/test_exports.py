@@ -93,6 +93,26 @@ def test_conversations_of_chatgpt_become_sessions(memory: Memory, tmp_path: Path
     assert {entry.session for entry in memory.entries.list()} == {"6561b3a0-0000-8000-9000-0123456789ab"}
 
 
+@pytest.mark.parametrize(
+    "damaged",
+    [
+        {"id": "a", "mapping": 5},
+        {"id": "a", "mapping": {"x": {"message": {"author": "me", "content": {"parts": ["hi"]}}}}},
+        {"id": "a", "mapping": {"x": {"message": {"author": {"role": "user"}, "content": {"parts": 5}}}}},
+        {"id": "a", "mapping": {}, "current_node": []},
+        {"id": "a", "mapping": {"x": {"message": {"create_time": 10**400}}}},
+    ],
+)
+def test_a_damaged_conversation_is_counted_and_does_not_stop_the_others(
+    memory: Memory, tmp_path: Path, damaged: dict
+) -> None:
+    file = tmp_path / "conversations.json"
+    file.write_text(json.dumps([damaged, *chatgpt()]))
+    report = import_export(memory, file)
+    assert counts(report) == ("ChatGPT", {"session new": 1}, Imported(2, 0))
+    assert report.remarks == ("Damaged conversations that were left out: 1.",)
+
+
 def test_a_conversation_that_went_on_is_updated(memory: Memory, tmp_path: Path) -> None:
     file = tmp_path / "conversations.json"
     file.write_text(json.dumps(chatgpt()))

@@ -131,6 +131,35 @@ def test_settings_with_comments_are_not_touched(host: OpenClawHost, tmp_path: Pa
     assert contents(host.state) == {"openclaw.json": b"// mine\n{}"}
 
 
+@pytest.mark.parametrize(
+    ("plugins", "message"),
+    [
+        ({"allow": 5}, "`plugins.allow` is not a list"),
+        ({"deny": True}, "`plugins.deny` is not a list"),
+        ({"entries": 7}, "`plugins.entries` is not an object"),
+        ({"slots": []}, "`plugins.slots` is not an object"),
+    ],
+)
+def test_plugin_settings_of_another_shape_are_an_error_and_stay(
+    host: OpenClawHost, tmp_path: Path, plugins: object, message: str
+) -> None:
+    text = json.dumps({"plugins": plugins})
+    host.settings.write_text(text)
+    for change in (
+        lambda: install(tmp_path / "m", host, COMMAND, None, dry_run=False),
+        lambda: uninstall(tmp_path / "m", host, dry_run=False),
+    ):
+        with pytest.raises(ConfigError, match=message):
+            change()
+    assert contents(host.state) == {"openclaw.json": text.encode()}
+
+
+@pytest.mark.parametrize("agents", [[], 5, {"entries": []}, {"defaults": 3, "entries": {"main": 4}}])
+def test_agents_of_another_shape_have_the_default_workspace(host: OpenClawHost, agents: object) -> None:
+    host.settings.write_text(json.dumps({"agents": agents}))
+    assert host.workspaces() == {"main": host.state / "workspace"}
+
+
 def test_a_foreign_folder_in_the_place_of_the_plugin_is_not_replaced(
     host: OpenClawHost, tmp_path: Path
 ) -> None:

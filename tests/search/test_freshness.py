@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 
 from memoriter import Memory
 from memoriter.entries.relation import contradicts
-from memoriter.records import Explanation, Hit
+from memoriter.entries.search import FoundEntries, judge_together
+from memoriter.records import Answer, Explanation, Hit
 from memoriter.search.freshness import asks_about_the_past, refresh
 
 OpenMemory = Callable[..., Memory]
@@ -132,3 +133,15 @@ def test_a_search_marks_the_older_note_and_recall_leaves_it_out(open_memory: Ope
     ]
     past = memory.recall("who was my manager before?").lines
     assert "My manager is Torsten Beck." in [line.text for line in past]
+
+
+def test_a_recall_leaves_out_only_the_replaced_notes_of_an_external_engine() -> None:
+    """Such hits have no chunk and no confidence of their own."""
+    other = hit("The shop is closed on Mondays", "2026-05-01", "memory/c.md")
+    found = (
+        hit("I moved to Munich", "2026-07-01", "memory/b.md"),
+        other,
+        hit("I live in Leipzig", "2026-03-01"),
+    )
+    notes, _ = judge_together("where do I live?", Answer(found, "qmd", ""), FoundEntries(()))
+    assert [note.confidence for note in notes] == [None, None, 0.0]

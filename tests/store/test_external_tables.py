@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 from store_samples import ALICE, put_vector
 
+from memoriter.errors import StoreUnavailable
 from memoriter.store import open_index
 from memoriter.store.vectors import external
 
@@ -134,6 +135,21 @@ def test_an_open_index_sees_what_another_process_adds(engine: str, tmp_path: Pat
         found = index.nearest(VECTORS[3], ALICE, limit=COUNT)
         rows = index.chunks([row for row, _ in found])
         assert [rows[row].chunk.path for row, _ in found] == ORDER
+
+
+def test_a_store_that_cannot_be_written_is_named_and_vectors_are_compared_here(
+    engine: str, tmp_path: Path
+) -> None:
+    (tmp_path / FOLDERS[engine]).write_text("not a folder")
+    with open_index(tmp_path, engine=engine) as index:
+        for number in range(COUNT):
+            put_vector(index, f"{number}.md", VECTORS[number], ALICE)
+        index.refresh(ALICE)
+        index.ready(ALICE)
+        assert len(index.nearest(VECTORS[3], ALICE, limit=COUNT)) == COUNT
+        assert "vectors were compared on this machine" in str(index.vector_problem)
+        with pytest.raises(StoreUnavailable):
+            index.erase([], ALICE)
 
 
 def test_without_the_package_vectors_are_compared_here(

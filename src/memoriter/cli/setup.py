@@ -309,10 +309,12 @@ def _uninstall_openclaw(options: GlobalOptions, folder: Path | None, *, dry_run:
 
     settings = _hook_settings(options)
     host = OpenClawHost.find(folder)
+    is_installed = host.plugin.is_dir()
     changes = deselect_plugin(settings.home, host, dry_run=dry_run)
     _print_changes("openclaw", changes, settings, as_json=as_json, dry_run=dry_run)
     if not as_json and not dry_run:
-        sys.stdout.write(f"{host.plugin}: removed\nThe memory stays in {settings.home}.\n")
+        result = "removed" if is_installed else "not installed"
+        sys.stdout.write(f"{host.plugin}: {result}\nThe memory stays in {settings.home}.\n")
 
 
 def _check_host(host: str) -> None:

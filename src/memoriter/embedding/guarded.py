@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from memoriter import logs
 from memoriter.background import Workers
 from memoriter.embedding.vectors import clean, validate
-from memoriter.errors import EmbedderBusy, EmbeddingError, QuotaSpent
+from memoriter.errors import EmbedderBusy, EmbeddingError, QuotaSpent, first_line
 from memoriter.records import Identity
 
 if TYPE_CHECKING:
@@ -154,8 +154,9 @@ class Guarded:
             raise
         except Exception as error:
             # Embedders of other packages may raise anything.
-            reason = (str(error).splitlines() or [""])[0][:300] or type(error).__name__
-            raise EmbeddingError(f"the embedder {self.identity.provider} failed: {reason}") from error
+            raise EmbeddingError(
+                f"the embedder {self.identity.provider} failed: {first_line(error)}"
+            ) from error
         return clean(validate(rows, count, self.identity.dimensions))
 
     def _within(self, limit_s: float, call: Callable[[], object]) -> object:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from memoriter.embedding import manifest, onnx
 from memoriter.embedding.manifest import Model
-from memoriter.errors import EmbedderUnavailable, EmbeddingError
+from memoriter.errors import EmbedderUnavailable, EmbeddingError, first_line
 from memoriter.records import Identity
 from memoriter.text.tokens import to_simplified
 
@@ -117,7 +117,7 @@ class _Loaded:
         except Exception as error:
             # onnxruntime's own errors share no public base class.
             raise EmbeddingError(
-                f"the model {self.model.name} failed on a text: {onnx.first_line(error)}"
+                f"the model {self.model.name} failed on a text: {first_line(error)}"
             ) from error
         return _pool(output, self.model.pooling)
 

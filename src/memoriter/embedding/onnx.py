@@ -7,7 +7,7 @@ import os
 from pathlib import Path
 from typing import Any
 
-from memoriter.errors import EmbedderUnavailable
+from memoriter.errors import EmbedderUnavailable, first_line
 
 #: Path, size and mtime_ns of files whose digest was correct.
 _verified: set[tuple[str, int, int]] = set()
@@ -72,8 +72,3 @@ def open_session(path: Path, threads: int = 1) -> Any:
 def well_formed(text: str) -> str:
     """Return the text without lone surrogates, as in a broken file. They would stop the tokenizer."""
     return text if text.isascii() else text.encode("utf-8", "replace").decode("utf-8")
-
-
-def first_line(error: Exception) -> str:
-    """Return the first line of an error's message."""
-    return (str(error).strip().splitlines() or [type(error).__name__])[0][:300]

@@ -251,12 +251,14 @@ def _records(whole: Any) -> Iterable[Any]:
 
 def _saved_by_chatgpt(conversation: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
     """Yield what ChatGPT stored in its memory: the messages to the recipient "bio"."""
-    for node in (conversation.get("mapping") or {}).values():
+    nodes = conversation.get("mapping")
+    for node in nodes.values() if isinstance(nodes, dict) else ():
         message = node.get("message") if isinstance(node, dict) else None
         if not isinstance(message, dict) or message.get("recipient") != "bio":
             continue
-        parts = (message.get("content") or {}).get("parts") or []
-        said = "\n".join(part for part in parts if isinstance(part, str)).strip()
+        content = message.get("content")
+        parts = _strings(content.get("parts")) if isinstance(content, dict) else ()
+        said = "\n".join(parts).strip()
         for line in said.split("\n"):
             if line.strip():
                 session = conversation.get("id") or conversation.get("conversation_id")

@@ -293,11 +293,12 @@ def judge_together(
     """
     joined = judge(add_entries(answer, found, len(answer.hits) + len(found.hits)))
     past = asks_about_the_past(query)
+    # By place, because a hit of an external engine has no chunk.
     sure = {
-        (hit.source, hit.chunk_id): 0.0 if hit.superseded_by and not past else hit.confidence
+        (hit.path, hit.start_line, hit.end_line): 0.0 if hit.superseded_by and not past else hit.confidence
         for hit in refresh(query, joined.hits, contradicts)
     }
     return (
-        [replace(hit, confidence=sure[hit.source, hit.chunk_id]) for hit in answer.hits],
-        [replace(hit, confidence=sure["entries", hit.entry.id]) for hit in found.hits],
+        [replace(hit, confidence=sure[hit.path, hit.start_line, hit.end_line]) for hit in answer.hits],
+        [replace(hit, confidence=sure[f"{PREFIX}{hit.entry.id}", 1, 1]) for hit in found.hits],
     )

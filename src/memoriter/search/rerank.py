@@ -27,7 +27,7 @@ from typing import TYPE_CHECKING, Any
 from memoriter import logs
 from memoriter.embedding import onnx
 from memoriter.embedding.lookup import bundled_model
-from memoriter.errors import EmbedderUnavailable, EmbeddingError
+from memoriter.errors import EmbedderUnavailable, EmbeddingError, first_line
 from memoriter.records import Part
 from memoriter.search.rank import Scored
 from memoriter.sentences import sentence
@@ -122,7 +122,7 @@ class Reranker:
         with self._lock:
             if self._failure is None:
                 log.warning("searching without the reranker: %s", error)
-                self._failure = sentence("search.not_reranked", why=onnx.first_line(error))
+                self._failure = sentence("search.not_reranked", why=first_line(error))
             return self._failure
 
 
@@ -170,7 +170,7 @@ class _Model:
             logit = float(self._session.run(["logit"], feeds)[0].reshape(-1)[0])
         except Exception as error:
             # onnxruntime's own errors share no public base class.
-            raise EmbeddingError(f"the reranker failed on a text: {onnx.first_line(error)}") from error
+            raise EmbeddingError(f"the reranker failed on a text: {first_line(error)}") from error
         if not math.isfinite(logit):
             raise EmbeddingError("the reranker returned a value that is not a number")
         return logit

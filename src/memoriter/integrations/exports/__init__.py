@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import re
 import zipfile
+import zlib
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
@@ -43,7 +44,8 @@ def import_export(memory: Memory, source: Path, *, dry_run: bool = False) -> Imp
     """
     report = _import(memory, source.expanduser().absolute(), dry_run=dry_run)
     if not report.steps and report.entries == Imported(0, 0):
-        raise WriteError(f"Nothing was imported: {source} ({report.program}) contains no memories.")
+        why = " ".join((f"{source} ({report.program}) contains no memories.", *report.remarks))
+        raise WriteError(f"Nothing was imported: {why}")
     if not dry_run:
         memory.mark_changed()
     return report
@@ -73,7 +75,8 @@ def _zipped(source: Path) -> list[str]:
         with zipfile.ZipFile(source) as archive:
             names = [name for name in archive.namelist() if _is_conversations(Path(name).name)]
             texts = [archive.read(name).decode("utf-8-sig") for name in sorted(names)]
-    except (zipfile.BadZipFile, UnicodeDecodeError, OSError) as error:
+    except (zipfile.BadZipFile, zlib.error, RuntimeError, UnicodeDecodeError, OSError) as error:
+        # RuntimeError: the archive has a password or an unknown compression.
         raise SourceError(f"{source} cannot be read: {error}. Nothing was imported.") from error
     if not texts:
         raise SourceError(f"{source} contains no conversations.json. Nothing was imported.")
@@ -101,19 +104,36 @@ def _import_json(memory: Memory, source: Path, texts: Iterable[str], *, dry_run:
         tuple[str, Callable[[object], bool], Callable[[Mapping[str, Any]], Conversation | None]], ...
     ]
     programs = (("ChatGPT", is_chatgpt, read_chatgpt), ("Claude", is_claude, read_claude))
-    steps, entries, name = list[ImportStep](), Imported(0, 0), ""
+    steps, entries, name, damaged = list[ImportStep](), Imported(0, 0), "", 0
     for text in texts:
         records = _parse(text)
         for program, recognises, read in programs:
             if recognises(records):
                 name = program
-                found = filter(None, map(read, records))
+                found, unreadable = _read_all(read, records)
+                damaged += unreadable
                 steps += _write_sessions(memory, source, slug(program), found, dry_run=dry_run)
         if not is_claude(records):  # ChatGPT's export also contains what it has stored in its own memory
             imported = memory.entries.import_(text, dry_run=dry_run)
             entries = Imported(entries.added + imported.added, entries.already + imported.already)
             name = name or ("mem0" if '"memory"' in text[:100_000] else "entries")
-    return _report(memory, name, source, steps, entries, dry_run=dry_run)
+    remarks = (f"Damaged conversations that were left out: {damaged}.",) if damaged else ()
+    return _report(memory, name, source, steps, entries, remarks, dry_run=dry_run)
+
+
+def _read_all(
+    read: Callable[[Mapping[str, Any]], Conversation | None], records: Iterable[Mapping[str, Any]]
+) -> tuple[list[Conversation], int]:
+    """Return the conversations in which something was said, and the number of damaged ones."""
+    found, damaged = list[Conversation](), 0
+    for record in records:
+        try:
+            conversation = read(record)
+        except (AttributeError, TypeError, ValueError, OverflowError):  # a field has another type
+            damaged += 1
+        else:
+            found += [conversation] if conversation else []
+    return found, damaged
 
 
 def _parse(text: str) -> Any:

@@ -53,12 +53,12 @@ class OpenClawHost:
 
     def workspaces(self) -> dict[str, Path]:
         """Return the workspace of each agent in the settings."""
-        agents = _load(self.settings.read_text("utf-8")).get("agents") or {}
-        shared = (agents.get("defaults") or {}).get("workspace")
-        entries = agents.get("entries") or {"main": {}}
+        agents = _object(_load(self.settings.read_text("utf-8")).get("agents"))
+        shared = _object(agents.get("defaults")).get("workspace")
+        entries = _object(agents.get("entries")) or {"main": {}}
         default = self.state / "workspace"
         return {
-            name: Path((entry or {}).get("workspace") or shared or default).expanduser()
+            name: Path(str(_object(entry).get("workspace") or shared or default)).expanduser()
             for name, entry in entries.items()
         }
 
@@ -140,7 +140,23 @@ def _load(text: str) -> Json:
         ) from None
     if not isinstance(settings, dict):
         raise ConfigError("it is not a JSON object")
+    plugins = _object(settings.get("plugins"))
+    for name, kind, shown in _SHAPES:
+        if plugins.get(name) is not None and not isinstance(plugins[name], kind):
+            raise ConfigError(f"`plugins.{name}` is not {shown}")
     return settings
+
+
+_SHAPES = (
+    ("slots", dict, "an object"),
+    ("entries", dict, "an object"),
+    ("allow", list, "a list"),
+    ("deny", list, "a list"),
+)
+
+
+def _object(value: object) -> Json:
+    return value if isinstance(value, dict) else {}
 
 
 def _dump(settings: Mapping[str, Any], like: str) -> str:
@@ -196,8 +212,7 @@ def _deselect(text: str, before: str | None) -> str:
 
 
 def _plugins_of(text: str | None) -> Json:
-    plugins = _load(text).get("plugins") if text is not None else None
-    return plugins if isinstance(plugins, dict) else {}
+    return _object(_load(text).get("plugins")) if text is not None else {}
 
 
 def _restore(section: Json, key: str, value: object) -> None:

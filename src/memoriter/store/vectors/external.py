@@ -12,7 +12,7 @@ import hashlib
 import json
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -20,7 +20,7 @@ import apsw
 import numpy as np
 
 from memoriter import logs
-from memoriter.errors import StoreError, StoreLocked, StoreUnavailable
+from memoriter.errors import StoreBroken, StoreError, StoreLocked, StoreUnavailable, first_line
 from memoriter.records import Identity
 from memoriter.sentences import sentence
 from memoriter.store import cache
@@ -182,17 +182,13 @@ class ExternalIndex:
                 if not self._pointer(connection, identity):
                     return  # the store was never used
             raise StoreUnavailable(missing)
-        with store_lock(self._lock_path, timeout_s=PURGE_WAIT_S):
-            try:
-                if self.store.keeps_deleted:
-                    table = self._rebuild(identity)
-                else:
-                    table = self._append(identity)
-                    self._delete_dead(table, identity)
-                self.store.drop_others(table.name)
-            except StoreUnavailable as error:
-                self._pause(error)
-                raise
+        with self._failures(), store_lock(self._lock_path, timeout_s=PURGE_WAIT_S):
+            if self.store.keeps_deleted:
+                table = self._rebuild(identity)
+            else:
+                table = self._append(identity)
+                self._delete_dead(table, identity)
+            self.store.drop_others(table.name)
 
     def close(self) -> None:
         """Close the table and its store."""
@@ -307,12 +303,29 @@ class ExternalIndex:
 
     def _write(self, work: Callable[[], object]) -> None:
         """Run the work unless another process is writing already, or the store does not answer."""
+        with (
+            contextlib.suppress(StoreLocked, StoreUnavailable),
+            self._failures(),
+            store_lock(self._lock_path, timeout_s=0),
+        ):
+            work()
+            self._failure = None
+
+    @contextlib.contextmanager
+    def _failures(self) -> Iterator[None]:
+        """Turn every failure of the store into `StoreUnavailable`, and do not ask the store again for a while."""
         try:
-            with contextlib.suppress(StoreLocked), store_lock(self._lock_path, timeout_s=0):
-                work()
-                self._failure = None
+            yield
         except StoreUnavailable as error:
             self._pause(error)
+            raise
+        except (StoreBroken, StoreLocked):  # the database is rebuilt, or another process is writing
+            raise
+        except Exception as error:
+            # The packages raise errors of many kinds, for example on a full disk.
+            failure = StoreUnavailable(f"{self.store.label} failed: {first_line(error)}")
+            self._pause(failure)
+            raise failure from error
 
     def _append(self, identity: Identity) -> VectorTable:
         """Add rows that are newer than the table."""
