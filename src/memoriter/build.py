@@ -26,7 +26,7 @@ from memoriter.store.vectors import PineconeAccess
 
 if TYPE_CHECKING:
     from memoriter.config import Settings
-    from memoriter.config.search import QmdPathSettings
+    from memoriter.config.search import QmdPathSettings, SearchSettings
     from memoriter.embedding import Cached, Choice, Embedder, EmbedderSpec
     from memoriter.engines.qmd import QmdSettings
     from memoriter.entries import Entries
@@ -196,29 +196,7 @@ def build_builtin(settings: Settings, embedder: Embedder | None, scope: ScopeChe
     index = open_index(
         settings.agent_folder, engine=settings.index.vector_engine, pinecone=pinecone_access(settings)
     )
-    workspace = _workspace(settings)
-    rules = Rules(
-        tokens=settings.chunking.tokens,
-        overlap=settings.chunking.overlap,
-        target=settings.chunking.target,
-    )
-    search = settings.search
-    options = Options(
-        fusion=search.fusion,
-        vector_weight=search.vector_weight,
-        text_weight=search.text_weight,
-        max_results=search.max_results,
-        min_score=search.min_score,
-        snippet_chars=search.snippet_chars,
-        hits_per_file=search.hits_per_file,
-        diversity=search.diversity,
-        half_life_days=search.half_life_days,
-    )
-    engine_options = EngineOptions(
-        citations=settings.memory.citations,
-        sync_before=search.sync_before,
-        background=settings.embedding.background,
-    )
+    workspace, chunking = _workspace(settings), settings.chunking
     return BuiltinEngine(
         workspace,
         index,
@@ -229,18 +207,36 @@ def build_builtin(settings: Settings, embedder: Embedder | None, scope: ScopeChe
             _make_cached(choice, index, settings),
             fallback=_make_cached(choice.fallback, index, settings),
             sessions=_sessions(settings),
-            rules=rules,
+            rules=Rules(tokens=chunking.tokens, overlap=chunking.overlap, target=chunking.target),
         ),
         Searcher(
             index,
             choice.embedder,
-            options,
+            _search_options(settings.search),
             reranker=build_reranker(settings),
             today=_today(settings.writing.timezone),
         ),
-        engine_options,
+        EngineOptions(
+            citations=settings.memory.citations,
+            sync_before=settings.search.sync_before,
+            background=settings.embedding.background,
+        ),
         scope=scope,
         remake=lambda recipe: remake(spec, recipe),
+    )
+
+
+def _search_options(search: SearchSettings) -> Options:
+    return Options(
+        fusion=search.fusion,
+        vector_weight=search.vector_weight,
+        text_weight=search.text_weight,
+        max_results=search.max_results,
+        min_score=search.min_score,
+        snippet_chars=search.snippet_chars,
+        hits_per_file=search.hits_per_file,
+        diversity=search.diversity,
+        half_life_days=search.half_life_days,
     )
 
 

@@ -160,6 +160,12 @@ def test_agents_of_another_shape_have_the_default_workspace(host: OpenClawHost, 
     assert host.workspaces() == {"main": host.state / "workspace"}
 
 
+def test_agents_in_a_list_have_their_workspaces(host: OpenClawHost) -> None:
+    agents = {"list": [{"id": "main"}, {"id": "work", "workspace": "/w/work"}, 5, {}]}
+    host.settings.write_text(json.dumps({"agents": agents}))
+    assert host.workspaces() == {"main": host.state / "workspace", "work": Path("/w/work")}
+
+
 def test_a_foreign_folder_in_the_place_of_the_plugin_is_not_replaced(
     host: OpenClawHost, tmp_path: Path
 ) -> None:

@@ -66,7 +66,15 @@ def test_a_search_has_openclaws_shape(workspace: Path) -> None:
         "corpus": "memory",
     }
     assert hit["provenance"]["originClass"] == "owner"
+    assert hit["level"] in ("high", "medium")
+    assert "notice" not in found
     assert found["mode"] == "hybrid"
+
+
+def test_a_search_says_that_nothing_relevant_is_known(workspace: Path) -> None:
+    ((_, found), _) = run(workspace, {"do": "sync"}, search("Wer hat die Oper Nabucco komponiert?"))
+    assert found["notice"].startswith("Nothing relevant found.")
+    assert {hit["level"] for hit in found["results"]} <= {"low"}
 
 
 @pytest.mark.parametrize(

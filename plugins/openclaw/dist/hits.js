@@ -1,4 +1,6 @@
 /** Hits of memoriter in the shape of OpenClaw, and which of them a session may see. */
+/** Parts of a hit that memoriter leaves out if there is nothing to say. */
+const OPTIONAL = ["citation", "heading", "confidence", "level", "supersededBy"];
 /** Results asked for when some of them are of another source and will be left out. */
 const WIDER = 4;
 const DEFAULT_RESULTS = 6;
@@ -21,6 +23,7 @@ export async function search(memories, agentId, query, timeoutMs) {
         provider: String(result.provider ?? "none"),
         model: String(result.model ?? ""),
         citations: result.citations === true,
+        ...(typeof result.notice === "string" ? { notice: result.notice } : {}),
         ...(typeof result.degraded === "string" ? { degraded: result.degraded } : {}),
     };
 }
@@ -34,7 +37,7 @@ function hitOf(found) {
         snippet: String(found.snippet),
         // OpenClaw has no source for captured memories.
         source: isSession ? "sessions" : "memory",
-        ...(typeof found.citation === "string" ? { citation: found.citation } : {}),
+        ...OPTIONAL.reduce((more, name) => (found[name] == null ? more : { ...more, [name]: found[name] }), {}),
         provenance: {
             originClass: found.trust,
             sessionKind: isSession ? "interactive" : "unknown",

@@ -12,9 +12,23 @@ export type Hit = {
   snippet: string;
   source: "memory" | "sessions";
   citation?: string;
+  heading?: string;
+  /** The probability that the hit answers, from 0 to 1, and the same in words. */
+  confidence?: number;
+  level?: "high" | "medium" | "low";
+  /** The place of a newer statement, which says otherwise. */
+  supersededBy?: string;
   provenance: { originClass: Trust; sessionKind: "interactive" | "unknown"; observedAt: number };
 };
-export type Found = { hits: Hit[]; provider: string; model: string; citations: boolean; degraded?: string };
+export type Found = {
+  hits: Hit[];
+  provider: string;
+  model: string;
+  citations: boolean;
+  /** What to know before the hits are used, as when nothing is relevant. */
+  notice?: string;
+  degraded?: string;
+};
 export type Query = {
   query: string;
   session?: string;
@@ -23,6 +37,8 @@ export type Query = {
   sources?: readonly ("memory" | "sessions")[];
 };
 
+/** Parts of a hit that memoriter leaves out if there is nothing to say. */
+const OPTIONAL = ["citation", "heading", "confidence", "level", "supersededBy"];
 /** Results asked for when some of them are of another source and will be left out. */
 const WIDER = 4;
 const DEFAULT_RESULTS = 6;
@@ -46,6 +62,7 @@ export async function search(memories: Memories, agentId: string, query: Query, 
     provider: String(result.provider ?? "none"),
     model: String(result.model ?? ""),
     citations: result.citations === true,
+    ...(typeof result.notice === "string" ? { notice: result.notice } : {}),
     ...(typeof result.degraded === "string" ? { degraded: result.degraded } : {}),
   };
 }
@@ -60,7 +77,7 @@ function hitOf(found: Record<string, unknown>): Hit {
     snippet: String(found.snippet),
     // OpenClaw has no source for captured memories.
     source: isSession ? "sessions" : "memory",
-    ...(typeof found.citation === "string" ? { citation: found.citation } : {}),
+    ...OPTIONAL.reduce((more, name) => (found[name] == null ? more : { ...more, [name]: found[name] }), {}),
     provenance: {
       originClass: found.trust as Trust,
       sessionKind: isSession ? "interactive" : "unknown",

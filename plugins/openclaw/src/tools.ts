@@ -24,7 +24,7 @@ const SEARCH: Described = {
   description:
     "Search MEMORY.md, memory/*.md, captured memories and past sessions by meaning and by keyword before you answer " +
     "questions about prior work, decisions, dates, people, preferences or todos. Returns the best snippets with path " +
-    "and lines. If the result has disabled=true or a warning, tell the user.",
+    "and lines. A notice says when nothing relevant is known. If the result has disabled=true or a warning, tell the user.",
   parameters: {
     type: "object",
     properties: {
@@ -120,6 +120,7 @@ async function runSearch(memories: Memories, ctx: Context, args: Arguments): Pro
     model: found.model,
     citations: found.citations ? "on" : "off",
     mode: modeOf(found.provider),
+    ...(found.notice ? { notice: found.notice } : {}),
     ...(found.degraded ? { warning: found.degraded } : {}),
     debug: { backend: "memoriter", hits: shown.length, candidateHits: found.hits.length, withheldHits: found.hits.length - shown.length },
   };

@@ -257,8 +257,9 @@ def _saved_by_chatgpt(conversation: Mapping[str, Any]) -> Iterator[dict[str, Any
         if not isinstance(message, dict) or message.get("recipient") != "bio":
             continue
         content = message.get("content")
-        parts = _strings(content.get("parts")) if isinstance(content, dict) else ()
-        said = "\n".join(parts).strip()
+        parts = content.get("parts") if isinstance(content, dict) else None
+        texts = [part for part in parts if isinstance(part, str)] if isinstance(parts, list) else []
+        said = "\n".join(texts).strip()
         for line in said.split("\n"):
             if line.strip():
                 session = conversation.get("id") or conversation.get("conversation_id")

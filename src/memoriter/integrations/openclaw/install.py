@@ -55,11 +55,16 @@ class OpenClawHost:
         """Return the workspace of each agent in the settings."""
         agents = _object(_load(self.settings.read_text("utf-8")).get("agents"))
         shared = _object(agents.get("defaults")).get("workspace")
-        entries = _object(agents.get("entries")) or {"main": {}}
+        listed = agents.get("list")
+        found = [_object(agent) for agent in listed] if isinstance(listed, list) else []
+        entries = {
+            **_object(agents.get("entries")),
+            **{str(agent["id"]): agent for agent in found if agent.get("id")},
+        }
         default = self.state / "workspace"
         return {
             name: Path(str(_object(entry).get("workspace") or shared or default)).expanduser()
-            for name, entry in entries.items()
+            for name, entry in (entries or {"main": {}}).items()
         }
 
 
