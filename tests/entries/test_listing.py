@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import uuid
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -11,6 +12,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from memoriter import Memory
 from memoriter.entries import Draft, Entries
 from memoriter.records import TRUST_LEVELS, Entry
 from memoriter.store.entry_rows import EntryFilter
@@ -122,6 +124,16 @@ def test_a_query_lists_by_score_and_matches_other_states_by_substring(entries: E
     every, totals = walked(entries, 1, query="green tea", states=())
     assert (len(every), totals) == (3, {3})
     assert entries.page(query="龙井").entries[0].id == also.id
+
+
+def test_a_query_does_not_list_entries_that_are_only_slightly_similar(
+    open_memory: Callable[..., Memory],
+) -> None:
+    entries = open_memory(embedding__provider="local").entries
+    for text in ("Coffee only before noon", "Vegetarian, and allergic to hazelnuts", "会做酸面包"):
+        entries.add(text, "fact")
+    for query in ("coffee", "咖啡"):
+        assert [one.text for one in entries.page(query=query).entries] == ["Coffee only before noon"]
 
 
 @pytest.mark.parametrize("query", ["' or 1=1 --", "%", "\0", '"', "NEAR(a b)", "{}", "x" * 8000])

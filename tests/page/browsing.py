@@ -85,11 +85,11 @@ _cookies: dict[str, list[Cookie]] = {}  # a link works once, so later visits reu
 
 def come_in(page: Page, gateway: Served, place: str = "") -> None:
     """Open the page at a place, such as ``#/notes``, and wait until it shows something."""
-    known = _cookies.get(gateway.address)
+    known = _cookies.get(gateway.link)
     if known is None:
         page.goto(gateway.link)
         page.wait_for_url(lambda url: "/open?" not in url)  # the link redirects
-        _cookies[gateway.address] = page.context.cookies()
+        _cookies[gateway.link] = page.context.cookies()
         if not place:
             return
     else:

@@ -39,11 +39,11 @@ ENTRIES: tuple[tuple[str, str, float, tuple[str, ...]], ...] = (
 DAY_S = 86_400.0
 
 QUESTIONS = (
-    "how does she like her answers?",
-    "when can we deploy the next version?",
-    "妈妈来的时候要注意什么？",
+    "does she prefer short answers?",
+    "can we deploy on a Friday after lunch?",
+    "妈妈住在哪里？",
     "where does leaf diagnosis run, and why?",
-    "what should I cook for dinner?",
+    "when do invoices go out?",
 )
 
 SESSION = (

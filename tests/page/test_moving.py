@@ -27,8 +27,8 @@ def searches(watched: Watched) -> list[str]:
 
 
 def test_back_restores_the_hit_and_the_scroll_position(gateway: Served, visit: Visit) -> None:
-    page = visit(gateway, "#/search?q=server").page
-    hit = page.locator(".hit .place").nth(9)
+    page = visit(gateway, "#/search?q=fern", viewport={"width": 1280, "height": 400}).page
+    hit = page.locator(".hit .place").nth(3)
     hit.scroll_into_view_if_needed()
     before, place = page.evaluate(TOP), hit.get_attribute("href")
     assert before > 0

@@ -77,9 +77,9 @@ def test_a_memory_shows_its_transcript_line_history_and_prompts(gateway: Served,
 def test_a_recalled_memory_links_to_the_recall_and_back(gateway: Served, visit: Visit) -> None:
     page = visit(gateway, "#/memories?q=prefers short answers command first").page
     page.locator(".entries .row").first.click()
-    page.locator(".panel a", has_text="how does she like her answers?").click()
+    page.locator(".panel a", has_text="does she prefer short answers?").click()
     panel = page.locator(".panel")
-    expect(panel.locator(".statement")).to_have_text("how does she like her answers?")
+    expect(panel.locator(".statement")).to_have_text("does she prefer short answers?")
     expect(panel.locator(".considered").first).to_contain_text("Prefers short answers")
 
 
@@ -104,7 +104,7 @@ def test_a_note_is_shown_as_text_as_source_and_as_passages(gateway: Served, visi
 def test_recalls_show_what_was_added_what_was_left_out_and_why(gateway: Served, visit: Visit) -> None:
     page = visit(gateway, "#/recalls").page
     expect(page.locator(".recall-line")).to_have_count(5)
-    page.locator(".recall-line", has_text="when can we deploy").click()
+    page.locator(".recall-line", has_text="can we deploy on a Friday").click()
     panel = page.locator(".panel")
     expect(panel.get_by_role("heading", name=re.compile("Added to the prompt: [1-9]"))).to_be_visible()
     expect(panel.locator(".reason").first).not_to_be_empty()

@@ -25,6 +25,7 @@ from memoriter.records import (
     Trust,
     referenced_id,
 )
+from memoriter.search.confidence import relevant
 from memoriter.sentences import sentence
 from memoriter.store.entry_lists import After, PageRequest
 from memoriter.store.entry_rows import EntryFilter
@@ -34,6 +35,8 @@ if TYPE_CHECKING:
     from memoriter.entries.search import EntrySearch
     from memoriter.store.entry_store import EntryStore
 
+#: The coverage of an entry that contains every word of the query, with room for rounding. It is listed in any case.
+ALL_WORDS = 0.999
 #: Maximum number of entries in force that a query scores.
 MAX_SCORED = 200
 #: Maximum number of related entries, superseded entries and recalls shown with one entry.
@@ -152,7 +155,9 @@ class EntryListing:
             return {}, None
         active = replace(where, states=("active",))
         found = self._search.search(query, limit=MAX_SCORED, threshold=self._threshold, where=active)
-        return {hit.entry.id: hit.score for hit in found.hits}, found.degraded
+        likely = {hit.entry.id for hit in relevant(found.hits)}
+        matching = (hit for hit in found.hits if hit.entry.id in likely or hit.explain.coverage >= ALL_WORDS)
+        return {hit.entry.id: hit.score for hit in matching}, found.degraded
 
     def detail(self, entry_id: str) -> EntryDetail:
         """Return one entry by its id, or by a unique prefix of it, with everything that belongs to it."""

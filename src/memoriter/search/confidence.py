@@ -22,8 +22,9 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
+from typing import TypeVar
 
-from memoriter.records import MEDIUM_CONFIDENCE, Answer, Explanation, Hit
+from memoriter.records import MEDIUM_CONFIDENCE, Answer, EntryHit, Explanation, Hit, level_of
 from memoriter.sentences import join, sentence
 from memoriter.text.tokens import find_words
 
@@ -39,6 +40,7 @@ MIN_SHARE = 0.1
 _CAPPED = MEDIUM_CONFIDENCE / 2
 
 Features = Mapping[str, float]
+AnyHit = TypeVar("AnyHit", Hit, EntryHit)
 
 
 # ---- the probability ----------------------------------------------------------------------------------------------
@@ -108,13 +110,14 @@ def conclude(answer: Answer, *, cut: bool) -> Answer:
 
     If nothing is relevant, the nearest lines stay, and the notice says so.
     """
-    concluded = replace(answer, hits=tuple(_relevant(answer.hits))) if cut else answer
+    concluded = replace(answer, hits=tuple(relevant(answer.hits))) if cut else answer
     return replace(concluded, notice=_notice(concluded))
 
 
-def _relevant(hits: Sequence[Hit]) -> Sequence[Hit]:
+def relevant(hits: Sequence[AnyHit]) -> Sequence[AnyHit]:
+    """Drop hits that are far less likely to answer than the best. If all are unlikely, return the nearest."""
     best = max((hit.confidence or 0.0 for hit in hits), default=0.0)
-    if all(hit.level == "low" for hit in hits):
+    if all(level_of(hit.confidence) == "low" for hit in hits):
         return hits[:NEAREST]
     return [hit for hit in hits if hit.confidence is None or hit.confidence >= MIN_SHARE * best]
 
