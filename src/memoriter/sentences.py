@@ -120,7 +120,6 @@ SENTENCES: Mapping[str, str] = {
     "history.number": "the same with another number or date",
     "history.more": "says the same and more",
     "history.part": "repeats a part of it",
-    "history.similar": "nearly the same words and the same meaning",
     # The outcome for a statement.
     "entry.staged": "it waits for the owner's approval",
     "entry.rejected": "the owner has rejected this",

@@ -8,6 +8,7 @@ import pytest
 from typer.testing import CliRunner
 
 from memoriter import Memory
+from memoriter.agent.service import MemoryService
 from memoriter.cli.app import app
 from memoriter.integrations.memory_commands import MemoryCommands
 from memoriter.tools.table import OPERATIONS
@@ -61,6 +62,26 @@ def test_operations_hide_the_secret_from_callers_that_are_not_the_owner(memory: 
         assert TOKEN not in theirs
         assert MASKED in theirs
         assert TOKEN in json.dumps(Toolbox(memory, tools=OPERATIONS).call(name, arguments))
+
+
+def test_a_secret_in_a_heading_is_hidden_too(note, memory: Memory) -> None:
+    paragraphs = ("The garden robot waters the tea every evening. " * 8, "The kestrel robot logs in. " * 8)
+    note("memory/login.md", f"# Login\n\n## Token {TOKEN}\n\n{paragraphs[0]}\n\n{paragraphs[1]}\n")
+    memory.sync()
+    asked = {"query": "kestrel robot logs in"}
+    for name, arguments in (("memory.search", asked), ("notes.chunks", {"path": "memory/login.md"})):
+        theirs = json.dumps(Toolbox(memory, tools=OPERATIONS, access="read").call(name, arguments))
+        assert TOKEN not in theirs
+        assert MASKED in theirs
+        assert TOKEN in json.dumps(Toolbox(memory, tools=OPERATIONS).call(name, arguments))
+    assert TOKEN not in str(memory.search_for_prompt("kestrel robot logs in"))
+    assert TOKEN not in str(MemoryService(memory).search_memories("kestrel robot logs in"))
+
+
+def test_an_operation_reads_the_lines_that_a_citation_names(note, memory: Memory) -> None:
+    note("memory/long.md", "".join(f"line {number}\n" for number in range(1, 10)))
+    read = Toolbox(memory, tools=OPERATIONS).call("notes.get", {"path": "memory/long.md#L4-L5"})
+    assert (read["from"], read["text"], read["nextFrom"]) == (4, "line 4\nline 5", 6)
 
 
 def test_the_owner_sees_it_in_python_and_on_the_command_line(memory: Memory, monkeypatch) -> None:

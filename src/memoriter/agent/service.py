@@ -155,13 +155,14 @@ class MemoryService:
     def search_memories(
         self, query: str, *, max_results: int | None = None, min_score: float | None = None
     ) -> Answer:
-        """Search notes, sessions and entries with the defaults of this service."""
+        """Search notes, sessions and entries with the defaults of this service. Secrets in notes are masked."""
         if not self.search_enabled:
             return Answer((), "none", "", degraded=sentence("search.off"))
         return self.memory.search(
             query,
             max_results=self._max_search_results if max_results is None else max_results,
             min_score=self._min_score if min_score is None else min_score,
+            masked=True,
         )
 
     def inject_relevant_memories(

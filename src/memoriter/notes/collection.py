@@ -19,6 +19,7 @@ from memoriter.records import Excerpt, FoundFile, NoteChunk, NoteFile, Saved, So
 from memoriter.sentences import sentence
 from memoriter.text import estimate_tokens
 from memoriter.text.measure import split_lines
+from memoriter.text.redaction import redact
 from memoriter.text.words import normal_form
 
 if TYPE_CHECKING:
@@ -141,8 +142,11 @@ class Notes:
             return self._sessions.excerpt(path, start, lines)
         return self._workspace.excerpt(path, start, lines)
 
-    def chunks(self, path: str) -> tuple[NoteChunk, ...]:
-        """Return the chunks of a file in line order. The result is empty until the file is indexed."""
+    def chunks(self, path: str, *, masked: bool = False) -> tuple[NoteChunk, ...]:
+        """Return the chunks of a file in line order, for an agent ``masked``: without secrets in headings.
+
+        The result is empty until the file is indexed.
+        """
         self.get(path)
         index = self._index()
         stored = index.stored_of(path) if index else []
@@ -151,7 +155,7 @@ class Notes:
                 row.chunk.id,
                 row.chunk.start_line,
                 row.chunk.end_line,
-                row.chunk.headings,
+                tuple(map(redact, row.chunk.headings)) if masked else row.chunk.headings,
                 row.chunk.date,
                 row.chunk.trust,
                 estimate_tokens(row.chunk.text),

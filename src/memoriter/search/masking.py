@@ -12,7 +12,7 @@ from contextlib import suppress
 from dataclasses import replace
 
 from memoriter.errors import MemoriterError
-from memoriter.records import Answer
+from memoriter.records import Answer, Hit
 from memoriter.text.redaction import redact, redact_part
 
 ReadWhole = Callable[[str], str]
@@ -24,11 +24,14 @@ _LONG_WORD = re.compile(r"[A-Za-z0-9+/=_-]{20}")
 
 def mask_answer(answer: Answer, read_whole: ReadWhole) -> Answer:
     """Return the answer with the secrets in its notes replaced."""
-    hits = (
-        replace(hit, snippet=mask(hit.snippet, hit.path, read_whole)) if hit.source == "memory" else hit
-        for hit in answer.hits
-    )
-    return replace(answer, hits=tuple(hits))
+    return replace(answer, hits=tuple(_mask_hit(hit, read_whole) for hit in answer.hits))
+
+
+def _mask_hit(hit: Hit, read_whole: ReadWhole) -> Hit:
+    if hit.source != "memory":
+        return hit
+    heading = hit.heading and mask(hit.heading, hit.path, read_whole)
+    return replace(hit, snippet=mask(hit.snippet, hit.path, read_whole), heading=heading)
 
 
 def mask(part: str, path: str, read_whole: ReadWhole) -> str:

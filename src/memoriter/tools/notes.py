@@ -152,8 +152,9 @@ def _tree(call: Call[NoArguments]) -> TreeResult:
 
 
 def _get(call: Call[ReadArguments]) -> ReadResult:
-    start = call.arguments.from_
-    excerpt = call.memory.read(call.arguments.path, start, call.arguments.lines, masked=call.masked)
+    asked = call.arguments
+    excerpt = call.memory.read(asked.path, asked.from_, asked.lines, masked=call.masked)
+    start = excerpt.start_line  # a citation names its first line
     file = None if excerpt.path.startswith("entries/") else call.memory.notes.get(excerpt.path)
     shown, used = list[str](), 0
     for line in excerpt.text.split("\n") if excerpt.end_line >= start else ():
@@ -175,7 +176,7 @@ def _get(call: Call[ReadArguments]) -> ReadResult:
 
 
 def _chunks(call: Call[PathArguments]) -> ChunksResult:
-    found = call.memory.notes.chunks(call.arguments.path)
+    found = call.memory.notes.chunks(call.arguments.path, masked=call.masked)
     listed = [ChunkJson.model_validate(chunk) for chunk in found[:MAX_CHUNKS]]
     return ChunksResult(chunks=listed, total=len(found), truncated=len(found) > len(listed))
 

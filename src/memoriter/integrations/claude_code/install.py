@@ -26,8 +26,6 @@ from memoriter.files.durable import write
 from memoriter.integrations.installed_files import plugin_folder, program
 
 PLUGIN = "memoriter"
-#: How Claude Code names the MCP server of the plugin.
-SERVER = "plugin_memoriter_memoriter"
 #: Claude Code starts quickly; on a busy machine it may need longer.
 TIMEOUT_S = 120.0
 

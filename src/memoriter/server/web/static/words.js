@@ -508,7 +508,6 @@ export const WORDS = {
   "code.history.number": ["the same with another number or date", "内容相同，数字或日期不同"],
   "code.history.more": ["says the same and more", "包含全部内容，并有补充"],
   "code.history.part": ["repeats a part of it", "重复了其中一部分"],
-  "code.history.similar": ["nearly the same words and the same meaning", "用词相近，意思相同"],
   "code.entry.staged": ["it waits for the owner's approval", "等待本人批准"],
   "code.entry.rejected": ["the owner has rejected this", "本人已经拒绝了它"],
   "code.entry.forgotten": ["this was forgotten on request and is not captured again automatically", "曾应要求遗忘，不会再自动记住"],
