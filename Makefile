@@ -77,7 +77,7 @@ openclaw: $(READY) $(CLAW) $(TSC)  ## run the tests with the real OpenClaw (minu
 	node $(TSC) -p plugins/openclaw --noEmit --noCheck false
 	$(BIN)/python -m pytest -m integration tests/programs/test_openclaw_itself.py \
 	  tests/programs/test_openclaw_slot_itself.py tests/programs/test_openclaw_build.py \
-	  tests/programs/test_openclaw_plugin_parts.py
+	  tests/programs/test_openclaw_plugin_parts.py tests/programs/test_openclaw_channel_itself.py
 
 # The page is tested in a real browser: Debian's chromium, driven by playwright and checked by axe.
 $(AXE):

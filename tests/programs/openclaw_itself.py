@@ -95,6 +95,7 @@ class RealOpenClaw:
 
     home: Path
     port: int
+    has_channels: bool = False
 
     @property
     def state(self) -> Path:
@@ -103,6 +104,10 @@ class RealOpenClaw:
     @property
     def workspace(self) -> Path:
         return self.state / "workspace"
+
+    @property
+    def log(self) -> Path:
+        return self.home / "gateway.log"
 
     @property
     def database(self) -> Path:
@@ -114,7 +119,8 @@ class RealOpenClaw:
             "HOME": str(self.home),
             "NO_COLOR": "1",
             "OPENCLAW_NO_RESPAWN": "1",
-            "OPENCLAW_SKIP_CHANNELS": "1",
+            **({} if self.has_channels else {"OPENCLAW_SKIP_CHANNELS": "1"}),
+            "PYTHONPATH": os.environ.get("PYTHONPATH", ""),
         }
         return {"PATH": os.environ["PATH"], "TMPDIR": str(self.home), **variables}
 
@@ -163,7 +169,7 @@ class RealOpenClaw:
     @contextmanager
     def gateway(self) -> Iterator[None]:
         """Run its gateway. On a busy machine it may fail to start, so it is tried again."""
-        log = self.home / "gateway.log"
+        log = self.log
         for _ in range(5):
             with log.open("wb") as output:
                 started = subprocess.Popen(

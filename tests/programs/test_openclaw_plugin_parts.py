@@ -9,6 +9,7 @@ import json
 import shutil
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -147,3 +148,40 @@ def test_session_hits_are_shown_to_their_owner_only(workspace: Path) -> None:
 def test_more_tools_are_switched_on_by_config(workspace: Path) -> None:
     ((names,), _) = run(workspace, {"do": "names"}, tools=["memory_store", "memory_forget"])
     assert names == ["memory_search", "memory_get", "memory_store", "memory_forget"]
+
+
+@pytest.fixture
+def gateway(workspace: Path) -> Iterator[dict[str, str]]:
+    """A gateway for the agent `main`: the settings `url` and `token` of the plugin."""
+    places = ["--home", str(workspace.parent / "home"), "--workspace", str(workspace), "--agent", "main"]
+    with subprocess.Popen(
+        [*MEMORITER, *places, "serve", "--port", "0", "--json"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+    ) as started:
+        try:
+            assert started.stdout is not None
+            ready = json.loads(started.stdout.readline())
+            yield {"url": ready["address"], "token": ready["token"]}
+        finally:
+            started.terminate()
+
+
+def test_a_gateway_answers_as_a_process_does(workspace: Path, gateway: dict[str, str]) -> None:
+    read = {"do": "tool", "name": "memory_get", "args": {"path": "memory/agents.md"}, "ctx": OWNER}
+    lost = search(agentId="lost", sessionKey="agent:lost:main")
+    ((_, found, missing, unknown), _) = run(workspace, {"do": "sync"}, search(), read, lost, **gateway)
+    assert [hit["path"] for hit in found["results"]] == ["MEMORY.md"]
+    assert (missing["status"], "memory/agents.md" in missing["error"]) == ("not_found", True)
+    assert unknown["error"] == f"Memory is unavailable: the gateway {gateway['url']} has no agent lost."
+
+
+def test_a_gateway_that_refuses_the_token_or_is_gone_is_one_sentence(
+    workspace: Path, gateway: dict[str, str]
+) -> None:
+    url = gateway["url"]
+    ((refused,), _) = run(workspace, search(), url=url, token="mmr_wrong")
+    assert refused["error"] == f"Memory is unavailable: the gateway {url} refuses the token."
+    ((gone,), _) = run(workspace, search(), url="http://127.0.0.1:9", token="mmr_wrong")
+    assert gone["error"] == "Memory is unavailable: the gateway http://127.0.0.1:9 cannot be reached."

@@ -191,7 +191,7 @@ def _kill(story: Story) -> None:
 def _without_program(story: Story) -> None:
     story.say("Please search without a program.", "agent:main:gone")
     story.run("status without program", "gateway", "call", "doctor.memory.status", "--json")
-    story.outputs["log"] = (story.openclaw.home / "gateway.log").read_text("utf-8", "replace")
+    story.outputs["log"] = story.openclaw.log.read_text("utf-8", "replace")
 
 
 def notes_of(workspace: Path) -> dict[str, str]:

@@ -183,7 +183,7 @@ function startFailure(program, error) {
 function exitReason(code, signal, stderr) {
     const last = stderr.trim().split("\n").at(-1)?.replace(/^memoriter: /, "").replace(/\.$/, "") ?? "";
     const how = signal ? `memoriter was stopped by ${signal}` : `memoriter ended with status ${code}`;
-    const hint = /No module named '?memoriter/.test(stderr) ? "; install it with `pip install memoriter`" : "";
+    const hint = /No module named /.test(stderr) ? "; install it with `pip install memoriter`" : "";
     return last && !signal ? `${how}: ${last.slice(0, 300)}${hint}` : how;
 }
 function seconds(milliseconds) {
@@ -229,16 +229,16 @@ export class GatewayClient {
         }
     }
     answer(operation, status, body) {
-        const inner = body.error;
-        const message = typeof inner === "object" && inner ? String(inner.message ?? "") : inner;
+        const { code, error } = body;
         if (status === 401)
             throw this.fail(`the gateway ${this.url} refuses the token`);
-        if (status === 404 && /agent/i.test(String(message)))
+        if (code === "unknown_agent")
             throw this.fail(`the gateway ${this.url} has no agent ${this.agent}`);
         if (status >= 500)
-            throw this.fail(`${message || "the gateway failed"}`.replace(/\.$/, ""));
+            throw this.fail(`${error || "the gateway failed"}`.replace(/\.$/, ""));
         this.onChange((this.problem = undefined));
-        return answerOf(operation, status === 200 ? "ok" : status === 404 ? "not_found" : "failed", status === 200 ? body : { error: message });
+        const failure = code === "session_refused" ? "refused" : status === 404 ? "not_found" : "failed";
+        return answerOf(operation, status === 200 ? "ok" : failure, body);
     }
     fail(reason) {
         this.onChange((this.problem = `Memory is unavailable: ${reason}.`));

@@ -203,7 +203,7 @@ function startFailure(program: string, error: NodeJS.ErrnoException): string {
 function exitReason(code: number | null, signal: NodeJS.Signals | null, stderr: string): string {
   const last = stderr.trim().split("\n").at(-1)?.replace(/^memoriter: /, "").replace(/\.$/, "") ?? "";
   const how = signal ? `memoriter was stopped by ${signal}` : `memoriter ended with status ${code}`;
-  const hint = /No module named '?memoriter/.test(stderr) ? "; install it with `pip install memoriter`" : "";
+  const hint = /No module named /.test(stderr) ? "; install it with `pip install memoriter`" : "";
   return last && !signal ? `${how}: ${last.slice(0, 300)}${hint}` : how;
 }
 
@@ -249,13 +249,13 @@ export class GatewayClient implements Client {
   }
 
   private answer(operation: string, status: number, body: Result): Result {
-    const inner = body.error as { message?: unknown } | string | undefined;
-    const message = typeof inner === "object" && inner ? String(inner.message ?? "") : inner;
+    const { code, error } = body;
     if (status === 401) throw this.fail(`the gateway ${this.url} refuses the token`);
-    if (status === 404 && /agent/i.test(String(message))) throw this.fail(`the gateway ${this.url} has no agent ${this.agent}`);
-    if (status >= 500) throw this.fail(`${message || "the gateway failed"}`.replace(/\.$/, ""));
+    if (code === "unknown_agent") throw this.fail(`the gateway ${this.url} has no agent ${this.agent}`);
+    if (status >= 500) throw this.fail(`${error || "the gateway failed"}`.replace(/\.$/, ""));
     this.onChange((this.problem = undefined));
-    return answerOf(operation, status === 200 ? "ok" : status === 404 ? "not_found" : "failed", status === 200 ? body : { error: message });
+    const failure = code === "session_refused" ? "refused" : status === 404 ? "not_found" : "failed";
+    return answerOf(operation, status === 200 ? "ok" : failure, body);
   }
 
   private fail(reason: string): Unavailable {

@@ -1,0 +1,108 @@
+"""A local server for Telegram's Bot API: messages of several people in, answers of the bot out.
+
+It implements long polling and what a bot calls around a turn. Every other method succeeds without an effect.
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+import queue
+import threading
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+TOKEN = "123456:local-test-token"
+BOT = {"id": 123456, "is_bot": True, "first_name": "Claw", "username": "local_claw_bot"}
+#: Seconds that a request for updates waits for the next message.
+POLL_S = 1.0
+
+_ids = itertools.count(1)
+
+
+@dataclass
+class TelegramApi:
+    """The state of the server, for tests."""
+
+    url: str = ""
+    updates: queue.Queue[dict[str, Any]] = field(default_factory=queue.Queue)
+    #: Methods and arguments that the bot has called, oldest first, without its requests for updates.
+    calls: list[tuple[str, Mapping[str, Any]]] = field(default_factory=list)
+
+    def receive(self, text: str, sender: Mapping[str, Any], chat: Mapping[str, Any]) -> None:
+        """Let a person send a message to a chat."""
+        message = {
+            "message_id": next(_ids),
+            "date": 1_795_000_000,
+            "from": sender,
+            "chat": chat,
+            "text": text,
+        }
+        self.updates.put({"update_id": next(_ids), "message": message})
+
+
+@contextmanager
+def serving() -> Iterator[TelegramApi]:
+    """Run a server on a free local port."""
+    api = TelegramApi()
+
+    class Handler(_Handler):
+        state = api
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+        server.daemon_threads = True
+        api.url = f"http://127.0.0.1:{server.server_port}"
+        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02})
+        thread.start()
+        try:
+            yield api
+        finally:
+            server.shutdown()
+            thread.join()
+
+
+class _Handler(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    state: TelegramApi
+
+    def do_POST(self) -> None:
+        data = self.rfile.read(int(self.headers.get("content-length") or 0))
+        is_json = "json" in self.headers.get("content-type", "")
+        arguments = json.loads(data or b"{}") if is_json else {}
+        prefix, _, method = self.path.partition("?")[0].rpartition("/")
+        if prefix != f"/bot{TOKEN}":
+            self._send(404, {"ok": False, "error_code": 404, "description": "Not Found"})
+            return
+        self._send(200, {"ok": True, "result": self._result(method, arguments)})
+
+    do_GET = do_POST
+
+    def _result(self, method: str, arguments: Mapping[str, Any]) -> object:
+        if method == "getUpdates":
+            try:
+                return [self.state.updates.get(timeout=POLL_S)]
+            except queue.Empty:
+                return []
+        self.state.calls.append((method, arguments))
+        if method == "getMe":
+            return BOT
+        if method == "getWebhookInfo":
+            return {"url": "", "has_custom_certificate": False, "pending_update_count": 0}
+        if method.startswith(("send", "edit")) and method != "sendChatAction":
+            chat = {"id": arguments.get("chat_id"), "type": "private"}
+            return {"message_id": next(_ids), "date": 1_795_000_000, "from": BOT, "chat": chat, "text": ""}
+        return True
+
+    def _send(self, status: int, body: object) -> None:
+        data = json.dumps(body).encode()
+        self.send_response(status)
+        self.send_header("content-type", "application/json")
+        self.send_header("content-length", str(len(data)))
+        self.end_headers()
+        self.wfile.write(data)
+
+    def log_message(self, *args: object) -> None:
+        """Do not log requests."""
