@@ -160,3 +160,14 @@ def test_the_repository_is_a_marketplace() -> None:
     assert (manifest["name"], manifest["version"]) == (plugin["name"], __version__)
     assert [path.name for path in (folder / "commands").iterdir()] == ["memory.md"]
     assert [path.name for path in (folder / "skills").iterdir()] == ["memory"]
+
+
+@pytest.mark.parametrize("host", ["codex", "cursor"])
+def test_codex_and_cursor_use_the_skill_and_the_server_without_the_hooks(host: str) -> None:
+    folder = plugin_folder("claude-code")
+    manifest = json.loads((folder / f".{host}-plugin" / "plugin.json").read_text())
+    assert (manifest["name"], manifest["version"]) == ("memoriter", __version__)
+    assert (folder / manifest["skills"] / "memory" / "SKILL.md").is_file()
+    assert (folder / manifest["mcpServers"]).is_file()
+    # Without an empty object, Codex installs hooks/hooks.json, which is for Claude Code.
+    assert manifest["hooks"] == {}

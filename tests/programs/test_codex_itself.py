@@ -20,6 +20,8 @@ from typing import Any
 import pytest
 from openai_api import Body, Call, OpenAiApi, Say, serving
 
+from memoriter import __version__
+
 CODEX = (
     Path(__file__)
     .parents[2]
@@ -190,3 +192,27 @@ def test_codex_uses_the_memory_through_a_running_gateway(codex: Codex) -> None:
             f'[mcp_servers.memoriter]\nurl = "{address}/mcp"\nbearer_token_env_var = "MEMORITER_TOKEN"\nrequired = true'
         )
         assert_the_memory_was_used(codex, codex.ask("Which bucket has the backup?", MEMORITER_TOKEN=token))
+
+
+def searching_when_ready(body: Body) -> Sequence[Say | Call]:
+    """A model that waits for the memory's tools, searches once, and answers. A plugin's server is not `required`."""
+    if not offered(body):
+        return [Call("list_mcp_resources", {"server": "memoriter"})]
+    if not any(item.get("name") == "memory_search" for item in body["input"]):
+        return [Call("memory_search", {"query": "bucket of the backup"}, "mcp__memoriter")]
+    return [Say("It is heron.")]
+
+
+def test_codex_installs_the_plugin_of_a_clone_and_uses_it(codex: Codex) -> None:
+    (codex.home / ".memoriter").mkdir()
+    (codex.home / ".memoriter" / "config.yaml").write_text(f"workspace: {codex.notes}\n", "utf-8")
+    codex.configure("")
+    codex.api.model = searching_when_ready
+    codex.run("plugin", "marketplace", "add", str(Path(__file__).parents[2]))
+    installed = json.loads(codex.run("plugin", "add", "memoriter@memoriter", "--json"))
+    assert (installed["name"], installed["version"]) == ("memoriter", __version__)
+    codex.ask("Which bucket has the backup?", PATH=f"{MEMORITER.parent}:{os.environ['PATH']}")
+    last = codex.api.requests[-1]
+    assert "memory_store" in offered(last)
+    assert "bucket heron" in json.dumps(last["input"])
+    assert "memoriter:memory" in json.dumps(last["input"])  # the skill
