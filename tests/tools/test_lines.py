@@ -65,6 +65,15 @@ def test_a_wrong_request_gets_one_sentence(tmp_path: Path) -> None:
     assert answers["c"]["result"]["error"] == "`access` must be read, write or admin, and `session` a string."
 
 
+def test_words_that_an_agent_reports_of_the_owner_stay_an_agents_in_the_transcript(tmp_path: Path) -> None:
+    messages = [{"role": "user", "content": "The heron key is under the mat of the greenhouse."}]
+    arguments = {"messages": messages, "session": "s1", "record": True}
+    search = {"operation": "memory.search", "arguments": {"query": "heron key mat", "source": "sessions"}}
+    talk(tmp_path, {"id": 1, "operation": "capture", "access": "write", "arguments": arguments})
+    (found,) = talk(tmp_path, {"id": 2, **search})
+    assert [hit["trust"] for hit in found["result"]["results"]] == ["agent"]
+
+
 def test_a_recorded_conversation_can_be_searched_and_strangers_stay_untrusted(tmp_path: Path) -> None:
     owner, stranger = {"senderIsOwner": True}, {"senderIsOwner": False}
     messages = [

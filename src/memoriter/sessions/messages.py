@@ -39,6 +39,8 @@ class Message:
     use: ToolUse = field(default_factory=ToolUse)
     #: Whether the host marked these as words of someone other than the owner and the agent.
     stranger: bool = False
+    #: Whether a caller that does not speak for the owner recorded these as the owner's words.
+    reported: bool = False
 
 
 class DamagedLine(ValueError):
@@ -77,6 +79,7 @@ def read_record(record: Mapping[str, object]) -> Message:
         session=_session(record),
         use=tool_use_of(body),
         stranger=bool(text) and _is_strangers(body),
+        reported=body.get("trust") == "agent",
     )
 
 
@@ -212,7 +215,7 @@ def turn_of(message: Message, line: int, before: OutsideText) -> tuple[Turn | No
     outside = before.after(message.use, person=message.role == "user", stranger=message.stranger)
     if message.role is None:
         return None, outside
-    person: Trust = "untrusted" if message.stranger else "owner"
+    person: Trust = "untrusted" if message.stranger else "agent" if message.reported else "owner"
     trust: Trust = person if message.role == "user" else "untrusted" if outside.tainted else "agent"
     return Turn(message.role, message.text, line, message.time, trust), outside
 
@@ -227,8 +230,9 @@ def turns_of_messages(messages: Iterable[Mapping[str, object]]) -> list[Turn]:
 
 
 def record_of(turn: Turn) -> dict[str, object]:
-    """Return a turn as a message for a transcript."""
-    trust = {"trust": turn.trust} if turn.trust == "untrusted" else {}
+    """Return a turn as a message for a transcript, marked if it is less trusted than its role."""
+    expected = "owner" if turn.role == "user" else "agent"
+    trust = {"trust": turn.trust} if turn.trust != expected else {}
     time = {"timestamp": turn.time} if turn.time is not None else {}
     return {"role": turn.role, "content": turn.text, **time, **trust}
 
