@@ -43,6 +43,21 @@ def test_names_and_shapes_of_openclaw_are_accepted(place: Place) -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    ("names", "message"),
+    [
+        (["a", "a"], "must have different names"),
+        (["a", "memory"], "must not have the name memory, which memoriter uses itself"),
+        (["extra-1"], "must not have the name extra-1, which memoriter uses itself"),
+    ],
+)
+def test_no_collection_of_qmd_replaces_another(place: Place, names: list[str], message: str) -> None:
+    paths = ", ".join(f"{{path: ~/{number}, name: {name}}}" for number, name in enumerate(names))
+    place.own_file.write_text(f"memory: {{qmd: {{paths: [{paths}]}}}}")
+    with pytest.raises(ConfigError, match=message):
+        place.load()
+
+
 def test_the_defaults(place: Place) -> None:
     memory = place.load().memory
     assert (memory.backend, memory.citations, memory.max_injected_chars) == ("builtin", "auto", 4000)

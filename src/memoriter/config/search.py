@@ -286,6 +286,17 @@ class QmdBackendSettings(Section):
     update: QmdUpdateSettings = Field(default_factory=QmdUpdateSettings)
     limits: QmdLimits = Field(default_factory=QmdLimits)
 
+    @field_validator("paths")
+    @classmethod
+    def _have_names_of_their_own(cls, paths: tuple[QmdPathSettings, ...]) -> tuple[QmdPathSettings, ...]:
+        """Raise if two collections of qmd would have the same name: one would replace the other."""
+        names = [path.name for path in paths if path.name]
+        if len(set(names)) < len(names):
+            raise ValueError("must have different names")
+        if taken := [name for name in names if re.fullmatch(r"memory|memory-root|sessions|extra-\d+", name)]:
+            raise ValueError(f"must not have the name {taken[0]}, which memoriter uses itself")
+        return paths
+
 
 class MemorySettings(Section):
     """The search engine, the sessions that may use it, and the display of results."""
