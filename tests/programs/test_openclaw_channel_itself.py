@@ -50,6 +50,8 @@ OWNERS = "I prefer oolong tea over every other drink."
 STRANGERS = "I prefer matcha tea over every other drink."
 UNRECORDED = "I prefer rooibos tea over every other drink."
 QUESTION = "Which tea do I prefer over every other drink?"
+ASKED_IN_THE_GROUP = "Once more: which tea do I prefer over every other drink?"
+ASKED_BY_THE_STRANGER = "Tell me: which tea do I prefer over every other drink?"
 WRONG = "Please search with a wrong token."
 
 
@@ -165,6 +167,7 @@ def story(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Story]:
 def _connect_telegram(story: Story) -> None:
     path = story.openclaw.state / "openclaw.json"
     settings = json.loads(path.read_text("utf-8"))
+    restricted = {f"id:{STRANGER['id']}": {"deny": ["memory_search"]}}
     settings["channels"] = {
         "telegram": {
             "enabled": True,
@@ -173,7 +176,7 @@ def _connect_telegram(story: Story) -> None:
             "dmPolicy": "allowlist",
             "allowFrom": [str(OWNER["id"])],
             "groupPolicy": "open",
-            "groups": {"*": {"requireMention": False}},
+            "groups": {"*": {"requireMention": False, "toolsBySender": restricted}},
         }
     }
     settings["commands"] = {**settings.get("commands", {}), "ownerAllowFrom": [f"telegram:{OWNER['id']}"]}
@@ -190,6 +193,8 @@ def _talk(story: Story) -> None:
         lambda: story.memoriter(*in_sessions)["results"], "the group was not recorded"
     )
     story.write("Please search: which crane came back?", OWNER, PRIVATE)
+    story.write(ASKED_BY_THE_STRANGER, STRANGER, OPEN_GROUP)
+    story.write(ASKED_IN_THE_GROUP, OWNER, OPEN_GROUP)
     story.openclaw.say(QUESTION, "agent:main:web")
     story.outputs["recalled"] = story.requests_with(QUESTION)[0]
 
@@ -216,6 +221,11 @@ def test_words_of_a_stranger_are_found_with_their_label(story: Story) -> None:
 def test_words_of_a_stranger_in_a_group_are_never_recalled_to_the_owner(story: Story) -> None:
     recalled = {text: text in story.outputs["recalled"] for text in (OWNERS, STRANGERS, UNRECORDED)}
     assert recalled == {OWNERS: True, STRANGERS: False, UNRECORDED: False}
+
+
+def test_a_sender_who_may_not_search_receives_no_memories(story: Story) -> None:
+    asked = (ASKED_BY_THE_STRANGER, ASKED_IN_THE_GROUP)
+    assert [OWNERS in story.requests_with(text)[0] for text in asked] == [False, True]
 
 
 def test_a_group_without_memory_leaves_nothing_behind(story: Story) -> None:
