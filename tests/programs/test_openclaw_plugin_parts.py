@@ -115,7 +115,7 @@ def test_unknown_agents_lost_workspaces_and_outside_paths_are_one_sentence(works
 def test_a_program_that_is_missing_or_fails_is_reported(workspace: Path) -> None:
     ((missing,), _) = run(workspace, search(), command=["/nowhere/memoriter"])
     assert missing["error"].startswith("Memory is unavailable: the command /nowhere/memoriter was not found;")
-    ((module,), last) = run(workspace, search(), command=[sys.executable, "-S", "-m", "memoriter"])
+    ((module,), last) = run(workspace, search(), command=[sys.executable, "-I", "-S", "-m", "memoriter"])
     assert "memoriter ended with status 1" in module["error"]
     assert "install it with `pip install memoriter`" in module["error"]
     assert [line for line in last["log"] if "memoriter ended with status 1" in line]

@@ -169,6 +169,9 @@ def check_table_commands(installed: Installation) -> None:
         program = installed.programs / name
         program.write_text(f'#!/bin/sh\necho "$@" >> {program}.log\n', encoding="utf-8")
         program.chmod(0o755)
+    openclaw = installed.home / ".openclaw" / "openclaw.json"
+    openclaw.parent.mkdir()
+    openclaw.write_text("{}", encoding="utf-8")
     for command in table_commands():
         if command == "memoriter serve":
             check_server(installed)
@@ -179,6 +182,7 @@ def check_table_commands(installed: Installation) -> None:
             installed.run(command)
     said = (installed.programs / "claude.log").read_text("utf-8")
     assert "plugin install memoriter@memoriter" in said
+    assert json.loads(openclaw.read_text("utf-8"))["plugins"]["slots"]["memory"] == "memoriter"
 
 
 def browser() -> urllib.request.OpenerDirector:
