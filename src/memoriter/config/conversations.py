@@ -74,7 +74,7 @@ class RetrievalSettings(Section):
         "chosen with the bundled model; embedders with higher cosines need more, such as 0.4.",
     )
     min_confidence: Fraction = Field(
-        default=0.3,
+        default=0.25,
         description="Minimum probability that a note or an entry answers, for text that is added to a prompt "
         "automatically. A search still finds what is below it.",
     )

@@ -92,7 +92,7 @@ class Budget:
     #: Minimum similarity of an entry.
     threshold: float = MIN_SIMILARITY
     #: Minimum probability that a note or an entry answers.
-    min_confidence: float = 0.3
+    min_confidence: float = 0.25
     characters: int = 4_000
     #: None means that only characters are limited.
     tokens: int | None = None
