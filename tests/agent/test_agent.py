@@ -306,7 +306,9 @@ def test_many_sessions_at_the_same_time_are_all_captured(open_agent: OpenAgent) 
     for thread in threads:
         thread.join()
     agent.close()
-    assert [effect.warnings for effect in effects if effect.warnings] == []
+    warnings = [warning for effect in effects for warning in effect.warnings]
+    # Another session's transcript may be indexed but not yet embedded when this one recalls.
+    assert [warning for warning in warnings if "have no vector yet" not in warning] == []
     kept = [done.entry.text for effect in effects for done in effect.remembered if done.entry]
     assert sorted(kept) == sorted(f"My seat in {room} is number {room[5:]}." for room in rooms)
 
