@@ -149,6 +149,7 @@ def _hanging(open_agent: OpenAgent, folder: Path) -> tuple[Agent, Path]:
 def _alive(pid: int) -> bool:
     try:
         os.kill(pid, 0)
-    except ProcessLookupError:
+        state = Path(f"/proc/{pid}/stat").read_text().split(")")[-1].split()[0]
+    except (ProcessLookupError, FileNotFoundError):
         return False
-    return "Z" not in Path(f"/proc/{pid}/stat").read_text().split(")")[-1].split()[0]
+    return "Z" not in state
