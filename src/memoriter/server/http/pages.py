@@ -1,12 +1,15 @@
 """The files of the page, and the link that signs a browser in.
 
-A file is looked up in a listing of the folder, so the path of a request never reaches the disk.
+A file is looked up in a listing of the folder, so the path of a request never reaches the disk. The index names one
+script and one style sheet with all modules (see `bundle`). Their names contain a digest, so browsers keep them.
 """
 
 from __future__ import annotations
 
+import gzip
 import hashlib
 import mimetypes
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -16,6 +19,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
+from memoriter.server.http import bundle
 from memoriter.server.http.responses import Refused
 
 if TYPE_CHECKING:
@@ -43,43 +47,71 @@ SIGNED_IN_PAGE = """<!doctype html>
 """
 
 
+INDEX = "index.html"
+#: A client checks its copy of a file with each request. The name of a bundle changes with its content.
+CHECKED, IMMUTABLE, UNSTORED = "no-cache", "public, max-age=31536000, immutable", "no-store"
+
+
 @dataclass(frozen=True, slots=True)
 class PageFile:
     """A file with its headers."""
 
     body: bytes
     media_type: str
+    cache_control: str
     etag: str
+    #: The body as gzip, for files that are worth it.
+    packed: bytes | None = None
 
 
 class PageFiles:
-    """The files of a folder by name. A file that has changed is read again."""
+    """The files of a folder by name, and the bundles that its index names. Files that have changed are read again."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
-        self._read: dict[str, tuple[int, PageFile]] = {}
+        self._read: dict[str, PageFile] = {}
+        self._state: dict[str, int] = {}
 
     def __getitem__(self, name: str) -> PageFile:
-        path = self._names().get(name)
-        if path is None:
-            raise KeyError(name)
-        modified_at = path.stat().st_mtime_ns
-        known = self._read.get(name)
-        if known is None or known[0] != modified_at:
-            body = path.read_bytes()
-            media_type = (
-                MEDIA_TYPES.get(path.suffix) or mimetypes.guess_type(name)[0] or "application/octet-stream"
-            )
-            known = modified_at, PageFile(body, media_type, f'"{hashlib.sha256(body).hexdigest()[:32]}"')
-            self._read[name] = known
-        return known[1]
-
-    def _names(self) -> dict[str, Path]:
-        return {
-            path.relative_to(self._folder).as_posix(): path
+        state = {
+            path.relative_to(self._folder).as_posix(): path.stat().st_mtime_ns
             for path in self._folder.rglob("*")
             if path.suffix in MEDIA_TYPES and path.is_file() and not path.is_symlink()
         }
+        if state != self._state:
+            self._read = self._load(state)
+            self._state = state
+        return self._read[name]
+
+    def _load(self, names: Mapping[str, object]) -> dict[str, PageFile]:
+        bodies = {name: (self._folder / name).read_bytes() for name in names}
+        texts = {
+            name.removeprefix("static/"): body.decode()
+            for name, body in bodies.items()
+            if name.endswith((".js", ".css", ".html"))
+        }
+        files = {name: _page_file(name, body, CHECKED) for name, body in bodies.items()}
+        script = bundle.join_scripts(texts, bundle.first_script(texts[INDEX])).encode()
+        style = bundle.join_styles(texts, texts[INDEX]).encode()
+        script_name = f"page-{_digest(script)}.js"
+        style_name = f"page-{_digest(style)}.css"
+        index = bundle.rewrite_index(texts[INDEX], script_name, style_name)
+        for name, body in ((script_name, script), (style_name, style)):
+            files[f"static/{name}"] = _page_file(name, body, IMMUTABLE)
+        files[INDEX] = _page_file(INDEX, index.encode(), UNSTORED)
+        return files
+
+
+def _page_file(name: str, body: bytes, cache_control: str) -> PageFile:
+    media_type = (
+        MEDIA_TYPES.get(Path(name).suffix) or mimetypes.guess_type(name)[0] or "application/octet-stream"
+    )
+    packed = gzip.compress(body, mtime=0) if cache_control == IMMUTABLE else None
+    return PageFile(body, media_type, cache_control, f'"{_digest(body)}"', packed)
+
+
+def _digest(body: bytes) -> str:
+    return hashlib.sha256(body).hexdigest()[:32]
 
 
 def routes(browsers: BrowserSessions, folder: Path = FOLDER) -> list[Route]:
@@ -87,10 +119,10 @@ def routes(browsers: BrowserSessions, folder: Path = FOLDER) -> list[Route]:
     files = PageFiles(folder)
 
     async def index(request: Request) -> Response:
-        return _file_response(files, "index.html", request, "no-store")
+        return _file_response(files, INDEX, request)
 
     async def static(request: Request) -> Response:
-        return _file_response(files, f"static/{request.path_params['name']}", request, "no-cache")
+        return _file_response(files, f"static/{request.path_params['name']}", request)
 
     async def sign_in(request: Request) -> Response:
         if request.method == "HEAD":  # a program that only checks the link must not use up the ticket
@@ -120,12 +152,18 @@ def _sign_in_response(cookie: str | None, cookie_name: str, request: Request) ->
     return response
 
 
-def _file_response(files: PageFiles, name: str, request: Request, cache_control: str) -> Response:
+def _file_response(files: PageFiles, name: str, request: Request) -> Response:
     try:
         file = files[name]
     except (KeyError, OSError):
         raise HTTPException(404) from None
-    headers = {"etag": file.etag, "cache-control": cache_control}
+    headers = {"etag": file.etag, "cache-control": file.cache_control}
     if request.headers.get("if-none-match") == file.etag:
         return Response(status_code=304, headers=headers)
-    return Response(file.body, headers=headers, media_type=file.media_type)
+    if file.packed is None:
+        return Response(file.body, headers=headers, media_type=file.media_type)
+    headers["vary"] = "accept-encoding"
+    if "gzip" not in request.headers.get("accept-encoding", ""):
+        return Response(file.body, headers=headers, media_type=file.media_type)
+    headers["content-encoding"] = "gzip"
+    return Response(file.packed, headers=headers, media_type=file.media_type)
