@@ -67,7 +67,7 @@ def build_engine(settings: Settings, embedder: Embedder | None = None) -> Engine
         def qmd() -> Engine:
             sessions = _sessions(settings) if qmd_settings.sessions else None
             exports = Exports(sessions, qmd_settings.folder / "sessions") if sessions else None
-            return QmdEngine.create(qmd_settings, _workspace(settings), exports=exports, scope=scope)
+            return QmdEngine.create(qmd_settings, build_workspace(settings), exports=exports, scope=scope)
 
         key = cache_key(settings.agent, (qmd_settings, scope.scope))
         selection = EXTERNAL_ENGINES.get(key, qmd, builtin)
@@ -136,7 +136,8 @@ def transcripts_of(settings: Settings) -> Transcripts:
     return Transcripts(roots, tokens=chunking.tokens, target=chunking.target)
 
 
-def _workspace(settings: Settings) -> Workspace:
+def build_workspace(settings: Settings) -> Workspace:
+    """Build the workspace that the settings describe."""
     return Workspace(
         settings.workspace,
         extra_paths=_extra_paths(settings),
@@ -196,7 +197,7 @@ def build_builtin(settings: Settings, embedder: Embedder | None, scope: ScopeChe
     index = open_index(
         settings.agent_folder, engine=settings.index.vector_engine, pinecone=pinecone_access(settings)
     )
-    workspace, chunking = _workspace(settings), settings.chunking
+    workspace, chunking = build_workspace(settings), settings.chunking
     return BuiltinEngine(
         workspace,
         index,
@@ -260,7 +261,7 @@ def build_notes(settings: Settings, engine: Engine, save: Save) -> Notes:
     """Build the collection of notes and transcripts. The builtin index, if there is one, adds details."""
     from memoriter.notes.collection import Notes
 
-    return Notes(_workspace(settings), _sessions(settings), lambda: engine.index, save)
+    return Notes(build_workspace(settings), _sessions(settings), lambda: engine.index, save)
 
 
 def was_there(engine: Engine) -> bool:

@@ -10,31 +10,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from command_line import Run
 
 import memoriter as memoriter_package
-
-Run = Callable[..., subprocess.CompletedProcess[str]]
-RunForked = Callable[..., subprocess.CompletedProcess[bytes]]
-
-
-@pytest.fixture
-def memoriter(workspace: Path, tmp_path: Path, run_forked: RunForked) -> Run:
-    def run(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
-        variables = {
-            **os.environ,
-            "MEMORITER_WORKSPACE": str(workspace),
-            "MEMORITER_HOME": str(tmp_path / "state"),
-            "MEMORITER_EMBEDDING__PROVIDER": "none",
-            "NO_COLOR": "1",
-            "COLUMNS": "120",
-            **environment,
-        }
-        done = run_forked(list(arguments), variables)
-        return subprocess.CompletedProcess(
-            done.args, done.returncode, done.stdout.decode(), done.stderr.decode()
-        )
-
-    return run
 
 
 @pytest.fixture

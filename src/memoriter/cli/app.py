@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from memoriter.cli import entries, server, sessions, setup
+from memoriter.cli import configuration, entries, server, sessions, setup
 from memoriter.cli.context import GlobalOptions, Json
 
 if TYPE_CHECKING:
@@ -34,8 +34,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 app.command(epilog="Example: memoriter --workspace ~/notes init")(setup.init)
-config_app = typer.Typer(help="Show the settings and where each value comes from.", no_args_is_help=True)
-app.add_typer(config_app, name="config")
+app.add_typer(configuration.app, name="config")
 
 
 def _print_version(requested: bool) -> None:
@@ -208,14 +207,6 @@ def doctor(context: typer.Context, as_json: Json = False) -> None:
     render.findings(findings, as_json)
     if any(finding.state == "wrong" for finding in findings):
         raise typer.Exit(1)
-
-
-@config_app.command("show")
-def config_show(context: typer.Context, as_json: Json = False) -> None:
-    """Print every setting with its value and its origin."""
-    from memoriter.cli import render
-
-    render.settings(context.obj.settings(), as_json)
 
 
 def call(

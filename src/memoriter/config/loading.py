@@ -80,19 +80,42 @@ def load(
     return _check(base | local | explicit, errors)
 
 
+def owner_path(
+    config: Path | None = None,
+    arguments: Mapping[str, object] | None = None,
+    environ: Mapping[str, str] | None = None,
+    cwd: Path | None = None,
+) -> Path:
+    """Return the path of the owner's settings file, whether or not it exists."""
+    environ = os.environ if environ is None else environ
+    cwd = Path.cwd() if cwd is None else cwd.absolute()
+    explicit = layers.from_environment(environ, cwd, []) | layers.from_arguments(arguments or {}, cwd, [])
+    return _owner_path(config or environ.get(layers.CONFIG_VARIABLE), cwd, explicit)
+
+
+def _owner_path(named: Path | str | None, cwd: Path, explicit: Layer) -> Path:
+    try:
+        return (cwd / Path(named).expanduser() if named else _home(explicit) / "config.yaml").resolve()
+    except (OSError, RuntimeError, ValueError) as error:
+        raise ConfigError(f"settings file {printable(str(named))}: not a usable path: {error}") from error
+
+
 def _owners_file(
     config: Path | None, environ: Mapping[str, str], cwd: Path, explicit: Layer, errors: list[ConfigError]
 ) -> Layer:
     named = config or environ.get(layers.CONFIG_VARIABLE)
-    try:
-        path = (cwd / Path(named).expanduser() if named else _home(explicit) / "config.yaml").resolve()
-    except (OSError, RuntimeError, ValueError) as error:
-        raise ConfigError(f"settings file {printable(str(named))}: not a usable path: {error}") from error
+    path = _owner_path(named, cwd, explicit)
     text = read(path, follow_links=True)
     if text is None and named:
         origin = "--config" if config else layers.CONFIG_VARIABLE
         raise ConfigError(f"settings file {printable(path)}, named by {origin}, does not exist")
     return layers.from_file(path, text, errors) if text is not None else {}
+
+
+def check_text(path: Path, text: str) -> Settings:
+    """Return the settings that a file with this text alone would give. Raises ConfigError for the first error."""
+    errors: list[ConfigError] = []
+    return _check(layers.from_file(path, text, errors), errors)
 
 
 def _home(layer: Layer) -> Path:

@@ -1,0 +1,94 @@
+"""The commands `config show`, `config get` and `config set`.
+
+Imports of the package stay inside the functions, so that ``--help`` loads only typer.
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from memoriter.cli.context import GlobalOptions, Json
+
+if TYPE_CHECKING:
+    from memoriter.config import Setting
+
+Key = Annotated[str, typer.Argument(metavar="KEY", help="Name of a setting, such as search.max_results.")]
+
+app = typer.Typer(help="Show or change the settings.", no_args_is_help=True)
+
+
+@app.command("show")
+def show(context: typer.Context, as_json: Json = False) -> None:
+    """Print every setting with its value and its origin."""
+    from memoriter.cli import render
+
+    render.settings(context.obj.settings(), as_json)
+
+
+@app.command("get", epilog="Example: memoriter config get search.max_results")
+def get(context: typer.Context, key: Key, as_json: Json = False) -> None:
+    """Print the effective value of one setting."""
+    from memoriter.cli import render
+    from memoriter.config.editing import complete_key
+
+    setting = _setting(context, complete_key(key))
+    if as_json:
+        render.to_json({"key": setting.key, "value": setting.value, "origin": setting.origin})
+    else:
+        render.console().print(_format(setting.value))
+
+
+@app.command(
+    "set",
+    epilog="Examples: memoriter config set search.max_results 10 · memoriter config set llm.api_key - < key.txt",
+)
+def set_(
+    context: typer.Context,
+    key: Key,
+    value: Annotated[
+        str, typer.Argument(help="The new value, as in YAML, or '-' to read it from standard input.")
+    ],
+    as_json: Json = False,
+) -> None:
+    """Set one setting in your settings file. Comments in the file are kept."""
+    from memoriter.cli import render
+    from memoriter.config.editing import complete_key, save_value
+    from memoriter.config.loading import owner_path
+
+    name = complete_key(key)
+    path = owner_path(context.obj.config, context.obj.arguments())
+    written = save_value(path, name, sys.stdin.read().strip() if value == "-" else value)
+    effective = _setting(context, name)
+    is_effective = effective.origin == str(path)
+    if as_json:
+        render.to_json(
+            {
+                "key": name,
+                "value": written,
+                "path": str(path),
+                "effective": effective.value,
+                "origin": effective.origin,
+            }
+        )
+        return
+    out = render.console()
+    out.print(f"{name} = {_format(effective.value if is_effective else written)}, written to {path}.")
+    if not is_effective:
+        out.print(
+            f"Note: {effective.origin} takes precedence, so the effective value is {_format(effective.value)}.",
+            style="yellow",
+        )
+
+
+def _setting(context: typer.Context, key: str) -> Setting:
+    options: GlobalOptions = context.obj
+    return next(setting for setting in options.settings().describe() if setting.key == key)
+
+
+def _format(value: object) -> str:
+    if isinstance(value, bool) or value is None:
+        return {True: "true", False: "false", None: "null"}[value]
+    return str(value)

@@ -1,0 +1,67 @@
+"""`config get` and `config set` as people use them."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from command_line import Run
+
+
+@pytest.fixture
+def config(tmp_path: Path) -> Path:
+    file = tmp_path / "state/config.yaml"
+    file.parent.mkdir()
+    file.write_text("# mine\nsearch:\n  max_results: 6  # a few\n", "utf-8")
+    return file
+
+
+def test_set_writes_one_value_and_says_where(memoriter: Run, config: Path) -> None:
+    done = memoriter("config", "set", "search.max_results", "9")
+    assert (done.returncode, done.stdout) == (0, f"search.max_results = 9, written to {config}.\n")
+    assert config.read_text("utf-8") == "# mine\nsearch:\n  max_results: 9  # a few\n"
+    assert memoriter("config", "get", "search.max_results").stdout == "9\n"
+
+
+def test_set_says_when_something_else_takes_precedence(memoriter: Run, config: Path) -> None:
+    done = memoriter("config", "set", "search.max_results", "9", MEMORITER_SEARCH__MAX_RESULTS="3")
+    assert done.stdout == (
+        f"search.max_results = 9, written to {config}.\n"
+        "Note: MEMORITER_SEARCH__MAX_RESULTS takes precedence, so the effective value is 3.\n"
+    )
+    shown = json.loads(
+        memoriter("config", "get", "search.maxResults", "--json", MEMORITER_SEARCH__MAX_RESULTS="3").stdout
+    )
+    assert shown == {"key": "search.max_results", "value": 3, "origin": "MEMORITER_SEARCH__MAX_RESULTS"}
+
+
+def test_set_creates_a_private_file_and_hides_a_key(memoriter: Run, tmp_path: Path) -> None:
+    done = memoriter("config", "set", "llm.api_key", "-", stdin=b"sk-secret\n")
+    file = tmp_path / "state/config.yaml"
+    assert (done.returncode, done.stdout) == (0, f"llm.api_key = ***, written to {file}.\n")
+    assert file.read_text("utf-8") == "llm:\n  api_key: sk-secret\n"
+    assert file.stat().st_mode & 0o777 == 0o600
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (
+            ["set", "search.max_result", "9"],
+            "Unknown setting 'search.max_result'; did you mean 'search.max_results'?",
+        ),
+        (["get", "search"], "'search' is a section. Name one of its settings, such as 'search.max_results'."),
+        (
+            ["set", "search.max_results", "many"],
+            "search.max_results = 'many' from {config}: must be a whole number",
+        ),
+    ],
+)
+def test_a_wrong_name_or_value_changes_nothing(
+    memoriter: Run, config: Path, arguments: list[str], message: str
+) -> None:
+    before = config.read_text("utf-8")
+    done = memoriter("config", *arguments)
+    assert (done.returncode, done.stderr) == (1, f"memoriter: {message.format(config=config)}\n")
+    assert config.read_text("utf-8") == before
