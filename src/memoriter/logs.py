@@ -15,6 +15,8 @@ from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import TextIO
 
+from memoriter.invisible import reveal
+
 NAME = "memoriter"
 #: Warnings and errors that are kept in memory, of all agents together.
 MAX_MESSAGES = 200
@@ -45,7 +47,7 @@ class _Recent(logging.Handler):
     def emit(self, record: logging.LogRecord) -> None:
         """Keep a message, unless it cannot be formatted."""
         try:
-            text = " ".join(record.getMessage().split())[:MAX_MESSAGE_CHARS]
+            text = reveal(" ".join(record.getMessage().split()))[:MAX_MESSAGE_CHARS]
         except (TypeError, ValueError, KeyError):
             return
         room = record.name.removeprefix(NAME).strip(".")
@@ -85,11 +87,19 @@ def setup(
     for handler in [handler for handler in logger.handlers if isinstance(handler, _Shown)]:
         logger.removeHandler(handler)
     shown = _Shown(stream or sys.stderr)
-    shown.setFormatter(formatter or logging.Formatter("%(levelname)s %(name)s: %(message)s"))
+    shown.setFormatter(formatter or _Visible("%(levelname)s %(name)s: %(message)s"))
     logger.addHandler(shown)
     logger.setLevel(level.upper())
     # Otherwise the handlers of the program would print every message a second time.
     logger.propagate = False
+
+
+class _Visible(logging.Formatter):
+    """Draws invisible characters, so that a name in a message cannot look like another."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        """Return the line."""
+        return reveal(super().format(record))
 
 
 class Quiet(logging.StreamHandler[TextIO]):

@@ -11,14 +11,15 @@ import memoriter
 
 ROOT = Path(memoriter.__file__).parent
 
-SHARED = {"records", "errors", "sentences", "logs", "files", "background"}
+SHARED = {"records", "errors", "sentences", "invisible", "logs", "files", "background"}
 LEAVES = {"text", "embedding", "store"}
 
 MAY_IMPORT: dict[str, set[str]] = {
     "records": set(),
     "errors": set(),
     "sentences": set(),
-    "logs": set(),
+    "invisible": set(),
+    "logs": {"invisible"},
     "background": {"errors"},
     "files": SHARED,
     "config": SHARED,

@@ -5,7 +5,6 @@ Imports of the package stay inside the functions, so that ``--help`` and complet
 
 from __future__ import annotations
 
-import json
 import sys
 import time
 from contextlib import ExitStack, suppress
@@ -236,7 +235,7 @@ def call(
             lambda: stack.enter_context(context.obj.memory()), session_key=session, tools=OPERATIONS
         )
         result = toolbox.call(operation, text)
-    typer.echo(json.dumps(result, ensure_ascii=False, indent=2))
+    render.to_json(result)
     if "error" in result:
         raise typer.Exit(1)
 

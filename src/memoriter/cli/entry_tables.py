@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from memoriter.cli.render import console, plain, stars, table, to_json
+from memoriter.invisible import invisible
 
 if TYPE_CHECKING:
     from memoriter.records import CleanedUp, Entry, EntryEvent, Imported, Part, Recall, Receipt, Remembered
@@ -49,6 +50,13 @@ def remembered(outcome: Remembered, as_json: bool) -> None:
     console().print(f"{outcome.action.capitalize()}: {about}")
     if outcome.note:
         console().print(f"Note: {outcome.note}")
+    _warn_of_invisible(entry)
+
+
+def _warn_of_invisible(entry: Entry) -> None:
+    """Say that an entry contains invisible characters, which can make a text read as another."""
+    if names := invisible(" ".join((entry.text, *entry.tags))):
+        console().print(f"{'':8}  Invisible characters: {', '.join(names)}.", style="yellow")
 
 
 def entries(found: Sequence[Entry], as_json: bool) -> None:
@@ -65,6 +73,7 @@ def entries(found: Sequence[Entry], as_json: bool) -> None:
             about.append(f"from {origin}")
         console().print(f"{entry.id[:8]}  {one_line(entry.text, 200)}")
         console().print(f"{'':8}  {' · '.join([*about, _state(entry)])}", style="dim")
+        _warn_of_invisible(entry)
 
 
 def expiry(entry: Entry) -> str:

@@ -14,8 +14,9 @@ from dataclasses import asdict
 from datetime import datetime
 from pathlib import Path
 from textwrap import indent
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from memoriter.invisible import escape_json, reveal
 from memoriter.sentences import join
 
 if TYPE_CHECKING:
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
 
 def to_json(value: object) -> None:
     """Print one JSON value."""
-    sys.stdout.write(json.dumps(value, ensure_ascii=False, indent=2, default=str) + "\n")
+    sys.stdout.write(escape_json(json.dumps(value, ensure_ascii=False, indent=2, default=str)) + "\n")
 
 
 #: Control characters except line break and tab. A note could move the cursor or rename the window with them.
@@ -38,8 +39,8 @@ _CONTROLS = {code: None for code in (*range(32), *range(127, 160)) if chr(code) 
 
 
 def plain(text: str) -> str:
-    """Remove control characters, so that text cannot control the terminal."""
-    return text.translate(_CONTROLS)
+    """Remove control characters, which could control the terminal, and draw invisible ones."""
+    return reveal(text.translate(_CONTROLS))
 
 
 def _camel(name: str) -> str:
@@ -52,10 +53,14 @@ def _camel_keys(value: Mapping[str, object]) -> dict[str, object]:
 
 
 def console() -> Console:
-    """Return a console that prints text literally."""
+    """Return a console that prints text literally, and draws invisible characters."""
     from rich.console import Console
 
-    return Console(highlight=False, markup=False, emoji=False, soft_wrap=True)
+    class Literal(Console):
+        def print(self, *objects: object, **options: Any) -> None:
+            super().print(*(plain(one) if isinstance(one, str) else one for one in objects), **options)
+
+    return Literal(highlight=False, markup=False, emoji=False, soft_wrap=True)
 
 
 def count(number: int, noun: str) -> str:

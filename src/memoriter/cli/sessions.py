@@ -176,7 +176,8 @@ def recall(
         return
     if result["degraded"]:
         sys.stderr.write(f"memoriter: {result['degraded']}\n")
-    sys.stdout.write(f"{result['text']}\n" if result["text"] else "")
+    text = render.plain(result["text"]) if sys.stdout.isatty() else result["text"]
+    sys.stdout.write(f"{text}\n" if text else "")
 
 
 def capture(

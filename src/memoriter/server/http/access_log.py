@@ -14,6 +14,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from memoriter import logs
+from memoriter.invisible import escape_json
 
 if TYPE_CHECKING:
     from memoriter.server.http.guard import RequestRecord
@@ -47,7 +48,7 @@ class JsonFormatter(logging.Formatter):
             line["error"] = record.exc_info[0].__name__
             frames = traceback.extract_tb(record.exc_info[2])
             line["trace"] = [f"{frame.filename}:{frame.lineno} {frame.name}" for frame in frames]
-        return json.dumps(line, ensure_ascii=False, default=str)
+        return escape_json(json.dumps(line, ensure_ascii=False, default=str))
 
 
 def setup(level: str) -> None:

@@ -1,4 +1,6 @@
-// Create elements from values. Texts become text nodes; nothing is ever parsed as HTML.
+// Create elements from values. Texts become text nodes; nothing is ever parsed as HTML. Invisible characters become marks.
+
+import { reveal, visiblePieces } from "./invisible.js";
 
 const SVG = "http://www.w3.org/2000/svg";
 const ALLOWED_LINK = /^(?:https?:\/\/|#|\/(?!\/))/i;
@@ -31,12 +33,20 @@ function set(node, name, value) {
   } else if (name === "style" || name === "srcdoc" || name === "src") {
     throw new TypeError(`${name} is not set from here`);
   } else {
-    node.setAttribute(name, value === true ? "" : String(value));
+    const text = value === true ? "" : String(value);
+    node.setAttribute(name, READ_ALOUD.has(name) ? reveal(text) : text);
   }
 }
 
+const READ_ALOUD = new Set(["title", "aria-label"]);
+
 function kept(children) {
-  return children.flat(Infinity).filter((child) => child !== null && child !== undefined && child !== false);
+  const present = children.flat(Infinity).filter((child) => child !== null && child !== undefined && child !== false);
+  return present.flatMap((child) => (child instanceof Node ? [child] : drawn(String(child))));
+}
+
+function drawn(text) {
+  return visiblePieces(text).map(([piece, isMark]) => (isMark ? el("span", { class: "invisible" }, piece) : piece));
 }
 
 /** Replace the content of an element. */

@@ -1,6 +1,7 @@
 // Small parts that several views share: stars, labels, fields, one row for a memory.
 
 import { el } from "./dom.js";
+import { invisible } from "./invisible.js";
 import { ago, moment, number, t } from "./i18n.js";
 import { address } from "./router.js";
 
@@ -35,6 +36,12 @@ export function stars(value) {
 
 export function label(kind, name) {
   return el("span", { class: "label", "data-kind": kind, "data-name": name }, t(`${kind}.${name}`));
+}
+
+/** A warning if texts contain invisible characters, which can make a text read as another. */
+export function invisibleWarning(...texts) {
+  const names = invisible(...texts.filter(Boolean));
+  return names.length > 0 && el("p", { class: "warning", role: "note" }, t("invisible.warning", { names: names.join(", ") }));
 }
 
 /** The trust of a text. */

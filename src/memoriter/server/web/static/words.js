@@ -206,6 +206,7 @@ export const WORDS = {
   "state.rejected": ["Rejected", "已拒绝"],
   "state.forgotten": ["Forgotten", "已遗忘"],
   "state.all": ["All states", "全部状态"],
+  "invisible.warning": ["Contains invisible characters, drawn as marks: {names}. They can make a text read as another.", "含有不可见字符（{names}），已用标记显示。它们可能让文字读起来是另一个意思。"],
   "trust.owner": ["yours", "本人"],
   "trust.agent": ["agent's", "智能体"],
   "trust.untrusted": ["untrusted", "不可信"],

@@ -3,6 +3,7 @@
 import { el, fill } from "../dom.js";
 import { t, tn } from "../i18n.js";
 import { failure } from "../notices.js";
+import { invisibleWarning } from "../parts.js";
 import { forgetMemories } from "./forgetting.js";
 import { mergeMemories, settleStaged } from "./memory_actions.js";
 
@@ -30,6 +31,7 @@ export function picking(changed, forgotten, draw) {
         active.length > 1 && button("merge", () => mergeMemories(active, changed)),
         button("forget", () => forgetMemories(picked, forgotten), "quiet danger-text"),
         button("clear", () => (chosen.clear(), draw()), "link"),
+        invisibleWarning(...picked.flatMap((entry) => [entry.text, ...(entry.tags ?? [])])),
       ],
     );
   }

@@ -4,7 +4,7 @@ import { isAborted, news, newest } from "../api.js";
 import { el, enter, fill, icon, refill } from "../dom.js";
 import { number, t, tn } from "../i18n.js";
 import { failure, loading } from "../notices.js";
-import { entryLine, facts, label, stars, tags, when } from "../parts.js";
+import { entryLine, facts, invisibleWarning, label, stars, tags, when } from "../parts.js";
 import { address } from "../router.js";
 import { forgetMemories } from "./forgetting.js";
 import { editMemory, settleStaged, supersedeMemory, undoChange } from "./memory_actions.js";
@@ -53,6 +53,7 @@ export function memoryPanel(aside, { close, changed, forgotten }) {
     refill(
       aside,
       bar(...buttons(entry)),
+      invisibleWarning(entry.text, ...(entry.tags ?? []), entry.session),
       el("h2", { class: "statement", ...long(entry.text) }, entry.text || t("entry.forgotten.text")),
       el(
         "p",

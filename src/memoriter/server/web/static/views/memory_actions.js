@@ -5,7 +5,7 @@ import { ask as dialog, form } from "../dialogs.js";
 import { el } from "../dom.js";
 import { t } from "../i18n.js";
 import { announce, sentence } from "../notices.js";
-import { TYPES, choice, dateField, entryLine, field, fromDateField } from "../parts.js";
+import { TYPES, choice, dateField, entryLine, field, fromDateField, invisibleWarning } from "../parts.js";
 
 const types = () => TYPES.map((name) => [name, t(`type.${name}`)]);
 
@@ -40,6 +40,7 @@ function statementFields(entry) {
   return {
     text,
     nodes: [
+      invisibleWarning(entry.text, ...(entry.tags ?? [])),
       field(t("entry.text"), text),
       el("div", { class: "beside" }, field(t("entry.type"), type), importance.node),
       field(t("entry.tags"), tagText, t("entry.tags.hint")),

@@ -6,7 +6,7 @@ import { bytes, number, t, tn } from "../i18n.js";
 import { step } from "../keys.js";
 import { rendered } from "../markdown.js";
 import { failure, loading, nothing } from "../notices.js";
-import { pathName, segments, trust, when } from "../parts.js";
+import { invisibleWarning, pathName, segments, trust, when } from "../parts.js";
 import { address, amend } from "../router.js";
 import { asTree, lastChanged, resolved } from "./notes_tree.js";
 import { chunkList, sourceLines, transcript } from "./notes_text.js";
@@ -137,6 +137,7 @@ export function notesView(main) {
           " ",
           text.trust && text.trust !== "owner" && trust(text.trust),
         ),
+        invisibleWarning(path, text.text),
       ),
       body,
       text.nextFrom &&
