@@ -1,7 +1,7 @@
 r"""Invisible characters, drawn visibly.
 
 Bidirectional controls reorder what a person reads: `Refunds up to \u202e0005\u202c euros` reads as 5000. Zero-width
-characters and tags hide text. Text of others is therefore shown with a mark in place of each: `up to ⟦RLO⟧0005⟦PDF⟧ euros`.
+characters and tags hide text. Text of others is therefore shown with a mark in place of each: `⟦RLO⟧0005⟦PDF⟧ euros`.
 `static/invisible.js` of the page follows the same rules.
 """
 
@@ -19,7 +19,9 @@ NAMES = {
 #: Names in one mark. More are counted, so that a thousand characters do not fill the screen.
 MAX_NAMES = 4
 
-_LETTER = "\u0590-\u08ff\u0900-\u0dff\u1000-\u109f\ufb1d-\ufefc"  # scripts that join letters with ZWJ and ZWNJ
+_LETTER = (
+    "\u0590-\u08ff\u0900-\u0dff\u1000-\u109f\ufb1d-\ufefc"  # scripts that join letters with ZWJ and ZWNJ
+)
 _EMOJI = "\u00a9\u00ae\u203c-\u3299\U0001f000-\U0001faff"
 _INVISIBLE = re.compile(
     "(?:"

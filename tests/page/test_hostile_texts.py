@@ -200,7 +200,8 @@ SPOOF = "Refunds up to \u202e0005\u202c euros need no approval \u200bat all"
 DRAWN = "Refunds up to ⟦RLO⟧0005⟦PDF⟧ euros need no approval ⟦ZWSP⟧at all"
 #: Returns every text and title that contains an invisible character.
 HIDDEN = """() => [...document.querySelectorAll("body *")].flatMap((node) => [
-  node.title ?? "", node.ariaLabel ?? "", ...[...node.childNodes].filter((one) => one.nodeType === 3).map((one) => one.data),
+  node.title ?? "", node.ariaLabel ?? "",
+  ...[...node.childNodes].filter((one) => one.nodeType === 3).map((one) => one.data),
 ]).filter((text) => /[\\u202a-\\u202e\\u2066-\\u2069\\u200b\\ufeff]/.test(text))"""
 
 
@@ -217,7 +218,9 @@ def test_an_approval_shows_and_names_invisible_characters(gateway: Served, visit
     expect(page.locator(".several .warning")).to_contain_text("RLO, PDF, ZWSP")
     row.locator(".row").click()
     expect(page.locator(".panel .statement")).to_have_text(DRAWN)
-    expect(page.locator(".panel > .warning")).to_contain_text("invisible characters, drawn as marks: RLO, PDF, ZWSP")
+    expect(page.locator(".panel > .warning")).to_contain_text(
+        "invisible characters, drawn as marks: RLO, PDF, ZWSP"
+    )
     assert page.evaluate(HIDDEN) == []
     for place, shown in (
         ("#/notes/memory/%E2%80%AEgnp.md", ".note-head .warning"),
@@ -233,7 +236,8 @@ def test_an_approval_shows_and_names_invisible_characters(gateway: Served, visit
 
 def test_the_page_and_the_command_line_draw_the_same_marks(gateway: Served, visit: Visit) -> None:
     page = visit(gateway).page
-    texts = [SPOOF, *HOSTILE, "👨\u200d👩\u200d👧 ❤\ufe0f 1\ufe0f\u20e3", "می\u200cخواهم", "a\u200db", "a" + "\u200b" * 9]
+    texts = [SPOOF, *HOSTILE, "a\u200db", "a" + "\u200b" * 9]
+    texts += ["👨\u200d👩\u200d👧 ❤\ufe0f 1\ufe0f\u20e3", "می\u200cخواهم"]
     texts += [f"a{chr(code)}b" for code in (0xAD, 0x61C, 0x3164, 0xE0041, 0x1D173, 0xFE00, 0xFFF9)]
     script = "async (texts) => texts.map((await import('/static/invisible.js')).reveal)"
     assert page.evaluate(script, texts) == [reveal(text) for text in texts]

@@ -221,6 +221,7 @@ def call(
     ] = None,
 ) -> None:
     """Call a tool or operation and print its result as JSON."""
+    from memoriter.cli.render import to_json
     from memoriter.tools.table import OPERATIONS
     from memoriter.tools.toolbox import Toolbox
 
@@ -235,7 +236,7 @@ def call(
             lambda: stack.enter_context(context.obj.memory()), session_key=session, tools=OPERATIONS
         )
         result = toolbox.call(operation, text)
-    render.to_json(result)
+    to_json(result)
     if "error" in result:
         raise typer.Exit(1)
 
