@@ -26,7 +26,7 @@ from memoriter.store.vectors import PineconeAccess
 
 if TYPE_CHECKING:
     from memoriter.config import Settings
-    from memoriter.config.search import QmdPathSettings, SearchSettings
+    from memoriter.config.search import SearchSettings
     from memoriter.embedding import Cached, Choice, Embedder, EmbedderSpec
     from memoriter.engines.qmd import QmdSettings
     from memoriter.entries import Entries
@@ -89,10 +89,10 @@ def _qmd_settings(settings: Settings) -> QmdSettings:
     qmd = settings.memory.qmd
     update = qmd.update
     return QmdSettings(
-        folder=settings.agent_folder / "qmd",
+        folder=settings.index_folder / "qmd",
         workspace=settings.workspace,
-        extra_paths=_extra_paths(settings),
-        named_paths=tuple((extra.path, extra.name, extra.pattern) for extra in _qmd_paths(settings)),
+        extra_paths=settings.extra_paths,
+        notes_folder=settings.files.folder,
         patterns=settings.files.patterns,
         command=qmd.command,
         search_mode=qmd.search_mode,
@@ -116,15 +116,6 @@ def _qmd_settings(settings: Settings) -> QmdSettings:
     )
 
 
-def _extra_paths(settings: Settings) -> tuple[Path, ...]:
-    """Return what is indexed besides the workspace; the same for both engines, so that a fallback finds the same."""
-    return (*settings.files.extra_paths, *(extra.path for extra in _qmd_paths(settings)))
-
-
-def _qmd_paths(settings: Settings) -> tuple[QmdPathSettings, ...]:
-    return settings.memory.qmd.paths if settings.memory.backend == "qmd" else ()
-
-
 def _sessions(settings: Settings) -> Transcripts | None:
     return transcripts_of(settings) if settings.sessions.enabled else None
 
@@ -137,13 +128,15 @@ def transcripts_of(settings: Settings) -> Transcripts:
 
 
 def build_workspace(settings: Settings) -> Workspace:
-    """Build the workspace that the settings describe."""
+    """Build the workspace that the settings describe; the same for both engines, so that a fallback finds the same."""
+    extra_paths = settings.extra_paths
     return Workspace(
         settings.workspace,
-        extra_paths=_extra_paths(settings),
+        extra_paths=[extra.path for extra in extra_paths],
         patterns=settings.files.patterns,
-        own_patterns={extra.path: extra.pattern for extra in _qmd_paths(settings) if extra.pattern},
-        names={extra.path: extra.name for extra in _qmd_paths(settings) if extra.name},
+        own_patterns={extra.path: extra.pattern for extra in extra_paths if extra.pattern},
+        names={extra.path: extra.name for extra in extra_paths if extra.name},
+        folder=settings.files.folder,
     )
 
 
@@ -195,7 +188,7 @@ def build_builtin(settings: Settings, embedder: Embedder | None, scope: ScopeChe
     spec = embedder_spec(settings)
     choice = Choice.of_embedder(embedder, spec) if embedder else resolve(spec)
     index = open_index(
-        settings.agent_folder, engine=settings.index.vector_engine, pinecone=pinecone_access(settings)
+        settings.index_folder, engine=settings.index.vector_engine, pinecone=pinecone_access(settings)
     )
     workspace, chunking = build_workspace(settings), settings.chunking
     return BuiltinEngine(
@@ -294,7 +287,10 @@ def build_writer(settings: Settings, engine: Engine) -> NoteWriter:
         chat = Budgeted(deferred, settings.agent_folder / "tokens.json", daily_tokens=llm.daily_tokens)
     threshold = Threshold(writing.flush_margin_tokens)
     notebook = Notebook(
-        settings.workspace, now=clock_of(writing.timezone), was_there=lambda: was_there(engine)
+        settings.workspace,
+        folder=settings.files.folder,
+        now=clock_of(writing.timezone),
+        was_there=lambda: was_there(engine),
     )
     sessions = transcripts_of(settings)
     return NoteWriter(notebook, chat, state=settings.agent_folder, threshold=threshold, sessions=sessions)

@@ -558,13 +558,18 @@ class Memory:
         self._check_open()
         return TranscriptWriter(self.settings.agent_folder / "sessions", session)
 
-    def agent_folder(self, folder: str = "memory", *, shown: str = "") -> AgentFolder:
-        """Return a folder of the workspace in which an agent reads every note and changes its own."""
+    def agent_folder(self, folder: str | None = None, *, shown: str = "") -> AgentFolder:
+        """Return a folder of the workspace in which an agent reads every note and changes its own.
+
+        Without a name it is the folder that notes are written to (`files.folder`).
+        """
         from memoriter.notes.agent_folder import AgentFolder
 
         self._check_open()
         known = partial(was_there, self._engine)
-        return AgentFolder(self.settings.workspace, folder, shown=shown, was_there=known)
+        name = folder or self.settings.files.folder
+        name = "" if name == "." else name
+        return AgentFolder(self.settings.workspace, name, shown=shown, was_there=known)
 
     def check_workspace(self) -> None:
         """Raise `WriteError` if the workspace is missing although its notes are indexed, as when it is unmounted."""

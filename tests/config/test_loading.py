@@ -9,7 +9,7 @@ import pytest
 from places import Place
 
 from memoriter.config import Setting, Settings, keys, load
-from memoriter.errors import ConfigError
+from memoriter.errors import ConfigError, UntrustedConfig
 
 
 def test_nothing_has_to_be_set(place: Place) -> None:
@@ -159,8 +159,71 @@ class TestTheWorkspace:
         data = tmp_path / "data"
         assert (settings.workspace, settings.files.extra_paths, settings.home) == (data, (), data)
         settings = load(environ={"MEMORY_DIR": "journal"}, cwd=tmp_path)
-        journal = tmp_path / "journal"
-        assert (settings.workspace, settings.files.extra_paths) == (journal, (journal,))
+        assert (settings.workspace, settings.files.folder) == (tmp_path / "journal", ".")
+
+    def test_of_the_current_folder_comes_before_the_file_if_init_set_it_up(self, place: Place) -> None:
+        place.own_file.write_text("workspace: ./file")
+        (place.root / "MEMORY.md").write_text("")
+        environ = {"MEMORITER_HOME": str(place.home)}
+        assert load(environ=environ, cwd=place.root).workspace == place.home / "file"
+        (place.root / ".memoriter.yaml").write_text("")
+        settings = load(environ=environ, cwd=place.root)
+        assert (settings.workspace, settings.origin("workspace")) == (place.root, "the current folder")
+
+
+@pytest.mark.parametrize("folder", ["", "/notes", "../notes", "notes/../..", ".hidden", "a/.git"])
+def test_notes_are_written_inside_the_workspace(place: Place, folder: str) -> None:
+    with pytest.raises(ConfigError, match=r"files\.folder .*must be a folder of the workspace"):
+        place.load({"files.folder": folder})
+
+
+def test_each_workspace_has_an_index_of_its_own(place: Place) -> None:
+    (place.root / "vault").mkdir()
+    (place.root / "link").symlink_to("vault")
+    folders = {
+        name: place.load({"workspace": place.root / name}).index_folder
+        for name in ("vault", "link", "other/vault", "笔记")
+    }
+    assert folders["vault"] == folders["link"] != folders["other/vault"]
+    assert [folder.parent for folder in folders.values()] == [place.home / "agents/main/workspaces"] * 4
+    assert folders["笔记"].name.startswith("workspace-")
+
+
+class TestCollections:
+    def test_are_named_folders_with_or_without_a_pattern(self, place: Place) -> None:
+        place.own_file.write_text(
+            "collections:\n  journal: ./journal\n  docs: {path: ../docs, pattern: '**/*.txt'}\n"
+        )
+        home, settings = place.home, place.load()
+        assert settings.extra_paths == (
+            (home / "journal", "journal", None),
+            (home.parent / "docs", "docs", "**/*.txt"),
+        )
+        assert next(setting.value for setting in settings.describe() if setting.key == "collections") == {
+            "journal": str(home / "journal"),
+            "docs": {"path": str(home.parent / "docs"), "pattern": "**/*.txt"},
+        }
+
+    @pytest.mark.parametrize(
+        ("collections", "reason"),
+        [
+            ({"a b": "/x"}, "cannot be the name of a collection"),
+            ({"sessions": "/x"}, "cannot be the name of a collection"),
+            ({"a": "/x", "b": "/x"}, "must be different folders"),
+            ({"a": {"path": "/x", "pattern": "../*.md"}}, "must be patterns below a folder"),
+            ({"a": {"pattern": "*.md"}}, "missing key 'path'"),
+        ],
+    )
+    def test_that_cannot_be_told_apart_are_refused(
+        self, place: Place, collections: dict[str, object], reason: str
+    ) -> None:
+        with pytest.raises(ConfigError, match=reason):
+            place.load({"collections": collections})
+
+    def test_are_set_by_the_owner_only(self, place: Place) -> None:
+        (place.root / ".memoriter.yaml").write_text("collections: {mail: ~/Mail}")
+        with pytest.raises(UntrustedConfig, match=r"collections in .*a workspace's file may not set this"):
+            place.load({"workspace": place.root})
 
 
 def test_the_folder_of_the_agent_is_in_the_home(place: Place) -> None:

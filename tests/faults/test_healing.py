@@ -71,10 +71,10 @@ def test_a_damaged_index_is_rebuilt_automatically(
     expected = [(hit.path, hit.score) for hit in memory.search("heron 17").hits]
     memory.close()
     files = fingerprint(workspace)
-    agent = tmp_path / "state/agents/main"
+    (database,) = tmp_path.glob("state/agents/main/workspaces/*/index.db")
     for side in ("index.db-wal", "index.db-shm"):
-        (agent / side).unlink(missing_ok=True)
-    damage(agent / "index.db")
+        database.with_name(side).unlink(missing_ok=True)
+    damage(database)
 
     again = open_memory()
     if way == "sync":
@@ -91,6 +91,6 @@ def test_an_index_deleted_under_an_open_memory_is_rebuilt(note, open_memory, tmp
     note("memory/a.md", "The heron stands in the water.")
     memory = open_memory()
     memory.sync()
-    for file in (tmp_path / "state/agents/main").glob("index.db*"):
+    for file in tmp_path.glob("state/agents/main/workspaces/*/index.db*"):
         file.unlink()
     assert [hit.path for hit in memory.search("heron").hits] == ["memory/a.md"]

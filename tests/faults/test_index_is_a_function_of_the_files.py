@@ -116,7 +116,7 @@ class FilesAndIndex(RuleBasedStateMachine):
     @rule()
     def the_index_is_deleted(self) -> None:
         self.memory.close()
-        for file in (self.root / "state/agents/main").glob("index.db*"):
+        for file in (self.root / "state/agents/main/workspaces").glob("*/index.db*"):
             file.unlink()
         self.open(HashEmbedder())
 

@@ -75,8 +75,7 @@ def test_a_killed_indexer_damages_nothing_and_the_next_sync_completes(tmp_path: 
         process = start(INDEX, str(workspace), str(home), chooser.choice(["force", "plain"]))
         kill_after_lines(process, chooser.randrange(1, 45), chooser.random() * 0.01)
         finished += process.returncode == 0
-        database = home / "agents/main/index.db"
-        if database.exists():
+        for database in home.glob("agents/main/workspaces/*/index.db"):
             check = apsw.Connection(str(database), flags=apsw.SQLITE_OPEN_READWRITE)
             assert check.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
             check.close()

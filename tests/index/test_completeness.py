@@ -79,7 +79,8 @@ def test_each_search_embeds_a_part_and_says_how_much_is_missing(
     if deleted:
         memory.sync()
         memory.close()
-        (tmp_path / "state/agents/main/index.db").unlink()
+        (database,) = tmp_path.glob("state/agents/main/workspaces/*/index.db")
+        database.unlink()
         memory, embedder = open_slow(open_memory, **ONE_SHOT)
     seen = []
     for _ in range(4):

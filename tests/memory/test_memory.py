@@ -244,7 +244,7 @@ def test_parts_that_are_opened_at_first_use_are_opened_once(open_memory) -> None
 def test_an_answer_says_that_the_home_cannot_be_locked(note, open_memory, tmp_path) -> None:
     note("memory/a.md", "heron")
     memory = open_memory()
-    (tmp_path / "state/agents/main/sync.lock").symlink_to("missing/lock")  # cannot be created
+    (memory.settings.index_folder / "sync.lock").symlink_to("missing/lock")  # cannot be created
     answer = memory.search("heron")
     assert answer.hits == ()
     assert answer.degraded is not None

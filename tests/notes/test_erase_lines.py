@@ -14,7 +14,7 @@ def test_lines_are_erased_from_logs_of_agents_too(workspace: Path) -> None:
         notebook.save("Anna prefers tea.").path,
         notebook.save("Anna prefers tea.", trust="agent").path,
     ]
-    assert erase_lines(workspace, ["Anna prefers tea."]) == (
+    assert erase_lines(workspace / "memory", ["Anna prefers tea."]) == (
         tuple(sorted(Path(path).name for path in paths)),
         (),
     )
@@ -26,7 +26,7 @@ def test_an_agent_cannot_erase_lines_from_logs_of_the_owner(workspace: Path) -> 
     mine, agents = notebook.save("Anna prefers tea."), notebook.save("Anna prefers tea.", trust="agent")
     before = (workspace / mine.path).read_bytes()
     name = Path(mine.path).name
-    assert erase_lines(workspace, ["Anna prefers tea."], trust="agent") == (
+    assert erase_lines(workspace / "memory", ["Anna prefers tea."], trust="agent") == (
         (Path(agents.path).name,),
         (f"daily logs of the owner that say it, which only the owner may change: {name}",),
     )

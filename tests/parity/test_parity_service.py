@@ -81,17 +81,25 @@ def test_e5_sync_reindex_stats_and_search_on_the_command_line(note, run) -> None
     assert "memory/a.md#L1-L1" in run("search", "heron")
 
 
-def test_e6_the_environment_names_the_folders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("MEMORY_DIR", str(tmp_path / "data" / "memory"))
+@pytest.mark.parametrize("name", ["memory", "notes"])
+def test_e6_the_environment_names_the_folders(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    monkeypatch.setenv("MEMORY_DIR", str(tmp_path / "data" / name))
     monkeypatch.setenv("STORAGE_DIR", str(tmp_path / "data"))
     monkeypatch.setenv("OLLAMA_BASE_URL", "http://127.0.0.1:11434")
     monkeypatch.setenv("MEMORITER_EMBEDDING__PROVIDER", "none")
     settings = load()
     assert settings.embedding.ollama_base_url == "http://127.0.0.1:11434"
+    notes = tmp_path / "data" / name
+    notes.mkdir(parents=True)
+    (notes / "MEMORY.md").write_text("The owl sleeps in the barn.")
     with Memory.open() as memory:
         memory.save("A heron was seen.")
+        memory.save("The red kite nests in the oak.", title="Kite", category="birds")
         assert memory.search("heron").hits
-    notes = tmp_path / "data" / "memory"
+        assert memory.search("owl").hits
+    assert (notes / "birds" / "kite.md").is_file()
     logs = [path.relative_to(notes).as_posix() for path in notes.rglob("2*.md")]
     assert len(logs) == 1
     assert "/" not in logs[0], "the daily log is in MEMORY_DIR itself"

@@ -68,7 +68,7 @@ def stored(memory: Memory) -> np.ndarray:
     import apsw
 
     database = apsw.Connection(
-        str(memory.settings.agent_folder / "index.db"), flags=apsw.SQLITE_OPEN_READONLY
+        str(memory.settings.index_folder / "index.db"), flags=apsw.SQLITE_OPEN_READONLY
     )
     with database:
         blobs = [blob for (blob,) in database.execute("select vector from embedding_cache")]

@@ -42,7 +42,7 @@ def models(memory: Memory) -> set[str]:
     import apsw
 
     database = apsw.Connection(
-        str(memory.settings.agent_folder / "index.db"), flags=apsw.SQLITE_OPEN_READONLY
+        str(memory.settings.index_folder / "index.db"), flags=apsw.SQLITE_OPEN_READONLY
     )
     found = {model for (model,) in database.execute("select distinct model from chunks")}
     database.close()
@@ -178,7 +178,7 @@ class TestAFallback:
             embedding__background=False,
         )
         memory.sync()
-        other = apsw.Connection(str(memory.settings.agent_folder / "index.db"))
+        other = apsw.Connection(str(memory.settings.index_folder / "index.db"))
         other.execute("drop table chunks_fts")
         other.close()
         answer = memory.search("where does the otter sleep")

@@ -216,7 +216,7 @@ def check_server(installed: Installation) -> None:
 def check_promises(installed: Installation, question: Question) -> None:
     """Delete the index: the next searches find everything again, and the notes did not change."""
     before = {file: file.read_bytes() for file in installed.notes.rglob("*.md")}
-    for file in installed.home.glob(".memoriter/agents/*/index.db*"):
+    for file in installed.home.glob(".memoriter/agents/*/workspaces/*/index.db*"):
         file.unlink()
     installed.run("memoriter index", installed.notes)
     assert installed.finds(question)

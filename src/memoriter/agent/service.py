@@ -235,12 +235,12 @@ class MemoryService:
     def _build_watcher(self) -> Watcher:
         settings = self.memory.settings
         workspace = Path(os.path.realpath(settings.workspace))
-        extra = [Path(os.path.realpath(path)) for path in settings.files.extra_paths]
+        extra = [Path(os.path.realpath(extra.path)) for extra in settings.extra_paths]
         # The watch of a single file ends when an editor renames it, so its folder is watched.
         single = [path.parent for path in extra if path.is_file()]
         sessions = [Path(os.path.realpath(root)) for root in (self._sessions.roots if self._sessions else ())]
         return Watcher(
-            [workspace / "memory", *(path for path in extra if not path.is_file()), *sessions],
+            [workspace / settings.files.folder, *(path for path in extra if not path.is_file()), *sessions],
             self._on_change,
             flat=[workspace, *single],
         )

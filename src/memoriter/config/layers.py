@@ -19,7 +19,7 @@ from pydantic import SecretStr
 
 from memoriter.config.fields import did_you_mean, nearest
 from memoriter.config.other_names import OTHER_NAMES
-from memoriter.config.search import QmdPathSettings
+from memoriter.config.search import CollectionSettings, QmdPathSettings
 from memoriter.config.settings import keys
 from memoriter.errors import ConfigError, UntrustedConfig
 
@@ -155,12 +155,12 @@ def from_environment(environ: Mapping[str, str], cwd: Path, errors: list[ConfigE
 def _put_memory_dir(layer: Layer, folder: object) -> None:
     """Set the workspace so that notes are read from, and written to, the folder that `MEMORY_DIR` names.
 
-    Notes are in the folder `memory` of a workspace. A folder with another name is read as it is.
+    A folder `memory` is part of a workspace. A folder with another name is a workspace and its folder of notes.
     """
     if isinstance(folder, Path) and folder.name == "memory":
         layer["workspace"] = Value(folder.parent, "MEMORY_DIR")
     else:
-        layer.setdefault("files.extra_paths", Value((folder,), "MEMORY_DIR"))
+        layer.setdefault("files.folder", Value(".", "MEMORY_DIR"))
 
 
 def from_arguments(arguments: Mapping[str, object], cwd: Path, errors: list[ConfigError]) -> Layer:
@@ -290,7 +290,7 @@ def _holds(key: str, kind: type) -> bool:
 
 
 def _holds_paths(key: str) -> bool:
-    return _holds(key, Path) or _holds(key, QmdPathSettings)
+    return any(_holds(key, kind) for kind in (Path, CollectionSettings, QmdPathSettings))
 
 
 def _resolve(value: object, base: Path) -> object:

@@ -74,7 +74,7 @@ def load(
     except ConfigError as error:
         errors.append(error)
         owner = {}
-    base = _with_workspace(owner | explicit, cwd)
+    base = _with_workspace(owner, explicit, cwd)
     workspace = base["workspace"].value
     local = layers.from_workspace(workspace, errors) if isinstance(workspace, Path) else {}
     return _check(base | local | explicit, errors)
@@ -123,9 +123,18 @@ def _home(layer: Layer) -> Path:
     return home.value if home and isinstance(home.value, Path) else Path("~/.memoriter").expanduser()
 
 
-def _with_workspace(layer: Layer, cwd: Path) -> Layer:
-    """Add the default workspace: the current folder if it contains notes, else a folder in the home."""
-    if "workspace" in layer:
+def _with_workspace(owner: Layer, explicit: Layer, cwd: Path) -> Layer:
+    """Add the workspace if it is not named explicitly.
+
+    It is the current folder if `init` set that up, else what the owner's file says, else the current folder if it
+    contains notes, else a folder in the home.
+    """
+    layer = owner | explicit
+    if "workspace" in explicit:
+        return layer
+    if (cwd / layers.WORKSPACE_FILE).exists():
+        return layer | {"workspace": Value(cwd.resolve(), CURRENT_FOLDER)}
+    if "workspace" in owner:
         return layer
     if any((cwd / name).exists() for name in ("MEMORY.md", "memory.md", "memory")):
         return layer | {"workspace": Value(cwd.resolve(), CURRENT_FOLDER)}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from pathlib import Path, PurePosixPath
 from typing import Annotated, Literal, Self
 
@@ -25,14 +26,27 @@ class FileSettings(Section):
 
     extra_paths: tuple[Path, ...] = Field(
         default=(),
-        description="More files and folders to index, besides `MEMORY.md` and `memory/`. A workspace's file may only "
-        "name paths inside the workspace.",
+        description="More files and folders to index, besides `MEMORY.md` and `memory/`. `.` indexes every note of the "
+        "workspace. A workspace's file may only name paths inside the workspace.",
+    )
+    folder: str = Field(
+        default="memory",
+        description="Folder of the workspace that new notes are written to. Its notes are indexed. `.` is the "
+        "workspace itself.",
     )
     patterns: tuple[str, ...] = Field(
         default=("**/*.md",),
         min_length=1,
-        description="Which files to index inside `memory/` and the extra folders.",
+        description="Which files to index inside the extra folders and collections.",
     )
+
+    @field_validator("folder")
+    @classmethod
+    def _is_inside(cls, folder: str) -> str:
+        path = PurePosixPath(folder.replace("\\", "/"))
+        if not folder or path.is_absolute() or any(part.startswith(".") for part in path.parts):
+            raise ValueError("must be a folder of the workspace, such as 'memory' or 'notes/daily', or '.'")
+        return str(path)
 
     @field_validator("patterns")
     @classmethod
@@ -232,11 +246,14 @@ class QmdLimits(Section):
     )
 
 
-class QmdPathSettings(Section):
-    """A file or folder that qmd indexes. A path alone is enough."""
+#: Names of qmd's own collections.
+_TAKEN_NAMES = re.compile(r"memory|memory-root|sessions|extra-\d+")
+
+
+class CollectionSettings(Section):
+    """A folder of notes. A path alone is enough."""
 
     path: Path
-    name: str | None = Field(default=None, pattern=r"^[A-Za-z0-9_-]{1,64}$")
     pattern: str | None = None
 
     @model_validator(mode="before")
@@ -245,7 +262,8 @@ class QmdPathSettings(Section):
         if isinstance(value, str | Path):
             return {"path": value}
         if not isinstance(value, dict):
-            raise ValueError("must be a path, or an object with `path`, `name` and `pattern`")  # noqa: TRY004
+            names = [f"`{name}`" for name in cls.model_fields]
+            raise ValueError(f"must be a path, or an object with {', '.join(names[:-1])} and {names[-1]}")  # noqa: TRY004
         return value
 
     @field_validator("pattern")
@@ -258,6 +276,25 @@ class QmdPathSettings(Section):
 
     def __repr__(self) -> str:
         return repr(str(self))
+
+
+class QmdPathSettings(CollectionSettings):
+    """A file or folder that qmd indexes. A path alone is enough."""
+
+    name: str | None = Field(default=None, pattern=r"^[A-Za-z0-9_-]{1,64}$")
+
+
+def check_collections(collections: Mapping[str, CollectionSettings]) -> Mapping[str, CollectionSettings]:
+    """Return the collections, or raise if a name or a folder cannot be told from another."""
+    for name in collections:
+        if not re.fullmatch(r"[A-Za-z0-9_-]{1,64}", name, re.ASCII) or _TAKEN_NAMES.fullmatch(name):
+            raise ValueError(
+                f"{name[:80]!r} cannot be the name of a collection: use letters, digits, '-' and '_', "
+                "and not memory, memory-root, sessions or extra-1"
+            )
+    if len({collection.path for collection in collections.values()}) < len(collections):
+        raise ValueError("must be different folders")
+    return collections
 
 
 class QmdBackendSettings(Section):
@@ -293,7 +330,7 @@ class QmdBackendSettings(Section):
         names = [path.name for path in paths if path.name]
         if len(set(names)) < len(names):
             raise ValueError("must have different names")
-        if taken := [name for name in names if re.fullmatch(r"memory|memory-root|sessions|extra-\d+", name)]:
+        if taken := [name for name in names if _TAKEN_NAMES.fullmatch(name)]:
             raise ValueError(f"must not have the name {taken[0]}, which memoriter uses itself")
         return paths
 

@@ -5,6 +5,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import os
 import re
 from collections.abc import Iterator, Mapping
 from functools import cache
@@ -28,13 +30,14 @@ from memoriter.config.gateway import GatewaySettings
 from memoriter.config.models import EmbeddingSettings, LlmSettings
 from memoriter.config.search import (
     ChunkingSettings,
+    CollectionSettings,
     FileSettings,
     IndexSettings,
     MemorySettings,
     PineconeSettings,
-    QmdPathSettings,
     ScopeRuleSettings,
     SearchSettings,
+    check_collections,
 )
 from memoriter.errors import ConfigError
 
@@ -97,6 +100,14 @@ class Setting(NamedTuple):
     origin: str
 
 
+class ExtraPath(NamedTuple):
+    """A file or folder that is indexed besides the notes of the workspace."""
+
+    path: Path
+    name: str | None = None
+    pattern: str | None = None
+
+
 class Settings(Section):
     """All settings, with the origin of each value."""
 
@@ -104,8 +115,8 @@ class Settings(Section):
 
     workspace: Path = Field(
         default=Path("~/.memoriter/workspace"),
-        description="The folder with `MEMORY.md` and `memory/`. Default: the current folder if it contains one of "
-        "them, else `workspace` in the home.",
+        description="The folder with your notes, for commands that are not run in a workspace. Default: the current "
+        "folder if it contains `MEMORY.md` or `memory/`, else `workspace` in the home.",
     )
     home: Path = Field(
         default=Path("~/.memoriter"),
@@ -113,6 +124,11 @@ class Settings(Section):
     )
     agent: str = Field(
         default="main", max_length=64, description="Name of the agent. Each agent has a folder in the home."
+    )
+    collections: Mapping[str, CollectionSettings] = Field(
+        default={},
+        description="Named folders of notes that are indexed and searched together with the workspace, such as "
+        "`{journal: ~/journal, docs: {path: ~/work/docs, pattern: '**/*.md'}}`.",
     )
     files: FileSettings = Field(default_factory=FileSettings)
     chunking: ChunkingSettings = Field(default_factory=ChunkingSettings)
@@ -140,6 +156,11 @@ class Settings(Section):
     def _expand_user(cls, path: Path) -> Path:
         return path.expanduser()
 
+    @field_validator("collections")
+    @classmethod
+    def _are_distinct(cls, collections: Mapping[str, CollectionSettings]) -> Mapping[str, CollectionSettings]:
+        return check_collections(collections)
+
     @field_validator("agent")
     @classmethod
     def _is_a_folder_name(cls, agent: str) -> str:
@@ -149,8 +170,26 @@ class Settings(Section):
 
     @property
     def agent_folder(self) -> Path:
-        """The folder of this agent's index, entries and transcripts."""
+        """The folder of this agent's entries, transcripts and indexes."""
         return self.home / "agents" / self.agent
+
+    @property
+    def index_folder(self) -> Path:
+        """The folder of the index of this workspace. Each workspace has its own, named after its path."""
+        root = os.path.realpath(self.workspace)
+        digest = hashlib.sha256(os.fsencode(root)).hexdigest()[:12]
+        name = re.sub(r"[^A-Za-z0-9_-]+", "-", Path(root).name).strip("-")[:32]
+        return self.agent_folder / "workspaces" / f"{name or 'workspace'}-{digest}"
+
+    @property
+    def extra_paths(self) -> tuple[ExtraPath, ...]:
+        """What is indexed besides the notes of the workspace itself: extra paths, collections, and paths of qmd."""
+        qmd = self.memory.qmd.paths if self.memory.backend == "qmd" else ()
+        return (
+            *(ExtraPath(path) for path in self.files.extra_paths),
+            *(ExtraPath(folder.path, name, folder.pattern) for name, folder in self.collections.items()),
+            *(ExtraPath(extra.path, extra.name, extra.pattern) for extra in qmd),
+        )
 
     @property
     def entries_database(self) -> Path:
@@ -206,8 +245,8 @@ def _plain(value: object) -> object:
             return "***"
         case Path() | ScopeRuleSettings():
             return str(value)
-        case QmdPathSettings():
-            more = {name: item for name in ("name", "pattern") if (item := getattr(value, name))}
+        case CollectionSettings():
+            more = {name: item for name in ("name", "pattern") if (item := getattr(value, name, None))}
             return {"path": str(value.path), **more} if more else str(value.path)
         case tuple():
             return [_plain(item) for item in value]

@@ -19,7 +19,11 @@ from types import MappingProxyType
 
 from memoriter.records import FoundFile, Problem
 
-_IN_WORKSPACE = r"(?:MEMORY|memory)\.md|memory/(?:(?!\.)[^/]+/)*(?!\.)[^/]+\.[mM][dD]"
+#: Folders of programs. Markdown files in them are not notes. Hidden folders are left out too.
+SKIPPED_FOLDERS = ("node_modules", "site-packages", "venv", "__pycache__")
+#: A path of folders, of which none is hidden or skipped.
+_FOLDERS = rf"(?:(?!\.|(?:{'|'.join(SKIPPED_FOLDERS)})/)[^/]+/)*"
+_NOTE = r"(?!\.)[^/]+\.[mM][dD]"
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,24 +73,37 @@ def trees_of(
     extra_paths: Iterable[Path],
     patterns: Sequence[str],
     own_patterns: Mapping[Path, str] = MappingProxyType({}),
+    folder: str = "memory",
 ) -> list[Tree]:
     """Return the tree of the workspace and one for each extra path. Missing paths are left out."""
-    home = os.path.realpath(root)
-    trees = [Tree(home, "", re.compile(_IN_WORKSPACE), ("MEMORY.md", "memory.md", "memory"))]
-    for extra in extra_paths:
-        path = absolute(root, extra)
-        real = os.path.realpath(path)
-        if Path(real).is_dir():
-            shown = (
-                _citation_prefix(str(root.absolute()), path) or _citation_prefix(home, real) or _folder(path)
-            )
-            chosen = [own_patterns[extra]] if extra in own_patterns else patterns
-            trees.append(Tree(real, shown.removeprefix("./"), _any_of(chosen), ("",)))
-        elif Path(real).exists():
-            folder, name = os.path.split(real)
-            shown = _citation_prefix(home, folder) or _folder(folder)
-            trees.append(Tree(folder, shown.removeprefix("./"), re.compile(re.escape(name)), (name,)))
-    return trees
+    own = _own_tree(os.path.realpath(root), folder)
+    extra = (
+        tree_of(root, path, [own_patterns[path]] if path in own_patterns else patterns)
+        for path in extra_paths
+    )
+    return [own, *(tree for tree in extra if tree)]
+
+
+def _own_tree(home: str, folder: str) -> Tree:
+    """Return the tree of `MEMORY.md` and of the folder with the notes. The folder "." is the workspace itself."""
+    if folder == ".":
+        return Tree(home, "", re.compile(_FOLDERS + _NOTE), ("",))
+    pattern = rf"(?:MEMORY|memory)\.md|{re.escape(folder)}/{_FOLDERS}{_NOTE}"
+    return Tree(home, "", re.compile(pattern), ("MEMORY.md", "memory.md", folder))
+
+
+def tree_of(root: Path, extra: Path, patterns: Sequence[str]) -> Tree | None:
+    """Return the tree of one extra path, or None if the path does not exist."""
+    home, path = os.path.realpath(root), absolute(root, extra)
+    real = os.path.realpath(path)
+    if Path(real).is_dir():
+        shown = _citation_prefix(str(root.absolute()), path) or _citation_prefix(home, real) or _folder(path)
+        return Tree(real, shown.removeprefix("./"), _any_of(patterns), ("",))
+    if Path(real).exists():
+        folder, name = os.path.split(real)
+        shown = _citation_prefix(home, folder) or _folder(folder)
+        return Tree(folder, shown.removeprefix("./"), re.compile(re.escape(name)), (name,))
+    return None
 
 
 def absolute(root: Path, extra: Path) -> str:
@@ -126,8 +143,8 @@ def _any_of(patterns: Sequence[str]) -> re.Pattern[str]:
 def _pattern(pattern: str) -> str:
     """Convert a glob to a regular expression. ``**/`` matches any folders. No wildcard matches a leading dot."""
     *folders, name = pattern.removeprefix("./").split("/")
-    parts = [r"(?:(?!\.)[^/]+/)*" if folder == "**" else _segment(folder) + "/" for folder in folders]
-    return "".join(parts) + (r"(?:(?!\.)[^/]+/)*(?!\.)[^/]+" if name == "**" else _segment(name))
+    parts = [_FOLDERS if folder == "**" else _segment(folder) + "/" for folder in folders]
+    return "".join(parts) + (_FOLDERS + r"(?!\.)[^/]+" if name == "**" else _segment(name))
 
 
 def _segment(glob: str) -> str:
@@ -189,7 +206,7 @@ class Walk:
         try:
             with os.scandir(real) as entries:
                 for entry in entries:
-                    if entry.name[0] == ".":
+                    if entry.name[0] == "." or entry.name in SKIPPED_FOLDERS:
                         continue
                     below = prefix + entry.name
                     if entry.is_symlink():

@@ -44,7 +44,7 @@ class MemoriterMemoryTool(BetaAbstractMemoryTool):
         self,
         memory: Memory,
         *,
-        folder: str = "memory",
+        folder: str | None = None,
         session_key: str | None = None,
         cache_control: BetaCacheControlEphemeralParam | None = None,
     ) -> None:
@@ -91,7 +91,7 @@ class MemoriterAsyncMemoryTool(BetaAsyncAbstractMemoryTool):
         self,
         memory: Memory,
         *,
-        folder: str = "memory",
+        folder: str | None = None,
         session_key: str | None = None,
         cache_control: BetaCacheControlEphemeralParam | None = None,
     ) -> None:

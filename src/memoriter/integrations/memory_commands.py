@@ -38,7 +38,7 @@ class CommandFailed(Exception):
 class MemoryCommands:
     """The commands for one folder of notes."""
 
-    def __init__(self, memory: Memory, folder: str, session_key: str | None) -> None:
+    def __init__(self, memory: Memory, folder: str | None, session_key: str | None) -> None:
         self._memory = memory
         self._folder = memory.agent_folder(folder, shown=ROOT)
         self._session_key = session_key

@@ -180,7 +180,8 @@ class Notes:
 
     def erase_lines(self, texts: Iterable[str], *, trust: Trust = "owner") -> ErasedLines:
         """Erase the lines of daily logs that say exactly one of the texts. See `erase_lines`."""
-        return erase_lines(self._workspace.root, texts, trust=trust)
+        folder = self._workspace.root / self._workspace.folder
+        return erase_lines(folder, texts, trust=trust)
 
     # ---- sessions ---------------------------------------------------------------------------------------------
 
@@ -242,15 +243,15 @@ class _OwnersLog(Exception):
     """An agent may not change this log."""
 
 
-def erase_lines(root: Path, texts: Iterable[str], *, trust: Trust = "owner") -> ErasedLines:
-    """Erase the lines of the daily logs in a workspace that say exactly one of the texts.
+def erase_lines(folder: Path, texts: Iterable[str], *, trust: Trust = "owner") -> ErasedLines:
+    """Erase the lines of the daily logs in a folder that say exactly one of the texts.
 
     A line that says more is a note of its own and stays. An agent erases lines only from logs of agents; the result
     names the owner's logs that contain the text. A log that cannot be read or written does not stop the others.
     """
     forms = {form for form in map(normal_form, texts) if form}
     changed, owners, failed = list[str](), list[str](), list[str]()
-    for path in sorted(path for path in (root / "memory").glob("*.md") if _LOG_NAME.fullmatch(path.name)):
+    for path in sorted(path for path in folder.glob("*.md") if _LOG_NAME.fullmatch(path.name)):
         try:
             if _erase_from(path, forms, trust):
                 changed.append(path.name)

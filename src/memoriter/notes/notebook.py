@@ -50,12 +50,20 @@ def clock_of(zone: str) -> Clock:
 
 
 class Notebook:
-    """Writes notes into one workspace. ``was_there`` returns whether its notes have been indexed."""
+    """Writes notes into one folder of a workspace. ``was_there`` returns whether its notes have been indexed."""
 
     def __init__(
-        self, root: Path, *, now: Clock = local_now, was_there: Callable[[], bool] = lambda: False
+        self,
+        root: Path,
+        *,
+        folder: str = "memory",
+        now: Clock = local_now,
+        was_there: Callable[[], bool] = lambda: False,
     ) -> None:
         self.root = root
+        #: Where the notes are. "." is the workspace itself.
+        self.folder = root / folder
+        self._prefix = "" if folder == "." else f"{folder}/"
         self.now = now
         self._was_there = was_there
 
@@ -104,7 +112,8 @@ class Notebook:
         """
         owners = trust == "owner"
         head = f"# {day}\n" if owners else f"{front_matter(trust=trust)}\n# {day}\n"
-        names = [*([f"memory/{day}.md"] if owners else []), *_numbered_names(f"memory/{day}-{trust}")]
+        log = self.path_of(day)
+        names = [*([f"{log}.md"] if owners else []), *_numbered_names(f"{log}-{trust}")]
         return _save_in_first(
             names, lambda path: self.add(path, section, needle=needle, head=head, trust=trust)
         )
@@ -136,11 +145,15 @@ class Notebook:
             heading = f"## {now:%Y-%m-%d %H:%M}" if self.inside(path).exists() else ""
             return self.add(path, block(heading, text), needle=text, head=head, trust=trust)
 
-        stem = f"memory/{slug(category)}/{slug(title)}"
+        stem = self.path_of(f"{slug(category)}/{slug(title)}")
         return _save_in_first([f"{stem}.md", *_numbered_names(f"{stem}-{trust}")], save)
 
     def _is_category(self, tag: str) -> bool:
-        return (self.root / "memory" / slug(tag)).is_dir()
+        return (self.folder / slug(tag)).is_dir()
+
+    def path_of(self, name: str) -> str:
+        """Return the path of a note relative to the workspace."""
+        return self._prefix + name
 
     def inside(self, path: str) -> Path:
         """Return the path of a file in the workspace. Links that lead out of the workspace are refused."""

@@ -56,10 +56,10 @@ class Summaries:
 
     def _find(self, session: str, day: str) -> str | None:
         """Find the note of a session by its front matter. People may have renamed the file."""
-        for file in sorted((self.notebook.root / "memory").glob(f"{day}*.md")):
+        for file in sorted(self.notebook.folder.glob(f"{day}*.md")):
             try:
                 if _fields(edits.read(file) or "").get("session") == session:
-                    return f"memory/{file.name}"
+                    return self.notebook.path_of(file.name)
             except WriteError:
                 continue
         return None
@@ -71,13 +71,13 @@ class Summaries:
         text = self._front(turns, session, day, made) + block(f"\n# {made.points.title}", render(made.points))
         name = f"{day}-{slug(made.points.title)}"
         for number in range(1, 100):
-            path = f"memory/{name}{f'-{number}' if number > 1 else ''}.md"
+            path = self.notebook.path_of(f"{name}{f'-{number}' if number > 1 else ''}.md")
             try:
                 edits.write(self.notebook.inside(path), text, expected=None)
             except EditConflict:
                 continue  # another session of the day has the same subject
             return Saved(path, 1, text.count("\n"), note=made.note)
-        raise WriteError(f"There are too many notes named memory/{name}-….md.")
+        raise WriteError(f"There are too many notes named {self.notebook.path_of(name)}-….md.")
 
     def _front(self, turns: Sequence[Turn], session: str, day: str, made: PointsResult) -> str:
         return front_matter(

@@ -41,6 +41,7 @@ class Workspace:
         patterns: Sequence[str] = ("**/*.md",),
         own_patterns: Mapping[Path, str] = MappingProxyType({}),
         names: Mapping[Path, str] = MappingProxyType({}),
+        folder: str = "memory",
         max_bytes: int = MAX_BYTES,
     ) -> None:
         self.root = Path(root)
@@ -48,8 +49,10 @@ class Workspace:
         self.patterns = tuple(patterns)
         #: Patterns of single extra paths, instead of ``patterns``.
         self.own_patterns = own_patterns
-        #: Names of extra paths, for engines that name what they index.
+        #: Names of extra paths, as the owner gave them.
         self.names = names
+        #: The folder with the notes. "." is the workspace itself.
+        self.folder = folder
         self.max_bytes = max_bytes
         self._trees = self._current_trees()
 
@@ -83,7 +86,7 @@ class Workspace:
         return FoundFile(tree.shown + relative, "memory", real, status.st_mtime_ns, status.st_size)
 
     def _current_trees(self) -> list[Tree]:
-        return trees_of(self.root, self.extra_paths, self.patterns, self.own_patterns)
+        return trees_of(self.root, self.extra_paths, self.patterns, self.own_patterns, self.folder)
 
     def _missing(self) -> list[Problem]:
         return [
@@ -164,7 +167,7 @@ class Workspace:
                 if written.startswith(prefix) and tree.matches(relative):
                     return tree, relative
         raise PathRefused(
-            f"{path[:200]!r} is refused. Only MEMORY.md, memory/**/*.md and the configured extra paths can be read."
+            f"{path[:200]!r} is refused. Only notes of the workspace and of the configured folders can be read."
         )
 
     def _resolve(self, tree: Tree, relative: str) -> str:

@@ -129,7 +129,8 @@ def _workspace(settings: Settings) -> Finding:
     if not root.is_dir():
         text = sentence("check.no_workspace", path=root)
         return Finding("workspace", "wrong", text, sentence("check.set_workspace"))
-    if not any((root / name).exists() for name in ("MEMORY.md", "memory.md", "memory")):
+    notes = (root / name for name in ("MEMORY.md", "memory.md", settings.files.folder))
+    if not settings.extra_paths and not any(path.exists() for path in notes):
         text = sentence("check.no_notes", path=root)
         return Finding("workspace", "note", text, sentence("check.write_notes"))
     return Finding("workspace", "ok", sentence("check.workspace", path=root))

@@ -189,8 +189,7 @@ def _whole(value: object) -> int:
 #: The sizes that the files in the folder of an agent count for. Other files count as `other_bytes`.
 _SIZE_OF = {
     "memory.db": "memory_bytes",
-    "index.db": "index_bytes",
-    "vectors": "index_bytes",
+    "workspaces": "index_bytes",
     "entries": "entry_index_bytes",
     "sessions": "session_bytes",
 }

@@ -38,7 +38,7 @@ def collections_of(workspace: Workspace, sessions: Path | None = None) -> tuple[
     root = Path(os.path.realpath(workspace.root))
     collections = [
         Collection("memory-root", root, "{MEMORY,memory}.md"),
-        Collection("memory", root / "memory", "**/*.[mM][dD]"),
+        Collection("memory", root / workspace.folder, "**/*.[mM][dD]"),
         *_extra(workspace),
     ]
     if sessions is not None:

@@ -72,10 +72,11 @@ class QmdSettings:
     #: Holds the configuration, the cache and the exported sessions of this agent's qmd.
     folder: Path
     workspace: Path
-    extra_paths: tuple[Path, ...] = ()
+    #: Each with its name and its own pattern, if it has one.
+    extra_paths: tuple[tuple[Path, str | None, str | None], ...] = ()
+    #: The folder of the workspace with the notes.
+    notes_folder: str = "memory"
     patterns: tuple[str, ...] = ("**/*.md",)
-    #: Extra paths with a name or a pattern of their own.
-    named_paths: tuple[tuple[Path, str | None, str | None], ...] = ()
     command: str = "qmd"
     node: str = "node"
     search_mode: QmdMode = "search"

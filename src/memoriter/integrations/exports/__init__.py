@@ -168,7 +168,7 @@ def _import_claude_mem(memory: Memory, source: Path, *, dry_run: bool) -> Import
 
 # ---- basic-memory ---------------------------------------------------------------------------------------------
 
-NOTES_FOLDER = ("memory", "imports", "basic-memory")
+NOTES_FOLDER = ("imports", "basic-memory")
 _PERMALINK = re.compile(r"\A---\n(?:(?!---\n).*\n){0,100}?permalink:\s*\S", re.IGNORECASE)
 _OBSERVATION = re.compile(r"^\s*[-*] \[(?![ xX-]\])[^\[\]\n]+\] \S", re.MULTILINE)
 _RELATION = re.compile(r"^\s*[-*] (?:[^\[\]\n]+ )?\[\[[^\[\]\n]+\]\]", re.MULTILINE)
@@ -184,8 +184,9 @@ def _import_basic_memory(memory: Memory, source: Path, *, dry_run: bool) -> Impo
             "To search a folder of Markdown files where it is, add it to `files.extra_paths`."
         )
     workspace, found, steps = memory.settings.workspace, Counter[str](), list[ImportStep]()
+    folder = Path(memory.settings.files.folder, *NOTES_FOLDER).parts
     for path, text in texts.items():
-        step = plan_copy("note", path, workspace, *NOTES_FOLDER, *path.relative_to(source).parts)
+        step = plan_copy("note", path, workspace, *folder, *path.relative_to(source).parts)
         steps.append(step if dry_run else copy_file(step, workspace))
         found["observations"] += len(_OBSERVATION.findall(text))
         found["relations"] += len(_RELATION.findall(text))

@@ -29,7 +29,7 @@ ENTRY_TABLE = "memories"
 MAX_ENTRIES = 200_000
 #: Maximum number of files of one kind.
 MAX_FILES = 20_000
-NOTES_FOLDER = ("memory", "imports", "openclaw")
+NOTES_FOLDER = ("imports", "openclaw")
 UNKNOWN_SPEAKERS = "a group conversation that does not record who speaks"
 
 
@@ -73,7 +73,10 @@ class OpenClaw:
         remarks = list(self.remarks)
         if self._is_own_workspace(workspace):
             remarks.append("The notes are used in place: this is OpenClaw's own workspace.")
-        steps = [step if dry_run else copy_file(step, workspace) for step in self._plan_notes(workspace)]
+        steps = [
+            step if dry_run else copy_file(step, workspace)
+            for step in self._plan_notes(workspace, memory.settings.files.folder)
+        ]
         from_database, names = self._import_database(sessions, remarks, dry_run=dry_run)
         files = self._plan_transcripts(sessions, names)
         steps += [step if dry_run else copy_file(step, sessions) for step in files]
@@ -93,13 +96,13 @@ class OpenClaw:
     def _is_own_workspace(self, workspace: Path) -> bool:
         return self.workspace is not None and os.path.realpath(self.workspace) == os.path.realpath(workspace)
 
-    def _plan_notes(self, workspace: Path) -> Iterator[ImportStep]:
+    def _plan_notes(self, workspace: Path, folder: str) -> Iterator[ImportStep]:
         if self.workspace is None or self._is_own_workspace(workspace):
             return
         for source in _notes(self.workspace):
             relative = source.relative_to(self.workspace)
             parts = relative.parts[1:] if relative.parts[0] == "memory" else relative.parts
-            yield plan_copy("note", source, workspace, *NOTES_FOLDER, *parts)
+            yield plan_copy("note", source, workspace, *Path(folder, *NOTES_FOLDER).parts, *parts)
 
     # ---- sessions ---------------------------------------------------------------------------------------------
 
