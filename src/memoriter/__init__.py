@@ -16,6 +16,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 from memoriter.errors import (
+    BackupError,
     BadArgument,
     BudgetSpent,
     Cancelled,
@@ -108,6 +109,7 @@ __all__ = [
     "Agent",
     "Answer",
     "AsyncMemory",
+    "BackupError",
     "BadArgument",
     "BudgetSpent",
     "Cancelled",

@@ -19,6 +19,7 @@ MemoriterError
 ├── LockTimeout            another process holds a lock; the same call may work later
 ├── WriteError             a note could not be written; the old version is intact
 │   └── EditConflict       it was changed by someone else in the meantime
+├── BackupError            a backup is damaged, or it would replace data
 ├── ChatError              a language model failed; memoriter continues without it
 │   ├── ChatUnavailable    none is configured, or an extra or key is missing
 │   └── BudgetSpent        the day's tokens are used up
@@ -142,6 +143,12 @@ class EditConflict(WriteError):
     """A note or entry has changed since the caller read it, so it is not overwritten."""
 
     code = "edit_conflict"
+
+
+class BackupError(MemoriterError):
+    """A backup cannot be written or restored. Nothing was replaced."""
+
+    code = "backup_failed"
 
 
 class ChatError(MemoriterError):

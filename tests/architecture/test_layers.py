@@ -38,6 +38,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     | {"embedding", "llm", "store", "notes", "sessions", "index", "search", "entries", "engines", "config"},
     "memory": SHARED
     | {"build", "config", "embedding", "engines", "entries", "notes", "recall", "search", "sessions"},
+    "backup": SHARED | {"build", "config", "store"},
     "async_memory": SHARED | {"memory", "entries", "notes", "embedding", "config"},
     "agent": SHARED | {"memory", "build", "config", "index", "notes", "sessions", "recall", "text"},
     # `doctor` also checks the items that integrations store.
@@ -46,7 +47,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     | LEAVES
     | {"notes", "sessions", "index", "search", "entries", "memory", "agent", "tools", "config"},
     "server": SHARED | {"memory", "async_memory", "agent", "tools", "config", ""},
-    "cli": SHARED | {"memory", "agent", "tools", "server", "integrations", "config", ""},
+    "cli": SHARED | {"backup", "memory", "agent", "tools", "server", "integrations", "config", ""},
     "testing": SHARED | {"text", "embedding", "llm"},
     "__main__": {"cli"},
     "": {

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from memoriter.cli import configuration, entries, server, sessions, setup
+from memoriter.cli import backups, configuration, entries, server, sessions, setup
 from memoriter.cli.context import GlobalOptions, Json
 
 if TYPE_CHECKING:
@@ -242,6 +242,7 @@ def call(
 
 
 entries.register(app)
+backups.register(app)
 sessions.register(app)
 setup.register(app)
 server.register(app)

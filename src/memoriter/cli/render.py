@@ -180,7 +180,16 @@ def _print_hit(out: Console, number: int, hit: Hit, explain: bool) -> None:
 
 #: Seconds between two lines of progress where there is no terminal.
 PROGRESS_S = 3.0
-_STAGES = {"embed": "Embedding", "batch": "Waiting for the batch job", "write": "Indexing"}
+_STAGES = {
+    "embed": "Embedding",
+    "batch": "Waiting for the batch job",
+    "write": "Indexing",
+    "backup": "Backing up",
+    "verify": "Verifying",
+    "restore": "Restoring",
+}
+#: Stages that count chunks. The others count files.
+_CHUNK_STAGES = ("embed", "batch")
 
 
 @contextmanager
@@ -203,7 +212,7 @@ def progress_lines() -> Callable[[Progress], None]:
         nonlocal shown_at
         if time.monotonic() - shown_at >= PROGRESS_S:
             shown_at = time.monotonic()
-            unit = "files" if step.stage == "write" else "chunks"
+            unit = "chunks" if step.stage in _CHUNK_STAGES else "files"
             sys.stderr.write(f"{_STAGES.get(step.stage, step.stage)}: {step.done} of {step.total} {unit}\n")
             sys.stderr.flush()
 
@@ -232,7 +241,7 @@ def _progress_bar() -> Iterator[Callable[[Progress], None]]:
             if step.stage != stage:
                 stage = step.stage
                 bar.reset(task)
-            unit = "files" if stage == "write" else "chunks"
+            unit = "chunks" if stage in _CHUNK_STAGES else "files"
             name = _STAGES.get(stage, stage)
             bar.update(task, description=name, completed=step.done, total=step.total, unit=unit)
 

@@ -93,6 +93,17 @@ def owner_path(
     return _owner_path(config or environ.get(layers.CONFIG_VARIABLE), cwd, explicit)
 
 
+def explicit_places(
+    arguments: Mapping[str, object] | None = None, environ: Mapping[str, str] | None = None
+) -> tuple[Path, Path | None]:
+    """Return the home, and the workspace if an argument or a variable names one, without reading any file."""
+    cwd = Path.cwd()
+    explicit = layers.from_environment(os.environ if environ is None else environ, cwd, [])
+    explicit |= layers.from_arguments(arguments or {}, cwd, [])
+    workspace = explicit["workspace"].value if "workspace" in explicit else None
+    return _home(explicit), workspace if isinstance(workspace, Path) else None
+
+
 def _owner_path(named: Path | str | None, cwd: Path, explicit: Layer) -> Path:
     try:
         return (cwd / Path(named).expanduser() if named else _home(explicit) / "config.yaml").resolve()

@@ -548,6 +548,7 @@ export const WORDS = {
   "code.embedder_unavailable": ["{message}", "向量模型不可用：{message}"],
   "code.embedder_busy": ["{message}", "向量模型暂时繁忙：{message}"],
   "code.quota_spent": ["{message}", "向量服务的额度已用完：{message}"],
+  "code.backup_failed": ["{message}", "备份或恢复没有完成：{message}"],
   "code.not_written": ["{message}", "没有写入：{message}"],
   "code.edit_conflict": ["{message}", "其间有改动：{message}"],
   "code.model_failed": ["{message}", "语言模型出错：{message}"],

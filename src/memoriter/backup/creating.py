@@ -1,0 +1,190 @@
+"""Write a backup. It is one consistent file, also while other processes use the memory."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import closing, suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from memoriter.backup.archive import CONFIG, Manifest, Writer, open_archive
+from memoriter.build import build_workspace
+from memoriter.config import Settings
+from memoriter.config.layers import WORKSPACE_FILE
+from memoriter.errors import BackupError
+from memoriter.files.durable import sync_folder
+from memoriter.files.paths import open_inside
+from memoriter.records import Progress, ProgressCallback
+from memoriter.store.copying import copy_database
+
+#: Folders of an agent that hold files as they are. They are read first, see `_agent_files`.
+STATE_FOLDERS = ("queue", "hooks", "flushes", "seen_turns", "sessions")
+#: What can be rebuilt, in the folder of an agent.
+DERIVED = ("index.db", "workspaces", "vectors", "lance", "chroma", "entries", "items", "qmd")
+#: Endings of files that belong to a running process.
+TRANSIENT = (".lock", ".tmp", ".new", "-wal", "-shm")
+
+
+@dataclass(frozen=True, slots=True)
+class BackupReport:
+    """What a backup contains, and what it does not."""
+
+    path: Path
+    bytes: int
+    files: int
+    notes: int
+    agents: tuple[str, ...]
+    #: Folders with notes outside of the workspace.
+    not_included: tuple[str, ...] = ()
+
+
+def create(
+    settings: Settings,
+    path: Path,
+    *,
+    config: Path | None = None,
+    version: str = "",
+    force: bool = False,
+    progress: ProgressCallback | None = None,
+) -> BackupReport:
+    """Write everything that cannot be rebuilt to one file, which only its owner may read, and verify it.
+
+    ``config`` is the settings file (default: the one in the home). An existing file is replaced only with ``force``.
+    """
+    path = path.expanduser().absolute()
+    if path.is_dir():
+        path /= f"memoriter-{time.strftime('%Y-%m-%d')}.zip"
+    if path.exists() and not force:
+        raise BackupError(f"{path} exists already. Choose another name, or replace it with --force.")
+    if not path.parent.is_dir():
+        raise BackupError(f"The folder {path.parent} does not exist. Create it, or choose another place.")
+    with tempfile.TemporaryDirectory(prefix=f".{path.name[:40]}.", dir=path.parent) as folder:
+        return _create(settings, path, Path(folder), config, version, progress)
+
+
+def _create(
+    settings: Settings,
+    path: Path,
+    folder: Path,
+    config: Path | None,
+    version: str,
+    progress: ProgressCallback | None,
+) -> BackupReport:
+    root = Path(os.path.realpath(settings.workspace))
+    home = Path(os.path.realpath(settings.home))
+    manifest = Manifest(version, time.time(), str(settings.workspace), root.is_relative_to(home))
+    target = folder / "backup.zip"
+    with os.fdopen(os.open(target, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600), "w+b") as file:
+        outside = list[str]()
+        sources = [*_home_files(settings, folder, config), *_notes(settings, root, outside)]
+        with closing(Writer(file, manifest)) as writer:
+            for number, (name, source) in enumerate(sources, 1):
+                source.add(writer, name)
+                if progress:
+                    progress(Progress("backup", number, len(sources), name))
+            writer.finish()
+        file.flush()
+        os.fsync(file.fileno())
+    with open_archive(target) as archive:
+        for number, name in enumerate(archive.verify(), 1):
+            if progress:
+                progress(Progress("verify", number, len(manifest.files), name))
+    size = target.stat().st_size
+    target.replace(path)
+    sync_folder(path.parent)
+    notes = len(manifest.names("notes"))
+    return BackupReport(path, size, len(manifest.files), notes, manifest.agents, tuple(sorted(set(outside))))
+
+
+# ---- what is read -------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class _Source:
+    """One file to add. A file below a ``root`` is opened without following links."""
+
+    path: Path
+    root: Path | None = None
+    #: Where a copy of a database may be made. None for other files.
+    folder: Path | None = None
+
+    def add(self, writer: Writer, name: str) -> None:
+        """Add the file to a backup. A file that was deleted in the meantime is left out."""
+        if self.folder is not None:
+            copy = self.folder / "copy.db"
+            copy_database(self.path, copy)
+            with copy.open("rb") as stream:
+                writer.add(name, stream, modified=self.path.stat().st_mtime)
+            copy.unlink()
+            return
+        with suppress(FileNotFoundError):
+            modified = self.path.stat().st_mtime
+            if self.root is None:
+                with self.path.open("rb") as stream:
+                    writer.add(name, stream, modified=modified)
+                return
+            with (
+                open_inside(str(self.root), self.path.relative_to(self.root).as_posix()) as descriptor,
+                open(descriptor, "rb", closefd=False) as stream,
+            ):
+                writer.add(name, stream, modified=modified)
+
+
+def _home_files(settings: Settings, folder: Path, config: Path | None) -> Iterator[tuple[str, _Source]]:
+    file = config or settings.home / CONFIG
+    if file.is_file():
+        yield CONFIG, _Source(file)
+    agents = settings.home / "agents"
+    for agent in sorted(agents.iterdir()) if agents.is_dir() else ():
+        if agent.is_dir():
+            own = settings.model_copy(update={"agent": agent.name})
+            yield from _agent_files(own, folder)
+
+
+def _agent_files(settings: Settings, folder: Path) -> Iterator[tuple[str, _Source]]:
+    """List the files of one agent.
+
+    The queue and the progress are read before the database. What an agent learns in between is then processed again
+    after a restore and recognised as known. In the other order it would be lost.
+    """
+    home, prefix = settings.agent_folder, f"agents/{settings.agent}"
+    for name in STATE_FOLDERS:
+        for file in _files_below(home / name):
+            yield f"{prefix}/{file.relative_to(home).as_posix()}", _Source(file)
+    for entry in sorted(home.iterdir()):
+        if entry.name in (*STATE_FOLDERS, "memory.db") or entry.name.startswith(DERIVED):
+            continue
+        for file in _files_below(entry):
+            name = f"{prefix}/{file.relative_to(home).as_posix()}"
+            yield name, _Source(file, folder=folder if file.suffix == ".db" else None)
+    if settings.entries_database.is_file():
+        yield f"{prefix}/memory.db", _Source(settings.entries_database, folder=folder)
+
+
+def _files_below(path: Path) -> list[Path]:
+    """Return a file, or the files below a folder, without those of running processes."""
+    found = [path] if path.is_file() else sorted(path.rglob("*")) if path.is_dir() else []
+    return [
+        file
+        for file in found
+        if file.is_file()
+        and not file.is_symlink()
+        and not file.name.endswith(TRANSIENT)
+        and ".broken-" not in file.name
+    ]
+
+
+def _notes(settings: Settings, root: Path, outside: list[str]) -> Iterator[tuple[str, _Source]]:
+    """List the notes of the workspace. Folders of notes elsewhere are added to ``outside``."""
+    for found in build_workspace(settings).scan().files:
+        real = found.absolute
+        if real.is_relative_to(root):
+            yield f"notes/{real.relative_to(root).as_posix()}", _Source(real, root)
+        else:
+            outside.append(str(real.parent))
+    own = root / WORKSPACE_FILE
+    if own.is_file() and not own.is_symlink():
+        yield f"notes/{WORKSPACE_FILE}", _Source(own, root)
