@@ -5,8 +5,10 @@ import { follow, listen, unfollow } from "./events.js";
 import { frame } from "./frame.js";
 import { language, t, useLanguage } from "./i18n.js";
 import { help, useKeys } from "./keys.js";
+import { countDrafts } from "./drafts.js";
 import { ended, runOffer } from "./notices.js";
 import { fill } from "./dom.js";
+import { remember, remembered } from "./prefs.js";
 import { go, here, stepped } from "./router.js";
 import { healthView } from "./views/health.js";
 import { mapView } from "./views/map.js";
@@ -107,11 +109,15 @@ function finish() {
   unfollow();
   view?.close?.();
   document.querySelector("dialog[open]")?.close();
-  fill(app, ended());
+  remember("place", location.hash);
+  fill(app, ended(countDrafts()));
 }
 
 async function start() {
   useLanguage(language());
+  if (!location.hash && remembered("place")) history.replaceState(history.state, "", remembered("place"));
+  remember("place", null);
+  countDrafts(); // deletes old ones
   build();
   document.addEventListener("memoriter:ended", finish);
   document.addEventListener("memoriter:refused", () => agents().catch(() => {})); // finds out whether the session has ended

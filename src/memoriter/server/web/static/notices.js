@@ -32,13 +32,14 @@ export function sentence(error) {
 const capital = (text) => text.charAt(0).toUpperCase() + text.slice(1);
 
 /** Shown instead of the page when the session has ended. */
-export function ended() {
+export function ended(drafts = 0) {
   return el(
     "main",
     { class: "ended", id: "main" },
     el("h1", {}, t("ended.title")),
     el("p", {}, t("ended.how")),
     el("pre", { tabindex: "0" }, el("code", {}, "memoriter open")),
+    drafts > 0 && el("p", {}, t("ended.drafts")),
     el("p", { class: "faint" }, t("ended.why")),
   );
 }

@@ -1,4 +1,4 @@
-// Preferences in this browser: language, theme and agent. No content is stored.
+// What this browser remembers: language, theme, agent, and drafts of what was typed.
 
 const PREFIX = "memoriter.";
 
@@ -16,6 +16,16 @@ export function remember(name, value) {
     else localStorage.setItem(PREFIX + name, value);
   } catch {
     // Storage may be disabled. The choice then lasts until the page is closed.
+  }
+}
+
+/** Return the names that begin like this. */
+export function rememberedNames(beginning) {
+  try {
+    const names = Object.keys(localStorage).filter((name) => name.startsWith(PREFIX + beginning));
+    return names.map((name) => name.slice(PREFIX.length));
+  } catch {
+    return [];
   }
 }
 

@@ -2,8 +2,10 @@
 // conversation or by date. Other actions are in memory_actions.js.
 
 import { ask } from "../api.js";
-import { ask as dialog, form } from "../dialogs.js";
+import { ask as dialog } from "../dialogs.js";
 import { el, fill } from "../dom.js";
+import { dropDraftsOf } from "../drafts.js";
+import { form } from "../forms.js";
 import { number, t, tn } from "../i18n.js";
 import { failure, loading, sentence } from "../notices.js";
 import { field, fromDateField, segments } from "../parts.js";
@@ -134,6 +136,7 @@ async function candidates(body, close, trial, done) {
 
 async function finish(body, close, deed, done) {
   const receipt = await deed();
+  dropDraftsOf(receipt.forgotten);
   fill(body, receiptOf(receipt, close));
   body.querySelector(".dialog-actions button:last-child").focus();
   done(receipt.forgotten);

@@ -1,8 +1,8 @@
 // Parts of the forget dialogs: memories to erase, possible matches, which copies an erasure covers, and the receipt.
 
 import { agent } from "../api.js";
-import { actions } from "../dialogs.js";
 import { el, fill } from "../dom.js";
+import { actions } from "../forms.js";
 import { moment, number, t, tn, translated } from "../i18n.js";
 import { label, when } from "../parts.js";
 

@@ -3,7 +3,7 @@
 import { isAborted, news, newest } from "../api.js";
 import { el, enter, fill, icon, refill } from "../dom.js";
 import { number, t, tn } from "../i18n.js";
-import { failure, loading } from "../notices.js";
+import { announce, failure, loading, sentence } from "../notices.js";
 import { entryLine, facts, invisibleWarning, label, stars, tags, when } from "../parts.js";
 import { address } from "../router.js";
 import { forgetMemories } from "./forgetting.js";
@@ -94,7 +94,8 @@ export function memoryPanel(aside, { close, changed, forgotten }) {
           await settleStaged(how, [entry.id], changed);
           changed();
         } catch (error) {
-          aside.append(failure(error, null));
+          announce(sentence(error));
+          load({ quiet: true });
         }
       };
       return [
@@ -116,9 +117,10 @@ export function memoryPanel(aside, { close, changed, forgotten }) {
     const last = shown.history.at(-1);
     if (!last || (shown.history.length === 1 && shown.supersedes.length === 0)) return null;
     const undo = () =>
-      undoChange(entry, changed).catch((error) =>
-        aside.querySelector(".panel-bar").after(failure(error, null)),
-      );
+      undoChange(entry, changed).catch((error) => {
+        announce(sentence(error));
+        load({ quiet: true }); // the change of another client is shown, and can be undone
+      });
     return button("undo", undo, "quiet", t("do.undo.what", { what: t(`event.${last.kind}`) }));
   };
 
@@ -135,7 +137,7 @@ export function memoryPanel(aside, { close, changed, forgotten }) {
       else fill(aside);
     },
     reload: () => id && load({ quiet: true }),
-    refresh: () => id && !document.querySelector("dialog[open]") && load({ quiet: true }),
+    refresh: () => id && load({ quiet: true }),
     key(event) {
       if (event.key !== "e" || shown?.entry.state !== "active") return false;
       editMemory(shown.entry, changed);

@@ -1,11 +1,14 @@
 // Actions on memories: add, edit, supersede, merge, undo, approve and reject. Forgetting is in forgetting.js.
 
 import { ask } from "../api.js";
-import { ask as dialog, form } from "../dialogs.js";
-import { el } from "../dom.js";
+import { ask as dialog } from "../dialogs.js";
+import { draftOf, dropDraft } from "../drafts.js";
+import { el, fill } from "../dom.js";
+import { form } from "../forms.js";
 import { t } from "../i18n.js";
 import { announce, sentence } from "../notices.js";
 import { TYPES, choice, dateField, entryLine, field, fromDateField, invisibleWarning } from "../parts.js";
+import { conflict, isConflict } from "./conflict.js";
 
 const types = () => TYPES.map((name) => [name, t(`type.${name}`)]);
 
@@ -58,7 +61,8 @@ function statementFields(entry) {
 }
 
 export function addMemory(done) {
-  dialog(t("entry.add"), (body, close) => {
+  const draft = { key: "add" };
+  const fillIn = (body, close) => {
     const fields = statementFields({});
     const keep = async () => {
       const kept = await ask("entries.add", fields.values());
@@ -67,82 +71,142 @@ export function addMemory(done) {
       announce(t(`done.${kept.action}`));
       done(kept.entry?.id ?? "");
     };
-    body.append(form(fields.nodes, t("do.add"), keep, close));
+    body.append(form(fields.nodes, t("do.add"), keep, close, { draft }));
     fields.text.autofocus = true;
-  });
+  };
+  dialog(t("entry.add"), fillIn, { draft: draft.key });
 }
 
+const EDITED = ["text", "type", "importance", "tags", "expiresAt"];
+
+/** Edit a memory. A draft continues from what the reader saw then, so that later changes of others are noticed. */
 export function editMemory(entry, done) {
-  dialog(t("do.edit"), (body, close) => {
-    const fields = statementFields(entry);
-    const expiry = el("input", { type: "date", value: dateField(entry.expiresAt) });
-    const before = JSON.stringify([fields.values(), expiry.value]);
-    const first = fields.values();
-    const keep = async () => {
-      // Send only changed fields: opening the dialog must not turn 3.8 stars into 4.
-      const now = Object.entries(fields.values());
-      const changed = Object.fromEntries(
-        now.filter(([name, value]) => String(value) !== String(first[name])),
+  const key = `edit.${entry.id}`;
+  let base = draftOf(key)?.base ?? entry;
+  const draft = { key, base: seen(base) };
+  const fillIn = (body, close) => {
+    const fields = statementFields(base);
+    const expiry = el("input", { type: "date", value: dateField(base.expiresAt) });
+    const first = { ...fields.values(), expiresAt: dateField(base.expiresAt) };
+    const place = el("div", { class: "conflict-place" });
+    // Send only changed fields: opening the dialog must not turn 3.8 stars into 4.
+    const changes = () => {
+      const now = { ...fields.values(), expiresAt: expiry.value };
+      const changed = EDITED.filter((name) => String(now[name] ?? "") !== String(first[name] ?? ""));
+      return Object.fromEntries(
+        changed.map((name) => [name, name === "expiresAt" ? (fromDateField(expiry.value, { end: true }) ?? 0) : now[name]]),
       );
-      if (expiry.value !== dateField(entry.expiresAt))
-        changed.expiresAt = fromDateField(expiry.value, { end: true }) ?? 0;
-      if (JSON.stringify([fields.values(), expiry.value]) !== before) {
-        const made = await ask("entries.edit", { id: entry.id, ...changed, ifSeq: entry.seq });
-        announce(t("done.edited"), t("do.undo"), () => undoLater(made.entry, done));
-      }
+    };
+    const finish = () => {
+      dropDraft(key);
       close();
       done();
     };
-    const hint = entry.importance >= 5 ? t("entry.expires.never.hint") : t("entry.expires.hint");
-    body.append(form([...fields.nodes, field(t("entry.expires"), expiry, hint)], t("do.save"), keep, close));
+    const save = async (ifSeq) => {
+      const made = await ask("entries.edit", { id: entry.id, ...changes(), ifSeq });
+      announce(t("done.edited"), t("do.undo"), () => undoLater(made.entry, done));
+      finish();
+    };
+    // Another client has changed the memory. Different fields are joined; the same field is decided by the reader.
+    const settle = async () => {
+      const { entry: theirs } = await ask("entries.get", { id: entry.id });
+      const both = Object.keys(changes()).filter((name) => String(theirs[name]) !== String(base[name]));
+      if (both.length === 0) return save(theirs.seq);
+      const guarded = (act) => () => act().catch((error) => fill(place, el("p", { class: "wrong" }, sentence(error))));
+      const join = async () => {
+        if (both.includes("text")) fields.text.value = `${theirs.text}\n${fields.text.value}`;
+        base = theirs;
+        draft.base = seen(theirs);
+        fill(place);
+        fields.text.focus();
+      };
+      const choose = { theirs: finish, mine: guarded(() => save(theirs.seq)), both: guarded(join) };
+      fill(place, conflict(described(base), described(theirs), described({ ...base, ...changes() }), choose));
+      place.scrollIntoView({ block: "nearest" });
+      return false;
+    };
+    const keep = () => {
+      if (Object.keys(changes()).length === 0) return finish();
+      return save(base.seq).catch((error) => (isConflict(error) ? settle() : Promise.reject(error)));
+    };
+    const hint = base.importance >= 5 ? t("entry.expires.never.hint") : t("entry.expires.hint");
+    const nodes = [place, ...fields.nodes, field(t("entry.expires"), expiry, hint)];
+    body.append(form(nodes, t("do.save"), keep, close, { draft }));
     fields.text.autofocus = true;
-  });
+  };
+  dialog(t("do.edit"), fillIn, { wide: true, draft: key });
+}
+
+const seen = (entry) => Object.fromEntries(["id", "seq", ...EDITED].map((name) => [name, entry[name]]));
+
+/** A memory as text, for a comparison of versions. */
+function described(entry) {
+  const about = [`${t("entry.type")}: ${t(`type.${entry.type}`)}`, `${t("entry.importance")}: ${Math.round(entry.importance)}`];
+  if (entry.tags?.length) about.push(`${t("entry.tags")}: ${entry.tags.join(", ")}`);
+  if (entry.expiresAt) about.push(`${t("entry.expires")}: ${dateField(entry.expiresAt)}`);
+  return `${entry.text}\n\n${about.join("\n")}`;
 }
 
 export function supersedeMemory(entry, done) {
-  dialog(t("do.supersede"), (body, close) => {
+  const key = `supersede.${entry.id}`;
+  const fillIn = (body, close) => {
+    let seq = entry.seq;
     const text = el("textarea", { rows: "4", required: true, maxlength: "8000", value: entry.text });
     text.autofocus = true;
+    const news = el("div");
     const keep = async () => {
-      const made = await ask("entries.supersede", {
-        id: entry.id,
-        text: text.value.trim(),
-        ifSeq: entry.seq,
-      });
-      close();
-      announce(t("done.superseded"), t("do.undo"), () => undoLater(made.entry, done));
-      done(made.entry?.id);
+      try {
+        const made = await ask("entries.supersede", { id: entry.id, text: text.value.trim(), ifSeq: seq });
+        close();
+        announce(t("done.superseded"), t("do.undo"), () => undoLater(made.entry, done));
+        done(made.entry?.id);
+        return true;
+      } catch (error) {
+        if (!isConflict(error)) throw error;
+        const { entry: theirs } = await ask("entries.get", { id: entry.id });
+        seq = theirs.seq;
+        fill(news, el("p", { class: "warning", role: "alert" }, t("conflict.now"), " ", el("q", {}, theirs.text)));
+        return false;
+      }
     };
     const hint = el("p", { class: "hint" }, t("entry.supersede.hint"));
-    body.append(form([hint, field(t("entry.text.new"), text)], t("do.supersede"), keep, close));
-  });
+    const nodes = [hint, news, field(t("entry.text.new"), text)];
+    body.append(form(nodes, t("do.supersede"), keep, close, { draft: { key } }));
+  };
+  dialog(t("do.supersede"), fillIn, { draft: key });
 }
 
 export function mergeMemories(entries, done) {
+  const key = `merge.${entries.map((entry) => entry.id).join(".")}`;
   const fillIn = (body, close) => {
+    let merged = entries;
     const all = entries.map((entry) => entry.text).join("\n");
     const text = el("textarea", { rows: "5", required: true, maxlength: "8000", value: all });
     text.autofocus = true;
+    const lines = el("div", { class: "lines" }, merged.map((entry) => entryLine(entry)));
+    const news = el("div");
     const keep = async () => {
-      const ids = entries.map((entry) => entry.id);
-      const made = await ask("entries.merge", {
-        ids,
-        text: text.value.trim(),
-        ifSeqs: entries.map((entry) => entry.seq),
-      });
-      close();
-      announce(t("done.merged"), t("do.undo"), () => undoLater(made.entry, done));
-      done(made.entry?.id);
+      const ids = merged.map((entry) => entry.id);
+      const ifSeqs = merged.map((entry) => entry.seq);
+      try {
+        const made = await ask("entries.merge", { ids, text: text.value.trim(), ifSeqs });
+        close();
+        announce(t("done.merged"), t("do.undo"), () => undoLater(made.entry, done));
+        done(made.entry?.id);
+        return true;
+      } catch (error) {
+        if (!isConflict(error)) throw error;
+        merged = (await Promise.all(ids.map((id) => ask("entries.get", { id })))).map((found) => found.entry);
+        fill(lines, merged.map((entry) => entryLine(entry)));
+        fill(news, el("p", { class: "warning", role: "alert" }, t("conflict.now.several")));
+        return false;
+      }
     };
-    const lines = el(
-      "div",
-      { class: "lines" },
-      entries.map((entry) => entryLine(entry)),
-    );
     const hint = el("p", { class: "hint" }, t("entry.merge.hint"));
-    body.append(form([hint, lines, field(t("entry.text.merged"), text)], t("do.merge"), keep, close));
+    const nodes = [hint, news, lines, field(t("entry.text.merged"), text)];
+    body.append(form(nodes, t("do.merge"), keep, close, { draft: { key } }));
   };
-  dialog(t("do.merge"), fillIn, { wide: true });
+  dialog(t("do.merge"), fillIn, { wide: true, draft: key });
 }
 
 /** Undo the newest change of an entry, if it is still the one the reader saw, and show the result. */
