@@ -24,7 +24,8 @@ MemoriterError
 │   ├── ChatUnavailable    none is configured, or an extra or key is missing
 │   └── BudgetSpent        the day's tokens are used up
 └── StoreError             the database cannot be used
-    ├── StoreBroken        its bytes are damaged; derived stores are rebuilt
+    ├── StoreBroken        its bytes are damaged
+    │   └── IndexBroken    it is a derived index, which is deleted and built again
     ├── StoreLocked        another process holds it for too long
     ├── StoreUnavailable   a vector store outside the database does not answer; vectors are compared here
     └── SchemaTooNew       it was written by a newer release
@@ -203,6 +204,12 @@ class StoreBroken(StoreError):
     """The database file is damaged, truncated, or not a database of memoriter."""
 
     code = "store_damaged"
+
+
+class IndexBroken(StoreBroken):
+    """A derived index is damaged. Its owner deletes it and builds it again from the source of truth."""
+
+    code = "index_damaged"
 
 
 class StoreLocked(StoreError):

@@ -28,7 +28,7 @@ from memoriter.build import (
 from memoriter.engines import Engine
 from memoriter.engines.fallback import warm_up
 from memoriter.entries.relation import contradicts
-from memoriter.errors import MemoriterError, MemoryClosed, NotFound
+from memoriter.errors import MemoriterError, MemoryClosed, NotFound, StoreError
 from memoriter.recall.render import Language, memory_section
 from memoriter.records import (
     Answer,
@@ -51,7 +51,7 @@ from memoriter.search.citations import for_prompt, parse_citation, shows_citatio
 from memoriter.search.confidence import conclude, identifiers, judge
 from memoriter.search.freshness import refresh
 from memoriter.search.masking import mask, mask_answer
-from memoriter.sentences import sentence
+from memoriter.sentences import join, sentence
 from memoriter.sessions.scope import ScopeCheck
 
 if TYPE_CHECKING:
@@ -213,7 +213,7 @@ class Memory:
             )
             return add_entries(answer, found, limit)
         except MemoriterError as error:  # memory never breaks the agent: the failure is part of the answer
-            return replace(answer, degraded=f"{answer.degraded or ''} Without entries: {error}".strip())
+            return replace(answer, degraded=join(answer.degraded, sentence("search.no_entries", why=error)))
 
     def search_for_prompt(self, query: str | Query) -> Answer:
         """Search for a model to read: masked, citations below the snippets, within `memory.max_injected_chars`."""
@@ -256,11 +256,19 @@ class Memory:
     ) -> SyncReport:
         """Bring the index up to date with the files.
 
-        ``force`` builds a new index and replaces the old one. ``verify`` compares contents instead of file times.
-        ``batch`` embeds through the provider's batch API, where there is one: cheaper, but slower.
+        ``force`` builds a new index and replaces the old one. ``verify`` checks the index for damage first. Both
+        include the index of entries. ``batch`` embeds through the provider's batch API, where there is one: cheaper,
+        but slower.
         """
         self._check_open()
-        return self._engine.sync(force=force, verify=verify, batch=batch, progress=progress)
+        report = self._engine.sync(force=force, verify=verify, batch=batch, progress=progress)
+        if not (force or verify) or not self._entries_exist():
+            return report
+        try:
+            healed = self.entries.repair_index(rebuild=force)
+        except StoreError as error:
+            return replace(report, degraded=join(report.degraded, sentence("search.no_entries", why=error)))
+        return replace(report, healed=join(report.healed, healed))
 
     # ---- what was learned ------------------------------------------------------------------------------------
 

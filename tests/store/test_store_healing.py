@@ -45,7 +45,7 @@ def works(index: Index) -> bool:
 
 
 def names(folder: Path) -> list[str]:
-    return sorted(place.name for place in folder.iterdir() if "broken" in place.name)
+    return sorted(place.name for place in folder.iterdir() if "replaced" in place.name)
 
 
 def test_a_sound_index_is_not_healed(folder: Path) -> None:
@@ -66,14 +66,13 @@ def test_a_missing_index_is_created(tmp_path: Path) -> None:
         (b"SQLite format 3\x00" + b"\xff" * 4000, "is damaged"),
     ],
 )
-def test_a_file_that_is_not_a_database_is_renamed(tmp_path: Path, content: bytes, reason: str) -> None:
+def test_a_file_that_is_not_a_database_is_deleted(tmp_path: Path, content: bytes, reason: str) -> None:
     (tmp_path / "index.db").write_bytes(content)
     with open_index(tmp_path) as index:
         assert index.healed is not None
         assert reason in index.healed
-        assert index.healed.endswith("The file was renamed to index.db.broken-1.")
         assert works(index)
-    assert (tmp_path / "index.db.broken-1").read_bytes() == content
+    assert names(tmp_path) == []
 
 
 def test_an_empty_file_becomes_an_index(tmp_path: Path) -> None:
@@ -89,14 +88,14 @@ def test_a_database_of_another_program_is_renamed_unchanged(tmp_path: Path) -> N
     with open_index(tmp_path) as index:
         assert (
             index.healed
-            == f"{index.path} is a database of another program. The file was renamed to index.db.broken-1."
+            == f"{index.path} is a database of another program. The file was renamed to index.db.replaced-1."
         )
         assert works(index)
-    with by_hand(tmp_path / "index.db.broken-1") as connection:
+    with by_hand(tmp_path / "index.db.replaced-1") as connection:
         assert connection.execute("select x from theirs").fetchall() == [("precious",)]
 
 
-def test_an_index_of_a_newer_release_is_renamed(folder: Path) -> None:
+def test_an_index_of_a_newer_release_is_replaced(folder: Path) -> None:
     with by_hand(folder / "index.db") as connection:
         connection.execute("pragma user_version = 99")
     with open_index(folder) as index:
@@ -108,23 +107,37 @@ def test_an_index_of_a_newer_release_is_renamed(folder: Path) -> None:
 def test_a_folder_in_its_place_is_renamed(tmp_path: Path) -> None:
     (tmp_path / "index.db").mkdir()
     with open_index(tmp_path) as index:
-        assert (works(index), names(tmp_path)) == (True, ["index.db.broken-1"])
+        assert (works(index), names(tmp_path)) == (True, ["index.db.replaced-1"])
 
 
-def test_only_the_last_two_broken_files_are_kept(tmp_path: Path) -> None:
-    for number in range(5):
-        (tmp_path / "index.db").write_text(f"broken {number} " * 100)
-        open_index(tmp_path).close()
-    assert names(tmp_path) == ["index.db.broken-4", "index.db.broken-5"]
-
-
-def test_the_log_is_renamed_with_its_file(folder: Path) -> None:
+@pytest.mark.parametrize("suffix", ["-wal", "-shm"])
+def test_a_folder_in_the_place_of_a_side_file_is_renamed(folder: Path, suffix: str) -> None:
+    (folder / f"index.db{suffix}").mkdir()
     with open_index(folder) as index:
-        put(index, "a.md", "only in the log")
+        assert (works(index), names(folder)) == (True, [f"index.db{suffix}.replaced-1"])
+
+
+def test_a_file_in_the_place_of_the_folder_is_renamed(tmp_path: Path) -> None:
+    (tmp_path / "entries").write_text("mine")
+    with open_index(tmp_path / "entries") as index:
+        assert works(index)
+    assert (tmp_path / "entries.replaced-1").read_text() == "mine"
+
+
+def test_an_index_with_a_damaged_header_is_not_taken_for_another_program(folder: Path) -> None:
+    with by_hand(folder / "index.db") as connection:
+        connection.execute("pragma application_id = 7")
+    with open_index(folder) as index:
+        assert index.healed == f"The header of {index.path} is damaged."
+        assert (works(index), names(folder)) == (True, [])
+
+
+def test_a_replaced_index_leaves_no_copy_of_its_text(folder: Path) -> None:
+    with open_index(folder) as index:
+        put(index, "a.md", "only in the log: zzsecretzz")
         index.heal("broken")
-        assert names(folder) == ["index.db.broken-1", "index.db.broken-1-shm", "index.db.broken-1-wal"]
-    with by_hand(folder / "index.db.broken-1") as connection:
-        assert connection.execute("select count(*) from files").fetchall() == [(121,)]
+        works(index)
+    assert [file.name for file in folder.rglob("*") if b"zzsecretzz" in file.read_bytes()] == []
 
 
 def damage_is_met(folder: Path) -> str:
@@ -202,19 +215,18 @@ def test_damage_to_an_open_index_heals_for_all_its_threads(folder: Path) -> None
     put(index, "a.md", "one")
     healed.set()
     thread.join()
-    assert index.healed == "the disk has a bad day. The file was renamed to index.db.broken-1."
+    assert index.healed == "the disk has a bad day"
     assert (seen, index.check(deep=True)) == ([120, 1], [])
     index.close()
 
 
-def test_a_healed_index_is_not_renamed_by_the_next_thread_or_process(folder: Path) -> None:
+def test_a_healed_index_is_not_replaced_by_the_next_thread_or_process(folder: Path) -> None:
     with open_index(folder) as first, open_index(folder) as second:
         assert second.counts("").files == 120  # it has seen the file that is found broken
         first.heal("broken")
         put(first, "a.md", "one")
         second.heal("broken")
         assert (second.healed, list(second.files())) == ("broken", ["a.md"])
-        assert not (folder / "index.db.broken-2").exists()
 
 
 def test_an_index_deleted_while_in_use_is_created_again(folder: Path) -> None:
@@ -225,7 +237,7 @@ def test_an_index_deleted_while_in_use_is_created_again(folder: Path) -> None:
         assert (index.counts("").files, works(index)) == (0, True)
 
 
-def test_side_files_of_a_renamed_index_are_not_used(folder: Path) -> None:
+def test_side_files_of_a_replaced_index_are_not_used(folder: Path) -> None:
     with open_index(folder) as index:
         index.heal("broken")
         assert index.nearest(units(1, 8)[0], ALICE, limit=5) == []

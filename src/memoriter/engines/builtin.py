@@ -5,13 +5,14 @@ It decides when a search first indexes changed files, and what happens when the 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from memoriter import logs
 from memoriter.engines.embedders import ActiveEmbedder, EmbedderSelector
-from memoriter.errors import EmbeddingError, SourceError, StoreBroken, StoreError, StoreLocked
+from memoriter.errors import EmbeddingError, IndexBroken, SourceError, StoreError, StoreLocked
 from memoriter.index.sync import Budget
 from memoriter.index.vectors import BackgroundWork, missing_vectors
 from memoriter.records import Answer, CitationMode, Excerpt, ProgressCallback, Query, Status, SyncReport
@@ -79,13 +80,7 @@ class BuiltinEngine:
         active = ActiveEmbedder(None, self.choice.provider, self.choice.model)
         missing: str | None = None
         try:
-            missing = self._catch_up()
-            active = self.embedders.active()
-            if self.indexer.is_foreign:
-                found, missing = Found(()), join(missing, OTHER_WORKSPACE)
-            else:
-                found, active = self._find(query, active)
-                missing = join(missing, self._missing_vectors(active))
+            found, active, missing = self.index.healing(lambda: self._find(query))
             if self.options.background and (missing or self.embedders.outdated):
                 self.background.start()
         except (StoreError, SourceError, OSError) as error:  # a failing memory must not fail the agent
@@ -101,21 +96,16 @@ class BuiltinEngine:
             unknown=found.unknown,
         )
 
-    def _find(self, query: Query, active: ActiveEmbedder) -> tuple[Found, ActiveEmbedder]:
-        """Search. If the index is damaged, rebuild it and search again with the embedder that it has then."""
-        try:
-            return self._search(query, active), active
-        except StoreBroken as broken:
-            log.warning("the index is damaged and is rebuilt from the files: %s", broken)
-            self.index.heal(str(broken))
-            self.indexer.catch_up(self.options.budget)
-            active = self.embedders.active()
-            return self._search(query, active), active
-
-    def _search(self, query: Query, active: ActiveEmbedder) -> Found:
+    def _find(self, query: Query) -> tuple[Found, ActiveEmbedder, str | None]:
+        """Index what changed, and search. Return a sentence that says what is still missing, too."""
+        missing = self._catch_up()
+        active = self.embedders.active()
+        if self.indexer.is_foreign:
+            return Found(()), active, join(missing, OTHER_WORKSPACE)
         if active.embedder is not None:
             self.index.ready(active.embedder.identity)
-        return self.searcher.using(active.embedder).search(query)
+        found = self.searcher.using(active.embedder).search(query)
+        return found, active, join(missing, self._missing_vectors(active))
 
     def _catch_up(self) -> str | None:
         """Index what changed on disk, within the budget. Return a sentence that says what is still missing."""
@@ -126,6 +116,8 @@ class BuiltinEngine:
             return None
         try:
             result = self.indexer.catch_up(replace(self.options.budget, only_changed=background))
+        except IndexBroken:
+            raise
         except (StoreLocked, SourceError) as error:
             return sentence("index.locked") if isinstance(error, StoreLocked) else str(error)
         except (StoreError, OSError) as error:  # such as a full disk: what was indexed before still answers
@@ -177,22 +169,28 @@ class BuiltinEngine:
     @property
     def knows_notes(self) -> bool:
         """Whether the index holds notes of this workspace."""
-        return self.indexer.knows_notes
+        return self.index.healing(lambda: self.indexer.knows_notes)
 
     def count_stale(self) -> int:
         """Count the files that differ from the index by their stat."""
-        return self.indexer.count_stale()
+        return self.index.healing(self.indexer.count_stale)
 
     def purge(self) -> None:
         """Overwrite what the index still stores of text that is no longer in the files."""
         embedder = self.choice.embedder
-        self.index.prune(0)
-        self.index.erase([], embedder.identity if embedder else None)
+        self.index.healing(lambda: self.index.prune(0))
+        self.index.healing(lambda: self.index.erase([], embedder.identity if embedder else None))
 
     # ---- status -----------------------------------------------------------------------------------------------
 
     def status(self, *, deep: bool = False) -> Status:
         """Describe the index and the embedder. ``deep`` also tries a vector search and checks the store."""
+        damage = self.index.check(deep=True) if deep else []
+        if damage:  # the next search or sync builds it again
+            self.index.heal("; ".join(damage))
+        return self.index.healing(lambda: self._describe(deep=deep, damage=damage))
+
+    def _describe(self, *, deep: bool, damage: Sequence[str]) -> Status:
         active = self.embedders.active()
         embedder = self.choice.embedder
         counts = self.index.counts(str(embedder.identity) if embedder else "")
@@ -205,7 +203,7 @@ class BuiltinEngine:
                 "other_embedders": dict(self.choice.others),
                 "embedding": self.probe_embedding() or "ok",
                 "vectors": self.probe_vector() or "ok",
-                "store": "; ".join(self.index.check(deep=True)) or "ok",
+                "store": "; ".join(damage) or "ok",
                 "behind": self.count_stale(),
             }
         return Status(
@@ -219,7 +217,7 @@ class BuiltinEngine:
             vector_engine=self.index.engine,
             index_path=str(self.index.path),
             index_bytes=self.index.size(),
-            last_sync=float(last_sync) if last_sync else None,
+            last_sync=_time_of(last_sync),
             fallback=active.fallback,
             degraded=join(active.note, self._workspace_problem(), self._incomplete(active, last_sync)),
             details=details,
@@ -254,9 +252,10 @@ class BuiltinEngine:
         """Run one vector search. Return None if that works, otherwise an error message."""
         if self.choice.embedder is None:
             return self.choice.reason
+        identity = self.choice.embedder.identity
         try:
             vector = self.choice.embedder.embed_query("memoriter")
-            self.index.nearest(vector, self.choice.embedder.identity, limit=1)
+            self.index.healing(lambda: self.index.nearest(vector, identity, limit=1))
         except (EmbeddingError, StoreError) as error:
             return str(error)
         return self.index.vector_problem
@@ -269,3 +268,10 @@ class BuiltinEngine:
         for choice in (self.choice, self.choice.fallback):
             if choice and choice.embedder:
                 choice.embedder.close()
+
+
+def _time_of(last_sync: str | None) -> float | None:
+    """Return the time of the last sync. A damaged value counts as none."""
+    with suppress(TypeError, ValueError):
+        return float(last_sync or "")
+    return None

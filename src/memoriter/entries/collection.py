@@ -129,8 +129,7 @@ class Entries:
         self._editor = EntryEditor(store, clock)
         self._staging = StagingArea(store, self._follower, self._options.approval, self._judge, clock)
         self._listing = EntryListing(store, self._search, self._options.threshold, clock)
-        if self._eraser.is_pending():
-            self._eraser.complete()
+        self._eraser.resume()
 
     # ---- adding ----------------------------------------------------------------------------------------------
 
@@ -176,7 +175,7 @@ class Entries:
                 raise EditConflict(sentence("entry.conflict"))
             at = self._clock()
             entries = self._store.apply(merge.edits(verdict, draft, at), at=at, by=actor)
-        self._follower.follow({} if vector is None else {vector_hash(draft.text): vector})
+        self._follower.follow_later({} if vector is None else {vector_hash(draft.text): vector})
         return merge.outcome(verdict, entries[0])
 
     def _judge(self, draft: Draft, replaces: str | None) -> tuple[merge.Verdict, Matrix | None]:
@@ -187,7 +186,8 @@ class Entries:
             return merge.repetition(draft, known, sentence("history.repeated")), None
         self._follower.follow()
         vector = self._follower.vector(draft.text)
-        verdict = merge.judge(draft, merge.neighbours(self._store, self._follower, draft, vector))
+        near = self._follower.healing(lambda: merge.neighbours(self._store, self._follower, draft, vector))
+        verdict = merge.judge(draft, near)
         if replaces and verdict.action == "add":
             verdict = self._replace_verdict(draft, replaces)
         return verdict, vector
@@ -506,6 +506,13 @@ class Entries:
         """Return what is wrong with the database, one sentence each; empty when nothing is."""
         return self._store.check(deep=deep)
 
+    def repair_index(self, *, rebuild: bool = False) -> str | None:
+        """Check the derived index and build it again if it is damaged. Return what was wrong, if anything.
+
+        ``rebuild`` builds it again in any case.
+        """
+        return self._follower.repair(rebuild=rebuild)
+
     def close(self) -> None:
         """Close the database and the index."""
         self._follower.close()
@@ -518,7 +525,8 @@ class Entries:
         if embedder is None:
             return None
         try:
-            self._index.nearest(embedder.embed_query("memoriter"), embedder.identity, limit=1)
+            vector = embedder.embed_query("memoriter")
+            self._follower.healing(lambda: self._index.nearest(vector, embedder.identity, limit=1))
         except (EmbeddingError, StoreError) as error:
             return str(error)
         return self._index.vector_problem

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from memoriter import logs
-from memoriter.errors import MemoriterError, StoreUnavailable
+from memoriter.errors import MemoriterError, StoreError, StoreUnavailable
 from memoriter.index.follow import Follower
 from memoriter.records import EntryHit, Receipt
 from memoriter.sentences import sentence
@@ -77,12 +77,25 @@ class Eraser:
             kind = "forget" if tombstones else "purge"
             for entry_id in family:
                 erasure.erase(connection, entry_id, at=self._clock(), by=actor, kind=kind, digest=digest)
-        pending = self.complete()
+        pending = self._complete_now()
         return Receipt(family, (*COVERED, *removed), (*self._not_covered(), *remaining, *pending))
 
     def _not_covered(self) -> tuple[str, ...]:
         remote = self._follower.index.engine == "pinecone" and self._follower.embedder is not None
         return (*NOT_COVERED, sentence("forget.remote")) if remote else NOT_COVERED
+
+    def resume(self) -> None:
+        """Complete an erasure that was interrupted. If the index cannot be written now, the next start does it."""
+        if self.is_pending():
+            self._complete_now()
+
+    def _complete_now(self) -> tuple[str, ...]:
+        """Complete the erasure, or return why it is completed later."""
+        try:
+            return self.complete()
+        except (StoreError, OSError) as error:
+            log.warning("the index still contains forgotten entries: %s", error)
+            return (sentence("forget.index_pending", why=str(error).rstrip(".")),)
 
     def complete(self) -> tuple[str, ...]:
         """Remove erased texts from the derived index and from the databases' logs.
@@ -97,7 +110,8 @@ class Eraser:
         batched = self._follower.embedder
         pending: tuple[str, ...] = ()
         try:
-            clean = self._follower.index.erase(hashes, batched.identity if batched else None)
+            identity = batched.identity if batched else None
+            clean = self._follower.healing(lambda: self._follower.index.erase(hashes, identity))
         except StoreUnavailable as error:
             log.warning("the vectors of forgotten entries are not deleted yet: %s", error)
             store, why = self._follower.index.engine.capitalize(), str(error).rstrip(".")

@@ -59,6 +59,9 @@ class MapBuilder:
 
     def build(self, limit: int = MAX_POINTS) -> EntryMap:
         """Return the entries in force as points; an even sample if there are more than the limit."""
+        return self.follower.healing(lambda: self._build(limit))
+
+    def _build(self, limit: int) -> EntryMap:
         embedder = self.follower.embedder
         seq = self.store.seq()
         if embedder is None:
@@ -81,7 +84,8 @@ class MapBuilder:
     def delete(self) -> None:
         """Delete the stored positions."""
         for path in (self.path, self.path.with_suffix(".new")):
-            path.unlink(missing_ok=True)
+            with contextlib.suppress(IsADirectoryError):
+                path.unlink(missing_ok=True)
 
     def _embed_some(self, hashes: Mapping[str, str]) -> None:
         """Embed entries without a vector until the time is up. If all are done, update the whole index."""

@@ -180,8 +180,13 @@ class EntrySearch:
 
         ``beside`` are the notes of the same answer: the scores of the entries are made comparable with theirs.
         """
-        scale = NoteScale.of(beside)
         self.follower.follow()
+        scale = NoteScale.of(beside)
+        return self.follower.healing(lambda: self._search(query, limit, threshold, mode, where, scale))
+
+    def _search(
+        self, query: str, limit: int, threshold: float, mode: Mode, where: EntryFilter, scale: NoteScale
+    ) -> FoundEntries:
         text, width = query[:MAX_QUERY_CHARS], max(CANDIDATES, 4 * limit)
         terms = query_terms(text) if mode != "semantic" else []
         while True:

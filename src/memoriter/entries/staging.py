@@ -122,7 +122,7 @@ class StagingArea:
             self._store.clear_tombstone(draft.text)
             at = self._clock()
             entries = self._store.apply(merge.approval(verdict, staged, draft, at), at=at, by=actor)
-        self._follower.follow({} if vector is None else {vector_hash(draft.text): vector})
+        self._follower.follow_later({} if vector is None else {vector_hash(draft.text): vector})
         return merge.outcome(verdict, entries[0])
 
 

@@ -11,10 +11,10 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from memoriter import logs
-from memoriter.errors import EmbeddingError, StoreBroken
+from memoriter.errors import EmbeddingError, StoreError
 from memoriter.index.vectors import RETRY_S, BackgroundWork, Pace
 from memoriter.records import Chunk, Document
 from memoriter.sentences import sentence
@@ -33,6 +33,7 @@ BLOCK = 256
 EMBED_S = 1.0
 
 _TOKENIZER = "tokenizer"
+T = TypeVar("T")
 
 Indexed = tuple[Document, Sequence[Chunk]]
 """A document as the index stores it."""
@@ -77,10 +78,15 @@ class Position:
             known = self._stored_seq()
             if known is not None and known <= self._store.seq():
                 return known  # another process was faster
-            # In one transaction: clearing the index under an old number would lose what that number covers.
+            self.restart()
+        return 0
+
+    def restart(self) -> None:
+        """Clear the index."""
+        # In one transaction: clearing the index under an old number would lose what that number covers.
+        with self._index.transaction():
             self._index.clear()
             self._set(0)
-        return 0
 
     def peek(self) -> int:
         """Return the change to continue after, without clearing an index that cannot be continued."""
@@ -146,20 +152,21 @@ class Follower:
         """What is missing while the embedder fails or while vectors are computed, in a sentence."""
         if self._failure is not None:
             return sentence(f"{self._name}.keywords_only", why=self._failure[0])
-        missing = self.index.count_without(self.model) if self.embedder else 0
-        return (
-            sentence(f"{self._name}.missing", missing=missing, total=self.index.total()) if missing else None
-        )
+        missing, total = self._count_indexed() if self.embedder else (0, 0)
+        return sentence(f"{self._name}.missing", missing=missing, total=total) if missing else None
 
     def count_missing(self) -> tuple[int, int]:
         """Return how many documents have no vector yet, and how many there are. New ones are not indexed for this."""
         if self.embedder is None:
-            return 0, self.index.total()
-        since = self._position.peek()
+            return 0, self.index.healing(self.index.total)
+        since = self.index.healing(self._position.peek)
         new = 0 if since == self._store.seq() else len(set(self._store.changed_since(since)))
-        total = self.index.total() if since else 0
-        missing = self.index.count_without(self.model) if since else 0
+        missing, total = self._count_indexed() if since else (0, 0)
         return new + missing, new + total
+
+    def _count_indexed(self) -> tuple[int, int]:
+        """Return how many documents of the index have no vector, and how many it has."""
+        return self.index.healing(lambda: (self.index.count_without(self.model), self.index.total()))
 
     def close(self) -> None:
         """Stop computing vectors in the background."""
@@ -167,30 +174,43 @@ class Follower:
             self._background.close()
 
     def follow(self, vectors: Mapping[str, Matrix] | None = None) -> None:
-        """Index what changed in the store. A damaged index is set aside and built again.
+        """Index what changed in the store. A damaged index is built again.
 
         ``vectors`` are vectors that the caller already has, by chunk hash.
         """
+        self.index.healing(lambda: self._run(vectors or {}))
+
+    def follow_later(self, vectors: Mapping[str, Matrix]) -> None:
+        """Index what was just stored. If that fails, the next search indexes it: the change itself is on disk."""
         try:
-            self._run(vectors or {})
-        except StoreBroken as broken:
-            self._heal(broken)
-            self._run({})
+            self.follow(vectors)
+        except StoreError as error:
+            log.warning("the index of %s is not up to date: %s", self._name, error)
+
+    def healing(self, work: Callable[[], T]) -> T:
+        """Do work that reads the index. If the index is damaged, build it again and repeat the work."""
+        return self.index.healing(work, self.follow)
+
+    def repair(self, *, rebuild: bool = False) -> str | None:
+        """Check the index and build it again if it is damaged. Return what was wrong, if anything.
+
+        ``rebuild`` builds it again in any case. Vectors in the cache are used again.
+        """
+        if damage := self.index.check():
+            self.index.heal("; ".join(damage))
+        elif rebuild:
+            self.index.healing(self._position.restart)
+        self.follow()
+        return self.index.healed
 
     def prepare(self, paths: Iterable[str]) -> None:
         """Index some documents before their turn, for a caller that cannot wait for all of them."""
-        try:
-            self._index_block(list(paths))
-        except StoreBroken as broken:
-            self._heal(broken)
+        block = list(paths)
+        self.index.healing(lambda: self._index_block(block))
 
     def vector(self, text: str) -> Matrix | None:
         """Return the vector of a text; None without an embedder, or when it fails."""
         return self._embed({"": text}).get("")
-
-    def _heal(self, broken: StoreBroken) -> None:
-        log.warning("the index of %s is damaged and is built again: %s", self._name, broken)
-        self.index.heal(str(broken))
 
     def _run(self, vectors: Mapping[str, Matrix]) -> None:
         for _ in self._steps(vectors):

@@ -12,10 +12,9 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, NamedTuple
 
-from memoriter import logs
-from memoriter.errors import LockTimeout, SourceError, StoreBroken, StoreError, StoreLocked
+from memoriter.errors import IndexBroken, LockTimeout, SourceError, StoreError, StoreLocked
 from memoriter.files.locks import file_lock
 from memoriter.index.snapshot import UNSETTLED_NS, Snapshot
 from memoriter.index.vectors import ChunkVectors, Filled
@@ -31,8 +30,6 @@ if TYPE_CHECKING:
     from memoriter.notes.workspace import Workspace
     from memoriter.sessions.transcripts import Transcripts
 
-log = logs.get("index")
-
 #: Chunks of a group that is written together: few enough for memory.
 GROUP_CHUNKS = 256
 
@@ -43,7 +40,6 @@ MAX_LIGHT_GROWTH = 8 * 1024 * 1024
 MANY_FILES = 200
 
 Read = tuple[Document, list[Chunk]]
-T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,14 +159,14 @@ class Indexer:
 
         started = time.perf_counter()
 
-        def run(*, healed: bool) -> SyncReport:
+        def run() -> SyncReport:
             tally = _Tally(progress or (lambda _: None), stop or (lambda: None))
-            self._sync_rows(tally, wait_s, force=force and not healed, verify=verify and not healed)
+            self._sync_rows(tally, wait_s, force=force, verify=verify)
             filled = self.vectors.fill(by_job=batch, wait_s=wait_s, progress=tally.progress, stop=tally.stop)
             self._refresh(tally, filled)
             return self._report(tally, filled)
 
-        return replace(self._run_or_heal(run), seconds=time.perf_counter() - started)
+        return replace(self.index.healing(run), seconds=time.perf_counter() - started)
 
     def catch_up(self, budget: Budget) -> CaughtUp:
         """Index as many changes as fit into a time budget, for a search: the newest files first.
@@ -179,8 +175,7 @@ class Indexer:
         embedders is left to a sync.
         """
 
-        def run(*, healed: bool) -> CaughtUp:
-            del healed
+        def run() -> CaughtUp:
             tally = _Tally(lambda _: None, lambda: None, ends=time.monotonic() + budget.rows_s)
             if not self.is_fresh():
                 self._sync_rows(tally, budget.wait_s)
@@ -188,16 +183,7 @@ class Indexer:
             self._refresh(tally, filled)
             return CaughtUp(tally.waiting, tally.waiting + tally.unchanged + len(tally.changed))
 
-        return self._run_or_heal(run)
-
-    def _run_or_heal(self, run: Callable[..., T]) -> T:
-        """Run a sync. If the index is damaged, replace it by an empty one and run again."""
-        try:
-            return run(healed=False)
-        except StoreBroken as broken:
-            log.warning("the index is damaged and is rebuilt: %s", broken)
-            self.index.heal(str(broken))
-            return run(healed=True)
+        return self.index.healing(run)
 
     def is_fresh(self) -> bool:
         """Return whether no file has changed since this object last compared all of them with the index."""
@@ -272,7 +258,7 @@ class Indexer:
             return
         with self._locked(wait_s):
             if (verify or self._was_interrupted()) and (damage := self.index.check(deep=False)):
-                raise StoreBroken("; ".join(damage))
+                raise IndexBroken("; ".join(damage))
             self._run(tally, force=force)
 
     def _run(self, tally: _Tally, *, force: bool) -> None:

@@ -109,7 +109,7 @@ class Notes:
 
     def _describe(self, files: Sequence[FoundFile]) -> tuple[NoteFile, ...]:
         index = self._index()
-        indexed = index.summaries([file.path for file in files]) if index else {}
+        indexed = self._summaries(index, files)
         return tuple(
             NoteFile(
                 file.path,
@@ -121,6 +121,10 @@ class Notes:
             )
             for file in files
         )
+
+    def _summaries(self, index: Index | None, files: Sequence[FoundFile]) -> dict[str, DocumentSummary]:
+        paths = [file.path for file in files]
+        return index.healing(lambda: index.summaries(paths)) if index else {}
 
     def _trust(self, found: FoundFile, indexed: DocumentSummary | None) -> Trust:
         """Return the trust of the file as it is now: from the index if that is current, else from the file."""
@@ -149,7 +153,7 @@ class Notes:
         """
         self.get(path)
         index = self._index()
-        stored = index.stored_of(path) if index else []
+        stored = index.healing(lambda: index.stored_of(path)) if index else []
         return tuple(
             NoteChunk(
                 row.chunk.id,
@@ -205,14 +209,15 @@ class Notes:
         if found := self._sessions.find(f"sessions/{session}.jsonl"):
             return found
         index = self._index()
-        indexed = (self._sessions.find(path) for path in (index.paths_of(session) if index else ()))
+        paths = index.healing(lambda: index.paths_of(session)) if index else ()
+        indexed = (self._sessions.find(path) for path in paths)
         if found := next(filter(None, indexed), None):
             return found
         files = sorted(self._transcripts(), key=lambda file: -file.mtime_ns)
         if named := next((file for file in files if file.absolute.stem == session), None):
             return named
         newest = files[:MAX_OPENED_TRANSCRIPTS]
-        known = index.summaries(file.path for file in newest) if index else {}
+        known = self._summaries(index, newest)
         return next((file for file in newest if file.path not in known and self._is_of(file, session)), None)
 
     def _is_of(self, found: FoundFile, session: str) -> bool:

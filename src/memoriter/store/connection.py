@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import contextlib
 import os
-import stat
-from collections.abc import Callable, Iterator
+import re
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -16,7 +16,14 @@ from urllib.parse import quote
 
 import apsw
 
-from memoriter.errors import LockTimeout, SchemaTooNew, StoreBroken, StoreError, StoreLocked
+from memoriter.errors import (
+    LockTimeout,
+    MemoriterError,
+    SchemaTooNew,
+    StoreBroken,
+    StoreError,
+    StoreLocked,
+)
 from memoriter.files.locks import file_lock
 
 SIDE_FILES = ("-wal", "-shm")
@@ -134,8 +141,9 @@ class Opener:
             return
         except OSError as error:
             raise StoreError(f"{self.path} cannot be accessed: {error.strerror}.") from error
-        if not stat.S_ISREG(mode):
-            raise StoreBroken(f"{self.path} is not a regular file.")
+        for file in (self.path, *side_files(self.path)):
+            if file.exists() and not file.is_file():
+                raise StoreBroken(f"{file} is not a regular file. Move it away.")
         if mode & 0o077:
             make_private(self.path, *SIDE_FILES)
 
@@ -156,8 +164,10 @@ class Opener:
         application_id = value(connection, "pragma application_id")
         if application_id == self.application_id:
             return
-        if application_id or value(connection, "select count(*) from sqlite_schema"):
+        if is_foreign(connection, self.migrations):
             raise StoreBroken(f"{self.path} is a database of another program.")
+        if application_id or value(connection, "select count(*) from sqlite_schema"):
+            raise StoreBroken(f"The header of {self.path} is damaged.")
 
     def _migrate(self, connection: apsw.Connection) -> None:
         version, newest = value(connection, "pragma user_version"), len(self.migrations)
@@ -181,6 +191,20 @@ class Opener:
         except BaseException:
             roll_back(connection)
             raise
+
+
+def is_foreign(connection: apsw.Connection, migrations: Sequence[Migration]) -> bool:
+    """Return whether a database has tables, but not those that the migrations create."""
+    statements = " ".join(statement for step in migrations for statement in step.statements)
+    own = set(re.findall(r"create (?:virtual )?table (\w+)", statements))
+    found: Any = connection.execute("select name from sqlite_schema where type = 'table'").fetchall()
+    names = {row[0] for row in found}
+    return bool(names) and not names & own
+
+
+def side_files(path: Path) -> list[Path]:
+    """Return the paths of the files that SQLite creates next to a database in use."""
+    return [path.with_name(path.name + suffix) for suffix in SIDE_FILES]
 
 
 def inode_of(path: Path) -> Inode | None:
@@ -216,24 +240,42 @@ def roll_back(connection: apsw.Connection) -> None:
 
 
 @contextlib.contextmanager
-def translate_errors(path: Path) -> Iterator[None]:
-    """Convert errors of SQLite for the database at ``path`` into errors of this package."""
+def translate_errors(path: Path, damage: type[StoreBroken] = StoreBroken) -> Iterator[None]:
+    """Convert errors of SQLite for the database at ``path`` into errors of this package.
+
+    ``damage`` is the error for a damaged file.
+    """
     try:
         yield
     except apsw.Error as error:
-        raise _translate(error, path) from error
+        raise _translate(error, path, damage) from error
     except UnicodeDecodeError as error:
-        raise StoreBroken(f"{path} contains text that is not UTF-8.") from error
+        raise damage(f"{path} contains text that is not UTF-8.") from error
     except UnicodeEncodeError as error:
         raise StoreError(f"{path} cannot store a text with a lone surrogate: {error.reason}.") from error
+    except StoreBroken as error:
+        if isinstance(error, damage):
+            raise
+        raise damage(str(error)) from error
 
 
-def _translate(error: apsw.Error, path: Path) -> StoreError:
+@contextlib.contextmanager
+def translate_values(path: Path, damage: type[StoreBroken]) -> Iterator[None]:
+    """Convert errors of reading rows. SQLite has no checksums, so a damaged page can contain any value."""
+    try:
+        yield
+    except (MemoriterError, UnicodeError):
+        raise
+    except (ValueError, TypeError, LookupError, AttributeError, ArithmeticError) as error:
+        raise damage(f"{path} contains a value that cannot be read ({error}).") from error
+
+
+def _translate(error: apsw.Error, path: Path, damage: type[StoreBroken]) -> StoreError:
     match error:
         case apsw.CorruptError() | apsw.NotADBError() | apsw.FormatError():
-            return StoreBroken(f"{path} is damaged: {error}.")
-        case apsw.SQLError() if _misses_schema(str(error)):
-            return StoreBroken(f"The schema of {path} is damaged: {error}.")
+            return damage(f"{path} is damaged: {error}.")
+        case apsw.ConstraintError() | apsw.MismatchError() | apsw.SQLError() if _is_damage(error):
+            return damage(f"The schema or a row of {path} is damaged: {error}.")
         case apsw.BusyError() | apsw.LockedError():
             return StoreLocked(f"Another process has locked {path} for too long. Try again later.")
         case apsw.FullError():
@@ -244,9 +286,9 @@ def _translate(error: apsw.Error, path: Path) -> StoreError:
             return StoreError(f"{path}: {error}")
 
 
-def _misses_schema(message: str) -> bool:
-    """Return whether the schema is damaged. The statements use only names that the migrations created."""
-    return message.startswith(
+def _is_damage(error: apsw.Error) -> bool:
+    """Return whether a statement failed because of the file. Statements use only names that the migrations created."""
+    return not isinstance(error, apsw.SQLError) or str(error).startswith(
         ("no such table", "no such column", "no such fts5 table", "malformed database schema")
     )
 

@@ -1,13 +1,12 @@
 """One SQLite file shared by threads and processes: one writer, and a reader for each thread.
 
-A database never repairs itself. ``set_aside`` replaces a damaged derived database. Its owner restores any other.
+A database never repairs itself. ``discard`` deletes a damaged derived database. Its owner restores any other.
 """
 
 from __future__ import annotations
 
 import contextlib
 import os
-import re
 import threading
 import time
 import weakref
@@ -19,17 +18,19 @@ import apsw
 
 from memoriter.errors import StoreBroken, StoreError, StoreLocked
 from memoriter.store.connection import (
-    SIDE_FILES,
     Handle,
     Inode,
     Migration,
     MovedError,
     Opener,
     inode_of,
+    is_foreign,
     roll_back,
     run,
+    side_files,
     store_lock,
     translate_errors,
+    translate_values,
     value,
 )
 
@@ -51,8 +52,11 @@ class Database:
         synchronous: Literal["NORMAL", "FULL"],
         timeout_s: float = 30.0,
         on_connect: Callable[[apsw.Connection], None] | None = None,
+        damage: type[StoreBroken] = StoreBroken,
     ) -> None:
         self.path = path
+        #: The error for a damaged file.
+        self._damage = damage
         self._opener = Opener(path, application_id, tuple(migrations), synchronous, timeout_s, on_connect)
         self._timeout_s = timeout_s
         self._closed = False
@@ -72,7 +76,7 @@ class Database:
             return self._writer.connection
         handle: Handle | None = getattr(self._local, "handle", None)
         if handle is None or not self._is_current(handle):
-            with translate_errors(self.path):
+            with self._errors():
                 self._drop(handle)
                 handle = self._open(query_only=True)
             self._local.handle = handle
@@ -81,21 +85,31 @@ class Database:
 
     @contextlib.contextmanager
     def read(self) -> Iterator[apsw.Connection]:
-        """Return the reader, with errors of SQLite converted."""
+        """Return the reader, for statements and the values of their rows. Errors of both are converted."""
         connection = self.reader()
-        with translate_errors(self.path):
+        with self._errors(), translate_values(self.path, self._damage):
             yield connection
+
+    def _errors(self) -> contextlib.AbstractContextManager[None]:
+        return translate_errors(self.path, self._damage)
 
     @contextlib.contextmanager
     def snapshot(self) -> Iterator[apsw.Connection]:
-        """Return the reader. All reads of this thread inside see one state of the database."""
-        with self.read() as connection:
+        """Return the reader, as `read` does. All reads of this thread inside see one state of the database."""
+        with self.pinned(), self.read() as connection:
+            yield connection
+
+    @contextlib.contextmanager
+    def pinned(self) -> Iterator[None]:
+        """Let this thread read one state of the database, also in code that is not part of the store."""
+        connection = self.reader()
+        with self._errors():
             if connection.in_transaction:  # an outer snapshot, or a write of this thread
-                yield connection
+                yield
                 return
             run(connection, "begin")
             try:
-                yield connection
+                yield
             finally:
                 roll_back(connection)
 
@@ -113,7 +127,7 @@ class Database:
                 f"Another thread has been writing {self.path} for {self._timeout_s:g} s. Try again."
             )
         try:
-            with translate_errors(self.path), self._transaction() as connection:
+            with self._errors(), self._transaction() as connection:
                 yield connection
         finally:
             self._write_lock.release()
@@ -226,7 +240,7 @@ class Database:
             raise StoreError(f"The log of {self.path} cannot be emptied inside a transaction.")
         with self.write():
             pass  # opens the writer if needed
-        with self._write_lock, translate_errors(self.path):
+        with self._write_lock, self._errors():
             assert self._writer is not None
             busy = value(self._writer.connection, "pragma wal_checkpoint(truncate)")
         return not busy
@@ -249,7 +263,7 @@ class Database:
         """
         pragma = "pragma integrity_check(20)" if deep else "pragma quick_check(20)"
         try:
-            with translate_errors(self.path):
+            with self._errors():
                 handle = self._open(query_only=True)
                 try:
                     found = [str(row[0]) for row in handle.connection.execute(pragma)]
@@ -270,39 +284,52 @@ def _is_writable(folder: Path) -> bool:
 
 # ---- damaged databases --------------------------------------------------------------------------------------------
 
-#: How many damaged files are kept for inspection.
-MAX_BROKEN_FILES = 2
 
+def discard(
+    path: Path, migrations: Sequence[Migration], *, broken: Inode | None, timeout_s: float
+) -> str | None:
+    """Delete a damaged derived database and its side files, because a copy would keep text that is erased later.
 
-def set_aside(path: Path, *, broken: Inode | None, timeout_s: float) -> str | None:
-    """Rename a damaged derived database and its side files to ``<name>.broken-<n>``. Return the new name.
-
-    ``broken`` is the damaged file. If another file or none is at the path, another process has renamed it already, and
-    nothing is done.
+    A database of another program or a folder is renamed to ``<name>.replaced-<n>`` instead. Return that name.
+    ``broken`` is the damaged file. If another file or none is at the path, another process has replaced it already,
+    and nothing is done.
     """
     with store_lock(path, timeout_s=timeout_s):
         if broken is None or inode_of(path) != broken:
             return None
-        number = max(_numbers(path), default=0) + 1
-        aside = path.with_name(f"{path.name}.broken-{number}")
         try:
-            path.rename(aside)
+            aside = replaced_name(path) if path.is_dir() or _is_of_others(path, migrations) else None
+            if aside is None:
+                path.unlink()
+            else:
+                path.rename(aside)
+            for file in side_files(path):
+                move_away(file) if file.is_dir() else file.unlink(missing_ok=True)
         except OSError as error:
-            raise StoreError(f"{path} is damaged and cannot be renamed: {error.strerror}.") from error
-        for suffix in SIDE_FILES:
-            with contextlib.suppress(FileNotFoundError):
-                path.with_name(path.name + suffix).rename(aside.with_name(aside.name + suffix))
-        _delete_old(path)
-        return aside.name
+            raise StoreError(f"{path} is damaged and cannot be replaced: {error.strerror}.") from error
+        return aside.name if aside else None
 
 
-def _numbers(path: Path) -> list[int]:
-    pattern = re.compile(re.escape(path.name) + r"\.broken-(\d+)")
-    return sorted(int(found[1]) for file in path.parent.iterdir() if (found := pattern.fullmatch(file.name)))
+def _is_of_others(path: Path, migrations: Sequence[Migration]) -> bool:
+    connection = None
+    try:
+        connection = apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READONLY)
+        return is_foreign(connection, migrations)
+    except (apsw.Error, UnicodeError):
+        return False
+    finally:
+        if connection is not None:
+            connection.close()
 
 
-def _delete_old(path: Path) -> None:
-    for number in _numbers(path)[:-MAX_BROKEN_FILES]:
-        for suffix in ("", *SIDE_FILES):
-            with contextlib.suppress(OSError):  # a folder, or deleted already
-                path.with_name(f"{path.name}.broken-{number}{suffix}").unlink()
+def move_away(path: Path) -> None:
+    """Rename what is at a path where a derived file or folder has to be."""
+    path.rename(replaced_name(path))
+
+
+def replaced_name(path: Path) -> Path:
+    """Return the first unused name for something that is replaced."""
+    number = 1
+    while (aside := path.with_name(f"{path.name}.replaced-{number}")).exists():
+        number += 1
+    return aside

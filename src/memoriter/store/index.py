@@ -11,15 +11,16 @@ import json
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import apsw
 
-from memoriter.errors import SchemaTooNew, StoreBroken, StoreError
+from memoriter import logs
+from memoriter.errors import IndexBroken, SchemaTooNew, StoreError
 from memoriter.records import Chunk, Document, Identity
 from memoriter.store import cache, documents, keywords
-from memoriter.store.connection import inode_of, value
-from memoriter.store.database import Database, set_aside
+from memoriter.store.connection import inode_of, translate_values, value
+from memoriter.store.database import Database, discard, move_away
 from memoriter.store.documents import (
     APPLICATION_ID,
     MIGRATIONS,
@@ -35,19 +36,24 @@ if TYPE_CHECKING:
     from memoriter.store.vectors import Vector, VectorIndex
     from memoriter.store.vectors.nearest import Nearest
 
+log = logs.get("store")
+
 NO_FILTER = Filter()
+T = TypeVar("T")
 
 
 def open_index(
     folder: Path, *, engine: str = "scan", pinecone: PineconeAccess | None = None, timeout_s: float = 30.0
 ) -> Index:
-    """Open or create the index in a folder. A file that cannot be read is renamed and replaced by an empty one."""
+    """Open or create the index in a folder. A file that cannot be read is replaced by an empty one."""
     path = folder / "index.db"
+    if folder.exists() and not folder.is_dir():
+        move_away(folder)
     found = inode_of(path)
     try:
         return Index(folder, engine=engine, pinecone=pinecone, timeout_s=timeout_s)
-    except (StoreBroken, SchemaTooNew) as error:
-        aside = set_aside(path, broken=found, timeout_s=timeout_s)
+    except (IndexBroken, SchemaTooNew) as error:
+        aside = discard(path, MIGRATIONS, broken=found, timeout_s=timeout_s)
         index = Index(folder, engine=engine, pinecone=pinecone, timeout_s=timeout_s)
         index.healed = _healing_message(str(error), aside)
         return index
@@ -81,6 +87,7 @@ class Index:
             synchronous="NORMAL",
             timeout_s=timeout_s,
             on_connect=_extension(engine),
+            damage=IndexBroken,
         )
 
     # ---- documents -------------------------------------------------------------------------------------------
@@ -139,7 +146,7 @@ class Index:
     @contextlib.contextmanager
     def snapshot(self) -> Iterator[None]:
         """Let this thread read one state of the index, whatever others commit meanwhile."""
-        with self._database.snapshot():
+        with self._database.pinned():
             yield
 
     # ---- writing ---------------------------------------------------------------------------------------------
@@ -150,9 +157,15 @@ class Index:
         with self._database.write():
             yield
 
+    @contextlib.contextmanager
+    def _writing(self) -> Iterator[apsw.Connection]:
+        """Return the writer, for statements and the values of their rows."""
+        with self._database.write() as connection, translate_values(self.path, IndexBroken):
+            yield connection
+
     def set_meta(self, **values: str) -> None:
         """Store values about the index under these keys."""
-        with self._database.write() as connection:
+        with self._writing() as connection:
             connection.executemany("insert or replace into meta(key, value) values(?, ?)", values.items())
 
     def replace(
@@ -164,7 +177,7 @@ class Index:
         `assign` gives them one.
         """
         hashes = [chunk.hash for chunk in chunks]
-        with self._database.write() as connection:
+        with self._writing() as connection:
             embedded = cache.known(connection, identity, hashes) if identity else set()
             models = [str(identity) if hash_ in embedded else "" for hash_ in hashes]
             released = documents.delete(connection, document.path, document.from_line)
@@ -179,7 +192,7 @@ class Index:
 
         Rows that were deleted meanwhile and chunks without a vector in the cache are left out.
         """
-        with self._database.write() as connection:
+        with self._writing() as connection:
             stored = documents.chunks(connection, rowids)
             embedded = cache.known(connection, identity, {item.chunk.hash for item in stored.values()})
             ready = [item for item in stored.values() if item.chunk.hash in embedded]
@@ -190,13 +203,13 @@ class Index:
 
     def touch(self, document: Document) -> None:
         """Update the stat of a document whose text is unchanged."""
-        with self._database.write() as connection:
+        with self._writing() as connection:
             documents.touch(connection, document)
 
     def remove(self, paths: Iterable[str]) -> int:
         """Delete these documents. Return how many existed."""
         removed = 0
-        with self._database.write() as connection:
+        with self._writing() as connection:
             for path in paths:
                 cache.release(connection, documents.delete(connection, path))
                 connection.execute("delete from files where path = ?", (path,))
@@ -205,7 +218,7 @@ class Index:
 
     def clear(self) -> None:
         """Delete every document. Vectors stay in the cache, and row numbers continue."""
-        with self._database.write() as connection:
+        with self._writing() as connection:
             documents.clear(connection)
 
     # ---- keywords --------------------------------------------------------------------------------------------
@@ -285,7 +298,7 @@ class Index:
         Return False if another process is reading, so that the log still has to be emptied. Raises
         `StoreUnavailable` after all else is erased if a vector store on another machine does not answer.
         """
-        with self._database.write() as connection:
+        with self._writing() as connection:
             cache.drop(connection, hashes)
         self.is_left_in_pinecone = remove_unused(self.path.parent, self.engine)
         try:
@@ -329,7 +342,7 @@ class Index:
         from memoriter.store.vectors import nearest
 
         blobs = {hash_: nearest.encode(vector, identity.dimensions) for hash_, vector in vectors.items()}
-        with self._database.write() as connection:
+        with self._writing() as connection:
             cache.save(connection, identity, blobs)
 
     def prune(self, limit_bytes: int) -> int:
@@ -338,7 +351,7 @@ class Index:
             size = value(connection, "select page_count * page_size from pragma_page_count, pragma_page_size")
         if size <= limit_bytes:
             return 0  # the whole file fits: no need to count
-        with self._database.write() as connection:
+        with self._writing() as connection:
             return cache.prune(connection, limit_bytes)
 
     # ---- health ----------------------------------------------------------------------------------------------
@@ -362,14 +375,24 @@ class Index:
         Deleted rows are overwritten, but FTS5 keeps their tokens until it merges. Vectors of deleted text stay in the
         cache until they are pruned.
         """
-        with self._database.write() as connection:
+        with self._writing() as connection:
             connection.execute("insert into chunks_fts(chunks_fts) values('optimize')")
         return self._database.truncate_log()
 
+    def healing(self, work: Callable[[], T], rebuild: Callable[[], object] = lambda: None) -> T:
+        """Do work that uses the index. If the index is damaged, replace it, rebuild it, and do the work again."""
+        try:
+            return work()
+        except IndexBroken as broken:
+            log.warning("the index is damaged and is built again: %s", broken)
+            self.heal(str(broken))
+            rebuild()
+            return work()
+
     def heal(self, reason: str) -> None:
-        """Rename the damaged file and create an empty one, unless another thread or process has just done so."""
+        """Replace the damaged file by an empty one, unless another thread or process has just done so."""
         broken = self._database.used_inode() or inode_of(self.path)
-        aside = set_aside(self.path, broken=broken, timeout_s=self._timeout_s)
+        aside = discard(self.path, MIGRATIONS, broken=broken, timeout_s=self._timeout_s)
         self.healed = _healing_message(reason, aside)
         self._close_engine()
         self._database.reader()  # creates the new file

@@ -1,7 +1,7 @@
 """Check the installation and the memory, and say how to fix problems.
 
 `examine` makes the report for the command line. `check_setup` and `check_memory` are its two halves; `health.get` uses
-them too. The checks change nothing.
+them too. The checks change nothing, except that a damaged derived index is built again.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ def check_memory(memory: Memory, status: Status) -> Iterator[Finding]:
     """Check an open memory. A deep status gives more findings."""
     yield from _backend(memory.settings, status)
     yield from _index(status)
-    yield from _entries(memory)
+    yield from _entries(memory, deep="store" in status.details)
     yield from _items(memory)
 
 
@@ -98,20 +98,35 @@ def _items(memory: Memory) -> Iterator[Finding]:
         yield Finding("items", "ok", sentence("check.items", n=namespaces))
 
 
-def _entries(memory: Memory) -> Iterator[Finding]:
+def _entries(memory: Memory, *, deep: bool) -> Iterator[Finding]:
     """Check `memory.db`. It is a source of truth and cannot be rebuilt."""
     try:
-        stats = memory.entries.stats() if memory.has_entries else None
+        if not memory.has_entries:
+            return
+        damage, stats = memory.entries.check(deep=True) if deep else [], memory.entries.stats()
     except MemoriterError as error:
         yield Finding("entries", "wrong", message_of(error), sentence("check.restore_entries"))
         return
-    if stats is None:
+    if damage:
+        yield Finding("entries", "wrong", "; ".join(damage), sentence("check.restore_entries"))
         return
     yield Finding("entries", "ok", sentence("check.entries", n=stats["total"]))
+    yield from _entry_index(memory) if deep else ()
     if memory.settings.entries.vector_engine in EXTERNAL_ENGINES and (
         problem := memory.entries.probe_vector()
     ):
         yield Finding("vectors of entries", "note", problem, sentence("check.retried"))
+
+
+def _entry_index(memory: Memory) -> Iterator[Finding]:
+    """Check the index of entries, which is built again if it is damaged."""
+    try:
+        healed = memory.entries.repair_index()
+    except MemoriterError as error:
+        yield Finding("index of entries", "wrong", message_of(error), sentence("check.rebuild"))
+        return
+    if healed:
+        yield Finding("index of entries", "note", healed, sentence("check.rebuilt"))
 
 
 def _machine() -> Iterator[Finding]:

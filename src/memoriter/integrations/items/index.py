@@ -73,6 +73,9 @@ class ItemIndex:
     def scores(self, query: str, prefix: Sequence[str], ids: set[str], wanted: int) -> dict[str, float]:
         """Return the scores of items for a query, by id: at least as many as requested, if that many match."""
         self.follow()
+        return self.follower.healing(lambda: self._scores(query, prefix, ids, wanted))
+
+    def _scores(self, query: str, prefix: Sequence[str], ids: set[str], wanted: int) -> dict[str, float]:
         text, where = query[:MAX_QUERY_CHARS], Filter(path_prefix=_folder(prefix) or None)
         terms, width = query_terms(text), max(CANDIDATES, 4 * wanted)
         while True:
@@ -99,7 +102,8 @@ class ItemIndex:
         self.follow()
         hashes = {name.partition(" ")[0] for name in names}
         batched = self.follower.embedder
-        emptied = self.index.erase(hashes, batched.identity if batched else None)
+        identity = batched.identity if batched else None
+        emptied = self.follower.healing(lambda: self.index.erase(hashes, identity))
         return emptied and self.store.finish(names, seq)
 
 

@@ -21,6 +21,7 @@ import numpy as np
 from memoriter.errors import StoreError
 from memoriter.records import Identity
 from memoriter.store.connection import make_private_folder
+from memoriter.store.database import move_away
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -213,6 +214,8 @@ FILES = ("ids", "full", "codes", "bits")
 
 def build(folder: Path, blocks: Iterable[tuple[int, Rows, Vector]], identity: Identity) -> str | None:
     """Write a new generation from (last rowid, rowids, matrix) blocks. Return its pointer, or None without rows."""
+    if folder.exists() and not folder.is_dir():
+        move_away(folder)
     make_private_folder(folder)
     generation = max(_generations(folder), default=0) + 1
     generation_folder = folder / str(generation)
