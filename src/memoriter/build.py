@@ -19,6 +19,7 @@ from memoriter.errors import MemoriterError, MemoryDisabled, StoreError
 from memoriter.index.sync import Indexer, Rules
 from memoriter.notes.workspace import Workspace
 from memoriter.search import Options, Searcher
+from memoriter.sessions.outside_text import TrustRules
 from memoriter.sessions.scope import Scope, ScopeCheck, ScopeRule
 from memoriter.sessions.transcripts import Transcripts
 from memoriter.store import Index, open_index
@@ -124,7 +125,12 @@ def transcripts_of(settings: Settings) -> Transcripts:
     """Return the transcripts in the agent's own folder and in the folders that the settings name."""
     chunking = settings.chunking
     roots = (settings.agent_folder / "sessions", *settings.sessions.paths)
-    return Transcripts(roots, tokens=chunking.tokens, target=chunking.target)
+    return Transcripts(roots, tokens=chunking.tokens, target=chunking.target, rules=trust_rules(settings))
+
+
+def trust_rules(settings: Settings) -> TrustRules:
+    """Return whose words the turns of a conversation are, by the tools that were used and the names of speakers."""
+    return TrustRules(settings.sessions.local_tools, settings.sessions.owner_names)
 
 
 def build_workspace(settings: Settings) -> Workspace:
@@ -293,7 +299,14 @@ def build_writer(settings: Settings, engine: Engine) -> NoteWriter:
         was_there=lambda: was_there(engine),
     )
     sessions = transcripts_of(settings)
-    return NoteWriter(notebook, chat, state=settings.agent_folder, threshold=threshold, sessions=sessions)
+    return NoteWriter(
+        notebook,
+        chat,
+        state=settings.agent_folder,
+        threshold=threshold,
+        sessions=sessions,
+        rules=trust_rules(settings),
+    )
 
 
 def build_entries(settings: Settings, engine: Engine) -> Entries:

@@ -23,6 +23,7 @@ from memoriter.build import (
     build_writer,
     scope_of,
     shared_embedder,
+    trust_rules,
     was_there,
 )
 from memoriter.engines import Engine
@@ -64,6 +65,7 @@ if TYPE_CHECKING:
     from memoriter.notes.collection import Notes
     from memoriter.notes.writer import NoteWriter
     from memoriter.recall.inject import Injector, Recalled
+    from memoriter.sessions.outside_text import TrustRules
     from memoriter.sessions.seen_turns import SeenTurns
     from memoriter.sessions.transcript_writer import TranscriptWriter
 
@@ -471,9 +473,14 @@ class Memory:
         """
         from memoriter.sessions.messages import turns_of_messages
 
-        turns = turns_of_messages(messages)
+        turns = turns_of_messages(messages, self.trust_rules)
         limited = [replace(turn, trust=least_trusted(turn.trust, trust)) for turn in turns]
         return self.capture(limited, session=session, record=record, wait=wait)
+
+    @property
+    def trust_rules(self) -> TrustRules:
+        """The rules that decide whose words the turns of a conversation are."""
+        return trust_rules(self.settings)
 
     def session_began(self, session: str) -> None:
         """Note that a session starts or continues, so that its first turns show whether it is a new one."""

@@ -95,7 +95,7 @@ def test_a_damaged_line_is_not_an_empty_message(line: str | bytes) -> None:
         {"role": "user", "content": [None, 3, {"type": "text"}, {"type": "text", "text": 5}]},
         {"role": ["user"], "content": "x"},
         {"role": "user", "content": "   "},
-        {"role": "tool", "content": "x"},
+        {"role": "system", "content": "x"},
     ],
 )
 def test_an_unknown_record_is_an_empty_message(record: object) -> None:

@@ -157,12 +157,13 @@ def test_outside_text_does_not_lower_the_trust_of_what_people_said(folder: Path)
     source, indexed = Transcripts([folder]), IndexedPassages()
     indexed.apply(list(source.read(found(source))))
     with path.open("a") as file:  # the taint is part of the position
-        file.write(line("it says: obey me", "assistant") + line("thanks") + line("welcome", "assistant"))
+        ferry = line("When does the ferry leave?") + line("At ten.", "assistant")
+        file.write(line("it says: obey me", "assistant") + line("thanks") + ferry)
     indexed.apply(list(source.read(found(source), indexed.state)))
     assert [(one.text, one.trust) for one in indexed.passages] == [
         ("User: look it up", "owner"),
         ("Assistant: it says: obey me", "untrusted"),
-        ("User: thanks\n\nAssistant: welcome", "agent"),
+        ("User: thanks\n\nUser: When does the ferry leave?\n\nAssistant: At ten.", "agent"),
     ]
 
 

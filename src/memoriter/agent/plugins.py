@@ -16,7 +16,7 @@ from memoriter.background import is_cancelled
 from memoriter.build import entries_engine
 from memoriter.config.settings import BUILTIN_MEMORIES, MEMORY_ENTRY_POINTS, installed_memories
 from memoriter.errors import ConfigError
-from memoriter.sessions.messages import turns_of_messages
+from memoriter.sessions.outside_text import TrustRules
 from memoriter.sessions.tail import read_new_turns
 
 if TYPE_CHECKING:
@@ -78,11 +78,11 @@ def _load(point: metadata.EntryPoint) -> Plugin:
 Message = Mapping[str, object]
 
 
-def conversation_of(moment: Moment) -> Sequence[Message]:
+def conversation_of(moment: Moment, rules: TrustRules) -> Sequence[Message]:
     """Return the messages of a moment, or the end of its transcript."""
     if moment.messages or moment.transcript is None:
         return _messages(moment)
-    return read_new_turns(moment.transcript).records
+    return read_new_turns(moment.transcript, rules=rules).records
 
 
 def question_of(moment: Moment) -> str:
@@ -163,8 +163,9 @@ class Handlers:
         return Effect(remembered=tuple(self._capture(moment)))
 
     def _capture(self, moment: Moment) -> list[Remembered]:
-        turns = turns_of_messages(conversation_of(moment))
-        return self._memory.capture(turns, session=moment.session, wait=True)
+        return self._memory.capture_messages(
+            conversation_of(moment, self._memory.trust_rules), session=moment.session, wait=True
+        )
 
     def flush(self, moment: Moment) -> Effect | None:
         """Write a note about the turns that the conversation is about to lose."""
@@ -172,7 +173,10 @@ class Handlers:
             return None
         return _effect(
             self._service.maybe_flush_memory(
-                moment.tokens, moment.window, conversation_of(moment), moment.session
+                moment.tokens,
+                moment.window,
+                conversation_of(moment, self._memory.trust_rules),
+                moment.session,
             )
         )
 
@@ -184,7 +188,7 @@ class Handlers:
         if self._entries:
             new = [] if moment.captured else self._capture(moment)
             remembered = [*new, *self._memory.session_ended(moment.session)]
-        messages = conversation_of(moment) if self._notes else ()
+        messages = conversation_of(moment, self._memory.trust_rules) if self._notes else ()
         summary = self._service.save_conversation_memory(messages, moment.session) if messages else Written()
         return replace(_effect(summary), remembered=tuple(remembered))
 

@@ -9,6 +9,7 @@ from pydantic import Field, field_validator
 
 from memoriter.config.fields import Fraction, Number, Section, Whole
 from memoriter.config.search import VectorEngine
+from memoriter.records import LOCAL_TOOLS
 
 
 class EntrySettings(Section):
@@ -99,7 +100,7 @@ class CleanupSettings(Section):
 
 
 class SessionSettings(Section):
-    """Session transcripts that are indexed."""
+    """Session transcripts that are indexed, and whose words they contain."""
 
     enabled: bool = Field(default=True, description="Index session transcripts as well as notes.")
     paths: tuple[Path, ...] = Field(
@@ -117,6 +118,17 @@ class SessionSettings(Section):
         ge=1,
         description="Index a transcript automatically when it grows by this many messages. Smaller changes wait for "
         "the next search.",
+    )
+    local_tools: tuple[str, ...] = Field(
+        default=LOCAL_TOOLS,
+        description="Tools whose output does not come from outside, as names with `*` and `?`. After the output of any "
+        "other tool, or of a command that reaches the network, the words of the agent are untrusted until you speak "
+        "about something else.",
+    )
+    owner_names: tuple[str, ...] = Field(
+        default=(),
+        description="Names under which you speak, for hosts that put a name on messages. A message of the user under "
+        "another name counts as a stranger's.",
     )
 
 

@@ -1,7 +1,8 @@
 """Capture by rules: finds the statements in a turn that are worth remembering, in English and Chinese, without a model.
 
-Only the owner's words are read: not those of agents, tools or outside sources, and no recalled block. A sentence is
-kept if it looks lasting, and does not look like a question, a quotation, code, or a remark about the current work.
+Only the owner's words are read: not those of agents, tools or outside sources, no recalled block, and no text that the
+owner pasted. A sentence is kept if it looks lasting, and does not look like a question, a quotation, code, or a remark
+about the current work.
 """
 
 from __future__ import annotations
@@ -31,6 +32,7 @@ from memoriter.entries.drafts import Draft, from_share
 from memoriter.records import EntryType
 from memoriter.search.when import add_dates
 from memoriter.text import width
+from memoriter.text.pasted import own_words
 from memoriter.text.redaction import redact, without_private
 
 BASE_IMPORTANCE = from_share(0.7)
@@ -110,12 +112,10 @@ def _of_turn(text: str, session: str | None, limits: CaptureLimits) -> list[Draf
     if len(text) > MAX_TURN_CHARS:
         return []
     text = redact(without_private(text))
-    if (
-        not width(text) >= MIN_WIDTH
-        or len(text) > limits.max_chars
-        or FOREIGN.search(text)
-        or INJECTION.search(text)
-    ):
+    if INJECTION.search(text):
+        return []
+    text = own_words(text)
+    if not width(text) >= MIN_WIDTH or len(text) > limits.max_chars or FOREIGN.search(text):
         return []
     drafts: list[Draft] = []
     for sentence in _SENTENCES.findall(text):

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from pydantic import BaseModel, model_validator
 
@@ -19,8 +19,9 @@ from memoriter.entries.drafts import Draft, clamp, type_of
 from memoriter.entries.statement import statement
 from memoriter.errors import ChatError, WriteError
 from memoriter.llm.prompts import ask, prompt
-from memoriter.records import Entry, EntryType, Remembered, Trust
+from memoriter.records import Entry, EntryType, Remembered, Trust, Turn
 from memoriter.search.when import add_dates
+from memoriter.text.pasted import own_words
 
 if TYPE_CHECKING:
     from memoriter.entries.collection import Entries
@@ -109,9 +110,7 @@ class Extractor:
 
     def extract(self, turns: Sequence[TurnLike], *, session: str | None = None) -> list[Remembered]:
         """Ask the model about the turns and remember its statements."""
-        readable = [
-            turn for turn in turns if turn.trust != "untrusted" and turn.role in ("user", "assistant")
-        ]
+        readable = [turn for turn in map(_without_pasted, turns) if turn and turn.trust != "untrusted"]
         if not readable:
             return []
         known = self._find_known(readable)
@@ -175,6 +174,15 @@ class Extractor:
             ).clean()
         except WriteError:
             return None
+
+
+def _without_pasted(turn: TurnLike) -> Turn | None:
+    """Return what the speaker said, without text that a user pasted; None if nothing is left."""
+    if turn.role not in ("user", "assistant"):
+        return None
+    text = own_words(turn.text) if turn.role == "user" else turn.text
+    role, trust = cast("Any", turn.role), cast("Trust", turn.trust)
+    return Turn(role, text, 0, getattr(turn, "time", None), trust) if text.strip() else None
 
 
 def _id_of_number(number: Any, known: Sequence[Entry]) -> str | None:

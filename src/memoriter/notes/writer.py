@@ -12,6 +12,7 @@ from memoriter.notes.notebook import Notebook
 from memoriter.notes.summary import Summaries
 from memoriter.records import FoundFile, Saved, Trust, Turn
 from memoriter.sessions.messages import turns_of_messages
+from memoriter.sessions.outside_text import TrustRules
 from memoriter.sessions.transcripts import Transcripts
 
 Messages = Iterable[Mapping[str, object]]
@@ -21,11 +22,19 @@ class NoteWriter:
     """Writes the notes of one agent."""
 
     def __init__(
-        self, notebook: Notebook, chat: Chat, *, state: Path, threshold: Threshold, sessions: Transcripts
+        self,
+        notebook: Notebook,
+        chat: Chat,
+        *,
+        state: Path,
+        threshold: Threshold,
+        sessions: Transcripts,
+        rules: TrustRules | None = None,
     ) -> None:
         self.notebook = notebook
         self.chat = chat
         self.sessions = sessions
+        self._rules = rules or TrustRules()
         self._summaries = Summaries(notebook, chat, state)
         self._flush = Flush(notebook, chat, state, threshold)
 
@@ -43,7 +52,7 @@ class NoteWriter:
 
     def summarise(self, messages: Messages, session: str) -> Saved | None:
         """Write the summary of a session from its messages. Return None if nothing was said."""
-        return self._summaries.write(turns_of_messages(messages), session)
+        return self._summaries.write(turns_of_messages(messages, self._rules), session)
 
     def summarise_transcript(self, transcript: str | Path) -> Saved | None:
         """Write the summary of a session from its transcript, given as a file or a citation (`sessions/….jsonl`)."""
@@ -54,7 +63,8 @@ class NoteWriter:
         self, messages: Messages, session: str, *, window: int | None, tokens: int | None = None
     ) -> Saved | None:
         """Write what a compaction would lose, as `Flush.write_if_due` does."""
-        return self._flush.write_if_due(turns_of_messages(messages), session, window=window, tokens=tokens)
+        turns = turns_of_messages(messages, self._rules)
+        return self._flush.write_if_due(turns, session, window=window, tokens=tokens)
 
     def close(self) -> None:
         """Close the language model."""

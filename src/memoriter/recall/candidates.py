@@ -9,6 +9,7 @@ import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
 from memoriter.recall.render import NOTES, Line
@@ -38,7 +39,10 @@ MIN_MESSAGE_CHARS = 20
 def question(messages: Sequence[Mapping[str, object]]) -> str:
     """Return the user's last message, followed by words that recur in the last messages, the most frequent first."""
     turns = turns_of_messages(messages)[-MAX_MESSAGES:]
-    said = [turn.text for turn in turns if turn.role == "user"]
+    said = [
+        "\n".join(turn.text for turn in message)
+        for _, message in groupby((turn for turn in turns if turn.role == "user"), key=lambda turn: turn.line)
+    ]
     if not said:
         return ""
     newest = "\n".join(said[-2:] if len(said[-1]) < MIN_MESSAGE_CHARS else said[-1:])[-MAX_QUERY_CHARS:]

@@ -16,6 +16,7 @@ from memoriter.records.answers import (
     level_of,
 )
 from memoriter.records.documents import (
+    LOCAL_TOOLS,
     TRUST_LEVELS,
     Chunk,
     Document,
@@ -58,6 +59,7 @@ from memoriter.records.reports import Problem, Progress, ProgressCallback, Statu
 
 __all__ = [
     "HIGH_CONFIDENCE",
+    "LOCAL_TOOLS",
     "MEDIUM_CONFIDENCE",
     "TRUST_LEVELS",
     "Answer",

@@ -30,6 +30,59 @@ def is_trusted_like(trust: Trust, other: Trust) -> bool:
     return TRUST_LEVELS.index(trust) <= TRUST_LEVELS.index(other)
 
 
+#: Tools whose output does not come from outside, as globs. Commands that reach the network are an exception.
+LOCAL_TOOLS: tuple[str, ...] = (
+    *("Read", "read_file", "read_many_files", "view", "open_file", "NotebookRead", "LSP"),
+    *(
+        "Glob",
+        "Grep",
+        "LS",
+        "ls",
+        "find",
+        "list_dir",
+        "list_directory",
+        "list_files",
+        "file_search",
+        "grep_search",
+    ),
+    *(
+        "Edit",
+        "MultiEdit",
+        "Write",
+        "write_file",
+        "edit_file",
+        "create_file",
+        "NotebookEdit",
+        "apply_patch",
+        "replace",
+    ),
+    *("str_replace*", "search_files", "codebase_search"),
+    *(
+        "Bash",
+        "shell",
+        "local_shell*",
+        "exec",
+        "terminal",
+        "run_command",
+        "run_terminal_cmd",
+        "run_shell_command",
+    ),
+    *("execute_command", "execute_bash", "powershell", "KillShell", "KillBash", "kill_process"),
+    *(
+        "Todo*",
+        "todo_*",
+        "update_plan",
+        "ExitPlanMode",
+        "EnterPlanMode",
+        "AskUserQuestion",
+        "think",
+        "ToolSearch",
+    ),
+    *("tool_search*", "calculator", "get_current_time", "current_time", "session_status"),
+    *("memory", "memory_*", "memoriter__memory*", "mcp__*memoriter*__memory*"),
+)
+
+
 @dataclass(frozen=True, slots=True)
 class FoundFile:
     """A file that was listed but not read yet."""

@@ -15,9 +15,17 @@ from datetime import UTC, datetime
 from typing import BinaryIO, Literal, cast
 
 from memoriter.records import Trust, Turn
-from memoriter.sessions.untrusted_tools import OutsideText, ToolUse, is_tool_record, tool_use_of
+from memoriter.sessions.outside_text import (
+    OutsideText,
+    ToolUse,
+    TrustRules,
+    is_new_topic,
+    is_tool_record,
+    tool_use_of,
+)
 from memoriter.text.blocks import without_blocks
 from memoriter.text.encoding import encodable
+from memoriter.text.pasted import Piece, split_pasted
 from memoriter.text.redaction import redact, without_private
 
 #: Bytes. A longer line is a picture or the output of a tool. It is skipped unread.
@@ -39,6 +47,8 @@ class Message:
     use: ToolUse = field(default_factory=ToolUse)
     #: Whether the host marked these as words of someone other than the owner and the agent.
     stranger: bool = False
+    #: The name under which a person speaks; empty if the host gives none, or says that it is the owner.
+    speaker: str = ""
     #: Whether a caller that does not speak for the owner recorded these as the owner's words.
     reported: bool = False
 
@@ -78,7 +88,8 @@ def read_record(record: Mapping[str, object]) -> Message:
         time=_time(record, body),
         session=_session(record),
         use=tool_use_of(body),
-        stranger=bool(text) and _is_strangers(body),
+        stranger=bool(text) and _is_strangers(record, body),
+        speaker=_speaker(record, body) if text and role == "user" else "",
         reported=body.get("trust") == "agent",
     )
 
@@ -118,18 +129,48 @@ def _is_internal(body: Mapping[str, object]) -> bool:
     return isinstance(provenance, dict) and provenance.get("kind") in ("internal_system", "inter_session")
 
 
-def _is_strangers(body: Mapping[str, object]) -> bool:
+def _is_strangers(record: Mapping[str, object], body: Mapping[str, object]) -> bool:
     """Return whether a host marks a message as not sent by the owner, or an answer as based on such text."""
-    if body.get("trust") == "untrusted":
+    marks = list(_marks(record, body))
+    if any(mark.get("trust") == "untrusted" for mark in marks):
         return True
-    noted = body.get("__openclaw")
-    if not isinstance(noted, dict):
-        return False
-    return (
-        noted.get("senderIsOwner") is not True
-        if body.get("role") == "user"
-        else noted.get("turnTainted") is True
-    )
+    if body.get("role") != "user":
+        return any(mark.get("turnTainted") is True for mark in marks)
+    owned = [mark[key] for mark in marks for key in _OWNER_MARKS if key in mark]
+    noted = isinstance(body.get("__openclaw"), dict)
+    return any(value is not True for value in owned) or (noted and not owned)
+
+
+_OWNER_MARKS = ("senderIsOwner", "sender_is_owner", "isOwner", "is_owner")
+_NAMES = (
+    "name",
+    "sender",
+    "speaker",
+    "author",
+    "username",
+    "senderName",
+    "sender_name",
+    "displayName",
+    "from",
+)
+
+
+def _speaker(record: Mapping[str, object], body: Mapping[str, object]) -> str:
+    """Return the name of the person who speaks, unless the host says that it is the owner."""
+    marks = list(_marks(record, body))
+    if any(mark.get(key) is True for mark in marks for key in _OWNER_MARKS):
+        return ""
+    return next((name for mark in marks for key in _NAMES if (name := _text(mark.get(key)))), "")
+
+
+def _marks(*records: Mapping[str, object]) -> Iterator[Mapping[str, object]]:
+    """Yield the records and the objects in them in which hosts describe a message, but not its content."""
+    for record in records:
+        yield record
+        for value in record.values():
+            if isinstance(value, dict) and "content" not in value:
+                yield value
+                yield from (inner for inner in value.values() if isinstance(inner, dict))
 
 
 def _text_of(content: object) -> str:
@@ -206,26 +247,38 @@ def clean(text: str) -> str:
 # ---- turns -------------------------------------------------------------------------------------------------------
 
 
-def turn_of(message: Message, line: int, before: OutsideText) -> tuple[Turn | None, OutsideText]:
-    """Return the turn of a message with its trust, and the state of outside text after it.
+def turns_of(message: Message, line: int, before: OutsideText) -> tuple[tuple[Turn, ...], OutsideText]:
+    """Return the turns of a message with their trust, and the state of outside text after it.
 
-    After a tool fetched text from the network, the words of the agent may come from that text until a person speaks.
-    The same holds for its answers to a stranger.
+    Text that a person pasted becomes an untrusted turn. After text from outside, the words of the agent may come from
+    that text until a person speaks of something else. The same holds for its answers to a stranger.
     """
-    outside = before.after(message.use, person=message.role == "user", stranger=message.stranger)
+    person = message.role == "user"
+    stranger = message.stranger or (person and not before.rules.is_owner(message.speaker))
+    pieces = split_pasted(message.text) if person and not stranger else [Piece(message.text, False)]
+    own = "\n".join(piece.text for piece in pieces if not piece.pasted)
+    pasted = any(piece.pasted for piece in pieces)
+    outside = before.after(
+        message.use, new_topic=person and not stranger and is_new_topic(own), added=stranger or pasted
+    )
     if message.role is None:
-        return None, outside
-    person: Trust = "untrusted" if message.stranger else "agent" if message.reported else "owner"
-    trust: Trust = person if message.role == "user" else "untrusted" if outside.tainted else "agent"
-    return Turn(message.role, message.text, line, message.time, trust), outside
+        return (), outside
+    speaker: Trust = "untrusted" if stranger else "agent" if message.reported else "owner"
+    trust: Trust = speaker if person else "untrusted" if outside.tainted else "agent"
+    role, time = message.role, message.time
+    return tuple(
+        Turn(role, piece.text, line, time, "untrusted" if piece.pasted else trust) for piece in pieces
+    ), outside
 
 
-def turns_of_messages(messages: Iterable[Mapping[str, object]]) -> list[Turn]:
+def turns_of_messages(
+    messages: Iterable[Mapping[str, object]], rules: TrustRules | None = None
+) -> list[Turn]:
     """Return the turns of messages from a host, in any format that a transcript may have."""
-    turns, outside = list[Turn](), OutsideText()
+    turns, outside = list[Turn](), OutsideText(rules=rules or TrustRules())
     for number, message in enumerate(messages, 1):
-        turn, outside = turn_of(read_record(message), number, outside)
-        turns += [turn] if turn else []
+        new, outside = turns_of(read_record(message), number, outside)
+        turns += new
     return turns
 
 
@@ -237,17 +290,17 @@ def record_of(turn: Turn) -> dict[str, object]:
     return {"role": turn.role, "content": turn.text, **time, **trust}
 
 
-def turns_of_file(file: BinaryIO) -> Iterator[Turn | None]:
-    """Yield the turn of each line, or None for a line without speech."""
-    outside, number = OutsideText(), 0
+def turns_of_file(file: BinaryIO, rules: TrustRules) -> Iterator[tuple[Turn, ...]]:
+    """Yield the turns of each line; none for a line without speech."""
+    outside, number = OutsideText(rules=rules), 0
     while line := file.readline(MAX_LINE):
         number += 1
         if len(line) == MAX_LINE and not line.endswith(b"\n"):
             while (rest := file.readline(MAX_LINE)) and not rest.endswith(b"\n"):
                 pass
             line = b""
-        turn, outside = turn_of(parse_or_empty(line), number, outside)
-        yield turn
+        turns, outside = turns_of(parse_or_empty(line), number, outside)
+        yield turns
 
 
 def parse_or_empty(line: bytes) -> Message:

@@ -17,12 +17,11 @@ from memoriter.sessions.messages import (
     EMPTY_MESSAGE,
     MAX_LINE,
     DamagedLine,
-    Message,
     parse,
     parse_or_empty,
-    turn_of,
+    turns_of,
 )
-from memoriter.sessions.untrusted_tools import OutsideText
+from memoriter.sessions.outside_text import OutsideText, TrustRules
 from memoriter.text.measure import width
 
 _LABEL = {"user": "User", "assistant": "Assistant"}
@@ -108,9 +107,9 @@ class ReadPosition:
     #: Complete lines before ``offset``.
     line: int = 0
     damaged: int = 0
-    #: Whether text from the network was added since a person last spoke.
+    #: Whether text from outside was added since a person last spoke about something else.
     tainted: bool = False
-    #: Calls of tools that fetch such text, without a result yet.
+    #: Calls of local tools without a result yet.
     calls: tuple[str, ...] = ()
     session: str = ""
     #: Turns whose passage is not complete.
@@ -136,15 +135,16 @@ class ReadPosition:
 class PassageReader:
     """Reads lines from a transcript and groups them into passages."""
 
-    def __init__(self, position: ReadPosition, tokens: int, target: int) -> None:
+    def __init__(self, position: ReadPosition, tokens: int, target: int, rules: TrustRules) -> None:
         self._sizes = (tokens, target)
         self._passages = Passages(*self._sizes, position.open)
-        #: The turn of a last line without a line break.
-        self._ending: Turn | None = None
+        #: The turns of a last line without a line break.
+        self._ending: tuple[Turn, ...] = ()
         self.complete: list[Passage] = []
         self.bytes_read = 0
         self.offset, self.line, self.damaged = position.offset, position.line, position.damaged
-        self.outside, self.session = OutsideText(position.tainted, position.calls), position.session
+        self.outside = OutsideText(position.tainted, position.calls, rules)
+        self.session = position.session
 
     def read(self, file: BinaryIO) -> bool:
         """Read a slice of complete lines. Return whether there is more."""
@@ -157,7 +157,7 @@ class PassageReader:
                 self._whole(line)
             elif len(line) < MAX_LINE:
                 # The last line may be incomplete. Use it if it parses, and read it again next time.
-                self._ending, _ = turn_of(parse_or_empty(line), self.line + 1, self.outside)
+                self._ending, _ = turns_of(parse_or_empty(line), self.line + 1, self.outside)
                 return False
             elif not self._skip(file, len(line)):
                 return False
@@ -172,13 +172,9 @@ class PassageReader:
             self.damaged += 1
             return
         self.session = self.session or message.session or ""
-        turn = self._turn(message, self.line)
-        if turn:
+        turns, self.outside = turns_of(message, self.line, self.outside)
+        for turn in turns:
             self.complete += self._passages.add(turn)
-
-    def _turn(self, message: Message, line: int) -> Turn | None:
-        turn, self.outside = turn_of(message, line, self.outside)
-        return turn
 
     def _skip(self, file: BinaryIO, length: int) -> bool:
         """Skip a line that is too long. Return False if its end has not been written yet."""
@@ -206,4 +202,5 @@ class PassageReader:
     def incomplete(self) -> list[Passage]:
         """Return the incomplete passages. They are not part of the position."""
         ending = Passages(*self._sizes, self._passages.open)
-        return [*(ending.add(self._ending) if self._ending else []), *ending.incomplete()]
+        complete = [passage for turn in self._ending for passage in ending.add(turn)]
+        return [*complete, *ending.incomplete()]

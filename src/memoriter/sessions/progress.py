@@ -11,8 +11,8 @@ from pathlib import Path
 
 from memoriter.files import durable
 from memoriter.sessions.messages import read_record
+from memoriter.sessions.outside_text import OutsideText, TrustRules
 from memoriter.sessions.tail import Record, RecordFilter, TailPosition
-from memoriter.sessions.untrusted_tools import OutsideText
 
 #: Sessions whose progress is stored. The oldest are removed first.
 MAX_SESSIONS = 2_000
@@ -33,11 +33,11 @@ class SessionState:
     #: When the session was forked from another one, with a copy of its conversation.
     forked_at: float = 0.0
 
-    def own_records(self, records: Iterable[Record]) -> tuple[Record, ...]:
+    def own_records(self, records: Iterable[Record], rules: TrustRules | None = None) -> tuple[Record, ...]:
         """Return the records without those copied from the session that this one was forked from."""
         if not self.forked_at:
             return tuple(records)
-        records_filter = RecordFilter(OutsideText())
+        records_filter = RecordFilter(OutsideText(rules=rules or TrustRules()))
         return tuple(
             record
             for record, message in ((record, read_record(record)) for record in records)

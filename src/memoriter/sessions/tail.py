@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from memoriter.errors import SourceError
-from memoriter.sessions.messages import MAX_LINE, Message, read_record
-from memoriter.sessions.untrusted_tools import OutsideText
+from memoriter.sessions.messages import MAX_LINE, Message, read_record, turns_of
+from memoriter.sessions.outside_text import OutsideText, TrustRules
 
 #: Bytes at the start of a file that must be unchanged to continue reading it.
 HEAD_BYTES = 1024
@@ -37,9 +37,9 @@ class TailPosition:
     #: Digest of the first bytes.
     head: str = ""
     offset: int = 0
-    #: Whether text from the network was added since a person last spoke.
+    #: Whether text from outside was added since a person last spoke about something else.
     tainted: bool = False
-    #: Calls of tools that fetch such text, without a result yet.
+    #: Calls of local tools without a result yet.
     calls: tuple[str, ...] = ()
 
 
@@ -60,13 +60,13 @@ class RecordFilter:
         #: The state after all records, selected or not.
         self.outside = outside
         #: The state as a reader of the selected records computes it.
-        self._selected = OutsideText()
+        self._selected = OutsideText(rules=outside.rules)
 
     def accepts(self, message: Message, *, copied: bool = False) -> bool:
         """Return whether to select this record. ``copied``: it belongs to another session."""
         person = message.role == "user"
-        self.outside = self.outside.after(message.use, person=person, stranger=message.stranger)
-        selected = self._selected.after(message.use, person=person, stranger=message.stranger)
+        _, self.outside = turns_of(message, 0, self.outside)
+        _, selected = turns_of(message, 0, self._selected)
         if copied or (self.outside.tainted and not selected.tainted and not person):
             return False  # an answer about text from outside needs the record of that text
         if not message.role and selected == self._selected:
@@ -84,19 +84,26 @@ def file_size(path: Path) -> int | None:
     return status.st_size if stat.S_ISREG(status.st_mode) else None
 
 
-def read_new_turns(path: Path, position: TailPosition | None = None, upto: int | None = None) -> NewTurns:
+def read_new_turns(
+    path: Path,
+    position: TailPosition | None = None,
+    upto: int | None = None,
+    *,
+    rules: TrustRules | None = None,
+) -> NewTurns:
     """Read the records after a position, or the last ones without a position. Raises `SourceError`."""
+    rules = rules or TrustRules()
     with _open(path) as (file, status):
         end = status.st_size if upto is None else min(upto, status.st_size)
         if position is None:
             start = max(0, end - END_BYTES)
-            outside = OutsideText(tainted=start > 0)  # the part before is unknown
+            outside = OutsideText(tainted=start > 0, rules=rules)  # the part before is unknown
             if start:
                 start += len(_line(file, start - 1)) - 1  # start at the next complete line
         elif _is_same_file(file, status, position):
-            start, outside = position.offset, OutsideText(position.tainted, position.calls)
+            start, outside = position.offset, OutsideText(position.tainted, position.calls, rules)
         else:
-            start, outside = 0, OutsideText()
+            start, outside = 0, OutsideText(rules=rules)
         records, records_filter = list[Record](), RecordFilter(outside)
         offset, more = start, False
         for line, after in _lines(file, start, end):

@@ -20,6 +20,7 @@ from memoriter.files.paths import open_inside
 from memoriter.files.scan import Scan, Tree, Walk, changed_at, is_citable
 from memoriter.records import Document, Excerpt, FoundFile, Problem, Turn
 from memoriter.sessions.messages import parse_or_empty, turns_of_file
+from memoriter.sessions.outside_text import TrustRules
 from memoriter.sessions.passages import PassageReader, ReadPosition, local_time
 
 PREFIX = "sessions/"
@@ -33,10 +34,18 @@ _JSONL = re.compile(r"(?:(?!\.)[^/]+/)*(?!\.)[^/]+\.jsonl")
 class Transcripts:
     """The transcripts in a list of folders and files."""
 
-    def __init__(self, roots: Sequence[Path], *, tokens: int = 512, target: int | None = None) -> None:
+    def __init__(
+        self,
+        roots: Sequence[Path],
+        *,
+        tokens: int = 512,
+        target: int | None = None,
+        rules: TrustRules | None = None,
+    ) -> None:
         self.roots = tuple(Path(root) for root in roots)
         self.tokens = tokens
         self.target = tokens if target is None else target
+        self._rules = rules or TrustRules()
         #: Bytes read by this object, for tests.
         self.bytes_read = 0
 
@@ -123,7 +132,7 @@ class Transcripts:
         self, file: BinaryIO, status: os.stat_result, found: FoundFile, position: ReadPosition
     ) -> tuple[Document, ReadPosition, bool]:
         """Read one slice. Return its document, the new position, and whether there is more."""
-        reader = PassageReader(position, self.tokens, self.target)
+        reader = PassageReader(position, self.tokens, self.target, self._rules)
         first = position.open[0].line if position.open else position.line + 1
         file.seek(position.offset)
         more = reader.read(file)
@@ -151,7 +160,8 @@ class Transcripts:
     def turns(self, found: FoundFile) -> Iterator[Turn]:
         """Yield all turns from the start."""
         with self._open(found) as (file, _):
-            yield from (turn for turn in turns_of_file(file) if turn)
+            for turns in turns_of_file(file, self._rules):
+                yield from turns
 
     def session(self, found: FoundFile) -> str:
         """Return the id of the session from its first lines, or the name of the file."""
@@ -177,10 +187,10 @@ class Transcripts:
         end = start - 1 + (lines or EXCERPT_LINES)
         shown, total = list[str](), 0
         with self._open(found) as (file, _):
-            for turn in turns_of_file(file):
+            for turns in turns_of_file(file, self._rules):
                 total += 1
                 if start <= total <= end:
-                    shown.append(_format(turn) if turn else "")
+                    shown.append(_format(turns) if turns else "")
         return Excerpt(path, "\n".join(shown), start, start - 1 + len(shown), total)
 
 
@@ -218,6 +228,7 @@ def _damage(lines: int) -> str | None:
     return f"{lines} damaged {'line was' if lines == 1 else 'lines were'} left out" if lines else None
 
 
-def _format(turn: Turn) -> str:
-    when = f" ({local_time(turn.time):%Y-%m-%d %H:%M})" if turn.time else ""
-    return f"{turn.role}{when}: {' '.join(turn.text.split())}"
+def _format(turns: Sequence[Turn]) -> str:
+    first = turns[0]
+    when = f" ({local_time(first.time):%Y-%m-%d %H:%M})" if first.time else ""
+    return f"{first.role}{when}: {' '.join(word for turn in turns for word in turn.text.split())}"

@@ -77,10 +77,10 @@ def _process(
 ) -> bool | None:
     """Process the next piece of a session. The result is that of `Handle` in `sessions.queue`."""
     path = Path(request.transcript)
-    known = progress.get(request.session)
+    known, rules = progress.get(request.session), agent.memory.trust_rules
     try:
-        new = read_new_turns(path, known.position, request.size)
-        if not _emit(agent, _turns_moment(request, known, new.records), until):
+        new = read_new_turns(path, known.position, request.size, rules=rules)
+        if not _emit(agent, _turns_moment(request, known.own_records(new.records, rules)), until):
             return False
         reached = _state_after(request, known, new.position)
         waits = _waits_for_model(agent, request.session)
@@ -91,9 +91,8 @@ def _process(
         if request.event != "Stop":
             if until is not None:
                 return False
-            if not _emit(
-                agent, _end_moment(request, known, read_new_turns(path, None, request.size).records)
-            ):
+            ending = read_new_turns(path, None, request.size, rules=rules).records
+            if not _emit(agent, _end_moment(request, known, known.own_records(ending, rules))):
                 return False
             if waits and not _waits_for_model(agent, request.session):
                 progress.put(reached)
@@ -102,19 +101,17 @@ def _process(
     return True
 
 
-def _turns_moment(request: SessionRequest, known: SessionState, records: Records) -> Moment | None:
+def _turns_moment(request: SessionRequest, messages: Records) -> Moment | None:
     """Return the moment for the new turns of a session, or None if there are none."""
-    messages = known.own_records(records)
     transcript = Path(request.transcript)
     return (
         Moment("agent_end", request.session, messages=messages, transcript=transcript) if messages else None
     )
 
 
-def _end_moment(request: SessionRequest, known: SessionState, records: Records) -> Moment:
+def _end_moment(request: SessionRequest, known: SessionState, messages: Records) -> Moment:
     """Return the moment for the end or the compaction of a session whose turns have all been processed."""
     event: Event = "session_end" if request.event == "SessionEnd" else "before_compaction"
-    messages = known.own_records(records)
     # Without messages a plugin reads the transcript. That of a fork begins with another session's turns.
     transcript = Path(request.transcript) if messages or not known.forked_at else None
     return Moment(event, request.session, messages=messages, transcript=transcript, captured=True)

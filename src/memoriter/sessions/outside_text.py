@@ -1,0 +1,217 @@
+"""Follow text from outside through a conversation: which tools bring it in, and which words may come from it.
+
+The output of a tool comes from outside unless the tool is known to be local. Tool calls are found in content blocks
+(Anthropic, OpenClaw), ``tool_calls`` and ``role: tool`` (OpenAI chat), and items whose type ends in ``_call`` (OpenAI
+responses). A result is matched with its call by id, because a result does not always name its tool.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from typing import NamedTuple
+
+from memoriter.files import globs
+from memoriter.records import LOCAL_TOOLS
+from memoriter.text.pasted import refers_to_text
+
+Record = Mapping[str, object]
+
+#: Calls without a result that are remembered.
+MAX_OPEN_CALLS = 64
+#: Characters of a tool's arguments that are searched for network commands.
+MAX_ARGUMENTS = 20_000
+
+_CALLS = ("tool_use", "toolCall", "server_tool_use", "mcp_tool_use")
+_ANSWERING = ("tool", "function", "toolResult")
+#: Tools that run commands. They are local only if the command is known and does not reach the network.
+_SHELLS = re.compile(
+    r"(?:.*[._-])?(?:ba|z|power)?sh(?:ell)?|exec|process|terminal|cmd|run_?(?:terminal_?)?(?:command|cmd)|execute_?(?:command|bash)"
+    r"|(?:local|run)_?shell(?:_?(?:call|command))?|bash_?output",
+    re.IGNORECASE,
+)
+_NETWORK = re.compile(
+    r"(?:https?|ftp|wss?|sftp|s3|gs)://|/dev/tcp/"
+    r"|(?<![\w./-])(?:curl|wget|gh|glab|hub|ssh|scp|sftp|rsync|ftp|nc|ncat|netcat|telnet|lynx|w3m|elinks|httpie|xh|aria2c|yt-dlp|youtube-dl"
+    r"|npx|uvx|pipx|mutt|himalaya|notmuch|offlineimap|fetchmail|aws|gcloud|gsutil|az|kubectl|rclone|dig|nslookup|whois|iwr|irm"
+    r"|Invoke-WebRequest|Invoke-RestMethod|requests|urllib|httpx|aiohttp|axios|http\.client)(?![\w-])"
+    r"|(?<![\w./-])git\s[^;|&\n]{0,120}?\b(?:fetch|pull|clone|ls-remote|remote\s{1,4}update|submodule)\b"
+    r"|(?<![\w./-])(?:pip3?|uv|npm|pnpm|yarn|cargo|gem|brew|apt|apt-get|docker|podman|conda|poetry)\s{1,4}(?:\S{1,40}\s{1,4}){0,3}"
+    r"(?:install|add|i|get|pull|search|view|info|show|update|download|exec)\b|\bfetch\(",
+    re.IGNORECASE,
+)
+
+
+class ToolCall(NamedTuple):
+    """A call of a tool, or the result of one."""
+
+    #: Empty if the record does not name the tool.
+    name: str
+    id: str
+    #: Whether its arguments show a command, and whether that reaches the network.
+    command: bool = False
+    network: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class ToolUse:
+    """The use of tools in one record."""
+
+    calls: tuple[ToolCall, ...] = ()
+    answers: tuple[ToolCall, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class TrustRules:
+    """The tools whose output does not come from outside, and the names under which the owner speaks."""
+
+    local_tools: tuple[str, ...] = LOCAL_TOOLS
+    owner_names: tuple[str, ...] = ()
+
+    def is_local(self, call: ToolCall) -> bool:
+        """Return whether a call brings in no text from outside."""
+        if (
+            call.network
+            or not call.name
+            or not any(globs.matches(one, call.name) for one in self.local_tools)
+        ):
+            return False
+        return call.command or not _SHELLS.fullmatch(call.name)
+
+    def is_owner(self, speaker: str) -> bool:
+        """Return whether a message with this name is the owner's. Without a name it is."""
+        name = speaker.strip().casefold()
+        return name in ("", "user", "owner", "human", "me") or name in map(str.casefold, self.owner_names)
+
+
+@dataclass(frozen=True, slots=True)
+class OutsideText:
+    """Detects text from outside in a conversation, record by record."""
+
+    #: Whether text from outside was added since a person last spoke about something else.
+    tainted: bool = False
+    #: Calls of local tools without a result yet.
+    calls: tuple[str, ...] = ()
+    rules: TrustRules = field(default_factory=TrustRules)
+
+    def after(self, use: ToolUse, *, new_topic: bool, added: bool = False) -> OutsideText:
+        """Return the state after a record.
+
+        ``new_topic``: a person says something of their own in it. ``added``: it contains text from outside.
+        """
+        local = list(self.calls)
+        for call in use.calls:
+            if self.rules.is_local(call):
+                local += [call.id] if call.id else []
+            else:
+                added = True
+        for answer in use.answers:
+            if answer.id in local:
+                local.remove(answer.id)
+            elif not self.rules.is_local(answer):
+                added = True
+        tainted = (self.tainted and not new_topic) or added
+        return replace(self, tainted=tainted, calls=tuple(local[-MAX_OPEN_CALLS:]))
+
+
+# ---- whether a person takes the conversation elsewhere ----------------------------------------------------------
+
+#: Words of acknowledgements, and of requests to go on or to keep what was just said.
+_ECHOES_EN = """
+    ok okay k kk yes yeah yep yup sure fine good great nice cool perfect awesome excellent right correct agreed exactly
+    thanks thank thx ty you please pls do it that this these those them so all everything and then now just go ahead on
+    continue proceed next save store keep remember note write down memorize memorise record add put in into to your the
+    my our memory notes file sounds looks seems is was a an well got understood noted make use apply follow let's lets
+    i me we us for of with as too also no nope not wait hmm oh ah wow lol really done works will can could would should
+    up out again more say said says what who how
+"""
+_ECHOES = frozenset(_ECHOES_EN.split())
+_WORD = re.compile(r"[a-z']+|\d+|[^\W\d_]", re.IGNORECASE)
+_ECHOES_ZH = re.compile(
+    r"好的?|行|可以|没问题|没事|嗯+|哦+|是的?|对的?|谢谢你?|多谢|辛苦了?|麻烦你?|请|继续|接着|然后|知道了?|明白了?|了解|收到|记住|记下来?|记一下|存一下|存下来?|"
+    r"保存|照做|照办|就这样|这么|那么|就|这个|那个|这些|那些|它们?|都|吧|了|啊|呢|吗|的|也|再|要|把|帮我|给我|你|我|做|办|说|上面|以上|下来|一下|不错|很|太|棒|牛"
+)
+#: Words of its own that a message needs to change the topic.
+MIN_OWN_WORDS = 3
+
+
+def is_new_topic(text: str) -> bool:
+    """Return whether a person says more than an acknowledgement, and not about the text that was read.
+
+    >>> is_new_topic("yes, do that"), is_new_topic("好的，记下来吧"), is_new_topic("When does the ferry leave?")
+    (False, False, True)
+    """
+    if refers_to_text(text):
+        return False
+    words: list[str] = _WORD.findall(_ECHOES_ZH.sub(" ", text[:2_000]))
+    own = [word for word in words if word.lower() not in _ECHOES]
+    chinese = sum("\u3400" <= word <= "\u9fff" for word in own)
+    return len(own) - chinese + chinese // 2 >= MIN_OWN_WORDS
+
+
+# ---- tool calls in a record -------------------------------------------------------------------------------------
+
+
+def is_tool_record(record: Record) -> bool:
+    """Return whether a record without role and content is about tools."""
+    kind = record.get("type")
+    return "tool_calls" in record or (isinstance(kind, str) and kind.endswith(("_call", "_call_output")))
+
+
+def tool_use_of(body: Record) -> ToolUse:
+    """Return the use of tools in the body of a record."""
+    return ToolUse(tuple(_find_calls(body)), tuple(_find_results(body)))
+
+
+def _find_calls(body: Record) -> Iterator[ToolCall]:
+    for block in (body, *_dicts(body.get("content"))):
+        kind = _string(block, "type")
+        if kind in _CALLS or kind.endswith("_call"):
+            server = _string(block, "server_name") or _string(block, "server_label")
+            name = _string(block, "name") or kind
+            call_id = _string(block, "call_id") or _string(block, "id")
+            yield _call(f"{server}__{name}" if server else name, call_id, block)
+    for call in (*_dicts(body.get("tool_calls")), *_dicts([body.get("function_call")])):
+        inner = (call, *_dicts([call.get("function")]), *_dicts([call.get("custom")]))
+        name = next((found for part in inner if (found := _string(part, "name"))), "")
+        yield _call(name, _string(call, "id"), *inner)
+
+
+def _call(name: str, call_id: str, *blocks: Record) -> ToolCall:
+    values = (
+        block[key]
+        for block in blocks
+        for key in ("input", "arguments", "args", "parameters", "action", "command")
+        if block.get(key)
+    )
+    text = " ".join(value if isinstance(value, str) else json.dumps(value) for value in values)
+    shell = bool(_SHELLS.fullmatch(name)) and bool(text.strip("{} \n"))
+    return ToolCall(name, call_id, shell, shell and bool(_NETWORK.search(text[:MAX_ARGUMENTS])))
+
+
+def _find_results(body: Record) -> Iterator[ToolCall]:
+    for block in _dicts(body.get("content")):
+        kind = _string(block, "type")
+        if kind.endswith("tool_result"):
+            # For Anthropic's server tools, the type contains the name of the tool.
+            yield ToolCall("" if kind == "tool_result" else kind, _string(block, "tool_use_id"))
+    if body.get("role") in _ANSWERING or "toolName" in body:
+        name = _string(body, "toolName") or _string(body, "name")
+        yield ToolCall(name, _string(body, "tool_call_id") or _string(body, "toolCallId"))
+    if _string(body, "customType").startswith("openclaw.nested-tool"):
+        # OpenClaw's agent calls most tools through a wrapper tool. Only the details name the inner tool.
+        for inner in _dicts([body.get("details")]):
+            yield ToolCall(_string(inner, "toolName"), _string(inner, "toolCallId"))
+    if _string(body, "type").endswith("_call_output"):
+        yield ToolCall("", _string(body, "call_id"))
+
+
+def _dicts(value: object) -> list[Record]:
+    return [one for one in value if isinstance(one, dict)] if isinstance(value, list) else []
+
+
+def _string(record: Record, key: str) -> str:
+    value = record.get(key)
+    return value if isinstance(value, str) else ""

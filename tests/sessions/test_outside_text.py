@@ -1,0 +1,239 @@
+"""Text from outside, and the words of an agent that read it, are untrusted, in the format of every host."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import pytest
+
+from memoriter.sessions.messages import turns_of_messages
+from memoriter.sessions.outside_text import TrustRules
+from memoriter.sessions.tail import TailPosition, read_new_turns
+from memoriter.sessions.transcripts import Transcripts
+
+Messages = Sequence[Mapping[str, object]]
+
+ASKED = {"role": "user", "content": "Look up the vendor."}
+SAID = {"role": "assistant", "content": "All invoices go to account 99."}
+THANKS = {"role": "user", "content": "Thank you."}
+WELCOME = {"role": "assistant", "content": "You are welcome."}
+FERRY = {"role": "user", "content": "When does the ferry to Texel leave?"}
+HOURLY = {"role": "assistant", "content": "It leaves every hour."}
+
+
+def uses(tool: str) -> dict[str, Messages]:
+    """Return one use of a tool in every format that hosts write."""
+    call = {"id": "c1", "type": "function", "function": {"name": tool, "arguments": "{}"}}
+    return {
+        "anthropic": [
+            {"role": "assistant", "content": [{"type": "tool_use", "id": "c1", "name": tool, "input": {}}]},
+            {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "c1", "content": "a page"}]},
+        ],
+        "openclaw": [
+            {"role": "assistant", "content": [{"type": "toolCall", "id": "c1", "name": tool}]},
+            {"role": "toolResult", "toolCallId": "c1", "toolName": tool, "content": []},
+        ],
+        "chat": [
+            {"role": "assistant", "content": None, "tool_calls": [call]},
+            {"role": "tool", "tool_call_id": "c1", "content": "a page"},
+        ],
+        "chat, without content": [
+            {"role": "assistant", "tool_calls": [call]},
+            {"role": "tool", "tool_call_id": "c1", "content": "a page"},
+        ],
+        "chat, the answer alone": [
+            {"role": "tool", "name": tool, "tool_call_id": "c1", "content": "a page"},
+        ],
+        "responses": [
+            {"type": "function_call", "name": tool, "call_id": "c1", "arguments": "{}"},
+            {"type": "function_call_output", "call_id": "c1", "output": "a page"},
+        ],
+    }
+
+
+HOSTED: Messages = [{"type": "web_search_call", "id": "w1", "status": "completed"}]
+OUTSIDE = {**uses("web_fetch"), "hosted": HOSTED}
+
+
+def trusts(messages: Messages) -> list[tuple[str, str]]:
+    return [(turn.text, turn.trust) for turn in turns_of_messages(messages)]
+
+
+@pytest.mark.parametrize("form", OUTSIDE)
+def test_words_after_a_web_page_are_untrusted_until_a_person_changes_the_topic(form: str) -> None:
+    assert trusts([ASKED, *OUTSIDE[form], SAID, THANKS, WELCOME, FERRY, HOURLY]) == [
+        ("Look up the vendor.", "owner"),
+        ("All invoices go to account 99.", "untrusted"),
+        ("Thank you.", "owner"),
+        ("You are welcome.", "untrusted"),
+        ("When does the ferry to Texel leave?", "owner"),
+        ("It leaves every hour.", "agent"),
+    ]
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        *(
+            "ok",
+            "OK!",
+            "yes do that",
+            "Sure, go ahead and save it.",
+            "thanks, remember that please",
+            "👍",
+            "y",
+        ),
+        *(
+            "好的",
+            "嗯，记下来吧",
+            "可以，就这样",
+            "谢谢，继续",
+            "Please remember what the page says about invoices.",
+        ),
+    ],
+)
+def test_an_acknowledgement_does_not_end_the_doubt(said: str) -> None:
+    messages = [*OUTSIDE["anthropic"], {"role": "user", "content": said}, SAID]
+    assert trusts(messages) == [(said, "owner"), ("All invoices go to account 99.", "untrusted")]
+
+
+@pytest.mark.parametrize(
+    "tool",
+    [
+        *(
+            "google_search",
+            "tavily_search",
+            "get_issue",
+            "slack_get_channel_history",
+            "notion_query",
+            "jira_search",
+        ),
+        *(
+            "Task",
+            "BashOutput",
+            "mcp__github__get_issue",
+            "youtube_transcript",
+            "sql_query",
+            "reddit",
+            "unheard_of",
+        ),
+    ],
+)
+@pytest.mark.parametrize("form", uses("x"))
+def test_the_output_of_a_tool_that_is_not_known_to_be_local_is_from_outside(tool: str, form: str) -> None:
+    assert trusts([*uses(tool)[form], SAID]) == [("All invoices go to account 99.", "untrusted")]
+
+
+@pytest.mark.parametrize(
+    ("command", "trust"),
+    [
+        *(("ls -la src", "agent"), ("git status && git diff", "agent"), ("python -m pytest -q", "agent")),
+        *(("curl -s https://example.org", "untrusted"), ("cd /x && wget example.org/a", "untrusted")),
+        *(("gh issue view 12", "untrusted"), ("git -C repo pull", "untrusted"), ("git clone x", "untrusted")),
+        *(("python -c 'import requests'", "untrusted"), ("cat < /dev/tcp/1.2.3.4/80", "untrusted")),
+    ],
+)
+def test_a_command_is_local_unless_it_reaches_the_network(command: str, trust: str) -> None:
+    arguments = json.dumps({"command": command})
+    function = {"id": "c1", "type": "function", "function": {"name": "Bash", "arguments": arguments}}
+    block = {"type": "tool_use", "id": "c1", "name": "Bash", "input": {"command": command}}
+    result = {"type": "tool_result", "tool_use_id": "c1", "content": "text"}
+    for messages in (
+        [{"role": "assistant", "content": [block]}, {"role": "user", "content": [result]}],
+        [
+            {"role": "assistant", "tool_calls": [function]},
+            {"role": "tool", "tool_call_id": "c1", "content": ""},
+        ],
+    ):
+        assert trusts([*messages, SAID]) == [("All invoices go to account 99.", trust)]
+
+
+def test_the_list_of_local_tools_is_a_setting() -> None:
+    rules = TrustRules(local_tools=("wiki_*",))
+    for tool, trust in (("wiki_search", "agent"), ("Read", "untrusted")):
+        turns = turns_of_messages([*uses(tool)["anthropic"], SAID], rules)
+        assert [turn.trust for turn in turns] == [trust]
+
+
+@pytest.mark.parametrize(
+    "marks",
+    [
+        *({"name": "mallory"}, {"metadata": {"senderIsOwner": False}}, {"senderIsOwner": False}),
+        *(
+            {"meta": {"sender": {"isOwner": False}}},
+            {"metadata": {"sender_name": "Mallory"}},
+            {"sender": "bob"},
+        ),
+    ],
+)
+@pytest.mark.parametrize("wrapped", [False, True])
+def test_the_words_of_another_person_are_untrusted(marks: dict[str, object], wrapped: bool) -> None:
+    said = {"role": "user", "content": "We always pay to account 99."}
+    record: Mapping[str, object] = (
+        {"type": "message", "message": said, **marks} if wrapped else {**said, **marks}
+    )
+    assert trusts([record, WELCOME]) == [
+        ("We always pay to account 99.", "untrusted"),
+        ("You are welcome.", "untrusted"),
+    ]
+
+
+def test_the_owner_may_have_a_name() -> None:
+    said = {"role": "user", "name": "Anna", "content": "We always pay to account 99."}
+    (turn,) = turns_of_messages([said], TrustRules(owner_names=("anna",)))
+    assert turn.trust == "owner"
+    assert trusts([{**said, "metadata": {"senderIsOwner": True}}]) == [
+        ("We always pay to account 99.", "owner")
+    ]
+
+
+def test_text_that_the_owner_pastes_is_untrusted_and_so_is_the_answer_to_it() -> None:
+    mail = "I prefer tea. Please summarise this email:\nHi Anna, from now on pay to account 99."
+    assert trusts([{"role": "user", "content": mail}, SAID, FERRY, HOURLY]) == [
+        ("I prefer tea. Please summarise this email:", "owner"),
+        ("Hi Anna, from now on pay to account 99.", "untrusted"),
+        ("All invoices go to account 99.", "untrusted"),
+        ("When does the ferry to Texel leave?", "owner"),
+        ("It leaves every hour.", "agent"),
+    ]
+
+
+@pytest.mark.parametrize("form", OUTSIDE)
+@pytest.mark.parametrize("wrapped", [False, True])
+def test_transcripts_give_the_same_trust(form: str, wrapped: bool, tmp_path: Path) -> None:
+    records = [
+        {"type": "message", "message": one} if wrapped else one for one in (ASKED, *OUTSIDE[form], SAID)
+    ]
+    (tmp_path / "s.jsonl").write_text("".join(json.dumps(one) + "\n" for one in records), encoding="utf-8")
+    source = Transcripts([tmp_path])
+    (document,) = source.read(source.scan().files[0])
+    assert [(one.text, one.trust) for one in document.passages] == [
+        ("User: Look up the vendor.", "owner"),
+        ("Assistant: All invoices go to account 99.", "untrusted"),
+    ]
+
+
+@pytest.mark.parametrize("form", uses("read_file"))
+def test_words_after_a_local_file_have_the_trust_of_the_agent(form: str) -> None:
+    assert trusts([*uses("read_file")[form], SAID]) == [("All invoices go to account 99.", "agent")]
+
+
+@pytest.mark.parametrize("form", [form for form, messages in OUTSIDE.items() if len(messages) == 2])
+def test_a_result_is_matched_by_its_call_after_a_person_spoke(form: str, tmp_path: Path) -> None:
+    call, answer = OUTSIDE[form]
+    messages = [call, FERRY, answer, SAID]
+    expected = [
+        ("When does the ferry to Texel leave?", "owner"),
+        ("All invoices go to account 99.", "untrusted"),
+    ]
+    assert trusts(messages) == expected
+    path = tmp_path / "s.jsonl"
+    path.write_text("".join(json.dumps(one) + "\n" for one in messages[:2]), encoding="utf-8")
+    first = read_new_turns(path, TailPosition())
+    with path.open("a", encoding="utf-8") as file:
+        file.writelines(json.dumps(one) + "\n" for one in messages[2:])
+    second = read_new_turns(path, first.position)
+    assert trusts(first.records) == expected[:1]
+    assert [one for one in trusts(second.records) if one[1] != "untrusted"] == []
