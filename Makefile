@@ -101,7 +101,9 @@ integration: $(READY) $(QMD) $(CODEX) browser $(AXE) $(CLAUDE) $(TSC)  ## run th
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r training/requirements.txt xllamacpp chromadb
 	$(BIN)/python -m pytest -m integration
 
-soak: $(READY)  ## run the crash and state-machine tests for long, and 32 gateway clients for a minute
+# Hours. Interrupt it at any time: `make soak RESUME=1` continues, and `python -m soak report` writes the page.
+soak: $(READY)  ## run the soak: kills, power cuts, faults, damage, erasure, fuzzing, mutation; long state-machine tests
+	$(BIN)/python -m soak $(if $(RESUME),--resume)
 	MEMORITER_SOAK=1 $(BIN)/python -m pytest -m "not integration" --timeout 7200
 
 bench: $(READY)  ## measure speed, compared with sqlite-vec and plain FTS5

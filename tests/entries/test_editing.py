@@ -6,11 +6,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from byte_scan import holders
 
 from memoriter.entries import Draft, Entries
 from memoriter.errors import EditConflict, NotFound, WriteError
 from memoriter.records import Entry
+from soak.bytescan import holders
 
 DAY = 86_400.0
 

@@ -6,13 +6,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from byte_scan import holders
 
 from memoriter.entries import Draft, Entries, EntryOptions
 from memoriter.errors import NotFound, WriteError
 from memoriter.records import Entry, Turn
 from memoriter.tools.table import OPERATIONS
 from memoriter.tools.toolbox import Toolbox
+from soak.bytescan import holders
 
 DAY = 86_400.0
 

@@ -1,0 +1,91 @@
+"""The table of docs/reliability.md, from the results of the rounds."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from evals.page import replaced
+from soak.part import Part, Results, totals
+
+ROOT = Path(__file__).parents[1]
+PAGE = ROOT / "docs/reliability.md"
+FIGURES = Path(__file__).with_name("results.json")
+
+
+def write(results: Results, parts: Sequence[Part]) -> None:
+    """Write the committed figures and the table of the page."""
+    figures = [figures_of(results, part) for part in parts]
+    FIGURES.write_text(json.dumps(figures, indent=1, ensure_ascii=False) + "\n", "utf-8")
+    PAGE.write_text(page(PAGE.read_text("utf-8")), "utf-8")
+
+
+def page(text: str) -> str:
+    """Return the text of the page with the table of the committed figures."""
+    return replaced(text, "soak", table(json.loads(FIGURES.read_text("utf-8"))))
+
+
+def figures_of(results: Results, part: Part) -> dict[str, Any]:
+    """Return the figures of one part: sums over its rounds, and what its control found."""
+    rounds, controls = results.of(part), results.of(part, control=True)
+    return {
+        "part": part.name,
+        "title": part.title,
+        "targets": dict(part.targets),
+        "counts": totals(rounds),
+        "rounds": len(rounds),
+        "failures": sum(result.failures for result in rounds),
+        "control": part.control_title,
+        "control_failures": sum(result.failures for result in controls),
+        "first": _day(min((result.at for result in rounds), default=0)),
+        "last": _day(max((result.at for result in rounds), default=0)),
+        "commits": sorted({result.commit for result in rounds}),
+        "machines": sorted({result.machine for result in rounds}),
+    }
+
+
+def _day(at: float) -> str:
+    return time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime(at)) if at else ""
+
+
+def table(figures: Sequence[Mapping[str, Any]]) -> str:
+    """Return one row for each part."""
+    rows = ["| Part | Run | Time | Failures | Target | Control |", "| --- | --- | --- | --- | --- | --- |"]
+    rows += [_row(part) for part in figures]
+    return "\n".join([*rows, "", _footer(figures)])
+
+
+def _row(part: Mapping[str, Any]) -> str:
+    counts = {name: number for name, number in part["counts"].items() if name != "seconds"}
+    main = ", ".join(f"{number:,} {name}" for name, number in counts.items()) or "not run"
+    reached = all(part["counts"].get(name, 0) >= target for name, target in part["targets"].items())
+    wanted = ", ".join(_target(name, target) for name, target in part["targets"].items())
+    verdict = f"{wanted}: {'reached' if reached else 'not reached'}" if wanted else "none"
+    control = f"{part['control']}: {part['control_failures']:,} failures" if part["rounds"] else "not run"
+    time_ = _duration(part["counts"].get("seconds", 0))
+    return f"| {part['title']} | {main} | {time_} | {part['failures']:,} | {verdict} | {control} |"
+
+
+def _target(name: str, target: int) -> str:
+    return _duration(target) if name == "seconds" else f"{target:,} {name}"
+
+
+def _duration(seconds: int) -> str:
+    return (
+        f"{seconds // 3600} h {seconds % 3600 // 60} min"
+        if seconds >= 3600
+        else f"{seconds // 60} min {seconds % 60} s"
+    )
+
+
+def _footer(figures: Sequence[Mapping[str, Any]]) -> str:
+    ran = [part for part in figures if part["rounds"]]
+    if not ran:
+        return "Nothing has been run yet."
+    machines = "; ".join(sorted({machine for part in ran for machine in part["machines"]}))
+    commits = ", ".join(sorted({commit for part in ran for commit in part["commits"]}))
+    first, last = min(part["first"] for part in ran), max(part["last"] for part in ran)
+    return f"Run from {first} to {last} at commits {commits}, on: {machines}."

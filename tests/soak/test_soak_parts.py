@@ -1,0 +1,40 @@
+"""The short form of each part of the soak: one small round without a failure, and a control that fails."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from soak.__main__ import PARTS, load
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.mark.integration
+@pytest.mark.timeout(900)
+@pytest.mark.parametrize("name", PARTS)
+def test_a_short_round_finds_nothing_and_its_control_fails(name: str, tmp_path: Path) -> None:
+    if reason := load(name).unavailable():
+        pytest.skip(reason)
+    command = [sys.executable, "-m", "soak", name, "--short", "--state", str(tmp_path)]
+    ended = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert ended.returncode == 0, ended.stderr
+
+
+@pytest.mark.timeout(300)
+def test_killed_writers_of_the_python_api_lose_nothing(tmp_path: Path) -> None:
+    """The part that needs no program and little time runs with every test run."""
+    script = (
+        "import random, sys; from pathlib import Path; from soak import kills, writers;"
+        "from soak.part import Round, Task; task = Task(Path(sys.argv[1]), random.Random(7)); done = Round();"
+        "home = writers.Home(task.folder / 'home').create();"
+        "kills.kill(done, task, home, writers.python, 'python', 30);"
+        "assert not done.failures, done.failures; assert done.counts['acknowledged'] >= 60, done.counts;"
+        "assert kills.control(task).failures"
+    )
+    command = [sys.executable, "-c", script, str(tmp_path)]
+    ended = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert ended.returncode == 0, ended.stderr
