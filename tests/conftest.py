@@ -41,6 +41,8 @@ def clean_environment(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.
         if name.startswith(PREFIXES) and name not in KEPT_VARIABLES:
             monkeypatch.delenv(name)
     monkeypatch.setenv("HOME", str(tmp_path_factory.mktemp("home")))
+    # Tests of the resident process switch it on and stop it.
+    monkeypatch.setenv("MEMORITER_RESIDENT__ENABLED", "false")
 
 
 @pytest.fixture

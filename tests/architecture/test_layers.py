@@ -45,9 +45,12 @@ MAY_IMPORT: dict[str, set[str]] = {
     "tools": SHARED | {"memory", "agent", "config", "integrations"},
     "integrations": SHARED
     | LEAVES
-    | {"notes", "sessions", "index", "search", "entries", "memory", "agent", "tools", "config"},
-    "server": SHARED | {"memory", "async_memory", "agent", "tools", "config", ""},
-    "cli": SHARED | {"backup", "memory", "agent", "tools", "server", "integrations", "config", ""},
+    | {"notes", "sessions", "index", "search", "entries", "memory", "agent", "tools", "config", "resident"},
+    "server": SHARED | {"memory", "async_memory", "agent", "tools", "config", "resident", ""},
+    "cli": SHARED
+    | {"backup", "memory", "agent", "tools", "server", "integrations", "config", "resident", ""},
+    # Clients of the resident process must start fast, so it imports nothing else.
+    "resident": {""},
     "testing": SHARED | {"text", "embedding", "llm"},
     "__main__": {"cli"},
     "": {

@@ -8,11 +8,14 @@ from __future__ import annotations
 import json
 import os
 import sys
-from typing import TYPE_CHECKING, NoReturn
 
+TYPE_CHECKING = False  # `typing` costs a third of the start
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     import typer
 
+    from memoriter.cli.context import GlobalOptions
 
 #: Words of pydantic in the messages of typer, and what we write instead.
 _PLAIN_WORDS = {
@@ -27,57 +30,80 @@ def main() -> None:
     """Run the command line. Every expected failure is reported as one sentence."""
     # One search multiplies too little to gain from a second BLAS thread.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
-    if "hook" in sys.argv[1:]:
-        from memoriter.integrations.claude_code.hook import main as run_hook
-        from memoriter.integrations.claude_code.hook import parse
+    arguments = sys.argv[1:]
+    from memoriter.resident import calls
 
-        if command := parse(sys.argv[1:]):
-            run_hook(command)
+    if "hook" in arguments:
+        _answer_hook(arguments)
+    elif (status := calls.run_command(arguments)) is not None:
+        raise SystemExit(status)
+    try:
+        raise SystemExit(execute(arguments))
+    except BrokenPipeError:
+        # The reader, such as `head`, has closed the pipe. Python must not try to flush again at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def _answer_hook(arguments: list[str]) -> None:
+    """Answer a hook and end the process; return if it is another command."""
+    from memoriter.resident import calls
+
+    unanswered = None
+    try:
+        calls.answer_hook(arguments)
+    except calls.Unanswered as failure:
+        unanswered = failure
+    from memoriter.integrations.claude_code.hook import main, parse
+
+    if command := parse(arguments):
+        main(command, unanswered)
+
+
+def execute(arguments: Sequence[str], options: GlobalOptions | None = None) -> int:
+    """Run a command and return its exit status. The resident process adds ``options`` of its caller."""
     import typer
 
     from memoriter.cli.app import app
     from memoriter.errors import MemoriterError
 
     try:
-        status = app(standalone_mode=False)
+        status = app(args=list(arguments), prog_name="memoriter", standalone_mode=False, obj=options)
     except typer.TyperException as error:
-        _fail_usage(error)
+        return _report_usage(error, arguments)
     except typer.Abort:
-        _fail("Cancelled.")
+        return _report("Cancelled.", arguments)
     except MemoriterError as error:
-        _fail(str(error))
+        return _report(str(error), arguments)
     except BrokenPipeError:
-        # The reader, such as `head`, has closed the pipe. Python must not try to flush again at exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        raise
     except OSError as error:
         path = f"{error.filename}: " if error.filename else ""
-        _fail(f"{path}{error.strerror or error}.")
-    else:
-        raise SystemExit(status if isinstance(status, int) else 0)
+        return _report(f"{path}{error.strerror or error}.", arguments)
+    return status if isinstance(status, int) else 0
 
 
-def _fail_usage(error: typer.TyperException) -> NoReturn:
+def _report_usage(error: typer.TyperException, arguments: Sequence[str]) -> int:
     message = error.format_message()
     for pydantic, plain in _PLAIN_WORDS.items():
         message = message.replace(pydantic, plain)
     if type(error).__name__ == "NoArgsIsHelpError":  # typer does not export it; its message is the help
         sys.stderr.write(f"{message}\n")
-        raise SystemExit(error.exit_code)
-    _print_json_error(message)
+        return error.exit_code
+    _print_json_error(message, arguments)
     context: typer.Context | None = getattr(error, "ctx", None)
     if context is not None:
         sys.stderr.write(f"{context.get_usage()}\nTry '{context.command_path} --help' for help.\n\n")
     sys.stderr.write(f"Error: {message}\n")
-    raise SystemExit(error.exit_code)
+    return error.exit_code
 
 
-def _fail(message: str) -> NoReturn:
-    _print_json_error(message)
+def _report(message: str, arguments: Sequence[str]) -> int:
+    _print_json_error(message, arguments)
     sys.stderr.write(f"memoriter: {message}\n")
-    raise SystemExit(1)
+    return 1
 
 
-def _print_json_error(message: str) -> None:
-    if "--json" in sys.argv[1:]:
+def _print_json_error(message: str, arguments: Sequence[str]) -> None:
+    if "--json" in arguments:
         sys.stdout.write(json.dumps({"error": message}, ensure_ascii=False) + "\n")
         sys.stdout.flush()

@@ -8,12 +8,13 @@ from __future__ import annotations
 import sys
 import time
 from contextlib import ExitStack, suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from memoriter.cli import backups, configuration, entries, server, sessions, setup
+from memoriter.cli import backups, configuration, entries, resident, server, sessions, setup
 from memoriter.cli.context import GlobalOptions, Json
 
 if TYPE_CHECKING:
@@ -62,7 +63,9 @@ def _set_options(
         bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version.")
     ] = False,
 ) -> None:
-    context.obj = GlobalOptions(workspace, home, agent, config)
+    context.obj = replace(
+        context.obj or GlobalOptions(), workspace=workspace, home=home, agent=agent, config=config
+    )
 
 
 @app.command(epilog="Examples: memoriter index --force · memoriter index --batch")
@@ -246,6 +249,7 @@ backups.register(app)
 sessions.register(app)
 setup.register(app)
 server.register(app)
+app.add_typer(resident.resident_app, name="resident")
 app.command(
     epilog='Examples: memoriter call memory_search \'{"query": "backups"}\' · memoriter call entries.list'
 )(call)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -25,6 +25,10 @@ class GlobalOptions:
     home: Path | None = None
     agent: str | None = None
     config: Path | None = None
+    #: Variables, folder and open memories of a command that runs in the resident process.
+    environ: Mapping[str, str] | None = None
+    cwd: Path | None = None
+    open: Callable[[Settings], AbstractContextManager[Memory]] | None = None
 
     def arguments(self, **overrides: object) -> dict[str, object]:
         """Return the options that were given, together with overrides of single settings."""
@@ -36,7 +40,9 @@ class GlobalOptions:
         from memoriter import logs
         from memoriter.config import load
 
-        settings = load(config=self.config, arguments=self.arguments(**overrides))
+        settings = load(
+            config=self.config, arguments=self.arguments(**overrides), environ=self.environ, cwd=self.cwd
+        )
         logs.setup(settings.logging.level)
         return settings
 
@@ -47,5 +53,5 @@ class GlobalOptions:
 
         # A command ends with its answer, so embedding in the background is left to `memoriter index`.
         settings = self.settings(**{"embedding.background": False})
-        with Memory.open(settings=settings) as memory:
+        with self.open(settings) if self.open else Memory.open(settings=settings) as memory:
             yield memory

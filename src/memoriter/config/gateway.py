@@ -1,4 +1,4 @@
-"""The settings of the gateway. Only the owner's file may set them, not a workspace's."""
+"""The settings of the gateway and of the resident process. Only the owner's file may set them, not a workspace's."""
 
 from __future__ import annotations
 
@@ -13,6 +13,19 @@ from memoriter.config.fields import Number, Section, Whole
 #: A name or an address, with or without a port. An IPv6 address is in brackets.
 _HOST = re.compile(r"(\[[0-9a-f:.]+\]|[a-z0-9._-]+)(:\d{1,5})?", re.ASCII)
 _AGENT = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9_.-]{0,63}", re.ASCII)
+
+
+class ResidentSettings(Section):
+    """The process that keeps the memory open for hooks and commands, so that they answer quickly."""
+
+    enabled: bool = Field(
+        default=True,
+        description="Whether hooks of Claude Code and commands such as `search` start and use it. Without it, each "
+        "of them opens the memory again.",
+    )
+    idle_minutes: Number = Field(
+        default=30.0, gt=0, le=1440, description="It ends after this time without a request, in minutes."
+    )
 
 
 class GatewayLimits(Section):

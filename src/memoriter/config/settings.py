@@ -26,7 +26,7 @@ from memoriter.config.conversations import (
     WritingSettings,
 )
 from memoriter.config.fields import Section, did_you_mean, nearest
-from memoriter.config.gateway import GatewaySettings
+from memoriter.config.gateway import GatewaySettings, ResidentSettings
 from memoriter.config.models import EmbeddingSettings, LlmSettings
 from memoriter.config.search import (
     ChunkingSettings,
@@ -147,6 +147,7 @@ class Settings(Section):
     llm: LlmSettings = Field(default_factory=LlmSettings)
     plugins: PluginSettings = Field(default_factory=PluginSettings)
     gateway: GatewaySettings = Field(default_factory=GatewaySettings)
+    resident: ResidentSettings = Field(default_factory=ResidentSettings)
     logging: LoggingSettings = Field(default_factory=LoggingSettings)
 
     _origins: Mapping[str, str] = PrivateAttr(default_factory=dict)

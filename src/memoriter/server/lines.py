@@ -11,6 +11,7 @@ import json
 import os
 import sys
 import threading
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from typing import IO, Any, get_args
@@ -39,7 +40,7 @@ def serve(agent: ReloadingAgent) -> None:
     responses = os.fdopen(os.dup(sys.stdout.fileno()), "w", encoding="utf-8")
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
     threading.Thread(target=_warm_up, args=(agent,), name="memoriter-warm-up", daemon=True).start()
-    server = LineServer(agent, responses)
+    server = LineServer(lambda request: _call_operation(agent, request), responses)
     server.respond({"ready": True, "version": __version__})
     with ThreadPoolExecutor(MAX_THREADS, "memoriter-lines") as threads:
         while line := sys.stdin.buffer.readline(MAX_LINE):
@@ -56,10 +57,10 @@ def _warm_up(agent: ReloadingAgent) -> None:
 
 
 class LineServer:
-    """Answers requests in lines of JSON."""
+    """Answers requests in lines of JSON, through a function that returns the outcome and the result."""
 
-    def __init__(self, agent: ReloadingAgent, responses: IO[str]) -> None:
-        self._agent = agent
+    def __init__(self, call: Callable[[dict[str, Any]], tuple[Outcome, Result]], responses: IO[str]) -> None:
+        self._call = call
         self._responses = responses
         self._lock = threading.Lock()
 
@@ -81,17 +82,6 @@ class LineServer:
             outcome, result = "broken", {"error": failure, "code": "internal_error"}
         self.respond(_response(request.get("id"), outcome, result))
 
-    def _call(self, request: dict[str, Any]) -> tuple[Outcome, Result]:
-        access, session = request.get("access", "admin"), request.get("session")
-        if access not in get_args(Access) or not isinstance(session, str | None):
-            message = "`access` must be read, write or admin, and `session` a string."
-            return "invalid", {"error": message, "code": "bad_request"}
-        tool = OPERATIONS.get(request["operation"])
-        if tool is not None and not grants(access, tool.access):
-            return "refused", {"error": f"{tool.name} needs the access {tool.access}.", "code": "forbidden"}
-        toolbox = Toolbox(lambda: self._agent().memory, session_key=session, tools=OPERATIONS, access=access)
-        return toolbox.outcome(request["operation"], request.get("arguments"))
-
     def respond(self, response: dict[str, object]) -> None:
         """Write one response. A host that no longer reads gets none."""
         text = json.dumps(response, ensure_ascii=False)
@@ -105,3 +95,15 @@ class LineServer:
 
 def _response(request_id: object, outcome: Outcome, result: Result) -> dict[str, object]:
     return {"id": request_id, "outcome": outcome, "result": result}
+
+
+def _call_operation(agent: ReloadingAgent, request: dict[str, Any]) -> tuple[Outcome, Result]:
+    access, session = request.get("access", "admin"), request.get("session")
+    if access not in get_args(Access) or not isinstance(session, str | None):
+        message = "`access` must be read, write or admin, and `session` a string."
+        return "invalid", {"error": message, "code": "bad_request"}
+    tool = OPERATIONS.get(request["operation"])
+    if tool is not None and not grants(access, tool.access):
+        return "refused", {"error": f"{tool.name} needs the access {tool.access}.", "code": "forbidden"}
+    toolbox = Toolbox(lambda: agent().memory, session_key=session, tools=OPERATIONS, access=access)
+    return toolbox.outcome(request["operation"], request.get("arguments"))

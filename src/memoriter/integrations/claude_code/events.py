@@ -12,17 +12,16 @@ does not. Text for the prompt is fenced, so that it is never captured again.
 
 from __future__ import annotations
 
-import os
 import shlex
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from memoriter import logs
 from memoriter.errors import MemoriterError
 from memoriter.integrations.claude_code.hook_input import (
-    INSIDE_HOOK,
     PROMPT_EVENTS,
     SESSION_EVENTS,
     HookCommand,
@@ -62,24 +61,40 @@ class Ignored(MemoriterError):
     """The hook has nothing to do for this event."""
 
 
-def answer(command: HookCommand, data: bytes, respond: Respond) -> None:
-    """Answer one event. Raise `Ignored` with the reason if there is nothing to do."""
+Afterwards = Callable[[], None]
+"""Work that the host does not wait for."""
+
+
+def _open_agent(settings: Settings) -> Agent:
+    from memoriter.agent import Agent
+
+    return Agent.open(settings, slot="memory-full")
+
+
+@dataclass(frozen=True, slots=True)
+class Surroundings:
+    """Where a hook runs: the variables of its process, and how it gets its agent."""
+
+    environ: Mapping[str, str]
+    open_agent: Callable[[Settings], Agent] = _open_agent
+
+
+def answer(
+    command: HookCommand, data: bytes, respond: Respond, surroundings: Surroundings
+) -> Afterwards | None:
+    """Answer one event and return the work that follows. Raise `Ignored` with the reason if there is nothing to do."""
     start = time.monotonic()
     try:
         event = HookEvent.read(data, command.event)
     except ValueError as error:
         raise Ignored(f"standard input is not an event of Claude Code: {error}") from error
-    if os.environ.get(INSIDE_HOOK):
-        raise Ignored(f"this session was started by a hook of memoriter ({INSIDE_HOOK} is set)")
-    os.environ[INSIDE_HOOK] = "1"
     if event.name not in PROMPT_EVENTS + SESSION_EVENTS:
         supported = ", ".join(PROMPT_EVENTS + SESSION_EVENTS)
         raise Ignored(f"Unknown event {event.name[:80]!r}. Supported: {supported}.")
-    settings = _load_settings(command)
+    settings = _load_settings(command, surroundings.environ)
     if event.name in SESSION_EVENTS:
-        _process_session(event, settings, respond)
-    else:
-        _answer_prompt(command, event, settings, respond, start)
+        return _process_session(event, settings, respond, surroundings)
+    return _answer_prompt(command, event, settings, respond, start, surroundings)
 
 
 def about_the_memory(tools: Sequence[str], server: str, options: Mapping[str, str]) -> str:
@@ -103,13 +118,15 @@ def about_the_memory(tools: Sequence[str], server: str, options: Mapping[str, st
 # ---- memory ---------------------------------------------------------------------------------------------------
 
 
-def _load_settings(command: HookCommand) -> Settings:
+def _load_settings(command: HookCommand, environ: Mapping[str, str]) -> Settings:
     """Load the owner's settings. The current folder is a project: a folder `memory` in it is not the workspace."""
     from memoriter.config import load
 
     options = dict(command.options)
     config = options.pop("config", None)
-    settings = load(config=Path(config) if config else None, arguments=options, cwd=Path.home())
+    settings = load(
+        config=Path(config) if config else None, arguments=options, environ=environ, cwd=Path.home()
+    )
     logs.setup(settings.logging.level)
     if settings.plugins.slots.memory == "none":
         raise Ignored("memory is switched off (plugins.slots.memory is none)")
@@ -128,16 +145,8 @@ def _sync_marker(settings: Settings) -> Path:
     return settings.agent_folder / "hooks" / "synced"
 
 
-def _open_agent(settings: Settings) -> Agent:
-    from memoriter.agent import Agent
-
-    return Agent.open(settings, slot="memory-full")
-
-
 def _update_index(agent: Agent) -> None:
     """Index changed notes in the background, so that the next prompt is answered quickly."""
-    if hasattr(os, "nice"):
-        os.nice(5)
     if "memory_search" not in agent.tools:
         return
     try:
@@ -154,17 +163,22 @@ def _update_index(agent: Agent) -> None:
 
 
 def _answer_prompt(
-    command: HookCommand, event: HookEvent, settings: Settings, respond: Respond, start: float
-) -> None:
+    command: HookCommand,
+    event: HookEvent,
+    settings: Settings,
+    respond: Respond,
+    start: float,
+    surroundings: Surroundings,
+) -> Afterwards | None:
     if event.name == "SessionStart" and event.source in ("resume", "fork"):
         if event.source == "fork":
             _record_fork(event, settings)
         respond({})
-        return
+        return None
     from memoriter.agent import Moment
     from memoriter.integrations.claude_code.capture import process_queue, session_queue
 
-    agent = _open_agent(settings)
+    agent = surroundings.open_agent(settings)
     if agent.error:
         raise Ignored(agent.error)
     if session_queue(settings).pending():  # the last session may have ended a moment ago
@@ -172,11 +186,17 @@ def _answer_prompt(
         process_queue(agent, wait_s=share / 2, until=start + share)
     text = _brief(agent, command, event) if event.name == "SessionStart" else _recall(agent, event)
     respond(_prompt_context(event.name, text))
-    if event.name == "SessionStart":
+    if event.name != "SessionStart":
+        agent.close()
+        return None
+
+    def start_session() -> None:
         agent.emit(Moment("session_start", event.session or "main"))
         process_queue(agent, wait_s=0.0)  # if another process holds the queue, it processes all of it
         _update_index(agent)
-    agent.close()
+        agent.close()
+
+    return start_session
 
 
 def _record_fork(event: HookEvent, settings: Settings) -> None:
@@ -222,8 +242,10 @@ def _prompt_context(event: str, text: str) -> dict[str, object]:
 # ---- Stop, SessionEnd and PreCompact --------------------------------------------------------------------------
 
 
-def _process_session(event: HookEvent, settings: Settings, respond: Respond) -> None:
-    """Queue the session, answer, and then process the queue."""
+def _process_session(
+    event: HookEvent, settings: Settings, respond: Respond, surroundings: Surroundings
+) -> Afterwards | None:
+    """Queue the session, answer, and return the processing of the queue."""
     from memoriter.integrations.claude_code.capture import QUEUE_WAIT_S, process_queue, session_queue
 
     queue = session_queue(settings)
@@ -235,12 +257,16 @@ def _process_session(event: HookEvent, settings: Settings, respond: Respond) -> 
         log.warning("claude-code %s: %s", event.name, reason)
     respond({})
     if request is None and not queue.pending():
-        return
-    agent = _open_agent(settings)
-    process_queue(agent, wait_s=QUEUE_WAIT_S if queued else 0.0, own=queued)
-    if not agent.error:
-        _update_index(agent)
-    agent.close()
+        return None
+
+    def process() -> None:
+        agent = surroundings.open_agent(settings)
+        process_queue(agent, wait_s=QUEUE_WAIT_S if queued else 0.0, own=queued)
+        if not agent.error:
+            _update_index(agent)
+        agent.close()
+
+    return process
 
 
 def _queue_request(event: HookEvent) -> tuple[SessionRequest | None, str]:

@@ -7,33 +7,49 @@ typer takes longer than the rest of the start.
 from __future__ import annotations
 
 import contextlib
+import json
 import logging
 import os
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
 from memoriter import logs
 from memoriter.integrations.claude_code import worker
-from memoriter.integrations.claude_code.hook_input import SESSION_EVENTS, SILENT_EVENTS, HookCommand, parse
+from memoriter.integrations.claude_code.hook_input import (
+    PROMPT_EVENTS,
+    SESSION_EVENTS,
+    SILENT_EVENTS,
+    HookCommand,
+    parse,
+)
+from memoriter.resident.client import INSIDE_HOOK, Declined
 
 if TYPE_CHECKING:
+    from memoriter.integrations.claude_code.events import Afterwards, Surroundings
     from memoriter.integrations.claude_code.worker import Respond
+    from memoriter.resident.calls import Unanswered
+
+log = logs.get("hooks")
 
 LOG_NAME = "hooks.log"
 #: At this size the log is renamed to hooks.log.1 and a new one starts.
 MAX_LOG_BYTES = 512 * 1024
 
-__all__ = ["main", "parse"]
+__all__ = ["HookAnswer", "answer_in_process", "log_to_file", "main", "parse"]
 
 
-def main(command: HookCommand) -> NoReturn:
-    """Answer the host and end the process."""
+def main(command: HookCommand, unanswered: Unanswered | None = None) -> NoReturn:
+    """Answer the host and end the process. ``unanswered``: the resident process did not answer in its share of time."""
+    if unanswered and unanswered.late and command.event in PROMPT_EVENTS:
+        worker.give_up(command.deadline_s, log_failure=lambda reason: _log_failure(command, reason))
     worker.run(
         lambda data, respond: _answer(command, data, respond),
-        command.deadline_s,
+        max(unanswered.remaining_s, 0.05) if unanswered else command.deadline_s,
+        data=unanswered.data if unanswered else None,
         wait=command.wait,
         continue_late=command.event in SESSION_EVENTS,
         silent=command.event in SILENT_EVENTS,
@@ -53,22 +69,81 @@ def _answer(command: HookCommand, data: bytes, respond: Respond) -> None:
         "PYDANTIC_DISABLE_PLUGINS", "__all__"
     )  # searching for plugins is a tenth of the start
     logs.setup("warning")
-    _log_to_file(_find_home(command, os.environ))
-    log = logs.get("hooks")
+    log_to_file(_find_home(command, os.environ))
     try:
-        if command.mistake:
-            log.warning("%s %s: %s", command.host, command.event, command.mistake)
-        if command.host != "claude-code":
-            raise ValueError(f"Unknown host {command.host[:80]!r}. Supported: claude-code.")  # noqa: TRY301
-        from memoriter.integrations.claude_code import events
+        from memoriter.integrations.claude_code.events import Ignored, Surroundings
 
-        events.answer(command, data, respond_once)
+        if os.environ.get(INSIDE_HOOK):
+            raise Ignored(f"this session was started by a hook of memoriter ({INSIDE_HOOK} is set)")  # noqa: TRY301
+        os.environ[INSIDE_HOOK] = "1"
+        if afterwards := _dispatch(command, data, respond_once, Surroundings(os.environ)):
+            if hasattr(os, "nice"):
+                os.nice(5)  # the next prompt is more urgent
+            afterwards()
     except Exception as error:  # noqa: BLE001  a failure must never stop the host
         log.warning("%s %s: %s", command.host, command.event, _describe(error))
     finally:
         if not has_responded:
             sys.stderr.flush()
             respond({})
+
+
+def _dispatch(
+    command: HookCommand, data: bytes, respond: Respond, surroundings: Surroundings
+) -> Afterwards | None:
+    """Answer the event of a known host and return the work that follows."""
+    if command.mistake:
+        log.warning("%s %s: %s", command.host, command.event, command.mistake)
+    if command.host != "claude-code":
+        raise ValueError(f"Unknown host {command.host[:80]!r}. Supported: claude-code.")
+    from memoriter.integrations.claude_code import events
+
+    return events.answer(command, data, respond, surroundings)
+
+
+@dataclass(frozen=True, slots=True)
+class HookAnswer:
+    """The answer of a hook that runs in the resident process."""
+
+    #: What the hook prints.
+    output: str
+    errors: str
+    afterwards: Afterwards | None
+
+
+def answer_in_process(
+    arguments: Sequence[str], data: bytes, deadline_s: float, surroundings: Surroundings
+) -> HookAnswer:
+    """Answer a hook of another process. Raises `Declined` if that process has to do it itself."""
+    command = parse(arguments)
+    if command is None:
+        raise Declined("This is not a hook.")
+    command = replace(command, deadline_s=deadline_s)
+    answers, errors, afterwards = list[dict[str, object]](), "", None
+    try:
+        afterwards = _dispatch(command, data, answers.append, surroundings)
+    except Declined:
+        raise
+    except Exception as error:  # noqa: BLE001  a failure must never stop the host
+        errors = f"memoriter: {_describe(error)}"
+        log.warning("%s %s: %s", command.host, command.event, _describe(error))
+    answer = answers[0] if answers else {}
+    is_silent = not answer and command.event in SILENT_EVENTS
+    return HookAnswer("" if is_silent else json.dumps(answer), errors, _logged(command, afterwards))
+
+
+def _logged(command: HookCommand, afterwards: Afterwards | None) -> Afterwards | None:
+    """Return work that logs its failure, because no caller waits for it."""
+    if afterwards is None:
+        return None
+
+    def run() -> None:
+        try:
+            afterwards()
+        except Exception as error:  # noqa: BLE001  the process goes on
+            log.warning("%s %s: %s", command.host, command.event, _describe(error))
+
+    return run
 
 
 def _describe(error: Exception) -> str:
@@ -91,11 +166,11 @@ def _find_home(command: HookCommand, environ: Mapping[str, str]) -> Path:
 
 def _log_failure(command: HookCommand, reason: str) -> None:
     """Log a failure that the child process could not log itself, because it was late or has ended."""
-    _log_to_file(_find_home(command, os.environ))
+    log_to_file(_find_home(command, os.environ))
     logs.get("hooks").warning("%s %s: %s", command.host, command.event, reason)
 
 
-def _log_to_file(home: Path) -> None:
+def log_to_file(home: Path) -> None:
     """Write warnings to the log file. Hosts do not show the standard error of a hook."""
     with contextlib.suppress(OSError):
         home.mkdir(mode=0o700, parents=True, exist_ok=True)

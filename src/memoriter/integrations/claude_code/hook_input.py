@@ -13,15 +13,22 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-#: Set while a hook runs. A session that the hook itself starts is ignored.
-INSIDE_HOOK = "MEMORITER_INSIDE_HOOK"
-#: Events that are answered with text for the prompt.
-PROMPT_EVENTS = ("SessionStart", "UserPromptSubmit")
+from memoriter.resident.calls import DEADLINE_S, PROMPT_EVENTS
+
+__all__ = [
+    "PROMPT_EVENTS",
+    "SESSION_EVENTS",
+    "SILENT_EVENTS",
+    "HookCommand",
+    "HookEvent",
+    "find_project",
+    "parse",
+]
+
 #: Events after which the session is processed.
 SESSION_EVENTS = ("Stop", "SessionEnd", "PreCompact")
 #: Claude Code passes any output of these events to its model, even an empty object.
 SILENT_EVENTS = ("PreCompact",)
-DEADLINE_S = 2.0
 #: Characters of a prompt that are used. A longer prompt is pasted text with the question at its end.
 MAX_PROMPT_CHARS = 20_000
 MAX_SESSION_ID_CHARS = 200

@@ -18,9 +18,10 @@ import time
 from collections.abc import Callable
 from typing import NoReturn
 
+from memoriter.resident.calls import read_input
+
 #: Maximum lifetime of a child. Unfinished sessions stay in the queue.
 MAX_CHILD_S = 180
-MAX_INPUT_BYTES = 16 * 1024 * 1024
 
 Respond = Callable[[dict[str, object]], None]
 """Send the answer. Work after this call runs in the background."""
@@ -44,6 +45,7 @@ def run(
     work: Work,
     deadline_s: float,
     *,
+    data: bytes | None = None,
     wait: bool = False,
     continue_late: bool = False,
     silent: bool = False,
@@ -51,18 +53,33 @@ def run(
 ) -> NoReturn:
     """Run the work, print its answer and end the process with status 0.
 
-    ``wait``: exit when all work has finished, not when the answer is printed. ``continue_late``: work that misses the
-    deadline continues in the background. ``silent``: do not print an empty answer.
+    ``data``: standard input, if it was read before. ``wait``: exit when all work has finished, not when the answer is
+    printed. ``continue_late``: work that misses the deadline continues in the background. ``silent``: do not print an
+    empty answer.
     """
     answer, failure = b"", ""
     wait_for_work: Wait = _no_wait
     try:
         if hasattr(os, "fork"):
-            answer, failure, wait_for_work = _run_in_child(work, deadline_s, continue_late)
+            answer, failure, wait_for_work = _run_in_child(work, deadline_s, data, continue_late)
         else:
-            answer, failure, wait_for_work = _run_in_thread(work, deadline_s, wait)
+            answer, failure, wait_for_work = _run_in_thread(work, deadline_s, data, wait)
     except BaseException as error:  # noqa: BLE001  after an interrupt the host still gets its answer
         failure = f"memoriter: {error or type(error).__name__}"
+    _print(answer, failure, silent, log_failure)
+    if wait:
+        with contextlib.suppress(BaseException):  # the host has its answer and may end this process
+            wait_for_work()
+    os._exit(0)
+
+
+def give_up(deadline_s: float, *, log_failure: LogFailure) -> NoReturn:
+    """Answer that nothing was injected, because the time is up, and end the process with status 0."""
+    _print(b"", _late(deadline_s), False, log_failure)
+    os._exit(0)
+
+
+def _print(answer: bytes, failure: str, silent: bool, log_failure: LogFailure) -> None:
     if not answer and not failure:
         failure = "memoriter: the hook ended without an answer; no memory was injected"
     if failure:
@@ -76,10 +93,6 @@ def run(
     if not answer:
         with contextlib.suppress(BaseException):
             log_failure(failure.removeprefix("memoriter: "))
-    if wait:
-        with contextlib.suppress(BaseException):  # the host has its answer and may end this process
-            wait_for_work()
-    os._exit(0)
 
 
 def _no_wait() -> None:
@@ -101,7 +114,9 @@ def _late(deadline_s: float, *, continues: bool = False) -> str:
 # ---- child process --------------------------------------------------------------------------------------------
 
 
-def _run_in_child(work: Work, deadline_s: float, continue_late: bool) -> tuple[bytes, str, Wait]:
+def _run_in_child(
+    work: Work, deadline_s: float, data: bytes | None, continue_late: bool
+) -> tuple[bytes, str, Wait]:
     until = time.monotonic() + deadline_s
     answer_in, answer_out = os.pipe()
     error_in, error_out = os.pipe()
@@ -109,7 +124,7 @@ def _run_in_child(work: Work, deadline_s: float, continue_late: bool) -> tuple[b
     if child == 0:
         os.close(answer_in)
         os.close(error_in)
-        _be_child(work, answer_out, error_out)
+        _be_child(work, data, answer_out, error_out)
     os.close(answer_out)
     os.close(error_out)
     for name in ("SIGTERM", "SIGINT", "SIGHUP"):
@@ -151,7 +166,7 @@ def _read_answer(answer_in: int, error_in: int, until: float) -> tuple[bytes, by
     return received[answer_in], received[error_in]
 
 
-def _be_child(work: Work, answer_out: int, error_out: int) -> NoReturn:
+def _be_child(work: Work, data: bytes | None, answer_out: int, error_out: int) -> NoReturn:
     """Run the work, detached from the host except for its input."""
     with contextlib.suppress(BaseException):
         signal.alarm(MAX_CHILD_S)  # the system ends the child wherever it hangs
@@ -161,7 +176,7 @@ def _be_child(work: Work, answer_out: int, error_out: int) -> NoReturn:
         os.dup2(devnull, 1)
         os.dup2(error_out, 2)
         os.close(error_out)
-        data = _read_input()
+        data = read_input() if data is None else data
         os.dup2(devnull, 0)
 
         def respond(answer: dict[str, object]) -> None:
@@ -179,18 +194,10 @@ def _be_child(work: Work, answer_out: int, error_out: int) -> NoReturn:
     os._exit(0)
 
 
-def _read_input() -> bytes:
-    parts, size = list[bytes](), 0
-    while size <= MAX_INPUT_BYTES and (part := os.read(0, 1024 * 1024)):
-        parts.append(part)
-        size += len(part)
-    return b"".join(parts)
-
-
 # ---- systems without fork -------------------------------------------------------------------------------------
 
 
-def _run_in_thread(work: Work, deadline_s: float, wait: bool) -> tuple[bytes, str, Wait]:
+def _run_in_thread(work: Work, deadline_s: float, data: bytes | None, wait: bool) -> tuple[bytes, str, Wait]:
     """Run the work in a thread. It ends with this process; unfinished sessions stay in the queue."""
     answers: list[dict[str, object]] = []
     has_answered = threading.Event()
@@ -201,7 +208,7 @@ def _run_in_thread(work: Work, deadline_s: float, wait: bool) -> tuple[bytes, st
 
     def run_work() -> None:
         try:
-            work(_read_input(), respond)
+            work(read_input() if data is None else data, respond)
         except BaseException as error:  # noqa: BLE001  the host still gets its answer
             sys.stderr.write(f"memoriter: {type(error).__name__}: {error}\n")
         finally:

@@ -1,0 +1,162 @@
+"""Hooks and commands that the resident process answers. Where it cannot, the caller does the work itself.
+
+A hook or a command should cost little more than the start of Python, so this module imports few others.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+
+from memoriter.resident import client
+from memoriter.resident.client import Connection, DeadlineMissed, TimeLimit, Unavailable
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from typing import NoReturn
+
+#: Commands that the resident process runs: they only read, ask nothing and print one answer.
+COMMANDS = ("search", "get", "why")
+#: Options before the command that have a value.
+OPTIONS = ("workspace", "home", "agent", "config")
+#: A command waits this long for the greeting of the process, which may still be starting.
+GREETING_S = 5.0
+#: Time for the answer of a hook, in seconds, unless its command line names another.
+DEADLINE_S = 2.0
+#: Share of that time after which a hook for the end of a turn queues the session itself.
+QUEUEING_SHARE = 0.5
+#: Events that wait for text. The others only queue a session.
+PROMPT_EVENTS = ("SessionStart", "UserPromptSubmit")
+MAX_INPUT_BYTES = 16 * 1024 * 1024
+
+
+# ---- commands --------------------------------------------------------------------------------------------------
+
+
+def run_command(arguments: Sequence[str]) -> int | None:
+    """Let the resident process run a command and print its output; return its status, None if it could not."""
+    options, words = _split(arguments)
+    if not words or words[0] not in COMMANDS or {"-h", "--help"} & {*words} or not _can_serve(options):
+        return None
+    home = client.find_home(options, os.environ)
+    try:
+        with TimeLimit(GREETING_S):
+            connection = Connection(home)
+        result = connection.ask(
+            {
+                "operation": "command",
+                "arguments": {"arguments": list(arguments)},
+                "caller": client.describe_caller(options),
+            }
+        )
+    except (Unavailable, OSError):
+        return None
+    except DeadlineMissed:
+        client.abandon_hanging(home)
+        return None
+    sys.stdout.write(str(result["output"]))
+    sys.stdout.flush()
+    sys.stderr.write(str(result["errors"]))
+    return result["status"] if isinstance(result["status"], int) else 1
+
+
+def _split(arguments: Sequence[str]) -> tuple[dict[str, str], list[str]]:
+    """Return the options before the command, and the remaining words; no words if an option is not one of ours."""
+    options, words = dict[str, str](), list(arguments)
+    while words and words[0].startswith("-"):
+        name, equals, value = words.pop(0).removeprefix("--").partition("=")
+        if name not in OPTIONS or (not equals and not words):
+            return {}, []
+        options[name] = value if equals else words.pop(0)
+    return options, words
+
+
+def _can_serve(options: Mapping[str, str]) -> bool:
+    """Return whether asking is worth trying: the system can do it, and the owner has not switched it off."""
+    return hasattr(os, "posix_spawn") and hasattr(os, "geteuid") and not client.is_off(options, os.environ)
+
+
+# ---- hooks -----------------------------------------------------------------------------------------------------
+
+
+class Unanswered(Exception):
+    """The resident process did not answer a hook. The caller has the rest of the time, and the input."""
+
+    def __init__(self, data: bytes, remaining_s: float, *, late: bool = False) -> None:
+        super().__init__("the resident process did not answer")
+        self.data, self.remaining_s, self.late = data, remaining_s, late
+
+
+def answer_hook(arguments: Sequence[str]) -> None:
+    """Answer a hook through the resident process and end this one. Returns, or raises `Unanswered`, if it cannot."""
+    words = list(arguments)
+    at = words.index("hook")
+    options = _named(words, (*OPTIONS, "deadline"))
+    is_plain = words[at + 1 : at + 2] == ["claude-code"] and not {"--wait", "-h", "--help"} & {*words}
+    if not is_plain or os.environ.get(client.INSIDE_HOOK) or not _can_serve(options):
+        return
+    try:
+        deadline_s = min(max(float(options.get("deadline") or DEADLINE_S), 0.05), 600.0)
+    except ValueError:
+        deadline_s = DEADLINE_S
+    event = words[at + 2] if len(words) > at + 2 else ""
+    until = time.monotonic() + deadline_s
+    share = 1.0 if event in PROMPT_EVENTS else QUEUEING_SHARE
+    home, data, greeted = client.find_home(options, os.environ), b"", False
+    try:
+        with TimeLimit(share * deadline_s):
+            data = read_input()
+            connection = Connection(home)
+            greeted = True
+            result = connection.ask(
+                {
+                    "operation": "hook",
+                    "arguments": {
+                        "arguments": words,
+                        "data": data.decode("utf-8", "surrogateescape"),
+                        "deadline_s": until - time.monotonic(),
+                    },
+                    "caller": client.describe_caller(options),
+                }
+            )
+    except (Unavailable, OSError) as error:
+        raise Unanswered(data, until - time.monotonic()) from error
+    except DeadlineMissed as error:
+        if not greeted:
+            client.abandon_hanging(home)
+        raise Unanswered(data, until - time.monotonic(), late=True) from error
+    _print_answer(result)
+
+
+def _named(words: Sequence[str], names: Sequence[str]) -> dict[str, str]:
+    """Return the options of these names, wherever they are."""
+    options = dict[str, str]()
+    for word, following in zip(words, (*words[1:], ""), strict=True):
+        name, equals, value = word.removeprefix("--").partition("=")
+        if word.startswith("--") and name in names:
+            options[name] = value if equals else following
+    return options
+
+
+def _print_answer(result: Mapping[str, object]) -> NoReturn:
+    try:
+        if result["errors"]:
+            os.write(2, f"{result['errors']}\n".encode("utf-8", "replace"))
+        if result["output"]:
+            output = memoryview(f"{result['output']}\n".encode("utf-8", "replace"))
+            while output:
+                output = output[os.write(1, output) :]
+    except OSError:
+        pass  # the host no longer reads
+    os._exit(0)
+
+
+def read_input() -> bytes:
+    """Return standard input, up to a limit."""
+    parts, size = list[bytes](), 0
+    while size <= MAX_INPUT_BYTES and (part := os.read(0, 1 << 20)):
+        parts.append(part)
+        size += len(part)
+    return b"".join(parts)

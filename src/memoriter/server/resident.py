@@ -1,0 +1,234 @@
+"""The resident process of a home: it keeps memories open and answers hooks and commands on a private socket.
+
+Requests and responses are those of `server.lines`, one per connection. The process ends when it has been idle for some
+time, when its package changes on disk, when its socket is gone, or when a client asks for it. Before it ends it removes
+the socket, answers what has been sent to it, and leaves nothing behind. `memoriter.resident` is the other side.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import socket
+import struct
+import sys
+import threading
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from memoriter import logs
+from memoriter.agent.service import MemoryService
+from memoriter.background import Workers
+from memoriter.memory import Memory
+from memoriter.resident import client
+from memoriter.server.lines import CLOSE_TIMEOUT_S, MAX_LINE, MAX_THREADS, LineServer
+
+if TYPE_CHECKING:
+    from memoriter.config import Settings
+    from memoriter.tools.tool import Outcome, Result
+
+log = logs.get("resident")
+
+#: A client that has connected sends its request within this time.
+REQUEST_S = 30.0
+#: How often the process checks that its socket is still there.
+CHECK_S = 30.0
+#: Idle memories that stay open. More are open only while they are used.
+MAX_MEMORIES = 3
+
+Handler = Callable[[dict[str, Any]], "tuple[Outcome, Result]"]
+
+
+class OpenMemories:
+    """Memories that stay open between requests, by their settings."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._open = list[tuple[dict[str, object], MemoryService]]()
+
+    def get(self, settings: Settings) -> MemoryService:
+        """Return the memory of these settings. Raises what `Memory.open` raises."""
+        values = settings.model_dump()
+        with self._lock:
+            found = next((pair for pair in self._open if pair[0] == values), None)
+            if found is None:
+                found = (values, MemoryService(Memory.open(settings=settings)))
+            else:
+                self._open.remove(found)
+            self._open.append(found)
+            return found[1]
+
+    def trim(self, size: int = MAX_MEMORIES) -> None:
+        """Close the memories that were not used last. No request may be running."""
+        with self._lock:
+            count = max(0, len(self._open) - size)
+            closing, self._open = self._open[:count], self._open[count:]
+        for _, service in closing:
+            service.memory.close()
+
+
+class Resident:
+    """Accepts connections on a socket until there is a reason to end."""
+
+    def __init__(
+        self, listener: socket.socket, home: Path, handlers: dict[str, Handler], memories: OpenMemories
+    ) -> None:
+        self._listener = listener
+        self._home = home
+        self._folder = Path(client.folder_of(str(home)))
+        self._handlers = {**handlers, "describe": self._describe, "stop": self._stop}
+        self._memories = memories
+        self._socket_id = _file_id(self._folder / "socket")
+        self._requests = ThreadPoolExecutor(MAX_THREADS, "memoriter-resident")
+        self._lock = threading.Lock()
+        self._active = 0
+        self._answered = 0
+        self._started = time.time()
+        self._used = time.monotonic()
+        #: Seconds without a request before the process ends. The settings of the last request decide.
+        self.idle_s = 60.0
+        #: Why the process ends; empty while it serves.
+        self._ending = ""
+        #: Work after an answer, one piece at a time.
+        self.background = Workers("memoriter-after", keep=True)
+
+    def run(self) -> None:
+        """Serve until there is a reason to end."""
+        package = _package_state()
+        try:
+            while not (self._ending or self._reason_to_end()):
+                self._listener.settimeout(max(0.01, min(CHECK_S, self._idle_until() - time.monotonic())))
+                try:
+                    stream, _ = self._listener.accept()
+                except TimeoutError:
+                    continue
+                if _package_state(package) != package:
+                    stream.close()  # the client starts a process of the new version
+                    break
+                self._accept(stream)
+        finally:
+            self._end()
+
+    def end_soon(self, reason: str) -> None:
+        """End after the requests that are running."""
+        self._ending = reason
+        # Wakes up `accept`, which does not notice otherwise.
+        with suppress(OSError), client.connect(str(self._home)):
+            pass
+
+    def _idle_until(self) -> float:
+        return self._used + self.idle_s
+
+    def _reason_to_end(self) -> str:
+        with self._lock:
+            if self._active or self.background.busy:
+                return ""
+        if _file_id(self._folder / "socket") != self._socket_id:
+            return "the socket is gone"
+        if time.monotonic() < self._idle_until():
+            self._memories.trim()
+            return ""
+        return "idle"
+
+    def _accept(self, stream: socket.socket) -> None:
+        if not _is_same_user(stream):
+            stream.close()
+            return
+        with self._lock:
+            self._active += 1
+        self._requests.submit(self._serve, stream)
+
+    def _serve(self, stream: socket.socket) -> None:
+        try:
+            with stream, stream.makefile("w", encoding="utf-8") as responses:
+                stream.settimeout(REQUEST_S)
+                server = LineServer(self._call, responses)
+                server.respond({"ready": True, "identity": client.identity(), "pid": os.getpid()})
+                with stream.makefile("rb") as requests:
+                    if line := requests.readline(MAX_LINE):
+                        server.handle(line)
+        except OSError:
+            pass  # the client is gone
+        finally:
+            with self._lock:
+                self._active -= 1
+                self._used = time.monotonic()
+
+    def _call(self, request: dict[str, Any]) -> tuple[Outcome, Result]:
+        handler = self._handlers.get(request["operation"])
+        if handler is None:
+            return "unknown", {"error": f"There is no operation {request['operation']!r}."}
+        self._answered += 1
+        return handler(request)
+
+    def _describe(self, _: dict[str, Any]) -> tuple[Outcome, Result]:
+        return "ok", {
+            "pid": os.getpid(),
+            "since": self._started,
+            "answered": self._answered,
+            "idle_minutes": self.idle_s / 60,
+        }
+
+    def _stop(self, _: dict[str, Any]) -> tuple[Outcome, Result]:
+        threading.Thread(target=self.end_soon, args=("stopped",), daemon=True).start()
+        return "ok", {"pid": os.getpid()}
+
+    def _end(self) -> None:
+        """Remove the socket, answer what is waiting, and close the memories."""
+        with suppress(OSError):
+            lock = os.open(self._folder, os.O_RDONLY)
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX)
+                if _file_id(self._folder / "socket") == self._socket_id:
+                    (self._folder / "socket").unlink()
+                    self._folder.rmdir()  # unless it holds more
+            finally:
+                os.close(lock)
+        self._listener.setblocking(False)
+        with suppress(OSError):
+            while True:
+                self._accept(self._listener.accept()[0])
+        self._listener.close()
+        self._requests.shutdown(wait=True)
+        self.background.close(CLOSE_TIMEOUT_S)
+        self._memories.trim(0)
+
+
+def _file_id(path: Path) -> tuple[int, int] | None:
+    try:
+        found = path.lstat()
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino
+
+
+def _is_same_user(stream: socket.socket) -> bool:
+    """Return whether the client belongs to the user of this process. The mode of the socket says so everywhere."""
+    if not hasattr(socket, "SO_PEERCRED"):
+        return True
+    _, user, _ = struct.unpack("3i", stream.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12))
+    return bool(user == os.geteuid())
+
+
+PackageState = dict[str, tuple[int, int] | None]
+
+
+def _package_state(known: PackageState | None = None) -> PackageState:
+    """Return time and size of the package's files that were loaded, or of the same files as before."""
+    if known is None:
+        folder = str(Path(__file__).parent.parent) + os.sep
+        files = {getattr(module, "__file__", None) or "" for module in list(sys.modules.values())}
+        known = dict.fromkeys(file for file in files if file.startswith(folder))
+    state: PackageState = {}
+    for file in known:
+        try:
+            found = os.stat(file)  # noqa: PTH116 - 200 files for each request
+        except OSError:
+            state[file] = None
+        else:
+            state[file] = (found.st_mtime_ns, found.st_size)
+    return state
