@@ -177,7 +177,10 @@ def status(
     from memoriter.cli import render
 
     with context.obj.memory() as memory:
-        render.status(memory.status(deep=deep), as_json)
+        now = memory.status(deep=deep)
+    render.status(
+        replace(now, details={**now.details, "resident": resident.state(context.obj.settings())}), as_json
+    )
 
 
 @app.command()
@@ -205,6 +208,7 @@ def doctor(context: typer.Context, as_json: Json = False) -> None:
     findings = [
         Finding("memoriter", "ok", f"version {__version__}"),
         *examine(context.obj.settings, context.obj.memory),
+        *resident.findings(context.obj.settings),
     ]
     render.findings(findings, as_json)
     if any(finding.state == "wrong" for finding in findings):

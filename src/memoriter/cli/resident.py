@@ -10,7 +10,7 @@ import io
 import os
 import socket
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
@@ -27,7 +27,12 @@ if TYPE_CHECKING:
     from memoriter.config import Settings
     from memoriter.memory import Memory
     from memoriter.server.resident import Handler, OpenMemories, Resident
+    from memoriter.tools.doctor import Finding
     from memoriter.tools.tool import Outcome, Result
+
+NOT_RUNNING = "not running; the next hook or search starts it"
+#: The process describes itself within this time, unless it hangs.
+ANSWER_S = 5.0
 
 resident_app = typer.Typer(
     help="Show or stop the process that keeps the memory open for hooks and commands.", no_args_is_help=True
@@ -224,40 +229,69 @@ def run(context: typer.Context) -> None:
 
 @resident_app.command("status")
 def status(context: typer.Context, as_json: Json = False) -> None:
-    """Show whether the process runs. Exits with status 1 if it does not."""
-    found = _ask(context, "describe")
+    """Show whether the process runs."""
+    settings = context.obj.settings()
     if as_json:
         from memoriter.cli import render
 
-        render.to_json({"running": found is not None, **(found or {})})
-    elif found is None:
-        typer.echo("Not running. The next hook or search starts it.")
+        found = _ask(settings, "describe")
+        render.to_json({"running": found is not None, "enabled": settings.resident.enabled, **(found or {})})
     else:
-        typer.echo(describe(found))
-    if found is None:
-        raise typer.Exit(1)
+        typer.echo(state(settings).capitalize() + ".")
 
 
 @resident_app.command("stop")
 def stop(context: typer.Context, as_json: Json = False) -> None:
     """Stop the process. The next hook or search starts it again, unless `resident.enabled` is off."""
-    found = _ask(context, "stop")
+    pid = stop_process(context.obj.settings())
     if as_json:
         from memoriter.cli import render
 
-        render.to_json({"stopped": found is not None})
+        render.to_json({"stopped": pid})
     else:
-        typer.echo("Not running." if found is None else f"Stopped process {found['pid']}.")
+        typer.echo("Not running." if pid is None else f"Stopped process {pid}.")
 
 
-def describe(found: Mapping[str, object]) -> str:
-    """Return the state of the process as a sentence."""
-    return f"Process {found['pid']}, {found['answered']} answers, ends after {found['idle_minutes']:g} idle minutes"
+def state(settings: Settings) -> str:
+    """Return whether the process runs, in words."""
+    found = _ask(settings, "describe")
+    if found is not None:
+        return _describe(found)
+    if not settings.resident.enabled:
+        return f"switched off by {settings.origin('resident.enabled')}"
+    return NOT_RUNNING
 
 
-def _ask(context: typer.Context, operation: str) -> dict[str, object] | None:
+def findings(load: Callable[[], Settings]) -> Iterator[Finding]:
+    """Check the process for `doctor`. Wrong settings have a finding of their own."""
+    from memoriter.errors import MemoriterError
+    from memoriter.tools.doctor import Finding
+
     try:
-        connection = client.Connection(str(context.obj.settings().home), start=False)
+        settings = load()
+    except MemoriterError:
+        return
+    folder = Path(client.folder_of(str(settings.home)))
+    if folder.exists() and not client.is_private(str(folder)):
+        text = f"{folder} is not a private folder, so hooks and commands open the memory themselves, which is slow"
+        yield Finding("resident process", "note", text, f"Remove it: `rm -r {folder}`")
+    else:
+        yield Finding("resident process", "ok", state(settings))
+
+
+def stop_process(settings: Settings) -> int | None:
+    """Stop the process, if it runs; return its id."""
+    found = _ask(settings, "stop")
+    return int(str(found["pid"])) if found else None
+
+
+def _describe(found: Mapping[str, object]) -> str:
+    return f"process {found['pid']}, {found['answered']} answers, ends after {found['idle_minutes']:g} idle minutes"
+
+
+def _ask(settings: Settings, operation: str) -> dict[str, object] | None:
+    try:
+        connection = client.Connection(str(settings.home), start=False, timeout_s=ANSWER_S)
         return connection.ask({"operation": operation})
     except client.Unavailable:
         return None

@@ -216,6 +216,7 @@ def uninstall(
     if host == "openclaw":
         _uninstall_openclaw(context.obj, host_home, dry_run=dry_run, as_json=as_json)
         return
+    from memoriter.cli.resident import stop_process
     from memoriter.integrations.claude_code.install import ClaudePlugin
 
     settings = _hook_settings(context.obj)
@@ -223,6 +224,7 @@ def uninstall(
     is_installed = plugin.folder.is_dir()
     if not dry_run:
         plugin.uninstall()
+        stop_process(settings)  # it served the hooks; a command starts it again
     commands = plugin.uninstall_commands if is_installed else ()
     _print_plugin(plugin, commands, settings, as_json=as_json, dry_run=dry_run)
     if not dry_run and not as_json:

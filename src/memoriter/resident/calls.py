@@ -22,7 +22,7 @@ COMMANDS = ("search", "get", "why")
 #: Options before the command that have a value.
 OPTIONS = ("workspace", "home", "agent", "config")
 #: A command waits this long for the greeting of the process, which may still be starting.
-GREETING_S = 5.0
+GREETING_S = 10.0
 #: Time for the answer of a hook, in seconds, unless its command line names another.
 DEADLINE_S = 2.0
 #: Share of that time after which a hook for the end of a turn queues the session itself.

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 SWITCH = "MEMORITER_RESIDENT__ENABLED"
 #: Set while a hook runs. A session that the hook itself starts is ignored.
 INSIDE_HOOK = "MEMORITER_INSIDE_HOOK"
-#: A process that greets nobody for this long is replaced.
+#: A process that runs for longer than this and greets no client in time is replaced.
 HANGING_S = 60.0
 #: Maximum length of the address of a Unix socket, on the strictest system.
 MAX_ADDRESS_BYTES = 100
@@ -144,12 +144,13 @@ def _columns() -> int:
 class Connection:
     """A connection to the process of a home, which has greeted. Raises `Unavailable`."""
 
-    def __init__(self, home: str, *, start: bool = True) -> None:
-        """Connect; ``start`` the process if there is none."""
+    def __init__(self, home: str, *, start: bool = True, timeout_s: float | None = None) -> None:
+        """Connect; ``start`` the process if there is none. ``timeout_s`` limits the wait for each line."""
         greeting = None
         try:
             for _ in range(2):  # a process that has just ended, as after an upgrade, closes the connection
                 self._stream = _connect_or_start(home) if start else connect(home)
+                self._stream.settimeout(timeout_s)
                 greeting = _receive(self._stream)
                 if greeting is not None:
                     break
@@ -198,13 +199,18 @@ def _receive(stream: socket.socket) -> dict[str, object] | None:
 # ---- starting --------------------------------------------------------------------------------------------------
 
 
+def is_private(folder: str) -> bool:
+    """Return whether only this user can enter the folder."""
+    found = os.lstat(folder)
+    return found.st_uid == os.geteuid() and found.st_mode & 0o170077 == 0o040000
+
+
 def connect(home: str) -> socket.socket:
     """Connect to the process of a home. Raises `OSError` if there is none."""
     import socket
 
     folder = folder_of(home)
-    found = os.lstat(folder)
-    if found.st_uid != os.geteuid() or found.st_mode & 0o077:
+    if not is_private(folder):
         raise Unavailable(f"{folder} is not private")
     stream = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     try:

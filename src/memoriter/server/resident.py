@@ -162,8 +162,10 @@ class Resident:
         handler = self._handlers.get(request["operation"])
         if handler is None:
             return "unknown", {"error": f"There is no operation {request['operation']!r}."}
-        self._answered += 1
-        return handler(request)
+        outcome, result = handler(request)
+        with self._lock:
+            self._answered += outcome == "ok" and handler not in (self._describe, self._stop)
+        return outcome, result
 
     def _describe(self, _: dict[str, Any]) -> tuple[Outcome, Result]:
         return "ok", {
