@@ -293,3 +293,28 @@ def test_an_error_is_shown_with_a_retry_button(gateway: Served, visit: Visit) ->
     page.unroute(failing)
     alert.get_by_role("button", name="Try again").click()
     expect(page.locator(".entries .row").first).to_be_visible()
+
+
+def test_a_recall_shows_what_entered_the_prompt_then(gateway: Served, visit: Visit) -> None:
+    entry = gateway.ask("entries.add", text="The lighthouse keeper is called Amália", importance=5)["entry"][
+        "id"
+    ]
+    gateway.write("memory/pier.md", "# Pier\n\nThe pier of the lighthouse is painted white every spring.\n")
+    gateway.ask("memory.sync")
+    recalled = gateway.ask("recall", query="what is the lighthouse keeper called, and the lighthouse pier?")
+    gateway.ask("entries.edit", id=entry, text="The lighthouse keeper is called Benedita")
+    gateway.write("memory/pier.md", "# Pier\n\nThe pier was taken down.\n")
+    page = visit(gateway, f"#/recalls/{recalled['recallId']}").page
+    line = page.locator(".considered li", has_text="The lighthouse keeper is called Amália")
+    expect(line.locator(".then")).to_have_text("The lighthouse keeper is called Amália")
+    expect(line.locator(".since ins")).to_have_text("Benedita")
+    block = page.locator(".panel .block")
+    expect(block).to_have_text(recalled["text"])
+    page.context.grant_permissions(["clipboard-read", "clipboard-write"])
+    page.get_by_role("button", name="Copy this text").click()
+    expect(page.get_by_role("button", name="Copied")).to_be_visible()
+    assert page.evaluate("navigator.clipboard.readText()") == recalled["text"]
+    gateway.ask("entries.forget", id=entry)
+    page.reload()
+    expect(page.locator(".panel .statement")).to_have_text("(query erased)")
+    expect(page.locator(".panel")).not_to_contain_text("Amália")

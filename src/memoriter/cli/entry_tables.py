@@ -215,7 +215,7 @@ def recall(
         return
     for found in record.considered:
         state = "included" if found.entered else "left out"
-        text = one_line(texts.get(found.ref, "(no longer there)"), 200)
+        text = one_line(found.text or texts.get(found.ref, "(no longer there)"), 200)
         origin = _origin(found.ref, found_entries.get(found.ref))
         console().print(f"{state}  {found.score:.3f}  {text}")
         console().print(f"{'':8}  {'':5}  {origin} · {found.reason}", style="dim")

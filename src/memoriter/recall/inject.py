@@ -216,7 +216,8 @@ class Injector:
         size = (len(text), estimate_tokens(text))
         try:
             self.entries.add_recall(
-                Recall(recall_id, self._clock(), interface, session, query, *size, tuple(considered)), used
+                Recall(recall_id, self._clock(), interface, session, query, *size, tuple(considered), text),
+                used,
             )
         except StoreError as error:
             log.error("a recall is not in the ledger: %s", error)
@@ -241,7 +242,8 @@ class Injector:
                     chosen, text = [*chosen, one], wider
                     left[one.kind] -= 1
             why = reason or sentence("recall.fits", score=round(one.score, 3))
-            considered.append(Considered(one.kind, one.ref, not reason, why, one.score, one.parts))
+            entered = "" if reason else one.line.text
+            considered.append(Considered(one.kind, one.ref, not reason, why, one.score, one.parts, entered))
         return in_order(one.line for one in chosen), considered, text, recall_id
 
 

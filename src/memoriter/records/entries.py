@@ -228,6 +228,8 @@ class Considered:
     reason: str
     score: float
     parts: tuple[Part, ...] = ()
+    #: What entered the prompt, as it was then. Empty if it did not enter, or was forgotten.
+    text: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -243,6 +245,8 @@ class Recall:
     characters: int
     tokens: int
     considered: tuple[Considered, ...]
+    #: The text that was added to the prompt. Empty if something in it was forgotten later.
+    block: str = ""
 
     def refs(self, kind: Literal["entry", "note"]) -> list[str]:
         """Return the references to what was considered of one kind."""

@@ -62,4 +62,13 @@ _M003 = Migration(
     ("alter table events add column said text",),  # the words of a repetition
 )
 
-MIGRATIONS = (_M001, _M002, _M003)
+_M004 = Migration(
+    "m004_recalled_texts",
+    (
+        # What entered the prompt, as it was then. Entries and notes may change later.
+        "alter table recalls add column block text not null default ''",
+        "alter table recalled add column text text not null default ''",
+    ),
+)
+
+MIGRATIONS = (_M001, _M002, _M003, _M004)

@@ -35,6 +35,10 @@ _FAMILY = """
 _UNLEDGER = """
     update recalls set query = '' where query <> '' and
     (id in (select recall_id from recalled where ref = ?1) or instr(lower(query), lower(?2)))"""
+# A note that entered a prompt may say the same. The block shows its lines in another form, so both are compared.
+_UNBLOCK = """
+    update recalls set block = '' where block <> '' and (instr(lower(block), lower(?2)) or
+    id in (select recall_id from recalled where ref = ?1 or instr(lower(text), lower(?2))))"""
 
 
 def family(connection: apsw.Connection, ids: Iterable[str]) -> list[str]:
@@ -70,10 +74,12 @@ def erase(
     entry_rows.add_event(connection, EntryEvent(seq, seq, at, kind, entry_id, by, "", None, None))
     for text in all_texts:
         connection.execute(_UNLEDGER, (entry_id, text))
+        connection.execute(_UNBLOCK, (entry_id, text))
+        connection.execute("update recalled set text = '' where instr(lower(text), lower(?))", (text,))
         connection.execute("insert or ignore into unfinished(hash) values(?)", (vector_hash(text),))
         if digest is not None:
             connection.execute("insert or replace into tombstones values(?, ?, ?)", (digest(text), at, seq))
-    connection.execute("update recalled set reason = '', parts = '[]' where ref = ?", (entry_id,))
+    connection.execute("update recalled set reason = '', parts = '[]', text = '' where ref = ?", (entry_id,))
 
 
 def vector_hash(text: str) -> str:

@@ -1,4 +1,4 @@
-"""The recall ledger: what entered which prompt, when and why. It stores references and reasons, not texts.
+"""The recall ledger: what entered which prompt, as it was then, when and why.
 
 Every write limits the number of recalls, and the cleanup of entries limits their age.
 """
@@ -19,7 +19,7 @@ from memoriter.store.connection import value
 from memoriter.store.database import Database
 
 KEPT_QUERY_CHARS = 500
-#: Maximum number of recalls, up to 15 KB each.
+#: Maximum number of recalls, up to 25 KB each.
 MAX_RECALLS = 5_000
 
 _OLDEST = "select id from recalls order by at desc, id desc limit -1 offset ?"
@@ -74,13 +74,16 @@ class Ledger:
                 pack(one.reason),
                 one.score,
                 _pack(one.parts),
+                one.text,
             )
             for place, one in enumerate(recall.considered)
         ]
         with self._database.write() as connection:
             size = (recall.characters, recall.tokens)
-            connection.execute("insert into recalls values(?, ?, ?, ?, ?, ?, ?)", (*head, *size))
-            connection.executemany("insert into recalled values(?, ?, ?, ?, ?, ?, ?, ?)", rows)
+            connection.execute(
+                "insert into recalls values(?, ?, ?, ?, ?, ?, ?, ?)", (*head, *size, recall.block)
+            )
+            connection.executemany("insert into recalled values(?, ?, ?, ?, ?, ?, ?, ?, ?)", rows)
             connection.executemany(
                 "update entries set access_count = access_count + 1, last_accessed_at = ? where id = ?",
                 [(recall.at, entry_id) for entry_id in used],
@@ -96,7 +99,7 @@ class Ledger:
 
     def get(self, recall_id: str) -> Recall:
         """Return a recall by its id or by a unique prefix of it."""
-        head = "id, at, interface, session, query, characters, tokens"
+        head = "id, at, interface, session, query, characters, tokens, block"
         with self._database.snapshot() as connection:
             found: Any = connection.execute(
                 f"select {head} from recalls where substr(id, 1, length(?1)) = ?1 limit 2",  # noqa: S608
@@ -108,12 +111,13 @@ class Ledger:
                 candidates = ", ".join(str(row[0]) for row in found)
                 raise NotFound(sentence("recall.ambiguous", id=recall_id, candidates=candidates))
             rows: Any = connection.execute(
-                "select kind, ref, entered, reason, score, parts from recalled where recall_id = ? order by position",
+                "select kind, ref, entered, reason, score, parts, text from recalled where recall_id = ? "
+                "order by position",
                 (found[0][0],),
             )
-            id_, at, interface, session, query, characters, tokens = found[0]
+            *head_values, block = found[0]
             considered = tuple(_parse_considered(*row) for row in rows)
-            return Recall(id_, at, interface, session, query, characters, tokens, considered)
+            return Recall(*head_values, considered, block)
 
     def of_entry(self, entry_id: str, limit: int = -1) -> list[RecallHead]:
         """Return the recalls through which an entry entered a prompt, newest first."""
@@ -149,6 +153,8 @@ def _pack(parts: Sequence[Part]) -> str:
     return json.dumps([asdict(part) for part in parts], ensure_ascii=False)
 
 
-def _parse_considered(kind: str, ref: str, entered: int, reason: str, score: float, parts: str) -> Considered:
+def _parse_considered(
+    kind: str, ref: str, entered: int, reason: str, score: float, parts: str, text: str
+) -> Considered:
     found = tuple(Part(**part) for part in json.loads(parts))
-    return Considered(kind, ref, bool(entered), unpack(reason), score, found)
+    return Considered(kind, ref, bool(entered), unpack(reason), score, found, text)

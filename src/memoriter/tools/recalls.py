@@ -58,7 +58,9 @@ class ConsideredJson(Shape):
     reason: Prose
     score: Score
     parts: list[PartJson]
-    text: str | None = omitted_if_none("What it says now, if it still exists.")
+    text: str | None = omitted_if_none("What entered the prompt, or what it says now if it did not enter.")
+    now: str | None = omitted_if_none("What it says now, if that differs from what entered the prompt.")
+    exists: bool = Field(default=True, description="Whether it still exists.")
     citation: str | None = omitted_if_none("The place of a note.")
     session: str | None = omitted_if_none("The session that an entry comes from.")
 
@@ -67,6 +69,10 @@ class RecallGetResult(RecallJson):
     """One recall in detail."""
 
     considered: list[ConsideredJson]
+    block: str = Field(
+        default="",
+        description="The text that was added to the prompt. Empty if something in it was forgotten later.",
+    )
 
 
 def _list(call: Call[RecallListArguments]) -> RecallListResult:
@@ -106,14 +112,26 @@ def _get(call: Call[RecallGetArguments]) -> RecallGetResult:
             _considered_json(found, texts.get(found.ref), entries.get(found.ref))
             for found in recall.considered
         ],
+        block=recall.block,
     )
 
 
-def _considered_json(found: Considered, text: str | None, entry: Entry | None) -> ConsideredJson:
+def _considered_json(found: Considered, now: str | None, entry: Entry | None) -> ConsideredJson:
     shown = ConsideredJson.model_validate(found)
-    citation = found.ref if found.kind == "note" else None
-    session = entry.session if entry else None
-    return shown.model_copy(update={"citation": citation, "text": text, "session": session})
+    update = {
+        "citation": found.ref if found.kind == "note" else None,
+        "session": entry.session if entry else None,
+        "text": found.text or now,
+        "now": now if found.text and now is not None and _differs(found, now) else None,
+        "exists": now is not None,
+    }
+    return shown.model_copy(update=update)
+
+
+def _differs(found: Considered, now: str) -> bool:
+    """Return whether what entered the prompt says something else now. Of a note, a part of its lines entered."""
+    then, now = " ".join(found.text.split()), " ".join(now.split())
+    return then != now if found.kind == "entry" else then.strip("… ") not in now
 
 
 OPERATIONS = (

@@ -334,6 +334,11 @@ export const WORDS = {
   "recall.interface": ["Interface", "入口"],
   "recall.cost": ["Size", "用量"],
   "recall.entered": ["Added to the prompt: {n}", "加入提示词：{n}"],
+  "recall.block": ["As the agent saw it", "智能体看到的原文"],
+  "recall.block.copy": ["Copy this text", "复制原文"],
+  "recall.block.none": ["The text is no longer kept, because something in it was forgotten.", "原文已不再保留，因为其中有内容被遗忘。"],
+  "recall.changed": ["Changed since then:", "此后的改动："],
+  "recall.gone": ["No longer exists.", "现已不存在。"],
   "recall.entered.none": ["Nothing was added.", "没有加入任何内容。"],
   "recall.left": ["Left out: {n}", "未加入：{n}"],
 
