@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from memoriter.cli import backups, configuration, entries, resident, server, sessions, setup
-from memoriter.cli.context import GlobalOptions, Json
+from memoriter.cli.context import GlobalOptions, Json, Words, join_words
+from memoriter.cli.grouping import CommandGroup
 
 if TYPE_CHECKING:
     from memoriter.memory import Memory
@@ -27,8 +28,9 @@ FIRST_INDEX_S = 20.0
 app = typer.Typer(
     name="memoriter",
     help="Long-term memory for AI agents: search your Markdown notes by meaning and by keyword, offline.",
-    epilog="Start with: memoriter init && memoriter index && memoriter search 'what did we decide?'",
+    epilog="Options such as --home also work after the command. Start with: memoriter init, memoriter search TEXT",
     no_args_is_help=True,
+    cls=CommandGroup,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
     context_settings={"help_option_names": ["-h", "--help"]},
@@ -91,11 +93,13 @@ def index(
 
 
 @app.command(
-    epilog="Examples: memoriter search 'how do we back up?' · memoriter search 数据库 --max-results 3 --explain"
+    epilog="Examples: memoriter search how do we back up · memoriter search 数据库 --max-results 3 --explain"
 )
 def search(
     context: typer.Context,
-    query: Annotated[str, typer.Argument(help="Keywords or a question, in Chinese or English.")],
+    words: Annotated[
+        Words, typer.Argument(metavar="QUERY...", help="Keywords or a question, in any language.")
+    ],
     max_results: Annotated[
         int | None,
         typer.Option(
@@ -117,9 +121,13 @@ def search(
     explain: Annotated[bool, typer.Option("--explain", help="Show how each score is computed.")] = False,
     as_json: Json = False,
 ) -> None:
-    """Search notes, session transcripts and entries."""
+    """Search notes, session transcripts and entries.
+
+    `search` is for you and finds everything. `recall` shows what an agent would get for a message.
+    """
     from memoriter.cli import render
 
+    query = join_words(words, "The query is empty. Write what you are looking for.")
     with context.obj.memory() as memory:
         if not as_json and sys.stderr.isatty():
             _index_before_first_search(memory)

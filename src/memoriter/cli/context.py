@@ -15,6 +15,16 @@ if TYPE_CHECKING:
     from memoriter.memory import Memory
 
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+#: A text that needs no quotes.
+Words = list[str]
+
+
+def join_words(words: Words, if_empty: str) -> str:
+    """Return the words of a text. An empty text is wrong usage."""
+    text = " ".join(words).strip()
+    if not text:
+        raise typer.BadParameter(if_empty)
+    return text
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from memoriter.cli.context import Json
+from memoriter.cli.context import Json, Words, join_words
 
 if TYPE_CHECKING:
     from memoriter.memory import Memory
@@ -54,6 +54,7 @@ def register(app: typer.Typer) -> None:
     )
     app.command(epilog="Example: memoriter forget --query 'my old address' --dry-run")(forget)
     app.command()(cleanup)
+    app.command(epilog="Example: memoriter recalls --session 3f2a")(recalls)
     app.command(epilog="Examples: memoriter why · memoriter why 7c1e09ab · memoriter why entry:1f0c2a9e")(why)
     app.command()(staged)
     app.command(epilog="Example: memoriter approve 1f0c2a9e 77ab0310")(approve)
@@ -62,9 +63,12 @@ def register(app: typer.Typer) -> None:
 
 def add(
     context: typer.Context,
-    text: Annotated[str, typer.Argument(help="One statement to remember.")],
+    words: Annotated[Words, typer.Argument(metavar="TEXT...", help="One statement to remember.")],
     type_: Type = None,
-    importance: Annotated[float, typer.Option(min=1, max=5, help="1 to 5.")] = 3,
+    importance: Annotated[
+        float,
+        typer.Option(min=1, max=5, help="How important it is, from 1 to 5 (default: 3).", show_default=False),
+    ] = 3,
     tags: Annotated[str, typer.Option(help="Tags, separated by commas.", show_default=False)] = "",
     expires: Annotated[
         str | None,
@@ -72,9 +76,13 @@ def add(
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """Add an entry."""
+    """Remember one statement. A repetition is counted, and a newer statement replaces the one it contradicts.
+
+    `add` is for single statements about you and your work. `save` writes longer text to a note.
+    """
     from memoriter.cli import entry_tables
 
+    text = join_words(words, "The statement is empty.")
     with context.obj.memory() as memory:
         remembered = memory.entries.add(
             text,
@@ -208,6 +216,24 @@ def cleanup(context: typer.Context, as_json: Json = False) -> None:
 
     with context.obj.memory() as memory:
         entry_tables.cleaned_up(memory.entries.cleanup(), as_json)
+
+
+def recalls(
+    context: typer.Context,
+    limit: Annotated[
+        int,
+        typer.Option(
+            "--limit", "-n", min=1, help="Maximum number of recalls (default: 20).", show_default=False
+        ),
+    ] = 20,
+    session: Annotated[str | None, typer.Option(help="Only from this session.", show_default=False)] = None,
+    as_json: Json = False,
+) -> None:
+    """List the recalls, newest first: when memories were added to a prompt, and for which query."""
+    from memoriter.cli import entry_tables
+
+    with context.obj.memory() as memory:
+        entry_tables.recalls(memory.entries.recalls(limit=limit, session=session), as_json)
 
 
 def why(

@@ -9,22 +9,26 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from memoriter.cli.render import console, plain, stars, table, to_json
+from memoriter.cli.render import console, fit, plain, print_table, stars, to_json
 from memoriter.invisible import invisible
 
 if TYPE_CHECKING:
-    from memoriter.records import CleanedUp, Entry, EntryEvent, Imported, Part, Recall, Receipt, Remembered
+    from memoriter.records import (
+        CleanedUp,
+        Entry,
+        EntryEvent,
+        Imported,
+        Part,
+        Recall,
+        RecallPage,
+        Receipt,
+        Remembered,
+    )
 
 
 def day(seconds: float | None) -> str:
     """Return the day of a time, or an empty string for None."""
     return f"{datetime.fromtimestamp(seconds, UTC):%Y-%m-%d}" if seconds is not None else ""
-
-
-def one_line(text: str, width: int = 80) -> str:
-    """Return text that fits into one cell of a table."""
-    flat = " ".join(plain(text).split())
-    return flat if len(flat) <= width else flat[: width - 1] + "…"
 
 
 def count_entries(number: int) -> str:
@@ -71,7 +75,7 @@ def entries(found: Sequence[Entry], as_json: bool) -> None:
         about = [entry.type, stars(entry.importance), f"updated {day(entry.updated_at)}", expiry(entry)]
         if origin := conversation(entry):
             about.append(f"from {origin}")
-        console().print(f"{entry.id[:8]}  {one_line(entry.text, 200)}")
+        console().print(f"{entry.id[:8]}  {fit(entry.text, 10)}")
         console().print(f"{'':8}  {' · '.join([*about, _state(entry)])}", style="dim")
         _warn_of_invisible(entry)
 
@@ -83,7 +87,7 @@ def expiry(entry: Entry) -> str:
 
 def conversation(entry: Entry | None) -> str:
     """Return the session that an entry comes from, or else the interface that added it."""
-    return one_line((entry.session or entry.source or "") if entry else "", 40)
+    return " ".join(plain((entry.session or entry.source or "") if entry else "").split())
 
 
 def _state(entry: Entry) -> str:
@@ -108,14 +112,18 @@ def events(found: Sequence[EntryEvent], as_json: bool) -> None:
         )
         for event in found
     ]
-    console().print(table(rows, "event", "day", "change", "by", "conversation", "text", "note"))
+    print_table(rows, "event", "day", "change", "by", "conversation", "text", "note")
 
 
 def _change(event: EntryEvent) -> str:
     after = event.after.text if event.after else ""
     if event.before and event.before.text != after:
-        return f"{one_line(event.before.text, 40)} → {one_line(after, 40) or '(removed)'}"
-    return f"{one_line(after, 40)} (said: {one_line(event.said, 40)})" if event.said else one_line(after)
+        return f"{_flat(event.before.text)} → {_flat(after) or '(removed)'}"
+    return f"{_flat(after)} (said: {_flat(event.said)})" if event.said else _flat(after)
+
+
+def _flat(text: str) -> str:
+    return " ".join(text.split())
 
 
 def undone(changes: Sequence[EntryEvent], restored: Sequence[Entry], as_json: bool) -> None:
@@ -127,8 +135,8 @@ def undone(changes: Sequence[EntryEvent], restored: Sequence[Entry], as_json: bo
         return
     for event in changes:
         # Undoing a removal restores the text, so the arrow to "(removed)" would mislead.
-        text = one_line(event.before.text) if event.before and not event.after else _change(event)
-        console().print(f"Undone: {event.kind} of {event.entry_id[:8]}  {text}")
+        text = _flat(event.before.text) if event.before and not event.after else _change(event)
+        console().print(plain(f"Undone: {event.kind} of {event.entry_id[:8]}  {text}"))
 
 
 def write_private(path: Path, lines: Iterable[str]) -> int:
@@ -191,6 +199,30 @@ def cleaned_up(counts: CleanedUp, as_json: bool) -> None:
         console().print(f"{count_entries(counts.expired)} expired, {counts.purged} erased.")
 
 
+def recalls(page: RecallPage, as_json: bool) -> None:
+    """Print a list of recalls."""
+    if as_json:
+        to_json({"recalls": [asdict(recall) for recall in page.recalls], "total": page.total})
+        return
+    if not page.recalls:
+        console().print("No recalls yet. A recall adds memories to the prompt of an agent.")
+        return
+    rows = [
+        (
+            recall.id[:8],
+            f"{datetime.fromtimestamp(recall.at).astimezone():%Y-%m-%d %H:%M}",
+            recall.interface,
+            recall.session or "",
+            f"{recall.entered} of {recall.entered + recall.left_out}",
+            " ".join(recall.query.split()) or "(forgotten)",
+        )
+        for recall in page.recalls
+    ]
+    print_table(rows, "recall", "time", "by", "session", "added", "query")
+    if page.total > len(page.recalls):
+        console().print(f"{page.total} recalls in all. Show more with --limit.")
+
+
 def recall(
     record: Recall, texts: Mapping[str, str], found_entries: Mapping[str, Entry], as_json: bool
 ) -> None:
@@ -215,7 +247,7 @@ def recall(
         return
     for found in record.considered:
         state = "included" if found.entered else "left out"
-        text = one_line(found.text or texts.get(found.ref, "(no longer there)"), 200)
+        text = fit(found.text or texts.get(found.ref, "(no longer there)"), 17)
         origin = _origin(found.ref, found_entries.get(found.ref))
         console().print(f"{state}  {found.score:.3f}  {text}")
         console().print(f"{'':8}  {'':5}  {origin} · {found.reason}", style="dim")

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
 from datetime import datetime
+from itertools import zip_longest
 from pathlib import Path
 from textwrap import indent
 from typing import TYPE_CHECKING, Any
@@ -20,7 +21,7 @@ from memoriter.invisible import escape_json, reveal
 from memoriter.sentences import join
 
 if TYPE_CHECKING:
-    from rich.console import Console, RenderableType
+    from rich.console import Console
 
     from memoriter.cli.setup import SetupReport
     from memoriter.config import Settings
@@ -72,18 +73,55 @@ def count(number: int, noun: str) -> str:
     return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
 
-def table(rows: Sequence[Sequence[str]], *titles: str) -> RenderableType:
-    """Return a table; without titles it has no header."""
+def print_table(rows: Sequence[Sequence[str]], *titles: str) -> None:
+    """Print a table. It fits the terminal; in a pipe, every line is whole. Without titles it has no header."""
+    cells = [[plain(cell) for cell in row] for row in rows]
+    if sys.stdout.isatty():
+        _print_fitted(cells, titles)
+    else:
+        for line in _aligned([list(titles), *cells] if titles else cells):
+            sys.stdout.write(f"{line}\n")
+
+
+def _print_fitted(rows: Sequence[Sequence[str]], titles: Sequence[str]) -> None:
     from rich import box
     from rich.table import Table
     from rich.text import Text
 
     result = Table(*titles, box=box.SIMPLE_HEAD if titles else None, show_header=bool(titles), pad_edge=False)
+    for row in rows:
+        result.add_row(*map(Text, row))
     for column in result.columns:
         column.overflow = "fold"  # Chinese has no spaces at which a cell could be wrapped
+    console().print(result)
+
+
+def _aligned(rows: Sequence[Sequence[str]]) -> Iterator[str]:
+    """Yield the lines of a table. Chinese characters are two columns wide, and a cell may have several lines."""
+    from rich.cells import cell_len
+
+    widths = [
+        max(cell_len(line) for cell in column for line in cell.split("\n"))
+        for column in zip(*rows, strict=True)
+    ]
     for row in rows:
-        result.add_row(*(Text(plain(cell)) for cell in row))
-    return result
+        for parts in zip_longest(*(cell.split("\n") for cell in row), fillvalue=""):
+            padded = (
+                part + " " * (width - cell_len(part)) for part, width in zip(parts, widths, strict=True)
+            )
+            yield "  ".join(padded).rstrip()
+
+
+def fit(text: str, used: int = 0) -> str:
+    """Return text on one line that fits the terminal beside ``used`` columns. In a pipe it stays whole."""
+    flat = " ".join(plain(text).split())
+    if not sys.stdout.isatty():
+        return flat
+    from rich.text import Text
+
+    shown = Text(flat)
+    shown.truncate(max(console().width - used, 20), overflow="ellipsis")
+    return shown.plain
 
 
 # ---- search -----------------------------------------------------------------------------------------------------
@@ -310,7 +348,7 @@ def status(now: Status, as_json: bool) -> None:
     ]
     if now.degraded:
         rows.append(("note", now.degraded))
-    console().print(table(rows))
+    print_table(rows)
 
 
 def _reason(now: Status) -> str:
@@ -343,7 +381,7 @@ def stats(
     ]
     if note:
         rows.append(("note", note))
-    console().print(table(rows))
+    print_table(rows)
 
 
 def _format_count(key: str, value: object) -> str:
@@ -360,7 +398,7 @@ def findings(found: Sequence[Finding], as_json: bool) -> None:
         return
     labels = {"ok": "ok", "note": "note", "wrong": "PROBLEM"}
     rows = [(labels[f.state], f.name, f.text + (f"\n→ {f.fix}" if f.fix else "")) for f in found]
-    console().print(table(rows))
+    print_table(rows)
 
 
 def settings(loaded: Settings, as_json: bool) -> None:
@@ -369,9 +407,7 @@ def settings(loaded: Settings, as_json: bool) -> None:
     if as_json:
         to_json({key: {"value": value, "origin": origin} for key, value, origin in rows})
         return
-    console().print(
-        table([(key, str(value), str(origin)) for key, value, origin in rows], "key", "value", "from")
-    )
+    print_table([(key, str(value), str(origin)) for key, value, origin in rows], "key", "value", "from")
 
 
 def setup_report(report: SetupReport, indexed: SyncReport | None, as_json: bool) -> None:

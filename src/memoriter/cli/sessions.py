@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from memoriter.cli.context import GlobalOptions, Json
+from memoriter.cli.context import GlobalOptions, Json, Words, join_words
 
 if TYPE_CHECKING:
     from memoriter.agent.service import Synced
@@ -38,13 +38,17 @@ def register(app: typer.Typer) -> None:
     app.command(epilog="Example: memoriter save 'Anna prefers tea.' --title Anna --tags people")(save)
     app.command(epilog="Example: memoriter summarise sessions/3f2a.jsonl")(summarise)
     app.command(epilog="Example: memoriter watch")(watch)
-    app.command(epilog="Example: memoriter recall --messages conversation.json")(recall)
+    app.command(
+        epilog="Examples: memoriter recall where are the backups · memoriter recall --messages chat.json"
+    )(recall)
     app.command(epilog="Example: memoriter capture --messages conversation.jsonl --session 3f2a")(capture)
 
 
 def save(
     context: typer.Context,
-    content: Annotated[str, typer.Argument(help="Text of the note. '-': read it from standard input.")],
+    words: Annotated[
+        Words, typer.Argument(metavar="TEXT...", help="Text of the note. '-': read it from standard input.")
+    ],
     title: Annotated[str, typer.Option(help="Title of the note.", show_default=False)] = "",
     tags: Annotated[str, typer.Option(help="Tags, separated by commas.", show_default=False)] = "",
     category: Annotated[
@@ -52,8 +56,12 @@ def save(
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """Save a note, to today's log or to a file of a category."""
-    text = _read_standard_input() if content == "-" else content
+    """Save a note, to today's log or to a file of a category.
+
+    `save` writes text that people read to a file. `add` remembers one statement, which can be merged, replaced and
+    forgotten.
+    """
+    text = _read_standard_input() if words == ["-"] else join_words(words, "The note is empty.")
     tag_list = [tag.strip() for tag in tags.split(",") if tag.strip()]
     with context.obj.memory() as memory:
         _print_saved(memory.save(text, title, tag_list, category), as_json)
@@ -157,7 +165,18 @@ def _print_synced(synced: Synced, as_json: bool) -> None:
 
 def recall(
     context: typer.Context,
-    messages: Messages,
+    words: Annotated[
+        Words | None,
+        typer.Argument(metavar="[TEXT]...", help="The message that an agent would get.", show_default=False),
+    ] = None,
+    messages: Annotated[
+        str | None,
+        typer.Option(
+            help="Instead of a text, a file with messages: a JSON array, or one JSON object per line. '-': standard "
+            "input.",
+            show_default=False,
+        ),
+    ] = None,
     session: Annotated[
         str | None, typer.Option(help="Session id to record in the ledger.", show_default=False)
     ] = None,
@@ -166,18 +185,29 @@ def recall(
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """Print the block of memories for an agent's prompt."""
-    recent = _read_messages(messages)[-MAX_RECALL_MESSAGES:]
+    """Print what would be added to an agent's prompt for a message. `why` then explains it.
+
+    `recall` shows what an agent gets automatically. `search` is for you and finds everything.
+    """
+    from memoriter.cli import render
+
+    if messages is None:
+        text = join_words(words or [], "Write the message of the user, or name a file with --messages.")
+        recent = [{"role": "user", "content": text}]
+    elif words:
+        raise typer.BadParameter("Give a text or --messages, not both.")
+    else:
+        recent = _read_messages(messages)[-MAX_RECALL_MESSAGES:]
     result = _run_operation(context.obj, "recall", {"messages": recent, "session": session, "tokens": tokens})
     if as_json:
-        from memoriter.cli import render
-
         render.to_json(result)
         return
     if result["degraded"]:
         sys.stderr.write(f"memoriter: {result['degraded']}\n")
-    text = render.plain(result["text"]) if sys.stdout.isatty() else result["text"]
-    sys.stdout.write(f"{text}\n" if text else "")
+    block = render.plain(result["text"]) if sys.stdout.isatty() else result["text"]
+    sys.stdout.write(f"{block}\n" if block else "")
+    if not block and messages is None:
+        sys.stderr.write("Nothing in the memory is relevant enough to be added.\n")
 
 
 def capture(

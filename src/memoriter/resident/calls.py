@@ -38,7 +38,10 @@ MAX_INPUT_BYTES = 16 * 1024 * 1024
 def run_command(arguments: Sequence[str]) -> int | None:
     """Let the resident process run a command and print its output; return its status, None if it could not."""
     options, words = _split(arguments)
-    if not words or words[0] not in COMMANDS or {"-h", "--help"} & {*words} or not _can_serve(options):
+    if not words or words[0] not in COMMANDS or {"-h", "--help"} & {*words}:
+        return None
+    options |= _named(words, OPTIONS)  # they may also follow the command
+    if not _can_serve(options):
         return None
     home = client.find_home(options, os.environ)
     try:

@@ -1,0 +1,136 @@
+"""The list of commands in ``--help``, in groups with one line each, and global options after the command."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from typer.core import TyperGroup
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+#: Options of the program itself. They also work after the command, unless the command has one of the same name.
+GLOBAL_OPTIONS = ("--workspace", "--home", "--agent", "--config")
+
+#: Every command with one line about it, by group.
+GROUPS: dict[str, dict[str, str]] = {
+    "Notes": {
+        "init": "Set up a folder of notes and index it.",
+        "search": "Search notes, sessions and memories. The usual command.",
+        "get": "Print lines of a note or session, or a memory.",
+        "save": "Write a note: text that people read.",
+        "index": "Bring the index up to date with the files.",
+        "watch": "Keep the index up to date while files change.",
+        "collection": "Add, list and remove further folders of notes.",
+    },
+    "Memories": {
+        "add": "Remember one statement: a preference, decision or fact.",
+        "list": "List memories, newest first.",
+        "forget": "Forget memories. `undo` restores them for a while.",
+        "undo": "Undo the newest change.",
+        "history": "Show every change of a memory.",
+        "staged": "List the memories that wait for your approval.",
+        "approve": "Approve staged memories.",
+        "reject": "Reject staged memories.",
+        "export": "Export memories as JSON lines.",
+        "import": "Import an export, or the memory of another program.",
+    },
+    "Agents": {
+        "install": "Connect Claude Code or OpenClaw to this memory.",
+        "uninstall": "Undo what `install` changed.",
+        "recall": "Show what would be added to an agent's prompt.",
+        "recalls": "List what was added to prompts.",
+        "why": "Explain a recall: what entered the prompt, and why.",
+        "capture": "Extract memories from a conversation.",
+        "summarise": "Write the summary of a session to the notes.",
+        "hook": "Answer a hook of a host.",
+        "process-queue": "Process queued sessions.",
+    },
+    "Serving": {
+        "mcp": "Serve an MCP client over standard I/O.",
+        "serve": "Serve HTTP, MCP and the web page.",
+        "open": "Print a new single-use link to the web page.",
+        "token": "Manage the tokens of the gateway.",
+        "call": "Call a tool or operation and print its JSON.",
+        "resident": "Show or stop the process that speeds up hooks.",
+    },
+    "Maintenance": {
+        "status": "Show the state of the index and of the embedder.",
+        "doctor": "Check everything and suggest fixes.",
+        "stats": "Count files, chunks, bytes and memories.",
+        "config": "Show or change settings.",
+        "backup": "Write everything to one verified file.",
+        "restore": "Restore a backup.",
+        "cleanup": "Mark expired memories and erase old ones.",
+    },
+}
+
+
+class CommandGroup(TyperGroup):
+    """The program with all its commands."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Parse the arguments. Global options may also follow the command."""
+        return super().parse_args(ctx, self._with_global_options_first(list(args)))
+
+    def _with_global_options_first(self, arguments: list[str]) -> list[str]:
+        names = list(self._command_positions(arguments))
+        if not names:
+            return arguments
+        command: Any = self
+        for position in names:
+            command = command.commands[arguments[position]]
+        own = {option for parameter in command.params for option in parameter.opts}
+        start = names[-1] + 1
+        moved, left = _split_options(arguments[start:], [name for name in GLOBAL_OPTIONS if name not in own])
+        return [*moved, *arguments[:start], *left]
+
+    def _command_positions(self, arguments: list[str]) -> Iterator[int]:
+        """Yield where the command is, and where the command of its group is."""
+        group: Any = self
+        position = 0
+        while position < len(arguments) and group is not None:
+            word = arguments[position]
+            if word.startswith("-"):
+                position += 2 if word in GLOBAL_OPTIONS else 1
+                continue
+            command = getattr(group, "commands", {}).get(word)
+            if command is None:
+                return
+            yield position
+            position, group = position + 1, command if hasattr(command, "commands") else None
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
+        """Write the commands in groups, with one line each."""
+        shown = {name for name in self.list_commands(ctx) if not self.commands[name].hidden}
+        grouped = {name for commands in GROUPS.values() for name in commands}
+        width = max(map(len, shown))
+        groups = {
+            **GROUPS,
+            "Other": {name: self.commands[name].get_short_help_str(60) for name in shown - grouped},
+        }
+        for title, commands in groups.items():
+            rows = [(name, line) for name, line in commands.items() if name in shown]
+            if rows:
+                with formatter.section(title):
+                    for name, line in rows:
+                        formatter.write(f"  {name:<{width}}  {line}\n")
+
+
+def _split_options(words: list[str], names: list[str]) -> tuple[list[str], list[str]]:
+    """Return the options of these names with their values, and the other words. Nothing after ``--`` is an option."""
+    moved, left = list[str](), list[str]()
+    remaining = iter(words)
+    for word in remaining:
+        name, equals, _ = word.partition("=")
+        if word == "--":
+            left += [word, *remaining]
+        elif name in names:
+            moved += (
+                [word]
+                if equals
+                else [word, *(value for value in [next(remaining, None)] if value is not None)]
+            )
+        else:
+            left.append(word)
+    return moved, left

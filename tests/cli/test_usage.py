@@ -1,0 +1,147 @@
+"""How a command line may be written: global options anywhere, texts without quotes, and help that fits."""
+
+from __future__ import annotations
+
+import json
+import os
+import pty
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from command_line import Run
+from rich.cells import cell_len
+
+from memoriter.cli.app import app
+from memoriter.cli.grouping import GROUPS
+
+
+@pytest.fixture
+def notes(note) -> None:
+    note("MEMORY.md", "# Facts\n\nThe backup runs every night at two.\n")
+
+
+@pytest.mark.usefixtures("notes")
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["--home", "{home}", "--workspace", "{notes}", "search", "backup", "--json"],
+        ["search", "backup", "--home", "{home}", "--workspace={notes}", "--json"],
+        ["--home={home}", "search", "--workspace", "{notes}", "backup", "--json"],
+        ["search", "--json", "--home", "{home}", "--workspace", "{notes}", "--", "backup"],
+    ],
+)
+def test_global_options_work_before_and_after_the_command(
+    memoriter: Run, workspace: Path, tmp_path: Path, arguments: list[str]
+) -> None:
+    home = tmp_path / "other"
+    line = [word.format(home=home, notes=workspace) for word in arguments]
+    done = memoriter(*line, MEMORITER_WORKSPACE="", MEMORITER_HOME="", HOME=str(tmp_path / "nobody"))
+    assert [hit["path"] for hit in json.loads(done.stdout)["results"]] == ["MEMORY.md"]
+    assert (home / "agents").is_dir()
+    assert not (tmp_path / "nobody" / ".memoriter").exists()
+
+
+def test_an_option_of_the_command_wins(memoriter: Run, tmp_path: Path) -> None:
+    done = memoriter("token", "create", "--agent", "work", "--json", "--home", str(tmp_path / "other"))
+    assert json.loads(done.stdout)["agents"] == ["work"]
+    assert (tmp_path / "other/gateway").is_dir()
+
+
+@pytest.mark.usefixtures("notes")
+def test_a_text_needs_no_quotes(memoriter: Run) -> None:
+    quoted = json.loads(memoriter("search", "when does the backup run", "--json").stdout)
+    bare = json.loads(memoriter("search", "when", "does", "the", "-n", "6", "backup", "run", "--json").stdout)
+    assert bare == quoted
+    added = json.loads(memoriter("add", "I", "prefer", "tabs", "over", "spaces", "--json").stdout)
+    assert added["text"] == "I prefer tabs over spaces"
+    assert memoriter("save", "Anna", "prefers", "tea").stdout.startswith("Saved: memory/")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["search", ""], "The query is empty. Write what you are looking for."),
+        (["search", " ", "  "], "The query is empty. Write what you are looking for."),
+        (["add", ""], "The statement is empty."),
+        (["recall"], "Write the message of the user, or name a file with --messages."),
+        (["recall", "x", "--messages", "y.json"], "Give a text or --messages, not both."),
+    ],
+)
+def test_an_empty_text_gets_a_clear_sentence(memoriter: Run, arguments: list[str], message: str) -> None:
+    done = memoriter(*arguments)
+    assert (done.returncode, done.stderr.splitlines()[-1]) == (2, f"Error: Invalid value: {message}")
+
+
+def test_help_shows_every_command_once_on_one_line_in_five_groups(memoriter: Run) -> None:
+    shown = memoriter("--help", COLUMNS="80").stdout
+    titles = ["Notes:", "Memories:", "Agents:", "Serving:", "Maintenance:"]
+    assert [line for line in shown.splitlines() if line in [*titles, "Other:", "Commands:"]] == titles
+    registered = {
+        command.name or command.callback.__name__.rstrip("_").replace("_", "-")
+        for command in app.registered_commands
+    }
+    registered |= {group.name for group in app.registered_groups}
+    for name in registered:
+        [line] = [line for line in shown.splitlines() if line.startswith(f"  {name} ")]
+        assert (line.endswith("."), len(line) <= 79) == (True, True)
+    assert registered <= {name for commands in GROUPS.values() for name in commands}
+
+
+@pytest.mark.usefixtures("notes")
+def test_recall_shows_what_would_be_added_and_why_explains_it(memoriter: Run) -> None:
+    memoriter("add", "I prefer tabs over spaces.")
+    block = memoriter("recall", "do", "I", "prefer", "tabs", "or", "spaces")
+    assert "I prefer tabs over spaces." in block.stdout
+    listed = memoriter("recalls").stdout.splitlines()
+    assert listed[0].split() == ["recall", "time", "by", "session", "added", "query"]
+    assert listed[1].endswith("do I prefer tabs or spaces")
+    [recall] = json.loads(memoriter("recalls", "--json").stdout)["recalls"]
+    why = memoriter("why").stdout
+    assert why.startswith(f"Recall {recall['id']}")
+    assert "I prefer tabs over spaces." in why
+    nothing = memoriter("recall", "zxcv", "qwer")
+    assert (nothing.stdout, nothing.stderr) == ("", "Nothing in the memory is relevant enough to be added.\n")
+
+
+def test_a_table_is_whole_in_a_pipe_and_aligns_chinese(memoriter: Run) -> None:
+    long = "我总是在早上九点开会，" * 12 + "然后喝茶。"
+    memoriter("add", long)
+    assert long in memoriter("list", COLUMNS="40").stdout
+    [entry] = json.loads(memoriter("list", "--json").stdout)
+    history = memoriter("history", entry["id"], COLUMNS="40").stdout
+    assert long in history
+    shown = memoriter("config", "show", COLUMNS="40").stdout.splitlines()
+    assert all(line == line.rstrip() for line in shown)
+    assert any(line.startswith("memory.qmd.limits.timeout_ms ") for line in shown)
+
+
+def test_a_table_fits_the_terminal(workspace: Path, tmp_path: Path) -> None:
+    output, terminal = pty.openpty()
+    environment = {
+        **os.environ,
+        "MEMORITER_WORKSPACE": str(workspace),
+        "MEMORITER_HOME": str(tmp_path / "state"),
+        "MEMORITER_EMBEDDING__PROVIDER": "none",
+        "TERM": "xterm",
+        "NO_COLOR": "1",
+        "COLUMNS": "50",
+    }
+    command = [sys.executable, "-m", "memoriter"]
+    subprocess.run(
+        [*command, "add", "我总是在早上九点开会，" * 9], env=environment, check=True, capture_output=True
+    )
+    with subprocess.Popen([*command, "list"], env=environment, stdout=terminal) as process:
+        os.close(terminal)
+        text = b""
+        try:
+            while piece := os.read(output, 4096):
+                text += piece
+        except OSError:  # the terminal is closed
+            pass
+        assert process.wait() == 0
+    os.close(output)
+    lines = text.decode().splitlines()
+    assert lines[0].endswith("…")
+    assert cell_len(lines[0]) in (49, 50)
