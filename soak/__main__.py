@@ -21,6 +21,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from soak import report
+from soak.forking import adopt_orphans, kill_orphans
 from soak.part import Part, Result, Results, Round, Task, is_complete
 
 ROOT = Path(__file__).parents[1]
@@ -29,9 +30,12 @@ PARTS = (
     "kills",
     "power",
     "faults",
+    "processes",
     "derived",
     "truth",
     "erasure",
+    "requests",
+    "fuzzing",
 )
 
 
@@ -104,6 +108,7 @@ def once(
     options.state.mkdir(parents=True, exist_ok=True)
     folder = Path(tempfile.mkdtemp(prefix=f"{part.name}-", dir=options.state))
     task = Task(folder, random.Random(seed), number, short=options.short)
+    adopt_orphans()
     try:
         done = (part.control if control else part.run)(task)
     except Exception:  # noqa: BLE001  a harness that breaks off is a failure, too
@@ -111,6 +116,7 @@ def once(
         if control:
             traceback.print_exc()
     finally:
+        kill_orphans()
         shutil.rmtree(folder, ignore_errors=True)
     kind = "control" if control else "round"
     _log(f"{part.name}: {kind} {seed}: {done.counts}, {len(done.failures)} failures")

@@ -142,6 +142,14 @@ class Writer:
                 return
             self._received += part
 
+    def wait_for_end(self, timeout_s: float) -> None:
+        """Wait for the end of the process itself, while those that it started may go on."""
+        until = time.monotonic() + timeout_s
+        while time.monotonic() < until and not os.waitid(
+            os.P_PID, self.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT
+        ):
+            self.wait_for(sys.maxsize, timeout_s=0.2)
+
     def received(self) -> list[str]:
         """Return the texts that are acknowledged so far."""
         return self._received.rpartition(b"\n")[0].decode().splitlines()

@@ -7,24 +7,26 @@ from collections.abc import Callable, Sequence
 from functools import partial
 
 from soak import writers
-from soak.forking import Acknowledge, Writer, adopt_orphans, in_fork, kill_orphans, load_everything
+from soak.forking import Acknowledge, Writer, in_fork, kill_orphans, load_everything
 from soak.part import Part, Round, Task
 from soak.writers import INTERFACES, Home
 
+#: How often a round uses an interface. A kill of a writer in this process is cheap, one of a server is not.
+SHARES = {"python": 12, "cli": 1, "http": 1, "mcp": 1, "hooks": 1, "resident": 1}
 #: Kills on one home before it is checked, and the largest number of acknowledgements before a kill, by interface.
-KILLS = {"python": 60, "cli": 24, "http": 30, "mcp": 24, "hooks": 24}
-MAX_ACKNOWLEDGEMENTS = {"python": 30, "cli": 6, "http": 24, "mcp": 20, "hooks": 4}
+KILLS = {"python": 60, "cli": 24, "http": 30, "mcp": 24, "hooks": 24, "resident": 8}
+MAX_ACKNOWLEDGEMENTS = {"python": 30, "cli": 6, "http": 24, "mcp": 20, "hooks": 4, "resident": 6}
 #: Writers of the Python API that share a home.
 WRITERS = 3
 #: Longest time from an acknowledgement to the kill: about the time of one write.
-MAX_PAUSE_S = {"python": 0.006, "cli": 0.2, "http": 0.02, "mcp": 0.02, "hooks": 0.3}
+MAX_PAUSE_S = {"python": 0.006, "cli": 0.2, "http": 0.02, "mcp": 0.02, "hooks": 0.3, "resident": 0.3}
 
 Write = Callable[[Home, int, Acknowledge], None]
 
 
 def run(task: Task) -> Round:
     """Kill writers of one interface on one home, and check the home."""
-    name = task.random.choice(list(INTERFACES))
+    name = task.random.choices(list(SHARES), weights=list(SHARES.values()))[0]
     done = Round()
     for interface in INTERFACES if task.short else [name]:
         home = Home(task.folder / interface).create()
@@ -36,7 +38,6 @@ def run(task: Task) -> Round:
 def kill(done: Round, task: Task, home: Home, write: Write, interface: str, kills: int) -> None:
     """Kill writers repeatedly, then check that every acknowledged write is there once."""
     load_everything()
-    adopt_orphans()
     acknowledged: list[str] = []
     together = WRITERS if interface == "python" else 1
     for _ in range(-(-kills // together)):
@@ -44,7 +45,7 @@ def kill(done: Round, task: Task, home: Home, write: Write, interface: str, kill
         acknowledged += _kill_once(task, [Writer(partial(write, home, seed)) for seed in seeds], interface)
         done.count("kills", together)
         done.count(f"kills {interface}", together)
-    if interface == "hooks":
+    if interface in ("hooks", "resident"):
         in_fork(writers.finish_sessions, home, timeout_s=600)
         kill_orphans()
     done.count("acknowledged", len(acknowledged))

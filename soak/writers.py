@@ -13,6 +13,7 @@ import random
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -55,6 +56,7 @@ class Home:
             "MEMORITER_HOME": str(self.home),
             "MEMORITER_WORKSPACE": str(self.workspace),
             "MEMORITER_EMBEDDING__PROVIDER": "none",
+            "MEMORITER_RESIDENT__ENABLED": "false",
             "HOME": str(self.root),
         }
 
@@ -206,7 +208,8 @@ class McpClient:
         os.close(out)
         self._requests = os.fdopen(requests, "wb", buffering=0)
         self._answers = os.fdopen(answers, "rb")
-        self._number = 0
+        #: Far from the numbers in a mutated frame.
+        self._number = 1_000_000
 
     def __enter__(self) -> McpClient:
         about = {"name": "soak", "version": "1"}
@@ -224,25 +227,29 @@ class McpClient:
         self._send({"jsonrpc": "2.0", "id": self._number, "method": method, "params": parameters})
         for line in self._answers:
             message = json.loads(line)
-            if message.get("id") == self._number:
+            if message.get("id") == self._number and "method" not in message:
                 if "error" in message:
                     raise RuntimeError(f"{method}: {message['error']}")
                 return dict(message["result"])
         raise EOFError("the MCP server has ended")
 
     def _send(self, message: dict[str, Any]) -> None:
-        self._requests.write(json.dumps(message).encode() + b"\n")
+        self.send_line(json.dumps(message).encode())
+
+    def send_line(self, line: bytes) -> None:
+        """Send one line as it is."""
+        self._requests.write(line + b"\n")
 
 
-def hooks(home: Home, seed: int, acknowledge: Acknowledge) -> None:
-    """Talk in sessions of Claude Code and call its hooks, one process for each."""
+def hooks(home: Home, seed: int, acknowledge: Acknowledge, *, resident: bool = False) -> None:
+    """Talk in sessions of Claude Code and call its hooks, one process for each, or the resident process."""
     chooser = random.Random(seed)
     while True:
         text = words(chooser)
         session = f"{seed:08x}-0000-4000-8000-{chooser.randrange(4):012d}"
         transcript = say(home, session, f"Remember that {text}.")
         event = chooser.choices(("Stop", "SessionEnd", "PreCompact"), weights=[8, 1, 1])[0]
-        if call_hook(home, event, session, transcript):
+        if call_hook(home, event, session, transcript, resident=resident):
             acknowledge(f"entry\t{text}")
 
 
@@ -261,7 +268,9 @@ def say(home: Home, session: str, text: str) -> Path:
     return transcript
 
 
-def call_hook(home: Home, event: str, session: str, transcript: Path, *options: str) -> bool:
+def call_hook(
+    home: Home, event: str, session: str, transcript: Path, *options: str, resident: bool = False
+) -> bool:
     """Call a hook and return whether it answered."""
     data = {
         "session_id": session,
@@ -270,7 +279,8 @@ def call_hook(home: Home, event: str, session: str, transcript: Path, *options: 
         "hook_event_name": event,
     }
     arguments = ["hook", "claude-code", event, "--deadline", "30", *options]
-    code, _, error = command(arguments, json.dumps(data).encode(), home.environment())
+    environment = home.environment() | {"MEMORITER_RESIDENT__ENABLED": str(resident).lower()}
+    code, _, error = command(arguments, json.dumps(data).encode(), environment)
     return code == 0 and not error
 
 
@@ -286,6 +296,7 @@ INTERFACES: dict[str, Callable[[Home, int, Acknowledge], None]] = {
     "http": http_,
     "mcp": mcp,
     "hooks": hooks,
+    "resident": partial(hooks, resident=True),
 }
 
 
