@@ -288,7 +288,10 @@ class Memory:
         return self.allows(None) and self._entries_exist()
 
     def _entries_exist(self) -> bool:
-        return self._entries is not None or self.settings.entries_database.exists()
+        if self._entries is not None or self.settings.entries_database.exists():
+            return True
+        # A database that was lost is reported, as long as its index exists.
+        return (self.settings.entries_index / "index.db").exists()
 
     def remember(self, text: str, type: str | None = None, **fields: Unpack[DraftFields]) -> Remembered:  # noqa: A002
         """Remember one statement and return the outcome. The same as `Entries.add`."""

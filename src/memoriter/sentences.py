@@ -91,6 +91,10 @@ SENTENCES: Mapping[str, str] = {
     "check.restore": "Restore the file from a backup, or move it away.",
     "check.entries": "{n} entries",
     "check.restore_entries": "Restore the file from a backup, or move it away and `memoriter import` an export.",
+    "clock.ahead": "The clock is {days} days ahead of the last time that memoriter ran. Expired entries are hidden. "
+    "Nothing is erased until memoriter has run for the retention time.",
+    "clock.back": "The clock was set back by {days} days. Entries that had expired too early are in force again.",
+    "check.fix_clock": "Check the date of this machine.",
     "check.python": "Python {python}, SQLite {sqlite}",
     "check.no_sqlite_vec": "not installed; the default engine `scan` does not need it",
     "check.install": "pip install '{package}'",

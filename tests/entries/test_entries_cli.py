@@ -103,7 +103,12 @@ def test_forgetting_cleaning_up_searching_and_asking_why(run: Run, tmp_path: Pat
     assert done["not_covered"]
     assert len(json.loads(run("list", "--json"))) == 1
     assert len(json.loads(run("forget", "--since", "2020-01-01", "--yes", "--json"))["forgotten"]) == 1
-    assert json.loads(run("cleanup", "--json")) == {"expired": 0, "purged": 0}
+    assert json.loads(run("cleanup", "--json")) == {
+        "expired": 0,
+        "purged": 0,
+        "restored": 0,
+        "clock": None,
+    }
     assert "no recall" in run("why", "abc", fails=True)
 
 

@@ -1,15 +1,21 @@
 from __future__ import annotations
 
 import time
+from dataclasses import replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from memoriter.agent.service import MemoryService
 from memoriter.entries import Draft, Entries, EntryOptions
+from memoriter.entries.collection import open_entries
 from memoriter.entries.lifecycle import CleanupOptions
 from memoriter.errors import NotFound
-from memoriter.records import Entry
+from memoriter.records import CleanedUp, Entry
 from memoriter.store.entry_rows import EntryFilter
 
 DAY = 86_400.0
@@ -21,6 +27,11 @@ def remember(entries: Entries, text: str, **more: Any) -> Entry:
     return entry
 
 
+def weekly_cleanup(entries: Entries, clock: Any) -> CleanedUp:
+    clock.at += 7 * DAY
+    return entries.cleanup()
+
+
 def test_expired_entries_are_hidden_then_marked_then_purged(entries: Entries, clock: Any) -> None:
     note = remember(entries, "The printer is in room four", type="workflow", on_purpose=False)
     forever = remember(entries, "I am called Mira", type="other")
@@ -30,8 +41,7 @@ def test_expired_entries_are_hidden_then_marked_then_purged(entries: Entries, cl
     assert entries.get(note.id).state == "active"
     assert (entries.cleanup().expired, entries.cleanup().expired) == (1, 0)
     assert entries.get(note.id).state == "expired"
-    clock.at += 31 * DAY
-    assert entries.cleanup().purged == 1
+    assert [purged for _ in range(5) if (purged := weekly_cleanup(entries, clock).purged)] == [1]
     with pytest.raises(NotFound):
         entries.get(note.id)
     assert remember(entries, "The printer is in room four").state == "active"
@@ -90,9 +100,7 @@ def test_a_running_service_cleans_up_and_an_entry_is_read_by_its_path(open_memor
     memory.entries._lifecycle._clock = lambda: time.time() + DAY
     with MemoryService(memory):
         pass
-    assert [e.id for e in memory.entries._store.find(EntryFilter(states=("expired",)))] == []
-    with pytest.raises(NotFound):
-        memory.entries.get(entry.id)
+    assert memory.entries.get(entry.id).state == "expired"
 
 
 @pytest.mark.parametrize(
@@ -125,3 +133,64 @@ def test_imported_statements_of_a_person_never_expire(entries: Entries) -> None:
     )
     [theirs] = [entry for entry in entries.list() if entry.trust == "agent"]
     assert theirs.expires_at is not None
+
+
+# ---- wrong clocks -------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("ahead", [125, 365, 395, 3 * 365, 40_000])
+def test_one_command_under_a_wrong_clock_erases_nothing(entries: Entries, clock: Any, ahead: int) -> None:
+    for number in range(4):
+        remember(entries, f"The printer{number} is in room {number}", type="workflow", on_purpose=False)
+    entries.cleanup()
+    before, right = entries.list(), clock.at
+    clock.at += ahead * DAY
+    wrong = entries.cleanup()
+    assert (wrong.expired, wrong.purged, entries.list()) == (4, 0, [])
+    assert wrong.clock is not None
+    assert wrong.clock.startswith(f"The clock is {float(ahead)} days ahead")
+    clock.at = right
+    repaired = entries.cleanup_if_due()
+    assert repaired is not None
+    assert (repaired.restored, repaired.purged) == (4, 0)
+    assert repaired.clock is not None
+    assert "was set back" in repaired.clock
+    assert [replace(entry, seq=0) for entry in entries.list()] == [replace(entry, seq=0) for entry in before]
+    assert len(entries.search("printer2").hits) > 0
+
+
+def test_a_machine_that_slept_for_months_keeps_expired_entries_for_the_retention_time(
+    entries: Entries, clock: Any
+) -> None:
+    note = remember(entries, "The printer is in room four", type="workflow", on_purpose=False)
+    clock.at += 130 * DAY
+    assert (entries.cleanup().expired, entries.cleanup().purged) == (1, 0)
+    purged = [weekly_cleanup(entries, clock).purged for _ in range(6)]
+    assert purged == [0, 0, 0, 0, 1, 0]
+    with pytest.raises(NotFound):
+        entries.get(note.id)
+
+
+def test_a_wrong_clock_does_not_empty_the_recall_ledger(open_memory: Any) -> None:
+    memory = open_memory()
+    memory.remember("The printer is in room four")
+    memory.recall("where is the printer?")
+    memory.entries.cleanup()
+    memory.entries._lifecycle._clock = lambda: time.time() + 200 * DAY
+    memory.entries.cleanup()
+    memory.entries.cleanup()
+    assert memory.entries.recalls().total == 1
+
+
+@given(st.lists(st.integers(-4000, 4000), max_size=12))
+@settings(max_examples=25)
+def test_jumps_of_the_clock_erase_nothing_before_the_retention_time(jumps: list[int]) -> None:
+    """Every jump counts as a week at most, so thirty days need more than four of them."""
+    with TemporaryDirectory() as folder:
+        now = [1e9]
+        entries = open_entries(Path(folder), clock=lambda: now[0])
+        entries.add_draft(Draft("The printer is in room four", type="workflow", on_purpose=False))
+        for days in jumps[:4]:
+            now[0] += days * DAY
+            assert entries.cleanup().purged == 0
+        entries.close()

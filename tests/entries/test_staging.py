@@ -164,8 +164,12 @@ def test_a_rejected_entry_is_hidden_not_staged_again_and_later_erased(
     careful.undo(entry.id)
     assert staged(careful) == ["The zebra quokka42 is on fire"]
     careful.reject([entry.id])
-    clock.at += 31 * DAY
-    assert careful.cleanup().purged == 1
+    careful.cleanup()
+    purged = []
+    for _ in range(5):
+        clock.at += 7 * DAY
+        purged.append(careful.cleanup().purged)
+    assert purged == [0, 0, 0, 0, 1]
     assert holders(tmp_path / "agent", "quokka42") == []
     later = careful.add_draft(Draft("The zebra quokka42 is on fire", trust="agent", on_purpose=False))
     assert later.action == "refused"

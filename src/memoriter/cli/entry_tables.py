@@ -196,7 +196,10 @@ def cleaned_up(counts: CleanedUp, as_json: bool) -> None:
     if as_json:
         to_json(asdict(counts))
     else:
-        console().print(f"{count_entries(counts.expired)} expired, {counts.purged} erased.")
+        restored = f", {counts.restored} in force again" if counts.restored else ""
+        console().print(f"{count_entries(counts.expired)} expired, {counts.purged} erased{restored}.")
+        if counts.clock:
+            console().print(counts.clock, style="yellow")
 
 
 def recalls(page: RecallPage, as_json: bool) -> None:

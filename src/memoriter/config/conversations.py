@@ -92,7 +92,9 @@ class CleanupSettings(Section):
     auto_cleanup: bool = Field(default=True, description="Clean up automatically.")
     interval: Whole = Field(default=24, ge=1, description="Hours between cleanups.")
     retention_days: Whole = Field(
-        default=30, ge=0, description="Days to keep an expired entry, hidden, before it is erased."
+        default=30,
+        ge=0,
+        description="Days to keep an expired entry, hidden, before it is erased, of the days on which memoriter runs.",
     )
     ledger_days: Whole = Field(
         default=90, ge=1, description="Days to keep the record of what entered which prompt."

@@ -25,7 +25,7 @@ from memoriter.entries.listing import EntryDetail, EntryFilters, EntryListing, R
 from memoriter.entries.map import MAX_POINTS, MapBuilder
 from memoriter.entries.search import MIN_SIMILARITY, EntrySearch, FoundEntries, Mode
 from memoriter.entries.staging import Approval, StagingArea
-from memoriter.errors import EditConflict, EmbeddingError, StoreError, WriteError
+from memoriter.errors import EditConflict, EmbeddingError, StoreBroken, StoreError, WriteError
 from memoriter.index.follow import Follower
 from memoriter.records import (
     TRUST_LEVELS,
@@ -397,6 +397,10 @@ class Entries:
         """Clean up if automatic cleanup is on and the interval has passed."""
         return self._lifecycle.cleanup_if_due()
 
+    def clock_problem(self) -> str | None:
+        """Return a sentence about a jump of the clock that was noticed recently; None without one."""
+        return self._lifecycle.clock_problem()
+
     # ---- export and import -----------------------------------------------------------------------------------
 
     def export(self, type: str | None = None, **filters: Unpack[EntryFilters]) -> Iterator[str]:  # noqa: A002
@@ -548,4 +552,21 @@ def open_entries(
 
     index = open_index(index_folder or folder / INDEX_NAME, engine=engine, pinecone=pinecone)
     batched = Batched(embedder) if embedder else None
-    return Entries(EntryStore(folder, file=database), index, embedder, batched, options, clock=clock)
+    try:
+        _check_not_lost(database or folder / "memory.db", index)
+        return Entries(EntryStore(folder, file=database), index, embedder, batched, options, clock=clock)
+    except BaseException:
+        index.close()
+        raise
+
+
+def _check_not_lost(database: Path, index: Index) -> None:
+    """Raise `StoreBroken` if the database is missing or empty although its index knows entries."""
+    if database.exists() and database.stat().st_size:
+        return
+    known = index.healing(index.total)
+    if known:
+        raise StoreBroken(
+            f"{database} is {'empty' if database.exists() else 'missing'}, although its index knows {known} entries."
+            f" Restore the file from a backup, or delete {index.path.parent} to start without them."
+        )

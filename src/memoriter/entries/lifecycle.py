@@ -1,23 +1,26 @@
-"""Expiry of entries: expired entries are hidden immediately, marked at the next cleanup and erased later.
-
-Erasing an expired entry leaves no tombstone, because the owner did not ask for it. The same text may be learned again.
-"""
+"""Expiry of entries: expired entries are hidden immediately, marked at the next cleanup and erased later."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
+from memoriter import logs
 from memoriter.entries.drafts import DAY
 from memoriter.entries.erase import Eraser
-from memoriter.records import CleanedUp
-from memoriter.store.connection import value
+from memoriter.records import CleanedUp, Entry
+from memoriter.sentences import sentence
 from memoriter.store.entry_rows import EntryFilter
 from memoriter.store.entry_store import Edit, EntryStore
 from memoriter.store.ledger import MAX_RECALLS, Ledger
+from memoriter.store.retention import Retention
+
+log = logs.get("entries")
 
 HOUR = 3600.0
-LAST_CLEANUP = "last_cleanup"
+#: The states in which an entry waits to be erased, and whether a tombstone prevents capturing it again. The owner did
+#: not ask to erase an expired entry, so the same text may be learned again.
+WAITING = {"expired": False, "rejected": True}
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,44 +41,66 @@ class Lifecycle:
         self, store: EntryStore, eraser: Eraser, options: CleanupOptions, clock: Callable[[], float]
     ) -> None:
         self.ledger = Ledger(store.database, options.ledger_recalls)
+        self._retention = Retention(store.database)
         self._store = store
         self._eraser = eraser
         self._options = options
         self._clock = clock
 
     def cleanup_if_due(self) -> CleanedUp | None:
-        """Clean up if automatic cleanup is on and the interval has passed."""
-        with self._store.database.read() as connection:
-            last = value(connection, "select value from meta where key = ?", (LAST_CLEANUP,))
-        due = last is None or self._clock() - float(last) >= self._options.interval_hours * HOUR
+        """Clean up if automatic cleanup is on and the interval has passed, or if the clock was set back."""
+        last = self._retention.seen()
+        due = last is None or not 0 <= self._clock() - last < self._options.interval_hours * HOUR
         return self.cleanup() if self._options.automatic and due else None
 
     def cleanup(self) -> CleanedUp:
-        """Mark expired entries, erase those that expired or were rejected long ago, and delete old recalls."""
+        """Mark expired entries, erase those that have waited long enough, and delete old recalls.
+
+        Only observed time counts as waiting, so one run under a wrong clock marks entries but erases nothing. When
+        the clock is right again, the next run restores them.
+        """
         now = self._clock()
-        over = [
-            e for e in self._store.find(EntryFilter()) if e.expires_at is not None and e.expires_at <= now
+        observed = self._retention.observe(now)
+        purged = self._erase_due(observed - self._options.retention_days * DAY)
+        expired, restored = self._mark(now)
+        self._retention.record(WAITING, observed)
+        jump = self.clock_problem()
+        if jump is None:
+            self.ledger.prune(now - self._options.ledger_days * DAY)
+        else:
+            log.warning("%s", jump)
+        return CleanedUp(expired, purged, restored, jump)
+
+    def clock_problem(self) -> str | None:
+        """Return a sentence about a jump of the clock within the retention time; None without one."""
+        jump = self._retention.last_jump(max(1.0, self._options.retention_days) * DAY)
+        if jump is None:
+            return None
+        days = round(abs(jump.seconds) / DAY, 1)
+        return sentence("clock.ahead" if jump.seconds > 0 else "clock.back", days=days)
+
+    def _mark(self, now: float) -> tuple[int, int]:
+        """Mark entries whose time is over, and restore those whose time is not. Return how many of each."""
+        over = [one for one in self._store.find(EntryFilter()) if not _lasts(one, now)]
+        early = [one for one in self._store.find(EntryFilter(states=("expired",))) if _lasts(one, now)]
+        edits = [
+            *(Edit("expire", replace(entry, state="expired"), entry) for entry in over),
+            *(Edit("restore", replace(entry, state="active"), entry) for entry in early),
         ]
-        if over:
-            edits = [Edit("expire", replace(entry, state="expired"), entry) for entry in over]
+        if edits:
             self._store.apply(edits, at=now, by="cleanup")
-        expired_ids = [
-            entry.id
-            for entry in self._store.find(EntryFilter(states=("expired",)))
-            if (entry.expires_at or 0) + self._options.retention_days * DAY <= now
-        ]
-        if expired_ids:
-            self._eraser.erase(expired_ids, actor="cleanup", tombstones=False)
-        refused = [
-            entry.id
-            for entry in self._store.find(EntryFilter(states=("rejected",)))
-            if entry.updated_at + self._options.retention_days * DAY <= now
-        ]
-        if refused:  # with a tombstone: the owner did not want it, so it is not captured again
-            self._eraser.erase(refused, actor="cleanup")
-        self.ledger.prune(now - self._options.ledger_days * DAY)
-        with self._store.database.write() as connection:
-            connection.execute(
-                "insert or replace into meta(key, value) values(?, ?)", (LAST_CLEANUP, str(now))
-            )
-        return CleanedUp(len(over), len(expired_ids) + len(refused))
+        return len(over), len(early)
+
+    def _erase_due(self, until: float) -> int:
+        """Erase the entries that wait since a time or longer. Return how many."""
+        count = 0
+        for state, has_tombstone in WAITING.items():
+            ids = self._retention.due((state,), until)
+            if ids:
+                self._eraser.erase(ids, actor="cleanup", tombstones=has_tombstone)
+            count += len(ids)
+        return count
+
+
+def _lasts(entry: Entry, now: float) -> bool:
+    return entry.expires_at is None or entry.expires_at > now

@@ -8,6 +8,7 @@ be derived from it.
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
@@ -33,6 +34,7 @@ BLOCK = 256
 EMBED_S = 1.0
 
 _TOKENIZER = "tokenizer"
+_MARK = re.compile(r"(?P<store>\S+) (?P<number>\d{1,18}) (?P<mark>\S*)", re.ASCII)
 T = TypeVar("T")
 
 Indexed = tuple[Document, Sequence[Chunk]]
@@ -49,6 +51,9 @@ class NumberedStore(Protocol):
     def seq(self) -> int:
         """Return the number of the newest change; 0 before the first."""
 
+    def mark(self, seq: int) -> str:
+        """Return a text that identifies the change with this number. A diverged copy of the store has another."""
+
     def changed_since(self, seq: int) -> Iterable[str]:
         """Return the paths of the documents that changed after this change, including deleted ones."""
 
@@ -57,7 +62,7 @@ class NumberedStore(Protocol):
 
 
 class Position:
-    """The last change that an index contains, stored in the index itself as "<store> <number>".
+    """The last change that an index contains, stored in the index itself as "<store> <number> <mark>".
 
     Several processes may follow at the same time, and each may be killed at any point. The index always contains every
     change up to the stored number. It may contain later ones. Rows made by another tokenizer do not count.
@@ -109,11 +114,14 @@ class Position:
     def _stored_seq(self) -> int | None:
         if self._index.meta(_TOKENIZER) != str(TOKENIZER_VERSION):
             return None
-        store, _, number = (self._index.meta(self._key) or "").partition(" ")
-        return int(number) if store == self._store.store_id and number.isdecimal() else None
+        found = _MARK.fullmatch(self._index.meta(self._key) or "")
+        if found is None or found["store"] != self._store.store_id:
+            return None
+        number = int(found["number"])
+        return number if found["mark"] == self._store.mark(number) else None
 
     def _set(self, number: int) -> None:
-        mark = f"{self._store.store_id} {number}"
+        mark = f"{self._store.store_id} {number} {self._store.mark(number)}"
         self._index.set_meta(**{self._key: mark, _TOKENIZER: str(TOKENIZER_VERSION)})
 
 

@@ -150,6 +150,10 @@ class CleanedUp:
 
     expired: int
     purged: int
+    #: Entries that were marked as expired under a wrong clock and are in force again.
+    restored: int = 0
+    #: What is wrong with the clock.
+    clock: str | None = None
 
 
 EntrySort = Literal["created", "updated", "importance", "score"]

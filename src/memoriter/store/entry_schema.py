@@ -71,4 +71,12 @@ _M004 = Migration(
     ),
 )
 
-MIGRATIONS = (_M001, _M002, _M003, _M004)
+_M005 = Migration(
+    "m005_retention",
+    (
+        # Since when an entry waits to be erased, in observed time.
+        "create table retention(entry_id text primary key, since real not null) without rowid",
+    ),
+)
+
+MIGRATIONS = (_M001, _M002, _M003, _M004, _M005)

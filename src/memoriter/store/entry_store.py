@@ -12,11 +12,11 @@ import hmac
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import apsw
 
-from memoriter.errors import EditConflict, NotFound
+from memoriter.errors import EditConflict, NotFound, StoreBroken
 from memoriter.records import Bucket, Chunk, Document, Entry, EntryEvent, Facets, referenced_id
 from memoriter.sentences import sentence
 from memoriter.store import entry_lists, entry_rows
@@ -65,10 +65,9 @@ class EntryStore:
             synchronous="FULL",
             timeout_s=timeout_s,
         )
-        with self.database.read() as connection:
+        with self.database.read() as connection:  # converts the error of a missing or damaged value
             meta = dict(connection.execute("select key, value from meta where key in ('store', 'key')"))
-        self.store_id = str(meta["store"])
-        self._key = bytes.fromhex(str(meta["key"]))
+            self.store_id, self._key = str(meta["store"]), bytes.fromhex(str(meta["key"]))
 
     # ---- reading ---------------------------------------------------------------------------------------------
 
@@ -201,6 +200,17 @@ class EntryStore:
         with self.database.read() as connection:
             return entry_rows.last_seq(connection)
 
+    def mark(self, seq: int) -> str:
+        """Return a digest of the event with this number. A diverged copy of the database has another event there.
+
+        Erasing a text does not change the mark.
+        """
+        with self.database.read() as connection:
+            rows: Any = connection.execute(
+                "select at, kind, entry_id from events where seq = ?", (seq,)
+            ).fetchall()
+        return hashlib.sha256(repr(rows).encode()).hexdigest()[:16]
+
     def changed_since(self, seq: int) -> list[str]:
         """Return the ids of the entries that changed after this event."""
         with self.database.read() as connection:
@@ -249,8 +259,19 @@ class EntryStore:
     # ---- health ----------------------------------------------------------------------------------------------
 
     def check(self, *, deep: bool = False) -> list[str]:
-        """Return what is wrong with the file, one sentence each."""
-        return self.database.check(deep=deep)
+        """Return what is wrong with the file, one sentence each. ``deep`` also compares texts with their digests."""
+        found = self.database.check(deep=deep)
+        return found or (self._damaged_texts() if deep else [])
+
+    def _damaged_texts(self) -> list[str]:
+        """Compare every text with its digest, since SQLite has no checksums."""
+        try:
+            with self.database.read() as connection:
+                rows: Any = connection.execute("select id, text, digest from entries")
+                damaged = [id_ for id_, text, digest in rows if self.digest(text) != digest]
+        except StoreBroken as error:
+            return [str(error)]
+        return [f"The text of the entry {id_} is damaged." for id_ in damaged]
 
     def close(self) -> None:
         """Close every connection."""

@@ -111,6 +111,8 @@ def _entries(memory: Memory, *, deep: bool) -> Iterator[Finding]:
         yield Finding("entries", "wrong", "; ".join(damage), sentence("check.restore_entries"))
         return
     yield Finding("entries", "ok", sentence("check.entries", n=stats["total"]))
+    if problem := memory.entries.clock_problem():
+        yield Finding("clock", "note", problem, sentence("check.fix_clock"))
     yield from _entry_index(memory) if deep else ()
     if memory.settings.entries.vector_engine in EXTERNAL_ENGINES and (
         problem := memory.entries.probe_vector()

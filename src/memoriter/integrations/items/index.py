@@ -34,6 +34,7 @@ class ItemDocuments:
     def __init__(self, store: ItemStore, clock: Callable[[], float]) -> None:
         self.store_id = store.store_id
         self.seq = store.seq
+        self.mark = store.mark
         self._store = store
         self._clock = clock
 

@@ -280,6 +280,13 @@ class ItemStore:
         with self.database.read() as connection:
             return int(value(connection, _NEWEST) or 0)
 
+    def mark(self, seq: int) -> str:
+        """Return a text that identifies a change. The number suffices until a later change replaces its row.
+
+        A row of ``changes`` moves with its item, so there is no lasting record of a single change.
+        """
+        return str(seq)
+
     def changed_since(self, seq: int) -> dict[str, tuple[str, ...]]:
         """Return the namespaces of the items that changed after this change, by id, including deleted ones."""
         with self.database.read() as connection:
