@@ -101,7 +101,12 @@ class Built:
             self.root / "workspace",
             home=self.root / "home",
             config=config,
-            overrides={"search.sync_before": False, "search.min_score": 0.0, "search.rerank": reranks},
+            overrides={
+                "search.sync_before": False,
+                "search.min_score": 0.0,
+                "search.rerank": reranks,
+                "embedding.background": False,  # it would remove chunks without a file
+            },
             embedder=(ComputedVectors if embeds else GivenVectors)(self.questions),
         )
         if reranks:
@@ -114,7 +119,7 @@ def build(root: Path, size: int, *, questions: int) -> Built:
     """Fill an index with this many chunks of about 80 words, 20 per document."""
     built = _begin(root, size, questions)
     with built.open() as memory:
-        folder = memory.settings.agent_folder
+        folder = memory.settings.index_folder
     with open_index(folder) as index:
         chunks, vectors = _chunks(size), _rows(size)
         for _ in range(0, size, CHUNKS_PER_TRANSACTION):
@@ -125,6 +130,7 @@ def build(root: Path, size: int, *, questions: int) -> Built:
                     part = block[start : start + CHUNKS_PER_DOCUMENT]
                     index.replace(_document(part), part, identity=IDENTITY)
         index.refresh(IDENTITY)
+        index.set_meta(last_sync="0")
     return built
 
 
@@ -132,7 +138,7 @@ def build_vectors(root: Path, size: int, *, questions: int) -> Built:
     """Fill an index with vectors only, since writing the texts of a million chunks takes minutes."""
     built = _begin(root, size, questions)
     with built.open() as memory:
-        folder = memory.settings.agent_folder
+        folder = memory.settings.index_folder
     scan(folder, size, IDENTITY)
     return built
 

@@ -63,7 +63,7 @@ def searches(built: Built, *, peer_questions: int, keywords: bool = True) -> Ite
     with built.open() as memory:
         name = "search" if keywords else "search, vectors only"
         yield Timed(built.size, name, spread([partial(memory.search, text) for text in built.questions]))
-        folder = memory.settings.agent_folder
+        folder = memory.settings.index_folder
     few = built.questions[:peer_questions]
     with open_index(folder) as index:
         yield _vector_leg(index, built, few)

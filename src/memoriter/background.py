@@ -8,7 +8,8 @@
 
 A `Task` is a `concurrent.futures.Future`. This module starts its own threads, because those of `ThreadPoolExecutor`
 keep the interpreter from exiting until the last call returns, and a provider or a plugin may never return. A thread
-starts when there is work and ends when there is none, so workers that are never closed leave no threads behind.
+starts when there is work and ends when there is none for some time, so workers that are never closed leave no threads
+behind.
 """
 
 from __future__ import annotations
@@ -21,8 +22,7 @@ import threading
 import time
 import weakref
 from collections.abc import Callable, Iterator
-from concurrent.futures import Future
-from concurrent.futures import wait as wait_for_futures
+from concurrent.futures import CancelledError, Future
 from contextlib import contextmanager
 from typing import Any, Generic, TypeVar
 
@@ -81,10 +81,14 @@ class Task(Future[T], Generic[T]):
 
     def wait(self, timeout_s: float) -> bool:
         """Wait until the call has ended. Return False, and abandon the call, when the time is up."""
-        if wait_for_futures([self], max(0.0, timeout_s)).done:
-            return True
-        self.abandon()
-        return False
+        try:
+            self.exception(max(0.0, timeout_s))
+        except TimeoutError:
+            self.abandon()
+            return False
+        except CancelledError:
+            pass
+        return True
 
     def abandon(self) -> None:
         """Stop waiting: cancel the call, unless it belongs to workers that keep abandoned work."""
@@ -113,7 +117,8 @@ class Workers:
     """A few daemon threads over a bounded queue.
 
     Tasks start in the order in which they are due. ``keep``: abandoned tasks run to their end, for work that must not
-    get lost; otherwise they are cancelled.
+    get lost; otherwise they are cancelled. ``linger_s``: an idle thread waits this long for more work, because starting
+    one takes longer than a small call.
     """
 
     def __init__(
@@ -123,9 +128,11 @@ class Workers:
         threads: int = 1,
         queue: int = 256,
         keep: bool = False,
+        linger_s: float = 0.0,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._name = name
+        self._linger_s = linger_s
         self._max_threads, self._max_queue, self._keep = threads, queue, keep
         self._clock = clock
         self._order = itertools.count()
@@ -200,9 +207,9 @@ class Workers:
                 self._running.remove(task)
 
     def _next(self) -> Task[Any] | None:
-        """Wait for a task that is due; None when the queue is empty."""
+        """Wait for a task that is due; None when the queue is empty for long enough."""
         with self._changed:
-            while self._waiting:
+            while self._waiting or self._linger():
                 due, _, task = self._waiting[0]
                 delay_s = due - self._clock()
                 if delay_s > 0 and not task.cancelled():
@@ -214,6 +221,12 @@ class Workers:
                     return task
             self._threads.discard(threading.current_thread())
             return None
+
+    def _linger(self) -> bool:
+        """Wait for more work for some time; return whether there is any."""
+        if self._linger_s and not self._closed:
+            self._changed.wait_for(lambda: self._waiting or self._closed, self._linger_s)
+        return bool(self._waiting)
 
 
 _all_workers: weakref.WeakSet[Workers] = weakref.WeakSet()

@@ -183,7 +183,7 @@ def test_lines_around_a_hit_count_also_while_vectors_are_added(note, open_memory
     def neighbours() -> dict[int, list[int]]:
         rows = {stored.rowid: stored.chunk.start_line for stored in index.stored_of("memory/long.md")}
         found = index.around(rows, reach=2)
-        return {rows[row]: sorted(rows[other] for other in others) for row, others in found.items()}
+        return {rows[row]: sorted(rows[other] for other in near.all) for row, near in found.items()}
 
     memory.search("stork")
     lines = sorted(neighbours())

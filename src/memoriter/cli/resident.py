@@ -162,10 +162,10 @@ class Service:
     def _open(self, settings: Settings, caller: Caller) -> Iterator[Memory]:
         self._check(settings, caller.config)
         memory: Memory = self._memories.get(settings).memory
-        if caller.terminals[1] and settings.agent_folder not in self._synced:
+        if caller.terminals[1] and settings.index_folder not in self._synced:
             if memory.status().last_sync is None:
                 raise Declined("The first index is built with a progress bar.")
-            self._synced.add(settings.agent_folder)
+            self._synced.add(settings.index_folder)
         yield memory
 
     def _check(self, settings: Settings, config: str) -> None:

@@ -28,6 +28,8 @@ FIRST_COOLDOWN_S = 15.0
 MAX_COOLDOWN_S = 600.0
 #: Threads for calls with a time limit, including abandoned ones: more than `embedding.concurrency` allows.
 MAX_CALLS = 96
+#: An idle thread waits this long for the next query.
+LINGER_S = 30.0
 
 
 class ProviderHealth:
@@ -112,7 +114,7 @@ class Guarded:
         self._query_s = query_s
         self._batch_s = batch_s
         # A thread cannot be stopped. A late call continues, and its result is dropped.
-        self._workers = Workers("memoriter-embed-call", threads=MAX_CALLS)
+        self._workers = Workers("memoriter-embed-call", threads=MAX_CALLS, linger_s=LINGER_S)
 
     @property
     def identity(self) -> Identity:
@@ -130,6 +132,7 @@ class Guarded:
 
     def close(self) -> None:
         """Close the wrapped embedder."""
+        self._workers.close(0.0)
         self.embedder.close()
 
     def _call(self, call: Callable[[], object], count: int, limit_s: float | None) -> Matrix:

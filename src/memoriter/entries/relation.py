@@ -190,6 +190,8 @@ def _rejection(before: Statement, after: Statement) -> Relation | None:
     """Return a contradiction if one statement rejects what the other chooses: tabs, and spaces over tabs."""
     for choice, other in ((before.sequence, after.sequence), (after.sequence, before.sequence)):
         for rejector in _REJECTORS:
+            if rejector[0] not in choice:
+                continue
             end = find(choice, rejector) + len(rejector)
             rejected = choice[end:]
             common = len(other) - len(rejected)

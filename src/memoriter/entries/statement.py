@@ -195,6 +195,7 @@ def statement(text: str) -> Statement:
     )
 
 
+@lru_cache(maxsize=4096)
 def plain_pieces(text: str) -> tuple[str, ...]:
     """Return the words of a text without denials apart and without words of change, to compare place by place."""
     spelled = _CHANGE_PHRASES.sub("", _spell_out(text))

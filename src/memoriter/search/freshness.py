@@ -115,8 +115,9 @@ def _order(count: int, replaced: dict[int, int], *, past: bool) -> list[int]:
 
 def _statement(hit: Hit, terms: frozenset[str]) -> _Statement:
     pieces = [text for piece in _ENDS.split(hit.snippet) if (text := _LEAD.sub("", piece).strip())]
-    text = max(pieces, key=lambda piece: len(terms.intersection(tokenize(piece))), default="")
-    words = frozenset(token for token in tokenize(text) if not token.startswith("@"))
+    split = [(text, tokenize(text)) for text in pieces]
+    text, tokens = max(split, key=lambda piece: len(terms.intersection(piece[1])), default=("", []))
+    words = frozenset(token for token in tokens if not token.startswith("@"))
     dates = _DATE.findall(text)
     day = dates[0] if len(dates) == 1 else hit.date or ""
     numbers = frozenset(_NUMBER.findall(text))

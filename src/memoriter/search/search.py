@@ -30,7 +30,7 @@ from memoriter.search.legs import (
 )
 from memoriter.search.rank import FUSIONS, Leg, Scored, Weights
 from memoriter.search.rerank import CANDIDATES, WEIGHT, Reading, blend, text_of
-from memoriter.search.shape import Place
+from memoriter.search.shape import Neighbours, Place
 from memoriter.search.when import date_tokens_of, named_days
 from memoriter.sentences import join
 from memoriter.store import Filter, Index
@@ -188,12 +188,14 @@ class Searcher:
             scores = rank.total_scores(self._legs(candidates))
             # A few more than requested are enough for what the ranking still drops or reorders.
             shortlist = rank.best(scores, max(2 * limit, SHORTLIST))
-            ranked = self._rank(candidates, shortlist)
+            around = self.index.around(shortlist, reach=CONTEXT_REACH)
+            ranked = self._rank(candidates, {row: found.all for row, found in around.items()})
             found = _Shortlist(self.index, candidates)
             reading = self._read(query, found, ranked)
             blended = blend(ranked, reading, self.options.rerank_weight)
             passing = self._choose(found, blended, min_score, limit)
-            places = self._shape(found, ranked, passing, limit)
+            near = {item.rowid: around[item.rowid].nearest for item in passing[: DEPTH * limit]}
+            places = self._shape(found, near, ranked, passing[: DEPTH * limit], limit)
         hits = tuple(self._hit(place, found, reading) for place in places)
         unknown = unknown_identifiers(query.text, candidates.keywords.unknown)
         return Found(hits, join(candidates.vectors.degraded, reading.degraded), unknown)
@@ -222,9 +224,8 @@ class Searcher:
             legs.append(Leg("date", options.date_weight, date_leg(candidates.terms, dates, candidates.days)))
         return FUSIONS[options.fusion]([leg for leg in legs if leg.values])
 
-    def _rank(self, candidates: Candidates, shortlist: Sequence[int]) -> list[Scored]:
+    def _rank(self, candidates: Candidates, around: Mapping[int, Sequence[int]]) -> list[Scored]:
         """Score the shortlist again, each chunk together with the chunks around it, and lower old notes."""
-        around = self.index.around(shortlist, reach=CONTEXT_REACH)
         rows = {row for others in around.values() for row in others} | candidates.cosines.keys()
         words = candidates.keywords.values
         cosines = complete(candidates.vectors, self.index, self.embedder, rows, words)
@@ -263,15 +264,18 @@ class Searcher:
         return passing
 
     def _shape(
-        self, found: _Shortlist, first_stage: Sequence[Scored], passing: Sequence[Scored], limit: int
+        self,
+        found: _Shortlist,
+        near: Neighbours,
+        first_stage: Sequence[Scored],
+        passing: Sequence[Scored],
+        limit: int,
     ) -> list[Place]:
         """Return the hits as places in files.
 
         The reranker pushes no chunk out of the answer that contains all words of the query, or an identifier in it.
         """
-        passing = passing[: DEPTH * limit]
         found.load(item.rowid for item in passing)
-        near = self.index.around((item.rowid for item in passing), reach=1)
         order = shape.spread(passing, found.chunks, near, self.options.hits_per_file)
         places = shape.join_neighbours(order, found.chunks, near, limit)
         shown = {row for place in places for row in place.rows}

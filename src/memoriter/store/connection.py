@@ -11,6 +11,7 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from types import TracebackType
 from typing import Any, Literal
 from urllib.parse import quote
 
@@ -268,6 +269,28 @@ def translate_values(path: Path, damage: type[StoreBroken]) -> Iterator[None]:
         raise
     except (ValueError, TypeError, LookupError, AttributeError, ArithmeticError) as error:
         raise damage(f"{path} contains a value that cannot be read ({error}).") from error
+
+
+class Reading(contextlib.AbstractContextManager[apsw.Connection]):
+    """A connection whose errors, and those of the values read from it, are converted.
+
+    A search reads twenty times. Without an error this is five times faster than the two functions above.
+    """
+
+    __slots__ = ("_connection", "_damage", "_path")
+
+    def __init__(self, connection: apsw.Connection, path: Path, damage: type[StoreBroken]) -> None:
+        self._connection, self._path, self._damage = connection, path, damage
+
+    def __enter__(self) -> apsw.Connection:
+        return self._connection
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if error is not None:
+            with translate_errors(self._path, self._damage), translate_values(self._path, self._damage):
+                raise error
 
 
 def _translate(error: apsw.Error, path: Path, damage: type[StoreBroken]) -> StoreError:

@@ -23,6 +23,7 @@ from memoriter.store.connection import (
     Migration,
     MovedError,
     Opener,
+    Reading,
     inode_of,
     is_foreign,
     roll_back,
@@ -30,7 +31,6 @@ from memoriter.store.connection import (
     side_files,
     store_lock,
     translate_errors,
-    translate_values,
     value,
 )
 
@@ -83,12 +83,9 @@ class Database:
         self._local.used = handle.inode
         return handle.connection
 
-    @contextlib.contextmanager
-    def read(self) -> Iterator[apsw.Connection]:
+    def read(self) -> contextlib.AbstractContextManager[apsw.Connection]:
         """Return the reader, for statements and the values of their rows. Errors of both are converted."""
-        connection = self.reader()
-        with self._errors(), translate_values(self.path, self._damage):
-            yield connection
+        return Reading(self.reader(), self.path, self._damage)
 
     def _errors(self) -> contextlib.AbstractContextManager[None]:
         return translate_errors(self.path, self._damage)

@@ -10,7 +10,7 @@ import json
 import time
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import apsw
 
@@ -136,13 +136,12 @@ _TRUSTS: tuple[Trust, ...] = ("owner", "agent", "untrusted")
 
 # By line and not by row: a chunk moves to a new row when it gets its vector.
 _AROUND = """
-    select c.rowid, (select group_concat(rowid) from (
-        select * from (select n.rowid from chunks n
-            where n.path = c.path and (n.start_line, n.rowid) <= (c.start_line, c.rowid)
-            order by n.start_line desc, n.rowid desc limit ?2 + 1)
-        union all select * from (select n.rowid from chunks n
+    select c.rowid, (select group_concat(rowid) from (select n.rowid from chunks n
+            where n.path = c.path and (n.start_line, n.rowid) < (c.start_line, c.rowid)
+            order by n.start_line desc, n.rowid desc limit ?2)),
+        (select group_concat(rowid) from (select n.rowid from chunks n
             where n.path = c.path and (n.start_line, n.rowid) > (c.start_line, c.rowid)
-            order by n.start_line, n.rowid limit ?2)))
+            order by n.start_line, n.rowid limit ?2))
     from json_each(?1) wanted cross join chunks c on c.rowid = wanted.value"""
 
 _DATES = """
@@ -235,10 +234,32 @@ def dates(connection: apsw.Connection, rowids: Iterable[int]) -> dict[int, str]:
     return dict(rows)
 
 
-def around(connection: apsw.Connection, rowids: Iterable[int], reach: int) -> dict[int, list[int]]:
-    """Return, for each row, the rows of the same document within reach, including itself."""
+class Surroundings(NamedTuple):
+    """The rows of a document around one of its rows, nearest first."""
+
+    row: int
+    before: tuple[int, ...]
+    after: tuple[int, ...]
+
+    @property
+    def all(self) -> tuple[int, ...]:
+        """All of them, and the row itself first."""
+        return (self.row, *self.before, *self.after)
+
+    @property
+    def nearest(self) -> tuple[int, ...]:
+        """The row itself, and those directly before and after it."""
+        return (self.row, *self.before[:1], *self.after[:1])
+
+
+def around(connection: apsw.Connection, rowids: Iterable[int], reach: int) -> dict[int, Surroundings]:
+    """Return, for each row, the rows of the same document within reach."""
     rows: Any = connection.execute(_AROUND, (json.dumps(list(rowids)), reach))
-    return {row: list(map(int, others.split(","))) for row, others in rows}
+    return {row: Surroundings(row, _numbers(before), _numbers(after)) for row, before, after in rows}
+
+
+def _numbers(joined: str | None) -> tuple[int, ...]:
+    return tuple(map(int, joined.split(","))) if joined else ()
 
 
 def _stored_chunk(rowid: int, headings: str, model: str, *fields: Any) -> StoredChunk:

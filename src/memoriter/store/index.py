@@ -28,6 +28,7 @@ from memoriter.store.documents import (
     DocumentSummary,
     FileRow,
     StoredChunk,
+    Surroundings,
 )
 from memoriter.store.keywords import Filter, KeywordMatch
 from memoriter.store.vectors import ENGINES, PineconeAccess, remove_unused
@@ -255,8 +256,8 @@ class Index:
         """Return the chunks whose vectors of this identity are nearest, as (rowid, cosine), best first."""
         return self._vectors.search(vector, identity, limit=limit, where=where)
 
-    def around(self, rowids: Iterable[int], *, reach: int) -> dict[int, list[int]]:
-        """Return, for each row, the rows of the same document at most ``reach`` chunks away, including itself."""
+    def around(self, rowids: Iterable[int], *, reach: int) -> dict[int, Surroundings]:
+        """Return, for each row, the rows of the same document at most ``reach`` chunks away."""
         with self._database.read() as connection:
             return documents.around(connection, rowids, reach)
 
