@@ -13,6 +13,7 @@ import argparse
 import importlib
 import random
 import shutil
+import signal
 import sys
 import tempfile
 import time
@@ -22,7 +23,7 @@ from pathlib import Path
 
 from soak import report
 from soak.forking import adopt_orphans, kill_orphans
-from soak.part import Part, Result, Results, Round, Task, is_complete
+from soak.part import Part, Result, Results, Round, Task, commit, is_complete
 
 ROOT = Path(__file__).parents[1]
 STATE = ROOT / "build/soak"
@@ -57,6 +58,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         parser().error(f"unknown part {unknown[0]!r}. The parts are: {', '.join(PARTS)}.")
     if not options.resume and not options.short:
         results.set_aside()
+    commit()
+    signal.signal(
+        signal.SIGTERM, lambda *_: sys.exit(1)
+    )  # so that a round removes what it mounted and started
     until = time.monotonic() + options.hours * 3600
     ended_well = [run(load(name), results, options, until) for name in options.parts or PARTS]
     return 0 if all(ended_well) else 1

@@ -10,6 +10,7 @@ import subprocess
 import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -146,8 +147,9 @@ def is_complete(part: Part, results: list[Result]) -> bool:
     return all(sums.get(name, 0) >= target for name, target in part.targets.items())
 
 
+@cache
 def commit() -> str:
-    """Return the commit of the code that runs."""
+    """Return the commit of the code that runs, as it was at the first call."""
     command = ["git", "-C", str(Path(__file__).parent), "rev-parse", "--short", "HEAD"]
     found = subprocess.run(command, capture_output=True, text=True, check=False)
     return found.stdout.strip() or "unknown"
