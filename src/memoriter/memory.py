@@ -29,7 +29,7 @@ from memoriter.build import (
 from memoriter.engines import Engine
 from memoriter.engines.fallback import warm_up
 from memoriter.entries.relation import contradicts
-from memoriter.errors import MemoriterError, MemoryClosed, NotFound, StoreError
+from memoriter.errors import MemoriterError, MemoryClosed, NotFound, SourceError, StoreError
 from memoriter.recall.render import Language, memory_section
 from memoriter.records import (
     Answer,
@@ -164,12 +164,14 @@ class Memory:
         min_score: float | None = None,
         source: Source | None = None,
         path_prefix: str | None = None,
+        collection: str | None = None,
         session_key: str | None = None,
         masked: bool = False,
     ) -> Answer:
         """Return the few lines that answer the query, best first, each with its citation and its score.
 
-        Notes, sessions and entries are searched together, unless ``source`` names one of them. Keyword arguments
+        Notes, sessions and entries are searched together, unless ``source`` names one of them, or ``collection``
+        the notes of one collection, which raises `NotFound` if there is no such collection. Keyword arguments
         replace fields of a `Query`. Failures do not raise: the answer's ``degraded`` says what is missing. An
         answer for an agent is ``masked``: secrets in it are replaced by their kind.
 
@@ -183,8 +185,25 @@ class Memory:
             min_score=min_score,
             source=source,
             path_prefix=path_prefix,
+            collection=collection,
             session_key=session_key,
         )
+        if query.collection is not None:
+            return self._search_collection(query, query.collection, masked=masked)
+        return self._search(query, masked=masked)
+
+    def _search_collection(self, query: Query, name: str, *, masked: bool) -> Answer:
+        """Search the notes of one collection. The index holds them with those of other folders."""
+        folder = self.notes.collection(name)
+        if query.source not in (None, "memory"):
+            raise SourceError(sentence("collection.notes", source=query.source))
+        prefix = folder.shown if query.path_prefix is None else query.path_prefix
+        answer = self._search(
+            replace(query, collection=None, source="memory", path_prefix=prefix), masked=masked
+        )
+        return replace(answer, hits=tuple(hit for hit in answer.hits if folder.contains(hit.path)))
+
+    def _search(self, query: Query, *, masked: bool) -> Answer:
         if query.source == "entries":
             cited = shows_citations(self.settings.memory.citations, query.session_key)
             answer = Answer((), "none", "", citations=cited, unknown=identifiers(query.text))

@@ -152,6 +152,9 @@ SENTENCES: Mapping[str, str] = {
     "recall.none": "Nothing has been recalled yet.",
     "recall.none_of_entry": "The entry {id} has not entered a prompt yet.",
     "note.not_found": "{path!r} does not exist.",
+    "collection.unknown": "There is no collection {name!r}. Collections: {known}.",
+    "collection.missing": "The folder of the collection {name}, {path}, does not exist.",
+    "collection.notes": "A collection contains notes only, so `source` cannot be `{source}`.",
     "note.other": "{path!r} does not exist. Did you mean {name!r}?",
 }
 """The English text of every code. The page has the same codes in `words.js`."""

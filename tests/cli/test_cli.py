@@ -26,7 +26,7 @@ def test_init_creates_missing_files_and_keeps_existing_ones(memoriter: Run, tmp_
     first = memoriter("init", "--json", MEMORITER_WORKSPACE=str(root))
     assert (first.returncode, sorted(Path(p).name for p in json.loads(first.stdout)["made"])) == (
         0,
-        ["MEMORY.md", "config.yaml", "memory", "new", "state"],
+        [".memoriter.yaml", "MEMORY.md", "config.yaml", "memory", "new", "state"],
     )
     (root / "MEMORY.md").write_text("mine")
     second = memoriter("init", "--json", MEMORITER_WORKSPACE=str(root))

@@ -167,7 +167,8 @@ def test_memory_stats_counts(toolbox: Toolbox) -> None:
         ({"query": "x", "source": "wiki"}, "`source` must be one of memory, sessions, entries."),
         (
             {"query": "x", "limit": 3},
-            "memory_search has no argument 'limit'. Its arguments are: query, maxResults, minScore, source.",
+            "memory_search has no argument 'limit'. "  # noqa: ISC004
+            "Its arguments are: query, maxResults, minScore, source, collection.",
         ),
         ("{", "The arguments are not JSON."),
         ("[]", "The arguments must be an object."),
@@ -380,7 +381,7 @@ def test_tools_are_available_as_python_functions(toolbox: Toolbox) -> None:
     assert (search.__doc__ or "").startswith("Mandatory recall step")
     assert str(inspect.signature(search)) == (
         "(query: str, max_results: int | None = None, min_score: float | None = None, "
-        "source: str | None = None) -> dict"
+        "source: str | None = None, collection: str | None = None) -> dict"
     )
     assert search("heron", max_results=1)["results"][0]["path"] == "MEMORY.md"
     assert functions["memory_get"]("memory/long.md", from_=2, lines=1)["text"] == "line 2"

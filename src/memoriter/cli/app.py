@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from memoriter.cli import backups, configuration, entries, resident, server, sessions, setup
+from memoriter.cli import backups, configuration, entries, folders, resident, server, sessions, setup
 from memoriter.cli.context import GlobalOptions, Json, Words, join_words
 from memoriter.cli.grouping import CommandGroup
 
@@ -35,7 +35,8 @@ app = typer.Typer(
     rich_markup_mode=None,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-app.command(epilog="Example: memoriter --workspace ~/notes init")(setup.init)
+app.command(epilog="Examples: memoriter init · memoriter init ~/vault --all-notes")(folders.init)
+app.add_typer(folders.app, name="collection")
 app.add_typer(configuration.app, name="config")
 
 
@@ -118,6 +119,12 @@ def search(
         str | None,
         typer.Option(help="Only search files whose path starts with this prefix.", show_default=False),
     ] = None,
+    collection: Annotated[
+        str | None,
+        typer.Option(
+            "--collection", "-c", help="Only search the notes of this collection.", show_default=False
+        ),
+    ] = None,
     explain: Annotated[bool, typer.Option("--explain", help="Show how each score is computed.")] = False,
     as_json: Json = False,
 ) -> None:
@@ -132,7 +139,12 @@ def search(
         if not as_json and sys.stderr.isatty():
             _index_before_first_search(memory)
         answer = memory.search(
-            query, max_results=max_results, min_score=min_score, source=source, path_prefix=path
+            query,
+            max_results=max_results,
+            min_score=min_score,
+            source=source,
+            path_prefix=path,
+            collection=collection,
         )
     render.answer(answer, as_json=as_json, explain=explain)
 

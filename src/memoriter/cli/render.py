@@ -23,7 +23,6 @@ from memoriter.sentences import join
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from memoriter.cli.setup import SetupReport
     from memoriter.config import Settings
     from memoriter.integrations.copying import ImportAction, ImportReport
     from memoriter.records import Answer, EntryHit, Excerpt, Hit, Progress, Status, SyncReport
@@ -410,22 +409,8 @@ def settings(loaded: Settings, as_json: bool) -> None:
     print_table([(key, str(value), str(origin)) for key, value, origin in rows], "key", "value", "from")
 
 
-def setup_report(report: SetupReport, indexed: SyncReport | None, as_json: bool) -> None:
-    """Print what `init` created and indexed."""
-    if as_json:
-        to_json({**asdict(report), "index": asdict(indexed) if indexed else None})
-        return
-    for path in report.made:
-        console().print(f"created  {_shorten_home(path)}")
-    for path in report.kept:
-        console().print(f"kept     {_shorten_home(path)}")
-    if indexed and indexed.files:
-        sync_report(indexed, as_json=False)
-    first = "" if indexed and indexed.chunks else "write a note under memory/, then "
-    console().print(f"Next: {first}run `memoriter search …`.")
-
-
-def _shorten_home(path: Path) -> str:
+def shorten_home(path: Path) -> str:
+    """Return a path with `~` for the home folder of the user."""
     home = Path.home()
     return f"~/{path.relative_to(home)}" if path.is_relative_to(home) else str(path)
 

@@ -1,40 +1,24 @@
-"""Commands that set up a memory and connect it to other programs: `init`, `import`, `install`, `hook` and others.
+"""Commands that connect the memory to other programs: `import`, `install`, `hook` and others.
 
 Imports of the package stay inside the functions, so that ``--help`` loads only typer.
 """
 
 from __future__ import annotations
 
-import os
 import sys
 from collections.abc import Sequence
-from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
 from memoriter.cli.context import GlobalOptions, Json
+from memoriter.cli.folders import create_files
 
 if TYPE_CHECKING:
     from memoriter.config import Settings
     from memoriter.integrations.claude_code.install import ClaudePlugin
     from memoriter.integrations.installed_files import FileChange
-
-# The text is inside comments that the index ignores, so a search in a new memory finds nothing.
-MEMORY_MD = """\
-<!-- memoriter: keep lasting facts here, one per line: people, decisions, how things are done. -->
-<!-- memoriter: daily notes go to memory/YYYY-MM-DD.md, longer topics to memory/<topic>/<name>.md. -->
-"""
-
-CONFIG_YAML = """# Settings of memoriter. Every setting has a default; `memoriter config show` lists them all.
-# workspace: {workspace}
-# search:
-#   max_results: 6
-# embedding:
-#   provider: auto
-"""
 
 #: Programs whose whole memory can be imported.
 PROGRAMS = ("openclaw", "claude-code")
@@ -56,68 +40,12 @@ DryRun = Annotated[bool, typer.Option("--dry-run", help="Only show what would ch
 
 
 def register(app: typer.Typer) -> None:
-    """Add the commands of this module, except `init`, which is listed first."""
+    """Add the commands of this module."""
     app.command("import", epilog="Example: memoriter import openclaw --dry-run")(import_)
     app.command(epilog="Example: memoriter --workspace ~/notes install claude-code --dry-run")(install)
     app.command(epilog="Example: memoriter uninstall claude-code")(uninstall)
     app.command(epilog="Example: memoriter hook claude-code UserPromptSubmit < event.json")(hook)
     app.command("process-queue")(process_queue)
-
-
-# ---- init -----------------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True)
-class SetupReport:
-    """The files and folders that `init` created, and those that existed."""
-
-    workspace: Path
-    home: Path
-    made: tuple[Path, ...]
-    kept: tuple[Path, ...]
-
-
-def init(context: typer.Context, as_json: Json = False) -> None:
-    """Create a workspace and its settings, and index its notes. Existing files are kept."""
-    from memoriter.cli import render
-    from memoriter.errors import MemoryDisabled
-
-    created = create_files(context.obj.settings())
-    indexed = None
-    with suppress(MemoryDisabled), context.obj.memory() as memory, render.progress(as_json) as progress:
-        indexed = memory.sync(progress=progress)
-    render.setup_report(created, indexed, as_json)
-
-
-def create_files(settings: Settings) -> SetupReport:
-    """Create the first files of the workspace and of the home folder."""
-    root, home = settings.workspace, settings.home
-    core = next(
-        (root / name for name in ("MEMORY.md", "memory.md") if (root / name).is_file()), root / "MEMORY.md"
-    )
-    created, existing = list[Path](), list[Path]()
-    for folder, mode in ((root, 0o777), (root / "memory", 0o777), (home, 0o700)):
-        (existing if folder.is_dir() else created).append(folder)
-        folder.mkdir(mode=mode, parents=True, exist_ok=True)
-    for file, text, mode in (
-        (core, MEMORY_MD, 0o666),
-        (home / "config.yaml", CONFIG_YAML.format(workspace=root), 0o600),
-    ):
-        (created if _create_file(file, text, mode) else existing).append(file)
-    return SetupReport(root, home, tuple(created), tuple(existing))
-
-
-def _create_file(file: Path, text: str, mode: int) -> bool:
-    """Write a new file; return False if it exists."""
-    try:
-        descriptor = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
-    except FileExistsError:
-        return False
-    with os.fdopen(descriptor, "w", encoding="utf-8") as stream:
-        stream.write(text)
-        stream.flush()
-        os.fsync(descriptor)
-    return True
 
 
 # ---- import ---------------------------------------------------------------------------------------------------

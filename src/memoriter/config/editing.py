@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -29,6 +30,14 @@ def save_value(path: Path, key: str, written: str) -> object:
     check_text(path, changed)
     durable.write(path, changed.encode())
     return "***" if is_secret(key) else value
+
+
+def change_value(path: Path, key: str, change: Callable[[object], object], *, mode: int = 0o600) -> None:
+    """Replace one setting in a file by what ``change`` returns for its value (None if it is not set)."""
+    text = read(path, follow_links=True) or ""
+    changed = set_value(text, key, change(_value_in(text, key)))
+    check_text(path, changed)
+    durable.write(path, changed.encode(), mode=mode)
 
 
 def _is_text(key: str, written: str) -> bool:

@@ -53,6 +53,10 @@ class Tree:
         """Return whether a relative path belongs to the memory."""
         return self.pattern.fullmatch(relative) is not None
 
+    def contains(self, path: str) -> bool:
+        """Return whether a path, as a citation shows it, belongs to this tree."""
+        return path.startswith(self.shown) and self.matches(path[len(self.shown) :])
+
     def holds(self, real: str) -> bool:
         """Return whether a resolved path is below the folder."""
         return real.startswith(self.real.rstrip(os.sep) + os.sep)

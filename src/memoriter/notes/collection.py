@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 from memoriter.errors import MemoriterError, NotFound, WriteError
 from memoriter.files import edits
 from memoriter.notes.chunking import trust_of_note
-from memoriter.records import Excerpt, FoundFile, NoteChunk, NoteFile, Saved, Source, Trust
+from memoriter.records import Collection, Excerpt, FoundFile, NoteChunk, NoteFile, Saved, Source, Trust
 from memoriter.sentences import sentence
 from memoriter.text import estimate_tokens
 from memoriter.text.measure import split_lines
@@ -23,6 +23,7 @@ from memoriter.text.redaction import redact
 from memoriter.text.words import normal_form
 
 if TYPE_CHECKING:
+    from memoriter.files.scan import Tree
     from memoriter.notes.workspace import Workspace
     from memoriter.sessions.transcripts import Transcripts
     from memoriter.store import Index
@@ -93,6 +94,14 @@ class Notes:
     def paths(self) -> tuple[str, ...]:
         """Return the paths of all notes, without transcripts."""
         return tuple(file.path for file in self._notes())
+
+    def collections(self) -> tuple[Collection, ...]:
+        """Return the collections, each with the number of its notes."""
+        return self._workspace.collections()
+
+    def collection(self, name: str) -> Tree:
+        """Return the folder of a collection. Raises `NotFound` if there is none."""
+        return self._workspace.collection(name)
 
     def get(self, path: str) -> NoteFile:
         """Describe one note or transcript. Raises `NotFound`."""

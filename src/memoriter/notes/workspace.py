@@ -16,8 +16,8 @@ from types import MappingProxyType
 
 from memoriter.errors import NotFound, PathRefused, SourceError
 from memoriter.files.paths import open_inside
-from memoriter.files.scan import Scan, Tree, Walk, absolute, changed_at, is_citable, trees_of
-from memoriter.records import Document, Excerpt, FoundFile, Problem
+from memoriter.files.scan import Scan, Tree, Walk, absolute, changed_at, is_citable, tree_of, trees_of
+from memoriter.records import Collection, Document, Excerpt, FoundFile, Problem
 from memoriter.sentences import sentence
 from memoriter.text.blocks import without_annotations
 from memoriter.text.encoding import decode
@@ -95,6 +95,33 @@ class Workspace:
 
     def _roots(self) -> list[str]:
         return [str(self.root.absolute()), *(absolute(self.root, extra) for extra in self.extra_paths)]
+
+    # ---- collections ------------------------------------------------------------------------------------------
+
+    def collection(self, name: str) -> Tree:
+        """Return the tree of a collection. Raises `NotFound` if the name is unknown or the folder is missing."""
+        path = next((path for path, known in self.names.items() if known == name), None)
+        if path is None:
+            known = ", ".join(self.names.values()) or "-"
+            raise NotFound(sentence("collection.unknown", name=name, known=known))
+        pattern = self.own_patterns.get(path)
+        tree = tree_of(self.root, path, [pattern] if pattern else self.patterns)
+        if tree is None:
+            raise NotFound(sentence("collection.missing", name=name, path=path))
+        return tree
+
+    def collections(self) -> tuple[Collection, ...]:
+        """Return the collections, each with the number of its notes."""
+        return tuple(
+            Collection(name, str(path), self.own_patterns.get(path), self._count(name))
+            for path, name in self.names.items()
+        )
+
+    def _count(self, name: str) -> int | None:
+        try:
+            return len(Walk(self.collection(name)).files)
+        except NotFound:
+            return None
 
     # ---- reading ----------------------------------------------------------------------------------------------
 

@@ -28,6 +28,8 @@ class Query:
     source: Source | None = None
     #: Search only files whose path starts with this prefix.
     path_prefix: str | None = None
+    #: Search only the notes of this collection.
+    collection: str | None = None
     #: The session that asks. It decides whether the memory may be used and whether citations are shown.
     session_key: str | None = None
 

@@ -84,6 +84,18 @@ LOCAL_TOOLS: tuple[str, ...] = (
 
 
 @dataclass(frozen=True, slots=True)
+class Collection:
+    """A named folder of notes that is searched together with the workspace."""
+
+    name: str
+    path: str
+    #: Which files belong to it. None: as `files.patterns` says.
+    pattern: str | None
+    #: Number of notes. None: the folder does not exist.
+    notes: int | None
+
+
+@dataclass(frozen=True, slots=True)
 class FoundFile:
     """A file that was listed but not read yet."""
 

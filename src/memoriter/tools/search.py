@@ -41,6 +41,9 @@ class SearchArguments(Arguments):
         default=None,
         description="Search only notes (`memory`), past conversations (`sessions`) or captured memories (`entries`).",
     )
+    collection: str | None = Field(
+        default=None, max_length=64, description="Search only this named folder of notes."
+    )
 
 
 class ExplainedSearchArguments(SearchArguments):
@@ -125,6 +128,7 @@ def _query(call: Call[SearchArguments], path_prefix: str | None = None) -> Query
         min_score=asked.min_score,
         source=asked.source,
         path_prefix=path_prefix,
+        collection=asked.collection,
         session_key=call.session_key,
     )
 

@@ -1,0 +1,330 @@
+"""The commands `init` and `collection`, which choose the folders of notes.
+
+Imports of the package stay inside the functions, so that ``--help`` loads only typer.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from memoriter.cli.context import GlobalOptions, Json
+
+if TYPE_CHECKING:
+    from memoriter.config import Settings
+    from memoriter.records import Collection, SyncReport
+
+# The text is inside comments that the index ignores, so a search in a new memory finds nothing.
+MEMORY_MD = """\
+<!-- memoriter: keep lasting facts here, one per line: people, decisions, how things are done. -->
+<!-- memoriter: daily notes go to memory/YYYY-MM-DD.md, longer topics to memory/<topic>/<name>.md. -->
+"""
+
+CONFIG_YAML = """# Settings of memoriter. Every setting has a default; `memoriter config show` lists them all.
+# search:
+#   max_results: 6
+# embedding:
+#   provider: auto
+"""
+
+WORKSPACE_YAML = "# memoriter: this folder is a workspace.\n"
+
+#: Origins of a workspace that was named for this command alone.
+VARIABLES = ("MEMORITER_WORKSPACE", "MEMORY_DIR")
+
+app = typer.Typer(
+    help="Add, list or remove named folders of notes.",
+    no_args_is_help=True,
+)
+
+
+# ---- init -----------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class SetupReport:
+    """The files and folders that `init` created, those that existed, and the notes it found."""
+
+    workspace: Path
+    home: Path
+    made: tuple[Path, ...]
+    kept: tuple[Path, ...]
+    #: Notes that belong to the memory, and the folders they are in.
+    notes: int
+    folders: int
+    #: Notes in the workspace that do not belong to the memory.
+    not_indexed: int
+
+
+def init(
+    context: typer.Context,
+    path: Annotated[
+        Path | None,
+        typer.Argument(help="Folder to set up (default: the current folder).", show_default=False),
+    ] = None,
+    all_notes: Annotated[
+        bool | None,
+        typer.Option(
+            "--all-notes/--no-all-notes",
+            help="Index every Markdown file in the folder, not only MEMORY.md and memory/. In a terminal, you are "
+            "asked.",
+            show_default=False,
+        ),
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Set up a folder of notes as a workspace, and index it. Existing files are kept."""
+    from memoriter.cli import render
+    from memoriter.errors import MemoryDisabled
+
+    options, named = _chosen_folder(context.obj, path), context.obj.workspace is not None
+    settings = options.settings()
+    every = _list_notes(settings)
+    if all_notes is None:
+        all_notes = _ask_about_notes(settings, every, as_json=as_json)
+    created, existing = create_files(settings, all_notes=all_notes)
+    _set_default(options, settings.workspace, replace_other=named)
+    indexed, paths = None, tuple[str, ...]()
+    with suppress(MemoryDisabled), options.memory() as memory, render.progress(as_json) as progress:
+        indexed, paths = memory.sync(progress=progress), memory.notes.paths()
+    notes = [path for path in paths if not Path(path).is_absolute()]
+    report = SetupReport(
+        settings.workspace,
+        settings.home,
+        created,
+        existing,
+        len(notes),
+        len({Path(note).parent for note in notes}),
+        len(every.difference(notes)),
+    )
+    _print_report(report, indexed, as_json)
+
+
+def _chosen_folder(options: GlobalOptions, path: Path | None) -> GlobalOptions:
+    """Return the options with the folder to set up. The user's home folder is never set up unless it is named."""
+    if path is not None and options.workspace is not None:
+        raise typer.BadParameter("Name the folder once: as PATH or with --workspace.", param_hint="PATH")
+    folder = path or options.workspace
+    if folder is None:
+        settings, folder = options.settings(), Path.cwd()
+        if settings.origin("workspace") in VARIABLES:
+            return options
+        if folder.resolve() == Path.home().resolve():
+            folder = settings.workspace
+    if folder.exists() and not folder.is_dir():
+        raise typer.BadParameter(f"{str(folder)!r} is not a folder.", param_hint="PATH")
+    return replace(options, workspace=folder.expanduser().absolute())
+
+
+def _list_notes(settings: Settings) -> set[str]:
+    """List every note in the workspace, whether or not it belongs to the memory."""
+    from memoriter.files.scan import Walk, tree_of
+
+    tree = tree_of(settings.workspace, settings.workspace, settings.files.patterns)
+    return {found.path for found in Walk(tree).files} if tree else set()
+
+
+def _ask_about_notes(settings: Settings, every: set[str], *, as_json: bool) -> bool:
+    """Return whether to index all notes of a folder that is not a workspace yet."""
+    root = settings.workspace
+    markers = ("MEMORY.md", "memory.md", settings.files.folder, ".memoriter.yaml")
+    is_new = not any((root / name).exists() for name in markers)
+    if not is_new or not every or as_json or not (sys.stdin.isatty() and sys.stdout.isatty()):
+        return False
+    folders = len({Path(path).parent for path in every})
+    question = f"{root} has {count_notes(len(every), folders)}. Index all of them?"
+    return typer.confirm(question, default=True)
+
+
+def create_files(settings: Settings, *, all_notes: bool = False) -> tuple[tuple[Path, ...], tuple[Path, ...]]:
+    """Create the first files of the workspace and of the home. Return those that are new, and those that existed."""
+    root, home = settings.workspace, settings.home
+    marker, config = root / ".memoriter.yaml", home / "config.yaml"
+    core = next(
+        (root / name for name in ("MEMORY.md", "memory.md") if (root / name).is_file()), root / "MEMORY.md"
+    )
+    has_all = all_notes or root.resolve() in settings.files.extra_paths
+    own = () if has_all else ((root / settings.files.folder, 0o777),)
+    created, existing = list[Path](), list[Path]()
+    for folder, mode in ((root, 0o777), *own, (home, 0o700)):
+        (existing if folder.is_dir() else created).append(folder)
+        folder.mkdir(mode=mode, parents=True, exist_ok=True)
+    texts = {marker: (WORKSPACE_YAML, 0o666), config: (CONFIG_YAML, 0o600)}
+    if not has_all:
+        texts = {core: (MEMORY_MD, 0o666), **texts}
+    for file, (text, mode) in texts.items():
+        (created if _create_file(file, text, mode) else existing).append(file)
+    if all_notes and root.resolve() not in settings.files.extra_paths:
+        _index_all_notes(marker)
+    return tuple(dict.fromkeys(created)), tuple(dict.fromkeys(existing))
+
+
+def _create_file(file: Path, text: str, mode: int) -> bool:
+    """Write a new file; return False if it exists."""
+    try:
+        descriptor = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
+    except FileExistsError:
+        return False
+    with os.fdopen(descriptor, "w", encoding="utf-8") as stream:
+        stream.write(text)
+        stream.flush()
+        os.fsync(descriptor)
+    return True
+
+
+def _index_all_notes(marker: Path) -> None:
+    """Add the workspace itself to the extra paths in its settings file."""
+    from memoriter.config.editing import change_value
+
+    def add(paths: object) -> list[object]:
+        known = paths if isinstance(paths, list) else [paths] if paths else []
+        return [*known, "."]
+
+    change_value(marker, "files.extra_paths", add, mode=marker.stat().st_mode & 0o777)
+
+
+def _set_default(options: GlobalOptions, workspace: Path, *, replace_other: bool) -> None:
+    """Write the workspace to the owner's settings file, for commands that run elsewhere."""
+    from memoriter.config.editing import change_value
+    from memoriter.config.loading import owner_path
+
+    if any(os.environ.get(name) for name in VARIABLES) and not replace_other:
+        return
+    path = owner_path(options.config, options.arguments())
+    change_value(path, "workspace", lambda known: str(workspace) if known is None or replace_other else known)
+
+
+def _print_report(report: SetupReport, indexed: SyncReport | None, as_json: bool) -> None:
+    """Print what `init` created and indexed."""
+    from memoriter.cli import render
+
+    if as_json:
+        render.to_json({**asdict(report), "index": asdict(indexed) if indexed else None})
+        return
+    out = render.console()
+    for path in report.made:
+        out.print(f"created  {render.shorten_home(path)}")
+    for path in report.kept:
+        out.print(f"kept     {render.shorten_home(path)}")
+    if report.notes:
+        out.print(f"{count_notes(report.notes, report.folders)}.")
+    if report.not_indexed:
+        others = f"Other Markdown files in this folder, which are not indexed: {report.not_indexed}."
+        out.print(f"{others} To index them, run `memoriter init --all-notes`.", style="yellow")
+    if indexed and indexed.files:
+        render.sync_report(indexed, as_json=False)
+    first = "" if indexed and indexed.chunks else "write a note under memory/, then "
+    out.print(f"Next: {first}run `memoriter search …`.")
+
+
+def count_notes(notes: int, folders: int) -> str:
+    """Return a number of notes in words.
+
+    >>> count_notes(412, 38), count_notes(1, 1)
+    ('412 notes in 38 folders', '1 note in 1 folder')
+    """
+    return f"{notes} note{'s' * (notes != 1)} in {folders} folder{'s' * (folders != 1)}"
+
+
+# ---- collections ----------------------------------------------------------------------------------------------
+
+
+@app.command("add", epilog="Example: memoriter collection add docs ~/work/docs --pattern '**/*.md'")
+def add(
+    context: typer.Context,
+    name: Annotated[str, typer.Argument(metavar="NAME", help="Letters, digits, '-' and '_'.")],
+    path: Annotated[Path, typer.Argument(metavar="PATH", help="Folder of notes.")],
+    pattern: Annotated[
+        str | None,
+        typer.Option(help="Which files to index (default: files.patterns, **/*.md).", show_default=False),
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Add a folder of notes under a name, and index it. An existing name gets the new folder."""
+    from memoriter.cli import render
+
+    folder = path.expanduser().absolute()
+    if not folder.is_dir():
+        raise typer.BadParameter(f"{str(path)!r} is not a folder.", param_hint="PATH")
+    value = {"path": str(folder), "pattern": pattern} if pattern else str(folder)
+    _change_collections(context.obj, lambda known: {**known, name: value})
+    with context.obj.memory() as memory, render.progress(as_json) as progress:
+        memory.sync(progress=progress)
+        added = next(collection for collection in memory.notes.collections() if collection.name == name)
+    _print_collections([added], as_json)
+
+
+@app.command("list")
+def list_(context: typer.Context, as_json: Json = False) -> None:
+    """List the collections with their folders and the number of notes in each."""
+
+    with context.obj.memory() as memory:
+        _print_collections(memory.notes.collections(), as_json)
+
+
+@app.command("remove", epilog="Example: memoriter collection remove docs")
+def remove(
+    context: typer.Context,
+    name: Annotated[str, typer.Argument(metavar="NAME", help="Name of a collection.")],
+    as_json: Json = False,
+) -> None:
+    """Remove a collection from the index. The folder and its notes stay as they are."""
+    from memoriter.cli import render
+    from memoriter.errors import ConfigError, NotFound
+    from memoriter.sentences import sentence
+
+    settings = context.obj.settings()
+    folder = settings.collections.get(name)
+    if folder is None:
+        known = ", ".join(settings.collections) or "-"
+        raise NotFound(sentence("collection.unknown", name=name, known=known))
+    _change_collections(
+        context.obj, lambda known: {key: value for key, value in known.items() if key != name}
+    )
+    settings = context.obj.settings()
+    if name in settings.collections:
+        raise ConfigError(f"{name} stays a collection, because {settings.origin('collections')} sets it.")
+    with context.obj.memory() as memory:
+        memory.sync()
+    if as_json:
+        render.to_json({"removed": name, "path": str(folder.path)})
+    else:
+        render.console().print(f"Removed the collection {name}. {folder.path} is unchanged.")
+
+
+def _print_collections(found: Sequence[Collection], as_json: bool) -> None:
+    from memoriter.cli import render
+
+    if as_json:
+        render.to_json([asdict(collection) for collection in found])
+    elif not found:
+        render.console().print("There are no collections. Add one with `memoriter collection add NAME PATH`.")
+    else:
+        rows = [
+            (
+                collection.name,
+                render.shorten_home(Path(collection.path)),
+                collection.pattern or "",
+                "folder does not exist" if collection.notes is None else str(collection.notes),
+            )
+            for collection in found
+        ]
+        render.console().print(render.table(rows, "name", "folder", "pattern", "notes"))
+
+
+def _change_collections(
+    options: GlobalOptions, change: Callable[[dict[str, object]], dict[str, object]]
+) -> None:
+    """Change the collections in the owner's settings file."""
+    from memoriter.config.editing import change_value
+    from memoriter.config.loading import owner_path
+
+    path = owner_path(options.config, options.arguments())
+    change_value(path, "collections", lambda known: change(known if isinstance(known, dict) else {}))

@@ -1,0 +1,223 @@
+"""`init` in any folder, and named collections, as a person uses them: a process in that folder."""
+
+from __future__ import annotations
+
+import json
+import os
+import pty
+import subprocess
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+import yaml
+from command_line import RunForked
+
+from memoriter.memory import Memory
+
+NOTES = {
+    "Inbox.md": "# Inbox\n\nThe heron stands in the water.\n",
+    "Projekte/Garten.md": "# 花园\n\n石榴树三月剪枝。\n",
+    "Projekte/Haus/Dach.md": "# Roof\n\nThe slates come from Wales.\n",
+    ".trash/Old.md": "The heron flew away.\n",
+    ".obsidian/plugins/readme.md": "The heron is a plugin.\n",
+    "node_modules/heron/README.md": "The heron is a package.\n",
+}
+
+
+class Person:
+    """A person with a home and folders of notes, who runs `memoriter` in one of them."""
+
+    def __init__(self, root: Path, run_forked: RunForked) -> None:
+        self.root = root
+        self._run_forked = run_forked
+        self.user = root / "user"
+        self.user.mkdir()
+
+    @property
+    def environ(self) -> dict[str, str]:
+        outer = {name: value for name, value in os.environ.items() if not name.startswith("MEMORITER_")}
+        return {
+            **outer,
+            "HOME": str(self.user),
+            "MEMORITER_EMBEDDING__PROVIDER": "none",
+            "COLUMNS": "200",
+            "NO_COLOR": "1",
+        }
+
+    def folder(self, name: str, notes: Mapping[str, str] = NOTES) -> Path:
+        for path, text in notes.items():
+            file = self.root / name / path
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.write_text(text, encoding="utf-8")
+        (self.root / name).mkdir(exist_ok=True)
+        return self.root / name
+
+    def run(self, folder: Path, *words: object, fails: bool = False) -> str:
+        done = self._run_forked([str(word) for word in words], self.environ, b"", folder)
+        assert (done.returncode != 0) == fails, done.stdout + done.stderr
+        assert b"Traceback" not in done.stderr
+        return (done.stderr if fails else done.stdout).decode()
+
+    def found(self, folder: Path, *words: object) -> list[str]:
+        return [hit["path"] for hit in json.loads(self.run(folder, "search", "--json", *words))["results"]]
+
+    def config(self) -> dict[str, object]:
+        return yaml.safe_load((self.user / ".memoriter/config.yaml").read_text("utf-8"))
+
+
+@pytest.fixture
+def person(tmp_path: Path, run_forked: RunForked) -> Person:
+    return Person(tmp_path, run_forked)
+
+
+def test_init_indexes_a_vault_and_leaves_out_hidden_folders_and_packages(person: Person) -> None:
+    vault = person.folder("vault")
+    printed = person.run(vault, "init", "--all-notes")
+    assert "3 notes in 3 folders." in printed
+    assert person.found(vault, "heron") == ["Inbox.md"]
+    assert person.found(vault, "石榴") == ["Projekte/Garten.md"]
+    new = {path.name for path in vault.iterdir()} - {path.split("/")[0] for path in NOTES}
+    assert new == {".memoriter.yaml"}, "a vault gets no other files"
+    again = json.loads(person.run(vault, "init", "--json"))
+    assert (again["made"], again["notes"], again["folders"], again["not_indexed"]) == ([], 3, 3, 0)
+
+
+def test_init_without_a_terminal_says_which_notes_it_does_not_index(person: Person) -> None:
+    vault = person.folder("vault")
+    printed = person.run(vault, "init")
+    assert "not indexed: 3. To index them, run `memoriter init --all-notes`." in printed
+    assert person.found(vault, "heron") == []
+    assert "4 notes in 3 folders." in person.run(vault, "init", "--all-notes")
+    assert person.found(vault, "heron") == ["Inbox.md"]
+
+
+@pytest.mark.parametrize(("answer", "found"), [("y", ["Inbox.md"]), ("n", [])])
+def test_init_asks_in_a_terminal(person: Person, answer: str, found: list[str]) -> None:
+    vault = person.folder("vault")
+    ours, theirs = pty.openpty()
+    command = [sys.executable, "-m", "memoriter", "init"]
+    environ = person.environ
+    with subprocess.Popen(
+        command, cwd=vault, env=environ, stdin=theirs, stdout=theirs, stderr=theirs
+    ) as process:
+        os.close(theirs)
+        os.write(ours, f"{answer}\n".encode())
+        printed = b""
+        while True:
+            try:
+                printed += os.read(ours, 4096)
+            except OSError:  # the terminal was closed
+                break
+    os.close(ours)
+    assert (process.returncode, b"has 3 notes in 3 folders. Index all of them? [Y/n]" in printed) == (0, True)
+    assert person.found(vault, "heron") == found
+
+
+def test_init_sets_up_the_named_the_empty_and_the_default_folder(person: Person) -> None:
+    vault, empty = person.folder("vault"), person.folder("empty", {})
+    person.run(person.user, "init", vault, "--all-notes")
+    assert person.config() == {"workspace": str(vault)}
+    assert person.found(person.user, "heron") == ["Inbox.md"], "the first workspace is the default"
+    person.run(empty, "init")
+    assert {path.name for path in empty.iterdir()} == {"MEMORY.md", "memory", ".memoriter.yaml"}
+    person.run(empty, "save", "The kite nests in the oak.")
+    assert len(person.found(empty, "kite")) == 1
+    assert person.found(vault, "kite") == []
+    assert person.config() == {"workspace": str(vault)}, "a second workspace does not replace the default"
+    person.run(person.user, "--workspace", empty, "init")
+    assert person.config() == {"workspace": str(empty)}
+    assert len(person.found(person.user, "kite")) == 1
+
+
+def test_init_in_the_home_folder_does_not_make_it_a_workspace(person: Person) -> None:
+    person.run(person.user, "init")
+    assert [path.name for path in person.user.iterdir()] == [".memoriter"]
+    assert person.config() == {"workspace": str(person.user / ".memoriter/workspace")}
+
+
+def test_init_refuses_a_file_and_two_folders(person: Person) -> None:
+    vault = person.folder("vault")
+    assert "is not a folder" in person.run(vault, "init", "Inbox.md", fails=True)
+    assert "Name the folder once" in person.run(vault, "--workspace", vault, "init", "Projekte", fails=True)
+
+
+def test_changing_folders_does_not_replace_an_index(person: Person) -> None:
+    one, two = person.folder("one"), person.folder("two", {"a.md": "The owl sleeps in the barn.\n"})
+    for folder in (one, two):
+        person.run(folder, "init", "--all-notes")
+    for _ in range(2):
+        assert (person.found(one, "heron"), person.found(two, "heron")) == (["Inbox.md"], [])
+        assert (person.found(one, "owl"), person.found(two, "owl")) == ([], ["a.md"])
+    for folder, files in ((one, 3), (two, 1)):
+        report = json.loads(person.run(folder, "index", "--json"))
+        assert (report["files"], report["unchanged"]) == (files, files)
+
+
+class TestCollections:
+    @pytest.fixture
+    def vault(self, person: Person) -> Path:
+        vault = person.folder("vault")
+        person.run(vault, "init", "--all-notes")
+        return vault
+
+    def test_are_added_searched_listed_and_removed(self, person: Person, vault: Path) -> None:
+        docs = person.folder("docs", {"a.md": "The heron is in the docs.\n", "b.txt": "A heron in a text.\n"})
+        person.run(vault, "collection", "add", "docs", docs)
+        assert sorted(person.found(vault, "heron")) == sorted([str(docs / "a.md"), "Inbox.md"])
+        assert person.found(vault, "heron", "--collection", "docs") == [str(docs / "a.md")]
+        assert "in the docs" in person.run(vault, "get", str(docs / "a.md"))
+        person.run(vault, "collection", "add", "docs", docs, "--pattern", "**/*.txt")
+        assert person.found(vault, "heron", "-c", "docs") == [str(docs / "b.txt")]
+        listed = json.loads(person.run(vault, "collection", "list", "--json"))
+        assert listed == [{"name": "docs", "path": str(docs), "pattern": "**/*.txt", "notes": 1}]
+        assert "docs" in person.run(vault, "collection", "list")
+        person.run(vault, "collection", "remove", "docs")
+        assert person.found(vault, "heron") == ["Inbox.md"]
+        assert (docs / "a.md").exists()
+
+    def test_that_are_wrong_get_a_clear_sentence(self, person: Person, vault: Path) -> None:
+        docs = person.folder("docs", {})
+        add = ("collection", "add")
+        assert "'nowhere' is not a folder" in person.run(vault, *add, "docs", "nowhere", fails=True)
+        assert "cannot be the name of a collection" in person.run(vault, *add, "a b", docs, fails=True)
+        assert person.config() == {"workspace": str(vault)}
+        assert "There is no collection 'docs'. Collections: -." in person.run(
+            vault, "collection", "remove", "docs", fails=True
+        )
+        person.run(vault, *add, "docs", docs)
+        assert "There is no collection 'dogs'. Collections: docs." in person.run(
+            vault, "search", "heron", "-c", "dogs", fails=True
+        )
+        docs.rmdir()
+        assert "does not exist" in person.run(vault, "search", "heron", "-c", "docs", fails=True)
+        assert "folder does not exist" in person.run(vault, "collection", "list")
+
+    def test_limit_a_search_in_python_and_in_tools(self, person: Person, vault: Path) -> None:
+        docs = person.folder("docs", {"a.md": "The heron is in the docs.\n"})
+        overrides = {"collections": {"docs": str(docs)}, "embedding.provider": "none"}
+        with Memory.open(vault, home=person.root / "home", overrides=overrides) as memory:
+            assert [hit.path for hit in memory.search("heron", collection="docs").hits] == [
+                str(docs / "a.md")
+            ]
+            assert memory.search("石榴", collection="docs").hits == ()
+
+    def test_inside_the_workspace_and_of_the_whole_workspace_contain_only_their_notes(
+        self, person: Person, vault: Path
+    ) -> None:
+        docs = person.folder("docs", {"a.md": "The heron is in the docs.\n"})
+        collections = {"docs": str(docs), "projekte": str(vault / "Projekte"), "all": str(vault)}
+        overrides = {"collections": collections, "embedding.provider": "none"}
+        with Memory.open(vault, home=person.root / "home", overrides=overrides) as memory:
+            found = {
+                name: sorted(
+                    hit.path for hit in memory.search("heron 石榴", collection=name, min_score=0).hits
+                )
+                for name in collections
+            }
+        assert found == {
+            "docs": [str(docs / "a.md")],
+            "projekte": ["Projekte/Garten.md"],
+            "all": ["Inbox.md", "Projekte/Garten.md"],
+        }
