@@ -12,6 +12,8 @@ TSC    := .tools/typescript/node_modules/typescript/bin/tsc
 AXE    := .tools/axe/node_modules/axe-core/axe.min.js
 CLAUDE := .tools/claude-code/node_modules/@anthropic-ai/claude-code-linux-x64/claude
 
+export NO_MKDOCS_2_WARNING := 1
+
 .DEFAULT_GOAL := help
 .PHONY: help setup demo test check fix browser integration openclaw screenshots bench evals soak docs release clean peers figures
 
@@ -36,20 +38,22 @@ demo: $(BASE)  ## index a small bilingual workspace and search it, step by step
 test: $(READY)  ## run the test suite (Python packages only)
 	$(BIN)/python -m pytest -n auto --dist worksteal -m "not integration and not soak"
 
-check: $(READY)  ## lint, formatting, types, generated docs, words
+check: $(READY)  ## lint, formatting, types, generated docs, words, links
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/python docs/generate.py --check
 	$(BIN)/python docs/check_words.py
+	$(BIN)/mkdocs build --strict --quiet
 
 fix: $(READY)  ## fix lint and formatting, regenerate docs
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 	$(BIN)/python docs/generate.py
 
-docs: $(READY)  ## regenerate the generated parts of docs/
+docs: $(READY)  ## regenerate the generated parts of docs/ and build the site into build/site
 	$(BIN)/python docs/generate.py
+	$(BIN)/mkdocs build --strict
 
 # qmd's optional packages are GPU code (900 MB), except two: the CPU runtime for models and the vector index.
 $(QMD):

@@ -10,6 +10,7 @@ its Markdown and register it with `@renders("NAME")`.
 from __future__ import annotations
 
 import ast
+import inspect
 import json
 import re
 import sys
@@ -178,6 +179,143 @@ def access() -> str:
         names = (f"`{name}`" for name, tool in OPERATIONS.items() if tool.access == granted)
         lines.append(f"| `{granted}` | {', '.join(names)} |")
     return "\n".join(lines)
+
+
+@renders("cli")
+def cli() -> str:
+    """Render every command with its arguments and options."""
+    from typer.main import get_command
+
+    from memoriter.cli.app import app
+
+    root = get_command(app)
+    context = root.make_context("memoriter", [], resilient_parsing=True)
+    lines = ["## Global options", "", *_parameter_rows(root, context)]
+    for name, command in root.commands.items():  # type: ignore[attr-defined]
+        if not command.hidden:
+            lines += _command_section(command, f"memoriter {name}", context)
+    return re.sub(r"\n{3,}", "\n\n", "\n".join(lines))
+
+
+def _command_section(command: Any, name: str, parent: Any) -> list[str]:
+    context = command.make_context(name, [], parent=parent, resilient_parsing=True)
+    lines = [f"## `{name}`", "", " ".join((command.help or "").split()), ""]
+    if children := getattr(command, "commands", {}):
+        for child in children:
+            lines += _command_section(children[child], f"{name} {child}", context)
+        return lines
+    lines += _parameter_rows(command, context)
+    if command.epilog:
+        kind, _, examples = command.epilog.partition(": ")
+        commands = "\n".join(examples.split(" · "))
+        lines += [f"{kind}:", "", f"```text\n{commands}\n```", ""]
+    return lines
+
+
+def _parameter_rows(command: Any, context: Any) -> list[str]:
+    records = filter(None, (parameter.get_help_record(context) for parameter in command.params))
+    rows = [f"| {_code(name)} | {_cell(meaning)} |" for name, meaning in records]
+    return ["| option | meaning |", "| --- | --- |", *rows, ""] if rows else []
+
+
+def _code(text: str) -> str:
+    return "`" + " ".join(text.split()).replace("|", "\\|") + "`"
+
+
+def _cell(text: str) -> str:
+    """Return a text for a cell of a table, where a bar would start the next cell."""
+    return " ".join(text.split()).replace("|", "\\|").replace("<", "&lt;")
+
+
+@renders("python")
+def python() -> str:
+    """Render every public class with its methods and fields, and every error.
+
+    `AsyncMemory` repeats the methods of `Memory`, so only its own are rendered.
+    """
+    import memoriter
+
+    names = [name for name in memoriter.__all__ if name != "__version__"]
+    found = [(name, getattr(memoriter, name)) for name in names]
+    errors = [item for item in found if isinstance(item[1], type) and issubclass(item[1], Exception)]
+    others = sorted((item for item in found if item not in errors), key=lambda item: item[0].lower())
+    lines = [line for name, value in others for line in _object_section(name, value)]
+    lines += ["## Errors", "", "| error | is a | meaning |", "| --- | --- | --- |"]
+    lines += [
+        f"| `{name}` | `{error.__base__.__name__}` | {_cell(_summary(error))} |" for name, error in errors
+    ]
+    return "\n".join([*lines, ""])
+
+
+def _object_section(name: str, value: Any) -> list[str]:
+    lines = [f"## `{name}`", "", inspect.cleandoc(value.__doc__ or ""), ""]
+    if not isinstance(value, type):
+        return [*lines, *_signature(f"memoriter.{name}", value)]
+    fields = getattr(value, "__dataclass_fields__", {})
+    if fields:
+        meanings = _field_comments(value)
+        rows = [
+            f"| `{field}` | {_code(_type(fields[field].type))} | {_cell(meanings.get(field, ''))} |"
+            for field in fields
+        ]
+        lines += ["| field | type | meaning |", "| --- | --- | --- |", *rows, ""]
+    for member, function in _public_members(value):
+        if member in fields:
+            continue
+        if isinstance(function, property):
+            lines += [f"**`{member}`**: {_summary(function)}", ""]
+        else:
+            lines += [f"### `{name}.{member}`", "", inspect.cleandoc(function.__doc__ or ""), ""]
+            lines += _signature(member, function)
+    return lines
+
+
+def _field_comments(kind: type) -> dict[str, str]:
+    """Return the `#:` comments above the fields of a class."""
+    found = re.findall(r"((?:^ +#: .*\n)+) +(\w+):", inspect.getsource(kind), re.MULTILINE)
+    return {field: re.sub(r"^ +#: ", "", comment, flags=re.MULTILINE) for comment, field in found}
+
+
+def _public_members(kind: type) -> list[tuple[str, Any]]:
+    """Return the documented methods and properties of a class, in the order of the code."""
+    members = []
+    for name, value in vars(kind).items():
+        function = value.__func__ if isinstance(value, classmethod | staticmethod) else value
+        documented = isinstance(function, property) or inspect.isfunction(function)
+        repeated = kind.__name__ == "AsyncMemory" and name not in ("open", "close")
+        if not name.startswith("_") and documented and function.__doc__ and not repeated:
+            members.append((name, function))
+    return members
+
+
+def _signature(name: str, function: Any) -> list[str]:
+    """Return a block with the signature, one argument per line if it is long."""
+    signature = inspect.signature(function)
+    parameters = [parameter for key, parameter in signature.parameters.items() if key not in ("self", "cls")]
+    short = str(signature.replace(parameters=parameters)).replace("'", "")
+    if len(name + short) > 100:
+        words = [str(parameter).replace("'", "") for parameter in parameters]
+        first = next((i for i, item in enumerate(parameters) if item.kind is item.KEYWORD_ONLY), None)
+        if first is not None:
+            words.insert(first, "*")
+        short = "(\n" + "".join(f"    {word},\n" for word in words) + ")" + short.rpartition(")")[2]
+    return ["```text", re.sub(r"<(function|object) .*? at 0x\w+>", "…", name + short), "```", ""]
+
+
+def _type(annotation: object) -> str:
+    return annotation if isinstance(annotation, str) else getattr(annotation, "__name__", str(annotation))
+
+
+def _summary(value: Any) -> str:
+    """Return the first paragraph of a docstring."""
+    return " ".join(inspect.cleandoc(value.__doc__ or "").partition("\n\n")[0].split())
+
+
+@renders("peers")
+def peers() -> str:
+    """Repeat the measured comparison of `retrieval.md`, which a run of the evaluation writes."""
+    text = (PAGES / "retrieval.md").read_text("utf-8")
+    return text.partition("<!-- measured: peers -->\n")[2].partition("<!-- end measured -->")[0]
 
 
 @renders("prompt")

@@ -22,6 +22,7 @@ LAZY_MODULES = [
     *("agent.plugins", "embedding", "entries.collection", "entries.search", "llm.budget", "llm.chat"),
     *("notes.extractive", "notes.flush", "notes.writer", "recall.inject", "search.search"),
     *("sessions.seen_turns", "store.ledger", "store.vectors.scan"),
+    *("cli.app", "cli.entry_tables", "cli.render", "integrations.exports", "tools.doctor", "tools.table"),
 ]
 for name in LAZY_MODULES:
     importlib.import_module(f"memoriter.{name}")

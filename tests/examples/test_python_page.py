@@ -1,9 +1,8 @@
-"""The page about Python: every example runs, and every public name is on it."""
+"""The page about Python: every public name and method is on it. tests/docs runs the examples."""
 
 from __future__ import annotations
 
 import re
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -22,27 +21,6 @@ def examples() -> list[tuple[str, str]]:
         if code:
             found.append((heading, code))
     return found
-
-
-@pytest.fixture
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A folder with notes, in which an example runs without the bundled model."""
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("MEMORITER_HOME", str(tmp_path / "home"))
-    monkeypatch.setenv("MEMORITER_EMBEDDING__PROVIDER", "none")
-    notes = tmp_path / "notes/memory"
-    notes.mkdir(parents=True)
-    (notes / "2026-02-08.md").write_text("# Backups\n\nWe decided to keep the backups in Porto.\n", "utf-8")
-    return tmp_path
-
-
-@pytest.mark.parametrize("code", [code for _, code in examples()], ids=[heading for heading, _ in examples()])
-def test_every_example_runs(folder: Path, code: str, capsys: pytest.CaptureFixture[str]) -> None:
-    program = compile(code, "python.md", "exec")
-    # In a thread, because the main thread has a running event loop after the tests that use a browser.
-    with ThreadPoolExecutor(1) as pool:
-        pool.submit(exec, program, {"__name__": "__main__"}).result()
-    assert capsys.readouterr().out
 
 
 def test_every_section_about_a_public_object_has_an_example() -> None:
