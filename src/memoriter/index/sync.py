@@ -163,7 +163,7 @@ class Indexer:
             tally = _Tally(progress or (lambda _: None), stop or (lambda: None))
             self._sync_rows(tally, wait_s, force=force, verify=verify)
             filled = self.vectors.fill(by_job=batch, wait_s=wait_s, progress=tally.progress, stop=tally.stop)
-            self._refresh(tally, filled)
+            self._refresh(tally, filled, always=verify)
             return self._report(tally, filled)
 
         return replace(self.index.healing(run), seconds=time.perf_counter() - started)
@@ -416,10 +416,11 @@ class Indexer:
             marks["last_sync"] = repr(self._clock())
         self.index.set_meta(**marks)
 
-    def _refresh(self, tally: _Tally, filled: Filled) -> None:
-        """Let the vector engine tidy its files if rows have changed."""
+    def _refresh(self, tally: _Tally, filled: Filled, *, always: bool = False) -> None:
+        """Let the vector engine tidy its files if rows have changed, or ``always``: it also replaces damaged files."""
         embedder = self.vectors.current
-        if embedder and (tally.changed or tally.removed or tally.rebuilt or filled.embedded or filled.cached):
+        changed = tally.changed or tally.removed or tally.rebuilt or filled.embedded or filled.cached
+        if embedder and (changed or always):
             self.index.refresh(embedder.identity)
 
     def _report(self, tally: _Tally, filled: Filled) -> SyncReport:

@@ -31,7 +31,7 @@ from memoriter.store.documents import (
     Surroundings,
 )
 from memoriter.store.keywords import Filter, KeywordMatch
-from memoriter.store.vectors import ENGINES, PineconeAccess, remove_unused
+from memoriter.store.vectors import ENGINES, PineconeAccess, distrust_files, remove_unused
 
 if TYPE_CHECKING:
     from memoriter.store.vectors import Vector, VectorIndex
@@ -363,7 +363,13 @@ class Index:
         return sum(file.stat().st_size for file in files if file.exists())
 
     def check(self, *, deep: bool = False) -> list[str]:
-        """Describe what is wrong with the index. An empty list means that it is sound."""
+        """Describe what is wrong with the index. An empty list means that it is sound.
+
+        Vector files are compared with their digests when they are used next, and built again if they differ.
+        """
+        if self.engine == "scan":
+            self._close_engine()
+            distrust_files(self.path.parent)
         found = self._database.check(deep=deep)
         if found:
             return found

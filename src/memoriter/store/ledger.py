@@ -115,9 +115,9 @@ class Ledger:
                 "order by position",
                 (found[0][0],),
             )
-            *head_values, block = found[0]
+            id_, at, interface, session, query, characters, tokens, block = found[0]
             considered = tuple(_parse_considered(*row) for row in rows)
-            return Recall(*head_values, considered, block)
+            return Recall(id_, at, interface, session, query, characters, tokens, considered, block)
 
     def of_entry(self, entry_id: str, limit: int = -1) -> list[RecallHead]:
         """Return the recalls through which an entry entered a prompt, newest first."""

@@ -24,6 +24,9 @@ if TYPE_CHECKING:
     """Ascending rowids."""
 
 
+#: The file that records when the digests of vector files were compared last.
+VERIFIED = "verified"
+
 ENGINES = ("scan", "sqlite-vec", "lancedb", "chroma", "pinecone")
 
 
@@ -106,6 +109,12 @@ def remove_unused(folder: Path, engine: str) -> bool:
         if other != engine:
             shutil.rmtree(folder / name, ignore_errors=True)
     return engine != "pinecone" and (folder / "pinecone" / "owner").exists()
+
+
+def distrust_files(folder: Path) -> None:
+    """Let the next use of vector files compare their digests. Damage by a disk does not change the stats of files."""
+    for stamp in (folder / "vectors").glob(f"*/{VERIFIED}"):
+        stamp.unlink(missing_ok=True)
 
 
 _FOLDERS = {"scan": "vectors", "lancedb": "lance", "chroma": "chroma"}

@@ -27,7 +27,7 @@ from memoriter.store import cache
 from memoriter.store.connection import store_lock, value
 from memoriter.store.database import Database
 from memoriter.store.vectors.nearest import blocks
-from memoriter.store.vectors.sidefiles import best, identity_key, positions
+from memoriter.store.vectors.sidefiles import best, identity_key, positions, products
 
 if TYPE_CHECKING:
     from memoriter.store.vectors import Rows, Vector
@@ -246,7 +246,7 @@ class ExternalIndex:
         wanted: Any = connection.execute(cache.OF_ROWS, bound)
         found: dict[int, float] = {}
         for _, ids, matrix in blocks(wanted, identity.dimensions):
-            found |= zip(ids.tolist(), (matrix @ query).tolist(), strict=True)
+            found |= zip(ids.tolist(), products(matrix, query).tolist(), strict=True)
         return found
 
     def _newer(
@@ -263,7 +263,7 @@ class ExternalIndex:
         rows: Any = connection.execute(cache.AFTER_ROW, (since, *cache.key_of(identity), str(identity)))
         for _, ids, matrix in blocks(rows, identity.dimensions):
             at = np.arange(len(ids)) if allow is None else positions(ids, allow)
-            top, near = best(ids[at], matrix[at] @ query, limit)
+            top, near = best(ids[at], products(matrix[at], query), limit)
             found |= zip(top.tolist(), near.tolist(), strict=True)
         return found
 

@@ -53,11 +53,12 @@ class Nearest:
             allow = self._lists.rows(connection, identity, where) if filtered else None
             found = self.engine.search(connection, query, identity, limit=wanted, allow=allow)
             deleted = _find_deleted(connection, [row for row, _ in found])
-            alive = [hit for hit in found if hit[0] not in deleted] if deleted else found
+            alive = [(row, cosine) for row, cosine in _plausible(found) if row not in deleted]
             if len(alive) < limit and len(found) == wanted:
                 # More rows are deleted than were spare: search again among the existing ones.
                 allow = allowed_rows(connection, identity, where)
-                return self.engine.search(connection, query, identity, limit=limit, allow=allow)
+                found = self.engine.search(connection, query, identity, limit=limit, allow=allow)
+                return list(_plausible(found))
             return alive[:limit]
 
     def cosines(self, rowids: Iterable[int], vector: Vector, identity: Identity) -> dict[int, float]:
@@ -68,7 +69,14 @@ class Nearest:
             return {}
         self.engine.ready(identity)
         with self._database.snapshot() as connection:
-            return self.engine.cosines(connection, query, identity, rows)
+            return dict(_plausible(self.engine.cosines(connection, query, identity, rows).items()))
+
+
+def _plausible(found: Iterable[tuple[int, float]]) -> Iterator[tuple[int, float]]:
+    """Yield the rows whose cosines are possible. Damaged vectors have others, which must not outweigh keywords."""
+    for row, cosine in found:
+        if abs(cosine) <= 1.01:  # false for NaN
+            yield row, max(-1.0, min(1.0, cosine))
 
 
 def _find_deleted(connection: apsw.Connection, rows: list[int]) -> set[int]:

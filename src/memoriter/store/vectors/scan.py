@@ -27,9 +27,10 @@ from memoriter.store.vectors.sidefiles import (
     SideFiles,
     best,
     build,
-    finite,
     open_files,
+    plausible,
     positions,
+    products,
     remove_others,
 )
 
@@ -156,7 +157,7 @@ class VectorScan:
         found = _by_row(ids[at], _scores(matrix, query, at))
         if files is not None:
             at = positions(files.ids, rows)
-            found |= _by_row(files.ids[at], files.full[at] @ query)
+            found |= _by_row(files.ids[at], products(files.full[at], query))
         return found
 
     # ---- memory ----------------------------------------------------------------------------------------------
@@ -260,20 +261,20 @@ def _state_of(connection: apsw.Connection) -> tuple[str, str | None, int]:
 
 def _exact(ids: Rows, matrix: Vector, query: Vector, limit: int, allow: Rows | None) -> tuple[Rows, Vector]:
     if allow is None:
-        return best(ids, matrix @ query, limit)
+        return best(ids, products(matrix, query), limit)
     at = positions(ids, allow)
     return best(ids[at], _scores(matrix, query, at), limit)
 
 
 def _by_row(ids: Rows, scores: Vector) -> dict[int, float]:
-    ids, scores = finite(ids, scores)
+    ids, scores = plausible(ids, scores)
     return dict(zip(ids.tolist(), np.maximum(scores, 0).tolist(), strict=True))
 
 
 def _scores(matrix: Vector, query: Vector, at: npt.NDArray[np.intp]) -> Vector:
     # Copying a row costs more than multiplying it, so from an eighth of the rows on all are multiplied.
-    scores: Vector = matrix[at] @ query if len(at) < len(matrix) / 8 else (matrix @ query)[at]
-    return scores
+    few = len(at) < len(matrix) / 8
+    return products(matrix[at], query) if few else products(matrix, query)[at]
 
 
 def _grown(array: np.ndarray, count: int, room: int) -> np.ndarray:

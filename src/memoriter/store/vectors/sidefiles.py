@@ -1,12 +1,15 @@
 """Memory-mapped side files: sign bits, then int8, then float32, each stage for fewer rows.
 
 A generation is a folder that never changes: ``ids`` (int64, ascending), ``full`` (float32), ``codes`` (int8), ``bits``
-(uint64, columns of 64 signs) and ``manifest.json``. The database stores a pointer with the name of the folder and the
-digest of the manifest. Other folders are never read. A generation is built in blocks, so that memory stays bounded.
+(uint64, columns of 64 signs) and ``manifest.json`` with their digests. The database stores a pointer with the name of
+the folder and the digest of the manifest. Other folders are never read. ``verified`` records the stats of the files
+when their digests were compared last, so that not every process reads all of them. A generation is built in blocks, so
+that memory stays bounded.
 """
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 import os
@@ -18,15 +21,19 @@ from typing import IO, TYPE_CHECKING, Any
 
 import numpy as np
 
+from memoriter import logs
 from memoriter.errors import StoreError
 from memoriter.records import Identity
 from memoriter.store.connection import make_private_folder
 from memoriter.store.database import move_away
+from memoriter.store.vectors import VERIFIED
 
 if TYPE_CHECKING:
     import numpy.typing as npt
 
     from memoriter.store.vectors import Rows, Vector
+
+log = logs.get("store")
 
 #: Rows of one column that are compared together, so that the buffers stay in the processor cache.
 SCAN_BLOCK = 32_768
@@ -34,6 +41,11 @@ SCAN_BLOCK = 32_768
 CODE_BLOCK = 256
 #: Distances from which the threshold is estimated.
 HISTOGRAM_ROWS = 65_536
+
+
+#: Largest cosine that rounding can produce.
+MAX_COSINE = 1.01
+FILES = ("ids", "full", "codes", "bits")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -61,7 +73,7 @@ class SideFiles:
             at = np.arange(self.count)
         if len(at) > max(rescored, 4 * limit):
             at = np.sort(at[_largest(self._rough(query, at), max(rescored, 4 * limit))])
-        return best(self.ids[at], self.full[at] @ query, limit)
+        return best(self.ids[at], products(self.full[at], query), limit)
 
     def _rough(self, query: Vector, at: npt.NDArray[np.intp]) -> Vector:
         """Multiply the int8 rows at these positions with the query, in blocks that stay in the processor cache."""
@@ -115,15 +127,22 @@ def positions(ids: Rows, allow: Rows) -> npt.NDArray[np.intp]:
 
 
 def best(ids: Rows, scores: Vector, limit: int) -> tuple[Rows, Vector]:
-    """Return the rows with the largest scores, unordered. Damaged vectors have scores that are not finite."""
-    ids, scores = finite(ids, scores)
+    """Return the rows with the largest scores, unordered."""
+    ids, scores = plausible(ids, scores)
     top = _largest(scores, limit)
     return ids[top], scores[top]
 
 
-def finite(ids: Rows, scores: Vector) -> tuple[Rows, Vector]:
-    """Return the rows whose scores are finite."""
-    good = np.isfinite(scores)
+def products(matrix: Vector, query: Vector) -> Vector:
+    """Multiply rows with a query. Damaged rows may overflow."""
+    with np.errstate(all="ignore"):
+        scores: Vector = matrix @ query
+    return scores
+
+
+def plausible(ids: Rows, scores: Vector) -> tuple[Rows, Vector]:
+    """Return the rows whose scores are possible. Those of damaged vectors are not finite, or beyond 1."""
+    good = np.abs(scores) <= MAX_COSINE
     return (ids, scores) if good.all() else (ids[good], scores[good])
 
 
@@ -164,15 +183,37 @@ def open_files(folder: Path, pointer: str | None, identity: Identity) -> SideFil
         if hashlib.sha256(raw).hexdigest() != digest:
             return None
         manifest = json.loads(raw)
-        if manifest["identity"] != identity_key(identity) or not _whole(generation_folder, manifest["sizes"]):
+        if manifest["identity"] != identity_key(identity) or not _whole(
+            generation_folder, manifest["digests"]
+        ):
             return None
         return _map_files(generation_folder, manifest, identity.dimensions)
     except (OSError, ValueError):  # deleted or truncated since the pointer was read
         return None
 
 
-def _whole(generation_folder: Path, sizes: dict[str, int]) -> bool:
-    return all((generation_folder / name).stat().st_size == size for name, size in sizes.items())
+def _whole(generation_folder: Path, digests: dict[str, str]) -> bool:
+    """Return whether the files are as they were written. Unchanged files are read once."""
+    stats = json.dumps([_stat_of(generation_folder / name) for name in FILES])
+    stamp = generation_folder / VERIFIED
+    if stamp.is_file() and stamp.read_text("utf-8", errors="replace") == stats:
+        return True
+    if any(_digest_of(generation_folder / name) != digests[name] for name in FILES):
+        log.warning("the vector files in %s are damaged; vectors are read from the index", generation_folder)
+        return False
+    with contextlib.suppress(OSError), _private(stamp) as file:  # such as on a read-only disk
+        file.write(stats.encode())
+    return True
+
+
+def _stat_of(file: Path) -> list[int]:
+    found = file.stat()
+    return [found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns]
+
+
+def _digest_of(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def _map_files(generation_folder: Path, manifest: dict[str, Any], dimensions: int) -> SideFiles | None:
@@ -209,7 +250,6 @@ def identity_key(identity: Identity) -> list[object]:
 BUILD_BLOCK = 16_384
 #: Rows from which mean and scale are computed.
 SAMPLE_ROWS = 20_000
-FILES = ("ids", "full", "codes", "bits")
 
 
 def build(folder: Path, blocks: Iterable[tuple[int, Rows, Vector]], identity: Identity) -> str | None:
@@ -279,7 +319,7 @@ def _finish(generation_folder: Path, count: int, max_rowid: int, identity: Ident
         "max_rowid": max_rowid,
         "scale": float(scale),
         "mean": [float(value) for value in mean],
-        "sizes": {name: (generation_folder / name).stat().st_size for name in FILES},
+        "digests": {name: _digest_of(generation_folder / name) for name in FILES},
     }
     raw = json.dumps(manifest).encode()
     with _private(generation_folder / "manifest.json") as file:
