@@ -297,6 +297,7 @@ def build_writer(settings: Settings, engine: Engine) -> NoteWriter:
         folder=settings.files.folder,
         now=clock_of(writing.timezone),
         was_there=lambda: was_there(engine),
+        holds_agents=settings.entries.approval != "none",
     )
     sessions = transcripts_of(settings)
     return NoteWriter(

@@ -22,6 +22,7 @@ SENTENCES: Mapping[str, str] = {
     "recall.untrusted_text": "untrusted text is never added to a prompt automatically",
     "recall.untrusted_memory": "untrusted memories are never added to a prompt automatically",
     # What forgetting erases, and what it cannot reach.
+    "note.pending": "The note waits for the owner's approval and does not enter a prompt until then.",
     "forget.entry": "the entry and the versions merged with it",
     "forget.history": "its history",
     "forget.keywords": "keywords",
@@ -37,6 +38,8 @@ SENTENCES: Mapping[str, str] = {
     "forget.remote": "copies that Pinecone keeps after deletion, in its backups and until it compacts the index",
     "forget.remote_pending": "vectors in {store}, which does not answer: {why}. They are deleted at the next start",
     "forget.remote_unused": "vectors in Pinecone, which is no longer the vector engine: delete the namespaces there",
+    "forget.proposed": "entries of the owner, which only the owner may erase. They are hidden and wait for the owner's "
+    "decision (`memoriter staged`): {ids}",
     "forget.owner_logs": "daily logs of the owner that say it, which only the owner may change: {files}",
     "forget.unreadable_logs": "daily logs that could not be read or written and may contain it: {files}",
     # What is missing from an answer.
@@ -112,6 +115,8 @@ SENTENCES: Mapping[str, str] = {
     # Why the history of an entry changed.
     "history.merged": "merged by the owner",
     "history.replaced": "replaced by the owner",
+    "import.refused": "{count} entries were not imported: their texts were forgotten before.",
+    "history.proposed": "an agent asked to forget it",
     "history.repeated": "stated before",
     "history.trusted": "the same from a more trusted source",
     "history.no_longer": "no longer true, according to a newer statement",

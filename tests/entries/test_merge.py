@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import contextlib
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -8,6 +10,7 @@ from hypothesis import strategies as st
 
 from evals.merge import HALVES, LANGUAGES, judged, losses, missed, pairs, wrong_merges
 from memoriter.entries import Draft, Entries
+from memoriter.entries.collection import open_entries
 from memoriter.entries.merge import Neighbour, edits, judge
 from memoriter.entries.relation import relation
 from memoriter.records import Remembered
@@ -193,14 +196,14 @@ def test_a_repetition_keeps_its_own_words_in_the_history(entries: Entries) -> No
     assert entries.add_draft(Draft("We eat pizza every Monday", on_purpose=False)).action == "refused"
 
 
-def test_an_export_keeps_the_words_of_repetitions(entries: Entries, open_: Any) -> None:
+def test_an_export_keeps_the_words_of_repetitions(entries: Entries, tmp_path: Path) -> None:
     first = say(entries, "Every Monday we eat pizza").entry
     say(entries, "We eat pizza every Monday")
     lines = "\n".join(entries.export())
     assert first is not None
-    entries.forget(first.id)
-    entries.import_(lines.replace(first.id, "0" * 8 + first.id[8:]))
-    assert [event.said for event in entries.history("00000000")] == [None, "We eat pizza every Monday"]
+    with contextlib.closing(open_entries(tmp_path / "another")) as others:
+        others.import_(lines)
+        assert [event.said for event in others.history(first.id)] == [None, "We eat pizza every Monday"]
 
 
 @pytest.mark.parametrize("half", HALVES)

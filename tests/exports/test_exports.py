@@ -230,7 +230,7 @@ def test_mem0_keeps_dates_categories_and_users(memory: Memory, tmp_path: Path) -
         "Prefers vegetarian food",
         "user_preference",
         "trip-2025",
-        "mem0",
+        "import:mem0",
     )
     assert (food.created_at, food.updated_at) == (1740848400.123456, 1743618600.0)
     assert food.tags == ("user_preferences", "food", "user:alex", "agent:travel-bot")

@@ -261,17 +261,19 @@ def why(
 
 
 def staged(context: typer.Context, as_json: Json = False) -> None:
-    """List the entries that wait for your approval."""
+    """List the entries and notes that wait for your approval."""
     from memoriter.cli import entry_tables
 
     with context.obj.memory() as memory:
         entry_tables.entries(memory.entries.list(states=("staged",)), as_json)
+        for path in () if as_json else memory.notes.pending():
+            typer.echo(f"{path} (a note; `memoriter approve {path}`)")
 
 
 def approve(
     context: typer.Context, ids: Ids = None, everything: AllStaged = False, as_json: Json = False
 ) -> None:
-    """Approve staged entries. Duplicates of known entries are counted, not stored again."""
+    """Approve staged entries, or notes by their path. Duplicates of known entries are counted, not stored again."""
     from memoriter.cli import entry_tables
     from memoriter.cli.render import to_json
 
@@ -279,7 +281,12 @@ def approve(
         selected = _select_ids(memory, ids, everything)
         if not selected and not as_json:
             typer.echo(NOTHING_STAGED)
-        outcomes = memory.entries.approve(selected)
+        notes = [one for one in selected if one.endswith(".md")]
+        for path in notes:
+            memory.notes.approve(path)
+            if not as_json:
+                typer.echo(f"Approved {path}.")
+        outcomes = memory.entries.approve([one for one in selected if one not in notes])
         if as_json:
             to_json([asdict(outcome) for outcome in outcomes])
             return

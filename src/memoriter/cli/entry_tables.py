@@ -167,6 +167,8 @@ def imported(counts: Imported, as_json: bool) -> None:
         to_json(asdict(counts))
     else:
         console().print(f"Imported {count_entries(counts.added)}; {counts.already} existed already.")
+        if counts.refused:
+            console().print(f"{count_entries(counts.refused)} not imported: the text was forgotten before.")
 
 
 def receipt(result: Receipt, as_json: bool) -> None:

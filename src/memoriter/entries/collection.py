@@ -28,6 +28,7 @@ from memoriter.entries.staging import Approval, StagingArea
 from memoriter.errors import EditConflict, EmbeddingError, StoreBroken, StoreError, WriteError
 from memoriter.index.follow import Follower
 from memoriter.records import (
+    IMPORTED,
     TRUST_LEVELS,
     Bucket,
     CleanedUp,
@@ -200,7 +201,7 @@ class Entries:
 
     def _refusal(self, draft: Draft, start_seq: int) -> str | None:
         """Return why a forgotten text is refused. Storing it again on purpose, later, clears the tombstone."""
-        forgotten_seq = self._store.tombstone_seq(draft.text)
+        forgotten_seq = self._store.tombstone_seq(draft.text, draft.trust)
         if forgotten_seq is None:
             return None
         if draft.on_purpose and forgotten_seq <= start_seq:
@@ -371,7 +372,9 @@ class Entries:
 
         Name the entries in exactly one way: by id, query, session, source, or creation time (``since``, ``until``).
         A query erases only a single certain match; otherwise nothing is erased and the receipt lists candidates.
-        ``remove_copies`` receives the erased texts and removes copies in other places, such as in notes.
+        If ``actor`` is "agent", entries of the owner are not erased. They are staged, so that no search finds them,
+        until the owner rejects or approves them. ``remove_copies`` receives the erased texts
+        and removes copies in other places, such as in notes.
         """
         by_time = None if since is None and until is None else (since, until)
         if sum(way is not None for way in (entry_id, query, session, source, by_time)) != 1:
@@ -387,7 +390,13 @@ class Entries:
         else:
             where = EntryFilter(session=session, source=source, since=since, until=until, states=())
             ids = [entry.id for entry in self._store.find(where)]
-        return self._eraser.erase(ids, actor=actor, dry_run=dry_run, remove_copies=remove_copies)
+        hidden = self._staging.propose_forgetting(ids, actor=actor, dry_run=dry_run)
+        own = [id_ for id_ in ids if id_ not in hidden]
+        receipt = self._eraser.erase(own, actor=actor, dry_run=dry_run, remove_copies=remove_copies)
+        if not hidden:
+            return receipt
+        waiting = sentence("forget.proposed", ids=", ".join(hidden))
+        return replace(receipt, not_covered=(*receipt.not_covered, waiting))
 
     def cleanup(self) -> CleanedUp:
         """Mark expired entries, and erase entries that expired or were rejected long ago."""
@@ -417,11 +426,15 @@ class Entries:
     ) -> Imported:
         """Import an export of memoriter, mem0 or ChatGPT, or plain JSON: all of it or nothing.
 
-        Entries that exist already, by id, stay as they are. ``trust`` is how much the caller is trusted: no entry is
-        imported with more trust. Only an owner's import keeps the histories, because a history says what others did
-        and an undo could lead back to it.
+        Entries that exist already stay as they are, and forgotten texts are refused. No entry is
+        imported with more than ``trust``, and only full trust keeps the histories, because an undo could lead back to
+        them. If ``actor`` is "agent", the file consists of statements of that agent: they are judged like any other,
+        and what the file says about their origin, age and history is ignored.
         """
-        lines = [self._limit_trust(line, trust) for line in exchange.read(text, at=self._clock())]
+        lines = list(exchange.read(text, at=self._clock()))
+        if actor == "agent":
+            return self._import_statements(lines, trust, actor, dry_run=dry_run)
+        lines = [self._limit_trust(line, trust) for line in lines]
         if dry_run:
             ids = {line.entry.id for line in lines}
             known = len(self._store.load(ids))
@@ -429,13 +442,39 @@ class Entries:
         return exchange.import_lines(self._store, lines, at=self._clock(), actor=actor)
 
     def _limit_trust(self, line: exchange.EntryLine, trust: Trust) -> exchange.EntryLine:
-        """Return a line as a caller with this trust may import it."""
+        """Return a line with at most this trust."""
         entry = replace(line.entry, trust=least_trusted(line.entry.trust, trust))
         if trust != "owner" and entry.expires_at is None:
             entry = replace(entry, expires_at=expiry(entry.type, entry.importance, self._clock()))
         if trust != "owner" and self._options.approval != "none" and entry.state == "active":
             entry = replace(entry, state="staged")
         return exchange.EntryLine(entry, line.history if trust == "owner" else ())
+
+    def _import_statements(
+        self, lines: Sequence[exchange.EntryLine], trust: Trust, actor: str, *, dry_run: bool
+    ) -> Imported:
+        """Import the entries of a file as statements of a caller that is not the owner."""
+        drafts = [
+            Draft(
+                line.entry.text,
+                line.entry.type,
+                category=line.entry.category,
+                importance=line.entry.importance,
+                confidence=line.entry.confidence,
+                trust=least_trusted(line.entry.trust, trust),
+                source=IMPORTED,
+                tags=line.entry.tags,
+                on_purpose=False,
+            ).clean()
+            for line in lines
+            if line.entry.state == "active"
+        ]
+        if dry_run:
+            known = sum(any(one.state == "active" for one in self._store.same_text(d.text)) for d in drafts)
+            return Imported(len(drafts) - known, known)
+        actions = [self.add_draft(draft, actor=actor).action for draft in drafts]
+        refused, already = actions.count("refused"), actions.count("repeated")
+        return Imported(len(actions) - refused - already, already, refused)
 
     # ---- counts and overviews --------------------------------------------------------------------------------
 

@@ -108,7 +108,10 @@ def clamp(importance: float) -> float:
 #: Maximum length of an entry: a statement, not a document.
 MAX_CHARS = 2_000
 MAX_TAGS = 32
-_CONTROLS = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff]")
+#: Control characters, and invisible ones that change how a text reads: bidirectional marks and language tags.
+_CONTROLS = re.compile(
+    "[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff\U000e0000-\U000e007f]"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,6 +153,7 @@ class Draft:
             self,
             text=text,
             type=type_of(self.type),
+            category=_tag(self.category) or None if self.category else None,
             importance=clamp(self.importance),
             confidence=min(1.0, max(0.0, self.confidence)),
             tags=tags,
@@ -183,5 +187,33 @@ class Draft:
         )
 
 
+def clean_entry(entry: Entry) -> Entry:
+    """Return an entry whose words are cleaned like those of a draft, or raise if it is not a statement."""
+    draft = Draft(
+        entry.text,
+        type_of(entry.type),
+        category=entry.category,
+        importance=entry.importance,
+        confidence=entry.confidence,
+        tags=entry.tags,
+    ).clean()
+    return replace(
+        entry,
+        text=draft.text,
+        type=draft.type,
+        category=draft.category,
+        importance=draft.importance,
+        confidence=draft.confidence,
+        tags=draft.tags,
+        session=_name(entry.session),
+        source=_name(entry.source),
+    )
+
+
+def _name(text: str | None) -> str | None:
+    return redact(_CONTROLS.sub("", text))[:500] if text else text
+
+
 def _tag(text: str) -> str:
-    return unicodedata.normalize("NFKC", _CONTROLS.sub("", text)).strip().casefold()[:64]
+    plain = unicodedata.normalize("NFKC", _CONTROLS.sub("", redact(without_private(text))))
+    return plain.strip().casefold()[:64]

@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import TypedDict
 
 from memoriter.entries import merge
-from memoriter.entries.drafts import MAX_TAGS, Draft, expiry, type_of
+from memoriter.entries.drafts import MAX_TAGS, Draft, clean_entry, expiry
 from memoriter.errors import EditConflict, NotFound, WriteError
 from memoriter.records import Entry, EntryEvent, Remembered, least_trusted
 from memoriter.sentences import sentence
@@ -88,7 +88,7 @@ class EntryEditor:
             )
         with self._store.transaction():
             entry, at = self._get_unchanged(entry_id, if_seq), self._clock()
-            changed = _clean(replace(entry, **changes, updated_at=at))  # type: ignore[arg-type]
+            changed = clean_entry(replace(entry, **changes, updated_at=at))  # type: ignore[arg-type]
             lasting = (changed.type, changed.importance) == (entry.type, entry.importance)
             by_hand = entry.trust == "owner" and entry.expires_at is None
             if "expires_at" not in changes and not lasting and not by_hand:
@@ -166,24 +166,6 @@ class EntryEditor:
 def _in_force(entry: Entry) -> None:
     if entry.state != "active":
         raise WriteError(sentence("entry.not_active", id=entry.id, state=entry.state))
-
-
-def _clean(entry: Entry) -> Entry:
-    draft = Draft(
-        entry.text,
-        type_of(entry.type),
-        importance=entry.importance,
-        confidence=entry.confidence,
-        tags=entry.tags,
-    ).clean()
-    return replace(
-        entry,
-        text=draft.text,
-        type=draft.type,
-        importance=draft.importance,
-        confidence=draft.confidence,
-        tags=draft.tags,
-    )
 
 
 def _union(old: Sequence[Entry], text: str, at: float) -> Entry:

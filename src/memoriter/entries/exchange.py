@@ -17,12 +17,22 @@ from typing import Any, get_args, get_type_hints
 import apsw
 
 from memoriter.entries.capture import classify
-from memoriter.entries.drafts import TYPES, Draft, clamp, from_share, type_of
+from memoriter.entries.drafts import TYPES, Draft, clamp, clean_entry, from_share, type_of
 from memoriter.errors import WriteError
-from memoriter.records import TRUST_LEVELS, Entry, EntryEvent, EntryState, EntryType, Imported
+from memoriter.records import (
+    IMPORTED,
+    TRUST_LEVELS,
+    Entry,
+    EntryEvent,
+    EntryState,
+    EntryType,
+    Imported,
+    is_trusted_like,
+)
 from memoriter.store import entry_rows
 from memoriter.store.entry_rows import EntryFilter
 from memoriter.store.entry_store import EntryStore
+from memoriter.text.redaction import redact
 
 FORMAT = "memoriter entries 1"
 EVERYTHING = EntryFilter(states=())
@@ -30,6 +40,8 @@ EVERYTHING = EntryFilter(states=())
 _OPTIONAL = (float | None, str | None)
 #: The end of the year 9999, in seconds since the epoch.
 MAX_TIME = 253_402_300_799
+#: Characters of the note of an event.
+MAX_NOTE = 500
 _KNOWN = {field.name for field in fields(Entry)}
 
 
@@ -69,23 +81,59 @@ def parse_lines(lines: Iterable[str]) -> Iterator[EntryLine]:
             if isinstance(record, dict) and "format" in record:
                 _check_format(record["format"])
                 continue
-            yield _line(record)
-        except (ValueError, KeyError, TypeError, RecursionError) as error:
+            yield _clean(_line(record))
+        except (ValueError, KeyError, TypeError, RecursionError, WriteError) as error:
             raise WriteError(_refusal(f"Line {number}", _message(error))) from error
 
 
 def import_lines(entries: EntryStore, lines: Iterable[EntryLine], *, at: float, actor: str) -> Imported:
-    """Add the entries that do not exist yet, with their history; all of them or none."""
-    added = already = 0
+    """Add the entries that do not exist yet, with their history; all of them or none.
+
+    Texts that were forgotten are refused, and an active entry with the same text is not added again.
+    """
+    added = already = refused = 0
     with entries.database.write() as connection:
         numbers = dict[int, int]()  # old number of a change → new number
         for line in lines:
-            if entry_rows.load(connection, [line.entry.id]):
+            if entry_rows.load(connection, [line.entry.id]) or _is_double(entries, line.entry):
                 already += 1
-                continue
-            _import_line(connection, entries, line, numbers, at=at, actor=actor)
-            added += 1
-    return Imported(added, already)
+            elif entries.tombstone_seq(line.entry.text) is not None:
+                refused += 1
+            else:
+                kept = _without_forgotten(entries, line)
+                _import_line(connection, entries, kept, numbers, at=at, actor=actor)
+                added += 1
+    return Imported(added, already, refused)
+
+
+def _is_double(entries: EntryStore, entry: Entry) -> bool:
+    return entry.state == "active" and any(
+        one.state == "active" and is_trusted_like(one.trust, entry.trust)
+        for one in entries.same_text(entry.text)
+    )
+
+
+def _without_forgotten(entries: EntryStore, line: EntryLine) -> EntryLine:
+    """Return a line without a history that contains a forgotten text."""
+    states = (state for event in line.history for state in (event.before, event.after) if state)
+    texts = {state.text for state in states} | {event.said for event in line.history if event.said}
+    forgotten = any(entries.tombstone_seq(text) is not None for text in texts)
+    return replace(line, history=()) if forgotten else line
+
+
+def _clean(line: EntryLine) -> EntryLine:
+    """Return a line whose texts passed the same checks as any statement."""
+    history = (
+        replace(
+            event,
+            before=clean_entry(event.before) if event.before else None,
+            after=clean_entry(event.after) if event.after else None,
+            said=Draft(event.said).clean().text if event.said else None,
+            note=redact(event.note)[:MAX_NOTE],
+        )
+        for event in line.history
+    )
+    return EntryLine(clean_entry(line.entry), tuple(history))
 
 
 def _import_line(
@@ -281,7 +329,7 @@ def _entry(record: Any, at: float) -> Entry:
         _type(record, text),
         importance=_importance(record.get("importance")),
         session=record.get("session") or record.get("run_id"),
-        source=str(record.get("source") or ("mem0" if "memory" in record else "import")),
+        source=_source(record),
         tags=_tags(record),
     ).clean()
     entry = draft.entry(at)
@@ -295,6 +343,12 @@ def _entry(record: Any, at: float) -> Entry:
         valid_from=created,
         expires_at=_seconds(expires, at) if expires else entry.expires_at,
     )
+
+
+def _source(record: Mapping[str, Any]) -> str:
+    """Return where a record comes from: ``import``, with the name of the program if it is known."""
+    program = record.get("source") or ("mem0" if "memory" in record else "")
+    return f"{IMPORTED}:{program}"[:64] if program else IMPORTED
 
 
 def _id(record: Mapping[str, Any], text: str) -> str:

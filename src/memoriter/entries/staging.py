@@ -16,6 +16,7 @@ from memoriter.entries.drafts import Draft
 from memoriter.errors import EditConflict, NotFound, WriteError
 from memoriter.records import Entry, Remembered, is_trusted_like
 from memoriter.sentences import sentence
+from memoriter.store import erasure
 from memoriter.store.entry_store import Edit, EntryStore
 from memoriter.store.erasure import vector_hash
 
@@ -60,7 +61,7 @@ class StagingArea:
     def stage(self, draft: Draft, start_seq: int, *, actor: str, replaces: str | None = None) -> Remembered:
         """Store a draft as a staged entry. It is on disk when this returns."""
         with self._store.transaction():
-            forgotten_seq = self._store.tombstone_seq(draft.text)
+            forgotten_seq = self._store.tombstone_seq(draft.text, draft.trust)
             if forgotten_seq is not None and not (draft.on_purpose and forgotten_seq <= start_seq):
                 note = sentence("entry.forgotten")
                 return Remembered(None, "refused", note=note)
@@ -91,6 +92,30 @@ class StagingArea:
                 for one in self._load_staged(ids)
             ]
             return self._store.apply(edits, at=at, by=actor)
+
+    def propose_forgetting(self, ids: Sequence[str], *, actor: str, dry_run: bool = False) -> tuple[str, ...]:
+        """Stage the entries of the owner that an agent wants to forget. Return the ids that only the owner may erase.
+
+        An entry that shares its history with one of the owner counts as the owner's.
+        """
+        if actor != "agent":
+            return ()
+        with self._store.transaction():
+            with self._store.database.read() as connection:
+                families = {id_: erasure.family(connection, [id_]) for id_ in ids}
+            known = self._store.load({id_ for family in families.values() for id_ in family})
+            owned = {id_ for id_, entry in known.items() if entry.trust == "owner"}
+            owners = tuple(id_ for id_, family in families.items() if not owned.isdisjoint(family))
+            at, note = self._clock(), sentence("history.proposed")
+            edits = [
+                Edit("stage", replace(known[id_], state="staged", updated_at=at), known[id_], note)
+                for id_ in owners
+                if known[id_].state == "active" and not dry_run
+            ]
+            if edits:
+                self._store.apply(edits, at=at, by=actor)
+        self._follower.follow()
+        return owners
 
     def _load_staged(self, ids: Sequence[str]) -> list[Entry]:
         """Return the entries with these ids, or prefixes of ids. All of them must be staged."""

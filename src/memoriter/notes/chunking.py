@@ -97,6 +97,10 @@ def chunk_markdown(
     return chunks
 
 
+#: The value of ``approval`` in the front matter of a note that waits for the owner's approval.
+PENDING = "pending"
+
+
 def trust_of_note(lines: Sequence[str]) -> Trust:
     """Return the trust that a note claims in its front matter."""
     return _trust(structure_of(lines))
@@ -307,6 +311,8 @@ def _with_id(chunk: Chunk, seen: Counter[str]) -> Chunk:
 def _trust(structure: Structure) -> Trust:
     """Return the trust that the note claims. It can only lower the trust of a note."""
     claimed = structure.fields.get("trust", "").strip("\"' ")
+    if structure.fields.get("approval", "").strip("\"' ") == PENDING:
+        return "untrusted"
     return "untrusted" if claimed == "untrusted" else "agent" if claimed == "agent" else "owner"
 
 

@@ -14,10 +14,11 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from memoriter.errors import MemoriterError, NotFound, WriteError
 from memoriter.files import edits
-from memoriter.notes.chunking import trust_of_note
+from memoriter.notes.chunking import PENDING, trust_of_note
 from memoriter.records import Collection, Excerpt, FoundFile, NoteChunk, NoteFile, Saved, Source, Trust
 from memoriter.sentences import sentence
 from memoriter.text import estimate_tokens
+from memoriter.text.front_matter import front_matter_fields, front_matter_lines
 from memoriter.text.measure import split_lines
 from memoriter.text.redaction import redact
 from memoriter.text.words import normal_form
@@ -191,6 +192,17 @@ class Notes:
             raise WriteError("These notes can only be read.")
         return self._save(content, title, tags, category, trust=trust)
 
+    def pending(self) -> tuple[str, ...]:
+        """Return the paths of notes that wait for the owner's approval."""
+        return tuple(file.path for file in self._notes() if _is_pending(_head(file.absolute)))
+
+    def approve(self, path: str) -> None:
+        """Approve a note of an agent: it loses its mark and may enter a prompt. Raises `NotFound`."""
+        found = self._workspace.find(path)
+        if found is None or not _is_pending(_head(found.absolute)):
+            raise NotFound(f"{path[:200]!r} is not a note that waits for approval.")
+        edits.update(found.absolute, lambda text: _PENDING_LINE.sub("", text or "", count=1))
+
     def erase_lines(self, texts: Iterable[str], *, trust: Trust = "owner") -> ErasedLines:
         """Erase the lines of daily logs that say exactly one of the texts. See `erase_lines`."""
         folder = self._workspace.root / self._workspace.folder
@@ -239,9 +251,27 @@ class Notes:
 
 # ---- erasing lines ------------------------------------------------------------------------------------------------
 
-_LOG_NAME = re.compile(r"\d{4}-\d{2}-\d{2}(?:-(?:agent|owner)(?:-\d{1,2})?)?\.md")
+_LOG_NAME = re.compile(r"\d{4}-\d{2}-\d{2}(?:-(?:agent|owner|pending)(?:-\d{1,2})?)?\.md")
 #: The list mark and the time before the words of a line.
 _LINE_START = re.compile(r"^\s*(?:[-*+]\s+|\d{1,3}[.)]\s+)?(?:\d{1,2}:\d{2}(?::\d{2})?\s+)?")
+
+
+_PENDING_LINE = re.compile(rf"(?m)^approval:[ \t]*[\"']?{PENDING}[\"']?[ \t]*\r?\n")
+#: Bytes at the start of a note that hold its front matter.
+_HEAD_BYTES = 8_192
+
+
+def _head(file: Path) -> list[str]:
+    try:
+        with file.open("rb") as opened:
+            lines = split_lines(opened.read(_HEAD_BYTES).decode("utf-8", "replace"))
+    except OSError:
+        return []
+    return list(lines[: front_matter_lines(lines)])
+
+
+def _is_pending(head: Sequence[str]) -> bool:
+    return front_matter_fields(head).get("approval", "") == PENDING
 
 
 class ErasedLines(NamedTuple):

@@ -1,6 +1,7 @@
 """Write notes into a workspace: the daily log `memory/YYYY-MM-DD.md` and `memory/<category>/<title>.md`.
 
-The words of agents go to separate notes, `memory/YYYY-MM-DD-agent.md` and notes whose front matter says so. A note has
+The words of agents go to separate notes, `memory/YYYY-MM-DD-agent.md` and notes whose front matter says so. With
+approval, they go to notes with `approval: pending`, which are untrusted until the owner approves them. A note has
 one trust as a whole, so the words of agents and of the owner must not be mixed in one note.
 
 Every text is cleaned before it is written. A text that the note already contains is not written again, so a caller can
@@ -19,8 +20,9 @@ from zoneinfo import ZoneInfo
 from memoriter.errors import WriteError
 from memoriter.files import edits
 from memoriter.files.locks import check_mounted
-from memoriter.notes.chunking import trust_of_note
+from memoriter.notes.chunking import PENDING, trust_of_note
 from memoriter.records import Saved, Trust
+from memoriter.sentences import sentence
 from memoriter.text.encoding import encodable, slug
 from memoriter.text.measure import shorten_title, split_lines
 from memoriter.text.redaction import redact, without_private
@@ -59,8 +61,11 @@ class Notebook:
         folder: str = "memory",
         now: Clock = local_now,
         was_there: Callable[[], bool] = lambda: False,
+        holds_agents: bool = False,
     ) -> None:
         self.root = root
+        #: Whether notes of agents wait for the owner's approval.
+        self.holds_agents = holds_agents
         #: Where the notes are. "." is the workspace itself.
         self.folder = root / folder
         self._prefix = "" if folder == "." else f"{folder}/"
@@ -96,7 +101,9 @@ class Notebook:
             saved = self._save_item(folder, title or _first_words(text), text, tags, trust)
         else:
             saved = self.log(text, title, tags, trust=trust)
-        return Saved(saved.path, saved.start_line, saved.end_line, saved.already, left_out)
+        waits = sentence("note.pending") if self.holds_agents and trust == "agent" else ""
+        note = " ".join(filter(None, (left_out, waits))) or None
+        return Saved(saved.path, saved.start_line, saved.end_line, saved.already, note)
 
     def log(self, text: str, title: str = "", tags: Sequence[str] = (), *, trust: Trust = "owner") -> Saved:
         """Append a text to the log of the day."""
@@ -110,21 +117,26 @@ class Notebook:
         A log with another trust is skipped. This also applies to `memory/YYYY-MM-DD.md`, because an agent may have
         created it.
         """
-        owners = trust == "owner"
-        head = f"# {day}\n" if owners else f"{front_matter(trust=trust)}\n# {day}\n"
+        owners, mark = trust == "owner", self.approval_of(trust)
+        head = f"# {day}\n" if owners else f"{front_matter(trust=trust, approval=mark)}\n# {day}\n"
         log = self.path_of(day)
-        names = [*([f"{log}.md"] if owners else []), *_numbered_names(f"{log}-{trust}")]
+        names = [*([f"{log}.md"] if owners else []), *_numbered_names(f"{log}-{mark or trust}")]
         return _save_in_first(
             names, lambda path: self.add(path, section, needle=needle, head=head, trust=trust)
         )
 
+    def approval_of(self, trust: Trust) -> str | None:
+        """Return the mark of a note that waits for the owner's approval; None if it does not."""
+        return PENDING if self.holds_agents and trust == "agent" else None
+
     def add(self, path: str, section: str, *, needle: str, head: str, trust: Trust) -> Saved:
         """Append a section to a note, unless the note already contains ``needle``."""
         text, already = "", False
+        found: Trust = "untrusted" if self.approval_of(trust) else trust  # a note that waits is not trusted
 
         def change(old: str | None) -> str | None:
             nonlocal text, already
-            if old is not None and trust_of_note(split_lines(old)) != trust:
+            if old is not None and trust_of_note(split_lines(old)) != found:
                 raise _OtherTrust
             before = head if old is None else old
             already = _find_lines(needle, before) is not None
@@ -137,8 +149,10 @@ class Notebook:
 
     def _save_item(self, category: str, title: str, text: str, tags: Sequence[str], trust: Trust) -> Saved:
         now = self.now()
-        mark = None if trust == "owner" else trust
-        front = front_matter(title=title, tags=list(tags), created=f"{now:%Y-%m-%d}", trust=mark)
+        mark, pending = None if trust == "owner" else trust, self.approval_of(trust)
+        front = front_matter(
+            title=title, tags=list(tags), created=f"{now:%Y-%m-%d}", trust=mark, approval=pending
+        )
         head = f"{front}\n# {title}\n"
 
         def save(path: str) -> Saved:
@@ -146,7 +160,7 @@ class Notebook:
             return self.add(path, block(heading, text), needle=text, head=head, trust=trust)
 
         stem = self.path_of(f"{slug(category)}/{slug(title)}")
-        return _save_in_first([f"{stem}.md", *_numbered_names(f"{stem}-{trust}")], save)
+        return _save_in_first([f"{stem}.md", *_numbered_names(f"{stem}-{pending or trust}")], save)
 
     def _is_category(self, tag: str) -> bool:
         return (self.folder / slug(tag)).is_dir()

@@ -89,6 +89,7 @@ class Summaries:
             messages=len(turns),
             made_by=made.by,
             trust="agent",
+            approval=self.notebook.approval_of("agent"),
         )
 
     # ---- later summaries --------------------------------------------------------------------------------------

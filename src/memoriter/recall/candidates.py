@@ -12,8 +12,8 @@ from dataclasses import dataclass, replace
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
-from memoriter.recall.render import NOTES, Line
-from memoriter.records import Turn, is_trusted_like
+from memoriter.recall.render import NOTES, Line, Whose
+from memoriter.records import IMPORTED, Turn, is_trusted_like
 from memoriter.sentences import sentence
 from memoriter.sessions.messages import turns_of_messages
 from memoriter.text import query_terms
@@ -98,7 +98,8 @@ def of_entry(hit: EntryHit, show_places: bool, least: float) -> Candidate:
 
 def entry_as(entry: Entry, score: float, parts: tuple[Part, ...], show_places: bool) -> Candidate:
     """Return an entry as a candidate."""
-    line = Line(f"entry:{entry.id}" if show_places else "", entry.type, entry.text)
+    ref = f"entry:{entry.id}" if show_places else ""
+    line = Line(ref, entry.type, entry.text, _whose(entry.trust, entry.source or ""))
     return Candidate(line, "entry", entry.id, score, parts, trust=entry.trust)
 
 
@@ -109,8 +110,15 @@ def of_note(hit: Hit, show_places: bool, least: float) -> Candidate:
     refused = refused or ("" if text else sentence("recall.markup"))
     refused = refused or _weakness(hit.confidence, least)
     place = f"{hit.path}#L{hit.start_line}-L{hit.end_line}"
-    line = Line(hit.citation or "" if show_places else "", NOTES, text)
+    line = Line(hit.citation or "" if show_places else "", NOTES, text, _whose(hit.trust))
     return Candidate(line, "note", place, hit.score, hit.explain.parts, refused, hit.trust)
+
+
+def _whose(trust: Trust, source: str = "") -> Whose:
+    """Return whose words a text is. What the owner imported from another program was not said to this agent."""
+    if trust == "owner":
+        return "imported" if source.startswith(IMPORTED) else "owner"
+    return "agent" if trust == "agent" else "outside"
 
 
 def _weakness(confidence: float | None, least: float) -> str:

@@ -29,6 +29,7 @@ from memoriter.records import (
 from memoriter.sentences import sentence
 from memoriter.text import estimate_tokens
 from memoriter.text.blocks import without_blocks
+from memoriter.text.redaction import redact, without_private
 
 if TYPE_CHECKING:
     from memoriter.entries import Entries
@@ -156,7 +157,7 @@ class Injector:
         show_places: bool,
         given_up: Callable[[], bool],
     ) -> Recalled:
-        query = without_blocks(query).strip()[:QUERY_CHARS]
+        query = _clean_query(query)
         if not query:
             return Recalled("", "")
         candidates, degraded = self._search(query, budget, show_places)
@@ -202,7 +203,8 @@ class Injector:
             best = weigh(entries.values(), frozenset(sessions))[: budget.candidates]
             candidates = [entry_as(entry, score, parts, show_places) for entry, parts, score in best]
             language = language_of(" ".join(one.line.text for one in candidates))
-            return self._record(self._fit(candidates, budget, language), about, interface, session)
+            fitted = self._fit(candidates, budget, language)
+            return self._record(fitted, _clean_query(about), interface, session)
         except MemoriterError as error:
             log.error("nothing could be recalled: %s", error)
             return Recalled("", "", degraded=str(error))
@@ -245,6 +247,11 @@ class Injector:
             entered = "" if reason else one.line.text
             considered.append(Considered(one.kind, one.ref, not reason, why, one.score, one.parts, entered))
         return in_order(one.line for one in chosen), considered, text, recall_id
+
+
+def _clean_query(query: str) -> str:
+    """Return a query without injected blocks, private spans and secrets, because the ledger keeps it."""
+    return redact(without_private(without_blocks(query))).strip()[:QUERY_CHARS]
 
 
 def _fits(text: str, budget: Budget) -> bool:

@@ -35,6 +35,7 @@ from memoriter.records.documents import (
     least_trusted,
 )
 from memoriter.records.entries import (
+    IMPORTED,
     Bucket,
     CleanedUp,
     Considered,
@@ -60,6 +61,7 @@ from memoriter.records.reports import Problem, Progress, ProgressCallback, Statu
 
 __all__ = [
     "HIGH_CONFIDENCE",
+    "IMPORTED",
     "LOCAL_TOOLS",
     "MEDIUM_CONFIDENCE",
     "TRUST_LEVELS",

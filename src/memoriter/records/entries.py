@@ -26,6 +26,9 @@ EntryType = Literal[
 EntryState = Literal["active", "staged", "superseded", "expired", "rejected", "forgotten"]
 
 
+#: The start of `Entry.source` of an entry that comes from another program.
+IMPORTED = "import"
+
 _REFERENCE = re.compile(r"(?:entry:|entries/)(.*)|([0-9a-f]{8}[0-9a-f-]{0,28})", re.IGNORECASE | re.DOTALL)
 
 
@@ -116,6 +119,8 @@ class Imported:
     added: int
     #: Entries that existed already and were not changed.
     already: int
+    #: Entries whose text was forgotten.
+    refused: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,7 +17,7 @@ from typing import Any, Literal
 import apsw
 
 from memoriter.errors import EditConflict, NotFound, StoreBroken
-from memoriter.records import Bucket, Chunk, Document, Entry, EntryEvent, Facets, referenced_id
+from memoriter.records import Bucket, Chunk, Document, Entry, EntryEvent, Facets, Trust, referenced_id
 from memoriter.sentences import sentence
 from memoriter.store import entry_lists, entry_rows
 from memoriter.store.connection import value
@@ -245,10 +245,16 @@ class EntryStore:
         """Return a keyed digest, for places where the text itself must not be stored."""
         return digest(self._key, text)
 
-    def tombstone_seq(self, text: str) -> int | None:
-        """Return the sequence number of the event that forgot this text; None if it was not forgotten."""
+    def tombstone_seq(self, text: str, trust: Trust = "agent") -> int | None:
+        """Return the sequence number of the event that forgot this text; None if it was not forgotten.
+
+        ``trust`` is that of the speaker: what an agent forgot is not forgotten for the owner.
+        """
+        asked = "select t.seq from tombstones t where t.digest = ?"
+        if trust == "owner":
+            asked += " and not exists(select 1 from events e where e.seq = t.seq and e.by = 'agent')"
         with self.database.read() as connection:
-            found = value(connection, "select seq from tombstones where digest = ?", (self.digest(text),))
+            found = value(connection, asked, (self.digest(text),))
         return None if found is None else int(found)
 
     def clear_tombstone(self, text: str) -> None:

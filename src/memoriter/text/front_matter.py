@@ -24,7 +24,7 @@ _BLOCK_MARK = re.compile(r"[|>][+-]?\d?")
 #: Names of fields about the subject of the note.
 _SUBJECT = frozenset({"tags", "tag", "aliases", "alias", "keywords", "标签", "標籤", "别名", "別名"})
 #: Names of fields that chunks have otherwise, or that are only for programs.
-_OMITTED = frozenset({"title", "date", "created", "updated", "modified", "trust"})
+_OMITTED = frozenset({"title", "date", "created", "updated", "modified", "trust", "approval"})
 _OMITTED |= {"session", "started", "ended", "messages", "made_by"}
 
 

@@ -283,6 +283,7 @@ class ImportResult(Shape):
 
     added: Count = 0
     already: Count = Field(default=0, description="Entries that existed before and were not changed.")
+    refused: Count = Field(default=0, description="Entries whose texts were forgotten before.")
 
 
 def _export(call: Call[ExportArguments]) -> ExportResult:
@@ -297,7 +298,7 @@ def _export(call: Call[ExportArguments]) -> ExportResult:
 
 def _import(call: Call[ImportArguments]) -> ImportResult:
     imported = call.memory.entries.import_(call.arguments.data)
-    if not (imported.added or imported.already):
+    if not (imported.added or imported.already or imported.refused):
         raise WriteError(
             "Nothing was imported: the data contains no memories. `memoriter import` also imports conversations."
         )

@@ -13,6 +13,7 @@ from pydantic import AliasChoices, Field
 from memoriter import logs
 from memoriter.errors import BadArgument, StoreError
 from memoriter.records import EntryHit, EntryType, Level, Receipt, Trust, level_of
+from memoriter.sentences import sentence
 from memoriter.tools.tool import Arguments, Call, Count, Degraded, Prose, Result, Score, Shape, Tool
 
 log = logs.get("tools")
@@ -282,7 +283,9 @@ def _export(call: Call[ManageArguments]) -> dict[str, Any]:
 
 def _import(call: Call[ManageArguments]) -> dict[str, Any]:
     imported = call.memory.entries.import_(_require(call, "data"), trust="agent", actor="agent")
-    return {"added": imported.added, "already": imported.already}
+    counts: dict[str, Any] = {"added": imported.added, "already": imported.already}
+    refused = sentence("import.refused", count=imported.refused)
+    return {**counts, "note": refused} if imported.refused else counts
 
 
 def _cleanup(call: Call[ManageArguments]) -> dict[str, Any]:
@@ -353,7 +356,8 @@ ENTRY_TOOLS = (
         name="memory_forget",
         description="Erase one entry permanently, by its id or by a query. Use it when the user asks to forget "
         "something. A query erases an entry only if exactly one clearly matches. Otherwise nothing is erased and the "
-        "result lists the candidates with their ids. The result also says which copies were erased.",
+        "result lists the candidates with their ids. What the user said is hidden until the user confirms "
+        "(`memoriter reject ID`). The result says which copies were erased.",
         arguments=MemoryForgetArguments,
         result=ReceiptJson,
         run=_forget,

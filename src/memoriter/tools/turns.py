@@ -47,6 +47,9 @@ class LineJson(Shape):
     ref: str
     group: str
     text: str
+    whose: Literal["owner", "agent", "imported", "outside"] = Field(
+        default="owner", description="Whose words the text is."
+    )
 
 
 class RecallResult(Shape):
