@@ -108,10 +108,8 @@ def clamp(importance: float) -> float:
 #: Maximum length of an entry: a statement, not a document.
 MAX_CHARS = 2_000
 MAX_TAGS = 32
-#: Control characters, and invisible ones that change how a text reads: bidirectional marks and language tags.
-_CONTROLS = re.compile(
-    "[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff\U000e0000-\U000e007f]"
-)
+#: Bidirectional marks stay: every interface draws them visibly, and a recall escapes them.
+_CONTROLS = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff]")
 
 
 @dataclass(frozen=True, slots=True)
