@@ -122,6 +122,10 @@ class AsyncNotes(_Forwarding[Notes]):
     read = forward(Notes.read)
     chunks = forward(Notes.chunks)
     save = forward(Notes.save)
+    text = forward(Notes.text)
+    put = forward(Notes.put)
+    move = forward(Notes.move)
+    remove = forward(Notes.remove)
     erase_lines = forward(Notes.erase_lines)
     find_quote = forward(Notes.find_quote)
 

@@ -259,8 +259,11 @@ def _today(zone: str) -> Callable[[], date]:
 def build_notes(settings: Settings, engine: Engine, save: Save) -> Notes:
     """Build the collection of notes and transcripts. The builtin index, if there is one, adds details."""
     from memoriter.notes.collection import Notes
+    from memoriter.notes.editing import NoteEditor
 
-    return Notes(build_workspace(settings), _sessions(settings), lambda: engine.index, save)
+    workspace = build_workspace(settings)
+    editor = NoteEditor(workspace, changed=engine.mark_changed, was_there=lambda: was_there(engine))
+    return Notes(workspace, _sessions(settings), lambda: engine.index, save, editor)
 
 
 def was_there(engine: Engine) -> bool:

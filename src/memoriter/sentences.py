@@ -160,6 +160,9 @@ SENTENCES: Mapping[str, str] = {
     "collection.unknown": "There is no collection {name!r}. Collections: {known}.",
     "collection.missing": "The folder of the collection {name}, {path}, does not exist.",
     "collection.notes": "A collection contains notes only, so `source` cannot be `{source}`.",
+    "note.changed": "{path!r} was changed in the meantime. It was not overwritten.",
+    "note.removed": "{path!r} was removed in the meantime.",
+    "note.exists": "{path!r} already exists. Choose another name.",
     "note.other": "{path!r} does not exist. Did you mean {name!r}?",
 }
 """The English text of every code. The page has the same codes in `words.js`."""

@@ -51,21 +51,8 @@ def test_operations_that_write_need_write_or_admin_access() -> None:
         "memory_save", "memory_store", "memory_forget", "memory", "memory.sync", "capture", "flush", "summarise",
     }  # fmt: skip
     owners = {name for name, tool in OPERATIONS.items() if tool.access == "admin"}
-    assert owners == {
-        f"entries.{what}"
-        for what in (
-            "add",
-            "edit",
-            "merge",
-            "supersede",
-            "undo",
-            "forget",
-            "approve",
-            "reject",
-            "export",
-            "import",
-        )
-    }
+    entries = ("add", "edit", "merge", "supersede", "undo", "forget", "approve", "reject", "export", "import")
+    assert owners == {"notes.text", "notes.put", *(f"entries.{what}" for what in entries)}
     assert all(tool.name == name for name, tool in OPERATIONS.items())
 
 

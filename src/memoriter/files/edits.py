@@ -18,7 +18,7 @@ import signal
 import stat
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import cache
 from pathlib import Path
 
@@ -26,10 +26,13 @@ from memoriter.errors import EditConflict, LockTimeout, WriteError
 from memoriter.files.durable import make_folder, sync_folder, write_beside
 from memoriter.files.locks import LOCK_WAIT_S, file_lock
 
-__all__ = ["append", "digest", "read", "update", "write"]
+__all__ = ["append", "digest", "move", "read", "remove", "update", "write"]
 
 EditText = Callable[[str | None], str | None]
 """Get the text of a note, or None if it does not exist. Return the new text, or None to change nothing."""
+
+CheckText = Callable[[str | None], None]
+"""Get the text of a note, or None if it does not exist, and raise if it must not be changed."""
 
 #: Attempts before a change fails, because others edit the note at the same time.
 MAX_ATTEMPTS = 20
@@ -93,6 +96,45 @@ def update(path: Path, change: EditText, *, wait_s: float = LOCK_WAIT_S) -> bool
         raise WriteError(
             f"{path} could not be written ({error.strerror or error}). It is unchanged."
         ) from error
+
+
+def remove(path: Path, check: CheckText) -> str:
+    """Remove a note and return its text. ``check`` raises if this is another version than expected."""
+    with _locked(path, check):
+        text = read(path)
+        check(text)
+        path.unlink()
+        sync_folder(path.parent)
+        return text or ""
+
+
+def move(path: Path, target: Path, check: CheckText) -> str | None:
+    """Give a note another path and return its text, or None if the path is taken. ``check`` as in `remove`."""
+    with _locked(path, check):
+        text = read(path)
+        check(text)
+        make_folder(target.parent)
+        try:
+            rename_without_replacing(path, target)
+        except FileExistsError:
+            return None
+        path.unlink(missing_ok=True)  # where the system cannot rename like this, the file has two names
+        sync_folder(target.parent)
+        sync_folder(path.parent)
+        return text or ""
+
+
+@contextlib.contextmanager
+def _locked(path: Path, check: CheckText) -> Iterator[None]:
+    if not path.parent.is_dir():
+        check(None)
+    try:
+        with file_lock(path.parent, LOCK_WAIT_S):
+            yield
+    except LockTimeout as error:
+        raise WriteError(f"{path} was not changed. {error}") from error
+    except OSError as error:
+        raise WriteError(f"{path} could not be changed ({error.strerror or error}).") from error
 
 
 def _update(path: Path, change: EditText) -> bool:

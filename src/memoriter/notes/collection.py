@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 from memoriter.errors import MemoriterError, NotFound, WriteError
 from memoriter.files import edits
 from memoriter.notes.chunking import PENDING, trust_of_note
+from memoriter.notes.editing import NoteEditor, NoteText
 from memoriter.records import Collection, Excerpt, FoundFile, NoteChunk, NoteFile, Saved, Source, Trust
 from memoriter.sentences import sentence
 from memoriter.text import estimate_tokens
@@ -74,11 +75,14 @@ class Notes:
         sessions: Transcripts | None,
         index: Callable[[], Index | None],
         save: Save | None = None,
+        editor: NoteEditor | None = None,
     ) -> None:
         self._workspace = workspace
         self._sessions = sessions
         self._index = index
         self._save = save
+        #: Writes, moves and removes whole notes.
+        self._editor = editor or NoteEditor(workspace)
 
     # ---- listing ----------------------------------------------------------------------------------------------
 
@@ -202,6 +206,25 @@ class Notes:
         if found is None or not _is_pending(_head(found.absolute)):
             raise NotFound(f"{path[:200]!r} is not a note that waits for approval.")
         edits.update(found.absolute, lambda text: _PENDING_LINE.sub("", text or "", count=1))
+
+    def text(self, path: str) -> NoteText:
+        """Return the whole text of a note and its version. Raises `NotFound` or `PathRefused`."""
+        return self._editor.text(path)
+
+    def put(self, path: str, text: str, *, version: str | None) -> NoteText:
+        """Replace the version of a note that was read, or create the note if ``version`` is None.
+
+        Raises `EditConflict` if the note has another version now.
+        """
+        return self._editor.put(path, text, version)
+
+    def move(self, path: str, to: str, *, version: str) -> NoteText:
+        """Give a note another path. Raises `EditConflict` if the path is taken or the note has another version."""
+        return self._editor.move(path, to, version)
+
+    def remove(self, path: str, *, version: str) -> NoteText:
+        """Remove a note. The result has its last text, with which `put` restores it."""
+        return self._editor.remove(path, version)
 
     def erase_lines(self, texts: Iterable[str], *, trust: Trust = "owner") -> ErasedLines:
         """Erase the lines of daily logs that say exactly one of the texts. See `erase_lines`."""

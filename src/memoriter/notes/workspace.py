@@ -180,6 +180,14 @@ class Workspace:
             chosen = _within(chosen, EXCERPT_CHARS)
         return Excerpt(cited, "\n".join(chosen), start, start - 1 + len(chosen), len(every))
 
+    def place(self, path: str) -> tuple[str, Path]:
+        """Return the path of a note as citations show it, and its file, whether it exists or not.
+
+        Raises `PathRefused` for a path that does not belong to the memory.
+        """
+        tree, relative = self._locate(path)
+        return tree.shown + relative, Path(tree.real, self._resolve(tree, relative))
+
     def _locate(self, path: str) -> tuple[Tree, str]:
         """Return the tree and relative path of a path, without revealing which files exist."""
         written = path.removeprefix("./").replace(os.sep, "/")

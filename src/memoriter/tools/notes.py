@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pydantic import AliasChoices, Field
 
+from memoriter.errors import BadArgument
 from memoriter.records import Source, Trust
 from memoriter.tools.search import NoArguments
 from memoriter.tools.tool import Arguments, Call, Count, Shape, Tool
@@ -111,6 +112,33 @@ class ReadArguments(PathArguments):
     lines: int = Field(default=GET_LINES, ge=1, le=5_000, description="Number of lines to read.")
 
 
+class PutArguments(PathArguments):
+    """Arguments of `notes.put`."""
+
+    text: str | None = Field(
+        default=None, max_length=2_000_000, description="The whole new text. Without it, the text stays."
+    )
+    version: str | None = Field(
+        default=None,
+        max_length=64,
+        description="The version that was read. Without it, the note must not exist yet.",
+    )
+    to: str | None = Field(
+        default=None, max_length=4_096, description="A new path: moves or renames the note."
+    )
+    remove: bool = Field(default=False, description="Remove the note.")
+
+
+class NoteTextJson(Shape):
+    """The whole text of a note."""
+
+    path: str = ""
+    text: str = ""
+    version: str | None = Field(
+        default=None, description="Changes with the text. Send it with `notes.put`. None: it was removed."
+    )
+
+
 class ReadResult(Shape):
     """Lines of one file."""
 
@@ -175,6 +203,25 @@ def _get(call: Call[ReadArguments]) -> ReadResult:
     )
 
 
+def _text(call: Call[PathArguments]) -> NoteTextJson:
+    return NoteTextJson.model_validate(call.memory.notes.text(call.arguments.path)._asdict())
+
+
+def _put(call: Call[PutArguments]) -> NoteTextJson:
+    asked, notes = call.arguments, call.memory.notes
+    if sum((asked.text is not None, asked.to is not None, asked.remove)) != 1:
+        raise BadArgument("Give exactly one of `text`, `to` and `remove`.")
+    if asked.text is not None:
+        changed = notes.put(asked.path, asked.text, version=asked.version)
+    elif asked.version is None:
+        raise BadArgument("Give the `version` of the note that was read.")
+    elif asked.to is not None:
+        changed = notes.move(asked.path, asked.to, version=asked.version)
+    else:
+        changed = notes.remove(asked.path, version=asked.version)
+    return NoteTextJson.model_validate(changed._asdict())
+
+
 def _chunks(call: Call[PathArguments]) -> ChunksResult:
     found = call.memory.notes.chunks(call.arguments.path, masked=call.masked)
     listed = [ChunkJson.model_validate(chunk) for chunk in found[:MAX_CHUNKS]]
@@ -190,6 +237,25 @@ OPERATIONS = (
         _tree,
     ),
     Tool("notes.get", "Read some lines of one note or transcript.", ReadArguments, ReadResult, _get),
+    Tool(
+        "notes.text",
+        "Read one note as a whole, unchanged, with the version that `notes.put` needs.",
+        PathArguments,
+        NoteTextJson,
+        _text,
+        owner_only=True,
+    ),
+    Tool(
+        "notes.put",
+        "Write, create, move or remove a note. Nothing is changed if the note has another version than the one that "
+        "was read. The result has the text, so that a removed note can be restored.",
+        PutArguments,
+        NoteTextJson,
+        _put,
+        read_only=False,
+        destructive=True,
+        owner_only=True,
+    ),
     Tool(
         "notes.chunks",
         "List the chunks of one note or transcript, without their text. Search returns chunks.",

@@ -561,6 +561,9 @@ export const WORDS = {
   "code.collection.unknown": ["There is no collection {name}. Collections: {known}.", "没有名为 {name} 的集合。现有集合：{known}。"],
   "code.collection.missing": ["The folder of the collection {name}, {path}, does not exist.", "集合 {name} 的文件夹 {path} 不存在。"],
   "code.collection.notes": ["A collection contains notes only, so the source cannot be {source}.", "集合里只有笔记，来源不能是 {source}。"],
+  "code.note.changed": ["{path} was changed in the meantime.", "{path} 其间被改动过。"],
+  "code.note.removed": ["{path} was removed in the meantime.", "{path} 其间被删除了。"],
+  "code.note.exists": ["{path} already exists. Choose another name.", "{path} 已经存在，请换一个名字。"],
   "code.note.other": ["{path} does not exist. Did you mean {name}?", "{path} 不存在。你是指 {name} 吗？"],
 
   "code.failed": ["{message}", "操作失败：{message}"],
