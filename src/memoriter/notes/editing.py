@@ -7,8 +7,9 @@ so that the words of an editor or of an agent are never overwritten.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from memoriter.errors import EditConflict, NotFound, PathRefused, WriteError
 from memoriter.files import edits
@@ -22,7 +23,8 @@ if TYPE_CHECKING:
 MAX_CHARS = 2_000_000
 
 
-class NoteText(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class NoteText:
     """The whole text of a note."""
 
     path: str

@@ -204,7 +204,7 @@ def _get(call: Call[ReadArguments]) -> ReadResult:
 
 
 def _text(call: Call[PathArguments]) -> NoteTextJson:
-    return NoteTextJson.model_validate(call.memory.notes.text(call.arguments.path)._asdict())
+    return NoteTextJson.model_validate(call.memory.notes.text(call.arguments.path))
 
 
 def _put(call: Call[PutArguments]) -> NoteTextJson:
@@ -219,7 +219,7 @@ def _put(call: Call[PutArguments]) -> NoteTextJson:
         changed = notes.move(asked.path, asked.to, version=asked.version)
     else:
         changed = notes.remove(asked.path, version=asked.version)
-    return NoteTextJson.model_validate(changed._asdict())
+    return NoteTextJson.model_validate(changed)
 
 
 def _chunks(call: Call[PathArguments]) -> ChunksResult:
