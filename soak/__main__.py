@@ -37,6 +37,7 @@ PARTS = (
     "erasure",
     "requests",
     "fuzzing",
+    "mutation",
 )
 
 
@@ -127,6 +128,8 @@ def once(
     _log(f"{part.name}: {kind} {seed}: {done.counts}, {len(done.failures)} failures")
     for failure in done.failures[:3] if control else done.failures[:20]:
         _log(f"    {failure[:2000]}")
+    for note in done.notes:
+        _log(f"    {note}")
     return done
 
 

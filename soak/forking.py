@@ -71,7 +71,7 @@ def kill_orphans() -> int:
     return kills
 
 
-def in_fork(function: Callable[..., Any], *arguments: Any, timeout_s: float = 300.0) -> Any:
+def in_fork(function: Callable[..., Any], *arguments: Any, timeout_s: float = 1800.0) -> Any:
     """Call a function in a fork and return its result, which must be JSON."""
     reading, writing = os.pipe()
     child = os.fork()

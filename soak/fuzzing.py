@@ -1,7 +1,7 @@
 """Feed mutated inputs to everything that parses text of others. A parser may refuse an input, but only as documented.
 
 The inputs start from samples and are changed at random: bytes flipped, parts removed, repeated, spliced, and tokens of
-the formats inserted. One input may take `MAX_S`, so an endless loop is found, too.
+the formats inserted. One input may take `MAX_S` of CPU time, so an endless loop is found, too.
 """
 
 from __future__ import annotations
@@ -221,22 +221,22 @@ def careless(_: Path) -> dict[str, Target]:
 
 def feed(make: Callable[[Path], dict[str, Target]], folder: str, seed: int, inputs: int) -> list[Any]:
     """Feed inputs to every target; return their number and the crashes."""
-    signal.signal(signal.SIGALRM, _too_slow)
+    signal.signal(signal.SIGPROF, _too_slow)
     chooser, crashes, known = random.Random(seed), list[str](), make(Path(folder))
     for number in range(inputs):
         data = mutate(chooser)
         name = chooser.choice(list(known))
-        signal.alarm(MAX_S)
+        signal.setitimer(signal.ITIMER_PROF, MAX_S)
         try:
             known[name](data)
         except Exception as error:  # noqa: BLE001  this is what the part looks for
             crashes.append(f"{name} (seed {seed}, input {number}): {type(error).__name__}: {error}: {data!r}")
-        signal.alarm(0)
+        signal.setitimer(signal.ITIMER_PROF, 0)
     return [inputs, crashes]
 
 
 def _too_slow(*_: object) -> None:
-    raise TimeoutError(f"an input took more than {MAX_S} s")
+    raise TimeoutError(f"an input took more than {MAX_S} s of CPU time")
 
 
 def frames(home: Home, seed: int, number: int) -> list[Any]:

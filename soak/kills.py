@@ -46,11 +46,11 @@ def kill(done: Round, task: Task, home: Home, write: Write, interface: str, kill
         done.count("kills", together)
         done.count(f"kills {interface}", together)
     if interface in ("hooks", "resident"):
-        in_fork(writers.finish_sessions, home, timeout_s=600)
+        in_fork(writers.finish_sessions, home, timeout_s=1800)
         kill_orphans()
     done.count("acknowledged", len(acknowledged))
     done.count(f"acknowledged {interface}", len(acknowledged))
-    for problem in in_fork(writers.problems, home, acknowledged, timeout_s=600):
+    for problem in in_fork(writers.problems, home, acknowledged, timeout_s=1800):
         done.fail(f"{interface}: {problem}")
 
 

@@ -26,6 +26,8 @@ class Round:
 
     counts: dict[str, int] = field(default_factory=dict)
     failures: list[str] = field(default_factory=list)
+    #: What a reader should see although it is not a failure.
+    notes: list[str] = field(default_factory=list)
 
     def count(self, name: str, number: int = 1) -> None:
         """Add to a count."""
@@ -79,6 +81,7 @@ class Result:
     at: float
     commit: str
     machine: str
+    notes: tuple[str, ...] = ()
 
     @classmethod
     def of(cls, part: Part, seed: int, done: Round, seconds: float, *, control: bool) -> Result:
@@ -95,6 +98,7 @@ class Result:
             round(time.time()),
             commit(),
             machine(),
+            tuple(done.notes),
         )
 
 
@@ -119,7 +123,9 @@ class Results:
             return
         for line in self.file.read_text("utf-8").splitlines():
             values: dict[str, Any] = json.loads(line)
-            yield Result(**{**values, "examples": tuple(values["examples"])})
+            yield Result(
+                **{**values, "examples": tuple(values["examples"]), "notes": tuple(values.get("notes", ()))}
+            )
 
     def of(self, part: Part, *, control: bool = False) -> list[Result]:
         """Return the results of a part, or of its control."""

@@ -187,7 +187,7 @@ def use_gateway(place: Place, say: Acknowledge) -> None:
     os.close(writing)
     with os.fdopen(reading, encoding="utf-8") as lines:
         address = json.loads(lines.readline())["address"].removeprefix("http://")
-        client = http.client.HTTPConnection(address, timeout=120)
+        client = http.client.HTTPConnection(address, timeout=900)
         headers = {"Authorization": f"Bearer {token}", "Content-Type": "application/json"}
         for text in place:
             client.request("POST", "/v1/agents/main/memory_store", json.dumps({"text": text}), headers)
@@ -224,16 +224,16 @@ def run(task: Task) -> Round:
         Writer(partial(_work, kind, Place(home, task.random.randrange(1 << 31), until))) for kind in KINDS
     ]
     lines = _collect(started, until)
-    in_fork(writers.finish_sessions, home, timeout_s=600)
+    in_fork(writers.finish_sessions, home, timeout_s=1800)
     kill_orphans()
     _count(done, lines)
     forgotten = {text for kind, text in lines if kind == "forgotten"}
     acknowledged = sorted({f"{kind}\t{text}" for kind, text in lines if kind in writers.KINDS})
-    for problem in in_fork(writers.problems, home, acknowledged, timeout_s=900):
+    for problem in in_fork(writers.problems, home, acknowledged, timeout_s=1800):
         done.fail(problem)
-    for problem in in_fork(resurrected, home, sorted(forgotten), timeout_s=900):
+    for problem in in_fork(resurrected, home, sorted(forgotten), timeout_s=1800):
         done.fail(problem)
-    for problem in in_fork(unlike_a_rebuild, home, timeout_s=900):
+    for problem in in_fork(unlike_a_rebuild, home, timeout_s=1800):
         done.fail(problem)
     return done
 
@@ -252,7 +252,7 @@ def _collect(started: list[Writer], until: float) -> list[tuple[str, str]]:
         for writer in started:
             writer.wait_for(sys.maxsize, timeout_s=0.2)
     for writer in started:
-        writer.wait_for_end(timeout_s=180)
+        writer.wait_for_end(timeout_s=1800)
     lines = [line for writer in started for line in writer.kill()]
     kill_orphans()
     return [(line.partition("\t")[0], line.partition("\t")[2]) for line in lines]

@@ -155,7 +155,7 @@ def http_(home: Home, seed: int, acknowledge: Acknowledge) -> None:
         server.run(on_ready=announce)
         os._exit(0)
     address = os.read(reading, 200).decode().strip().removeprefix("http://")
-    chooser, client = random.Random(seed), http.client.HTTPConnection(address, timeout=60)
+    chooser, client = random.Random(seed), http.client.HTTPConnection(address, timeout=900)
     headers = {"Authorization": f"Bearer {token}", "Content-Type": "application/json"}
     while True:
         way, text = (

@@ -1,0 +1,214 @@
+"""Mutation testing of the code that protects: path checks, scope, fence, redaction, merge and erasure.
+
+pytest collects the tests of a module once. Then every mutant runs in a fork: its code replaces that of the loaded
+module, and the tests run, fastest first, until one fails. A mutant that no test notices has survived.
+"""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from types import FunctionType, ModuleType
+from typing import Any
+
+from soak.mutants import Mutant, mutants
+from soak.part import Part, Round, Task
+
+ROOT = Path(__file__).parents[1]
+#: Modules, and the tests that protect them.
+MODULES = {
+    "memoriter.files.paths": (
+        "tests/notes/test_workspace_read.py",
+        "tests/notes/test_agent_folder.py",
+        "tests/files",
+    ),
+    "memoriter.sessions.scope": ("tests/sessions/test_scope.py",),
+    "memoriter.recall.render": (
+        "tests/recall/test_render.py",
+        "tests/recall/test_prompt_budget.py",
+        "tests/recall/test_inject.py",
+    ),
+    "memoriter.text.blocks": (
+        "tests/recall/test_render.py",
+        "tests/text/test_comments.py",
+        "tests/text/test_pasted.py",
+    ),
+    "memoriter.text.redaction": ("tests/text/test_redaction.py", "tests/text/test_canaries.py"),
+    "memoriter.entries.merge": ("tests/entries/test_merge.py",),
+    "memoriter.entries.relation": ("tests/entries/test_merge.py",),
+    "memoriter.entries.erase": ("tests/entries/test_erase.py", "tests/entries/test_lifecycle.py"),
+    "memoriter.store.erasure": ("tests/entries/test_erase.py", "tests/entries/test_lifecycle.py"),
+}
+#: Mutants that behave like the original, by module and change, with the reason.
+EQUIVALENT = ROOT / "soak/equivalent.json"
+#: Tests that take longer than this are left out, and a mutant that takes longer is killed and counts as noticed.
+MAX_TEST_S, MAX_MUTANT_S = 2.0, 120
+#: Share of the mutants of a module that must be killed.
+SHARE = 0.9
+
+
+def replace_code(module: ModuleType, mutant: Mutant) -> None:
+    """Let a loaded module and everything that imported from it run the code of a mutant."""
+    before = dict(module.__dict__)
+    exec(compile(mutant.tree, module.__file__ or "", "exec"), module.__dict__)
+    for name, old in before.items():
+        new = module.__dict__[name]
+        if (
+            isinstance(old, FunctionType)
+            and isinstance(new, FunctionType)
+            and old.__module__ == module.__name__
+        ):
+            _copy_function(old, new)
+            module.__dict__[name] = old
+        elif inspect.isclass(old) and inspect.isclass(new) and old.__module__ == module.__name__:
+            _copy_class(old, new)
+            module.__dict__[name] = old
+
+
+def _copy_function(old: FunctionType, new: FunctionType) -> None:
+    inner_old, inner_new = inspect.unwrap(old), inspect.unwrap(new)
+    if inner_old.__code__.co_freevars == inner_new.__code__.co_freevars:
+        inner_old.__code__ = inner_new.__code__
+        inner_old.__defaults__, inner_old.__kwdefaults__ = inner_new.__defaults__, inner_new.__kwdefaults__
+
+
+def _copy_class(old: type, new: type) -> None:
+    for name, value in vars(new).items():
+        inner, known = _plain_function(value), _plain_function(vars(old).get(name))
+        if inner is not None and known is not None:
+            _copy_function(known, inner)
+
+
+def _plain_function(member: object) -> FunctionType | None:
+    """Return the function inside a method, a class method, a static method or a property."""
+    found = getattr(member, "__func__", None) or getattr(member, "fget", None) or member
+    return found if isinstance(found, FunctionType) else None
+
+
+class MutationRun:
+    """A plugin of pytest that runs the collected tests once for each mutant, in forks."""
+
+    def __init__(self, name: str, numbers: list[int] | None) -> None:
+        self._module, self._numbers = importlib.import_module(name), numbers
+        self.noticed, self.survivors = 0, list[str]()
+        self._seconds: dict[str, float] = {}
+
+    def pytest_runtest_logreport(self, report: Any) -> None:
+        """Record how long each test takes."""
+        self._seconds[report.nodeid] = self._seconds.get(report.nodeid, 0.0) + report.duration
+
+    def pytest_runtestloop(self, session: Any) -> bool:
+        """Run the tests unchanged, then for every mutant."""
+        _run_items(session)
+        if session.testsfailed:
+            raise session.Failed("the tests fail without a mutant")
+        quick = [item for item in session.items if self._seconds[item.nodeid] <= MAX_TEST_S]
+        session.items = sorted(quick, key=lambda item: self._seconds[item.nodeid])
+        known = list(mutants(Path(self._module.__file__ or "").read_text("utf-8")))
+        equivalent = json.loads(EQUIVALENT.read_text("utf-8")).get(self._module.__name__, {})
+        for number in range(len(known)) if self._numbers is None else self._numbers:
+            mutant = known[number % len(known)]
+            if mutant.change in equivalent:
+                continue
+            if self._is_noticed(session, mutant):
+                self.noticed += 1
+            else:
+                self.survivors.append(f"{self._module.__name__}:{mutant.line}: {mutant.change}")
+        return True
+
+    def _is_noticed(self, session: Any, mutant: Mutant) -> bool:
+        child = os.fork()
+        if child == 0:
+            signal.alarm(MAX_MUTANT_S)
+            code = 1
+            try:
+                devnull = os.open(os.devnull, os.O_WRONLY)
+                os.dup2(devnull, 1)
+                os.dup2(devnull, 2)
+                replace_code(self._module, mutant)
+                _run_items(session)
+                code = 1 if session.testsfailed else 0
+            finally:
+                os._exit(code)
+        return os.waitpid(child, 0)[1] != 0
+
+
+def _run_items(session: Any) -> None:
+    """Run the tests of a session until one fails."""
+    session.testsfailed = 0
+    for number, item in enumerate(session.items):
+        following = session.items[number + 1] if number + 1 < len(session.items) else None
+        item.config.hook.pytest_runtest_protocol(item=item, nextitem=following)
+        if session.testsfailed:
+            return
+
+
+def main(name: str, tests: list[str], numbers: list[int] | None) -> None:
+    """Run in a process of its own, and print the result as the last line."""
+    import pytest
+
+    plugin = MutationRun(name, numbers)
+    options = [
+        "-q",
+        "-p",
+        "no:cacheprovider",
+        "-p",
+        "no:xdist",
+        "-o",
+        "timeout=0",
+        "-m",
+        "not integration and not soak",
+    ]
+    code = pytest.main([*options, *tests], plugins=[plugin])
+    sys.stdout.write("\n" + json.dumps([int(code), plugin.noticed, plugin.survivors]) + "\n")
+
+
+def _run(name: str, tests: tuple[str, ...], numbers: list[int] | None) -> Round:
+    present = [test for test in tests if (ROOT / test).exists()]
+    call = f"from soak import mutation; mutation.main({name!r}, {present!r}, {numbers!r})"
+    ended = subprocess.run(
+        [sys.executable, "-c", call], cwd=ROOT, capture_output=True, text=True, check=False
+    )
+    try:
+        code, noticed, survivors = json.loads(ended.stdout.splitlines()[-1])
+    except (ValueError, IndexError):
+        return Round({}, [f"{name}: {ended.stdout[-1500:]} {ended.stderr[-1500:]}"])
+    done = Round({"mutants": noticed + len(survivors), "killed": noticed})
+    done.notes = [f"survived: {survivor}" for survivor in survivors]
+    if code != 0:
+        done.fail(f"{name}: the tests fail without a mutant: {ended.stdout[-1500:]}")
+    elif noticed < SHARE * (noticed + len(survivors)):
+        done.fail(f"{name}: only {noticed} of {noticed + len(survivors)} mutants were killed")
+    return done
+
+
+def run(task: Task) -> Round:
+    """Run every mutant of one module; in short, a few of one."""
+    name = list(MODULES)[task.number % len(MODULES)]
+    if task.short:
+        return _run("memoriter.sessions.scope", MODULES["memoriter.sessions.scope"], list(range(0, 80, 8)))
+    done = _run(name, MODULES[name], None)
+    done.count("modules")
+    return done
+
+
+def control(task: Task) -> Round:
+    """Run mutants with tests of another module, which notice nothing."""
+    del task
+    return _run("memoriter.sessions.scope", ("tests/text/test_measure.py",), list(range(0, 80, 16)))
+
+
+PART = Part(
+    "mutation",
+    "Mutants of path checks, scope, fence, redaction, merge and erasure",
+    {"modules": len(MODULES)},
+    run,
+    control,
+    "tests of another module",
+)
