@@ -107,10 +107,10 @@ class _Loaded:
         import numpy as np
 
         limit = self.model.max_length * CHARS_PER_TOKEN
-        encoding = self.tokenizer.encode(onnx.well_formed(text[:limit]))
-        if not encoding.ids:
+        tokens = self.tokenizer.encode(onnx.well_formed(text[:limit]))
+        if not tokens:
             return np.zeros(self.model.dimensions, dtype=np.float32)
-        ids = np.asarray([encoding.ids], dtype=np.int64)
+        ids = np.asarray([tokens], dtype=np.int64)
         feeds = {name: self._feed(name, ids) for name in self.inputs}
         try:
             output = self.session.run([self.output], feeds)[0]

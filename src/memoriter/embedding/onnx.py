@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import os
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from memoriter.errors import EmbedderUnavailable, first_line
 
@@ -32,21 +33,63 @@ def verify(path: Path, digest: str) -> None:
     _verified.add(stamp)
 
 
-def open_tokenizer(path: Path, max_length: int | None = None) -> Any:
-    """Open a tokenizer without padding. Texts are cut to ``max_length`` tokens."""
-    from tokenizers import Tokenizer
+class Tokenizer(Protocol):
+    """Turns texts into the numbers of tokens, without padding."""
+
+    def encode(self, text: str) -> list[int]:
+        """Return the tokens of a text between those that mark its start and end, cut to the maximum length."""
+
+    def tokens(self, text: str) -> list[int]:
+        """Return the tokens of a text alone."""
+
+    def id_of(self, token: str) -> int | None:
+        """Return the number of a token."""
+
+
+def open_tokenizer(path: Path, max_length: int | None = None) -> Tokenizer:
+    """Open a tokenizer. Texts are cut to ``max_length`` tokens. BERT's WordPiece needs no other package."""
+    from memoriter.embedding.wordpiece import Unsupported, WordPiece
 
     try:
-        tokenizer = Tokenizer.from_file(str(path))
-    except Exception as error:
-        # tokenizers raises plain Exception.
+        return WordPiece(json.loads(path.read_text("utf-8")), max_length)
+    except (Unsupported, LookupError, TypeError):
+        return _PackageTokenizer(path, max_length)
+    except (OSError, ValueError, RecursionError) as error:
         raise EmbedderUnavailable(f"{path} is not a tokenizer: {first_line(error)}") from error
-    tokenizer.no_padding()
-    if max_length is None:
-        tokenizer.no_truncation()
-    else:
-        tokenizer.enable_truncation(max_length)
-    return tokenizer
+
+
+class _PackageTokenizer:
+    """A tokenizer of any kind, through the package `tokenizers`."""
+
+    def __init__(self, path: Path, max_length: int | None) -> None:
+        try:
+            import tokenizers
+        except ImportError:
+            raise EmbedderUnavailable(
+                f"the tokenizer {path} needs the package tokenizers; run `pip install 'memoriter[tokenizers]'`"
+            ) from None
+        try:
+            self._tokenizer = tokenizers.Tokenizer.from_file(str(path))
+        except Exception as error:
+            # tokenizers raises plain Exception.
+            raise EmbedderUnavailable(f"{path} is not a tokenizer: {first_line(error)}") from error
+        self._tokenizer.no_padding()
+        if max_length is None:
+            self._tokenizer.no_truncation()
+        else:
+            self._tokenizer.enable_truncation(max_length)
+
+    def encode(self, text: str) -> list[int]:
+        ids: list[int] = self._tokenizer.encode(text).ids
+        return ids
+
+    def tokens(self, text: str) -> list[int]:
+        ids: list[int] = self._tokenizer.encode(text, add_special_tokens=False).ids
+        return ids
+
+    def id_of(self, token: str) -> int | None:
+        found: int | None = self._tokenizer.token_to_id(token)
+        return found
 
 
 def open_session(path: Path, threads: int = 1) -> Any:

@@ -22,7 +22,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from memoriter import logs
 from memoriter.embedding import onnx
@@ -141,10 +141,10 @@ class _Model:
         embedder = bundled_model()
         path = tokenizer or (embedder / "tokenizer.json" if embedder else folder / "tokenizer.json")
         self._tokenizer = onnx.open_tokenizer(path)
-        marks = [self._tokenizer.token_to_id(mark) for mark in ("[CLS]", "[SEP]")]
-        if None in marks:
+        first, separator = (self._tokenizer.id_of(mark) for mark in ("[CLS]", "[SEP]"))
+        if first is None or separator is None:
             raise EmbedderUnavailable(f"{path} has no [CLS] and [SEP]")
-        self._first, self._separator = marks
+        self._first, self._separator = first, separator
         self._session = onnx.open_session(folder / "model.onnx")
 
     def start(self, query: str) -> list[int]:
@@ -175,8 +175,8 @@ class _Model:
             raise EmbeddingError("the reranker returned a value that is not a number")
         return logit
 
-    def _tokens(self, text: str, limit: int) -> Any:
-        return self._tokenizer.encode(onnx.well_formed(text), add_special_tokens=False).ids[:limit]
+    def _tokens(self, text: str, limit: int) -> list[int]:
+        return self._tokenizer.tokens(onnx.well_formed(text))[:limit]
 
 
 def _digests(folder: Path) -> dict[str, str]:
