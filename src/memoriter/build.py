@@ -5,6 +5,7 @@ This is the only module that knows both the settings and the parts; a part recei
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from datetime import date, datetime
 from importlib.util import find_spec
@@ -335,6 +336,8 @@ def build_entries(settings: Settings, engine: Engine) -> Entries:
         ),
         capture=CaptureLimits() if learning.capture else CaptureLimits(per_turn=0),
         background=settings.embedding.background,
+        workspace=os.path.realpath(settings.workspace),
+        workspace_only=learning.workspace_only,
     )
     vector_engine, without = entries_engine(settings)
     if without:

@@ -5,6 +5,7 @@ Imports of the package stay inside the functions, so that ``--help`` loads only 
 
 from __future__ import annotations
 
+import os
 import sys
 import time
 from dataclasses import asdict
@@ -34,6 +35,7 @@ Tags = Annotated[
 MinImportance = Annotated[
     float, typer.Option(min=0, max=5, help="Only entries of at least this importance.", show_default=False)
 ]
+Here = Annotated[bool, typer.Option("--here", help="Only entries that were learned in this workspace.")]
 Ids = Annotated[
     list[str] | None,
     typer.Argument(help="Entry ids, or unique prefixes of them.", show_default=False),
@@ -103,6 +105,7 @@ def list_(
     everything: Annotated[
         bool, typer.Option("--all", help="Also list superseded and expired entries.")
     ] = False,
+    here: Here = False,
     limit: Annotated[int, typer.Option("--limit", "-n", min=1, help="Maximum number of entries.")] = 100,
     as_json: Json = False,
 ) -> None:
@@ -112,7 +115,12 @@ def list_(
     with context.obj.memory() as memory:
         states = () if everything else None
         entries = memory.entries.list(
-            type_, tags=_split(tags), min_importance=min_importance, states=states, limit=limit
+            type_,
+            tags=_split(tags),
+            min_importance=min_importance,
+            states=states,
+            limit=limit,
+            workspace=_workspace(memory, here),
         )
         entry_tables.entries(entries, as_json)
 
@@ -153,13 +161,17 @@ def export(
     type_: Type = None,
     tags: Tags = "",
     min_importance: MinImportance = 0,
+    here: Here = False,
     as_json: Json = False,
 ) -> None:
     """Export entries with their history as JSON lines. Filters select some of them."""
     from memoriter.cli import entry_tables
 
     with context.obj.memory() as memory:
-        lines = memory.entries.export(type_, tags=_split(tags), min_importance=min_importance)
+        workspace = _workspace(memory, here)
+        lines = memory.entries.export(
+            type_, tags=_split(tags), min_importance=min_importance, workspace=workspace
+        )
         if output is None:
             for line in lines:
                 sys.stdout.write(line + "\n")
@@ -332,6 +344,10 @@ def _parse_day(text: str | None, option: str = "--since") -> float | None:
         message = f"{text!r} is not a day. Write it as 2026-02-08."
         raise typer.BadParameter(message, param_hint=option) from error
     return day.astimezone().timestamp()
+
+
+def _workspace(memory: Memory, here: bool) -> str | None:
+    return os.path.realpath(memory.settings.workspace) if here else None
 
 
 def _split(text: str) -> tuple[str, ...]:

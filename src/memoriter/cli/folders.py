@@ -316,7 +316,7 @@ def _print_collections(found: Sequence[Collection], as_json: bool) -> None:
             )
             for collection in found
         ]
-        render.console().print(render.table(rows, "name", "folder", "pattern", "notes"))
+        render.print_table(rows, "name", "folder", "pattern", "notes")
 
 
 def _change_collections(

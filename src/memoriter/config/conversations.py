@@ -35,6 +35,11 @@ class EntrySettings(Section):
         description="Which new entries wait for the owner's approval: `none`, those that an `agent` stores, or `all` "
         "that the owner did not add, including captures.",
     )
+    workspace_only: bool = Field(
+        default=False,
+        description="Use only entries that were learned in this workspace, or in none: in searches, recalls, lists and "
+        "exports. If false, all workspaces of an agent share its entries.",
+    )
     capture: bool = Field(
         default=True,
         description="Capture what the owner says about themselves and their work, by rules.",

@@ -81,6 +81,10 @@ class EntryOptions:
     capture: CaptureLimits = field(default_factory=CaptureLimits)
     #: Compute vectors in the background that no caller waits for.
     background: bool = False
+    #: The folder of the workspace, which new entries record.
+    workspace: str | None = None
+    #: Use only entries that were learned in this workspace, or in none.
+    workspace_only: bool = False
 
 
 class DraftFields(TypedDict, total=False):
@@ -152,7 +156,7 @@ class Entries:
         ``replaces`` is the id of an entry that the draft supersedes, if the caller knows one. It has no effect on an
         entry that is more trusted than the draft. ``actor`` is recorded in the history.
         """
-        draft = draft.clean()
+        draft = replace(draft.clean(), workspace=draft.workspace or self._options.workspace)
         self._lifecycle.cleanup_if_due()
         start_seq = self._store.seq()
         if self._staging.requires_approval(draft):
@@ -181,14 +185,15 @@ class Entries:
 
     def _judge(self, draft: Draft, replaces: str | None) -> tuple[merge.Verdict, Matrix | None]:
         """Decide what to do with a draft; return the verdict and the draft's vector if it was computed."""
-        same = [entry for entry in self._store.same_text(draft.text) if entry.state == "active"]
+        where = self._limited({})
+        same = [entry for entry in self._store.same_text(draft.text) if where.admits(entry)]
         if same:  # no model is needed
             known = min(same, key=lambda entry: TRUST_LEVELS.index(entry.trust))
             return merge.repetition(draft, known, sentence("history.repeated")), None
         self._follower.follow()
         vector = self._follower.vector(draft.text)
         near = self._follower.healing(lambda: merge.neighbours(self._store, self._follower, draft, vector))
-        verdict = merge.judge(draft, near)
+        verdict = merge.judge(draft, [one for one in near if where.admits_workspace(one.entry)])
         if replaces and verdict.action == "add":
             verdict = self._replace_verdict(draft, replaces)
         return verdict, vector
@@ -241,7 +246,7 @@ class Entries:
         Without ``states`` only entries in force are returned: active ones that have not expired. An empty ``states``
         means any state. ``sort`` is "updated" or "importance".
         """
-        return self._listing.list(type, sort=sort, limit=limit, **filters)
+        return self._listing.list(type, sort=sort, limit=limit, **self._in_workspace(filters))
 
     def page(
         self,
@@ -256,6 +261,7 @@ class Entries:
 
         With a query the default order is by score. ``after`` is the ``after`` of the previous page.
         """
+        filters = self._in_workspace(filters)
         return self._listing.page(query=query, sort=sort, limit=limit, after=after, **filters)
 
     def search(
@@ -275,8 +281,17 @@ class Entries:
         be compared with theirs.
         """
         floor = self._options.threshold if threshold is None else threshold
-        where = build_filter(filters)
+        where = self._limited(filters)
         return self._search.search(query, limit=limit, threshold=floor, mode=mode, where=where, beside=beside)
+
+    def _in_workspace(self, filters: EntryFilters) -> EntryFilters:
+        """Return the filters, limited to this workspace if the settings say so and the caller names no other."""
+        if not self._options.workspace_only or filters.get("workspace") is not None:
+            return filters
+        return {**filters, "workspace": self._options.workspace}
+
+    def _limited(self, filters: EntryFilters) -> EntryFilter:
+        return build_filter(self._in_workspace(filters))
 
     def mark_used(self, ids: Iterable[str]) -> None:
         """Count that these entries were used. This is not a change of the entries and adds no event."""
@@ -418,7 +433,7 @@ class Entries:
         Without ``states`` entries in any state are returned.
         """
         types = (type,) if type else filters.get("types", ())
-        where = build_filter({"states": (), **filters, "types": types})
+        where = self._limited({"states": (), **filters, "types": types})
         return exchange.export_lines(self._store, where)
 
     def import_(

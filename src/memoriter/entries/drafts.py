@@ -132,6 +132,8 @@ class Draft:
     expires_at: float | None = None
     #: Whether the speaker asked for it in a conversation ("remember that …").
     requested: bool = False
+    #: The folder of the workspace in which it is learned.
+    workspace: str | None = None
 
     def clean(self) -> Draft:
         """Return the draft without secrets, private spans and control characters, or raise if it is not a statement."""
@@ -176,6 +178,7 @@ class Draft:
             confidence=self.confidence,
             trust=self.trust,
             session=self.session,
+            workspace=self.workspace,
             source=self.source,
             created_at=at,
             updated_at=at,

@@ -187,6 +187,7 @@ def _union(old: Sequence[Entry], text: str, at: float) -> Entry:
     used = [one.last_accessed_at for one in old if one.last_accessed_at is not None]
     return replace(
         draft.entry(at),
+        workspace=first.workspace if len({one.workspace for one in old}) == 1 else None,
         related=tuple(
             dict.fromkeys([*(one.id for one in old), *(id_ for one in old for id_ in one.related)])
         ),

@@ -58,6 +58,8 @@ class EntryFilters(TypedDict, total=False):
     #: Only entries learned in one of these sessions, or outside sessions.
     within: Sequence[str] | None
     source: str | None
+    #: Only entries learned in the workspace with this path, or in none.
+    workspace: str | None
     #: Created at or after, in seconds since the epoch.
     since: float | None
     #: Created before.
@@ -98,6 +100,7 @@ def build_filter(filters: EntryFilters) -> EntryFilter:
         session=filters.get("session"),
         within=None if within is None else tuple(within),
         source=filters.get("source"),
+        workspace=filters.get("workspace"),
         since=filters.get("since"),
         until=filters.get("until"),
         min_importance=filters.get("min_importance", 0.0),

@@ -173,6 +173,7 @@ def draft_of(entry: Entry) -> Draft:
         confidence=entry.confidence,
         trust=entry.trust,
         session=entry.session,
+        workspace=entry.workspace,
         source=entry.source,
         tags=entry.tags,
         valid_from=entry.valid_from,

@@ -78,6 +78,8 @@ class Entry:
     tags: tuple[str, ...] = ()
     #: The sequence number of the last event that changed it.
     seq: int = 0
+    #: The folder of the workspace in which it was learned. None: it was learned before this was recorded, or imported.
+    workspace: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -46,6 +46,8 @@ class EntryFilter:
     #: Only entries learned in one of these sessions, or outside sessions.
     within: tuple[str, ...] | None = None
     source: str | None = None
+    #: Only entries learned in this workspace, or in none.
+    workspace: str | None = None
     states: tuple[EntryState, ...] = ("active",)
     #: Entries that have expired by then are left out. None: they are included.
     now: float | None = None
@@ -63,8 +65,13 @@ class EntryFilter:
             and (self.session is None or entry.session == self.session)
             and (self.within is None or entry.session is None or entry.session in self.within)
             and (self.source is None or entry.source == self.source)
+            and self.admits_workspace(entry)
             and (self.now is None or entry.expires_at is None or entry.expires_at > self.now)
         )
+
+    def admits_workspace(self, entry: Entry) -> bool:
+        """Return whether an entry was learned in the workspace that the filter names, or in none."""
+        return self.workspace is None or entry.workspace in (None, self.workspace)
 
 
 # ---- entries -------------------------------------------------------------------------------------------------
@@ -121,6 +128,7 @@ def clauses(where: EntryFilter) -> tuple[list[str], list[object]]:
         ("session = ?", where.session),
         (_WITHIN, None if where.within is None else json.dumps(where.within)),
         ("source = ?", where.source),
+        ("(workspace is null or workspace = ?)", where.workspace),
         ("(expires_at is null or expires_at > ?)", where.now),
     ):
         if wanted is not None:

@@ -79,4 +79,9 @@ _M005 = Migration(
     ),
 )
 
-MIGRATIONS = (_M001, _M002, _M003, _M004, _M005)
+_M006 = Migration(
+    "m006_workspaces",
+    ("alter table entries add column workspace text",),  # where it was learned
+)
+
+MIGRATIONS = (_M001, _M002, _M003, _M004, _M005, _M006)
