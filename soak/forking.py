@@ -91,11 +91,14 @@ def in_fork(function: Callable[..., Any], *arguments: Any, timeout_s: float = 18
 
 
 def _be_fork(call: Callable[[], object], writing: int) -> NoReturn:
+    """Call a function and end this process, whatever happens: a fork must never go on with the program."""
     try:
         call()
     except BaseException:  # noqa: BLE001  the parent raises it
-        _send(writing, {"error": traceback.format_exc()[-4000:]})
-    os._exit(0)
+        with suppress(OSError):  # the parent has ended
+            _send(writing, {"error": traceback.format_exc()[-4000:]})
+    finally:
+        os._exit(0)
 
 
 def _send(pipe: int, value: object) -> None:
