@@ -37,10 +37,10 @@ def test_global_options_work_before_and_after_the_command(
 ) -> None:
     home = tmp_path / "other"
     line = [word.format(home=home, notes=workspace) for word in arguments]
-    done = memoriter(*line, MEMORITER_WORKSPACE="", MEMORITER_HOME="", HOME=str(tmp_path / "nobody"))
+    done = memoriter(*line, MEMORITER_WORKSPACE="", MEMORITER_HOME="", HOME=str(tmp_path / "empty"))
     assert [hit["path"] for hit in json.loads(done.stdout)["results"]] == ["MEMORY.md"]
     assert (home / "agents").is_dir()
-    assert not (tmp_path / "nobody" / ".memoriter").exists()
+    assert not (tmp_path / "empty" / ".memoriter").exists()
 
 
 def test_an_option_of_the_command_wins(memoriter: Run, tmp_path: Path) -> None:

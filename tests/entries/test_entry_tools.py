@@ -16,11 +16,11 @@ def toolbox(open_memory: Any) -> Toolbox:
 
 def test_store_recall_and_forget(toolbox: Toolbox) -> None:
     stored = toolbox.call(
-        "memory_store", {"text": "I prefer green tea", "category": "preference", "importance": 0.7}
+        "memory_store", {"text": "I prefer green tea", "category": "preference", "importance": 4}
     )
     assert (stored["action"], stored["memory"]["importance"], stored["memory"]["type"]) == (
         "added",
-        0.7,
+        4,
         "user_preference",
     )
     assert (stored["memory"]["trust"], stored["memory"]["session"]) == ("agent", "agent:main:main")

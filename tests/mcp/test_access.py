@@ -59,7 +59,7 @@ def test_tools_that_require_more_access_are_not_listed_and_cannot_be_called(
     finally:
         granted_access.reset(token)
     allowed = {name for name, tool in OPERATIONS.items() if grants(granted, tool.access)}
-    assert listed == allowed | {"search", "fetch"}
+    assert listed == allowed
     assert refused == dict.fromkeys(set(OPERATIONS) - allowed, -32003)
 
 
@@ -136,7 +136,7 @@ def test_over_http_a_client_with_read_access_can_read_but_not_write(
     with over_http(build(lambda: agent)) as url:
         names, found, refused, prompts = asyncio.run(ask(url))
     reading = [name for name, tool in TOOLS.items() if tool.access == "read"]
-    assert names == [*reading, "search", "fetch"]
+    assert names == reading
     assert found == ["memory/birds.md"]
     assert refused == "memory_save requires write access. This caller has read access."
     assert prompts == ["recall"]

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import Callable
 from pathlib import Path
 
+import httpx
+import mcp_types as types
 import pytest
 from mcp import Client
-from talking import OpenAgent, Talk, talk_to
+from talking import OpenAgent, Talk, over_http, talk_to
 
 from memoriter.agent import Agent
 from memoriter.server.mcp import build
@@ -167,3 +170,30 @@ def test_an_agent_without_notes_searches_and_fetches_only_entries(open_agent: Op
         True,
         "`id` must be the id of a result of `search`.",
     )
+
+
+@pytest.mark.parametrize(
+    ("name", "listed"), [("openai-mcp", True), ("claude-code", False), ("codex-mcp-client", False)]
+)
+def test_only_chatgpt_is_offered_its_own_tools(agent: Agent, name: str, listed: bool) -> None:
+    async def names() -> list[str]:
+        server = build(lambda: agent).server
+        async with Client(server, client_info=types.Implementation(name=name, version="1")) as client:
+            return [tool.name for tool in (await client.list_tools()).tools]
+
+    assert ({"search", "fetch"} <= set(asyncio.run(names()))) == listed
+
+
+@pytest.mark.parametrize(("program", "listed"), [("openai-mcp/1.0.0", True), ("python-httpx/1.0", False)])
+def test_chatgpt_is_recognised_by_its_header_without_a_session(
+    agent: Agent, program: str, listed: bool
+) -> None:
+    request = {"jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": {}}
+    headers = {
+        "user-agent": program,
+        "accept": "application/json, text/event-stream",
+        "mcp-protocol-version": "2025-06-18",
+    }
+    with over_http(build(lambda: agent)) as url:
+        answer = httpx.post(url, json=request, headers=headers)
+    assert ('"fetch"' in answer.text) == listed

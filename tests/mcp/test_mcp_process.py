@@ -102,7 +102,7 @@ def test_the_sdk_client_uses_the_memory_over_standard_input_and_output(workspace
     async def use() -> None:
         async with Client(server) as client:
             assert client.protocol_version == "2026-07-28"
-            assert [tool.name for tool in (await client.list_tools()).tools] == [*TOOLS, "search", "fetch"]
+            assert [tool.name for tool in (await client.list_tools()).tools] == list(TOOLS)
             calls = [client.call_tool("memory_search", {"query": "database"}) for _ in range(8)]
             for answer in await asyncio.gather(*calls):
                 assert [hit["path"] for hit in answer.structured_content["results"]] == [
@@ -151,7 +151,7 @@ def test_the_server_starts_with_wrong_settings_and_needs_no_restart_after_the_fi
     with started(workspace, "--access", "read") as server:
         assert "instructions" not in server.hello()
         names = [tool["name"] for tool in server.ask("tools/list")["result"]["tools"]]
-        assert names == ["memory_search", "memory_get", "memory_stats", "search", "fetch"]
+        assert names == ["memory_search", "memory_get", "memory_stats"]
         answer = server.call("memory_search", {"query": "heron"})["result"]
         assert answer["isError"] is True
         assert answer["structuredContent"]["disabled"] is True

@@ -16,6 +16,7 @@ from talking import OpenAgent, Talk, talk_to
 from memoriter.agent import Agent
 from memoriter.server.mcp import build
 from memoriter.server.mcp.results import MAX_RESULT_BYTES, limit_size
+from memoriter.text.measure import estimate_tokens
 from memoriter.tools.tool import Shape
 from memoriter.tools.toolbox import TOOLS, Toolbox
 
@@ -27,22 +28,34 @@ READING = {
 }
 
 
-def test_the_tools_of_the_slot_are_listed_with_the_schemas_of_the_table(talk: Talk) -> None:
+def test_the_tools_of_the_slot_are_listed_with_the_arguments_of_the_table(talk: Talk) -> None:
     async def listed(client: Client) -> list[object]:
         return (await client.list_tools()).tools
 
     tools = {tool.name: tool for tool in talk(listed)}
-    assert list(tools) == [*TOOLS, "search", "fetch"]
+    assert list(tools) == list(TOOLS)
     for name, tool in TOOLS.items():
         assert tools[name].description == tool.description
-        assert tools[name].input_schema == tool.schema()
-        assert tools[name].output_schema == tool.output_schema()
+        assert list(tools[name].input_schema["properties"]) == list(tool.schema()["properties"])
+        assert tools[name].input_schema.get("required", []) == tool.schema()["required"]
+        assert tools[name].output_schema is None
         hints = tools[name].annotations.model_dump(by_alias=True, exclude_none=True)
-        assert hints == {"idempotentHint": True, **tool.annotations()}
+        assert hints["openWorldHint"] is False
+        assert hints.get("readOnlyHint", False) == tool.read_only
     assert tools["memory_search"].annotations.read_only_hint
     assert not tools["memory_save"].annotations.read_only_hint
     assert tools["memory_forget"].annotations.destructive_hint
-    assert tools["memory_forget"].title == "Memory forget"
+
+
+def test_the_list_of_tools_costs_at_most_1200_tokens(talk: Talk) -> None:
+    """It is part of every conversation. Counted are all eight tools, as the client receives them."""
+
+    async def listed(client: Client) -> str:
+        result = await client.list_tools()
+        tools = result.model_dump(by_alias=True, exclude_none=True, mode="json")["tools"]
+        return json.dumps(tools, ensure_ascii=False, separators=(",", ":"))
+
+    assert estimate_tokens(talk(listed)) <= 1200
 
 
 def test_tools_that_read_return_the_same_as_in_python(
@@ -109,8 +122,8 @@ def test_the_result_of_every_tool_matches_its_schema(every_transport: Talk) -> N
 @pytest.mark.parametrize(
     ("slot", "names"),
     [
-        ("memory-core", ["memory_search", "memory_get", "memory_save", "memory_stats", "search", "fetch"]),
-        ("memory-lancedb", ["memory_recall", "memory_store", "memory_forget", "memory", "search", "fetch"]),
+        ("memory-core", ["memory_search", "memory_get", "memory_save", "memory_stats"]),
+        ("memory-lancedb", ["memory_recall", "memory_store", "memory_forget", "memory"]),
     ],
 )
 def test_the_slot_decides_which_tools_exist(slot: str, names: list[str], open_agent: OpenAgent) -> None:

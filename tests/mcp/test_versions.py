@@ -62,4 +62,4 @@ def test_the_newest_protocol_needs_no_initialization(agent: Agent, method: str) 
         assert result["supportedVersions"] == [version]
         assert result["instructions"].startswith("## Memory recall")
     else:
-        assert len(result["tools"]) == 10
+        assert len(result["tools"]) == 8

@@ -135,11 +135,11 @@ def test_b9_exactly_one_memory_is_in_the_slot(open_agent) -> None:
 
 def test_b10_an_entry_has_the_category_and_importance_of_memory_lancedb(toolbox: Toolbox) -> None:
     stored = toolbox.call(
-        "memory_store", {"text": "I prefer tea over coffee", "importance": 0.7, "category": "preference"}
+        "memory_store", {"text": "I prefer tea over coffee", "importance": 4, "category": "preference"}
     )
     [found] = toolbox.call("memory_recall", {"query": "tea or coffee?"})["memories"]
     assert found["id"] == stored["memory"]["id"]
-    assert (found["category"], found["importance"]) == ("preference", pytest.approx(0.7))
+    assert (found["category"], found["importance"]) == ("preference", 4)
     assert {"text", "createdAt"} <= found.keys()
 
 

@@ -48,7 +48,7 @@ pytestmark = [
     ),
 ]
 
-TOOLS = ["fetch", "memory_get", "memory_save", "memory_search", "memory_stats", "search"]
+TOOLS = ["memory_get", "memory_save", "memory_search", "memory_stats"]
 
 
 @dataclass(frozen=True)

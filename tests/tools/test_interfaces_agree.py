@@ -39,7 +39,7 @@ ASKED: tuple[tuple[str, dict[str, object]], ...] = (
     ("memory_get", {"path": "../outside.md"}),
     ("memory_save", {"content": "The heron project ships on Fridays.", "category": "project", "title": "heron"}),
     ("memory_stats", {}),
-    ("memory_store", {"text": "The user prefers window seats.", "category": "preference", "importance": 0.9}),
+    ("memory_store", {"text": "The user prefers window seats.", "category": "preference", "importance": 4}),
     ("memory_recall", {"query": "window seats"}),
     ("memory", {"action": "list"}),
     ("memory", {"action": "stats"}),

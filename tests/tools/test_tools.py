@@ -345,7 +345,7 @@ def test_the_formats_of_openai_and_anthropic(toolbox: Toolbox) -> None:
         "properties": {
             "path": {
                 "type": "string",
-                "description": "The path or citation of a file, as in a result of memory_search, or an entry's id.",
+                "description": "Path or citation of a result, or an entry's id.",
             },
             "from": {
                 "type": "integer",

@@ -25,12 +25,10 @@ MAX_CHARS = 200_000
 class SaveArguments(Arguments):
     """Arguments of `memory_save`."""
 
-    content: str = Field(description="What to remember, in sentences that can be understood on their own.")
+    content: str = Field(description="Sentences that are clear on their own.")
     title: str = Field(default="", description="A few words that name it.")
     tags: list[str] = Field(default=[], description="Words to find it by.")
-    category: str | None = Field(
-        default=None, description="The topic it belongs to, such as `project` or `people`."
-    )
+    category: str | None = Field(default=None, description="A topic, such as `people`.")
 
 
 class SavedJson(Shape):
@@ -56,10 +54,8 @@ def _save(call: Call[SaveArguments]) -> SavedJson:
 
 MEMORY_SAVE = Tool(
     name="memory_save",
-    description="Save something permanently as a note, when the user asks to remember it or when a decision, "
-    "preference or lasting fact comes up. The note goes to the agents' log of the day, or to "
-    "memory/<category>/<title>.md if a category is given. Secrets are removed. Saving the same text again changes "
-    "nothing.",
+    description="Save a note for people to read: when the user asks to remember something, or when a decision or "
+    "lasting fact comes up. With a category it goes to memory/<category>/<title>.md, otherwise to the day's log.",
     arguments=SaveArguments,
     result=SavedJson,
     run=_save,

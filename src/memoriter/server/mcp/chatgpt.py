@@ -21,6 +21,8 @@ from memoriter.tools.tool import Arguments, Call, Schema, Shape, Tool, json_sche
 if TYPE_CHECKING:
     from memoriter.records import Excerpt, Hit, Source
 
+#: The name that ChatGPT gives itself as a client.
+CHATGPT_CLIENT = "openai-mcp"
 SCHEME = "memory://"
 MAX_TITLE_CHARS = 80
 #: Maximum length of a text. `fetch` returns the part of a longer text around the lines that were found.

@@ -13,26 +13,72 @@ from typing import Any
 
 import mcp_types as types
 
-from memoriter.tools.tool import Outcome, Result, Tool
+from memoriter.server.mcp.chatgpt import Connector
+from memoriter.tools.tool import Outcome, Result, Schema, Tool
 
 MAX_RESULT_BYTES = 60_000
 """Maximum size of a result as JSON: at most 25,000 tokens, since a token has 2.4 bytes or more in both languages."""
 
+#: Arguments whose name, type and values say what they are. The list of tools leaves out their descriptions.
+PLAIN_ARGUMENTS = frozenset(
+    [
+        "action",
+        "category",
+        "from",
+        "id",
+        "limit",
+        "lines",
+        "maxResults",
+        "memoryId",
+        "minImportance",
+        "minScore",
+        "query",
+        "tags",
+        "title",
+        "type",
+    ]
+)
 #: A value of this size is removed as a whole instead of being shortened.
 SMALL_BYTES = 64
 
 
 def describe_tool(tool: Tool) -> types.Tool:
-    """Return a tool as clients list it."""
-    hints = {"idempotentHint": True, **tool.annotations()}  # the same statement is stored once
+    """Return a tool as clients list it.
+
+    The list costs tokens in every conversation, so it has no output schemas: they are three times as long as everything
+    else. Only ChatGPT requires them for its tools.
+    """
     return types.Tool(
         name=tool.name,
-        title=tool.name.replace("_", " ").replace(".", " ").capitalize(),
         description=tool.description,
-        input_schema=tool.schema(),
-        output_schema=tool.output_schema(),
-        annotations=types.ToolAnnotations.model_validate(hints),
+        input_schema=_short_schema(tool.schema()),
+        output_schema=tool.output_schema() if isinstance(tool, Connector) else None,
+        annotations=types.ToolAnnotations.model_validate(_hints(tool)),
     )
+
+
+def _hints(tool: Tool) -> dict[str, bool]:
+    """Return the annotations that differ from what clients assume. The others say nothing about a tool that reads."""
+    if tool.read_only:
+        return {"readOnlyHint": True, "openWorldHint": False}
+    # The same statement is stored once.
+    return {"destructiveHint": tool.destructive, "idempotentHint": True, "openWorldHint": False}
+
+
+def _matters(name: str, key: str, value: object) -> bool:
+    if key == "default":
+        return value not in ("", [])
+    return key != "description" or name not in PLAIN_ARGUMENTS
+
+
+def _short_schema(schema: Schema) -> Schema:
+    """Return the schema of arguments without what a model does not need: unknown names are rejected anyway."""
+    properties = {
+        name: {key: value for key, value in described.items() if _matters(name, key, value)}
+        for name, described in schema["properties"].items()
+    }
+    shown = {"type": "object", "properties": properties, "required": schema["required"]}
+    return shown if schema["required"] else {"type": "object", "properties": properties}
 
 
 def call_result(tool: Tool, outcome: Outcome, result: Result) -> types.CallToolResult:

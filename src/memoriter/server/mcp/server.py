@@ -20,7 +20,7 @@ from memoriter import __version__, logs
 from memoriter.async_memory import in_thread
 from memoriter.errors import BadArgument, MemoriterError, NotFound, SourceError
 from memoriter.server.mcp import prompts, resources, results
-from memoriter.server.mcp.chatgpt import TOOLS_FOR_CHATGPT
+from memoriter.server.mcp.chatgpt import CHATGPT_CLIENT, TOOLS_FOR_CHATGPT, Connector
 from memoriter.server.mcp.view import View, granted_access
 from memoriter.tools.table import OPERATIONS
 from memoriter.tools.tool import Tool, grants
@@ -94,9 +94,13 @@ class McpServer:
 
     # ---- tools ------------------------------------------------------------------------------------------------
 
-    async def _list_tools(self, _: Context, __: types.PaginatedRequestParams | None) -> types.ListToolsResult:
-        tools = await self._ask(lambda view: view.tools)
-        return types.ListToolsResult(tools=[results.describe_tool(tool) for tool in tools.values()])
+    async def _list_tools(
+        self, ctx: Context, _: types.PaginatedRequestParams | None
+    ) -> types.ListToolsResult:
+        """List the tools. Only ChatGPT sees its own `search` and `fetch`; calls of them work for every client."""
+        tools = (await self._ask(lambda view: view.tools)).values()
+        listed = tools if _is_chatgpt(ctx) else [tool for tool in tools if not isinstance(tool, Connector)]
+        return types.ListToolsResult(tools=[results.describe_tool(tool) for tool in listed])
 
     async def _call_tool(self, ctx: Context, params: types.CallToolRequestParams) -> types.CallToolResult:
         self.check_access(params.name)
@@ -187,6 +191,14 @@ class McpServer:
             log.exception("a request failed")
             message = f"The request failed: {type(error).__name__}."
             raise MCPError(types.INTERNAL_ERROR, message, {"code": "internal_error"}) from None
+
+
+def _is_chatgpt(ctx: Context) -> bool:
+    """Return whether the client is ChatGPT. A client without a session names itself only in a header."""
+    client = ctx.session.client_params
+    header = ctx.request.headers.get("user-agent", "") if ctx.request is not None else ""
+    name = client.client_info.name if client else ""
+    return any(named.lower().startswith(CHATGPT_CLIENT) for named in (name, header))
 
 
 def _protocol_error(code: int, error: MemoriterError | OSError) -> MCPError:
