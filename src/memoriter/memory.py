@@ -350,7 +350,7 @@ class Memory:
         result = self.notes.erase_lines(texts, trust=trust)
         if result.changed:
             self.sync()
-            self._engine.purge()
+        self._engine.purge()  # words of notes that were changed or deleted earlier may be the same
         erased = sentence("forget.lines", files=", ".join(result.changed))
         return (erased,) if result.changed else (), result.left
 

@@ -178,6 +178,8 @@ class BuiltinEngine:
     def purge(self) -> None:
         """Overwrite what the index still stores of text that is no longer in the files."""
         embedder = self.choice.embedder
+        if not self.index.healing(lambda: self.index.keeps_deleted):
+            return
         self.index.healing(lambda: self.index.prune(0))
         self.index.healing(lambda: self.index.erase([], embedder.identity if embedder else None))
 

@@ -51,11 +51,13 @@ from memoriter.records import (
 )
 from memoriter.search.rank import Weights
 from memoriter.sentences import sentence
+from memoriter.store import erasure
 from memoriter.store.entry_rows import EntryFilter
 from memoriter.store.entry_store import EntryStore
 from memoriter.store.erasure import vector_hash
 from memoriter.store.index import open_index
 from memoriter.store.vectors import PineconeAccess
+from memoriter.text.words import normal_form
 
 if TYPE_CHECKING:
     from memoriter.embedding import Batched, Embedder
@@ -344,6 +346,11 @@ class Entries:
         """Replace an entry by a new statement of the owner. The old entry stays in the history."""
         return self._editor.supersede(entry_id, text, if_seq=if_seq, actor=actor)
 
+    def undone(self) -> builtins.list[Entry]:
+        """Return the entries that an undo removed, newest first. Their words stay in the history until forgotten."""
+        with self._store.database.read() as connection:
+            return erasure.undone(connection)
+
     def history(self, entry_id: str) -> builtins.list[EntryEvent]:
         """Return every change of an entry, oldest first."""
         return self._store.history(self._store.complete_id(entry_id))
@@ -397,21 +404,33 @@ class Entries:
         if query is not None:
             found = self.search(query, threshold=MIN_SIMILARITY, limit=MAX_CANDIDATES).hits
             hit = sure_hit(query, found)
-            if hit is None:
+            undone = [
+                one.id
+                for one in self._forgettable_undone(actor)
+                if normal_form(one.text) == normal_form(query)
+            ]
+            if hit is None and not undone:
                 return Receipt((), candidates=found, dry_run=dry_run)
-            ids = [hit.entry.id]
+            ids = [*([hit.entry.id] if hit else []), *undone]
         elif entry_id is not None:
             ids = [self._store.complete_id(entry_id)]
         else:
             where = EntryFilter(session=session, source=source, since=since, until=until, states=())
-            ids = [entry.id for entry in self._store.find(where)]
+            undone = [entry.id for entry in self._forgettable_undone(actor) if where.admits(entry)]
+            ids = [*(entry.id for entry in self._store.find(where)), *undone]
         hidden = self._staging.propose_forgetting(ids, actor=actor, dry_run=dry_run)
         own = [id_ for id_ in ids if id_ not in hidden]
-        receipt = self._eraser.erase(own, actor=actor, dry_run=dry_run, remove_copies=remove_copies)
+        receipt = self._eraser.erase(
+            own, actor=actor, dry_run=dry_run, remove_copies=remove_copies, session=session
+        )
         if not hidden:
             return receipt
         waiting = sentence("forget.proposed", ids=", ".join(hidden))
         return replace(receipt, not_covered=(*receipt.not_covered, waiting))
+
+    def _forgettable_undone(self, actor: str) -> builtins.list[Entry]:
+        """Return the undone entries that the actor may forget: only the owner sees them."""
+        return self.undone() if actor == "owner" else []
 
     def cleanup(self) -> CleanedUp:
         """Mark expired entries, and erase entries that expired or were rejected long ago."""

@@ -32,7 +32,7 @@ def undo(
         newest = max(event.seq for event in events if entry_id in (None, event.entry_id))
         if if_seq is not None and newest != if_seq:
             raise EditConflict(sentence("entry.conflict"))
-        if any(event.kind == "forget" for event in events):
+        if any(event.kind == "forget" or event.before is event.after is None for event in events):
             raise EditConflict(sentence("entry.undo_forget"))
         now = store.load(event.entry_id for event in events)
         edits = [_inverse(event, now.get(event.entry_id)) for event in reversed(events)]

@@ -14,7 +14,9 @@ from memoriter.errors import MemoriterError, StoreError, StoreUnavailable
 from memoriter.index.follow import Follower
 from memoriter.records import EntryHit, Receipt
 from memoriter.sentences import sentence
-from memoriter.store import erasure
+from memoriter.store import erasure, ledger
+from memoriter.store.entry_rows import EntryFilter
+from memoriter.text import query_terms
 from memoriter.text.words import normal_form
 
 if TYPE_CHECKING:
@@ -59,10 +61,12 @@ class Eraser:
         tombstones: bool = True,
         dry_run: bool = False,
         remove_copies: RemoveCopies | None = None,
+        session: str | None = None,
     ) -> Receipt:
-        """Erase entries and the versions merged with them.
+        """Erase entries and the versions merged with them. Entries that they had superseded are in force again.
 
         ``tombstones`` prevents the same text from being captured again. ``remove_copies`` receives the texts.
+        ``session`` is the session of all of them, whose name the ledger forgets too.
         """
         with self._store.database.read() as connection:
             family = tuple(erasure.family(connection, ids))
@@ -75,10 +79,22 @@ class Eraser:
         with self._store.database.write() as connection:
             digest = self._store.digest if tombstones else None
             kind = "forget" if tombstones else "purge"
+            at = self._clock()
             for entry_id in family:
-                erasure.erase(connection, entry_id, at=self._clock(), by=actor, kind=kind, digest=digest)
+                erasure.erase(connection, entry_id, at=at, by=actor, kind=kind, digest=digest)
+                if tombstones:
+                    erasure.restore_older(connection, entry_id, at=at, by=actor)
+            ledger.erase_words(connection, family, self._distinctive_words(texts))
+            if session is not None:
+                ledger.erase_session(connection, session)
         pending = self._complete_now()
         return Receipt(family, (*COVERED, *removed), (*self._not_covered(), *remaining, *pending))
+
+    def _distinctive_words(self, texts: Sequence[str]) -> list[str]:
+        """Return the words of forgotten texts that no other entry contains, and the texts themselves."""
+        others = "\n".join(entry.text for entry in self._store.find(EntryFilter(states=()))).casefold()
+        words = {word for text in texts for word in query_terms(text)}
+        return [*texts, *(word for word in words if len(word) > 1 and word.casefold() not in others)]
 
     def _not_covered(self) -> tuple[str, ...]:
         remote = self._follower.index.engine == "pinecone" and self._follower.embedder is not None

@@ -14,6 +14,7 @@ import errno
 import hashlib
 import itertools
 import os
+import re
 import signal
 import stat
 import sys
@@ -26,7 +27,10 @@ from memoriter.errors import EditConflict, LockTimeout, WriteError
 from memoriter.files.durable import make_folder, sync_folder, write_beside
 from memoriter.files.locks import LOCK_WAIT_S, file_lock
 
-__all__ = ["append", "digest", "move", "read", "remove", "update", "write"]
+__all__ = ["append", "digest", "move", "read", "remove", "sweep", "update", "write"]
+
+#: The names of temporary files, as `write_beside` makes them.
+_TEMPORARY = re.compile(r"\..+\.\d+-\d+\.tmp", re.DOTALL)
 
 EditText = Callable[[str | None], str | None]
 """Get the text of a note, or None if it does not exist. Return the new text, or None to change nothing."""
@@ -138,7 +142,7 @@ def _locked(path: Path, check: CheckText) -> Iterator[None]:
 
 
 def _update(path: Path, change: EditText) -> bool:
-    _sweep(path)
+    _sweep(path.parent)
     added = b""  # appended by someone else to a version that was replaced a moment later
     for _ in range(MAX_ATTEMPTS):
         old = _load(path)
@@ -261,11 +265,16 @@ def _restore(temporary: Path, path: Path, *, was_new: bool) -> None:
 # ---- bytes -----------------------------------------------------------------------------------------------------
 
 
-def _sweep(path: Path) -> None:
-    """Remove temporary files of killed writers. Under the lock, no running writer has one for this note."""
-    prefix = f".{path.name[:40]}."
-    for entry in os.scandir(path.parent):
-        if entry.name.startswith(prefix) and entry.name.endswith(".tmp"):
+def sweep(folder: Path) -> None:
+    """Remove temporary files of killed writers from a folder, unless another writer is busy there."""
+    with contextlib.suppress(LockTimeout, OSError), file_lock(folder, 1.0):
+        _sweep(folder)
+
+
+def _sweep(folder: Path) -> None:
+    """Remove temporary files of killed writers. Under the lock of the folder, no running writer has one."""
+    for entry in os.scandir(folder):
+        if _TEMPORARY.fullmatch(entry.name):
             with contextlib.suppress(OSError):
                 os.unlink(entry.path)  # noqa: PTH108
 

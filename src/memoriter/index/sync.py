@@ -164,6 +164,8 @@ class Indexer:
             self._sync_rows(tally, wait_s, force=force, verify=verify)
             filled = self.vectors.fill(by_job=batch, wait_s=wait_s, progress=tally.progress, stop=tally.stop)
             self._refresh(tally, filled, always=verify)
+            if verify and self.index.keeps_deleted:
+                self.index.scrub()
             return self._report(tally, filled)
 
         return replace(self.index.healing(run), seconds=time.perf_counter() - started)

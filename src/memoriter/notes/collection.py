@@ -317,6 +317,9 @@ def erase_lines(folder: Path, texts: Iterable[str], *, trust: Trust = "owner") -
     names the owner's logs that contain the text. A log that cannot be read or written does not stop the others.
     """
     forms = {form for form in map(normal_form, texts) if form}
+    for inner in (folder.parent, folder, *folder.rglob("*")):
+        if inner.is_dir():
+            edits.sweep(inner)  # a killed writer may have left the whole note
     changed, owners, failed = list[str](), list[str](), list[str]()
     for path in sorted(path for path in folder.glob("*.md") if _LOG_NAME.fullmatch(path.name)):
         try:

@@ -160,6 +160,9 @@ _INSERT_FILE = """
     insert or replace into files(path, source, mtime_ns, size, sha256, indexed_at, note, state)
     values(?, ?, ?, ?, ?, ?, ?, ?)"""
 
+# FTS5 keeps the words of deleted rows until its segments merge.
+_DELETED = "insert or replace into meta(key, value) values('unscrubbed', 'yes')"
+
 _CONTRADICTIONS = {
     "chunks have no keyword row": """
         select count(*) from chunks where rowid not in (select id from chunks_fts_docsize)""",
@@ -310,6 +313,8 @@ def delete(connection: apsw.Connection, path: str, from_line: int = 1) -> set[st
     rows: list[Any] = found.fetchall()
     connection.executemany("delete from chunks_fts where rowid = ?", ((row[0],) for row in rows))
     connection.execute("delete from chunks where path = ? and start_line >= ?", bindings)
+    if rows:
+        connection.execute(_DELETED)
     return {hash_ for _, hash_, model in rows if model}
 
 
@@ -331,6 +336,7 @@ def touch(connection: apsw.Connection, document: Document) -> None:
 
 def clear(connection: apsw.Connection) -> None:
     """Delete every document. Row numbers continue."""
+    connection.execute(_DELETED)
     connection.execute("delete from files")
     connection.execute("delete from chunks")
     connection.execute("insert into chunks_fts(chunks_fts) values('delete-all')")

@@ -9,15 +9,16 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 
 import apsw
 
-from memoriter.records import EntryEvent
+from memoriter.records import Entry, EntryEvent
 from memoriter.store import entry_rows
 from memoriter.store.connection import value
 
 # An entry and the version merged from it say the same, and so do two entries with one digest: forget them together.
-# The last line covers a merge that was undone: its entry is gone, but its text is still in the history.
+# The last line covers a change that was undone: its entry is gone, but its text is still in the history.
 _FAMILY = """
     with recursive family(id) as (
         select value from json_each(?)
@@ -29,21 +30,29 @@ _FAMILY = """
                 or v.entry_id = e.id and v.kind = 'absorb')
         union select e.id from entries o join family f on o.id = f.id join entries e on e.digest = o.digest
         union select v.entry_id from family f join events s on s.entry_id = f.id and s.kind = 'supersede'
-            join events v on v.change = s.change and v.kind = 'merge' and v.after is not null
+            join events v on v.change = s.change and v.after is not null
+            and (v.kind = 'merge' or not exists(select 1 from entries e where e.id = v.entry_id))
     ) select id from family"""
 
-_UNLEDGER = """
-    update recalls set query = '' where query <> '' and
-    (id in (select recall_id from recalled where ref = ?1) or instr(lower(query), lower(?2)))"""
-# A note that entered a prompt may say the same. The block shows its lines in another form, so both are compared.
-_UNBLOCK = """
-    update recalls set block = '' where block <> '' and (instr(lower(block), lower(?2)) or
-    id in (select recall_id from recalled where ref = ?1 or instr(lower(text), lower(?2))))"""
+# What an undo has removed: the last event has the entry before it, and none after it.
+_UNDONE = """
+    select v.before from events v where v.kind = 'undo' and v.after is null and v.before is not null
+    and not exists(select 1 from entries e where e.id = v.entry_id)
+    and v.seq = (select max(n.seq) from events n where n.entry_id = v.entry_id) order by v.seq desc"""
+
+_RESTORE = """
+    update entries set state = 'active', superseded_by = null, updated_at = ?, seq = ? where id = ?"""
 
 
 def family(connection: apsw.Connection, ids: Iterable[str]) -> list[str]:
     """Return these entries and the versions merged with them."""
     return [str(row[0]) for row in connection.execute(_FAMILY, (json.dumps(list(ids)),))]
+
+
+def undone(connection: apsw.Connection) -> list[Entry]:
+    """Return the entries that were undone and are not erased, newest first. No list of entries has them."""
+    rows = connection.execute(_UNDONE)
+    return [entry for row in rows if (entry := entry_rows.unpack_entry(str(row[0])))]
 
 
 def texts(connection: apsw.Connection, entry_id: str) -> set[str]:
@@ -73,13 +82,20 @@ def erase(
     )
     entry_rows.add_event(connection, EntryEvent(seq, seq, at, kind, entry_id, by, "", None, None))
     for text in all_texts:
-        connection.execute(_UNLEDGER, (entry_id, text))
-        connection.execute(_UNBLOCK, (entry_id, text))
-        connection.execute("update recalled set text = '' where instr(lower(text), lower(?))", (text,))
         connection.execute("insert or ignore into unfinished(hash) values(?)", (vector_hash(text),))
         if digest is not None:
             connection.execute("insert or replace into tombstones values(?, ?, ?)", (digest(text), at, seq))
-    connection.execute("update recalled set reason = '', parts = '[]', text = '' where ref = ?", (entry_id,))
+
+
+def restore_older(connection: apsw.Connection, entry_id: str, *, at: float, by: str) -> None:
+    """Put the entries in force again that a forgotten one had superseded. Otherwise no entry would say either."""
+    change = entry_rows.last_seq(connection)
+    rows = connection.execute(f"{entry_rows.SELECT} where superseded_by = ?", (entry_id,)).fetchall()
+    for old in map(entry_rows.entry_of, rows):
+        seq = entry_rows.next_seq(connection)
+        connection.execute(_RESTORE, (at, seq, old.id))
+        new = replace(old, state="active", superseded_by=None, updated_at=at, seq=seq)
+        entry_rows.add_event(connection, EntryEvent(seq, change, at, "restore", old.id, by, "", old, new))
 
 
 def vector_hash(text: str) -> str:

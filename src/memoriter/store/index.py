@@ -376,6 +376,11 @@ class Index:
         with self._database.snapshot() as connection:
             return documents.contradictions(connection)
 
+    @property
+    def keeps_deleted(self) -> bool:
+        """Whether the file may still contain text that was deleted since the last `scrub`."""
+        return self.meta("unscrubbed") is not None
+
     def scrub(self) -> bool:
         """Erase deleted text from the file and its log. Return False if readers keep some of it in the log.
 
@@ -384,6 +389,7 @@ class Index:
         """
         with self._writing() as connection:
             connection.execute("insert into chunks_fts(chunks_fts) values('optimize')")
+            connection.execute("delete from meta where key = 'unscrubbed'")
         return self._database.truncate_log()
 
     def healing(self, work: Callable[[], T], rebuild: Callable[[], object] = lambda: None) -> T:

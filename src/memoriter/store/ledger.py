@@ -6,7 +6,7 @@ Every write limits the number of recalls, and the cleanup of entries limits thei
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -141,6 +141,43 @@ class Ledger:
         heads = tuple(RecallHead(*row) for row in (rows[:limit] if limit >= 0 else rows))
         more = 0 <= limit < len(rows)
         return RecallPage(heads, int(counted[0][0]), (heads[-1].at, heads[-1].id) if more else None)
+
+
+def erase_words(connection: apsw.Connection, ids: Sequence[str], words: Iterable[str]) -> None:
+    """Clear what recalls say about forgotten entries: their own rows, and all that contains one of the words.
+
+    Queries, blocks, quoted lines, and the matching words of notes can all repeat a forgotten text.
+    """
+    wanted = tuple(word.casefold() for word in words)
+
+    def repeats(*texts: str) -> bool:
+        return any(word in text for text in map(str.casefold, texts) for word in wanted)
+
+    named: Any = connection.execute(_OF_REFS, (json.dumps(list(ids)),)).fetchall()
+    recalls = {row[0] for row in named}
+    rows: Any = connection.execute(
+        "select recall_id, position, ref, reason, parts, text from recalled"
+    ).fetchall()
+    for recall_id, position, ref, reason, parts, text in rows:
+        if ref in ids or repeats(reason, parts, text):
+            recalls.add(recall_id)
+            connection.execute(_CLEAR_ROW, (recall_id, position))
+    heads: Any = connection.execute("select id, query, block from recalls").fetchall()
+    found = [row[0] for row in heads if row[0] in recalls or repeats(*row[1:])]
+    connection.executemany(
+        "update recalls set query = '', block = '' where id = ?", [(one,) for one in found]
+    )
+
+
+def erase_session(connection: apsw.Connection, session: str) -> None:
+    """Clear the name and the queries of a session whose entries are forgotten."""
+    connection.execute(
+        "update recalls set session = null, query = '', block = '' where session = ?", (session,)
+    )
+
+
+_OF_REFS = "select distinct recall_id from recalled where ref in (select value from json_each(?))"
+_CLEAR_ROW = "update recalled set reason = '', parts = '[]', text = '' where recall_id = ? and position = ?"
 
 
 def _delete(connection: apsw.Connection, which: str, bound: float) -> int:
