@@ -13,12 +13,13 @@ const QUOTE = /^ {0,3}>\s?(.*)$/;
 const DIVIDER = /^ {0,3}\|?\s*:?-+:?\s*(?:\|\s*:?-+:?\s*)*\|?\s*$/;
 const MAX_DEPTH = 12; // nesting of lists and quotes; deeper lines become paragraphs
 
-/** Render the blocks of a text. `first` is its first line number; `resolve` maps a relative link to an address or null. */
-export function rendered(text, { first = 1, resolve = () => null } = {}) {
+/** Render the blocks of a text. `first` is its first line number; `resolve` maps a relative link to an address or null.
+ *  With `tick(line)`, tasks are checkboxes. */
+export function rendered(text, { first = 1, resolve = () => null, tick = null } = {}) {
   const lines = text
     .split("\n")
     .map((line, index) => ({ text: line.replace(/\r$/, ""), number: first + index }));
-  return blocks(lines, { resolve, depth: 0, top: first === 1 });
+  return blocks(lines, { resolve, tick, depth: 0, top: first === 1 });
 }
 
 function blocks(lines, context) {
@@ -144,14 +145,20 @@ function listItem(lines, item, context) {
   const inside = loose
     ? body
     : body.flatMap((node) => (node.tagName === "P" ? [...node.childNodes] : [node]));
-  const box =
-    task &&
-    el(
-      "span",
-      { class: "task", role: "img", "aria-label": task[1] === " " ? "☐" : "☑" },
-      task[1] === " " ? "☐" : "☑",
-    );
+  const box = task && taskBox(task, lines[0].number, context);
   return placed(el("li", { class: task ? "has-task" : null }, box, inside), lines);
+}
+
+function taskBox([, mark, text], line, { tick }) {
+  const sign = mark === " " ? "☐" : "☑";
+  if (!tick) return el("span", { class: "task", role: "img", "aria-label": sign }, sign);
+  return el("input", {
+    type: "checkbox",
+    class: "task",
+    checked: mark !== " ",
+    "aria-label": text.slice(0, 200),
+    onchange: () => tick(line),
+  });
 }
 
 function table(lines, at, context) {

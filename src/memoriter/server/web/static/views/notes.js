@@ -8,6 +8,7 @@ import { rendered } from "../markdown.js";
 import { failure, loading, nothing } from "../notices.js";
 import { invisibleWarning, pathName, segments, trust, when } from "../parts.js";
 import { address, amend } from "../router.js";
+import { hasDraft, moveNote, newNote, noteEditor, removeNote, tickTask } from "./notes_edit.js";
 import { asTree, lastChanged, resolved } from "./notes_tree.js";
 import { chunkList, sourceLines, transcript } from "./notes_text.js";
 
@@ -24,6 +25,7 @@ export function notesView(main) {
   let lit = null; // the lines in the address
   let form = "read";
   let text = null;
+  let editor = null; // the editor of the open note
 
   const filter = el("input", {
     type: "search",
@@ -35,7 +37,50 @@ export function notesView(main) {
   const tree = el("nav", { class: "tree", "aria-label": t("notes.tree") });
   const page = el("div", { class: "note", tabindex: "-1" });
   const split = el("div", { class: "split notes" }, el("div", { class: "split-list" }, filter, tree), page);
-  fill(main, el("header", { class: "view-head" }, el("h1", {}, t("view.notes"))), split);
+  const folder = () => (path.includes("/") && !path.endsWith(".jsonl") ? path.slice(0, path.lastIndexOf("/") + 1) : "memory/");
+  fill(
+    main,
+    el(
+      "header",
+      { class: "view-head" },
+      el("h1", {}, t("view.notes")),
+      el("button", { type: "button", class: "primary", onclick: () => newNote(folder(), written) }, t("notes.new")),
+    ),
+    split,
+  );
+
+  // After a change, `now` is the note to show; empty if it no longer exists.
+  function written(now = path) {
+    editor = null;
+    loadTree();
+    if (now === path) load({ quiet: true, changed: true });
+    else location.hash = address("notes", now);
+  }
+
+  async function edit() {
+    try {
+      const note = await ask("notes.text", { path });
+      if (note.path !== path) return;
+      editor = noteEditor(note, { resolve: (target) => resolved(path, target, files?.files ?? []), done: () => written() });
+      draw({ scroll: false });
+      editor.focus();
+    } catch (error) {
+      page.prepend(failure(error, null));
+    }
+  }
+
+  const buttons = () => {
+    if (editor || path.endsWith(".jsonl") || path.startsWith("entries/")) return null;
+    const button = (name, label, act, kind = "quiet") =>
+      el("button", { type: "button", class: kind, "data-do": name, onclick: act }, t(label));
+    return el(
+      "div",
+      { class: "note-actions" },
+      button("edit", hasDraft(path) ? "notes.edit.draft" : "notes.edit", edit),
+      button("move", "notes.move", () => moveNote(path, written)),
+      button("remove", "notes.remove", () => removeNote(path, written), "quiet danger-text"),
+    );
+  };
 
   async function loadTree() {
     if (!files) fill(tree, loading());
@@ -44,6 +89,7 @@ export function notesView(main) {
       if (!isNewTree(files)) return;
       drawTree();
       if (!path) load();
+      else if (text && !editor) draw({ scroll: false }); // links to other notes need the list
     } catch (error) {
       if (isAborted(error)) return;
       isNewTree.forget();
@@ -71,7 +117,7 @@ export function notesView(main) {
     );
   }
 
-  async function load({ quiet = false } = {}) {
+  async function load({ quiet = false, changed = false } = {}) {
     if (!path) {
       if (files) refill(page, files.files.length ? lastChanged(files.files) : null);
       return;
@@ -80,8 +126,9 @@ export function notesView(main) {
     try {
       const from = lit && lit[0] > LINES_PER_REQUEST - LINES_BEFORE ? lit[0] - LINES_BEFORE : 1;
       const answer = await readNote("notes.get", { path, from, lines: LINES_PER_REQUEST });
-      if (!isNew(answer) && quiet) return;
+      if (!isNew(answer) && quiet && !changed) return;
       text = answer;
+      if (editor) return; // what is being written stays; saving notices the change
       await draw({ scroll: !quiet });
       if (!quiet) enter(page);
     } catch (error) {
@@ -121,10 +168,12 @@ export function notesView(main) {
         { class: "note-head" },
         el("a", { class: "plain back", href: address("notes"), "aria-label": t("do.back") }, icon("back")),
         el("h2", { title: path }, pathName(path)),
-        segments(t("notes.form"), forms, form, (key) => {
-          form = key;
-          draw({ scroll: true });
-        }),
+        !editor &&
+          segments(t("notes.form"), forms, form, (key) => {
+            form = key;
+            draw({ scroll: true });
+          }),
+        buttons(),
         el(
           "p",
           { class: "faint" },
@@ -140,7 +189,8 @@ export function notesView(main) {
         invisibleWarning(path, text.text),
       ),
       body,
-      text.nextFrom &&
+      !editor &&
+        text.nextFrom &&
         form !== "chunks" &&
         el(
           "button",
@@ -152,6 +202,7 @@ export function notesView(main) {
           t("do.more"),
         ),
     );
+    if (editor) return fill(body, editor.node);
     if (form === "chunks") await drawChunks(body);
     else if (form === "source") fill(body, sourceLines(text.text, text.from));
     else if (path.endsWith(".jsonl")) fill(body, transcript(text.text, text.from));
@@ -164,10 +215,11 @@ export function notesView(main) {
           rendered(text.text, {
             first: text.from,
             resolve: (target) => resolved(path, target, files?.files ?? []),
+            tick: (line) => tickTask(path, line, () => written()),
           }),
         ),
       );
-    light(body, scroll);
+    return light(body, scroll);
   }
 
   async function drawChunks(body) {
@@ -202,6 +254,7 @@ export function notesView(main) {
       const from = Number(route.params.get("from")) || 0;
       const to = Number(route.params.get("to")) || from;
       const moved = route.id !== path;
+      if (moved) editor = null;
       path = route.id;
       lit = from > 0 ? [from, Math.max(from, to)] : null;
       split.classList.toggle("with-panel", Boolean(path));
@@ -215,8 +268,13 @@ export function notesView(main) {
       if (path) load({ quiet: true });
     },
     focusSearch: () => (filter.focus(), filter.select(), true),
-    key: (event) => step(tree, ".row", event),
+    key(event) {
+      if (event.key !== "e" || !page.querySelector("[data-do=edit]")) return step(tree, ".row", event);
+      edit();
+      return true;
+    },
     escape() {
+      if (editor) return (written(), true); // what was typed is kept as a draft
       if (lit) {
         lit = null;
         amend("notes", path);
