@@ -108,6 +108,17 @@ def test_the_commands_of_the_plugin_run_in_a_shell(
     assert "`mcp__plugin_memoriter_memoriter__memory_search`" in context
 
 
+def test_in_a_folder_that_init_set_up_the_plugin_uses_that_folder(
+    memoriter: Memoriter, tmp_path: Path
+) -> None:
+    project = tmp_path / "project"
+    (project / ".memoriter.yaml").touch()
+    assert memoriter("install", "claude-code").code == 0
+    (file,) = (tmp_path / "user").rglob(".mcp.json")
+    server = json.loads(file.read_text())["mcpServers"]["memoriter"]
+    assert server["args"][-5:] == ["--workspace", str(project), "mcp", "--slot", "memory-full"]
+
+
 def test_a_project_has_its_own_plugin(memoriter: Memoriter, tmp_path: Path) -> None:
     (tmp_path / "project" / "memory").mkdir()  # not a workspace: it may hold code
     assert memoriter("--agent", "work", "install", "claude-code", "--scope", "project").code == 0

@@ -7,12 +7,13 @@ import shlex
 import sys
 import tomllib
 from pathlib import Path
+from typing import get_args
 
 import pytest
 from typer.testing import CliRunner
 
 from memoriter.cli.app import app
-from memoriter.server.mcp.client_config import client_entry
+from memoriter.server.mcp.client_config import Client, client_entry
 
 BESIDE = Path(sys.executable).with_name("memoriter")
 
@@ -24,7 +25,7 @@ def printed(*arguments: str) -> tuple[str, str]:
 
 
 def test_the_configuration_for_claude_starts_this_program_with_this_workspace(workspace: Path) -> None:
-    settings, advice = printed("--workspace", str(workspace), "mcp", "--print-config", "claude")
+    settings, advice = printed("--workspace", str(workspace), "mcp", "--print-config", "claude-code")
     server = json.loads(settings)["mcpServers"]["memoriter"]
     assert [server["command"], *server["args"]] == [str(BESIDE), "--workspace", str(workspace), "mcp"]
     assert advice.rstrip().endswith(
@@ -37,16 +38,20 @@ def test_every_client_gets_the_same_command_in_its_own_format(workspace: Path, t
     after = ["--access", "read", "--slot", "memory-full"]
     started = [str(BESIDE), *before, "mcp", *after]
     forms = {
-        client: printed(*before, "mcp", *after, "--print-config", client)[0]
-        for client in ("claude", "cursor", "codex", "openclaw", "json")
+        client: printed(*before, "mcp", *after, "--print-config", client)[0] for client in get_args(Client)
     }
     entries = {
-        "claude": json.loads(forms["claude"])["mcpServers"]["memoriter"],
-        "cursor": json.loads(forms["cursor"])["mcpServers"]["memoriter"],
+        **{
+            client: json.loads(forms[client])["mcpServers"]["memoriter"]
+            for client in ("claude-code", "claude-desktop", "cursor", "gemini", "windsurf")
+        },
+        "vscode": json.loads(forms["vscode"])["servers"]["memoriter"],
+        "zed": json.loads(forms["zed"])["context_servers"]["memoriter"],
         "codex": tomllib.loads(forms["codex"])["mcp_servers"]["memoriter"],
         "openclaw": json.loads(forms["openclaw"])["mcp"]["servers"]["memoriter"],
         "json": json.loads(forms["json"])["memoriter"],
     }
+    assert entries.keys() == forms.keys()
     assert {name: [one["command"], *one["args"]] for name, one in entries.items()} == dict.fromkeys(
         entries, started
     )
@@ -70,6 +75,13 @@ def test_the_command_for_openclaw_matches_its_configuration(workspace: Path) -> 
     *before, server = shlex.split(advice.partition("or run: ")[2])
     assert before == ["openclaw", "mcp", "set", "memoriter"]
     assert json.loads(server) == json.loads(settings)["mcp"]["servers"]["memoriter"]
+
+
+def test_the_command_for_vs_code_matches_its_configuration(workspace: Path) -> None:
+    settings, advice = printed("--workspace", str(workspace), "mcp", "--print-config", "vscode")
+    *before, server = shlex.split(advice.partition("or run: ")[2])
+    assert before == ["code", "--add-mcp"]
+    assert json.loads(server) == {"name": "memoriter", **json.loads(settings)["servers"]["memoriter"]}
 
 
 def test_the_configuration_names_the_current_folder(workspace: Path, monkeypatch: pytest.MonkeyPatch) -> None:

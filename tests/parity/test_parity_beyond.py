@@ -123,7 +123,7 @@ def test_x8_no_byte_of_a_forgotten_entry_remains(open_memory, tmp_path: Path) ->
 
 def test_x9_servers_and_integrations_exist(run) -> None:
     """The protocols are tested in tests/mcp, tests/http, tests/claude_code, tests/openclaw and tests/integrations."""
-    assert "mcpServers" in run("mcp", "--print-config", "claude")
+    assert "mcpServers" in run("mcp", "--print-config", "claude-desktop")
     assert "claude-code" in run("install", "claude-code", "--dry-run")
     for name in ("langgraph", "openai_agents", "anthropic", "pydantic_ai"):
         assert find_spec(f"memoriter.integrations.{name}"), name

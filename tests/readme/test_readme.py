@@ -176,7 +176,7 @@ def check_table_commands(installed: Installation) -> None:
         if command == "memoriter serve":
             check_server(installed)
         elif "--print-config" in command:
-            for program in ("claude", "cursor", "codex", "openclaw", "json"):
+            for program in ("claude-desktop", "cursor", "vscode", "zed", "codex", "openclaw", "json"):
                 assert "memoriter" in installed.run(f"memoriter mcp --print-config {program}")
         else:
             installed.run(command)

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from memoriter.server.http.serve import GatewayServer
 
 MCP_EXAMPLES = (
-    "Examples: memoriter --workspace ~/notes mcp --print-config claude · memoriter mcp --access read · "
+    "Examples: memoriter --workspace ~/notes mcp --print-config claude-desktop · memoriter mcp --access read · "
     "claude mcp add --scope user memoriter -- memoriter --workspace ~/notes mcp"
 )
 
@@ -225,7 +225,19 @@ def mcp(
         ),
     ] = None,
     print_config: Annotated[
-        Literal["claude", "cursor", "codex", "openclaw", "json"] | None,
+        Literal[
+            "claude-code",
+            "claude-desktop",
+            "cursor",
+            "vscode",
+            "gemini",
+            "windsurf",
+            "zed",
+            "codex",
+            "openclaw",
+            "json",
+        ]
+        | None,
         typer.Option(help="Print the configuration for this client, ready to copy.", show_default=False),
     ] = None,
 ) -> None:

@@ -129,6 +129,10 @@ def install(
     _print_plugin(plugin, plugin.install_commands, settings, as_json=as_json, dry_run=dry_run)
     if not dry_run and not as_json:
         sys.stdout.write(f"Installed: {host}, workspace {settings.workspace}\n")
+        if settings.origin("workspace") == "default":
+            sys.stdout.write(
+                "To use another folder of notes, run `memoriter init` in it, and then this again.\n"
+            )
 
 
 def uninstall(
@@ -253,12 +257,21 @@ def _check_host(host: str) -> None:
 
 
 def _hook_settings(options: GlobalOptions) -> Settings:
-    """Load the settings as the hooks will: the current folder is a project, never the workspace."""
+    """Load the settings as the hooks will. The current folder counts if it is a workspace: often it is a project.
+
+    A project may have a folder `memory` of its own, so this alone does not make it a workspace.
+    """
     from memoriter.config import load
 
+    here = Path.cwd()
+    is_workspace = any((here / name).is_file() for name in (".memoriter.yaml", "MEMORY.md"))
     paths = {"workspace": options.workspace, "home": options.home}
     absolute = {name: path.expanduser().absolute() for name, path in paths.items() if path}
-    return load(config=_config_path(options), arguments={**options.arguments(), **absolute}, cwd=Path.home())
+    return load(
+        config=_config_path(options),
+        arguments={**options.arguments(), **absolute},
+        cwd=here if is_workspace else Path.home(),
+    )
 
 
 def _config_path(options: GlobalOptions) -> Path | None:
@@ -266,15 +279,16 @@ def _config_path(options: GlobalOptions) -> Path | None:
 
 
 def _hook_options(options: GlobalOptions, settings: Settings) -> dict[str, str]:
-    """Return the options that hooks need to find the same memory: all that is not in the owner's settings file."""
+    """Return the options that hooks need to find the same memory."""
     needed = dict[str, str]()
     config = _config_path(options)
     if config:
         needed["config"] = str(config)
     for name in ("home", "workspace", "agent"):
         origin = settings.origin(name)
-        is_default = origin == "default" and name != "workspace"
-        if not is_default and not origin.endswith((".yaml", ".yml")):
+        in_file = origin.endswith((".yaml", ".yml"))
+        # The MCP server runs in the folder of a project, which may be another workspace.
+        if name == "workspace" or (origin != "default" and not in_file):
             needed[name] = str(getattr(settings, name))
     return needed
 

@@ -10,12 +10,27 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Literal
 
-Client = Literal["claude", "cursor", "codex", "openclaw", "json"]
+Client = Literal[
+    "claude-code",
+    "claude-desktop",
+    "cursor",
+    "vscode",
+    "gemini",
+    "windsurf",
+    "zed",
+    "codex",
+    "openclaw",
+    "json",
+]
 
 LOCATIONS: dict[Client, str] = {
-    "claude": "Claude Desktop: claude_desktop_config.json (Settings, Developer, Edit config). Claude Code: .mcp.json "
-    "in the project, or run: {command}",
+    "claude-code": "Claude Code: .mcp.json in the project, or run: {command}",
+    "claude-desktop": "Claude Desktop: claude_desktop_config.json (Settings, Developer, Edit config).",
     "cursor": "Cursor: ~/.cursor/mcp.json, or .cursor/mcp.json in the project.",
+    "vscode": "VS Code: .vscode/mcp.json in the project, or mcp.json of the user, or run: {command}",
+    "gemini": "Gemini CLI: ~/.gemini/settings.json, or .gemini/settings.json in the project.",
+    "windsurf": "Windsurf: ~/.codeium/windsurf/mcp_config.json.",
+    "zed": "Zed: settings.json (zed: open settings file).",
     "codex": "Codex: ~/.codex/config.toml. With the line `required`, Codex waits for the memory before its first "
     "request. Without it, `codex exec` answers the first prompt without the tools.",
     "openclaw": "OpenClaw: ~/.openclaw/openclaw.json, or run: {command}",
@@ -38,6 +53,8 @@ def client_entry(client: Client, command: Sequence[str]) -> str:
     server = {"command": program, "args": arguments}
     formats: dict[str, dict[str, object]] = {
         "json": {"memoriter": {"type": "stdio", **server}},
+        "vscode": {"servers": {"memoriter": {"type": "stdio", **server}}},
+        "zed": {"context_servers": {"memoriter": {**server, "env": {}}}},
         "openclaw": {"mcp": {"servers": {"memoriter": server}}},
     }
     return json.dumps(
@@ -66,4 +83,7 @@ def client_location(client: Client, command: Sequence[str]) -> str:
     if client == "openclaw":
         server = json.dumps({"command": command[0], "args": list(command[1:])}, ensure_ascii=False)
         add = ["openclaw", "mcp", "set", "memoriter", server]
+    if client == "vscode":
+        named = {"name": "memoriter", "type": "stdio", "command": command[0], "args": list(command[1:])}
+        add = ["code", "--add-mcp", json.dumps(named, ensure_ascii=False)]
     return LOCATIONS[client].format(command=shlex.join(add))
