@@ -44,7 +44,7 @@ check: $(READY)  ## lint, formatting, types, generated docs, words, links
 	$(BIN)/mypy
 	$(BIN)/python docs/generate.py --check
 	$(BIN)/python docs/check_words.py
-	$(BIN)/mkdocs build --strict --quiet
+	$(BIN)/mkdocs build --strict
 
 fix: $(READY)  ## fix lint and formatting, regenerate docs
 	$(BIN)/ruff check --fix .

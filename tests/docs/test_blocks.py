@@ -49,6 +49,8 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         "vault/Cooking",
         "team-notes",
         "work-notes",
+        "work/docs",
+        "drafts",
         ".openclaw/workspace",
         ".claude/projects",
         "Downloads",
@@ -158,7 +160,8 @@ def test_the_commands_of_a_page_run_in_order(
     shell.run("memoriter import ~/entry.json")
     for block in run:
         for command in block.commands:
-            shell.run(command)
+            for part in command.split(" && "):
+                shell.run(part)
 
 
 def test_every_command_and_option_in_the_pages_exists() -> None:
