@@ -142,7 +142,7 @@ def forget_all(home: Home, engine: str, word: str, by_time: bool) -> None:
         if by_time:
             memory.forget(since=0.0)
             return
-        for entry in memory.entries.list(states=()):
+        for entry in (*memory.entries.list(states=()), *memory.entries.undone()):
             history = str(memory.entries.history(entry.id))
             if word in entry.text or word in history:
                 _forget(memory, entry.id)

@@ -56,6 +56,7 @@ from memoriter.store.entry_rows import EntryFilter
 from memoriter.store.entry_store import EntryStore
 from memoriter.store.erasure import vector_hash
 from memoriter.store.index import open_index
+from memoriter.store.ledger import RecallFilter
 from memoriter.store.vectors import PineconeAccess
 from memoriter.text.words import normal_form
 
@@ -420,8 +421,13 @@ class Entries:
             ids = [*(entry.id for entry in self._store.find(where)), *undone]
         hidden = self._staging.propose_forgetting(ids, actor=actor, dry_run=dry_run)
         own = [id_ for id_ in ids if id_ not in hidden]
+        recalls = RecallFilter(session=session, since=since, until=until) if session or by_time else None
         receipt = self._eraser.erase(
-            own, actor=actor, dry_run=dry_run, remove_copies=remove_copies, session=session
+            own,
+            actor=actor,
+            dry_run=dry_run,
+            remove_copies=remove_copies,
+            recalls=recalls if actor == "owner" else None,
         )
         if not hidden:
             return receipt

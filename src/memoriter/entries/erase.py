@@ -16,6 +16,7 @@ from memoriter.records import EntryHit, Receipt
 from memoriter.sentences import sentence
 from memoriter.store import erasure, ledger
 from memoriter.store.entry_rows import EntryFilter
+from memoriter.store.ledger import RecallFilter
 from memoriter.text import query_terms
 from memoriter.text.words import normal_form
 
@@ -61,16 +62,19 @@ class Eraser:
         tombstones: bool = True,
         dry_run: bool = False,
         remove_copies: RemoveCopies | None = None,
-        session: str | None = None,
+        recalls: RecallFilter | None = None,
     ) -> Receipt:
         """Erase entries and the versions merged with them. Entries that they had superseded are in force again.
 
         ``tombstones`` prevents the same text from being captured again. ``remove_copies`` receives the texts.
-        ``session`` is the session of all of them, whose name the ledger forgets too.
+        ``recalls`` are recalls whose queries are erased too, whatever they say.
         """
         with self._store.database.read() as connection:
             family = tuple(erasure.family(connection, ids))
             texts = sorted({text for id_ in family for text in erasure.texts(connection, id_)})
+        if recalls is not None and not dry_run:
+            with self._store.database.write() as connection:
+                ledger.erase_recalls(connection, recalls)
         if dry_run or not family:
             return Receipt(
                 family, COVERED if family else (), self._not_covered() if family else (), dry_run=dry_run
@@ -85,8 +89,6 @@ class Eraser:
                 if tombstones:
                     erasure.restore_older(connection, entry_id, at=at, by=actor)
             ledger.erase_words(connection, family, self._distinctive_words(texts))
-            if session is not None:
-                ledger.erase_session(connection, session)
         pending = self._complete_now()
         return Receipt(family, (*COVERED, *removed), (*self._not_covered(), *remaining, *pending))
 

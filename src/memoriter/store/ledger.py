@@ -169,10 +169,17 @@ def erase_words(connection: apsw.Connection, ids: Sequence[str], words: Iterable
     )
 
 
-def erase_session(connection: apsw.Connection, session: str) -> None:
-    """Clear the name and the queries of a session whose entries are forgotten."""
+def erase_recalls(connection: apsw.Connection, where: RecallFilter) -> None:
+    """Clear the queries and the session of recalls, together with the entries of that session or time."""
+    clauses, bound = where.clauses()
+    found = f"select r.id from recalls r where {clauses}"  # noqa: S608
     connection.execute(
-        "update recalls set session = null, query = '', block = '' where session = ?", (session,)
+        f"update recalled set reason = '', parts = '[]', text = '' where recall_id in ({found})",  # noqa: S608
+        bound,
+    )
+    connection.execute(
+        f"update recalls set session = null, query = '', block = '' where id in ({found})",  # noqa: S608
+        bound,
     )
 
 
